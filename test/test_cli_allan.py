@@ -163,12 +163,12 @@ def test_table_to_terms_files_and_a_model_that_simulates(
     record = json.loads((out / 'allan.json').read_text(encoding='utf-8'))
     assert list(record['axes']) == list(AXES)
     assert record['reidentified']['all_recovered']
-    for axis, found in record['axes'].items():
-        white = found['terms']['white']
+    for axis, estimates in record['axes'].items():
+        white = estimates['terms']['white']
         truth = GYRO if axis.startswith('gyro') else ACCEL
         assert abs(white['value'] - truth) < 4.0 * white['std']
         assert white['discrete'] == pytest.approx(white['value'] * np.sqrt(RATE))
-        assert not found['terms']['rate_ramp']['observable']
+        assert not estimates['terms']['rate_ramp']['observable']
     with (out / 'allan.csv').open(encoding='utf-8') as file:
         rows = list(csv.DictReader(file))
     for row in rows:
@@ -185,9 +185,9 @@ def test_table_to_terms_files_and_a_model_that_simulates(
     assert simulated.status == 0
     back = call(capsys, 'allan', again / 'standstill_1', '--json', '--no-check')
     assert back.status == 0
-    found = json.loads(back.out)
-    assert found['reidentified'] is None
-    white = found['axes']['accelerometer_y']['terms']['white']
+    estimates = json.loads(back.out)
+    assert estimates['reidentified'] is None
+    white = estimates['axes']['accelerometer_y']['terms']['white']
     assert abs(white['value'] - ACCEL) < 4.0 * white['std']
 
 
@@ -195,19 +195,19 @@ def test_table_to_terms_files_and_a_model_that_simulates(
 def test_same_seed_same_bytes_and_no_overwriting(
     table: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    one, two = tmp_path / 'one', tmp_path / 'two'
-    for out in (one, two):
+    first, second = tmp_path / 'one', tmp_path / 'two'
+    for out in (first, second):
         assert (
             call(capsys, 'allan', table, *UNITS, '--axis', 'gyroscope_z', '--out', out).status == 0
         )
-    assert contents(one) == contents(two)
-    refused = call(capsys, 'allan', table, *UNITS, '--out', one)
+    assert contents(first) == contents(second)
+    refused = call(capsys, 'allan', table, *UNITS, '--out', first)
     assert refused.status == 2
     assert 'exists; choose another --out or give --overwrite' in refused.err
-    assert contents(one) == contents(two)
-    other = (*UNITS, '--axis', 'gyroscope_x', '--no-check', '--overwrite', '--out', one)
+    assert contents(first) == contents(second)
+    other = (*UNITS, '--axis', 'gyroscope_x', '--no-check', '--overwrite', '--out', first)
     assert call(capsys, 'allan', table, *other).status == 0
-    assert contents(one) != contents(two)
+    assert contents(first) != contents(second)
 
 
 @pytest.mark.usefixtures('blank_pictures')
@@ -221,7 +221,8 @@ def test_several_recordings_are_averaged_and_a_bad_one_left_out(
     assert both.complaints == ['sim2real: error: left out: gone.csv: no such file or folder']
     record = json.loads(both.out)
     values = [
-        one['axes']['gyroscope_x']['terms']['white']['value'] for one in record['recordings']
+        recording['axes']['gyroscope_x']['terms']['white']['value']
+        for recording in record['recordings']
     ]
     mean = record['axes']['gyroscope_x']['terms']['white']['value']
     assert mean == pytest.approx((2 * values[0] + values[1]) / 3, rel=1e-9)
@@ -267,14 +268,14 @@ def test_rate_beside_a_column_of_times_is_told(table: Path) -> None:
     assert other.stamp_ns is not None
     assert other.notes[0].numbers == {'found': 50.0, 'given': 100.0}
     skipped = ('-', *AXES)
-    taken = read_signals(table, TableOptions(rate=2 * RATE, columns=skipped))
-    assert (taken.rate, taken.stamp_ns, taken.notes) == (2 * RATE, None, ())
+    renumbered = read_signals(table, TableOptions(rate=2 * RATE, columns=skipped))
+    assert (renumbered.rate, renumbered.stamp_ns, renumbered.notes) == (2 * RATE, None, ())
 
 
 def test_numbers_of_samples_taken_for_seconds_are_told(tmp_path: Path) -> None:
     rows = np.column_stack([np.arange(100.0), np.zeros(100)])
-    found = read_signals(write_csv(tmp_path / 'numbered.csv', 'time,gx', rows))
-    assert [note.code for note in found.notes] == ['signals.one_second']
+    signals = read_signals(write_csv(tmp_path / 'numbered.csv', 'time,gx', rows))
+    assert [note.code for note in signals.notes] == ['signals.one_second']
 
 
 def test_nanoseconds_may_be_written_with_an_exponent(tmp_path: Path) -> None:
@@ -282,9 +283,9 @@ def test_nanoseconds_may_be_written_with_an_exponent(tmp_path: Path) -> None:
     stamps = 1_700_000_000_000_000_000 + 10_000_000 * np.arange(100)
     np.savetxt(tmp_path / 'a.csv', np.column_stack([stamps, np.zeros(100)]), delimiter=',',
                header='stamp_ns,gx', comments='')  # fmt: skip
-    found = read_signals(tmp_path / 'a.csv').stamp_ns
-    assert found is not None
-    assert np.abs(found - stamps).max() <= 128
+    read_stamps = read_signals(tmp_path / 'a.csv').stamp_ns
+    assert read_stamps is not None
+    assert np.abs(read_stamps - stamps).max() <= 128
 
 
 @pytest.mark.parametrize(('name', 'size'), [('time_ms', 1e3), ('time_us', 1e6), ('stamp_ns', 1e9)])
@@ -292,9 +293,9 @@ def test_times_in_other_units(name: str, size: float, tmp_path: Path) -> None:
     path = tmp_path / 'log.csv'
     rows = (f'{round(k * 0.02 * size)},{k % 3}' for k in range(9))
     path.write_text('\n'.join([f'{name},gx', *rows]) + '\n', encoding='utf-8')
-    found = read_signals(path)
-    assert found.stamp_ns is not None
-    assert np.diff(found.stamp_ns).tolist() == [20_000_000] * 8
+    signals = read_signals(path)
+    assert signals.stamp_ns is not None
+    assert np.diff(signals.stamp_ns).tolist() == [20_000_000] * 8
 
 
 def test_arrays_of_numpy_are_read(tmp_path: Path) -> None:
@@ -320,11 +321,11 @@ def test_stamps_of_a_table_keep_their_nanoseconds(tmp_path: Path) -> None:
     lines = ['stamp_ns,junk,Gyro_X', *(f'{stamp},7,{0.5 * k}' for k, stamp in enumerate(stamps))]
     path = tmp_path / 'log.csv'
     path.write_text('\n'.join(lines) + '\n', encoding='utf-8')
-    found = read_signals(path)
-    assert found.stamp_ns is not None
-    assert found.stamp_ns.tolist() == stamps
-    assert found.axes == ('gyroscope_x',)
-    assert found.column('gyroscope_x').tolist() == [0.5 * k for k in range(9)]
+    signals = read_signals(path)
+    assert signals.stamp_ns is not None
+    assert signals.stamp_ns.tolist() == stamps
+    assert signals.axes == ('gyroscope_x',)
+    assert signals.column('gyroscope_x').tolist() == [0.5 * k for k in range(9)]
     spaced = tmp_path / 'log.txt'
     spaced.write_text('# t ax\n0.0 1.5\n0.1 2.5\n', encoding='utf-8')
     again = read_signals(spaced, TableOptions(accelerometer_unit='mg'))
@@ -346,15 +347,15 @@ def test_real_sensor_has_the_noise_that_is_published_of_it(real_dir: Path) -> No
             for row in csv.DictReader(file)
             if row['imu'] == '1' and row['tau_s'] == '1.28'
         ]
-    for k, one in enumerate(result.axes):
-        white = one.terms.white
-        at = int(np.argmin(np.abs(one.curve.tau - 1.28)))
-        modelled = np.sqrt(one.model[at].sum()) / (np.pi / 180 if k < 3 else 9.80665)
+    for k, axis in enumerate(result.axes):
+        white = axis.terms.white
+        at = int(np.argmin(np.abs(axis.curve.tau - 1.28)))
+        modelled = np.sqrt(axis.model[at].sum()) / (np.pi / 180 if k < 3 else 9.80665)
         sigma = np.sqrt(
-            (white.std / white.value) ** 2 + (one.fit.misfit / 2) ** 2 + 0.5 / one.freedom[at]
+            (white.std / white.value) ** 2 + (axis.fit.misfit / 2) ** 2 + 0.5 / axis.freedom[at]
         )
         assert abs(modelled / published[k] - 1.0) < 3.0 * sigma
-        terms = one.terms
+        terms = axis.terms
         # The highest Allan deviation of a Gauss-Markov process is 0.617 of its own.
         level = 0.664 * terms.bias_instability.value
         level += 0.617 * terms.gauss_markov.value if terms.gauss_markov else 0.0

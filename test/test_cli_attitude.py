@@ -42,11 +42,11 @@ def test_simulated_runs_leave_table_record_and_plots(
 
     check_refused(capsys, 'case: exists; choose another --out or give --overwrite', *words)
     before = contents(Path('case'))
-    shown = call(capsys, *words, '--overwrite')
-    assert shown.status == 0
-    assert 'Ligorio2015' in shown.out
+    overwritten = call(capsys, *words, '--overwrite')
+    assert overwritten.status == 0
+    assert 'Ligorio2015' in overwritten.out
     for value in ('0.11', '0.63', '0.96'):
-        assert value in shown.out
+        assert value in overwritten.out
     assert contents(Path('case')) == before
 
 
@@ -56,7 +56,7 @@ def test_a_magnet_that_nobody_knows_of_shows_in_the_table(capsys: Capture) -> No
         'position=[4.0,5.0,1.2]',
     )  # fmt: skip
     assert outcome.status == 0
-    (line,) = (one for one in outcome.out.splitlines() if one.startswith('NEES'))
+    (line,) = (row for row in outcome.out.splitlines() if row.startswith('NEES'))
     assert 'overconfident' in line
 
 
@@ -78,8 +78,10 @@ def test_a_recording_of_simulate_gives_the_attitude_back(capsys: Capture, tmp_pa
         'xsens_mtx', '--world', 'chessboard', '--camera', 'webcam_vga', '--set',
         'position=[-0.2,0.15,0.08]', '--set', 'rpy=[0,0.25,-0.64]', '--out', tmp_path / 'seen',
     ).status == 0  # fmt: skip
-    seen = call(capsys, 'attitude', tmp_path / 'seen/swaying_1', '--world', 'chessboard', '--json')
-    record = json.loads(seen.out)
+    with_camera = call(
+        capsys, 'attitude', tmp_path / 'seen/swaying_1', '--world', 'chessboard', '--json'
+    )
+    record = json.loads(with_camera.out)
     assert record['consistency'][-1]['name'] == 'NIS camera'
     assert record['consistency'][-1]['samples'] > 80
     assert np.degrees(record['rmse_rad']).max() < 0.6

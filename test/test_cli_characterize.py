@@ -110,11 +110,13 @@ def test_recording_to_a_sensor_set_that_simulates(
 
     record = json.loads((out / 'characterization.json').read_text(encoding='utf-8'))
     for axis in ('east', 'north', 'up'):
-        found = record['gps']['axes'][axis]
+        estimates = record['gps']['axes'][axis]
         for key, truth in (('white', WHITE), ('wander', WANDER), ('time', TIME)):
-            one = found[key]
-            assert one['observable']
-            assert abs(np.log(one['value'] / truth)) < 4.0 * one['std'] / one['value']
+            estimate = estimates[key]
+            assert estimate['observable']
+            assert (
+                abs(np.log(estimate['value'] / truth)) < 4.0 * estimate['std'] / estimate['value']
+            )
     stated = record['gps']['stated_covariance']
     assert stated['start']['value'] == pytest.approx(30.0, rel=1e-6)
     assert stated['time_constant']['value'] == pytest.approx(12.4, rel=1e-6)
@@ -138,18 +140,18 @@ def test_recording_to_a_sensor_set_that_simulates(
 
 @pytest.mark.usefixtures('blank_pictures')
 @pytest.mark.parametrize(
-    ('name', 'there', 'missing'),
+    ('name', 'present', 'missing'),
     [('gps_only', 'gps.yaml', 'imu.yaml'), ('imu_only', 'imu.yaml', 'gps.yaml')],
 )
 def test_one_sensor_alone_will_do(
-    name: str, there: str, missing: str, place: Path, tmp_path: Path, capsys: Capture
+    name: str, present: str, missing: str, place: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'sensors'
     done = call(capsys, 'characterize', place / name, '--out', out, '--json')
     assert done.status == 0
-    assert (out / there).exists()
+    assert (out / present).exists()
     assert not (out / missing).exists()
-    assert 'lever_arm' not in (out / there).read_text(encoding='utf-8')
+    assert 'lever_arm' not in (out / present).read_text(encoding='utf-8')
     assert json.loads(done.out)[missing.removesuffix('.yaml')] is None
     again = call(capsys, 'characterize', place / name, '--out', out)
     assert again.status == 2
@@ -200,36 +202,36 @@ def test_turn_on_bias_and_far_walk_are_no_motion(name: str) -> None:
     unit = load_imu(name)
     recording = standing(40.0, imu_model=unit, seed=3)
     if name == 'chrono':
-        rest, twin = Standstill(duration=40.0), Twin('rest', None, unit)
-        recording = synthetic_recording(rest, twin, seed=3, run='rest', scenario='standstill')
-    found = calibrate([recording])
-    assert found.imu is not None
-    assert found.problems == ()
-    (result,) = found.imu.results
+        motion, twin = Standstill(duration=40.0), Twin('rest', None, unit)
+        recording = synthetic_recording(motion, twin, seed=3, run='rest', scenario='standstill')
+    calibration = calibrate([recording])
+    assert calibration.imu is not None
+    assert calibration.problems == ()
+    (result,) = calibration.imu.results
     assert result.seconds == pytest.approx(40.0, abs=0.1)
-    bias = np.array([one.mean for one in result.axes[:3]])
+    bias = np.array([axis.mean for axis in result.axes[:3]])
     if name == 'mpu6000':
         assert np.linalg.norm(bias) > 0.1
-    written = ImuChain.from_mapping(found.imu.model.to_mapping(), 'characterised')
+    written = ImuChain.from_mapping(calibration.imu.model.to_mapping(), 'characterised')
     assert written.gyroscope.constant_bias == pytest.approx(bias)
     assert not any(written.gyroscope.turn_on_std)
     # Switched on twice more, with other biases.
-    others = [
+    restarts = [
         dataclasses.replace(
             result,
-            axes=tuple(dataclasses.replace(one, mean=one.mean + off) for one in result.axes),
+            axes=tuple(dataclasses.replace(axis, mean=axis.mean + off) for axis in result.axes),
         )
         for off in (0.01, -0.04)
     ]
-    gyroscope = fit_imu([result, *others]).model.gyroscope
+    gyroscope = fit_imu([result, *restarts]).model.gyroscope
     assert gyroscope.constant_bias == pytest.approx(bias - 0.01)
     assert gyroscope.turn_on_std == pytest.approx([np.std([0.0, 0.01, -0.04], ddof=1)] * 3)
 
 
 def test_motion_can_be_kept_and_recordings_count_once(place: Path, capsys: Capture) -> None:
-    kept = call(capsys, 'characterize', place / 'imu_moving', '--moving', 'keep', '--json')
-    assert kept.status == 0
-    record = json.loads(kept.out)['imu']
+    moving = call(capsys, 'characterize', place / 'imu_moving', '--moving', 'keep', '--json')
+    assert moving.status == 0
+    record = json.loads(moving.out)['imu']
     assert record['options']['reject_motion'] is False
     assert record['recordings'][0]['samples'] >= 1500
     refused = call(capsys, 'characterize', place / 'imu_moving')
@@ -244,14 +246,14 @@ def test_motion_can_be_kept_and_recordings_count_once(place: Path, capsys: Captu
 def test_several_recordings_are_pooled_and_same_bytes_come_out(
     place: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    one, two = tmp_path / 'one', tmp_path / 'two'
-    for out in (one, two):
+    first, second = tmp_path / 'one', tmp_path / 'two'
+    for out in (first, second):
         arguments = ('characterize', place / 'gps_only', place / 'short', 'gone', '--out', out)
         done = call(capsys, *arguments)
         assert done.status == 1
         assert done.complaints == ['sim2real: error: left out: gone: no such file or folder']
         assert 'left out for the GPS: ' in done.err
-    assert contents(one) == contents(two)
+    assert contents(first) == contents(second)
 
 
 def test_real_drive_gives_a_receiver_and_a_real_cruise_does_not(
@@ -266,7 +268,7 @@ def test_real_drive_gives_a_receiver_and_a_real_cruise_does_not(
     )  # fmt: skip
     assert done.status == 0
     record = json.loads(done.out)
-    spans = [one['seconds'] for one in record['gps']['standstills']]
+    spans = [standstill['seconds'] for standstill in record['gps']['standstills']]
     assert spans == pytest.approx([35.25, 16.5], abs=0.3)
     assert any('steps of 0.011 m' in note['text'] for note in record['gps']['notes'])
     assert record['gps']['axes']['north']['white']['value'] == pytest.approx(0.0035, abs=1e-3)

@@ -81,7 +81,7 @@ def test_several_runs_end_in_one_table_more(
         '--json',
     )  # fmt: skip
     *single, together = json.loads(outcome.out)
-    assert together['recordings'] == [one['recording'] for one in single]
+    assert together['recordings'] == [summary['recording'] for summary in single]
     rows = {row['name']: row for row in together['consistency']}
     assert rows['NEES velocity']['freedom'] == 4.0
 
@@ -107,28 +107,28 @@ def test_running_mean_is_that_of_each_twentieth_however_long_the_series_and_larg
     values = np.random.default_rng(1).chisquare(3, n)
     values[n // 3] = 1e12
     stamp = np.arange(n, dtype=np.int64) * 10_000_000
-    given = Squares('NIS', stamp, values, np.full(n, 3), correlated=False)
-    (panel,) = consistency_figure([given]).axes
+    squares = Squares('NIS', stamp, values, np.full(n, 3), correlated=False)
+    (panel,) = consistency_figure([squares]).axes
     mean = next(line for line in panel.lines if line.get_color() == '#D55E00')
-    middle, found = mean.get_data()
+    middle, plotted = mean.get_data()
     window = min(max(n // 20, 5), n)
     first = np.round(100.0 * np.asarray(middle) - 0.5 * (window - 1)).astype(int)
     assert (first[0], first[-1]) == (0, n - window)
     assert np.diff(first).max(initial=1) <= max(n // 1900, 1)
     every = [min(values[k : k + window].mean() / 3.0, 1e6) for k in first[:: max(n // 5000, 1)]]
-    np.testing.assert_allclose(found[:: max(n // 5000, 1)], every, rtol=1e-9)
+    np.testing.assert_allclose(plotted[:: max(n // 5000, 1)], every, rtol=1e-9)
 
 
 def test_plot_of_little_or_nothing() -> None:
     """One sample is a plot, none is refused, and a zero does not vanish on the log axis."""
     stamp, freedom = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
-    one = Squares('NIS imu0 pose', stamp, np.zeros(1), freedom, correlated=False)
-    none = Squares('NEES position', stamp[:0], np.zeros(0), freedom[:0], correlated=True)
-    (panel,) = consistency_figure([one, none]).axes
+    single = Squares('NIS imu0 pose', stamp, np.zeros(1), freedom, correlated=False)
+    empty = Squares('NEES position', stamp[:0], np.zeros(0), freedom[:0], correlated=True)
+    (panel,) = consistency_figure([single, empty]).axes
     assert panel.get_title() == 'NIS imu0 pose: ratio 0, underconfident'
     assert panel.get_yscale() == 'log'
     with pytest.raises(MetricError, match='no samples'):
-        consistency_figure([none])
+        consistency_figure([empty])
 
 
 @pytest.mark.parametrize('freedom', [12, 60, 600])
@@ -137,7 +137,7 @@ def test_the_axis_of_squares_can_be_read(freedom: int) -> None:
     n = 500
     squares = np.random.default_rng(7).chisquare(freedom, n)
     stamp = np.arange(n, dtype=np.int64) * 10_000_000
-    given = Squares('NEES', stamp, squares, np.full(n, freedom), correlated=False)
-    (panel,) = consistency_figure([given]).axes
+    series = Squares('NEES', stamp, squares, np.full(n, freedom), correlated=False)
+    (panel,) = consistency_figure([series]).axes
     bottom, top = panel.get_ylim()
     assert sum(bottom <= tick <= top for tick in panel.get_yticks()) >= 3

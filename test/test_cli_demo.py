@@ -45,15 +45,15 @@ def test_demo_replaces_an_older_one_and_says_that_it_is_synthetic(
     assert f'Report: {out}/report.html' in outcome.out
     assert len(files['vepd.csv'].decode().splitlines()) == 1 + 5 * 4
     for later in (['report', out], ['gate', out, '--max-vepd', 9]):
-        said = call(capsys, *later).out
-        assert 'SYNTHETIC' in said
-        assert 'real sensors' not in said
-    assert [one.name for one in tmp_path.iterdir()] == ['demo']
+        text = call(capsys, *later).out
+        assert 'SYNTHETIC' in text
+        assert 'real sensors' not in text
+    assert [path.name for path in tmp_path.iterdir()] == ['demo']
     # Of recordings, too, what was complete when a demo was ended stays, and the rest is made.
     shutil.rmtree(out / 'recordings' / 'circle_1')
-    kept = (out / 'recordings' / 'line_1').stat().st_mtime_ns
+    written_at = (out / 'recordings' / 'line_1').stat().st_mtime_ns
     again = call(capsys, *command)
-    assert (out / 'recordings' / 'line_1').stat().st_mtime_ns == kept
+    assert (out / 'recordings' / 'line_1').stat().st_mtime_ns == written_at
     assert '18 of 18 runs were there already' in again.err
     assert contents(out) == files
 
@@ -63,13 +63,13 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path, capsys: Capture, kind: s
     out = tmp_path / 'thesis'
     if kind == 'folder':
         out.mkdir()
-    mine = out / 'chapter.tex' if kind == 'folder' else out
-    mine.write_text('mine', encoding='utf-8')
+    user_file = out / 'chapter.tex' if kind == 'folder' else out
+    user_file.write_text('mine', encoding='utf-8')
     outcome = call(capsys, 'demo', '--out', out)
     assert outcome.status == 2
     assert len(outcome.complaints) == 1
     assert 'is no demo' in outcome.complaints[0]
-    assert mine.read_text(encoding='utf-8') == 'mine'
+    assert user_file.read_text(encoding='utf-8') == 'mine'
 
 
 def test_the_car_of_a_demo_drives_on_the_road_that_is_asked_for(
@@ -77,7 +77,11 @@ def test_the_car_of_a_demo_drives_on_the_road_that_is_asked_for(
 ) -> None:
     pytest.importorskip('mujoco', reason='the extra mujoco')
     plan = _plan(0, 1, 'C', ['clean'])
-    cars = {one.origin.drive.vehicle for one in plan.recordings if isinstance(one.origin, StandIn)}
+    cars = {
+        recording.origin.drive.vehicle
+        for recording in plan.recordings
+        if isinstance(recording.origin, StandIn)
+    }
     assert cars == {SprungCar(road='C')}
     assert plan.record['command'][-2:] == ['--road', 'C']
     outcome = call(capsys, 'demo', '--road', 'E', '--out', tmp_path / 'demo')

@@ -53,17 +53,17 @@ def test_a_known_noise_is_found_within_its_interval(
     )  # fmt: skip
     assert outcome.status == 0
     record = json.loads(outcome.out)
-    (one,) = record['parameters']
-    assert one['low'] <= SIGMA <= one['high']
-    assert one['high'] / one['low'] < 2.5
-    assert one['verdict'] == 'identified'
+    (parameter,) = record['parameters']
+    assert parameter['low'] <= SIGMA <= parameter['high']
+    assert parameter['high'] / parameter['low'] < 2.5
+    assert parameter['verdict'] == 'identified'
     assert record['verdict'] == 'better'
     assert record['notes'][0]['code'] == 'fit.better'
     # What vepd would say of the simulated runs: two of each of six recordings.
     assert any('12 of 12 simulated runs: ' in note['text'] for note in record['notes'])
     assert record['after'] < 0.2 * record['before']
     model = load_gps(out / 'gps.yaml')
-    assert model.noise.std == (one['fitted'],) * 3
+    assert model.noise.std == (parameter['fitted'],) * 3
     assert model == dataclasses.replace(load_gps('ch_gauss'), noise=model.noise)
     assert load_imu(out / 'imu.yaml') == load_imu('chrono')
     assert 'Fitted by `sim2real fit`' in (out / 'gps.yaml').read_text(encoding='utf-8')

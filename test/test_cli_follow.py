@@ -41,17 +41,17 @@ def test_it_leaves_tables_plots_and_recordings_and_equal_seeds_equal_bytes(
     assert outcome.status == 0
     assert 'yaw_pid' in outcome.out
     assert call(capsys, *line, '--out', tmp_path / 'b').status == 0
-    found = contents(tmp_path / 'a')
-    assert found == contents(tmp_path / 'b')
-    assert {'errors.csv', 'follow.json', 'circle_1.png', 'waypoints/circle_1.csv'} <= set(found)
-    record = json.loads(found['follow.json'])
+    files = contents(tmp_path / 'a')
+    assert files == contents(tmp_path / 'b')
+    assert {'errors.csv', 'follow.json', 'circle_1.png', 'waypoints/circle_1.csv'} <= set(files)
+    record = json.loads(files['follow.json'])
     with (tmp_path / 'a' / 'errors.csv').open() as file:
         rows = list(csv.DictReader(file))
     assert [row['controller'] for row in rows] == ['yaw_pid', 'nonlinear']
     for row in rows:
-        told = record['runs'][0]['controllers'][row['controller']]
-        assert float(row['distance_mean_m']) == told['distance']['mean']
-        assert float(row['yaw_max_deg']) == told['yaw']['max']
+        errors = record['runs'][0]['controllers'][row['controller']]
+        assert float(row['distance_mean_m']) == errors['distance']['mean']
+        assert float(row['yaw_max_deg']) == errors['yaw']['max']
     real = read_recording(bag)
     driven = read_recording(tmp_path / 'a' / 'circle_1_nonlinear')
     # Its truth and IMU are those of the simulated robot, at the stamps of the recorded run.
@@ -180,13 +180,13 @@ def test_driven_recordings_have_whatever_sensors_simulate_gives_them(
     assert info is not None
     np.testing.assert_array_equal(info.stamp_ns, frames.stamp_ns)
     assert (info.matrix == load_camera('ideal_vga').intrinsics.matrix).all()
-    told = driven.messages[WHEEL_TOPIC]
-    at = np.searchsorted(truth.stamp_ns, told.stamp_ns)
-    np.testing.assert_allclose(told.position, truth.position[at], atol=1e-3)
-    seen = driven.messages[VISION_TOPIC]
-    at = np.searchsorted(truth.stamp_ns, seen.stamp_ns)
-    off = np.linalg.norm(seen.position[:, :2] - truth.position[at, :2], axis=1)
-    assert len(seen) > 10
+    wheels = driven.messages[WHEEL_TOPIC]
+    at = np.searchsorted(truth.stamp_ns, wheels.stamp_ns)
+    np.testing.assert_allclose(wheels.position, truth.position[at], atol=1e-3)
+    vision = driven.messages[VISION_TOPIC]
+    at = np.searchsorted(truth.stamp_ns, vision.stamp_ns)
+    off = np.linalg.norm(vision.position[:, :2] - truth.position[at, :2], axis=1)
+    assert len(vision) > 10
     assert np.median(off) < 0.5
 
 
@@ -252,8 +252,8 @@ def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(
     """
     bags = segments(real_dir, [9])
     record = json.loads(call(capsys, 'follow', *bags, '--json').out)
-    distance = {name: each['distance']['mean'] for name, each in record['pooled'].items()}
-    yaw = {name: each['yaw']['rms'] for name, each in record['pooled'].items()}
+    distance = {name: errors['distance']['mean'] for name, errors in record['pooled'].items()}
+    yaw = {name: errors['yaw']['rms'] for name, errors in record['pooled'].items()}
     assert distance['open_loop'] > distance['yaw_pid'] > distance['yaw_distance_pid']
     assert distance['nonlinear'] < 0.15
     assert yaw['yaw_pid'] < yaw['nonlinear'] < yaw['yaw_distance_pid']
@@ -271,8 +271,8 @@ def test_one_command_goes_from_a_bag_to_the_yaw_error_beside_the_real_one(
     )  # fmt: skip
     assert outcome.status == 0
     assert 'yaw_pid: 1 simulated and 1 real runs' in outcome.out
-    found = contents(tmp_path / 'o')
-    (answer,) = json.loads(found['compare/comparison.json'])['answer']
+    files = contents(tmp_path / 'o')
+    (answer,) = json.loads(files['compare/comparison.json'])['answer']
     assert (answer['sensor'], answer['nearest']) == ('imu', 'yaw_pid')
     assert call(capsys, 'follow', bag, '--out', tmp_path / 'o').status == 2
-    assert {'compare/yaw_error.png', 'compare/comparison.csv', 'circle_1.png'} <= set(found)
+    assert {'compare/yaw_error.png', 'compare/comparison.csv', 'circle_1.png'} <= set(files)

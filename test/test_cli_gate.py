@@ -65,8 +65,8 @@ def test_of_many_broken_limits_the_worst_are_named(
 def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> None:
     """Between the bounds `low` passes and `high` fails; VEPD decides by itself."""
     result = write_result(tmp_path / 'r', {'m': 0.05})
-    shown = json.loads(gate(capsys, result, '--max-vepd', 1, '--scenarios', 'all', '--json').out)
-    (case,) = shown['cases']
+    record = json.loads(gate(capsys, result, '--max-vepd', 1, '--scenarios', 'all', '--json').out)
+    (case,) = record['cases']
     assert case['low'] < case['vepd'] < case['high']
     for limit, by, status in (
         (0.5 * (case['low'] + case['vepd']), 'low', 0),
@@ -96,9 +96,9 @@ def test_a_baseline_may_not_be_exceeded(capsys: Capture, tmp_path: Path) -> None
     old = write_result(tmp_path / 'old', {'m': 0.05})
     worse = write_result(tmp_path / 'worse', {'m': 0.08})
     better = write_result(tmp_path / 'better', {'m': 0.02})
-    kept = tmp_path / 'main.json'
-    kept.write_bytes((old / 'study.json').read_bytes())
-    for file in (old, kept):
+    record_file = tmp_path / 'main.json'
+    record_file.write_bytes((old / 'study.json').read_bytes())
+    for file in (old, record_file):
         assert gate(capsys, old, '--baseline', file).status == 0
         assert gate(capsys, better, '--baseline', file).status == 0
         outcome = gate(capsys, worse, '--baseline', file, '--by', 'low')
@@ -111,9 +111,9 @@ def test_a_baseline_may_not_be_exceeded(capsys: Capture, tmp_path: Path) -> None
 def test_other_real_runs_than_in_the_baseline_are_told(capsys: Capture, tmp_path: Path) -> None:
     result = write_result(tmp_path / 'r', {'m': 0.05})
     other = write_result(tmp_path / 'other', {'m': 0.05}, seed=1)
-    told = 'The real runs are not those of the baseline'
-    assert told in gate(capsys, result, '--baseline', other, '--max-increase', 1).out
-    assert told not in gate(capsys, result, '--baseline', result).out
+    remark = 'The real runs are not those of the baseline'
+    assert remark in gate(capsys, result, '--baseline', other, '--max-increase', 1).out
+    assert remark not in gate(capsys, result, '--baseline', result).out
 
 
 def test_stand_ins_are_not_compared_with_real_recordings(tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def check_junit(path: Path) -> ET.Element:
     assert tags == ['properties', *['testcase'] * cases, 'system-out', 'system-err']
     assert int(suite.get('tests', '')) == cases
     for kind in ('failure', 'skipped'):
-        found = suite.findall(f'testcase/{kind}')
-        assert int(suite.get(f'{kind}s' if kind == 'failure' else kind, '')) == len(found)
+        outcomes = suite.findall(f'testcase/{kind}')
+        assert int(suite.get(f'{kind}s' if kind == 'failure' else kind, '')) == len(outcomes)
     for case in suite.findall('testcase'):
         assert all(case.get(name) for name in ('name', 'classname', 'time'))
         assert len(case) <= 1

@@ -86,12 +86,12 @@ def value_of(action: argparse.Action) -> object:
 
 def test_an_option_takes_the_same_in_every_verb() -> None:
     """Where it goes (a file, a folder) and which motions can be driven are the verb's own."""
-    taken: dict[str, set[object]] = {}
+    values_by_option: dict[str, set[object]] = {}
     for parser in verb_parsers().values():
         for action in parser._actions:
             for option in action.option_strings:
-                taken.setdefault(option, set()).add(value_of(action))
-    several = {option for option, values in taken.items() if len(values) > 1}
+                values_by_option.setdefault(option, set()).add(value_of(action))
+    several = {option for option, values in values_by_option.items() if len(values) > 1}
     assert several == {'--out'}
 
 
@@ -113,9 +113,9 @@ def test_rarely_needed_options_are_in_the_long_help_only(capsys: Capture) -> Non
 
 
 def test_the_help_of_study_lists_what_is_shipped(capsys: Capture) -> None:
-    told = call(capsys, 'study', '--help').out
+    text = call(capsys, 'study', '--help').out
     for path in config_path('studies').glob('*.yaml'):
-        assert f'\n  {path.stem} ' in told
+        assert f'\n  {path.stem} ' in text
 
 
 def test_the_shell_completes_verbs_and_options_and_imports_nothing_heavy(tmp_path: Path) -> None:
@@ -133,7 +133,9 @@ def test_the_shell_completes_verbs_and_options_and_imports_nothing_heavy(tmp_pat
             env={**environment(), **shell}, capture_output=True, text=True, timeout=300,
             check=True,
         )  # fmt: skip
-        loaded = {one.rpartition('|')[2].strip() for one in done.stderr.splitlines()}
+        loaded = {
+            line_of_log.rpartition('|')[2].strip() for line_of_log in done.stderr.splitlines()
+        }
         assert not {'numpy', 'scipy', 'numba', 'yaml', 'rich', 'matplotlib'} & loaded
         words[line] = out.read_text(encoding='utf-8').split()
     assert list(words.values()) == [['vepd'], ['--front-end'], ['navsat_transform', 'enu']]

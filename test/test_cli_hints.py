@@ -21,7 +21,7 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ('given', 'said'),
+    ('options', 'hint'),
     [
         (['--front-edn', 'enu'], 'did you mean --front-end?'),
         (['--correct', 'gravty'], 'did you mean gravity?'),
@@ -31,16 +31,16 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_nearly_right(
-    bag: Path, tmp_path: Path, capsys: Capture, given: list[str], said: str
+    bag: Path, tmp_path: Path, capsys: Capture, options: list[str], hint: str
 ) -> None:
-    line = ['judge', bag, '--config', 'clean', *given, '--out', tmp_path / 'x.csv']
+    line = ['judge', bag, '--config', 'clean', *options, '--out', tmp_path / 'x.csv']
     try:
         outcome = call(capsys, *line)
         status, text = outcome.status, outcome.err
     except SystemExit as error:
         status, text = int(str(error.code)), capsys.readouterr().err
     assert status == 2
-    assert said in text
+    assert hint in text
     assert not list(tmp_path.iterdir())
 
 
@@ -73,6 +73,8 @@ def test_a_library_that_is_missing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setitem(sys.modules, 'rosbags.rosbag2', None)
-    told = call(capsys, 'simulate', '--motion', 'line', '--duration', 2, '--out', tmp_path / 'x')
-    assert told.status == 2
-    assert told.err.endswith('needs the Python package rosbags: pip install rosbags\n')
+    outcome = call(
+        capsys, 'simulate', '--motion', 'line', '--duration', 2, '--out', tmp_path / 'x'
+    )
+    assert outcome.status == 2
+    assert outcome.err.endswith('needs the Python package rosbags: pip install rosbags\n')

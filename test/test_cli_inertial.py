@@ -41,8 +41,8 @@ def test_the_estimate_of_a_drive_is_written_without_any_configuration(
     speed = np.interp(
         table[:, 0], truth.stamp_ns, np.linalg.norm(truth.linear_velocity[:, :2], axis=1)
     )
-    found = np.hypot(table[:, header.index('vx')], table[:, header.index('vy')])
-    assert np.sqrt(np.mean(np.square(found - speed))) < 0.3
+    estimated_speed = np.hypot(table[:, header.index('vx')], table[:, header.index('vy')])
+    assert np.sqrt(np.mean(np.square(estimated_speed - speed))) < 0.3
     default = call(capsys, 'judge', bags[1], '--judge', 'error_state', '--out', tmp_path / 'y.csv')
     assert default.status == 0
 
@@ -50,16 +50,16 @@ def test_the_estimate_of_a_drive_is_written_without_any_configuration(
 def test_a_comparison_records_the_judge_and_its_settings(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    mine = tmp_path / 'mine.yaml'
-    mine.write_text('accelerometer_bias_walk: 0.3', encoding='utf-8')
+    settings_file = tmp_path / 'mine.yaml'
+    settings_file.write_text('accelerometer_bias_walk: 0.3', encoding='utf-8')
     outcome = call(
         capsys, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', 'error_state',
-        '--judge-config', mine, '--out', tmp_path / 'result', '--jobs', 1,
+        '--judge-config', settings_file, '--out', tmp_path / 'result', '--jobs', 1,
     )  # fmt: skip
     assert outcome.status == 0
     assert 'judge mine' in outcome.out
     record = json.loads((tmp_path / 'result' / 'study.json').read_text(encoding='utf-8'))
-    assert record['judges'][0]['name'] == f'error_state ({mine})'
+    assert record['judges'][0]['name'] == f'error_state ({settings_file})'
     assert record['judges'][0]['files'][0]['text'] == 'accelerometer_bias_walk: 0.3'
     assert record['judges'][0]['inertial']['accelerometer_bias_walk'] == 0.3
     assert record['judges'][0]['inertial']['start']['heading'] == 'auto'

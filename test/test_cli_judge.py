@@ -53,17 +53,17 @@ def test_trace_of_the_real_nodes_is_met(
     outcome = call(capsys, 'judge', folder, *configuration(folder), '--out', out)
     assert outcome.status == 0
     assert outcome.complaints == []
-    header, found = read_rows(out)
+    header, estimated = read_rows(out)
     expected_header, expected = read_rows(folder / 'expected_filtered.csv.gz')
     assert header == expected_header
-    assert [row[0] for row in found] == [row[0] for row in expected]
+    assert [row[0] for row in estimated] == [row[0] for row in expected]
     columns = [header.index(column) for column in ('vx', 'vy', 'vz', 'wx', 'wy', 'wz')]
     velocities = [
         np.array([[float(row[column]) for column in columns] for row in rows])
-        for rows in (found, expected)
+        for rows in (estimated, expected)
     ]
     assert np.abs(velocities[0] - velocities[1]).max() < 1e-6
-    assert len(found) > 100
+    assert len(estimated) > 100
 
 
 def test_bag_with_a_case_gives_what_its_csv_folder_gives(
@@ -75,12 +75,12 @@ def test_bag_with_a_case_gives_what_its_csv_folder_gives(
     write_recording(read_recording(folder), bag)
     configured = configuration(folder)
     case = ['--case', folder / 'case.yaml']
-    for target, given in (
+    for target, arguments in (
         ('csv', [folder, *configured]),
         ('bag', [bag, *configured, *case]),
         ('none', [bag, *configured]),
     ):
-        outcome = call(capsys, 'judge', *given, '--out', tmp_path / f'{target}.csv')
+        outcome = call(capsys, 'judge', *arguments, '--out', tmp_path / f'{target}.csv')
         assert outcome.status == 0
     from_csv, from_bag, without = (
         (tmp_path / f'{target}.csv').read_bytes() for target in ('csv', 'bag', 'none')
@@ -98,11 +98,11 @@ def test_several_recordings_go_into_a_folder(
     assert outcome.status == 0
     assert sorted(path.name for path in out.iterdir()) == ['circle_1.csv', 'line_1.csv']
     summaries = json.loads(outcome.out)
-    assert [one['recording'] for one in summaries] == [str(path) for path in bags]
-    for one in summaries:
-        _, rows = read_rows(Path(one['out']))
-        assert one['estimates'] == len(rows)
-        assert one['fixes_used'] > 30
+    assert [summary['recording'] for summary in summaries] == [str(path) for path in bags]
+    for summary in summaries:
+        _, rows = read_rows(Path(summary['out']))
+        assert summary['estimates'] == len(rows)
+        assert summary['fixes_used'] > 30
     alone = tmp_path / 'alone.csv'
     assert call(capsys, 'judge', bags[1], '--config', 'clean', '--out', alone).status == 0
     assert alone.read_bytes() == (out / 'circle_1.csv').read_bytes()
@@ -112,8 +112,8 @@ def test_a_broken_recording_is_named_and_the_rest_is_judged(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'estimates'
-    given = [bags[0], tmp_path / 'gone', bags[1]]
-    outcome = call(capsys, 'judge', *given, '--config', 'clean', '--out', out)
+    recordings = [bags[0], tmp_path / 'gone', bags[1]]
+    outcome = call(capsys, 'judge', *recordings, '--config', 'clean', '--out', out)
     assert outcome.status == 1
     assert outcome.complaints == [
         f'sim2real: error: left out: {tmp_path / "gone"}: no such file or folder'
@@ -125,12 +125,12 @@ def test_a_broken_recording_is_named_and_the_rest_is_judged(
 def test_nothing_is_overwritten_unasked(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / 'x.csv'
     out.write_text('mine', encoding='utf-8')
-    given = ['judge', bags[0], '--config', 'clean', '--out', out]
-    outcome = call(capsys, *given)
+    words = ['judge', bags[0], '--config', 'clean', '--out', out]
+    outcome = call(capsys, *words)
     assert outcome.status == 2
     assert 'exists' in outcome.complaints[0]
     assert out.read_text(encoding='utf-8') == 'mine'
-    assert call(capsys, *given, '--overwrite').status == 0
+    assert call(capsys, *words, '--overwrite').status == 0
     assert len(read_rows(out)[1]) > 100
 
 
@@ -178,8 +178,8 @@ def test_topic_can_be_named(bags: list[Path], tmp_path: Path, capsys: Capture) -
     )
     write_recording(renamed, tmp_path / 'bag')
     (tmp_path / 'bag' / 'recording.yaml').unlink()
-    given = ['judge', tmp_path / 'bag', '--config', 'clean', '--topic', 'imu=/vn100/imu']
-    assert call(capsys, *given, '--out', tmp_path / 'x.csv').status == 0
+    words = ['judge', tmp_path / 'bag', '--config', 'clean', '--topic', 'imu=/vn100/imu']
+    assert call(capsys, *words, '--out', tmp_path / 'x.csv').status == 0
     usual = ['judge', bags[0], '--config', 'clean']
     assert call(capsys, *usual, '--out', tmp_path / 'y.csv').status == 0
     assert (tmp_path / 'x.csv').read_bytes() == (tmp_path / 'y.csv').read_bytes()
@@ -192,11 +192,11 @@ def test_the_estimate_is_written_as_latitude_and_longitude_too(
     2 m for its noise and the lever arm. With a profile whose navsat_transform makes none it is
     refused.
     """
-    given = ['judge', bags[0], '--out', tmp_path / 'line.csv', '--filtered-gps', '--config']
-    outcome = call(capsys, *given, 'clean')
+    words = ['judge', bags[0], '--out', tmp_path / 'line.csv', '--filtered-gps', '--config']
+    outcome = call(capsys, *words, 'clean')
     assert outcome.status == 2
     assert 'no gps/filtered to write for --filtered-gps' in outcome.err
-    assert call(capsys, *given, 'paper_released').status == 0
+    assert call(capsys, *words, 'paper_released').status == 0
     kind = MESSAGE_TYPES['sensor_msgs/msg/NavSatFix']
     back, _ = read_table(tmp_path / 'line_gps_filtered.csv', kind)
     gps = read_recording(bags[0]).gps
@@ -205,6 +205,6 @@ def test_the_estimate_is_written_as_latitude_and_longitude_too(
     assert len(back) > 50
     metres = 111e3 * (back.latitude - np.interp(back.stamp_ns, gps.stamp_ns, gps.latitude))
     assert np.abs(metres[10:]).max() < 2.0
-    outcome = call(capsys, *given, 'paper_released')
+    outcome = call(capsys, *words, 'paper_released')
     assert outcome.status == 2
     assert 'exists' in outcome.err

@@ -55,11 +55,11 @@ def test_the_truth_of_a_recording_is_measured_where_it_was_or_where_it_is_said_t
     assert call(capsys, *line, '--out', tmp_path / 'there').status == 0
     away_at = '-33.137,11.575'
     assert call(capsys, *line, '--origin', away_at, '--out', tmp_path / 'away').status == 0
-    there = read_recording(tmp_path / 'there' / 'circle_1')
-    away = read_recording(tmp_path / 'away' / 'circle_1')
-    np.testing.assert_allclose(fixes_in(there, SYDNEY), true_positions(there), atol=2e-3)
+    unmoved = read_recording(tmp_path / 'there' / 'circle_1')
+    moved = read_recording(tmp_path / 'away' / 'circle_1')
+    np.testing.assert_allclose(fixes_in(unmoved, SYDNEY), true_positions(unmoved), atol=2e-3)
     at_sea = LocalFrame(-33.137, 11.575, 0.0)
-    np.testing.assert_allclose(fixes_in(away, at_sea), true_positions(away), atol=2e-3)
+    np.testing.assert_allclose(fixes_in(moved, at_sea), true_positions(moved), atol=2e-3)
 
 
 @pytest.mark.parametrize('waypoints', ['truth', 'gps'])
@@ -72,13 +72,14 @@ def test_a_driven_recording_lies_where_the_recorded_one_did(
     assert call(capsys, *line).status == 0
     real = read_recording(bag)
     driven = read_recording(tmp_path / 'o' / 'circle_1_nonlinear')
-    there, here = fixes_in(real, SYDNEY), fixes_in(driven, SYDNEY)
+    recorded_fixes, driven_fixes = fixes_in(real, SYDNEY), fixes_in(driven, SYDNEY)
     stamps = real.require('gps').stamp_ns
-    wanted = np.stack(
-        [np.interp(driven.require('gps').stamp_ns, stamps, axis) for axis in there.T], axis=1
+    expected = np.stack(
+        [np.interp(driven.require('gps').stamp_ns, stamps, axis) for axis in recorded_fixes.T],
+        axis=1,
     )
-    assert np.ptp(here[:, 0]) > 10.0
-    assert np.linalg.norm(here - wanted, axis=1).max() < 0.3
+    assert np.ptp(driven_fixes[:, 0]) > 10.0
+    assert np.linalg.norm(driven_fixes - expected, axis=1).max() < 0.3
 
 
 def test_a_driven_recording_is_moved_where_it_is_said_to_be(

@@ -59,7 +59,7 @@ def test_reader_that_goes_away_is_no_error(place: Path, words: tuple[object, ...
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='looks for processes in /proc')
 @pytest.mark.parametrize(
-    ('name', 'to_group', 'status', 'said'),
+    ('name', 'to_group', 'status', 'messages'),
     [
         ('SIGINT', True, 130, ['interrupted; runs that were finished are in ']),
         ('SIGTERM', False, 143, ['interrupted; runs that were finished are in ']),
@@ -67,7 +67,7 @@ def test_reader_that_goes_away_is_no_error(place: Path, words: tuple[object, ...
     ],
 )  # fmt: skip
 def test_signals_end_all_processes_and_leave_nothing_half_written(
-    place: Path, tmp_path: Path, name: str, to_group: bool, status: int, said: list[str] | None
+    place: Path, tmp_path: Path, name: str, to_group: bool, status: int, messages: list[str] | None
 ) -> None:
     """Ctrl-C reaches the whole group, as from a terminal; SIGTERM and SIGKILL the parent alone."""
     out = tmp_path / 'result' / 'o'
@@ -80,10 +80,10 @@ def test_signals_end_all_processes_and_leave_nothing_half_written(
         done = running.end()
         assert done.status == status
         assert done.out == ''
-        if said is not None:
+        if messages is not None:
             lines = done.err.splitlines()
-            assert len(lines) == len(said)
-            assert all(part in line for part, line in zip(said, lines, strict=True))
+            assert len(lines) == len(messages)
+            assert all(part in line for part, line in zip(messages, lines, strict=True))
         until(lambda: not running.runs, 'the end of all processes')
     assert json.loads((out / 'study.json').read_text())['state'] == 'unfinished'
     if name != 'SIGKILL':
@@ -137,13 +137,13 @@ def test_linear_algebra_has_one_thread_unless_the_user_wants_more(
         'assert dict(os.environ) == before\n'
         'print(len(os.listdir("/proc/self/task")))\n'
     )
-    known = {name: value for name, value in environment().items() if 'THREADS' not in name}
+    variables = {name: value for name, value in environment().items() if 'THREADS' not in name}
     done = subprocess.run(
         [sys.executable, '-c', code],
         capture_output=True,
         text=True,
         check=True,
-        env={**known, **set_by_user},
+        env={**variables, **set_by_user},
     )
     # A machine of one processor has one in any case.
     assert int(done.stdout) == min(threads, os.cpu_count() or 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real reference`: what it writes, what it says of it, and that the label stays."""
+"""`sim2real reference`: the recording that it writes, its findings and its label."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ NOT_INDEPENDENT = 'recording.reference_truth'
 
 
 @pytest.fixture(scope='module')
-def seen() -> Recording:
-    """A drive with truth; its positions are about the first fix, as the reference's."""
+def truth_recording() -> Recording:
+    """A drive with truth; positions are relative to the first fix, as in the reference."""
     return drive(HalfSine(duration=12.0, speed=5.0), 21)[0]
 
 
 @pytest.fixture(scope='module')
-def blind(seen: Recording, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def blind(truth_recording: Recording, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp('blind') / 'blind_1'
-    write_recording(seen.with_messages('truth', None), folder)
+    write_recording(truth_recording.with_messages('truth', None), folder)
     return folder
 
 
@@ -54,37 +54,37 @@ def referenced(blind: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize('storage', ['mcap', 'csv'])
 def test_the_recording_comes_back_with_a_labelled_truth(
-    storage: str, blind: Path, seen: Recording, tmp_path: Path, capsys: Capture
+    storage: str, blind: Path, truth_recording: Recording, tmp_path: Path, capsys: Capture
 ) -> None:
     outcome = call(capsys, 'reference', blind, '--storage', storage, '--out', tmp_path)
     assert outcome.status == 0, outcome.err
     assert 'median deviation: position 0.' in outcome.out
     assert 'a smoother uses future measurements' in outcome.err
     assert (tmp_path / 'drive_1' / 'reference.png').read_bytes().startswith(b'\x89PNG')
-    made, given = read_recording(tmp_path / 'drive_1'), read_recording(blind)
-    for topic, array in given.messages.items():
-        assert arrays_equal(made.messages[topic], array), topic
-    assert set(made.transforms) == set(given.transforms)
-    assert made.truth is not None
-    assert seen.truth is not None
-    # Within five of the deviations that it states, along each axis: position and velocity.
-    at = np.searchsorted(seen.truth.stamp_ns, made.truth.stamp_ns)
-    off = made.truth.position - seen.truth.position[at]
+    result, source = read_recording(tmp_path / 'drive_1'), read_recording(blind)
+    for topic, array in source.messages.items():
+        assert arrays_equal(result.messages[topic], array), topic
+    assert set(result.transforms) == set(source.transforms)
+    assert result.truth is not None
+    assert truth_recording.truth is not None
+    # The errors stay within five stated standard deviations along each axis.
+    at = np.searchsorted(truth_recording.truth.stamp_ns, result.truth.stamp_ns)
+    off = result.truth.position - truth_recording.truth.position[at]
     assert (
-        np.abs(off) < 5.0 * np.sqrt(np.einsum('nii->ni', made.truth.pose_covariance)[:, :3])
+        np.abs(off) < 5.0 * np.sqrt(np.einsum('nii->ni', result.truth.pose_covariance)[:, :3])
     ).all()
-    label = made.reference
+    label = result.reference
     assert label is not None
-    assert label.topic == made.roles['truth'] == '/ground_truth/odometry'
+    assert label.topic == result.roles['truth'] == '/ground_truth/odometry'
     assert label.made_by.startswith('sim2real_sensors ')
     assert 'gtsam 4' in label.made_by
     assert label.made_from == ('/imu/data', '/gps/fix')
     assert label.settings['inertial']['output_frequency'] == 100.0
     assert 0.0 < label.deviation['position_m'] < 1.0
-    assert any(note.code == NOT_INDEPENDENT for note in made.notes)
-    # And once more through the other form.
+    assert any(note.code == NOT_INDEPENDENT for note in result.notes)
+    # The label survives a copy in the other storage format.
     other = 'csv' if storage != 'csv' else 'mcap'
-    write_recording(made, tmp_path / 'copy', storage=other)
+    write_recording(result, tmp_path / 'copy', storage=other)
     assert read_recording(tmp_path / 'copy').reference == label
 
 
@@ -96,25 +96,25 @@ def test_equal_inputs_give_equal_bytes(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_a_truth_gives_way_only_when_told(
-    seen: Recording, tmp_path: Path, capsys: Capture
+def test_a_truth_is_replaced_only_on_request(
+    truth_recording: Recording, tmp_path: Path, capsys: Capture
 ) -> None:
-    write_recording(seen, tmp_path / 'in')
+    write_recording(truth_recording, tmp_path / 'in')
     refused = call(capsys, 'reference', tmp_path / 'in', '--out', tmp_path / 'out')
     assert refused.status == 2
     assert 'has a truth (/ground_truth/odometry); give --replace-truth' in refused.complaints[0]
     assert not (tmp_path / 'out').exists()
-    told = call(
+    replaced = call(
         capsys, 'reference', tmp_path / 'in', '--replace-truth', '--pose-rate', 50, '--json',
         '--out', tmp_path / 'out',
     )  # fmt: skip
-    assert told.status == 0, told.err
-    (said,) = json.loads(told.out)
-    assert set(said['deviation']) == {'position_m', 'height_m', 'speed_m_s', 'heading_rad'}
-    made = read_recording(said['out'])
-    assert made.truth is not None
-    assert len(made.truth) == said['estimates']
-    assert np.diff(made.truth.stamp_ns).tolist() == [20_000_000] * (len(made.truth) - 1)
+    assert replaced.status == 0, replaced.err
+    (summary,) = json.loads(replaced.out)
+    assert set(summary['deviation']) == {'position_m', 'height_m', 'speed_m_s', 'heading_rad'}
+    result = read_recording(summary['out'])
+    assert result.truth is not None
+    assert len(result.truth) == summary['estimates']
+    assert np.diff(result.truth.stamp_ns).tolist() == [20_000_000] * (len(result.truth) - 1)
     again = call(
         capsys, 'reference', tmp_path / 'in', '--replace-truth', '--out', tmp_path / 'out'
     )
@@ -123,10 +123,10 @@ def test_a_truth_gives_way_only_when_told(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_whoever_compares_with_it_is_told(
+def test_vepd_reports_that_a_reference_is_not_independent(
     referenced: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """In the notes of vepd and in study.json."""
+    """The finding is in findings.txt and in study.json."""
     outcome = call(
         capsys, 'vepd', '--real', referenced, '--models', 'ch_rw',
         '--judge-config', 'clean', '--jobs', 1, '--out', tmp_path / 'result',
@@ -137,18 +137,16 @@ def test_whoever_compares_with_it_is_told(
     assert any(note['code'] == NOT_INDEPENDENT for note in record['notes'])
 
 
-def test_a_twin_of_it_has_a_true_truth(referenced: Path) -> None:
-    """Sensors that are simulated on the reference were made from it; with one real one left it
-    stays a reference.
-    """
+def test_a_twin_with_no_real_sensor_has_an_independent_truth(referenced: Path) -> None:
+    """A twin that keeps one real sensor keeps the label of the reference."""
     maker = TwinMaker(read_recording(referenced), seed=1)
     both = maker.make(Twin('both', load_gps('ch_rw'), load_imu('chrono')))
-    one = maker.make(Twin('one', load_gps('ch_rw'), None))
+    gps_only = maker.make(Twin('one', load_gps('ch_rw'), None))
     assert both.reference is None
-    assert one.reference is not None
+    assert gps_only.reference is not None
 
 
-def test_without_gps_and_with_a_simulated_imu_it_is_a_true_truth(
+def test_without_gps_and_with_a_simulated_imu_the_truth_is_independent(
     referenced: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     words = 'simulate', '--truth', referenced, '--gps', 'none', '--imu', 'chrono'
@@ -156,7 +154,7 @@ def test_without_gps_and_with_a_simulated_imu_it_is_a_true_truth(
     assert read_recording(tmp_path / 'out' / referenced.name).reference is None
 
 
-def test_another_truth_topic_has_not_the_label(referenced: Path) -> None:
+def test_a_recording_read_without_truth_has_no_label(referenced: Path) -> None:
     assert read_recording(referenced, topics={'truth': None}).reference is None
 
 
@@ -171,9 +169,9 @@ def test_another_truth_topic_has_not_the_label(referenced: Path) -> None:
     ],
 )
 def test_a_wrong_label_is_refused(
-    truth: object, problem: str, seen: Recording, tmp_path: Path
+    truth: object, problem: str, truth_recording: Recording, tmp_path: Path
 ) -> None:
-    write_recording(seen, tmp_path / 'in', storage='csv')
+    write_recording(truth_recording, tmp_path / 'in', storage='csv')
     file = tmp_path / 'in' / 'recording.yaml'
     content = yaml.safe_load(file.read_text(encoding='utf-8'))
     file.write_text(yaml.safe_dump({**content, 'truth': truth}), encoding='utf-8')
@@ -181,13 +179,15 @@ def test_a_wrong_label_is_refused(
         read_recording(tmp_path / 'in')
 
 
-def test_a_truth_that_is_said_to_be_independent_is_one(seen: Recording, tmp_path: Path) -> None:
-    write_recording(seen, tmp_path / 'in', storage='csv')
+def test_a_truth_labelled_independent_is_no_reference(
+    truth_recording: Recording, tmp_path: Path
+) -> None:
+    write_recording(truth_recording, tmp_path / 'in', storage='csv')
     file = tmp_path / 'in' / 'recording.yaml'
     file.write_text(file.read_text(encoding='utf-8') + 'truth: {nature: independent}\n')
-    made = read_recording(tmp_path / 'in')
-    assert made.reference is None
-    assert made.truth is not None
+    recording = read_recording(tmp_path / 'in')
+    assert recording.reference is None
+    assert recording.truth is not None
 
 
 def test_without_gtsam_one_line_says_what_to_install(
@@ -210,9 +210,9 @@ def test_start_heading_and_settings_are_taken(
     wrong = call(capsys, 'reference', blind, '--config', 'gone', '--out', tmp_path / 'o')
     assert wrong.status == 2
     assert "'gone' is unknown" in wrong.complaints[0]
-    told = call(capsys, 'reference', blind, '--initial-heading', 40, '--out', tmp_path / 'o')
-    assert told.status == 0
-    assert 'heading 40 deg as given' in told.err
+    headed = call(capsys, 'reference', blind, '--initial-heading', 40, '--out', tmp_path / 'o')
+    assert headed.status == 0
+    assert 'heading 40 deg as given' in headed.err
     mast = tmp_path / 'mast.yaml'
     mast.write_text('[{parent: base_link, child: gps_link, translation: [0.0, 0.0, 30.0]}]')
     assert (
@@ -229,14 +229,19 @@ def test_start_heading_and_settings_are_taken(
 
 @pytest.mark.usefixtures('blank_pictures')
 def test_a_segment_of_a_real_drive(real_dir: Path, tmp_path: Path, capsys: Capture) -> None:
-    """The receiver's velocity, which the reference has not seen, agrees to 5 cm/s rms."""
+    """The reference agrees to 5 cm/s rms with the receiver's velocity, which it does not use."""
     (path,) = segments(real_dir, [3])
     outcome = call(capsys, 'reference', path, '--replace-truth', '--out', tmp_path)
     assert outcome.status == 0, outcome.err
-    made, given = read_recording(tmp_path / 'drive0708_seg03').truth, read_recording(path).truth
-    assert made is not None
-    assert given is not None
-    speeds = [np.hypot(*truth.linear_velocity[:, :2].T) for truth in (made, given)]
-    inside = (given.stamp_ns >= made.stamp_ns[0]) & (given.stamp_ns <= made.stamp_ns[-1])
-    found = np.interp(given.stamp_ns[inside], made.stamp_ns, speeds[0])
-    assert np.sqrt(np.mean((found - speeds[1][inside]) ** 2)) < 0.05
+    reference, recorded = (
+        read_recording(tmp_path / 'drive0708_seg03').truth,
+        read_recording(path).truth,
+    )
+    assert reference is not None
+    assert recorded is not None
+    speeds = [np.hypot(*truth.linear_velocity[:, :2].T) for truth in (reference, recorded)]
+    inside = (recorded.stamp_ns >= reference.stamp_ns[0]) & (
+        recorded.stamp_ns <= reference.stamp_ns[-1]
+    )
+    reference_speed = np.interp(recorded.stamp_ns[inside], reference.stamp_ns, speeds[0])
+    assert np.sqrt(np.mean((reference_speed - speeds[1][inside]) ** 2)) < 0.05

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real report`: page, tables and bags of real folders of studies and of vepd."""
+"""`sim2real report`: page, tables and bags made from result folders of study and vepd."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ uncertainty: {resamples: 200}
 
 
 @pytest.fixture(scope='module')
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of a folder of its own, made by the command."""
+def finished_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study that the command ran, in its own folder."""
     folder = tmp_path_factory.mktemp('study')
     (folder / 'small.yaml').write_text(STUDY, encoding='utf-8')
     words = ['study', str(folder / 'small.yaml'), '--out', str(folder / 'out'), '--jobs', '1']
@@ -52,9 +52,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def study(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def study(finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    return Path(shutil.copytree(made, tmp_path / 'study'))
+    return Path(shutil.copytree(finished_study, tmp_path / 'study'))
 
 
 def test_the_page_is_in_the_folder_and_the_answer_on_the_terminal(
@@ -76,7 +76,7 @@ def test_the_page_is_in_the_folder_and_the_answer_on_the_terminal(
 
 
 def test_code_that_a_result_names_runs_only_when_asked(capsys: Capture, study: Path) -> None:
-    """Results are passed on; whoever opens one has not read its metrics."""
+    """A user who opens the result of somebody else has not read its metrics."""
     (study.parent / 'theirs.py').write_text("open('ran', 'w').close()\nclass Theirs: pass\n")
     record = json.loads((study / 'study.json').read_text('utf-8'))
     record['more_metrics'] = ['theirs.py:Theirs']
@@ -96,10 +96,10 @@ def test_code_that_a_result_names_runs_only_when_asked(capsys: Capture, study: P
 
 def test_paths_and_answer_as_json_and_bags_beside(capsys: Capture, study: Path) -> None:
     outcome = call(capsys, 'report', study, '--out', 'paper/page.html', '--mcap', 'bags', '--json')
-    told = json.loads(outcome.out)
-    assert told['page'] == 'paper/page.html'
-    assert told['tables'] == ['paper/tables.md', 'paper/tables.tex']
-    assert told['answer']['models'] == 2
+    summary = json.loads(outcome.out)
+    assert summary['page'] == 'paper/page.html'
+    assert summary['tables'] == ['paper/tables.md', 'paper/tables.tex']
+    assert summary['answer']['models'] == 2
     assert len(list(Path('bags').rglob('*.mcap'))) == 6
     check_refused(capsys, 'paper/page.html: exists', 'report', study, '--out', 'paper/page.html')
     check_refused(capsys, 'bags: exists', 'report', study, '--mcap', 'bags')
@@ -127,26 +127,17 @@ def test_what_is_no_study_is_refused(
 def test_a_folder_of_vepd_is_a_study_of_one_judge(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a warm-up: the page's own speeds must give the scores that vepd gave."""
+    """The series of the report give the scores of vepd, also with a warm-up."""
     monkeypatch.chdir(tmp_path)
     for number in (1, 2):
         write_recording(run_of('line', number), tmp_path / f'line_{number}')
-    words = (
-        '--models',
-        'ch_rw,ch_gauss',
-        '--warmup',
-        '1',
-        '--judge-config',
-        'clean',
-        '--jobs',
-        '1',
-    )
+    words = '--models ch_rw,ch_gauss --warmup 1 --judge-config clean --jobs 1'.split()
     done = call(capsys, 'vepd', '--real', 'line_1', 'line_2', *words, '--out', 'result')
     assert done.status == 0
     outcome = StudyOutcome.read('result')
-    for one in gather(outcome, outcome.judges[0]).runs:
-        rmse = float((one.error**2).mean() ** 0.5)
-        assert rmse == pytest.approx(one.run.score.rmse, rel=1e-12)
+    for series in gather(outcome, outcome.judges[0]).runs:
+        rmse = float((series.error**2).mean() ** 0.5)
+        assert rmse == pytest.approx(series.run.score.rmse, rel=1e-12)
     with Path('result', 'vepd.csv').open(encoding='utf-8', newline='') as file:
         printed = [float(row['vepd']) for row in csv.DictReader(file)]
     assert [row.vepd for row in outcome.table(outcome.judges[0])] == printed
@@ -157,8 +148,8 @@ def test_a_folder_of_vepd_is_a_study_of_one_judge(
 
 
 def test_tables_show_what_the_paper_printed_beside_ours() -> None:
-    found = standings(small_study(scenarios=('line', 'circle', 'half_sine'), runs=2))
-    tables = paper_tables(found)
+    ranking = standings(small_study(scenarios=('line', 'circle', 'half_sine'), runs=2))
+    tables = paper_tables(ranking)
     assert len(tables) == 5  # ranking and scenarios under two judges, and all judges
     text = markdown_table(tables[1])
     line = next(line for line in text.splitlines() if line.startswith('| ch\\_rw '))
@@ -170,8 +161,8 @@ def test_tables_show_what_the_paper_printed_beside_ours() -> None:
 
 def test_labels_are_text_in_markdown_and_latex() -> None:
     for label in HOSTILE:
-        shown = re.sub(r'\\([\\`*_{}\[\]<>|#~&$!])', r'\1', markdown_text(label))
-        assert shown == ''.join(sign if sign.isprintable() else ' ' for sign in label)
+        unescaped = re.sub(r'\\([\\`*_{}\[\]<>|#~&$!])', r'\1', markdown_text(label))
+        assert unescaped == ''.join(sign if sign.isprintable() else ' ' for sign in label)
         assert not re.search(r'(?<!\\)[<|`*&]', markdown_text(label))
     assert latex_text('a_b & 5% {x} \\y ~ ^ # $') == (
         r'a\_b \& 5\% \{x\} \textbackslash{}y \textasciitilde{} \textasciicircum{} \# \$'

@@ -25,10 +25,10 @@ SHORT = ('--duration', 6)
 def test_recordings_read_back_and_equal_seeds_give_equal_bytes(
     tmp_path: Path, capsys: Capture, storage: str
 ) -> None:
-    given = ['simulate', '--motion', 'drive_line', *SHORT, '--runs', 2, '--storage', storage]
+    words = ['simulate', '--motion', 'drive_line', *SHORT, '--runs', 2, '--storage', storage]
     folders = {'a': 3, 'b': 3, 'c': 4}
     for folder, seed in folders.items():
-        outcome = call(capsys, *given, '--seed', seed, '--out', tmp_path / folder / 'out')
+        outcome = call(capsys, *words, '--seed', seed, '--out', tmp_path / folder / 'out')
         assert outcome.status == 0
     a, b, c = (contents(tmp_path / folder) for folder in folders)
     assert a == b
@@ -47,16 +47,16 @@ def test_recordings_read_back_and_equal_seeds_give_equal_bytes(
 
 
 def test_every_storage_holds_the_same_messages(tmp_path: Path, capsys: Capture) -> None:
-    given = ['simulate', '--motion', 'circle', *SHORT]
+    words = ['simulate', '--motion', 'circle', *SHORT]
     for storage in ('mcap', 'sqlite3', 'csv'):
         out = tmp_path / storage
-        assert call(capsys, *given, '--storage', storage, '--out', out).status == 0
-    first, *others = (
+        assert call(capsys, *words, '--storage', storage, '--out', out).status == 0
+    first, *copies = (
         read_recording(tmp_path / storage / 'circle_1') for storage in ('mcap', 'sqlite3', 'csv')
     )
-    for other in others:
+    for copy in copies:
         for topic, array in first.messages.items():
-            assert arrays_equal(array, other.messages[topic]), topic
+            assert arrays_equal(array, copy.messages[topic]), topic
 
 
 def test_what_is_simulated_can_be_judged(tmp_path: Path, capsys: Capture) -> None:
@@ -99,10 +99,13 @@ def test_a_recorded_truth_is_measured_anew(tmp_path: Path, capsys: Capture) -> N
     )  # fmt: skip
     assert outcome.status == 0
     written = json.loads(outcome.out)
-    assert [one['path'] for one in written] == [str(out / 'circle_1_1'), str(out / 'circle_1_2')]
-    assert {one['scenario'] for one in written} == {'circle'}
+    assert [summary['path'] for summary in written] == [
+        str(out / 'circle_1_1'),
+        str(out / 'circle_1_2'),
+    ]
+    assert {summary['scenario'] for summary in written} == {'circle'}
     real = read_recording(path)
-    twins = [read_recording(one['path']) for one in written]
+    twins = [read_recording(summary['path']) for summary in written]
     for twin in twins:
         assert arrays_equal(twin.messages['/imu/data'], real.messages['/imu/data'])
         topic = '/ground_truth/odometry'
@@ -136,7 +139,7 @@ def test_a_broken_truth_is_named_and_the_rest_is_written(tmp_path: Path, capsys:
         f'sim2real: error: left out: {tmp_path / "gone"}: no such file or folder'
     ]
     assert outcome.out.splitlines() == [str(out / 'circle_1')]
-    assert [one.name for one in out.iterdir()] == ['circle_1']
+    assert [path.name for path in out.iterdir()] == ['circle_1']
 
 
 def test_the_progress_bar_counts_the_runs_of_a_broken_truth(
@@ -158,17 +161,17 @@ def test_what_is_missing_is_made_and_nothing_beside_recordings_of_another_comman
     (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
     out = tmp_path / 'made'
     motion = ['--truth', path] if on_truth else ['--motion', 'circle', *SHORT]
-    given = ['simulate', *motion, '--gps', 'ch_rw', '--out', out, '--runs', 3]
-    assert call(capsys, *given).status == 0
+    words = ['simulate', *motion, '--gps', 'ch_rw', '--out', out, '--runs', 3]
+    assert call(capsys, *words).status == 0
     whole = contents(out)
-    names = sorted(one.name for one in out.iterdir())
+    names = sorted(folder.name for folder in out.iterdir())
     shutil.rmtree(out / names[0])
-    assert call(capsys, *given).status == 0
+    assert call(capsys, *words).status == 0
     assert contents(out) == whole
     shutil.rmtree(out / names[2])
     before = contents(out)
     for other in (['--seed', 5], ['--gps', 'ch_gauss'], ['--storage', 'csv']):
-        refused = call(capsys, *given, *other)
+        refused = call(capsys, *words, *other)
         assert refused.status == 2
         assert f'{names[0]}: exists and is another recording' in refused.complaints[0]
         assert contents(out) == before
@@ -176,9 +179,9 @@ def test_what_is_missing_is_made_and_nothing_beside_recordings_of_another_comman
 
 def test_what_is_no_recording_is_not_overwritten(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / 'circle_2').mkdir()
-    given = ['simulate', '--motion', 'circle', *SHORT, '--runs', 3, '--out', tmp_path]
-    outcome = call(capsys, *given)
+    words = ['simulate', '--motion', 'circle', *SHORT, '--runs', 3, '--out', tmp_path]
+    outcome = call(capsys, *words)
     assert outcome.status == 1
     assert 'circle_2: exists' in outcome.complaints[0]
-    assert sorted(one.name for one in tmp_path.iterdir()) == ['circle_1', 'circle_2']
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == ['circle_1', 'circle_2']
     assert not list((tmp_path / 'circle_2').iterdir())

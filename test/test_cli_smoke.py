@@ -37,14 +37,14 @@ def test_from_a_motion_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[
 
     again = call(capsys, 'vepd', '--series', out / 'series' / 'clean', '--json')
     of_study = {'judge': 'clean', 'group': ''}
-    found = [{**of_study, **row} for row in json.loads(again.out)['vepd']]
-    assert sorted(found, key=str) == sorted(rows, key=str)
+    rows_of_series = [{**of_study, **row} for row in json.loads(again.out)['vepd']]
+    assert sorted(rows_of_series, key=str) == sorted(rows, key=str)
 
 
 def test_the_command_runs_as_a_process_and_finds_its_configuration() -> None:
     outcome = call_process('models', '--json')
     assert outcome.status == 0
-    found = json.loads(outcome.out)
-    assert 'ch_rw' in found['gps']
-    assert 'chrono' in found['imu']
-    assert found['judge'] == ['clean', 'paper_released', 'wheels', 'wheels_vision']
+    names = json.loads(outcome.out)
+    assert 'ch_rw' in names['gps']
+    assert 'chrono' in names['imu']
+    assert names['judge'] == ['clean', 'paper_released', 'wheels', 'wheels_vision']

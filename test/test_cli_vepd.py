@@ -61,15 +61,15 @@ def test_real_drive_gives_the_same_bytes_with_any_number_of_jobs(
         assert outcome.complaints == []
         # What this drive lacks for the paper's protocol is set, said, and can be refused.
         line = ' '.join(outcome.out.split())
-        for said in ('--rate 15', '--warmup 0', '--no-match-rates', '--no-start-heading'):
-            assert f'(to refuse: {said})' in line
+        for option in ('--rate 15', '--warmup 0', '--no-match-rates', '--no-start-heading'):
+            assert f'(to refuse: {option})' in line
         assert 'ch_rw_airsim' in outcome.out
-    one, two = (contents(tmp_path / str(jobs) / 'result') for jobs in (1, 2))
-    assert one.keys() == two.keys()
-    for name in one:
+    alone, in_two = (contents(tmp_path / str(jobs) / 'result') for jobs in (1, 2))
+    assert alone.keys() == in_two.keys()
+    for name in alone:
         # Workers that start afresh draw what is left blank here.
-        assert name.endswith('.png') or one[name] == two[name]
-    assert sum(name.startswith('series/') for name in one) == 2 * 6
+        assert name.endswith('.png') or alone[name] == in_two[name]
+    assert sum(name.startswith('series/') for name in alone) == 2 * 6
     table = rows(tmp_path / '1/result/vepd.csv')
     assert len(table) == 10
     assert {(row['n_real'], row['n_sim']) for row in table} == {('2', '2')}
@@ -84,23 +84,25 @@ def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: C
     written = json.loads((out / 'study.json').read_text(encoding='utf-8'))
     assert len(written.pop('sha256')) == 64
     judged, options = written.pop('runs'), written.pop('uncertainty')
-    assert all(options.items() <= known['options'].items() for known in record['uncertainty'])
+    assert all(
+        options.items() <= scenario['options'].items() for scenario in record['uncertainty']
+    )
     assert {key: record[key] for key in written} == written
     table = rows(out / 'vepd.csv')
     columns = ['model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd', 'rank']
     assert list(table[0])[: 2 + len(columns)] == ['judge', 'group', *columns]
-    said = [{name: as_text(row[name]) for name in columns} for row in record['vepd']]
-    assert said == [{name: row[name] for name in columns} for row in table]
+    printed = [{name: as_text(row[name]) for name in columns} for row in record['vepd']]
+    assert printed == [{name: row[name] for name in columns} for row in table]
     for row in table:
-        (one,) = (
-            one
-            for known in record['uncertainty']
-            if known['scenario'] == row['scenario']
-            for one in known['models']
-            if one['model'] == row['model']
+        (model,) = (
+            model
+            for scenario in record['uncertainty']
+            if scenario['scenario'] == row['scenario']
+            for model in scenario['models']
+            if model['model'] == row['model']
         )
-        assert (row['low'] == '') == (one['low'] is None)
-        assert float(row['vepd']) == pytest.approx(one['distance'], abs=1e-12)
+        assert (row['low'] == '') == (model['low'] is None)
+        assert float(row['vepd']) == pytest.approx(model['distance'], abs=1e-12)
     assert [(row['scenario'], row['model']) for row in table] == [
         (scenario, model)
         for scenario in ('line', 'circle', 'all')
@@ -162,10 +164,10 @@ def test_options_reach_the_result(bags: list[Path], tmp_path: Path, capsys: Capt
     record = json.loads((out / 'study.json').read_text(encoding='utf-8'))
     assert (record['seed'], record['repetitions'], record['match_rates']) == (5, 3, True)
     assert (record['component'], record['judges'][0]['name']) == ('forward', 'clean')
-    wanted = {
+    expected = {
         'rate': 10.0, 'warmup': 1.0, 'moving_average': 3, 'spectrum': 'power', 'detrend': 'mean'
     }  # fmt: skip
-    assert {key: record['metric'][key] for key in wanted} == wanted
+    assert {key: record['metric'][key] for key in expected} == expected
     runs = rows(out / 'runs.csv')
     assert [row['repetition'] for row in runs] == ['1', '1', '2', '3']
     assert {row['scenario'] for row in runs} == {'yard'}
@@ -197,9 +199,9 @@ def test_series_of_a_result_give_its_table(
 
     def sorted_rows(path: Path) -> list[list[tuple[str, str]]]:
         # Files do not say which runs are paired: only the distances are the same.
-        found = rows(path)
+        table = rows(path)
         columns = ('model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd', 'rank')
-        return sorted([(name, row[name]) for name in columns] for row in found)
+        return sorted([(name, row[name]) for name in columns] for row in table)
 
     assert sorted_rows(again / 'vepd.csv') == sorted_rows(out / 'vepd.csv')
     assert len(json.loads(outcome.out)['vepd']) == 6
@@ -235,9 +237,9 @@ def test_a_broken_recording_is_named_and_the_rest_is_done(
 ) -> None:
     out = tmp_path / 'result'
     empty = tmp_path_factory.mktemp('empty')
-    given = [bags[0], empty, bags[1]]
+    recordings = [bags[0], empty, bags[1]]
     problem = f'{empty}: not a recording: neither metadata.yaml nor CSV files inside'
-    outcome = vepd(capsys, '--real', *given, '--models', 'ch_rw', '--out', out)
+    outcome = vepd(capsys, '--real', *recordings, '--models', 'ch_rw', '--out', out)
     assert outcome.status == 1
     assert outcome.complaints == [f'sim2real: error: left out: {problem}']
     assert rows(out / 'vepd.csv')[0]['n_real'] == '2'
@@ -302,9 +304,9 @@ def test_several_judges_are_those_of_single_results(
     both = ['--judge-config', 'paper_released', '--judge-config', 'clean']
     assert vepd(capsys, *first, *both, '--out', tmp_path / 'both').status == 0
     table = rows(tmp_path / 'both/vepd.csv')
-    judge, one = 'paper_released', tmp_path / 'one'
-    assert vepd(capsys, *first, '--judge-config', judge, '--out', one).status == 0
-    assert rows(one / 'vepd.csv') == [row for row in table if row['judge'] == judge]
+    judge, single = 'paper_released', tmp_path / 'one'
+    assert vepd(capsys, *first, '--judge-config', judge, '--out', single).status == 0
+    assert rows(single / 'vepd.csv') == [row for row in table if row['judge'] == judge]
     twice = vepd(capsys, *first, *both[:2], *both[:2], '--out', tmp_path / 'o')
     assert twice.status == 2
     assert "--judge-config: 'paper_released' is the label of several judges" in twice.err
@@ -339,12 +341,12 @@ def test_options_of_the_commands_are_those_declared(verb: str) -> None:
         for action in build_parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     )
-    given = {action.dest: action for action in chosen._actions}
+    actions = {action.dest: action for action in chosen._actions}
     for declared in (StudyOptions, MetricOptions, UncertaintyOptions):
-        for name, one in declared.declared().items():
+        for name, option in declared.declared().items():
             if name != 'drop_zeros':
-                assert given[name].default is None
-                assert tuple(given[name].choices or ()) == one.choices
-                assert one.doc.rstrip('.')[1:] in given[name].help.replace('%%', '%')
+                assert actions[name].default is None
+                assert tuple(actions[name].choices or ()) == option.choices
+                assert option.doc.rstrip('.')[1:] in actions[name].help.replace('%%', '%')
     for dest in ('config', 'judge_kind', 'navsat_config', 'case', 'filter_kind', 'transforms'):
-        assert dest in given
+        assert dest in actions

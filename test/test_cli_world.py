@@ -57,8 +57,8 @@ def test_place_gravity_and_field_are_those_of_the_library_and_of_pygeomag(capsys
     earth = record['earth_field']
     assert (earth['coefficients'], earth['year']) == ('2020', 2021.5)
     wmm = GeoMag(coefficients_file='wmm/WMM_2020.COF').calculate(45.48, 9.23, 0.17, 2021.5)
-    found = [1e9 * earth['intensity_t'], earth['inclination_deg'], earth['declination_deg']]
-    np.testing.assert_allclose(found, [wmm.f, wmm.i, wmm.d], rtol=1e-9)
+    field = [1e9 * earth['intensity_t'], earth['inclination_deg'], earth['declination_deg']]
+    np.testing.assert_allclose(field, [wmm.f, wmm.i, wmm.d], rtol=1e-9)
     np.testing.assert_allclose(
         earth['east_north_up_t'], [1e-9 * wmm.y, 1e-9 * wmm.x, -1e-9 * wmm.z]
     )
@@ -98,8 +98,8 @@ def test_a_dipole_across_north_turns_a_compass_by_the_angle_of_both_fields() -> 
 def test_a_map_through_dipoles_is_finite_and_one_beyond_numbers_is_refused() -> None:
     """The first is in the middle of the map, where r is nought."""
     world = World(earth_field=NORTH, dipoles=Dipoles.posed(np.zeros((1, 3)), np.zeros(3), [5.0]))
-    found = world_map(world, (-0.01, 0.01, -0.01, 0.01), 0.0)
-    assert found.intensity.max() == pytest.approx(1.0, rel=1e-3)
+    level = world_map(world, (-0.01, 0.01, -0.01, 0.01), 0.0)
+    assert level.intensity.max() == pytest.approx(1.0, rel=1e-3)
     huge = World(earth_field=NORTH, dipoles=Dipoles.posed(np.zeros((1, 3)), np.zeros(3), [1e300]))
     with pytest.raises(ParameterError, match='is no finite number'):
         world_map(huge)
@@ -121,12 +121,12 @@ def test_shipped_worlds_have_all_they_hold_on_the_map(name: str) -> None:
     places = object_positions(world)
     assert ((places[:, :2] > [x0, y0]) & (places[:, :2] < [x1, y1])).all()
     assert not len(places) or places[:, 2].min() <= default_height(world) <= places[:, 2].max()
-    found = world_map(world)
-    assert np.isfinite(found.field).all()
-    for middles, low, high in ((found.x, x0, x1), (found.y, y0, y1)):
+    level = world_map(world)
+    assert np.isfinite(level.field).all()
+    for middles, low, high in ((level.x, x0, x1), (level.y, y0, y1)):
         sides = np.linspace(low, high, len(middles) + 1)
         np.testing.assert_allclose(middles, (sides[:-1] + sides[1:]) / 2.0, atol=1e-12)
-    panels = [axes for axes in world_figure(found, name).axes if axes.get_xlabel()]
+    panels = [axes for axes in world_figure(level, name).axes if axes.get_xlabel()]
     assert len(panels) == (2 if len(world.dipoles) else 1)
     assert panels[0].get_xlim() == (x0, x1)
 

@@ -112,8 +112,8 @@ def test_each_point_is_converted_by_itself():
     single = np.stack([np.ravel(DEFAULT_ORIGIN.to_geodetic(row[None])) for row in enu])
     assert single.tobytes() == whole.tobytes()
     back = DEFAULT_ORIGIN.to_enu(*whole.T)
-    one = np.concatenate([DEFAULT_ORIGIN.to_enu(*row[:, None]) for row in whole])
-    assert one.tobytes() == back.tobytes()
+    single_back = np.concatenate([DEFAULT_ORIGIN.to_enu(*row[:, None]) for row in whole])
+    assert single_back.tobytes() == back.tobytes()
 
 
 def test_no_points_are_no_points():

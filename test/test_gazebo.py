@@ -14,9 +14,9 @@ import yaml
 @pytest.fixture(scope='module')
 def world(repository: Path) -> ElementTree.Element:
     path = repository / 'gazebo_ws_plugins' / 'worlds' / 'sim2real_field.sdf'
-    found = ElementTree.parse(path).getroot().find('world')
-    assert found is not None
-    return found
+    element = ElementTree.parse(path).getroot().find('world')
+    assert element is not None
+    return element
 
 
 def test_joints_connect_links_that_exist(world: ElementTree.Element) -> None:

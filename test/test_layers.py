@@ -59,7 +59,7 @@ def test_scripts_beside_the_packages_import_what_is_there(repository: Path) -> N
 def test_files_that_the_suite_runs_first_are_there(repository: Path) -> None:
     """One that is renamed would lose its place without a word."""
     names = [*conftest._COMPILING, *conftest._MEANWHILE, *conftest._WAITING]
-    assert [one for one in names if not (repository / 'test' / f'{one}.py').is_file()] == []
+    assert [name for name in names if not (repository / 'test' / f'{name}.py').is_file()] == []
 
 
 def _is_there(module: str, name: str) -> bool:

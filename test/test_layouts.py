@@ -79,17 +79,17 @@ def test_rviz_shows_topics_that_are_published() -> None:
     config = yaml.safe_load(text('sim2real.rviz'))
     manager = config['Visualization Manager']
     assert manager['Global Options']['Fixed Frame'] == 'map'
-    shown = {}
+    topics = {}
     for display in manager['Displays']:
         assert re.fullmatch(r'rviz_default_plugins/\w+', display['Class'])
         if display['Class'].endswith('Odometry'):
             topic = display['Topic']
             # A reliable subscription would not hear a best-effort publisher.
             assert topic['Reliability Policy'] == 'Best Effort'
-            shown[topic['Value']] = ODOMETRY
-    assert shown
-    assert shown.items() <= TOPICS.items()
-    assert {'/ground_truth/odometry', '/odometry/filtered'} <= set(shown)
+            topics[topic['Value']] = ODOMETRY
+    assert topics
+    assert topics.items() <= TOPICS.items()
+    assert {'/ground_truth/odometry', '/odometry/filtered'} <= set(topics)
 
 
 def test_foxglove_shows_fields_that_exist_in_panels_that_exist() -> None:
@@ -106,8 +106,8 @@ def test_foxglove_shows_fields_that_exist_in_panels_that_exist() -> None:
             paths += 1
         for key in ('xAxisPath', 'topicPath'):
             if key in panel:
-                given = panel[key]
-                check_field(given['value'] if isinstance(given, dict) else given, '.')
+                setting = panel[key]
+                check_field(setting['value'] if isinstance(setting, dict) else setting, '.')
         for topic in (*panel.get('topics', ()), *panel.get('topicColors', ())):
             assert topic in TOPICS, name
         assert panel.get('topicToRender', '/diagnostics') == '/diagnostics'
@@ -117,13 +117,13 @@ def test_foxglove_shows_fields_that_exist_in_panels_that_exist() -> None:
 
 def test_plotjuggler_plots_series_that_there_will_be() -> None:
     root = ElementTree.fromstring(text('plotjuggler.xml'))
-    made = {}
+    computed = {}
     for snippet in root.iter('snippet'):
         sources = [snippet.findtext('linked_source')]
         sources += [source.text for source in snippet.find('additional_sources') or ()]
         for source in sources:
             check_field(str(source), '/')
-        made[snippet.get('name')] = sources
+        computed[snippet.get('name')] = sources
         # Every source has its variable in the function.
         function = str(snippet.findtext('function'))
         assert set(re.findall(r'\bv\d\b|\bvalue\b', function)) == {
@@ -143,14 +143,14 @@ def test_plotjuggler_plots_series_that_there_will_be() -> None:
             [curve.get('curve_x'), curve.get('curve_y')] if curve.get('curve_x') else [name]
         ):
             plotted.add(series)
-            if series in made:
+            if series in computed:
                 continue
             if series.startswith('/diagnostics/'):
                 assert re.fullmatch(r'/diagnostics//evaluation_node: evaluation/VEPD \w+', series)
                 continue
             check_field(series, '/')
             assert any(series.startswith(f'{topic}/') for topic in subscribed)
-    assert set(made) <= plotted
+    assert set(computed) <= plotted
     models = {
         series.rpartition(' ')[2]
         for series in plotted

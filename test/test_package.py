@@ -93,13 +93,13 @@ def sources(repository: Path, *folders: str) -> list[Path]:
 
 
 def imports(tree: ast.AST) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module)
-    return found
+            names.add(node.module)
+    return names
 
 
 @functools.cache

@@ -40,7 +40,7 @@ def test_each_folder_shows_a_few_names_and_says_what_it_is(path: Path) -> None:
     assert len(face.__all__) <= 12
     assert set(dir(face)) >= set(face.__all__)
     # A module of that name would take the place of what is shown as soon as it is imported.
-    inside = {one.stem for one in path.iterdir() if one.suffix == '.py' or one.is_dir()}
+    inside = {child.stem for child in path.iterdir() if child.suffix == '.py' or child.is_dir()}
     assert not inside & set(face.__all__)
     for name in face.__all__:
         assert getattr(face, name) is getattr(face, name)
@@ -52,7 +52,7 @@ def test_each_folder_shows_a_few_names_and_says_what_it_is(path: Path) -> None:
 def test_what_a_type_checker_sees_of_a_folder_is_what_it_shows(path: Path) -> None:
     """The imports for types and the names that load late are written apart."""
     face = importlib.import_module(dotted(path))
-    seen = {
+    declared = {
         alias.asname or alias.name: ('.' * node.level + (node.module or ''), alias.name)
         for block in ast.parse((path / '__init__.py').read_text('utf-8')).body
         if isinstance(block, ast.If) and ast.unparse(block.test) == 'TYPE_CHECKING'
@@ -60,8 +60,8 @@ def test_what_a_type_checker_sees_of_a_folder_is_what_it_shows(path: Path) -> No
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert set(seen) == set(face.__all__)
-    for name, (module, original) in seen.items():
+    assert set(declared) == set(face.__all__)
+    for name, (module, original) in declared.items():
         assert getattr(face, name) is getattr(
             importlib.import_module(module, dotted(path)), original
         )
@@ -79,7 +79,9 @@ def test_every_class_at_the_top_has_an_example(root: object) -> None:
     for name, value in shown(Path(root.__path__[0])).items():
         if inspect.isclass(value) and not issubclass(value, Exception):
             documented = [value, *vars(value).values()]
-            assert any('>>> ' in (getattr(one, '__doc__', '') or '') for one in documented), name
+            assert any(
+                '>>> ' in (getattr(member, '__doc__', '') or '') for member in documented
+            ), name
 
 
 @pytest.mark.parametrize('path', WITH_EXAMPLES, ids=dotted)

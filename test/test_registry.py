@@ -75,22 +75,22 @@ def test_a_name_can_be_given_in_a_process() -> None:
 def test_a_class_in_a_file_is_found_from_the_folder_that_is_given(tmp_path: Path) -> None:
     file = tmp_path / 'mine.py'
     file.write_text('class Mine(dict):\n    pass\n')
-    mine = registry().get('mine.py:Mine', folder=tmp_path)
-    assert mine is registry().get(f'{file}:Mine')
-    assert file_of(mine) == file
-    assert source_digest(mine) == hashlib.sha256(file.read_bytes()).hexdigest()
+    loaded_class = registry().get('mine.py:Mine', folder=tmp_path)
+    assert loaded_class is registry().get(f'{file}:Mine')
+    assert file_of(loaded_class) == file
+    assert source_digest(loaded_class) == hashlib.sha256(file.read_bytes()).hexdigest()
     assert file_of(dict) is None
     assert source_digest(dict) == ''
 
 
 def test_another_process_reads_what_a_class_in_a_file_made(tmp_path: Path) -> None:
     (tmp_path / 'mine.py').write_text('class Mine(dict):\n    pass\n')
-    made = registry().get('mine.py:Mine', folder=tmp_path)(one=1)
+    instance = registry().get('mine.py:Mine', folder=tmp_path)(one=1)
     code = 'import pickle, sys, sim_sensors.core.registry\nprint(pickle.load(sys.stdin.buffer))'
-    told = subprocess.run(
-        [sys.executable, '-c', code], input=pickle.dumps(made), capture_output=True, check=True
+    process = subprocess.run(
+        [sys.executable, '-c', code], input=pickle.dumps(instance), capture_output=True, check=True
     )
-    assert told.stdout.decode().strip() == "{'one': 1}"
+    assert process.stdout.decode().strip() == "{'one': 1}"
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ def ask(packages: Path, expression: str, **environment: str) -> str:
 )
 def test_found_below_the_prefix_that_holds_the_packages(tmp_path: Path, packages: str) -> None:
     folder = install(tmp_path, packages, 'share/sim2real_sensors/config')
-    found = ask(folder, 'config_path("gps", "ch_rw.yaml")')
-    assert found == str(tmp_path / 'share/sim2real_sensors/config/gps/ch_rw.yaml')
+    answer = ask(folder, 'config_path("gps", "ch_rw.yaml")')
+    assert answer == str(tmp_path / 'share/sim2real_sensors/config/gps/ch_rw.yaml')
 
 
 def test_found_in_a_ros_overlay_apart_from_the_packages(tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def test_a_checkout_is_preferred_to_an_overlay(tmp_path: Path) -> None:
     folder = install(tmp_path / 'checkout', '.', 'config')
     shutil.copy(Path(__file__).parents[1] / 'package.xml', folder)
     install(tmp_path / 'overlay', 'lib', 'share/sim2real_sensors/config')
-    found = ask(folder, 'config_path()', AMENT_PREFIX_PATH=str(tmp_path / 'overlay'))
-    assert found == str(tmp_path / 'checkout/config')
+    answer = ask(folder, 'config_path()', AMENT_PREFIX_PATH=str(tmp_path / 'overlay'))
+    assert answer == str(tmp_path / 'checkout/config')
 
 
 def test_a_stranger_s_config_folder_in_site_packages_is_not_taken(tmp_path: Path) -> None:

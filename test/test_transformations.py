@@ -154,7 +154,7 @@ def test_both_libraries_agree(angles: tuple[float, float, float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ('text', 'told'),
+    ('text', 'warning'),
     [
         # As transforms3d 0.4.1 of Ubuntu 24.04 does beside numpy 2.
         ('import numpy\nnumpy.no_such_type', 'AttributeError: module .numpy. has no attribute'),
@@ -162,7 +162,7 @@ def test_both_libraries_agree(angles: tuple[float, float, float]) -> None:
     ],
 )
 def test_scipy_takes_the_place_of_a_broken_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, warning: str | None
 ) -> None:
     (tmp_path / 'tf_transformations.py').write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
@@ -171,8 +171,8 @@ def test_scipy_takes_the_place_of_a_broken_library(
     monkeypatch.setattr(rotations, '_tf_transformations', functools.cache(choose))
     with warnings.catch_warnings():
         warnings.simplefilter('error')
-        if told is not None:
-            with pytest.warns(RuntimeWarning, match=f'cannot be imported .{told}.*scipy'):
+        if warning is not None:
+            with pytest.warns(RuntimeWarning, match=f'cannot be imported .{warning}.*scipy'):
                 quaternion_from_euler(0.1, 0.2, 0.3)
         # Once is enough.
         quaternion = quaternion_from_euler(0.1, 0.2, 0.3)
