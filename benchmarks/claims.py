@@ -102,11 +102,11 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     'Consistency of our filters': (
         Claim(
             '`error_state`, 40 drives: NEES over 15 states', _RATIO,
-            'test_error_state.py::test_errors_are_as_large_as_the_filter_says', 'state', 1.2, 0.82,
+            'test_error_state.py::test_errors_match_the_stated_covariance', 'state', 1.2, 0.82,
         ),
         Claim(
             '`error_state`, 40 drives: NIS ratio', _RATIO,
-            'test_error_state.py::test_errors_are_as_large_as_the_filter_says', 'NIS', 1.04, 0.96,
+            'test_error_state.py::test_errors_match_the_stated_covariance', 'NIS', 1.04, 0.96,
         ),
         Claim(
             '`gtsam` smoother, 36 drives: NEES ratios', _RATIO,
@@ -205,16 +205,16 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             'scenarios: pose', "GTSAM's scenarios",
-            'test_rigid_scenarios.py::test_gtsam_has_the_same_motion', 'pose', 2e-13,
+            'test_rigid_scenarios.py::test_motion_equals_that_of_gtsam', 'pose', 2e-13,
         ),
         Claim(
             'car on springs, class C, 1 to 8 Hz: power over that of the road', 'chi-square bounds',
-            'test_rough_ground.py::test_the_body_shakes_as_the_spectrum_of_the_road_says',
+            'test_rough_ground.py::test_body_spectrum_follows_the_road_spectrum',
             'power', 1.25, 0.8, stated=(('docs/explanation/motion.md', 'power is 0.96'),),
         ),
         Claim(
             'the same over known heights, class A: acceleration, relative', 'a linear car',
-            'test_rough_ground.py::test_over_its_own_ground_it_is_the_linear_car',
+            'test_rough_ground.py::test_the_car_on_its_ground_equals_the_linear_quarter_car',
             'difference', 0.06,
         ),
         Claim(

@@ -63,7 +63,7 @@ EARTH = (
     ),
     Claim(
         'unaided navigation: period', 'Schuler, 84.4 min',
-        f'{_TURNS}test_an_unaided_navigator_swings_with_the_period_of_schuler', 'period', 84.8,
+        f'{_TURNS}test_an_unaided_navigator_oscillates_with_the_schuler_period', 'period', 84.8,
         84.0, 'min',
     ),
     Claim(
