@@ -97,9 +97,7 @@ def scored(
     plan: RunPlan, run: PlannedRun, judge: StudyJudge, recording: Recording
 ) -> tuple[float, float]:
     """Return RMSE and difference of entropies of a simulated run."""
-    judged = judge.setup.judge(
-        recording, start_ns=plan.maker.start_ns, start_heading=plan.start_heading
-    )
+    judged = judge.setup.judge(recording, **plan.start_of(judge.setup)._asdict())
     score = plan.vepd_score(run, judged)
     return score.rmse, score.entropy_difference
 

@@ -115,7 +115,8 @@ def read_robot(path: Path) -> Robot:
                     )
                 text = (model.text or '').strip()
                 place = _place(where, link.find('pose'), sensor.find('pose'))
-                found.append(Declared(KINDS.get(kind), text, *map(_full, topics), place, where))
+                source, topic = map(_full, topics)
+                found.append(Declared(KINDS.get(kind), text, source, topic, place, where))
     if len(found) != len(root.findall(named)):
         raise ValueError(f'{path}: sim2real:model must be in a <sensor> of a <link> of the robot')
     odometry = next(

@@ -161,7 +161,7 @@ def test_another_judge_by_its_name_and_a_model_that_is_misspelt(made: list[Path]
     with pytest.raises(Sim2RealError, match='did you mean ch_gauss'):
         s2r.simulate(recording, gps='ch_gaus')
     for nothing in (None, 'real'):
-        with pytest.raises(Sim2RealError, match='gps, imu and mag have no model'):
+        with pytest.raises(Sim2RealError, match='gps, imu and mag'):
             s2r.simulate(recording, gps=nothing)
     twin = s2r.simulate(recording, gps='ch_gauss', imu='real')
     assert twin.imu.linear_acceleration.tolist() == recording.imu.linear_acceleration.tolist()
