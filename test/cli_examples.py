@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the command share: small recordings, a runner, and folders as bytes."""
+"""Helpers for tests of the command: short recordings, a runner, and folders as bytes."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ VERBS = (
 DURATION = 6.0
 
 
-# On a machine that has compiled nothing yet, and on a slow one.
-_TAKES_LONG = re.compile(r'^sim2real: ((compiling|waiting) .*|.*\(\d+ s\))\n', re.MULTILINE)
+# Progress lines that appear only where the judge is not compiled yet or the machine is slow.
+_PROGRESS = re.compile(r'^sim2real: ((compiling|waiting) .*|.*\(\d+ s\))\n', re.MULTILINE)
 
 
 @dataclasses.dataclass
 class Outcome:
-    """What a command left: exit status and the two streams, without what it says to wait by."""
+    """Exit status and output streams of a command, without progress lines on stderr."""
 
     status: int
     out: str
     err: str
 
     def __post_init__(self) -> None:
-        self.err = _TAKES_LONG.sub('', self.err)
+        self.err = _PROGRESS.sub('', self.err)
 
     @property
     def complaints(self) -> list[str]:
@@ -70,16 +70,18 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
 
 
 class Screen(io.StringIO):
-    """A stream that is a terminal, and keeps what was shown on it."""
+    """A text stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 def check_refused(capsys: pytest.CaptureFixture[str], complaint: str, *arguments: object) -> None:
-    """Run a wrong command here: status 2, one line of complaint, no file or folder changed."""
+    """Check that a command ends with status 2 and one error line, and changes no file."""
     here = Path.cwd()
-    assert not (here / 'setup.py').exists(), 'must run in a folder of its own, not in the sources'
+    assert not (here / 'setup.py').exists(), (
+        'run this in a temporary folder, not in the source tree'
+    )
     before = contents(here), sorted(here.rglob('*'))
     outcome = call(capsys, *arguments)
     assert outcome.status == 2
@@ -91,9 +93,10 @@ def check_refused(capsys: pytest.CaptureFixture[str], complaint: str, *arguments
 
 
 def call_process(*arguments: object) -> Outcome:
-    """Run the command as a process of its own, its streams in pipes.
+    """Run the command as a new process with its streams in pipes.
 
-    Not in the source folder, where Python would find the sources before an installed copy.
+    The working folder is not the source tree, where Python would prefer the sources to an
+    installed copy.
     """
     done = subprocess.run(
         command(*arguments), capture_output=True, text=True, cwd=tempfile.gettempdir(),
@@ -111,10 +114,7 @@ def _draw_nothing(canvas: object, file: io.BytesIO, **options: object) -> None:
 
 @contextlib.contextmanager
 def pictures_left_blank() -> Iterator[None]:
-    """Make all figures, but draw none: the files are there and empty but for their signature.
-
-    Drawing is most of the time of many commands, and changes no other file.
-    """
+    """Write only the PNG signature of each figure, because drawing takes most of the time."""
     with (
         mock.patch.object(FigureCanvasAgg, 'print_png', _draw_nothing),
         mock.patch.object(ConstrainedLayoutEngine, 'execute'),
@@ -127,13 +127,13 @@ def command(*arguments: object) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Variables with which a process finds the copy of the package that is under test."""
+    """Environment variables that make a process import the package under test."""
     return {**os.environ, 'PYTHONPATH': os.pathsep.join(entry for entry in sys.path if entry)}
 
 
 @functools.cache
 def run_of(motion: str, number: int, *, gps: str = 'ch_rw', imu: str = 'airsim') -> Recording:
-    """One short run; name and scenario as `sim2real simulate` gives them."""
+    """A short run with the name and scenario that `sim2real simulate` would give it."""
     scenario = motion.removeprefix('drive_')
     name = f'{scenario}_{number}'
     path = motion_of(motion, seed=7, run=name, duration=DURATION, parameters={})
@@ -152,7 +152,7 @@ def write_runs(folder: Path, *runs: tuple[str, int]) -> list[Path]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder by its relative path."""
+    """Content of every file below a folder by its relative path."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob('*'))
@@ -160,9 +160,9 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def segments(real_dir: Path, wanted: Sequence[int]) -> list[Path]:
-    """Bags of segments of the car drive; skips where they are absent."""
-    paths = [real_dir / f'drive0708/segments/drive0708_seg{number:02}/bag' for number in wanted]
+def segments(real_dir: Path, numbers: Sequence[int]) -> list[Path]:
+    """Bags of segments of the car drive; the test skips where they are absent."""
+    paths = [real_dir / f'drive0708/segments/drive0708_seg{number:02}/bag' for number in numbers]
     if not all(path.is_dir() for path in paths):
         pytest.skip(f'no recordings in {real_dir}/drive0708/segments')
     return paths

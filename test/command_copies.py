@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command in copies of a process that has loaded what a new one loads for seconds."""
+"""Runs of the command in forks of a process that has loaded and compiled everything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SERVER.set_forkserver_preload(['loaded_command'])
 
 @functools.cache
 def load() -> None:
-    """Compare a short run with its twin here: what that loads and compiles, copies need not."""
+    """Run vepd once in this process, so that its forks need not import and compile again."""
     with (
         tempfile.TemporaryDirectory() as folder,
         pictures_left_blank(),
@@ -35,24 +35,23 @@ def load() -> None:
         contextlib.redirect_stderr(io.StringIO()),
     ):
         bags = write_runs(Path(folder), ('drive_line', 1))
-        few = '--models', 'ch_rw', '--resamples', '100', '--jobs', '1'
-        assert main(['vepd', '--real', *map(str, bags), *few, '--out', f'{folder}/out']) == 0
+        options = '--models', 'ch_rw', '--resamples', '100', '--jobs', '1'
+        assert main(['vepd', '--real', *map(str, bags), *options, '--out', f'{folder}/out']) == 0
 
 
 class CommandCopy:
-    """A command that runs in a copy of this process; a context manager that leaves no process.
+    """A command in a fork of this process; the context manager ends all its processes.
 
-    It leads a session of its own, hears the usual signals, writes into files and draws nothing.
-    The copy has one thread: workers of --jobs are copies of it, as they are of a command that a
-    user gives.
+    The fork leads its own session, has the default signal handlers, writes its output into
+    files and draws no pictures.
 
     Parameters
     ----------
     fresh : bool
-        Copy a process that was started for this, for commands that use ROS: once DDS has run in
-        a process, it does not in copies of it.
+        Fork a newly started process. Commands that use ROS need this: DDS does not work in forks
+        of a process in which it has run.
     variables : str
-        Of the environment, beside those of this process.
+        Additional environment variables.
     """
 
     def __init__(self, *arguments: object, fresh: bool = False, **variables: str) -> None:
@@ -65,11 +64,11 @@ class CommandCopy:
         context = _SERVER if self._fresh else multiprocessing.get_context('fork')
         self._streams = tempfile.TemporaryDirectory()
         variables = {**environment(), **self._variables}
-        given = self._words, self._streams.name, str(Path.cwd()), variables
-        self._process = context.Process(target=_run, args=given)
+        arguments = self._words, self._streams.name, str(Path.cwd()), variables
+        self._process = context.Process(target=_run, args=arguments)
         with mock.patch.dict(os.environ, environment()):
             self._process.start()
-        # The signal that a test sends at once is to find the group.
+        # A test may send a signal at once, which must find the process group.
         until(lambda: self._ended or os.getpgid(self.pid) == self.pid, 'the start of the command')
         return self
 
@@ -90,7 +89,7 @@ class CommandCopy:
 
     @property
     def runs(self) -> bool:
-        """Whether a process of its group runs; not those that only wait to be buried."""
+        """Whether a process of its group runs; zombies do not count."""
         for stat in Path('/proc').glob('[0-9]*/stat'):
             try:
                 text = stat.read_text(encoding='utf-8', errors='replace')
@@ -102,31 +101,31 @@ class CommandCopy:
         return False
 
     def send(self, number: int, *, to_group: bool = False) -> None:
-        """Send a signal to the command alone, or to all its processes as Ctrl-C does."""
+        """Send a signal to the command alone, or to its process group as Ctrl-C does."""
         (os.killpg if to_group else os.kill)(self.pid, number)
 
     def wait_for(self, condition: Callable[[], object], what: str) -> None:
-        """Wait until `condition`, which is to be there before the command ends."""
+        """Wait until `condition` holds; the test fails if the command ends first."""
         until(lambda: condition() or self._ended, what)
         assert condition(), f'the command ended before {what}: {self.end().err}'
 
     def end(self) -> Outcome:
-        """Wait for its end; the status is minus the signal that ended it."""
+        """Wait for the end; a status below zero is minus the signal that ended the command."""
         self._process.join(TIMEOUT_S)
         status = self._process.exitcode
-        assert status is not None, f'the command runs after {TIMEOUT_S:g} s'
+        assert status is not None, f'the command still runs after {TIMEOUT_S:g} s'
         out, err = (Path(self._streams.name, name).read_text('utf-8') for name in _STREAMS)
         return Outcome(status, out, err)
 
 
 def call_copy(*arguments: object, fresh: bool = False) -> Outcome:
-    """Run the command in a copy of this process."""
+    """Run the command in a fork of this process."""
     with CommandCopy(*arguments, fresh=fresh) as copy:
         return copy.end()
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait until `condition`; the test fails when it never comes."""
+    """Wait until `condition` holds; the test fails after `TIMEOUT_S`."""
     end = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < end, f'waited {TIMEOUT_S:g} s for {what}'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lifecycle node with a reset, for test_ros_stack.py: it publishes twists, a count of fixes."""
+"""Lifecycle node with a reset, for test_ros_stack.py; it publishes the number of fixes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from std_srvs.srv import Empty
 
 
 class Counter(LifecycleNode):  # type: ignore[misc]
-    """Answers each fix, until one is skipped, by a speed: how many it has heard."""
+    """Publishes the number of fixes so far as a speed, except for the fix `skip`."""
 
     def __init__(self) -> None:
         super().__init__('counter')
@@ -26,9 +26,9 @@ class Counter(LifecycleNode):  # type: ignore[misc]
         self.create_service(Empty, 'start_anew', self.on_reset)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Publish and subscribe: before, nobody can be heard."""
+        """Create the publisher and the subscription."""
         self.publisher = self.create_publisher(TwistStamped, 'speed', 10)
-        # Reliable, and deep: a busy machine must lose none.
+        # Reliable with a deep queue, so that a busy machine loses no fix.
         self.create_subscription(NavSatFix, 'fix', self.on_fix, 100)
         if self.broken == 'slow':
             time.sleep(1.3)
@@ -50,7 +50,7 @@ class Counter(LifecycleNode):  # type: ignore[misc]
             self.publisher.publish(message)
 
     def on_reset(self, _: Empty.Request, answer: Empty.Response) -> Empty.Response:
-        """Count from nothing."""
+        """Restart the count at zero."""
         self.count = 0
         return answer
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real allan`: from recordings and tables at rest to terms, plots and a model that works."""
+"""`sim2real allan`: noise terms, plots and models from recordings and tables at rest."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write_csv(path: Path, header: str, columns: FloatArray) -> Path:
 
 @pytest.fixture(scope='module')
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A plain table with a time column, deg/s and g, as loggers write them."""
+    """A table with a time column in deg/s and g, as loggers write it."""
     path = tmp_path_factory.mktemp('allan') / 'night_1.csv'
     scale = np.array([180 / np.pi] * 3 + [1 / 9.80665] * 3)
     time = np.arange(int(RATE * SECONDS))[:, None] / RATE
@@ -102,7 +102,7 @@ WRONG = {
 
 @pytest.fixture(scope='module')
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what is no record at rest."""
+    """A folder with inputs that `allan` refuses."""
     folder = tmp_path_factory.mktemp('place')
     write_runs(folder, ('drive_line', 1), ('drive_circle', 1))
     (folder / 'empty').mkdir()
@@ -139,7 +139,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize('line', WRONG)
-def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
+def test_a_wrong_command_line_is_refused_in_one_line(
     line: str, place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place)
@@ -228,17 +228,19 @@ def test_several_recordings_are_averaged_and_a_bad_one_left_out(
     assert mean == pytest.approx((2 * values[0] + values[1]) / 3, rel=1e-9)
 
 
-def test_rule_of_the_thesis_is_told_with_its_bias(table: Path, capsys: Capture) -> None:
+def test_the_interquartile_outlier_rule_is_reported_with_its_bias(
+    table: Path, capsys: Capture
+) -> None:
     done = call(capsys, 'allan', table, *UNITS, '--outliers', 'iqr', '--no-check')
     assert done.status == 0
     assert '(-13.48% for clean Gaussian noise)' in done.err
     assert 'gyroscope_y: ' in done.err
 
 
-def test_units_that_are_wrong_are_told_with_what_mends_them(
+def test_wrong_units_are_reported_with_the_option_that_corrects_them(
     table: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """Of tables and recordings; and nothing is told where the unit is right."""
+    """Tables and recordings are checked alike; correct units give no finding."""
     right = call(capsys, 'allan', table, *UNITS, '--no-check')
     assert 'give the unit' not in right.err
     assert '10000 samples, 200 s at 50 Hz' in right.out
@@ -260,7 +262,7 @@ def test_units_that_are_wrong_are_told_with_what_mends_them(
     assert 'give the unit' not in corrected.err
 
 
-def test_rate_beside_a_column_of_times_is_told(table: Path) -> None:
+def test_a_rate_that_contradicts_the_time_column_is_reported(table: Path) -> None:
     alike = read_signals(table, TableOptions(rate=RATE))
     assert alike.notes == ()
     other = read_signals(table, TableOptions(rate=2 * RATE))
@@ -272,14 +274,14 @@ def test_rate_beside_a_column_of_times_is_told(table: Path) -> None:
     assert (renumbered.rate, renumbered.stamp_ns, renumbered.notes) == (2 * RATE, None, ())
 
 
-def test_numbers_of_samples_taken_for_seconds_are_told(tmp_path: Path) -> None:
+def test_a_time_column_that_counts_samples_is_reported(tmp_path: Path) -> None:
     rows = np.column_stack([np.arange(100.0), np.zeros(100)])
     signals = read_signals(write_csv(tmp_path / 'numbered.csv', 'time,gx', rows))
     assert [note.code for note in signals.notes] == ['signals.one_second']
 
 
 def test_nanoseconds_may_be_written_with_an_exponent(tmp_path: Path) -> None:
-    """As numpy writes them by itself, to the resolution of a double: 256 ns at that time."""
+    """NumPy writes doubles by default; their resolution at this epoch is 256 ns."""
     stamps = 1_700_000_000_000_000_000 + 10_000_000 * np.arange(100)
     np.savetxt(tmp_path / 'a.csv', np.column_stack([stamps, np.zeros(100)]), delimiter=',',
                header='stamp_ns,gx', comments='')  # fmt: skip
@@ -334,8 +336,8 @@ def test_stamps_of_a_table_keep_their_nanoseconds(tmp_path: Path) -> None:
     assert again.column('accelerometer_x') == pytest.approx([0.0147099750, 0.0245166250])
 
 
-def test_real_sensor_has_the_noise_that_is_published_of_it(real_dir: Path) -> None:
-    """ADIS16405 for 2.8 h, fitted above its low pass: the deviation published at 1.28 s, where
+def test_a_real_sensor_has_its_published_noise(real_dir: Path) -> None:
+    """ADIS16405 for 2.8 h, fitted above its low pass. The deviation published at 1.28 s, where
     white noise rules, is met within 3 sigma of fit, misfit and point; the bias is near that of
     the data sheet.
     """

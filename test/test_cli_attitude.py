@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real attitude`: simulated and recorded runs, the folder, and what is refused."""
+"""`sim2real attitude`: simulated and recorded runs, the result folder, and refusals."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_simulated_runs_leave_table_record_and_plots(
     assert contents(Path('case')) == before
 
 
-def test_a_magnet_that_nobody_knows_of_shows_in_the_table(capsys: Capture) -> None:
+def test_an_unmodelled_magnet_makes_the_filter_overconfident(capsys: Capture) -> None:
     outcome = call(
         capsys, 'attitude', *SHORT, '--world', 'dipole_room', '--motion', 'swaying', '--set',
         'position=[4.0,5.0,1.2]',
@@ -61,7 +61,7 @@ def test_a_magnet_that_nobody_knows_of_shows_in_the_table(capsys: Capture) -> No
 
 
 def test_a_recording_of_simulate_gives_the_attitude_back(capsys: Capture, tmp_path: Path) -> None:
-    """Within three times what the filter states, on a motion without acceleration."""
+    """Errors stay below three stated standard deviations for a motion without acceleration."""
     assert call(
         capsys, 'simulate', '--motion', 'swaying', '--duration', 6, '--imu', 'xsens_mtx', '--mag',
         'xsens_mtx', '--world', 'default', '--out', tmp_path,
@@ -90,7 +90,7 @@ def test_a_recording_of_simulate_gives_the_attitude_back(capsys: Capture, tmp_pa
     assert [row['name'] for row in rows] == ['NEES orientation', 'NIS accelerometer']
 
 
-def test_a_real_car_is_estimated_and_the_filter_too_sure(
+def test_the_filter_is_overconfident_on_a_real_car(
     capsys: Capture, real_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bag = (real_dir / 'comma2k19/comma2k19_seg40_mcap').resolve()
@@ -103,7 +103,7 @@ def test_a_real_car_is_estimated_and_the_filter_too_sure(
     check_refused(capsys, '--magnetometer-std', 'attitude', bag)
 
 
-def test_what_makes_no_sense_is_refused(capsys: Capture, tmp_path: Path) -> None:
+def test_wrong_options_are_refused(capsys: Capture, tmp_path: Path) -> None:
     for complaint, words in (
         ('--runs: goes without recordings only', ['bag', '--runs', 3]),
         ('--camera: goes without recordings only', ['bag', '--camera', 'none']),

@@ -38,7 +38,7 @@ TRANSFORMS = (
 
 @pytest.fixture(scope='module')
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Calibration bags with both sensors and with either, and what is none."""
+    """Calibration bags with both sensors, bags with one sensor, and unusable inputs."""
     folder = tmp_path_factory.mktemp('place')
     noise = GnssNoise(
         white_std=(WHITE,) * 3, gauss_markov_std=(WANDER,) * 3, gauss_markov_time=(TIME,) * 3
@@ -162,7 +162,7 @@ def test_one_sensor_alone_will_do(
 def test_a_sensor_that_cannot_be_characterised_ends_with_status_1(
     place: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """An IMU without noise is told on standard error; the GPS is written all the same."""
+    """An IMU without noise is reported on standard error; the GPS model is still written."""
     both = read_recording(place / 'both')
     dead = both.with_messages('imu', standing(150.0, imu_model=load_imu('ideal')).imu)
     write_recording(dataclasses.replace(dead, name='dead'), tmp_path / 'dead')
@@ -181,7 +181,7 @@ def test_a_sensor_that_cannot_be_characterised_ends_with_status_1(
 def test_one_sample_that_is_no_number_is_told_as_that(
     place: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """A message with NaN is dropped, and counted in a note; the rest is analysed."""
+    """Messages with NaN are dropped and counted in a finding; the others are analysed."""
     alone = read_recording(place / 'imu_only')
     assert alone.imu is not None
     rate = alone.imu.angular_velocity.copy()
@@ -196,8 +196,8 @@ def test_one_sample_that_is_no_number_is_told_as_that(
 
 @pytest.mark.parametrize('name', ['mpu6000', 'chrono'])
 def test_turn_on_bias_and_far_walk_are_no_motion(name: str) -> None:
-    """A bias of more than 0.1 rad/s is rest without a truth, too; Chrono's accelerometer walks by
-    more than 0.3 m/s^2, which the truth tells from motion.
+    """A bias above 0.1 rad/s counts as rest, even without a truth. Chrono's accelerometer walks by
+    more than 0.3 m/s^2, which the truth distinguishes from motion.
     """
     unit = load_imu(name)
     recording = standing(40.0, imu_model=unit, seed=3)
@@ -215,7 +215,7 @@ def test_turn_on_bias_and_far_walk_are_no_motion(name: str) -> None:
     written = ImuChain.from_mapping(calibration.imu.model.to_mapping(), 'characterised')
     assert written.gyroscope.constant_bias == pytest.approx(bias)
     assert not any(written.gyroscope.turn_on_std)
-    # Switched on twice more, with other biases.
+    # Two more power-ups of the unit, with other biases.
     restarts = [
         dataclasses.replace(
             result,
@@ -259,7 +259,7 @@ def test_several_recordings_are_pooled_and_same_bytes_come_out(
 def test_real_drive_gives_a_receiver_and_a_real_cruise_does_not(
     real_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """The car stands for 52 s in all: fixes rounded to 1e-7 degrees, 11 mm north. comma2k19
+    """The car stands for 52 s in total; fixes are rounded to 1e-7 degrees, 11 mm north. comma2k19
     never stands still.
     """
     done = call(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real judge --consistency`: a table, JSON, a plot, and nothing else changed."""
+"""`sim2real judge --consistency`: its table, JSON and plot; the estimate stays the same."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_runs(tmp_path_factory.mktemp('bags'), ('drive_line', 1), ('drive_line', 2))
 
 
-def test_table_and_plot_stand_beside_the_same_estimate(
+def test_consistency_adds_a_table_and_a_plot_to_the_same_estimate(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     judge = ['judge', bags[0], '--config', 'clean']
@@ -67,7 +67,7 @@ def test_json_has_what_the_table_has(bags: list[Path], tmp_path: Path, capsys: C
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_several_runs_end_in_one_table_more(
+def test_several_runs_get_a_common_table(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     outcome = call(
@@ -87,7 +87,7 @@ def test_several_runs_end_in_one_table_more(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_without_truth_there_is_nis_alone(tmp_path: Path, capsys: Capture) -> None:
+def test_without_truth_only_nis_is_reported(tmp_path: Path, capsys: Capture) -> None:
     bag = tmp_path / 'blind'
     write_recording(run_of('drive_line', 1).with_messages('truth', None), bag)
     outcome = call(
@@ -100,10 +100,8 @@ def test_without_truth_there_is_nis_alone(tmp_path: Path, capsys: Capture) -> No
 
 
 @pytest.mark.parametrize('n', [3, 400, 200_000])
-def test_running_mean_is_that_of_each_twentieth_however_long_the_series_and_large_a_value(
-    n: int,
-) -> None:
-    """Held against the means themselves; of a long series at as many places as one can see."""
+def test_running_mean_has_windows_of_a_twentieth_of_the_series(n: int) -> None:
+    """The oracle is the mean of each window; a long series is drawn at up to 1,900 places."""
     values = np.random.default_rng(1).chisquare(3, n)
     values[n // 3] = 1e12
     stamp = np.arange(n, dtype=np.int64) * 10_000_000
@@ -119,8 +117,8 @@ def test_running_mean_is_that_of_each_twentieth_however_long_the_series_and_larg
     np.testing.assert_allclose(plotted[:: max(n // 5000, 1)], every, rtol=1e-9)
 
 
-def test_plot_of_little_or_nothing() -> None:
-    """One sample is a plot, none is refused, and a zero does not vanish on the log axis."""
+def test_plots_of_one_and_of_no_samples() -> None:
+    """One sample gives a plot, an empty series is refused, and zeros show on the log axis."""
     stamp, freedom = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
     single = Squares('NIS imu0 pose', stamp, np.zeros(1), freedom, correlated=False)
     empty = Squares('NEES position', stamp[:0], np.zeros(0), freedom[:0], correlated=True)
@@ -132,8 +130,8 @@ def test_plot_of_little_or_nothing() -> None:
 
 
 @pytest.mark.parametrize('freedom', [12, 60, 600])
-def test_the_axis_of_squares_can_be_read(freedom: int) -> None:
-    """Sums of many squares scatter by less than a power of ten, which had one label."""
+def test_the_axis_has_three_labels_or_more(freedom: int) -> None:
+    """Sums of many squares spread over less than a decade, which would have one label."""
     n = 500
     squares = np.random.default_rng(7).chisquare(freedom, n)
     stamp = np.arange(n, dtype=np.int64) * 10_000_000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real demo`: tables, plots, the label SYNTHETIC, and respect for other people's folders."""
+"""`sim2real demo`: tables, plots, the label SYNTHETIC, and protection of user files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Capture = pytest.CaptureFixture[str]
 def test_demo_replaces_an_older_one_and_says_that_it_is_synthetic(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    """One run per manoeuvre; of an older demo all goes but what somebody else put there."""
+    """One run per manoeuvre; files of an older demo are removed, files of the user stay."""
     out = tmp_path / 'demo'
     (out / 'recordings').mkdir(parents=True)
     older = {'command': ['sim2real', 'demo', '--seed', '9'], 'seed': 9}
@@ -49,7 +49,7 @@ def test_demo_replaces_an_older_one_and_says_that_it_is_synthetic(
         assert 'SYNTHETIC' in text
         assert 'real sensors' not in text
     assert [path.name for path in tmp_path.iterdir()] == ['demo']
-    # Of recordings, too, what was complete when a demo was ended stays, and the rest is made.
+    # An interrupted demo keeps its complete recordings and makes the others.
     shutil.rmtree(out / 'recordings' / 'circle_1')
     written_at = (out / 'recordings' / 'line_1').stat().st_mtime_ns
     again = call(capsys, *command)

@@ -59,7 +59,7 @@ def test_a_known_noise_is_found_within_its_interval(
     assert parameter['verdict'] == 'identified'
     assert record['verdict'] == 'better'
     assert record['notes'][0]['code'] == 'fit.better'
-    # What vepd would say of the simulated runs: two of each of six recordings.
+    # Findings about the simulated runs, two for each of six recordings, as in vepd.
     assert any('12 of 12 simulated runs: ' in note['text'] for note in record['notes'])
     assert record['after'] < 0.2 * record['before']
     model = load_gps(out / 'gps.yaml')

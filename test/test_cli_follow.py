@@ -32,7 +32,7 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / 'circle_1'
 
 
-def test_it_leaves_tables_plots_and_recordings_and_equal_seeds_equal_bytes(
+def test_equal_seeds_give_equal_tables_plots_and_recordings(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     line = ['follow', bag, '--controllers', 'yaw_pid,nonlinear', '--imu', 'chrono', '--seed', 3]
@@ -54,7 +54,7 @@ def test_it_leaves_tables_plots_and_recordings_and_equal_seeds_equal_bytes(
         assert float(row['yaw_max_deg']) == errors['yaw']['max']
     real = read_recording(bag)
     driven = read_recording(tmp_path / 'a' / 'circle_1_nonlinear')
-    # Its truth and IMU are those of the simulated robot, at the stamps of the recorded run.
+    # Truth and IMU are those of the simulated robot, at the stamps of the recorded run.
     assert driven.name == 'circle_1'
     assert driven.scenario == real.scenario
     assert driven.gps is None
@@ -80,10 +80,10 @@ def test_waypoints_that_were_written_can_be_followed(
     assert again['pooled'] == record['pooled']
 
 
-def test_runs_of_one_name_are_told_apart_or_refused(
+def test_runs_of_one_name_are_renamed_or_refused(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """Tables by their folders; a table named like a recording would write into its results."""
+    """Tables are named by their folders; a table named like a recording is refused."""
     table = 't,x,y\n0,0,0\n1,1,0\n2,2,0\n'
     for folder in ('a', 'b'):
         (tmp_path / folder).mkdir()
@@ -107,7 +107,9 @@ def test_a_part_is_followed_from_the_origin(bag: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_one_broken_recording_spoils_no_other(bag: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_broken_recording_does_not_affect_the_others(
+    bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
     write_recording(run_of('drive_line', 1).with_messages('truth', None), tmp_path / 'blind')
     outcome = call(
         capsys, 'follow', bag, tmp_path / 'blind', '--waypoints', 'truth', '--out', tmp_path / 'o'
@@ -122,7 +124,7 @@ def test_one_broken_recording_spoils_no_other(bag: Path, tmp_path: Path, capsys:
 def test_the_progress_bars_reach_their_ends_past_a_broken_recording(
     bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two to read, of which one is left to write."""
+    """Two recordings are read and one is written."""
     monkeypatch.setenv('TERM', 'xterm')
     monkeypatch.setattr(sys, 'stderr', screen := Screen())
     line = ['follow', bag, 'gone', '--controllers', 'yaw_pid', '--out', tmp_path / 'o']
@@ -144,11 +146,11 @@ def test_waypoints_of_the_gps_are_those_of_the_truth_to_the_noise_of_the_fixes()
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_driven_recordings_have_whatever_sensors_simulate_gives_them(
+def test_driven_recordings_have_the_sensors_of_simulate(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """An ideal magnetometer reads the field of the world where the robot is; wheels that do not
-    err tell its pose; the camera sees tags. All are in one world, which begins where it sets out.
+    """An ideal magnetometer reads the field of the world at the robot; ideal wheel odometry gives
+    its pose; the camera sees tags. All use one world, whose origin is where the drive starts.
     """
     (tmp_path / 'room.yaml').write_text(
         'earth_field: {model: constant, value: [0.0, 2.0e-5, -4.0e-5]}\n'
@@ -191,7 +193,7 @@ def test_driven_recordings_have_whatever_sensors_simulate_gives_them(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_without_recorded_fixes_a_drive_lies_where_its_world_does(
+def test_without_recorded_fixes_the_origin_is_that_of_the_world(
     tmp_path: Path, capsys: Capture
 ) -> None:
     write_recording(run_of('drive_line', 1).with_messages('gps', None), tmp_path / 'indoors')
@@ -235,7 +237,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize('line', WRONG)
-def test_wrong_command_line_is_one_line_of_complaint(
+def test_a_wrong_command_line_is_refused_in_one_line(
     line: str, bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -261,7 +263,7 @@ def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_one_command_goes_from_a_bag_to_the_yaw_error_beside_the_real_one(
+def test_compare_reports_the_yaw_error_of_the_driven_run(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """Waypoints, robot, IMU model, comparison: the pipeline of [Cesenek2019]."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real gate`: exit status, reason, JUnit XML, and what it refuses."""
+"""`sim2real gate`: exit status, reason, JUnit XML, and refusals."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_the_limit_decides(capsys: Capture, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('by', ['estimate', 'low', 'high'])
-def test_of_many_broken_limits_the_worst_are_named(
+def test_the_five_worst_of_many_broken_limits_are_named(
     by: str, capsys: Capture, tmp_path: Path
 ) -> None:
-    """Seven models get worse from m6 to m0 as they stand, and one of the baseline is gone."""
+    """Models get worse from m6 to m0; one model of the baseline is missing."""
     models = {f'm{k}': 0.2 + 0.1 * (7 - k) for k in (3, 5, 0, 6, 2, 4, 1)}
     result = write_result(tmp_path / 'r', models, scenarios=('line',))
     old = write_result(tmp_path / 'old', {'gone': 0.0}, scenarios=('line',))
@@ -58,12 +58,12 @@ def test_of_many_broken_limits_the_worst_are_named(
     before = write_result(
         tmp_path / 'before', {**models, 'm0': 0.8, 'm6': 0.0}, scenarios=('line',)
     )
-    # Less of an increase than what it is beyond the other limit, which counts.
+    # The increase of m0 is smaller than its excess over --max-vepd, which counts.
     assert named('--baseline', before, '--max-increase', 0.0)[0] == 'm0'
 
 
 def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> None:
-    """Between the bounds `low` passes and `high` fails; VEPD decides by itself."""
+    """Between the bounds, `low` passes and `high` fails; `estimate` compares VEPD."""
     result = write_result(tmp_path / 'r', {'m': 0.05})
     record = json.loads(gate(capsys, result, '--max-vepd', 1, '--scenarios', 'all', '--json').out)
     (case,) = record['cases']
@@ -80,8 +80,8 @@ def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> N
         assert outcome.status == status, (limit, by, outcome.out)
 
 
-def test_an_unknown_interval_keeps_no_limit(capsys: Capture, tmp_path: Path) -> None:
-    """Of one run each there is no interval."""
+def test_an_unknown_interval_breaks_every_limit(capsys: Capture, tmp_path: Path) -> None:
+    """One run per scenario gives no interval."""
     result = write_result(tmp_path / 'r', {'m': 0.0}, scenarios=('line',), runs=1)
     assert gate(capsys, result, '--max-vepd', 1).status == 0
     outcome = gate(capsys, result, '--max-vepd', 1, '--by', 'low')
@@ -108,7 +108,9 @@ def test_a_baseline_may_not_be_exceeded(capsys: Capture, tmp_path: Path) -> None
         assert gate(capsys, better, '--baseline', file, '--max-increase', -0.02).status == 1
 
 
-def test_other_real_runs_than_in_the_baseline_are_told(capsys: Capture, tmp_path: Path) -> None:
+def test_real_runs_that_differ_from_the_baseline_are_reported(
+    capsys: Capture, tmp_path: Path
+) -> None:
     result = write_result(tmp_path / 'r', {'m': 0.05})
     other = write_result(tmp_path / 'other', {'m': 0.05}, seed=1)
     remark = 'The real runs are not those of the baseline'
@@ -138,12 +140,12 @@ def test_a_lost_model_and_lost_recordings_break_the_gate(capsys: Capture, tmp_pa
     assert 'Recordings were left out: bag_7' in outcome.out
     assert 'n in line (judge clean): is in the baseline, and not in the result' in outcome.out
     suite = check_junit(junit)
-    # Three each of m and of the new o, which nothing is held against, of n, and the recordings.
+    # Three cases for m, three skipped for the new o, three failures for n, one for recordings.
     assert (suite.get('tests'), suite.get('failures'), suite.get('skipped')) == ('10', '4', '3')
 
 
 def check_junit(path: Path) -> ET.Element:
-    """Check what Ant's schema asks for: attributes, order of elements, counts; return the suite.
+    """Check attributes, order of elements and counts by Ant's schema, and return the suite.
 
     Source: JUnit.xsd of windyroad/JUnit-Schema.
     """

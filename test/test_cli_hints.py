@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of lines that are nearly right."""
+"""Hints for command lines that are nearly right."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (['--judge', 'error_state'], 'leave --config out'),
     ],
 )
-def test_nearly_right(
+def test_a_nearly_right_line_gets_a_hint(
     bag: Path, tmp_path: Path, capsys: Capture, options: list[str], hint: str
 ) -> None:
     line = ['judge', bag, '--config', 'clean', *options, '--out', tmp_path / 'x.csv']
@@ -44,19 +44,21 @@ def test_nearly_right(
     assert not list(tmp_path.iterdir())
 
 
-def test_folder_of_folders_of_recordings(bag: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_folder_of_folders_gets_a_hint_at_the_recording(
+    bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
     line = ['judge', bag.parents[1], '--config', 'clean', '--out', tmp_path / 'x.csv']
     assert f'did you mean {bag}' in call(capsys, *line).complaints[0]
 
 
-def test_transforms_that_xacro_has_to_make(bag: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_xacro_file_gets_a_hint_at_xacro(bag: Path, tmp_path: Path, capsys: Capture) -> None:
     robot = tmp_path / 'a.urdf.xacro'
     robot.write_text('<robot xmlns:xacro="http://ros.org/wiki/xacro"><link name="a"/></robot>')
     line = ['judge', bag, '--config', 'clean', '--transforms', robot, '--out', tmp_path / 'x.csv']
     assert 'run `xacro a.urdf.xacro > robot.urdf` first' in call(capsys, *line).complaints[0]
 
 
-def test_file_that_cannot_be_written_is_named_as_the_user_does(
+def test_a_write_error_names_the_final_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: Path, target: Path) -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--judge error_state` on the command line: estimates, comparisons, what is refused."""
+"""`--judge error_state` on the command line: estimates, comparisons and refusals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_the_estimate_of_a_drive_is_written_without_any_configuration(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """Speed of the circle to 0.3 m/s from the worst IMU of the presets, with settings for it."""
+    """The speed on the circle is met to 0.3 m/s rms with the worst IMU preset."""
     out = tmp_path / 'x.csv'
     outcome = call(
         capsys, 'judge', bags[1], '--judge', 'error_state', '--config', 'chrono', '--out', out
@@ -74,7 +74,7 @@ def test_a_comparison_records_the_judge_and_its_settings(
     ],
 )  # fmt: skip
 @pytest.mark.parametrize('judge', ['error_state', 'gtsam'])
-def test_what_does_not_go_with_it_is_refused_by_name(
+def test_options_of_other_judges_are_refused(
     option: str, judge: str, bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'x.csv'
@@ -88,8 +88,8 @@ def test_what_does_not_go_with_it_is_refused_by_name(
 def test_transforms_from_a_file_move_the_antenna(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """The antenna a metre above where it is said to be: the estimate is a metre lower, and the
-    result says from which file.
+    """An antenna placed one metre higher makes the estimate one metre lower. The settings name
+    the file.
     """
     file = tmp_path / 'car.yaml'
     run = read_recording(bags[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM that come while C code, as LLVM does, calls Python."""
+"""Ctrl-C and SIGTERM that arrive while C code, such as LLVM, calls Python."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 
 from sim2real_eval.cli.main import interruptible
 
-# Waits for a signal where C, or the end of an object, lets no exception out; then for ever.
-_DEAF = """
+# Waits for a signal in a C callback or a finalizer, which drop exceptions, and then goes on.
+_DROPPING_PROGRAM = """
 import ctypes, sys, time
 from sim2real_eval.cli.main import interruptible
 
@@ -41,19 +41,19 @@ except KeyboardInterrupt:
 
 @pytest.fixture(autouse=True)
 def _listening() -> Iterator[None]:
-    """Hear Ctrl-C as on a terminal; what a shell starts in the background ignores it."""
+    """Handle Ctrl-C as on a terminal; background processes of a shell ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 def _drop(number: int) -> None:
-    """Get a signal where C drops its exception."""
+    """Send a signal to this process inside a C callback, which drops the exception."""
     ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), number))()
 
 
 def _fail_after(number: int) -> None:
-    """Fail as numba does after a signal whose exception C has dropped."""
+    """Raise an error after a dropped signal, as numba does."""
     _drop(number)
     raise RuntimeError('no compiled object yet')
 
@@ -61,18 +61,18 @@ def _fail_after(number: int) -> None:
 @pytest.mark.parametrize(
     ('number', 'ends_with'), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
 )
-def test_what_fails_after_a_dropped_signal_is_the_end_that_was_asked_for(
+def test_an_error_after_a_dropped_signal_becomes_the_interruption(
     number: int, ends_with: type[BaseException], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A user saw `RuntimeError: no compiled object yet` and a traceback."""
+    """Users would otherwise see a traceback of numba."""
     with pytest.raises(ends_with) as ended, interruptible():
         _fail_after(number)
     assert ended.value.args in ((), (128 + number,))
     assert capfd.readouterr().err == ''
 
 
-def test_a_failure_without_a_signal_stays_what_it_is() -> None:
-    """A fault of ours is not taken for Ctrl-C, and the handlers are those of before."""
+def test_an_error_without_a_signal_is_unchanged() -> None:
+    """An error without a signal is not reported as Ctrl-C, and the handlers are restored."""
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(RuntimeError, match='ours'), interruptible():
         raise RuntimeError('ours')
@@ -84,12 +84,12 @@ def test_a_failure_without_a_signal_stays_what_it_is() -> None:
     (signal.SIGINT, 'del', 'blocked', 130),
     (signal.SIGTERM, 'ctypes', 'blocked', 143),
 ])  # fmt: skip
-def test_a_dropped_signal_ends_what_goes_on(
+def test_a_dropped_signal_ends_a_running_or_blocked_program(
     number: int, where: str, then: str, status: int
 ) -> None:
-    """After the exception is gone the program computes, or blocks, for ever; nothing fails."""
+    """After the dropped exception the program computes or blocks without end."""
     with subprocess.Popen(
-        [sys.executable, '-c', _DEAF, where, then],
+        [sys.executable, '-c', _DROPPING_PROGRAM, where, then],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:  # fmt: skip

@@ -44,10 +44,10 @@ def configuration(folder: Path) -> list[object]:
 @pytest.mark.parametrize(
     'name', ['a_paper_circle_gauss', 'b_paper_airsim', 'c_clean_navsat', 'd_wheel_imu']
 )
-def test_trace_of_the_real_nodes_is_met(
+def test_the_estimate_equals_the_trace_of_the_real_nodes(
     reference_dir: Path, tmp_path: Path, capsys: Capture, name: str
 ) -> None:
-    """The acceptance line: same header, same stamps, velocities within 1e-6 m/s."""
+    """Header and stamps equal those of the real nodes, velocities to 1e-6 m/s."""
     folder = trace(reference_dir, name)
     out = tmp_path / 'x.csv'
     outcome = call(capsys, 'judge', folder, *configuration(folder), '--out', out)
@@ -69,7 +69,7 @@ def test_trace_of_the_real_nodes_is_met(
 def test_bag_with_a_case_gives_what_its_csv_folder_gives(
     reference_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """The very bytes; and without the case, which sets the timers, other stamps."""
+    """Bytes are equal; without the case file, which sets the timers, stamps differ."""
     folder = trace(reference_dir, 'a_paper_circle_gauss')
     bag = tmp_path / 'bag'
     write_recording(read_recording(folder), bag)
@@ -92,7 +92,7 @@ def test_bag_with_a_case_gives_what_its_csv_folder_gives(
 def test_several_recordings_go_into_a_folder(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """Each as alone."""
+    """Each estimate equals that of a run of its own."""
     out = tmp_path / 'estimates'
     outcome = call(capsys, 'judge', *bags, '--config', 'clean', '--out', out, '--json')
     assert outcome.status == 0
@@ -122,7 +122,9 @@ def test_a_broken_recording_is_named_and_the_rest_is_judged(
     assert len(outcome.out.splitlines()) == 2
 
 
-def test_nothing_is_overwritten_unasked(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_files_are_overwritten_only_on_request(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     out = tmp_path / 'x.csv'
     out.write_text('mine', encoding='utf-8')
     words = ['judge', bags[0], '--config', 'clean', '--out', out]
@@ -137,7 +139,7 @@ def test_nothing_is_overwritten_unasked(bags: list[Path], tmp_path: Path, capsys
 def test_recordings_of_one_name_do_not_overwrite_each_other(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """Also with --overwrite, which is about files of before."""
+    """--overwrite replaces only files of earlier commands."""
     copy = tmp_path / 'other'
     write_recording(run_of('drive_line', 1), copy)
     assert yaml.safe_load((copy / 'recording.yaml').read_text())['name'] == 'line_1'
@@ -153,7 +155,7 @@ def test_recordings_of_one_name_do_not_overwrite_each_other(
 def test_navsat_parameters_are_found_in_the_file_of_the_filter(
     bags: list[Path], repository: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """One file for both nodes, as many robots have it, or two files: the same estimate."""
+    """One parameter file for both nodes gives the same estimate as two files."""
     trees = [
         yaml.safe_load((repository / f'config/judge/{name}.yaml').read_text(encoding='utf-8'))
         for name in ('clean', 'clean_navsat')
@@ -188,9 +190,8 @@ def test_topic_can_be_named(bags: list[Path], tmp_path: Path, capsys: Capture) -
 def test_the_estimate_is_written_as_latitude_and_longitude_too(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """It reads back as fixes, one for each tick of navsat_transform, near where the receiver was:
-    2 m for its noise and the lever arm. With a profile whose navsat_transform makes none it is
-    refused.
+    """Fixes come at the ticks of navsat_transform, within 2 m of the receiver for its noise and
+    lever arm. The option is refused for a profile that does not publish gps/filtered.
     """
     words = ['judge', bags[0], '--out', tmp_path / 'line.csv', '--filtered-gps', '--config']
     outcome = call(capsys, *words, 'clean')

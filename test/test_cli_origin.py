@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--origin`: simulated and driven recordings lie where they are said to, else where they were."""
+"""`--origin`: place of simulated and driven recordings on the Earth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXACT = ('--gps', 'baseline', '--imu', 'ideal')
 
 @pytest.fixture(scope='module')
 def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A drive in Sydney, with exact fixes; its map does not begin where the robot does."""
+    """A drive in Sydney with exact fixes; the robot does not start at the map origin."""
     from sim2real_eval.cli.main import main
 
     out = tmp_path_factory.mktemp('bags')
@@ -48,7 +48,7 @@ def test_exact_fixes_are_the_true_positions_about_the_origin(bag: Path) -> None:
     np.testing.assert_allclose(fixes_in(run, SYDNEY), true_positions(run), atol=2e-3)
 
 
-def test_the_truth_of_a_recording_is_measured_where_it_was_or_where_it_is_said_to_be(
+def test_the_truth_of_a_recording_is_measured_at_its_origin_or_at_the_option(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     line = ['simulate', '--truth', bag, *EXACT]
@@ -66,7 +66,7 @@ def test_the_truth_of_a_recording_is_measured_where_it_was_or_where_it_is_said_t
 def test_a_driven_recording_lies_where_the_recorded_one_did(
     bag: Path, tmp_path: Path, capsys: Capture, waypoints: str
 ) -> None:
-    """Also a part of it. The tracker is within 0.3 m of the drive, whose fixes are exact."""
+    """A part of the drive is followed; the tracker stays within 0.3 m of the exact fixes."""
     line = ['follow', bag, '--controllers', 'nonlinear', '--waypoints', waypoints, '--start', 3]
     line += [*EXACT, '--set', 'robot.wheel_lag=0', '--out', tmp_path / 'o']
     assert call(capsys, *line).status == 0
@@ -82,7 +82,7 @@ def test_a_driven_recording_lies_where_the_recorded_one_did(
     assert np.linalg.norm(driven_fixes - expected, axis=1).max() < 0.3
 
 
-def test_a_driven_recording_is_moved_where_it_is_said_to_be(
+def test_a_driven_recording_is_moved_to_the_origin(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     line = ['follow', bag, '--controllers', 'nonlinear', *EXACT, '--out', tmp_path / 'o']
@@ -106,7 +106,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize('line', WRONG)
-def test_a_place_that_is_none_is_refused_in_one_line(
+def test_a_wrong_origin_is_refused_in_one_line(
     line: str, bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

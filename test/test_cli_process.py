@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command as a process: clean streams, and signals that leave nothing over."""
+"""The command as a process: output streams, signals, and threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_no_progress_bar_in_a_pipe(place: Path, tmp_path: Path) -> None:
-    """No control characters, results on the one, notes on the other."""
+    """Results go to standard output, progress to standard error, without control characters."""
     outcome = call_copy(
         'vepd', '--real', place / 'line_1', '--models', 'ch_rw', '--jobs', 1, '--out',
         tmp_path / 'o',
@@ -43,8 +43,8 @@ def test_no_progress_bar_in_a_pipe(place: Path, tmp_path: Path) -> None:
     'words',
     [('models', '--json'), ('simulate', '--motion', 'line', '--duration', 2, '--out', 'more')],
 )
-def test_reader_that_goes_away_is_no_error(place: Path, words: tuple[object, ...]) -> None:
-    """Also where all that is said fits into a buffer, which is written at the end."""
+def test_a_closed_pipe_is_no_error(place: Path, words: tuple[object, ...]) -> None:
+    """A short output, which is only flushed at the end, is covered too."""
     process = subprocess.Popen(
         command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**environment(), 'PYTHONUNBUFFERED': ''}, text=True, cwd=place,
@@ -59,15 +59,11 @@ def test_reader_that_goes_away_is_no_error(place: Path, words: tuple[object, ...
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='looks for processes in /proc')
 @pytest.mark.parametrize(
-    ('name', 'to_group', 'status', 'messages'),
-    [
-        ('SIGINT', True, 130, ['interrupted; runs that were finished are in ']),
-        ('SIGTERM', False, 143, ['interrupted; runs that were finished are in ']),
-        ('SIGKILL', False, -9, None),
-    ],
+    ('name', 'to_group', 'status'),
+    [('SIGINT', True, 130), ('SIGTERM', False, 143), ('SIGKILL', False, -9)],
 )  # fmt: skip
 def test_signals_end_all_processes_and_leave_nothing_half_written(
-    place: Path, tmp_path: Path, name: str, to_group: bool, status: int, messages: list[str] | None
+    place: Path, tmp_path: Path, name: str, to_group: bool, status: int
 ) -> None:
     """Ctrl-C reaches the whole group, as from a terminal; SIGTERM and SIGKILL the parent alone."""
     out = tmp_path / 'result' / 'o'
@@ -80,10 +76,9 @@ def test_signals_end_all_processes_and_leave_nothing_half_written(
         done = running.end()
         assert done.status == status
         assert done.out == ''
-        if messages is not None:
-            lines = done.err.splitlines()
-            assert len(lines) == len(messages)
-            assert all(part in line for part, line in zip(messages, lines, strict=True))
+        if name != 'SIGKILL':
+            (line,) = done.err.splitlines()
+            assert 'runs that were finished are in ' in line
         until(lambda: not running.runs, 'the end of all processes')
     assert json.loads((out / 'study.json').read_text())['state'] == 'unfinished'
     if name != 'SIGKILL':
@@ -91,7 +86,7 @@ def test_signals_end_all_processes_and_leave_nothing_half_written(
 
 
 @pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM'])
-def test_a_signal_while_plots_are_drawn_says_nothing_but_that(
+def test_a_signal_while_plots_are_drawn_gives_no_traceback(
     place: Path, tmp_path: Path, name: str
 ) -> None:
     out = tmp_path / 'o'
@@ -104,12 +99,12 @@ def test_a_signal_while_plots_are_drawn_says_nothing_but_that(
         done = running.end()
         until(lambda: not running.runs, 'the end of all processes')
     assert 'Traceback' not in done.err
-    # Unless it came too late.
+    # Status 0 means that the signal came after the last plot.
     assert done.status in (0, 128 + getattr(signal, name))
 
 
 def test_without_a_standard_output_nothing_is_printed() -> None:
-    """As after `>&-` in a shell."""
+    """The shell closes standard output by `>&-`."""
     command = f'"{sys.executable}" -m sim2real_eval.cli models >&-'
     done = subprocess.run(
         command, shell=True, capture_output=True, text=True, check=False, env=environment()
@@ -145,5 +140,5 @@ def test_linear_algebra_has_one_thread_unless_the_user_wants_more(
         check=True,
         env={**variables, **set_by_user},
     )
-    # A machine of one processor has one in any case.
+    # A machine with one processor has one thread in any case.
     assert int(done.stdout) == min(threads, os.cpu_count() or 1)

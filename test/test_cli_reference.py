@@ -223,7 +223,7 @@ def test_start_heading_and_settings_are_taken(
     high = read_recording(tmp_path / 'high' / 'drive_1').truth
     assert without is not None
     assert high is not None
-    # Height is counted from the first fix, which is one of the antenna.
+    # Heights are relative to the first fix, which is the position of the antenna.
     assert np.median(high.position[:, 2] - without.position[:, 2]) < -20.0
 
 

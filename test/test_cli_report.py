@@ -177,7 +177,7 @@ def test_labels_are_text_in_markdown_and_latex() -> None:
         r'a\_b \& 5\% \{x\} \textbackslash{}y \textasciitilde{} \textasciicircum{} \# \$'
     )
     assert latex_text('[x]').startswith('{[}')
-    # \textquotedbl would ask for another font encoding than LaTeX's own.
+    # \textquotedbl needs a font encoding other than the default of LaTeX.
     assert latex_text('"') == r'\symbol{34}'
     table = latex_table(paper_tables(standings(small_study(runs=2)))[0])
     body = [line for line in table.splitlines() if line.endswith(r'\\')]

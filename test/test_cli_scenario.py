@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real scenario`: the example, walking biases, tables, and what is refused."""
+"""`sim2real scenario`: the example, walking biases, tables, and refusals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_without_options_the_covariances_agree(capsys: Capture) -> None:
 def test_the_progress_bar_counts_the_runs(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Long ones are drawn a few at a time, of which the bar tells each time: here 3 of 20."""
+    """Long runs are simulated in blocks, here of 3 of 20 runs; each block advances the bar."""
     monkeypatch.setattr('sim2real_eval.benches.preintegration.runner._SAMPLES_AT_ONCE', 300)
     called = []
     ScenarioRunner(PAGE, params()).prediction_errors(1.0, 20, progress=lambda: called.append(1))
@@ -91,7 +91,7 @@ def test_a_list_may_begin_with_a_negative_number(
 
 
 def test_a_table_is_a_scenario(capsys: Capture, tmp_path: Path) -> None:
-    """Rows half a second apart: joined they lead to the true end, as upstream they do not."""
+    """Rows are 0.5 s apart; joined segments reach the true end, `--as-upstream` misses it."""
     motion = ConstantTwist(angular_velocity=(0.1, 0.2, 0.9), velocity=(2.0, 0.0, 0.5))
     path = write_table(tmp_path / 'screw.csv', motion, np.arange(0.0, 5.1, 0.5))
     missed = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real simulate`: recordings that read back, judge, and repeat to the byte."""
+"""`sim2real simulate`: recordings can be read, judged and repeated to the byte."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_recordings_read_back_and_equal_seeds_give_equal_bytes(
         assert run.truth is not None
         assert (len(run.imu), len(run.gps), len(run.truth)) == (601, 61, 601)
     assert not arrays_equal(*(run.messages['/imu/data'] for run in runs))
-    # The motion of the run differs too.
+    # The motions of the runs differ too.
     assert not arrays_equal(*(run.messages['/ground_truth/odometry'] for run in runs))
 
 
@@ -59,8 +59,10 @@ def test_every_storage_holds_the_same_messages(tmp_path: Path, capsys: Capture) 
             assert arrays_equal(array, copy.messages[topic]), topic
 
 
-def test_what_is_simulated_can_be_judged(tmp_path: Path, capsys: Capture) -> None:
-    """Perfect IMU, AirSim GPS, judge `clean`: within 0.3 m/s of the true speed once moving."""
+def test_the_estimate_of_a_simulated_run_meets_the_true_speed(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """Judge `clean` meets the true speed to 0.3 m/s with an ideal IMU and AirSim GPS."""
     outcome = call(
         capsys, 'simulate', '--motion', 'line', '--duration', 12, '--imu', 'ideal', '--gps',
         'airsim', '--out', tmp_path,
@@ -77,7 +79,7 @@ def test_what_is_simulated_can_be_judged(tmp_path: Path, capsys: Capture) -> Non
     assert np.hypot(data['vx'], data['vy'])[late] == pytest.approx(speed[late], abs=0.3)
 
 
-def test_set_reaches_the_motion(tmp_path: Path, capsys: Capture) -> None:
+def test_set_changes_the_motion(tmp_path: Path, capsys: Capture) -> None:
     outcome = call(
         capsys, 'simulate', '--motion', 'circle', *SHORT, '--set', 'radius=5', '--set',
         'clockwise=true', '--out', tmp_path,
@@ -90,7 +92,7 @@ def test_set_reaches_the_motion(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_a_recorded_truth_is_measured_anew(tmp_path: Path, capsys: Capture) -> None:
-    """The truth and the sensor that stays real pass unchanged; the simulated one does not."""
+    """The truth and the real sensor are copied unchanged; the other sensor is simulated."""
     (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
     out = tmp_path / 'twins'
     outcome = call(
@@ -115,7 +117,7 @@ def test_a_recorded_truth_is_measured_anew(tmp_path: Path, capsys: Capture) -> N
 
 
 def test_without_gps_there_are_no_fixes(tmp_path: Path, capsys: Capture) -> None:
-    """As indoors, where motion capture is the truth: neither simulated nor kept."""
+    """Fixes are neither simulated nor copied, as for indoor motion capture."""
     words = '--duration', 2, '--imu', 'ideal', '--out'
     assert call(capsys, 'simulate', '--motion', 'circle', *words, tmp_path / 'fixes').status == 0
     without = 'simulate', '--gps', 'none', '--mag', 'ideal', '--imu', 'ideal'
@@ -154,10 +156,10 @@ def test_the_progress_bar_counts_the_runs_of_a_broken_truth(
 
 
 @pytest.mark.parametrize('on_truth', [False, True])
-def test_what_is_missing_is_made_and_nothing_beside_recordings_of_another_command(
+def test_missing_runs_are_added_only_to_recordings_of_the_same_command(
     tmp_path: Path, capsys: Capture, on_truth: bool
 ) -> None:
-    """Runs of two models, or seeds, in one folder would be taken for repetitions of one."""
+    """Runs of several models or seeds in one folder would count as repetitions."""
     (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
     out = tmp_path / 'made'
     motion = ['--truth', path] if on_truth else ['--motion', 'circle', *SHORT]
@@ -177,7 +179,7 @@ def test_what_is_missing_is_made_and_nothing_beside_recordings_of_another_comman
         assert contents(out) == before
 
 
-def test_what_is_no_recording_is_not_overwritten(tmp_path: Path, capsys: Capture) -> None:
+def test_a_folder_that_is_no_recording_is_not_overwritten(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / 'circle_2').mkdir()
     words = ['simulate', '--motion', 'circle', *SHORT, '--runs', 3, '--out', tmp_path]
     outcome = call(capsys, *words)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every verb once, each on what the one before wrote: for a copy that is installed."""
+"""A chain of verbs, each on the output of the previous one, for installed copies."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real vepd`: real recordings in, a table and its evidence out."""
+"""`sim2real vepd`: from real recordings to a table and its result folder."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def as_text(value: object) -> str:
-    """A value of the record as vepd.csv writes it; whole ranks as integers."""
+    """Format a value of the record as vepd.csv does; whole ranks are integers."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return value if isinstance(value, str) else repr(value)
@@ -50,7 +50,7 @@ def as_text(value: object) -> str:
 def test_real_drive_gives_the_same_bytes_with_any_number_of_jobs(
     real_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """Two segments of the car drive, the paper's five models; every file of the folder."""
+    """Two segments of the car drive and the five models of the paper give equal folders."""
     paths = segments(real_dir, (0, 4))
     for jobs, run in ((1, functools.partial(call, capsys)), (2, call_copy)):
         outcome = run(
@@ -59,7 +59,7 @@ def test_real_drive_gives_the_same_bytes_with_any_number_of_jobs(
         )  # fmt: skip
         assert outcome.status == 0
         assert outcome.complaints == []
-        # What this drive lacks for the paper's protocol is set, said, and can be refused.
+        # Options that this drive needs are set, reported, and can be refused.
         line = ' '.join(outcome.out.split())
         for option in ('--rate 15', '--warmup 0', '--no-match-rates', '--no-start-heading'):
             assert f'(to refuse: {option})' in line
@@ -67,7 +67,7 @@ def test_real_drive_gives_the_same_bytes_with_any_number_of_jobs(
     alone, in_two = (contents(tmp_path / str(jobs) / 'result') for jobs in (1, 2))
     assert alone.keys() == in_two.keys()
     for name in alone:
-        # Workers that start afresh draw what is left blank here.
+        # New worker processes draw the pictures that are blank in this process.
         assert name.endswith('.png') or alone[name] == in_two[name]
     assert sum(name.startswith('series/') for name in alone) == 2 * 6
     table = rows(tmp_path / '1/result/vepd.csv')
@@ -132,7 +132,7 @@ def test_printed_table_has_the_numbers_of_the_file_and_is_not_cut_in_a_pipe(
         assert f'{float(row["vepd"]):.4f}' in line
     assert f'Report: {out}/report.html' in outcome.out
     assert outcome.err == ''
-    # Each finding is one line, to be found by grep.
+    # Each finding is one line, for grep.
     for line in (out / 'findings.txt').read_text('utf-8').splitlines():
         assert line.startswith(('decisive: ', 'assumed: ', 'routine: '))
 
@@ -178,7 +178,7 @@ def test_options_reach_the_result(bags: list[Path], tmp_path: Path, capsys: Capt
 def test_match_rates_gives_the_twin_the_rate_of_the_real_receiver(
     real_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """4 Hz: as many fixes in the twin as in the recording, and no remark on rates."""
+    """The twin has as many fixes as the recording at 4 Hz, without a finding about rates."""
     (path,) = segments(real_dir, (0,))
     out = tmp_path / 'result'
     outcome = vepd(capsys, '--real', path, '--models', 'airsim', '--match-rates', '--out', out)
@@ -198,7 +198,7 @@ def test_series_of_a_result_give_its_table(
     assert outcome.status == 0
 
     def sorted_rows(path: Path) -> list[list[tuple[str, str]]]:
-        # Files do not say which runs are paired: only the distances are the same.
+        # Series files do not say which runs are paired, so only the distances are equal.
         table = rows(path)
         columns = ('model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd', 'rank')
         return sorted([(name, row[name]) for name in columns] for row in table)
@@ -212,7 +212,7 @@ def test_series_of_a_result_give_its_table(
 
 
 def test_published_data_are_read_with_their_zero_padding(tmp_path: Path, capsys: Capture) -> None:
-    """Layout and padding of the paper's files; real and simulated alike, so VEPD is 0."""
+    """Files have the layout and padding of the paper; equal series give a VEPD of 0."""
     lines = ['se_time,se_vel,gt_time,gt_vel']
     for k in range(600):
         time = 0.01 + k / 30
@@ -261,7 +261,7 @@ def test_a_broken_recording_is_named_and_the_rest_is_done(
 def test_a_recording_that_is_not_there_is_refused_before_anything_is_judged(
     line: str, bags: list[Path], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is mistyped need not wait for what is long: not even the other one is read."""
+    """A mistyped path is reported before any other recording is read."""
 
     def read(source: RecordingSource) -> Recording:
         raise AssertionError(source.path)
@@ -275,7 +275,7 @@ def test_a_recording_that_is_not_there_is_refused_before_anything_is_judged(
 def test_result_is_replaced_only_on_demand(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """The same command again finds all done; another one needs --overwrite."""
+    """The same command finds all runs done; another command needs --overwrite."""
     out = tmp_path / 'result'
     first = ['--real', bags[0], '--models', 'ch_rw', '--out', out]
     assert vepd(capsys, *first).status == 0
@@ -315,12 +315,12 @@ def test_several_judges_are_those_of_single_results(
 def test_a_killed_vepd_continues_to_the_same_bytes(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """SIGKILL as soon as the first runs are there; a second command finds the folder held."""
+    """The command is killed after its first runs; until then, a second one is locked out."""
     out, whole = tmp_path / 'out', tmp_path / 'whole'
     words = ['vepd', '--jobs', 1, '--real', *bags, '--models', 'ch_rw', '--out']
     with CommandCopy(*words, out) as started:
         started.wait_for(lambda: len([*out.glob('runs/*/*/[!.t]*.npz')]) >= 2, 'the first runs')
-        # Stopped, it cannot finish before the second one has begun.
+        # A stopped command cannot finish before the second one starts.
         started.send(signal.SIGSTOP)
         second = call(capsys, *words, out)
         assert second.status == 2
@@ -335,7 +335,7 @@ def test_a_killed_vepd_continues_to_the_same_bytes(
 
 @pytest.mark.parametrize('verb', ['vepd', 'study'])
 def test_options_of_the_commands_are_those_declared(verb: str) -> None:
-    """Choices and name of every option against the one declaration of file, command and node."""
+    """Options have the names, choices and help of their declarations for study files."""
     chosen = next(
         action.choices[verb]
         for action in build_parser()._actions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real world`: what it tells of a world and its map is so, pictures, and what is refused."""
+"""`sim2real world`: values, field map and pictures of a world, and refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sim_sensors.world.world import Dipoles, World, chessboard, load_world, worl
 
 Capture = pytest.CaptureFixture[str]
 NORTH = EarthField(model='constant', value=(0.0, 2e-5, -4e-5))
-MINE = """\
+USER_WORLD = """\
 origin: {latitude_deg: 60.17, longitude_deg: 24.94, altitude_m: 10.0}
 gravity: {model: normal}
 earth_field: {model: constant, value: [1.0e-6, 1.5e-5, -5.0e-5]}
@@ -38,14 +38,17 @@ tags:
 """
 
 
-def told(capsys: Capture, *words: object) -> dict:
+def world_record(capsys: Capture, *words: object) -> dict:
     outcome = call(capsys, 'world', *words, '--json')
     assert (outcome.status, outcome.err) == (0, '')
     return json.loads(outcome.out)
 
 
 def test_place_gravity_and_field_are_those_of_the_library_and_of_pygeomag(capsys: Capture) -> None:
-    record, world = told(capsys, 'dipole_room', '--year', '2021.5'), load_world('dipole_room')
+    record, world = (
+        world_record(capsys, 'dipole_room', '--year', '2021.5'),
+        load_world('dipole_room'),
+    )
     assert record['gravity'] == {'model': 'normal', 'value_m_s2': world.gravity}
     assert record['origin'] == world.frame.to_mapping()
     assert [record[key] for key in ('dipoles', 'landmarks', 'chessboards', 'tags')] == [
@@ -68,7 +71,7 @@ def test_place_gravity_and_field_are_those_of_the_library_and_of_pygeomag(capsys
 
 
 def test_extremes_of_the_map_are_fields_of_the_world_there(capsys: Capture) -> None:
-    level = told(capsys, 'dipole_room', '--area', '-1,3,0,2.5', '--height', '-0.4')['map']
+    level = world_record(capsys, 'dipole_room', '--area', '-1,3,0,2.5', '--height', '-0.4')['map']
     assert (level['area_m'], level['height_m']) == ([-1.0, 3.0, 0.0, 2.5], -0.4)
     world = load_world('dipole_room')
     at = np.array([level['least_at_m'], level['most_at_m']])
@@ -76,14 +79,14 @@ def test_extremes_of_the_map_are_fields_of_the_world_there(capsys: Capture) -> N
     np.testing.assert_allclose(sizes, [level['least_t'], level['most_t']], rtol=1e-12)
     low, high = np.array([-1.0, 0.0, -0.4]), np.array([3.0, 2.5, -0.4])
     places = np.random.default_rng(3).uniform(low, high, (300, 3))
-    # Between the points of the map, some 2 cm apart, the field changes by a few percent.
+    # The field changes by a few percent between points of the map, which are 2 cm apart.
     other = np.linalg.norm(world.magnetic_field(places), axis=1)
     assert other.min() > 0.9 * level['least_t']
     assert other.max() < 1.1 * level['most_t']
 
 
 def test_a_dipole_across_north_turns_a_compass_by_the_angle_of_both_fields() -> None:
-    """1 m above one that points east the field is mu_0 m / (4 pi) to the west."""
+    """The field 1 m above a dipole that points east is mu_0 m / (4 pi) to the west."""
     across = Dipoles.posed([0.0, 0.0, 0.0], [0.0, math.pi / 2, 0.0], [100.0])
     world = World(earth_field=NORTH, dipoles=across)
     error = world_map(world, (-1e-3, 1e-3, -1e-3, 1e-3), 1.0).compass_error
@@ -95,8 +98,8 @@ def test_a_dipole_across_north_turns_a_compass_by_the_angle_of_both_fields() -> 
     assert world_map(pole).compass_error is None
 
 
-def test_a_map_through_dipoles_is_finite_and_one_beyond_numbers_is_refused() -> None:
-    """The first is in the middle of the map, where r is nought."""
+def test_a_map_through_a_dipole_is_finite_and_an_infinite_field_is_refused() -> None:
+    """The dipole is at the centre of the map, where the distance is zero."""
     world = World(earth_field=NORTH, dipoles=Dipoles.posed(np.zeros((1, 3)), np.zeros(3), [5.0]))
     level = world_map(world, (-0.01, 0.01, -0.01, 0.01), 0.0)
     assert level.intensity.max() == pytest.approx(1.0, rel=1e-3)
@@ -115,7 +118,7 @@ def test_colours_leave_one_percent_out_at_each_end() -> None:
 
 
 @pytest.mark.parametrize('name', world_names())
-def test_shipped_worlds_have_all_they_hold_on_the_map(name: str) -> None:
+def test_the_map_shows_all_objects_of_a_shipped_world(name: str) -> None:
     world = load_world(name)
     x0, x1, y0, y1 = default_area(world)
     places = object_positions(world)
@@ -135,7 +138,7 @@ def test_a_world_of_ones_own_is_told_and_drawn(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path('mine.yaml').write_text(MINE, encoding='utf-8')
+    Path('mine.yaml').write_text(USER_WORLD, encoding='utf-8')
     line = 'world', 'mine.yaml', '--out', 'maps/mine.png'
     outcome = call(capsys, *line)
     assert outcome.status == 0
@@ -185,7 +188,7 @@ def test_wrong_lines_are_refused(
     check_refused(capsys, complaint, 'world', *words)
 
 
-def test_the_model_of_a_year_is_the_last_that_was_out() -> None:
+def test_a_year_uses_the_latest_model_published_before_it() -> None:
     years = 2010.0, 2014.99, 2015.0, 2020.0, 2030.0
     assert [wmm_epoch(year) for year in years] == ['2010', '2010', '2015v2', '2020', '2025']
     with pytest.raises(ParameterError, match='must be 2010 to 2030'):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong command lines: exit status 2, one line of complaint, nothing left over."""
+"""Wrong command lines end with exit status 2 and one error line, and write nothing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sim2real_eval.recording.writing import write_recording
 Capture = pytest.CaptureFixture[str]
 
 
-# Building it takes ten times as long as parsing.
+# Building the parser takes ten times as long as parsing.
 PARSER = functools.cache(build_parser)
 DIGITS = 400 * '9'
-# Lines of recording.yaml: none is a number that a robot has.
+# Lines of recording.yaml with absurd numbers.
 ABSURD = {
     'soft': 'truth: {low_pass: 1e-300}\n',
     'digits': f'truth: {{low_pass: {DIGITS}}}\n',
@@ -198,7 +198,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize('line', WRONG)
-def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
+def test_a_wrong_command_line_is_refused_in_one_line(
     line: str, place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place)
@@ -217,8 +217,8 @@ def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
     st.sampled_from([*VERBS, '']),
 )  # fmt: skip
 @example([''], 'demo')
-def test_no_words_make_a_traceback(words: list[str], verb: str) -> None:
-    """Whatever follows a verb, parsing ends in a value or in exit status 2 (0 with --help)."""
+def test_parsing_never_raises_a_traceback(words: list[str], verb: str) -> None:
+    """Parsing succeeds or ends with exit status 2 (0 with --help)."""
     arguments = [verb, *words] if verb else words
     try:
         PARSER().parse_args(arguments)

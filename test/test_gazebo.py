@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Gazebo world is well-formed and gives what a recording needs; Gazebo itself is not run."""
+"""The Gazebo world is consistent and has the topics of a recording; Gazebo is not run."""
 
 from __future__ import annotations
 

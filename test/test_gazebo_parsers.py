@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gazebo's own parser takes the world and the robot; skips where libsdformat is not installed.
+"""Gazebo's parser accepts the world and the robot; tests skip without libsdformat.
 
 On Debian and Ubuntu: apt install libsdformat12-12 (or a later one) and liburdfdom-tools.
 """
@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-# What `gz sdf --check` and `--print` call; the library may end a process, so it has its own.
+# Calls the functions of `gz sdf --check` and `--print` in a process, which the library may end.
 _CALL = """
 import ctypes, sys
 function = getattr(ctypes.CDLL(sys.argv[1]), sys.argv[2])
@@ -25,7 +25,7 @@ sys.exit(function(sys.argv[3].encode()) != 0)
 
 
 def parser() -> str | None:
-    """Name of the newest libsdformat that has the functions of the command."""
+    """Return the name of the newest installed libsdformat."""
     for major in range(20, 11, -1):
         name = f'libsdformat{major}.so.{major}'
         try:
@@ -60,14 +60,14 @@ def urdf(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_sdformat
-def test_the_world_is_valid_and_nothing_in_it_is_unknown(world: Path) -> None:
+def test_the_world_is_valid_without_warnings(world: Path) -> None:
     done = sdf('cmdCheck', world)
     assert (done.returncode, done.stderr) == (0, '')
     assert 'Valid' in done.stdout
 
 
 @needs_sdformat
-def test_the_check_sees_a_joint_of_a_link_that_is_not_there(world: Path, tmp_path: Path) -> None:
+def test_the_check_detects_a_joint_with_a_missing_link(world: Path, tmp_path: Path) -> None:
     broken = tmp_path / 'broken.sdf'
     text = world.read_text('utf-8').replace('<parent>base_link', '<parent>base_lonk')
     broken.write_text(text, encoding='utf-8')
@@ -77,8 +77,8 @@ def test_the_check_sees_a_joint_of_a_link_that_is_not_there(world: Path, tmp_pat
 
 
 @needs_sdformat
-def test_gazebo_makes_of_the_robot_what_it_is(urdf: Path) -> None:
-    """It merges fixed joints; the IMU keeps its link, and the truth is that of base_link."""
+def test_gazebo_keeps_the_links_joints_and_truth_of_the_robot(urdf: Path) -> None:
+    """Gazebo merges fixed joints but keeps the IMU link; the truth is that of base_link."""
     done = sdf('cmdPrint', urdf)
     assert (done.returncode, done.stderr) == (0, '')
     model = ElementTree.fromstring(done.stdout).find('model')
@@ -95,7 +95,7 @@ def test_gazebo_makes_of_the_robot_what_it_is(urdf: Path) -> None:
         assert float(limits.findtext('upper', 'inf')) > 1e6, 'a wheel that stops is none'
     odometry = model.find("plugin[@name='gz::sim::systems::OdometryPublisher']")
     assert odometry is not None
-    # It publishes the pose of the model, moved by the offset, under the name of base_link.
+    # The plugin publishes the model pose, moved by the offset, as that of base_link.
     assert odometry.findtext('robot_base_frame') == 'base_link'
     base = ElementTree.parse(urdf).getroot().find("joint[@name='base_joint']/origin")
     assert base is not None

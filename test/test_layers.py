@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of both packages import one way; `make lint` holds the order in pyproject.toml."""
+"""Imports between modules; `make lint` checks the order of layers in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ROOTS = ('sim_sensors', 'sim2real_eval')
 
 @pytest.fixture(scope='module')
 def graph() -> grimp.ImportGraph:
-    """Every import, within functions and for types alone, too."""
+    """All imports, including those in functions and under TYPE_CHECKING."""
     return grimp.build_graph(*ROOTS, cache_dir=None)
 
 
-def test_no_module_imports_itself_by_way_of_others(graph: grimp.ImportGraph) -> None:
+def test_there_is_no_import_cycle(graph: grimp.ImportGraph) -> None:
     assert len(graph.modules) > 100
     imported = {
         module: graph.find_modules_directly_imported_by(module) for module in graph.modules
@@ -30,8 +30,8 @@ def test_no_module_imports_itself_by_way_of_others(graph: grimp.ImportGraph) -> 
     graphlib.TopologicalSorter(imported).prepare()  # CycleError names the modules of a cycle
 
 
-def test_only_what_starts_a_program_imports_the_roots(graph: grimp.ImportGraph) -> None:
-    """The roots show names of all folders, so that a folder that imports one imports them all."""
+def test_no_module_imports_its_own_root_package(graph: grimp.ImportGraph) -> None:
+    """The roots export names of all folders, so importing a root imports everything."""
     for root in ROOTS:
         assert not {
             module
@@ -40,8 +40,8 @@ def test_only_what_starts_a_program_imports_the_roots(graph: grimp.ImportGraph) 
         }
 
 
-def test_scripts_beside_the_packages_import_what_is_there(repository: Path) -> None:
-    """Benchmarks and drawings that no other test runs would be found broken by who needs them."""
+def test_scripts_import_only_existing_names(repository: Path) -> None:
+    """No other test runs the benchmarks and drawings."""
     missing = []
     scripts = [*repository.glob('benchmarks/*.py'), *repository.glob('docs/images/*.py')]
     assert len(scripts) > 30
@@ -51,22 +51,22 @@ def test_scripts_beside_the_packages_import_what_is_there(repository: Path) -> N
                 missing += [
                     f'{script.name}: {node.module}.{alias.name}'
                     for alias in node.names
-                    if not _is_there(str(node.module), alias.name)
+                    if not _exists(str(node.module), alias.name)
                 ]
     assert missing == []
 
 
-def test_files_that_the_suite_runs_first_are_there(repository: Path) -> None:
-    """One that is renamed would lose its place without a word."""
+def test_files_that_the_suite_runs_first_exist(repository: Path) -> None:
+    """A renamed file would silently lose its place in the order."""
     names = [*conftest._COMPILING, *conftest._MEANWHILE, *conftest._WAITING]
     assert [name for name in names if not (repository / 'test' / f'{name}.py').is_file()] == []
 
 
-def _is_there(module: str, name: str) -> bool:
+def _exists(module: str, name: str) -> bool:
     try:
         return hasattr(importlib.import_module(module), name) or bool(
             importlib.util.find_spec(f'{module}.{name}')
         )
     except ModuleNotFoundError as error:
-        # ROS and extras are not everywhere.
+        # ROS and extras may be absent.
         return str(error.name).split('.')[0] not in ROOTS

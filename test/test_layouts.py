@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layouts of the viewers name topics that our nodes publish, and fields that these have."""
+"""Layouts of the viewers name topics that our nodes publish, and fields that exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.gps import PAPER_MODELS
 
 ODOMETRY = 'nav_msgs/msg/Odometry'
-# What launches and nodes publish in the root namespace; test_ros_* hold the nodes to their names.
+# Topics that launches and nodes publish in the root namespace; test_ros_* check the nodes.
 TOPICS = {
     '/ground_truth/odometry': ODOMETRY,
     '/odometry/filtered': ODOMETRY,
@@ -37,7 +37,7 @@ STORE = get_typestore(Stores.ROS2_JAZZY)
 
 
 def check_field(path: str, separator: str) -> None:
-    """A path such as /imu/data.linear_acceleration.x ends at a number or a text."""
+    """Check that a path such as /imu/data.linear_acceleration.x ends at a number or text."""
     topic = max((t for t in TOPICS if path.startswith(t + separator)), key=len, default=None)
     assert topic is not None, path
     kind = TOPICS[topic]
@@ -52,23 +52,23 @@ def check_field(path: str, separator: str) -> None:
             kind = inner
 
 
-def everything(tree: Any, key: str) -> Iterator[Any]:
-    """All values of a key, however deep."""
+def values_of_key(tree: Any, key: str) -> Iterator[Any]:
+    """Yield all values of a key at any depth."""
     if isinstance(tree, dict):
         for name, value in tree.items():
             if name == key:
                 yield value
-            yield from everything(value, key)
+            yield from values_of_key(value, key)
     elif isinstance(tree, list):
         for value in tree:
-            yield from everything(value, key)
+            yield from values_of_key(value, key)
 
 
 def text(name: str) -> str:
     return config_path('layouts', name).read_text(encoding='utf-8')
 
 
-def test_a_wrong_field_would_be_found() -> None:
+def test_the_check_detects_a_wrong_field() -> None:
     check_field('/imu/data.linear_acceleration.x', '.')
     for wrong in ('/imu/data.acceleration.x', '/imu/raw.orientation.x', '/imu/data.orientation'):
         with pytest.raises(AssertionError):
@@ -84,7 +84,7 @@ def test_rviz_shows_topics_that_are_published() -> None:
         assert re.fullmatch(r'rviz_default_plugins/\w+', display['Class'])
         if display['Class'].endswith('Odometry'):
             topic = display['Topic']
-            # A reliable subscription would not hear a best-effort publisher.
+            # A reliable subscription does not match a best-effort publisher.
             assert topic['Reliability Policy'] == 'Best Effort'
             topics[topic['Value']] = ODOMETRY
     assert topics
@@ -92,12 +92,12 @@ def test_rviz_shows_topics_that_are_published() -> None:
     assert {'/ground_truth/odometry', '/odometry/filtered'} <= set(topics)
 
 
-def test_foxglove_shows_fields_that_exist_in_panels_that_exist() -> None:
+def test_foxglove_shows_existing_fields_in_existing_panels() -> None:
     layout = json.loads(text('foxglove.json'))
     panels = layout['configById']
     placed = {layout['layout']}
     for key in ('first', 'second', 'layout'):
-        placed |= {value for value in everything(panels, key) if isinstance(value, str)}
+        placed |= {value for value in values_of_key(panels, key) if isinstance(value, str)}
     assert placed == set(panels)
     paths = 0
     for name, panel in panels.items():
@@ -115,7 +115,7 @@ def test_foxglove_shows_fields_that_exist_in_panels_that_exist() -> None:
     assert paths > 10
 
 
-def test_plotjuggler_plots_series_that_there_will_be() -> None:
+def test_plotjuggler_plots_existing_series() -> None:
     root = ElementTree.fromstring(text('plotjuggler.xml'))
     computed = {}
     for snippet in root.iter('snippet'):
@@ -159,7 +159,7 @@ def test_plotjuggler_plots_series_that_there_will_be() -> None:
     assert models == set(PAPER_MODELS)
 
 
-def test_every_splitter_says_how_many_parts_it_has() -> None:
+def test_splitters_have_as_many_parts_as_they_state() -> None:
     root = ElementTree.fromstring(text('plotjuggler.xml'))
     for splitter in root.iter('DockSplitter'):
         parts = [child for child in splitter if child.tag in ('DockSplitter', 'DockArea')]

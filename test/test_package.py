@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tree is one package for pip and for ament, and keeps the rules of its own house."""
+"""The tree is one package for pip and for ament, and its sources follow common rules."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ import sim2real_eval
 import sim_sensors
 from sim_sensors.executables import run_node
 
-# What an import is called by pip and by rosdep; keys checked in ros/rosdistro, rosdep/python.yaml.
-# None: rosdep has no key or only one of pip, which bloom refuses; what needs it says so.
+# Names of imports in pip and rosdep; keys are from rosdep/python.yaml of ros/rosdistro.
+# None means that rosdep has no key, or only a pip key, which bloom refuses.
 LIBRARIES: dict[str, tuple[str, str | None]] = {
     'argcomplete': ('argcomplete', 'python3-argcomplete'),
-    # zstd, which rosbags brings along; from Python 3.14 on the standard library's `compression`.
+    # zstd, a dependency of rosbags; Python 3.14 has it in `compression`.
     'backports': ('rosbags', None),
     'compression': ('rosbags', None),
     'lz4': ('rosbags', None),
-    # Interactive plots of the report page; it ships the script that a browser needs.
+    # Interactive plots of the report page; bokeh ships the script for the browser.
     'bokeh': ('bokeh', None),
     'jinja2': ('Jinja2', 'python3-jinja2'),
-    # The escaped text that Jinja2 is made of.
+    # Escaped text, a dependency of Jinja2.
     'markupsafe': ('Jinja2', 'python3-jinja2'),
     'filelock': ('filelock', 'python3-filelock'),
     'matplotlib': ('matplotlib', 'python3-matplotlib'),
-    # The builder of numba's machine code, which numba brings along.
     'numba': ('numba', 'python3-numba'),
     'numpy': ('numpy', 'python3-numpy'),
     'pygeomag': ('pygeomag', None),
@@ -46,9 +45,9 @@ LIBRARIES: dict[str, tuple[str, str | None]] = {
     'scipy': ('scipy', 'python3-scipy'),
     'yaml': ('PyYAML', 'python3-yaml'),
 }
-# Tried only where a user asks for what they do; each is in an extra, and none has a rosdep key.
+# Imported only on demand; each is in an extra, and none has a rosdep key.
 OPTIONAL = {'distributed', 'imufusion', 'mujoco', 'pandas'}
-# Only with ROS; pip cannot give them, so core code may at most try them inside a function.
+# ROS packages, which pip cannot install; core code may import them only inside functions.
 ROS_ONLY = {
     'ament_index_python',
     'builtin_interfaces',
@@ -75,7 +74,7 @@ def manifest(repository: Path) -> Package:
 
 @pytest.fixture(scope='module')
 def metadata(repository: Path) -> dict[str, Any]:
-    """What setup.py says, without building anything."""
+    """Arguments of setup() in setup.py."""
     code = (
         'import json, setuptools\n'
         'seen = {}\n'
@@ -163,7 +162,7 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in version.split('.')]
 
 
-def test_dependencies_point_one_way(repository: Path) -> None:
+def test_sim_sensors_does_not_import_sim2real_eval(repository: Path) -> None:
     assert 'sim2real_eval' not in imported_by(repository, 'sim_sensors')
 
 
@@ -231,7 +230,7 @@ def test_ament_executables_go_where_ros2_run_looks(repository: Path) -> None:
 def test_every_executable_names_a_function_that_exists(
     metadata: dict[str, Any], repository: Path
 ) -> None:
-    """Those of nodes answer in one line where ROS is not installed."""
+    """Nodes print one error line if ROS is not installed."""
     scripts = metadata['entry_points']['console_scripts']
     assert 'sim2real = sim2real_eval.cli.main:main' in scripts
     assert len(scripts) > 6
@@ -261,7 +260,7 @@ def test_every_executable_names_a_function_that_exists(
 @pytest.mark.parametrize(
     'fault', ['raise KeyboardInterrupt', 'def main(): raise KeyboardInterrupt']
 )
-def test_ctrl_c_ends_a_node_without_a_word_even_while_it_loads(
+def test_ctrl_c_ends_a_node_silently_even_while_it_loads(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f'stopped_{len(fault)}'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users see: a few names per folder, and for what they can call an example that runs."""
+"""Public names of each folder: there are few, and functions have examples that run."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def dotted(path: Path) -> str:
     return '.'.join(path.relative_to(REPOSITORY).with_suffix('').parts)
 
 
-def shown(path: Path) -> dict[str, object]:
+def public_names(path: Path) -> dict[str, object]:
     face = importlib.import_module(dotted(path))
     return {name: getattr(face, name) for name in face.__all__}
 
 
 @pytest.mark.parametrize('path', FACES, ids=dotted)
-def test_each_folder_shows_a_few_names_and_says_what_it_is(path: Path) -> None:
+def test_each_folder_has_a_docstring_and_a_few_public_names(path: Path) -> None:
     face = importlib.import_module(dotted(path))
     assert face.__doc__
     assert face.__all__ == sorted(set(face.__all__), key=face.__all__.index)
     assert len(face.__all__) <= 12
     assert set(dir(face)) >= set(face.__all__)
-    # A module of that name would take the place of what is shown as soon as it is imported.
+    # Importing a module of that name would replace the public name.
     inside = {child.stem for child in path.iterdir() if child.suffix == '.py' or child.is_dir()}
     assert not inside & set(face.__all__)
     for name in face.__all__:
@@ -49,8 +49,8 @@ def test_each_folder_shows_a_few_names_and_says_what_it_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize('path', FACES, ids=dotted)
-def test_what_a_type_checker_sees_of_a_folder_is_what_it_shows(path: Path) -> None:
-    """The imports for types and the names that load late are written apart."""
+def test_type_checkers_see_the_public_names(path: Path) -> None:
+    """Names imported under TYPE_CHECKING equal the lazily loaded ones."""
     face = importlib.import_module(dotted(path))
     declared = {
         alias.asname or alias.name: ('.' * node.level + (node.module or ''), alias.name)
@@ -68,15 +68,15 @@ def test_what_a_type_checker_sees_of_a_folder_is_what_it_shows(path: Path) -> No
 
 
 @pytest.mark.parametrize('path', FACES, ids=dotted)
-def test_every_function_that_a_folder_shows_has_an_example(path: Path) -> None:
-    for name, value in shown(path).items():
+def test_every_public_function_has_an_example(path: Path) -> None:
+    for name, value in public_names(path).items():
         if inspect.isroutine(value):
             assert '>>> ' in (inspect.getdoc(value) or ''), name
 
 
 @pytest.mark.parametrize('root', ROOTS, ids=lambda root: root.__name__)
 def test_every_class_at_the_top_has_an_example(root: object) -> None:
-    for name, value in shown(Path(root.__path__[0])).items():
+    for name, value in public_names(Path(root.__path__[0])).items():
         if inspect.isclass(value) and not issubclass(value, Exception):
             documented = [value, *vars(value).values()]
             assert any(

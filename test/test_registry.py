@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Things are found by name, in installed packages and in files."""
+"""Classes are found by name, in installed packages and in files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def registry() -> Registry[Any]:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package as pip installs it, with good and bad entry points."""
+    """An installed package with good and bad entry points."""
     (tmp_path / 'strangers.py').write_text('class Theirs(dict):\n    pass\n')
     info = tmp_path / 'strangers-1.0.dist-info'
     info.mkdir()
@@ -45,26 +45,26 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     sys.modules.pop('strangers', None)
 
 
-def test_built_in_ones_come_first_and_are_not_replaced(installed: None) -> None:
+def test_built_in_classes_come_first_and_are_not_replaced(installed: None) -> None:
     things = registry()
     assert things.names() == ['ordered', 'counter', 'broken', 'number', 'theirs']
     assert things.get('counter').__module__ == 'collections'
     assert things.get('theirs').__module__ == 'strangers'
 
 
-def test_a_bad_installed_one_is_named_when_it_is_asked_for(installed: None) -> None:
+def test_a_broken_entry_point_is_reported_when_it_is_requested(installed: None) -> None:
     with pytest.raises(ParameterError, match="'broken' of strangers cannot be imported"):
         registry().get('broken')
     with pytest.raises(ParameterError, match="--thing: 'number' is not a mapping"):
         registry().get('number', where='--thing')
 
 
-def test_an_unknown_name_gets_the_nearest(installed: None) -> None:
+def test_an_unknown_name_gets_a_hint_at_the_nearest(installed: None) -> None:
     with pytest.raises(UnknownNameError, match=r"a mapping: 'thiers' .*\(did you mean theirs\?\)"):
         registry().get('thiers')
 
 
-def test_a_name_can_be_given_in_a_process() -> None:
+def test_a_class_can_be_registered_and_removed() -> None:
     things = registry()
     things.register('plain', dict)
     assert things.get('plain') is dict
@@ -83,7 +83,7 @@ def test_a_class_in_a_file_is_found_from_the_folder_that_is_given(tmp_path: Path
     assert source_digest(dict) == ''
 
 
-def test_another_process_reads_what_a_class_in_a_file_made(tmp_path: Path) -> None:
+def test_another_process_unpickles_an_instance_of_a_class_in_a_file(tmp_path: Path) -> None:
     (tmp_path / 'mine.py').write_text('class Mine(dict):\n    pass\n')
     instance = registry().get('mine.py:Mine', folder=tmp_path)(one=1)
     code = 'import pickle, sys, sim_sensors.core.registry\nprint(pickle.load(sys.stdin.buffer))'
@@ -113,7 +113,7 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, name: str, problem:
     assert '\n' not in str(caught.value)
 
 
-def test_where_files_are_not_taken_none_is_offered() -> None:
+def test_a_registry_without_files_does_not_mention_them() -> None:
     words = Registry(GROUP, 'a word', callable, {'hypot': 'math:hypot'}, in_files=False)
     for name in ('hypott', 'mine.py', 'mine.py:Main'):
         with pytest.raises(UnknownNameError) as caught:
@@ -121,7 +121,7 @@ def test_where_files_are_not_taken_none_is_offered() -> None:
         assert 'MyClass' not in str(caught.value)
 
 
-def test_the_line_of_a_class_is_told_also_where_it_calls_what_raises(tmp_path: Path) -> None:
+def test_an_error_is_located_in_the_file_of_the_class(tmp_path: Path) -> None:
     (tmp_path / 'calls.py').write_text(
         'import json\nclass Calls(dict):\n    def read(self):\n        json.loads("{")\n'
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shipped configuration is found from wherever the package was installed."""
+"""The shipped configuration is found in every layout of an installation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = Path(shipped.__file__).parent
 
 
 def install(prefix: Path, packages: str, share: str | None) -> Path:
-    """Lay the modules and a one-file configuration out below `prefix`, as an installer would."""
+    """Copy modules and a one-file configuration below `prefix`, as an installer does."""
     target = prefix / packages / 'sim_sensors'
     target.mkdir(parents=True)
     shutil.copy(FOLDER.parent / '__init__.py', target)
@@ -29,8 +29,8 @@ def install(prefix: Path, packages: str, share: str | None) -> Path:
     return target.parent
 
 
-def ask(packages: Path, expression: str, **environment: str) -> str:
-    """Evaluate in a fresh interpreter whose own data folder holds nothing of ours."""
+def evaluate(packages: Path, expression: str, **environment: str) -> str:
+    """Evaluate in a new interpreter whose data folder holds nothing of this package."""
     code = (
         'import sysconfig; sysconfig.get_path = lambda name: "/nowhere"\n'
         'from sim_sensors.core.errors import Sim2RealError\n'
@@ -61,7 +61,7 @@ def ask(packages: Path, expression: str, **environment: str) -> str:
 )
 def test_found_below_the_prefix_that_holds_the_packages(tmp_path: Path, packages: str) -> None:
     folder = install(tmp_path, packages, 'share/sim2real_sensors/config')
-    answer = ask(folder, 'config_path("gps", "ch_rw.yaml")')
+    answer = evaluate(folder, 'config_path("gps", "ch_rw.yaml")')
     assert answer == str(tmp_path / 'share/sim2real_sensors/config/gps/ch_rw.yaml')
 
 
@@ -69,30 +69,30 @@ def test_found_in_a_ros_overlay_apart_from_the_packages(tmp_path: Path) -> None:
     folder = install(tmp_path / 'code', '.', None)
     install(tmp_path / 'overlay', 'lib', 'share/sim2real_sensors/config')
     path = os.pathsep.join([str(tmp_path / 'other'), str(tmp_path / 'overlay')])
-    assert ask(folder, 'config_names("gps")', AMENT_PREFIX_PATH=path) == "['ch_rw']"
+    assert evaluate(folder, 'config_names("gps")', AMENT_PREFIX_PATH=path) == "['ch_rw']"
 
 
 def test_a_checkout_is_preferred_to_an_overlay(tmp_path: Path) -> None:
     folder = install(tmp_path / 'checkout', '.', 'config')
     shutil.copy(Path(__file__).parents[1] / 'package.xml', folder)
     install(tmp_path / 'overlay', 'lib', 'share/sim2real_sensors/config')
-    answer = ask(folder, 'config_path()', AMENT_PREFIX_PATH=str(tmp_path / 'overlay'))
+    answer = evaluate(folder, 'config_path()', AMENT_PREFIX_PATH=str(tmp_path / 'overlay'))
     assert answer == str(tmp_path / 'checkout/config')
 
 
-def test_a_stranger_s_config_folder_in_site_packages_is_not_taken(tmp_path: Path) -> None:
+def test_a_foreign_config_folder_in_site_packages_is_ignored(tmp_path: Path) -> None:
     folder = install(
         tmp_path, 'lib/python3.12/site-packages', 'lib/python3.12/site-packages/config'
     )
-    answer = ask(folder, 'config_path()')
+    answer = evaluate(folder, 'config_path()')
     assert answer.startswith('refused: configuration files of sim2real_sensors not found')
     assert str(tmp_path / 'share/sim2real_sensors/config') in answer
     assert '/nowhere/share/sim2real_sensors/config' in answer
 
 
-def test_missing_names_are_refused_with_what_there_is(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused_with_the_existing_names(tmp_path: Path) -> None:
     folder = install(tmp_path, '.', 'share/sim2real_sensors/config')
-    answer = ask(folder, 'config_path("gps", "ch_rv.yaml")')
+    answer = evaluate(folder, 'config_path("gps", "ch_rv.yaml")')
     assert answer.startswith("refused: no configuration 'gps/ch_rv.yaml' in ")
     assert answer.endswith('holds ch_rw.yaml')
     assert '\n' not in answer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Euler angles and quaternions: one answer, whichever library gives it."""
+"""Euler angles and quaternions are the same with every library."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ CORNERS = [(r, p, y) for r in QUARTERS for p in QUARTERS for y in QUARTERS]
 
 
 class OverTransforms3d:
-    """The two functions as tf_transformations defines them: w goes last, axes are sxyz.
+    """The functions of tf_transformations over transforms3d: w is last, axes are sxyz.
 
-    It is not on PyPI, what it calls is.
+    tf_transformations is not on PyPI; transforms3d is.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class OverTransforms3d:
 
 @functools.cache
 def library() -> Any:
-    """tf_transformations where it is installed, else what does the same."""
+    """Return tf_transformations if it is installed, else its equivalent."""
     try:
         return importlib.import_module('tf_transformations')
     except ImportError:
@@ -55,17 +55,17 @@ def library() -> Any:
 
 
 @pytest.fixture(params=['scipy', 'tf_transformations'])
-def _chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = None if request.param == 'scipy' else library()
-    monkeypatch.setattr(rotations, '_tf_transformations', lambda: chosen)
+def _library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    choice = None if request.param == 'scipy' else library()
+    monkeypatch.setattr(rotations, '_tf_transformations', lambda: choice)
 
 
-with_either = pytest.mark.usefixtures('_chosen')
+with_either = pytest.mark.usefixtures('_library')
 # The choice is the same for all examples.
 one_choice = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def turned(quaternion: tuple[float, ...]) -> np.ndarray:
+def rotation_matrix(quaternion: tuple[float, ...]) -> np.ndarray:
     return Rotation.from_quat(quaternion).as_matrix()
 
 
@@ -81,7 +81,7 @@ def test_the_quaternion_is_the_product_of_three_turns_about_fixed_axes(
         np.array([*(math.sin(a) * (np.arange(3) == k)), math.cos(a)]) for k, a in enumerate(half)
     )
     expected = Rotation.from_quat(z) * Rotation.from_quat(y) * Rotation.from_quat(x)
-    np.testing.assert_allclose(turned(quaternion), expected.as_matrix(), atol=1e-14)
+    np.testing.assert_allclose(rotation_matrix(quaternion), expected.as_matrix(), atol=1e-14)
     assert quaternion[3] >= 0.0
     assert math.hypot(*quaternion) == pytest.approx(1.0, abs=1e-14)
 
@@ -89,11 +89,11 @@ def test_the_quaternion_is_the_product_of_three_turns_about_fixed_axes(
 @with_either
 @given(ANGLES)
 @one_choice
-def test_there_and_back_is_the_same_turn(angles: tuple[float, float, float]) -> None:
+def test_angles_of_a_quaternion_give_the_same_rotation(angles: tuple[float, float, float]) -> None:
     quaternion = quaternion_from_euler(*angles)
-    # Near the poles, roll and yaw are not determined, the turn is.
+    # Near the poles only the rotation is determined, not roll and yaw.
     again = quaternion_from_euler(*euler_from_quaternion(quaternion))
-    np.testing.assert_allclose(turned(again), turned(quaternion), atol=1e-7)
+    np.testing.assert_allclose(rotation_matrix(again), rotation_matrix(quaternion), atol=1e-7)
     if abs(angles[1]) < 1.5:
         roll, pitch, yaw = euler_from_quaternion(quaternion)
         assert pitch == pytest.approx(angles[1], abs=1e-12)
@@ -102,15 +102,15 @@ def test_there_and_back_is_the_same_turn(angles: tuple[float, float, float]) -> 
 
 
 @with_either
-def test_turns_by_quarters_come_back() -> None:
+def test_quarter_turns_are_preserved() -> None:
     for angles in CORNERS:
         quaternion = quaternion_from_euler(*angles)
         again = quaternion_from_euler(*euler_from_quaternion(quaternion))
-        np.testing.assert_allclose(turned(again), turned(quaternion), atol=1e-7)
+        np.testing.assert_allclose(rotation_matrix(again), rotation_matrix(quaternion), atol=1e-7)
 
 
 @with_either
-def test_known_turns() -> None:
+def test_quarter_turns_have_their_closed_form() -> None:
     root = math.sqrt(0.5)
     np.testing.assert_allclose(quaternion_from_euler(0, 0, math.pi / 2), [0, 0, root, root])
     np.testing.assert_allclose(quaternion_from_euler(math.pi / 2, 0, 0), [root, 0, 0, root])
@@ -122,13 +122,15 @@ def test_known_turns() -> None:
 
 
 @with_either
-def test_transforms3d_says_the_same() -> None:
+def test_results_equal_those_of_transforms3d() -> None:
     euler = pytest.importorskip('transforms3d').euler
     generator = np.random.default_rng(3)
     for angles in [*generator.uniform(-3, 3, (200, 3)), *CORNERS]:
         w, x, y, z = euler.euler2quat(*angles, 'sxyz')
         quaternion = quaternion_from_euler(*angles)
-        np.testing.assert_allclose(turned(quaternion), turned((x, y, z, w)), atol=1e-14)
+        np.testing.assert_allclose(
+            rotation_matrix(quaternion), rotation_matrix((x, y, z, w)), atol=1e-14
+        )
         if abs(math.cos(angles[1])) > 1e-3:
             expected = euler.quat2euler((w, x, y, z), 'sxyz')
             got = euler_from_quaternion(quaternion)
@@ -147,7 +149,7 @@ def test_both_libraries_agree(angles: tuple[float, float, float]) -> None:
             quaternion = quaternion_from_euler(*angles)
             answers.append((quaternion, euler_from_quaternion(quaternion)))
     (first, euler), (second, other) = answers
-    np.testing.assert_allclose(turned(first), turned(second), atol=1e-14)
+    np.testing.assert_allclose(rotation_matrix(first), rotation_matrix(second), atol=1e-14)
     if abs(angles[1]) < 1.5:
         difference = [math.remainder(a - b, math.tau) for a, b in zip(euler, other, strict=True)]
         np.testing.assert_allclose(difference, 0.0, atol=1e-12)
@@ -156,7 +158,7 @@ def test_both_libraries_agree(angles: tuple[float, float, float]) -> None:
 @pytest.mark.parametrize(
     ('text', 'warning'),
     [
-        # As transforms3d 0.4.1 of Ubuntu 24.04 does beside numpy 2.
+        # transforms3d 0.4.1 of Ubuntu 24.04 fails so with NumPy 2.
         ('import numpy\nnumpy.no_such_type', 'AttributeError: module .numpy. has no attribute'),
         ('import no_such_module', None),
     ],
@@ -174,6 +176,6 @@ def test_scipy_takes_the_place_of_a_broken_library(
         if warning is not None:
             with pytest.warns(RuntimeWarning, match=f'cannot be imported .{warning}.*scipy'):
                 quaternion_from_euler(0.1, 0.2, 0.3)
-        # Once is enough.
+        # The warning is given once.
         quaternion = quaternion_from_euler(0.1, 0.2, 0.3)
     assert quaternion == tuple(Rotation.from_euler('xyz', (0.1, 0.2, 0.3)).as_quat().tolist())

@@ -3,8 +3,9 @@
 
 From NOAA's files WMM2020_TEST_VALUES.txt (printed to 0.1 nT) and WMM2025_TEST_VALUES.txt (here to
 0.001 nT; it prints six decimals, see the test), as they lie in test/test_values of the repository
-boxpet/pygeomag (2b8ac57). Of their 18 columns these 7: decimal year, height above the ellipsoid in
-km, latitude and longitude in degrees, and the field to the north, to the east and down in nT.
+boxpet/pygeomag (2b8ac57). Seven of the 18 columns are here: decimal year, height above the
+ellipsoid in km, latitude and longitude in degrees, and the field to the north, to the east and
+down in nT.
 """
 
 from __future__ import annotations

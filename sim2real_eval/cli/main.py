@@ -146,12 +146,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(f'not enough memory; choose a shorter time or fewer runs{details}')
         return 2
     except KeyboardInterrupt:
-        complain('interrupted; nothing is half written')
+        complain(f'interrupted; {_describe_results(options)}')
         return 130
     except SystemExit as end:
         if end.code == 128 + signal.SIGTERM:
-            complain('terminated; nothing is half written')
+            complain(f'terminated; {_describe_results(options)}')
         raise
+
+
+def _describe_results(options: argparse.Namespace) -> str:
+    """Return what an interrupted verb has left at the place that --out names."""
+    out = getattr(options, 'out', None)
+    if isinstance(out, str) and Path(out, 'study.json').exists():
+        return f'runs that were finished are in {out}, and the same command continues'
+    return 'nothing is half written'
 
 
 def _hold_out(options: argparse.Namespace) -> contextlib.AbstractContextManager[None]:

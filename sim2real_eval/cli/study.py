@@ -20,7 +20,6 @@ from .arguments import add_out, add_scenario, add_shared, sources
 from .judge_arguments import add_judge, add_judge_kind, named_judges
 from .options import OptionSet, add_study_options, command_words, optional_text, study_options
 from .output import PRELOADED, conclude, progress_bar, report_failures
-from .parser import complain
 from .study_tables import print_study
 
 if TYPE_CHECKING:
@@ -164,14 +163,7 @@ def carry_out(
     if published and PAPER_PROFILE not in [judge.label for judge in plan.file.judges]:
         problem = f'goes with --judge-config {PAPER_PROFILE}, whose numbers were printed'
         raise ParameterError('--published', '', problem)
-    try:
-        outcome, report = _judged(plan, options, workers, beside)
-    except (KeyboardInterrupt, SystemExit) as end:
-        finished = f'runs that were finished are in {options.out}, and the same command continues'
-        has_record = Path(options.out, 'study.json').exists()
-        complain(f'interrupted; {finished if has_record else "no run was finished"}')
-        # Exit statuses of Ctrl-C and SIGTERM.
-        return 130 if isinstance(end, KeyboardInterrupt) else 143
+    outcome, report = _judged(plan, options, workers, beside)
     from sim2real_eval.study.secondary_results import uncertainty_records
 
     failures = describe_failures(outcome.record)
