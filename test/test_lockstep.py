@@ -29,7 +29,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.external import connections
+from sim2real_eval.judge.external import NodeJudgeSetup, connections
 from sim2real_eval.judge.external.connections import (
     Senders,
     Side,
@@ -42,12 +42,7 @@ from sim2real_eval.judge.external.expected import (
     RecordedFeed,
     node_grids,
 )
-from sim2real_eval.judge.external.graph import (
-    Conductor,
-    NodeJudgeSetup,
-    free_domain,
-    private_context,
-)
+from sim2real_eval.judge.external.graph import Conductor, free_domain, private_context
 from sim2real_eval.judge.external.process import executable, input_topics
 from sim2real_eval.judge.external.side import FilterSide
 from sim2real_eval.judge.robot_localization.replay_options import Clock, Options

@@ -15,6 +15,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any, TypeVar
 
 from sim_sensors.core.errors import Sim2RealError
@@ -131,7 +132,7 @@ class Workers:
         with _deaths_reported():
             pool = self._start_pool(function)
             self._is_starting = True
-            futures = [pool.submit(function, item) for item in items]
+            futures = [pool.submit(_run_task, function, item) for item in items]
             self._is_starting = False
 
         def wait() -> list[R]:
@@ -156,9 +157,33 @@ class Workers:
         return self._pool
 
 
+_stops: list[int] = []
+"""Signals that asked this worker to stop."""
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    _stops.append(number)
+    raise SystemExit(128 + number)
+
+
+def _run_task(function: Callable[[T], R], item: T) -> R:
+    """Return `function(item)`; end this worker if it was asked to stop meanwhile.
+
+    The task is unwound first, so that it removes its temporary files and ends its nodes. The pool
+    would take the SystemExit for a result and start the next task.
+    """
+    try:
+        return function(item)
+    finally:
+        if _stops:
+            os._exit(128 + _stops[0])
+
+
 def _begin_worker() -> None:
-    """Leave Ctrl-C to the parent, and end with it even if it is killed."""
+    """Leave Ctrl-C to the parent, unwind on SIGTERM, and end with the parent if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _stop)
     parent = multiprocessing.parent_process()
     assert parent is not None
 
