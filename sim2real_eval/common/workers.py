@@ -15,10 +15,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
 from typing import Any, TypeVar
 
 from sim_sensors.core.errors import Sim2RealError
+from .interruption import interruptible
 
 _HAS_FORKSERVER = 'forkserver' in multiprocessing.get_all_start_methods()
 _FORK_S = 0.5
@@ -157,33 +157,22 @@ class Workers:
         return self._pool
 
 
-_stops: list[int] = []
-"""Signals that asked this worker to stop."""
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_IGN)
-    _stops.append(number)
-    raise SystemExit(128 + number)
-
-
 def _run_task(function: Callable[[T], R], item: T) -> R:
-    """Return `function(item)`; end this worker if it was asked to stop meanwhile.
+    """Return `function(item)`; on SIGTERM, unwind the task and end this worker.
 
-    The task is unwound first, so that it removes its temporary files and ends its nodes. The pool
-    would take the SystemExit for a result and start the next task.
+    The task removes its temporary files and ends its nodes. The pool would take the SystemExit for
+    a result and start the next task.
     """
     try:
-        return function(item)
-    finally:
-        if _stops:
-            os._exit(128 + _stops[0])
+        with interruptible(once=True):
+            return function(item)
+    except SystemExit as stop:
+        os._exit(stop.code if isinstance(stop.code, int) else 1)
 
 
 def _begin_worker() -> None:
-    """Leave Ctrl-C to the parent, unwind on SIGTERM, and end with the parent if it is killed."""
+    """Leave Ctrl-C to the parent, and end with it even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _stop)
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -198,8 +199,10 @@ def _child_setup(parent: int) -> Callable[[], None]:
 
 def make_scratch_folder(closing: contextlib.ExitStack) -> Path:
     """Return a new folder for the files that a node reads when it starts; `closing` removes it."""
-    folder = Path(tempfile.mkdtemp(prefix='sim2real_judge_'))
+    folder = Path(tempfile.gettempdir(), f'sim2real_judge_{uuid.uuid4().hex}')
+    # First, so that a signal between both leaves no folder.
     closing.callback(shutil.rmtree, folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
     return folder
 
 
