@@ -16,7 +16,6 @@ import numpy as np
 from sim_sensors.core.blocks import column_of, seconds
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.scratch import release, zeros
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.sampling import SampleGrid
@@ -72,13 +71,12 @@ def simulated_standstill(
     grid = SampleGrid(0, model.rate)
     motion = Standstill(duration=(samples + 1) / model.rate)
     sensor = model.start(seed, 'allan')
-    found = zeros((samples, len(AXES)))
+    found = np.zeros((samples, len(AXES)))
     for first in range(0, samples, _BLOCK):
         last = min(first + _BLOCK, samples)
         measured = sensor.measure(motion.at(seconds(grid.stamps(first, last), 0)))
         found[first:last, :3] = measured.angular_velocity
         found[first:last, 3:] = measured.linear_acceleration
-        release()
         if progress is not None:
             progress()
     return found

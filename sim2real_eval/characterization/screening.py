@@ -30,7 +30,6 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.blocks import blocks, by_blocks, rows_at_once
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
-from sim_sensors.core.scratch import zeros
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .signals import SignalFileError, Signals, quantity_of, unit_of
@@ -133,7 +132,7 @@ def _block_medians(values: FloatArray, rate: float) -> FloatArray:
     if count == 0:
         return np.full(len(values), np.median(values))
     windows = values[: count * size].reshape(count, size)
-    found = zeros(values.shape)
+    found = np.zeros(values.shape)
     filled = found[: count * size].reshape(count, size)
     for part in blocks(count, rows_at_once(size)):
         filled[part] = np.median(windows[part], axis=1, keepdims=True)

@@ -15,7 +15,6 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.blocks import by_blocks, column_of, lengths_of, rows_of, steps_of
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, is_absent
-from sim_sensors.core.scratch import joined
 from sim_sensors.motion.sampling import ahead_of_time
 from . import findings
 
@@ -183,10 +182,7 @@ def evenly_spaced(signals: Signals) -> Signals:
     if ahead.any():
         notes.append(findings.AHEAD(count=ahead.sum()))
         stamps, values = (rows_of(each, ~ahead) for each in (stamps, values))
-    fresh = joined(
-        np.ones(1, np.bool_),
-        by_blocks(np.greater, stamps[1:], joined(np.maximum.accumulate(stamps))[:-1]),
-    )
+    fresh = np.concatenate([[True], stamps[1:] > np.maximum.accumulate(stamps)[:-1]])
     if not fresh.all():
         notes.append(findings.REPEATED(count=(~fresh).sum()))
         stamps, values = (rows_of(each, fresh) for each in (stamps, values))
@@ -209,15 +205,15 @@ def evenly_spaced(signals: Signals) -> Signals:
         count = int(holes.sum())
         share = count / (len(stamps) + count)
         notes.append(findings.INTERPOLATED(count=count, share=share, lower=share / 2))
-        place = joined(np.arange(len(stamps)) + np.concatenate([[0], np.cumsum(holes)]))
+        place = np.arange(len(stamps)) + np.concatenate([[0], np.cumsum(holes)])
         known = by_blocks(lambda each: each.astype(np.float64), place)
         columns = [column_of(values, number) for number in range(values.shape[1])]
         values = by_blocks(
             lambda at: np.stack([np.interp(at, known, column) for column in columns], axis=1),
-            joined(np.arange(place[-1] + 1)),
+            np.arange(place[-1] + 1),
         )
     else:
-        place = joined(np.arange(len(stamps)))
+        place = np.arange(len(stamps))
     if len(values) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(values))
     rate = (len(values) - 1) / (float(stamps[-1] - stamps[0]) * 1e-9)
@@ -257,7 +253,7 @@ def _missing(steps: IntArray, period: float) -> IntArray:
     One late stamp makes a long step and a short one beside it, so two steps together count too.
     """
     end = np.full(1, np.inf)
-    pairs = joined(end, by_blocks(np.add, steps[:-1], steps[1:]), end)
+    pairs = np.concatenate([end, steps[:-1] + steps[1:], end])
 
     def lacking(own: IntArray, before: FloatArray, after: FloatArray) -> IntArray:
         lengths = np.minimum(own, np.minimum(before, after) - period)

@@ -51,11 +51,11 @@ _START_SPEED = 0.5
 _MOVED_M = 5.0
 _FAR = 4.0
 _TURNING = 0.1
-_DRIVER = (reading.STAMP_ZERO, reading.STAMP_NOT_POSITIVE, reading.STAMP_OFF, reading.CLOCKS_DRIFT)
-_ORDER = (reading.STAMP_BACK, reading.STAMP_AHEAD, reading.STAMP_REPEATED, reading.TRUTH_REPEATED)
+_DRIVER = (reading.STAMP_ZERO, reading.BAD_STAMP, reading.CLOCKS_DRIFT)
+_ORDER = (reading.STAMP_ORDER, reading.STAMP_REPEATED)
 _VALUES = (
-    reading.NOT_FINITE, reading.OUT_OF_RANGE, reading.EXCHANGED, reading.NORM,
-    reading.ZERO_ATTITUDE, reading.NO_ALTITUDE, reading.TWO_D_FIX,
+    reading.BAD_VALUE, reading.EXCHANGED, reading.NORM,
+    reading.NO_ALTITUDE,
 )  # fmt: skip
 
 

@@ -217,9 +217,3 @@ TRUTH_MOVED = routine(
     'truth is given for {child} and moved to {base} by static transforms',
     'The lever arm between both frames is taken into account.',
 )
-
-# Former names that preflight still uses.
-STAMP_NOT_POSITIVE = STAMP_OFF = BAD_STAMP
-STAMP_BACK = STAMP_AHEAD = TRUTH_REPEATED = STAMP_ORDER
-NOT_FINITE = OUT_OF_RANGE = ZERO_ATTITUDE = BAD_VALUE
-TWO_D_FIX = NO_ALTITUDE

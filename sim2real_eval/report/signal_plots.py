@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 
 from sim2real_eval.signals.comparison import SignalComparison
 from sim2real_eval.signals.prepared import PreparedQuantity
-from sim_sensors.core.scratch import release
 from . import palette, style
 
 UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
@@ -144,7 +143,6 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
             error = np.degrees(np.abs(run.even.error[::step, 0]))
             trend = np.degrees(run.trend(window)[::step, 0])
             time = run.even.time[::step].copy()
-            release()
             panel.plot(time, error, color=colours[label], linewidth=0.5, alpha=0.45)
             panel.plot(time, trend, color=dark, linewidth=1.1, alpha=1.0 if len(runs) < 4 else 0.7)
         title = f'{label} ({len(runs)} run{"s" if len(runs) > 1 else ""})'
@@ -192,7 +190,6 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         drawn = {label: ready.density(kind, side)[rows]}
         if side == 'real' and kind == 'signal':
             drawn[_TRUTH] = ready.density('true', side)[rows]
-        release()
         for column, signal in enumerate(ready.quantity.labels()):
             for name, density in drawn.items():
                 if not np.any(density[:, column] > 0.0):
@@ -247,7 +244,6 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                     points = []
                     for values in (sampled.true, sampled.measured):
                         points.append(values[::step, column].copy())
-                        release()
                     panel.plot(
                         *points, '.',
                         color=colours[label], markersize=1.5, alpha=0.5, zorder=2,

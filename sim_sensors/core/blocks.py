@@ -102,11 +102,6 @@ def sum_of_rows(rows: NDArray[Any]) -> Any:
     return np.add.reduceat(rows, [0], axis=0)[0]
 
 
-def whole_rows(is_good: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return True for each row (n, ...) whose values are all true, shape (n,)."""
-    return np.asarray(is_good.all(axis=tuple(range(1, is_good.ndim))))
-
-
 def rows_of(values: NDArray[Any], selection: Any) -> NDArray[Any]:
     """Return `values[selection]`; an array that repeats one row stays one."""
     if is_steady(values) and not isinstance(selection, slice):

@@ -193,13 +193,13 @@ def tune(
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of RecordingSource
         Recorded or simulated runs.
     judge : Judge
         A `JudgeSetup` of robot_localization, or a judge that declares its parameters. The search
         starts from its parameters.
     options : TuneOptions, optional
-    tests : sequence of Source
+    tests : sequence of RecordingSource
         Recordings that are used only to test the result, such as real ones after tuning on
         simulated ones.
     jobs : int

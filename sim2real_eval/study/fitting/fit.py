@@ -306,7 +306,7 @@ def fit(
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of RecordingSource
         Real recordings with truth.
     twin : Twin
         Models to start from.
