@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.metrics.options import UncertaintyOptions
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.fitting.assessment import (
     FitValidation,

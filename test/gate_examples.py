@@ -11,7 +11,7 @@ import numpy as np
 
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import RunScore
-from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.series import REAL
 from sim2real_eval.study.outcome import seal_record
 
 

@@ -14,8 +14,7 @@ from scipy.stats import kendalltau, spearmanr
 from study_examples import drawn_study
 
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.distances import EnergyDistance, energy_distance
-from sim2real_eval.metrics.error_curves import (
+from sim2real_eval.metrics.judged_world import (
     CurveDistance,
     autocorrelation,
     error_autocorrelations,
@@ -23,6 +22,7 @@ from sim2real_eval.metrics.error_curves import (
 )
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.published import kendall_taus, rank_agreement
+from sim2real_eval.metrics.scores import EnergyDistance, energy_distance
 from sim2real_eval.signals.agreement import SpectrumDistance
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording

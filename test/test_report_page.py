@@ -23,7 +23,7 @@ from sim2real_eval.report.page.plots import ranking_plot
 from sim2real_eval.report.page.ranking import differs, standings
 from sim2real_eval.report.study_report import study_report
 from sim2real_eval.study.answer import study_answer
-from sim2real_eval.study.findings import WARMUP
+from sim2real_eval.study.options import WARMUP
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.errors import Sim2RealError

@@ -25,7 +25,7 @@ from ros_examples import Graph
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external.graph import free_domain, private_context
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.findings import NO_NUMBERS, NO_TRUTH
+from sim2real_eval.metrics.options import NO_NUMBERS, NO_TRUTH
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros import evaluation_node

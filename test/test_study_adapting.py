@@ -19,12 +19,11 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.adapting import adapt_options
-from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import ADAPTED, StudyOptions
-from sim2real_eval.study.recordings import read_contents, recordings_from_sources
+from sim2real_eval.study.recordings import adapt_options, read_contents, recordings_from_sources
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.study_file import StudyFile
+from sim2real_eval.study.variants import StudyJudge
 from sim_sensors import motion_of
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import load_gps

@@ -19,20 +19,19 @@ import numpy as np
 from sim2real_eval.benches import findings
 from sim2real_eval.benches.settings import LEVEL, SensitivityOptions
 from sim2real_eval.common.findings import Finding, by_severity
+from sim2real_eval.metrics.interval import MeanWasserstein, side_weights
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein, side_weights
-from sim2real_eval.metrics.uncertainty.permutation_test import joint_p_values, permute_labels
+from sim2real_eval.metrics.permutation_test import joint_p_values, permute_labels
 from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import interpolate_truth
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.adapting import adapt_options
-from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions
-from sim2real_eval.study.recordings import StudyRecording
+from sim2real_eval.study.recordings import StudyRecording, adapt_options
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.search.engine import EvaluationPool, EvaluationStore, Progress
 from sim2real_eval.study.search.size import Power, SizeEstimate, SizeSearch
+from sim2real_eval.study.variants import StudyJudge
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, is_absent

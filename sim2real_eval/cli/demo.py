@@ -122,11 +122,11 @@ def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:
     """Return the study: stand-ins, the paper's models, and profiles of the judge."""
     from sim2real_eval.judge.setup import JudgeSetup
     from sim2real_eval.simulation.twin import Twin
-    from sim2real_eval.study.judges import StudyJudge
     from sim2real_eval.study.options import StudyOptions
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
     from sim2real_eval.study.study_file import StudyFile
+    from sim2real_eval.study.variants import StudyJudge
     from sim_sensors.core.shipped import config_path
     from sim_sensors.gps.gps import load_gps
     from sim_sensors.imu.imu import load_imu

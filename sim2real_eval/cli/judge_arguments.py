@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.judge.robot_localization.replay_options import Options
     from sim2real_eval.recording.reading import RecordingSource
-    from sim2real_eval.study.judges import StudyJudge
+    from sim2real_eval.study.variants import StudyJudge
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,8 +171,7 @@ def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
     parameter file, of which no two may have one label.
     """
     from sim2real_eval.judge.protocol import judge_label, takes_inputs
-    from sim2real_eval.study.entry import Entry
-    from sim2real_eval.study.judges import StudyJudge
+    from sim2real_eval.study.variants import Entry, StudyJudge
 
     kind, study_judges = options.judge_kind, list[StudyJudge]()
     default = options.config_default if takes_inputs(kind) else None

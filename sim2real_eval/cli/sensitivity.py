@@ -106,8 +106,7 @@ def run(options: argparse.Namespace) -> int:
 def _twin(method: SensitivityOptions, *, simulated: bool) -> Twin | None:
     """Return the simulated sensors, or None if recordings keep their own."""
     from sim2real_eval.simulation.twin import Twin
-    from sim2real_eval.study.entry import Entry
-    from sim2real_eval.study.variants import STAND_IN, read_model
+    from sim2real_eval.study.variants import STAND_IN, Entry, read_model
     from sim_sensors.sensor.catalogue import KINDS
 
     if not simulated and method.gps is None and method.imu is None:

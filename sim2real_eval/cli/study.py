@@ -157,7 +157,7 @@ def carry_out(
     published. `explained`: see `print_study`; `beside`: see `Beside` of
     `sim2real_eval.study.runner`.
     """
-    from sim2real_eval.study.run import describe_failures
+    from sim2real_eval.study.outcome import describe_failures
 
     published = getattr(options, 'published', False)
     if published and PAPER_PROFILE not in [judge.label for judge in plan.file.judges]:

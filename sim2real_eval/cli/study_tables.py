@@ -12,7 +12,7 @@ from sim2real_eval.study.options import PAPER_PROFILE
 from .output import MOST_FINDINGS, print_table
 
 if TYPE_CHECKING:
-    from sim2real_eval.metrics.distances import VepdRow
+    from sim2real_eval.metrics.scores import VepdRow
     from sim2real_eval.report.page.ranking import Standing
     from sim2real_eval.report.study_report import StudyReport
     from sim2real_eval.study.outcome import StudyOutcome
@@ -77,8 +77,8 @@ def print_study(
 
 def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool) -> None:
     """Print how far the models are from the real sensors, under one judge in one group."""
-    from sim2real_eval.metrics.distances import POOLED
     from sim2real_eval.metrics.published import published_vepd
+    from sim2real_eval.metrics.scores import POOLED
     from sim2real_eval.report.ranking_tables import ranking_table
 
     component = str(outcome.record['component'])
@@ -144,7 +144,7 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
 
     Only the rows over all scenarios are printed; the files have the others.
     """
-    from sim2real_eval.metrics.distances import POOLED
+    from sim2real_eval.metrics.scores import POOLED
     from sim2real_eval.report.console import console_table
     from sim2real_eval.report.ranking_tables import (
         metric_lines,

@@ -13,8 +13,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.metrics.uncertainty.result import Uncertainty
+from sim2real_eval.metrics.scores import POOLED
+from sim2real_eval.metrics.uncertainty import Uncertainty
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
 from .console import short_number

@@ -15,10 +15,8 @@ import numpy as np
 
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.scores import RunScore
-from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import RunKey
+from sim2real_eval.metrics.series import REAL, VelocitySeries
+from sim2real_eval.study.outcome import RunKey, StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from .page.evidence import representative_runs
 from .page.figure import thinned

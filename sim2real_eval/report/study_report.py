@@ -19,10 +19,9 @@ from sim2real_eval.common.findings import (
 )
 from sim2real_eval.common.tables import write_bytes
 from sim2real_eval.common.workers import Workers
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
+from sim2real_eval.metrics.uncertainty import uncertainty_notes
 from sim2real_eval.study.answer import Answer, study_answer
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import describe_failures
+from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.errors import Sim2RealError
 from .answer import answer_lines, read_record, unseen

@@ -27,9 +27,8 @@ from sim2real_eval.cli.study_tables import print_study
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import finish_study
-from sim2real_eval.study.outcome import RunStore
+from sim2real_eval.study.outcome import RunKey, RunStore, describe_failures
 from sim2real_eval.study.recordings import StudyRecording
-from sim2real_eval.study.run import RunKey, describe_failures
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.runner import conclude, discard_study, hold_study
 from sim_sensors.core.errors import Sim2RealError, one_line

@@ -11,8 +11,13 @@ import numpy as np
 from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.scores import ResampledRun, prepare, resample
 from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.study.outcome import StudyOutcome, speed_series
-from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
+from sim2real_eval.study.outcome import (
+    EstimateSignals,
+    RunKey,
+    StudyOutcome,
+    StudyRun,
+    speed_series,
+)
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 

@@ -17,12 +17,11 @@ from markupsafe import Markup, escape
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import versions
-from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.series import REAL
 from sim2real_eval.report.answer import AnswerLine, adapted_text
 from sim2real_eval.report.console import NONE, counted
 from sim2real_eval.report.palette import ON_DARK, model_colours
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import describe_failures
+from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import SideResults
 from .figure import Plot, SeriesStyle, library
 from .ranking import Standing, standings

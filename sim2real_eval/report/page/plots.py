@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from sim2real_eval.metrics.error_curves import default_segment, error_spectra
-from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.judged_world import default_segment, error_spectra
+from sim2real_eval.metrics.series import REAL
 from sim2real_eval.report.console import NONE, decimal, p_value_text, span
 from sim2real_eval.report.palette import is_wide
 from sim2real_eval.study.outcome import StudyOutcome

@@ -6,10 +6,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from sim2real_eval.metrics.distances import POOLED, VepdRow
 from sim2real_eval.metrics.published import TABLE_2, published_vepd, rank_agreement
-from sim2real_eval.metrics.series_folder import PAPER_SCENARIOS
-from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
+from sim2real_eval.metrics.scores import POOLED, VepdRow
+from sim2real_eval.metrics.series import PAPER_SCENARIOS
+from sim2real_eval.metrics.uncertainty import DistanceUncertainty, Uncertainty
 from sim2real_eval.report.console import NONE, decimal, p_value_text, span
 from sim2real_eval.report.palette import is_wide
 from sim2real_eval.report.ranking_tables import tied_ranks

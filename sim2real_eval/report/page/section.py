@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.report import console
 from sim2real_eval.report.ranking_tables import (
     RankLines,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.report.console import (
     NONE,
     DataTable,

@@ -14,9 +14,8 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.metrics.distances import POOLED, VepdRow, vepd_table
-from sim2real_eval.metrics.scores import RunScore
-from sim2real_eval.study.run import StudyFailure, StudyRun
+from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, vepd_table
+from sim2real_eval.study.outcome import StudyFailure, StudyRun
 from sim_sensors.ros.diagnostics import diagnostic
 
 _ROW_FIELDS = ('model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd')

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.stats import norm, t
 
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
-from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
+from sim2real_eval.metrics.interval import ScoredRuns
+from sim2real_eval.metrics.options import UncertaintyOptions
+from sim2real_eval.metrics.uncertainty import Uncertainty, uncertainty
 from sim2real_eval.study.search.validation import (
     draw_resamples,
     interpolate_crossing,

@@ -17,7 +17,7 @@ from sim2real_eval.common.findings import Finding, FindingKind, by_severity, mer
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.recording.reading import Failure, RecordingSource
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study import findings
+from sim2real_eval.study import options
 from sim2real_eval.study.options import FitOptions
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.search.engine import (
@@ -386,22 +386,22 @@ def _findings(
         'fitted': scores.get(HELD_OUT),
     }
     verdicts: dict[str, tuple[FindingKind, dict[str, Any]]] = {
-        'unchanged': (findings.UNCHANGED, {}),
-        'better': (findings.BETTER, {**gain, 'p': validation.p_value}),
-        'over-fits': (findings.OVER_FITS, gain),
-        'unproven': (findings.UNPROVEN, {**gain, 'p': validation.p_value}),
-        'not validated': (findings.NOT_VALIDATED, {}),
+        'unchanged': (options.UNCHANGED, {}),
+        'better': (options.BETTER, {**gain, 'p': validation.p_value}),
+        'over-fits': (options.OVER_FITS, gain),
+        'unproven': (options.UNPROVEN, {**gain, 'p': validation.p_value}),
+        'not validated': (options.NOT_VALIDATED, {}),
     }
     kind, values = verdicts[validation.verdict]
     notes = [kind(**values)]
     notes += [
-        findings.NOT_IDENTIFIED(estimate.parameter.name, verdict=estimate.verdict)
+        options.NOT_IDENTIFIED(estimate.parameter.name, verdict=estimate.verdict)
         for estimate in estimates
         if estimate.verdict != 'identified'
     ]
     if count < LEAST_RECORDINGS:
-        notes.append(findings.FEW_RECORDINGS(count=count))
+        notes.append(options.FEW_RECORDINGS(count=count))
     failed = int((~candidates.usable).sum())
     if failed:
-        notes.append(findings.CANDIDATES_LEFT_OUT(count=failed))
+        notes.append(options.CANDIDATES_LEFT_OUT(count=failed))
     return notes
