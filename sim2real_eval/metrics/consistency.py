@@ -33,8 +33,8 @@ from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import conjugate, log, multiply
-from . import options
 from .judged_world import Alignment, WorldFrameTruth, effective_samples, truth_in_world, within
+from .options import NO_INNOVATIONS, NO_NUMBERS, NO_TRUTH, PLANAR
 
 FEWEST = 15.0
 """Independent samples below which their number is not to be had: errors that never change in a
@@ -382,14 +382,14 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     Only x, y and yaw count for a filter in two_d_mode. Raises what `judged_world` does.
     """
     squares = nis(judged, two_d=planar(judge))
-    notes = [options.PLANAR()] if planar(judge) else []
+    notes = [PLANAR()] if planar(judge) else []
     if not len(judged.corrections.part):
-        notes.append(options.NO_INNOVATIONS())
+        notes.append(NO_INNOVATIONS())
     truth = recording.truth
     if truth is None or len(truth) < 2:
-        notes.append(options.NO_TRUTH())
+        notes.append(NO_TRUTH())
     elif not judged.finite.any():
-        notes.append(options.NO_NUMBERS())
+        notes.append(NO_NUMBERS())
     else:
         world = judged_world(judge, recording, truth, judged)
         notes += world.notes

@@ -25,8 +25,7 @@ from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import from_heading, heading, multiply, rotate
 from sim_sensors.world.geodesy import LocalFrame
-from . import options
-from .options import MetricError
+from .options import TRUTH_ALIGNED, WORLD_FROM_START, MetricError
 
 # What the judge was given in its world says where that is. navsat_transform puts the fixes there
 # by a turn, which is read off the fixes before and after, and a shift: the mean between them and
@@ -165,13 +164,10 @@ def truth_in_world(
     angle = round(math.degrees(turn), 1) + 0.0
     if frame is not None and not unknown[5] and not headings:
         notes = check_truth_axes(truth, fixes, frame)
-        notes = (
-            options.TRUTH_ALIGNED(turn=angle, inputs=Remark('{fixes:d} fixes', fixes=count)),
-            *notes,
-        )
+        notes = (TRUTH_ALIGNED(turn=angle, inputs=Remark('{fixes:d} fixes', fixes=count)), *notes)
     elif count + headings:
         notes = (
-            options.TRUTH_ALIGNED(
+            TRUTH_ALIGNED(
                 turn=angle,
                 inputs=Remark(
                     '{positions:d} positions and {headings:d} headings',
@@ -182,7 +178,7 @@ def truth_in_world(
         )
     if unknown.any():
         axes = ', '.join(_AXES[axis] for axis in np.flatnonzero(unknown).tolist())
-        notes = (*notes, options.WORLD_FROM_START(axes=axes))
+        notes = (*notes, WORLD_FROM_START(axes=axes))
     moved = dataclasses.replace(
         truth,
         position=rotate(turn_quaternion, truth.position) + shift,

@@ -13,8 +13,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.tables import Field
 from sim2real_eval.metrics.options import ENDS_EARLY, MOVING_START, SERIES_GAP, SHORT_RUN
 from sim_sensors.core.measurements import FloatArray
-from . import options
-from .options import MIXTURES_DIFFER, MetricError, MetricOptions
+from .options import MIXTURES_DIFFER, SLOW_TRUTH, MetricError, MetricOptions
 from .series import VelocitySeries
 
 
@@ -217,7 +216,7 @@ def _error(series: VelocitySeries, problem: str) -> MetricError:
 STARTING_SPEED = 0.5
 """m/s of truth at the start above which a run is told to begin in motion."""
 
-SHORT_RUN = 10.0
+SHORTEST_RUN = 10.0
 """Seconds below which a run is told to be short; the paper's runs last 20 s."""
 
 _CUT = 1.0  # s; less is normal, as topics never start and end together
@@ -234,7 +233,7 @@ def slow_truth_advice(truth_rate: float, grid_rate: float) -> list[Finding]:
     """Say what it means that the truth is slower than the grid (Hz); empty when it is not."""
     if not is_slow(truth_rate, grid_rate):
         return []
-    return [options.SLOW_TRUTH(rate=truth_rate, grid=grid_rate, half=truth_rate / 2)]
+    return [SLOW_TRUTH(rate=truth_rate, grid=grid_rate, half=truth_rate / 2)]
 
 
 def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list[Finding]:
@@ -254,7 +253,7 @@ def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list
     # A warm-up removes the start.
     if options.warmup == 0.0 and abs(start) > STARTING_SPEED:
         advice.append(MOVING_START(speed=start))
-    if run.duration < SHORT_RUN:
+    if run.duration < SHORTEST_RUN:
         samples = int(run.duration * options.rate)
         advice.append(SHORT_RUN(duration=run.duration, samples=samples))
     ends = {'estimate': run.se_time[-1], 'truth': run.gt_time[-1]}

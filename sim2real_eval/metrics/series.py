@@ -26,8 +26,15 @@ from sim_sensors.core.blocks import seconds
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import LARGEST
-from . import options
-from .options import SPEED_COMPONENTS, MetricError
+from .options import (
+    INCOMPLETE,
+    NO_SERIES,
+    NOT_A_SERIES,
+    SCENARIO_SKIPPED,
+    SPEED_COMPONENTS,
+    ZEROS_DIFFER,
+    MetricError,
+)
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.estimate import JudgedRun
@@ -261,7 +268,7 @@ def _drop_missing(
     halves = int(np.count_nonzero(np.isnan(time) != np.isnan(velocity)))
     inside = int(np.count_nonzero(~keep[:last]))
     if halves or inside:
-        notes.append(options.INCOMPLETE(where, columns=columns, count=max(halves, inside)))
+        notes.append(INCOMPLETE(where, columns=columns, count=max(halves, inside)))
     return time[keep], velocity[keep]
 
 
@@ -279,7 +286,7 @@ def _drop_zeros(
     if not len(kept_time):
         raise SeriesError(f'{where}: gt_time, gt_vel: nothing but zeros; must have samples')
     if np.any(zero_time != zero_velocity):
-        notes.append(options.ZEROS_DIFFER(where))
+        notes.append(ZEROS_DIFFER(where))
     return kept_time, kept_velocity
 
 
@@ -453,7 +460,7 @@ def read_series_folder(
     for source, path in sources:
         files = list(_files(source, path, skip, notes))
         if not files:
-            notes.append(options.NO_SERIES(str(path), source=source))
+            notes.append(NO_SERIES(str(path), source=source))
         for key, file in files:
             if key in series:
                 raise SeriesError(
@@ -483,7 +490,7 @@ def _files(
     for path in sorted(folder.iterdir()):
         match = _FILE.fullmatch(path.name)
         if match is None or not path.is_file():
-            notes.append(options.NOT_A_SERIES(str(path)))
+            notes.append(NOT_A_SERIES(str(path)))
             continue
         scenario = ours.get(match['scenario'], match['scenario'])
         if scenario in skip:
@@ -491,7 +498,7 @@ def _files(
             continue
         files.append((SeriesKey(source, scenario, int(match['run'])), path))
     for scenario, count in skipped.items():
-        notes.append(options.SCENARIO_SKIPPED(str(folder), count=count, scenario=scenario))
+        notes.append(SCENARIO_SKIPPED(str(folder), count=count, scenario=scenario))
 
     yield from sorted(
         files, key=lambda item: (_rank(item[0].scenario, SCENARIO_FILES), item[0].run)

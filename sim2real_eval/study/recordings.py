@@ -34,8 +34,7 @@ from sim_sensors.motion.trajectory import Motion
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World
-from . import options
-from .options import MOST_RUNS, StudyOptions
+from .options import MATCHED_RATES, MOST_RUNS, StudyOptions
 from .variants import STAND_IN, Entry, StudyJudge, read_model
 
 _DURATION_S = 20.0
@@ -533,5 +532,5 @@ def _compare_rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]
         for twin in twins:
             model = twin.models.get(kind)
             if model is not None and rate is not None and model.rate != rate:
-                notes.append(options.MATCHED_RATES(real=rate, own=model.rate))
+                notes.append(MATCHED_RATES(real=rate, own=model.rate))
     return notes

@@ -15,9 +15,8 @@ from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.world.world import load_world, world_names
-from . import options
 from .metric import METRICS
-from .options import PROFILE, StudyOptions
+from .options import PROFILE, SHARED_IMU, StudyOptions
 from .recordings import (
     PathDrive,
     StudyRecording,
@@ -143,7 +142,7 @@ class StudyFile:
         # Simulated drives have no real IMU that could replace it.
         if self.drive is not None or len(receivers) < 2 or None in receivers or len(shared) > 1:
             return ()
-        return tuple(options.SHARED_IMU(imu=name) for name in shared if name)
+        return tuple(SHARED_IMU(imu=name) for name in shared if name)
 
     @classmethod
     def read(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyFile:

@@ -17,8 +17,17 @@ from sim2real_eval.common.findings import Finding, FindingKind, by_severity, mer
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.recording.reading import Failure, RecordingSource
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study import options
-from sim2real_eval.study.options import FitOptions
+from sim2real_eval.study.options import (
+    BETTER,
+    CANDIDATES_LEFT_OUT,
+    FEW_RECORDINGS,
+    NOT_IDENTIFIED,
+    NOT_VALIDATED,
+    OVER_FITS,
+    UNCHANGED,
+    UNPROVEN,
+    FitOptions,
+)
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.search.engine import (
     EvaluationPool,
@@ -386,22 +395,22 @@ def _findings(
         'fitted': scores.get(HELD_OUT),
     }
     verdicts: dict[str, tuple[FindingKind, dict[str, Any]]] = {
-        'unchanged': (options.UNCHANGED, {}),
-        'better': (options.BETTER, {**gain, 'p': validation.p_value}),
-        'over-fits': (options.OVER_FITS, gain),
-        'unproven': (options.UNPROVEN, {**gain, 'p': validation.p_value}),
-        'not validated': (options.NOT_VALIDATED, {}),
+        'unchanged': (UNCHANGED, {}),
+        'better': (BETTER, {**gain, 'p': validation.p_value}),
+        'over-fits': (OVER_FITS, gain),
+        'unproven': (UNPROVEN, {**gain, 'p': validation.p_value}),
+        'not validated': (NOT_VALIDATED, {}),
     }
     kind, values = verdicts[validation.verdict]
     notes = [kind(**values)]
     notes += [
-        options.NOT_IDENTIFIED(estimate.parameter.name, verdict=estimate.verdict)
+        NOT_IDENTIFIED(estimate.parameter.name, verdict=estimate.verdict)
         for estimate in estimates
         if estimate.verdict != 'identified'
     ]
     if count < LEAST_RECORDINGS:
-        notes.append(options.FEW_RECORDINGS(count=count))
+        notes.append(FEW_RECORDINGS(count=count))
     failed = int((~candidates.usable).sum())
     if failed:
-        notes.append(options.CANDIDATES_LEFT_OUT(count=failed))
+        notes.append(CANDIDATES_LEFT_OUT(count=failed))
     return notes
