@@ -37,8 +37,8 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.ros.evaluation.tally import Stop
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim2real_eval.study.runner import hold_study
+from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import MessageArray, OdometryArray
-from sim_sensors.core.shipped import config_path
 from sim_sensors.ros.trajectory_node import TrajectoryNode
 
 PATIENCE_S = 180.0

@@ -30,9 +30,9 @@ from sim_sensors.following.tracking import (
     YawDistancePid,
     YawPid,
 )
-from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.planar import Pose, advance, heading_of, relative, twist_between, wrap
+from sim_sensors.motion.vehicles import DifferentialDrive, WheelRates
 from sim_sensors.motion.waypoints import Waypoints, repair_waypoints
 
 PERFECT = DifferentialDrive(wheel_lag=0.0)

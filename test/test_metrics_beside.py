@@ -40,7 +40,7 @@ from sim2real_eval.study.sensitivity import PAPER
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.path_following import drive
+from sim_sensors.motion.paths import drive
 
 
 def test_energy_distance_is_scipys_in_one_dimension() -> None:

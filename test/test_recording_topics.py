@@ -10,7 +10,7 @@ import pytest
 from recording_examples import drive
 
 from sim2real_eval import run_judge
-from sim2real_eval.common.errors import JudgeError, RecordingError
+from sim2real_eval.common.findings import JudgeError, RecordingError
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.reading import read_recording

@@ -22,7 +22,7 @@ from sim_sensors.motion.road_classes import REFERENCE_FREQUENCY, ROUGHNESS
 from sim_sensors.motion.roads import Road
 from sim_sensors.motion.sprung_car import SprungCar
 from sim_sensors.motion.vehicles import VehicleCommand, VehicleState
-from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from sim_sensors.world.earth import STANDARD_GRAVITY
 
 SPEED = 0.7  # m/s
 SECONDS = 68.0

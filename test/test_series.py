@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim2real_eval.common.tables import write_csv, write_json
+from sim2real_eval.common.results import write_csv, write_json
 from sim2real_eval.metrics.series import (
     COLUMNS,
     MODEL_FOLDERS,

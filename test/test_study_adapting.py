@@ -13,7 +13,7 @@ from cli_examples import segments
 from study_file_examples import write_study_file
 
 from sim2real_eval import simulate
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.recording.reading import RecordingSource

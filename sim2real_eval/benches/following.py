@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import (
     local_frame_at_first_fix,
@@ -25,7 +24,7 @@ from sim_sensors.following.reference import ErrorStatistics, ReferenceMotion
 from sim_sensors.motion.motions import START_NS
 from sim_sensors.motion.planar import heading_of
 from sim_sensors.motion.waypoints import Waypoints, repair_waypoints, thin_samples
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 from .findings import WAYPOINTS
 

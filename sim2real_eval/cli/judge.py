@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Any
 from sim2real_eval.common.findings import Finding, to_records
 from sim2real_eval.study.options import PROFILE, START_HEADING
 from sim_sensors.core.errors import ParameterError, Sim2RealError
-from .arguments import add_out, add_recordings, add_shared
-from .judge_arguments import add_judge, add_judge_kind, judge_setup, judged_sources
+from .arguments import (
+    add_judge,
+    add_judge_kind,
+    add_out,
+    add_recordings,
+    add_shared,
+    judge_setup,
+    judged_sources,
+)
 from .options import STUDY
 from .output import attempted, print_json, print_notes, print_table
 from .parser import complain

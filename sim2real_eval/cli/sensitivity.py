@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 from sim2real_eval.benches.settings import SensitivityOptions
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import ParameterError
-from .arguments import add_out, add_recordings, add_scenario, add_shared
-from .judge_arguments import add_judge, add_judge_kind, judged_sources, judges
+from .arguments import (
+    add_judge,
+    add_judge_kind,
+    add_out,
+    add_recordings,
+    add_scenario,
+    add_shared,
+    judged_sources,
+    judges,
+)
 from .options import STUDY, OptionSet, add_metric, study_options
 from .output import conclude, print_notes, print_table, progress_rounds
 
@@ -129,7 +137,7 @@ def _recordings(
         StudyRecording,
         recordings_from_sources,
     )
-    from sim_sensors.motion.path_following import DRIVES
+    from sim_sensors.motion.paths import DRIVES
 
     if options.recordings:
         return recordings_from_sources(judged_sources(options, options.recordings, 'recordings'))

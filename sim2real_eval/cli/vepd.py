@@ -15,18 +15,20 @@ from sim2real_eval.metrics.options import MetricOptions, UncertaintyOptions
 from sim2real_eval.study.options import PROFILE, ComparedSensors
 from sim_sensors.core.errors import ParameterError
 from .arguments import (
+    add_judge,
+    add_judge_kind,
     add_out,
     add_scenario,
     add_sensor_set,
     add_shared,
+    judged_sources,
+    judges,
     sensor_settings,
     set_parameters,
 )
-from .judge_arguments import add_judge, add_judge_kind, judged_sources, judges
 from .options import OptionSet, add_study_options, command_words, rarely, study_options
 from .output import PRELOADED, conclude, print_notes, print_table
-from .study import carry_out
-from .study_tables import shown
+from .study import carry_out, shown
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import RecordingSource
@@ -153,7 +155,7 @@ def vepd_command(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _recompute(options: argparse.Namespace) -> int:
-    from sim2real_eval.common.tables import write_csv
+    from sim2real_eval.common.results import write_csv
     from sim2real_eval.metrics.published import vepd_from_series
     from sim2real_eval.metrics.scores import POOLED
     from sim2real_eval.metrics.series import REAL

@@ -27,7 +27,7 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base
 from sim_sensors.core.blocks import by_blocks

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.common.results import new_folder
-from sim2real_eval.common.tables import write_columns
+from sim2real_eval.common.results import new_folder, write_columns
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sim2real_eval.common.findings import Finding, to_records
-from sim2real_eval.common.tables import Field
+from sim2real_eval.common.results import Field
 from sim2real_eval.metrics import permutation_test
 from sim2real_eval.metrics.interval import (
     MeanWasserstein,

@@ -14,8 +14,7 @@ from rich.table import Table
 
 from sim2real_eval.benches.attitude import estimate
 from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
-from sim2real_eval.common.results import fresh_folder, versions
-from sim2real_eval.common.tables import write_csv, write_json
+from sim2real_eval.common.results import fresh_folder, versions, write_csv, write_json
 from sim2real_eval.metrics.consistency import Squares
 from . import palette, style
 from .consistency import consistency_figure

@@ -15,10 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.common.findings import FINDINGS, findings_text
-from sim2real_eval.common.results import fresh_folder
-from sim2real_eval.common.tables import (
+from sim2real_eval.common.results import (
     Field,
     format_field,
+    fresh_folder,
     write_bytes,
     write_csv,
     write_json,

@@ -23,7 +23,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
-from sim2real_eval.cli.study_tables import print_study
+from sim2real_eval.cli.study import print_study
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import finish_study

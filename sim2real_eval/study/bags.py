@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.common.results import check_result_folder, fresh_folder
-from sim2real_eval.common.tables import write_json
+from sim2real_eval.common.results import check_result_folder, fresh_folder, write_json
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES

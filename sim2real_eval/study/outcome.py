@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding, from_records, to_records
-from sim2real_eval.common.tables import new_file, write_bytes
+from sim2real_eval.common.results import new_file, write_bytes
 from sim2real_eval.metrics.interval import ScoredRuns
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, prepare, resample, vepd_table

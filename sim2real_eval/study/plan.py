@@ -9,17 +9,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.findings import RecordingError, to_records
 from sim2real_eval.common.results import file_digest, versions
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.series import REAL
-from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.motion.path_following import DRIVES
+from sim_sensors.motion.paths import DRIVES
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World, load_world
 from .options import UNSAID, StudyOptions

@@ -17,8 +17,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import STARTING_SPEED, is_slow
-from sim2real_eval.recording.frames import TransformFile
-from sim2real_eval.recording.metadata import recording_digest
+from sim2real_eval.recording.metadata import TransformFile, recording_digest
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.simulation.twin import Twin, add_noise_free_imu, find_common_span
@@ -29,7 +28,7 @@ from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
-from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
+from sim_sensors.motion.paths import DRIVES, RunVariation, drive
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
 from sim_sensors.sensor.catalogue import KINDS

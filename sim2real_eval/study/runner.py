@@ -18,8 +18,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sim2real_eval.common.findings import Finding, merge_models, shared_findings, to_records
-from sim2real_eval.common.results import check_result_folder, hold, versions
-from sim2real_eval.common.tables import write_bytes, write_csv, write_json
+from sim2real_eval.common.results import (
+    check_result_folder,
+    hold,
+    versions,
+    write_bytes,
+    write_csv,
+    write_json,
+)
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.series import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty import UNCERTAINTY_COLUMNS, uncertainty_fields

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.common.tables import Field, write_csv, write_json
+from sim2real_eval.common.results import Field, write_csv, write_json
 from sim2real_eval.metrics.interval import units_of
 from sim2real_eval.metrics.options import MetricOptions, UncertaintyOptions
 from sim2real_eval.metrics.permutation_test import joint_p_values, permute_labels

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.common.results import file_digest
 from sim2real_eval.judge.protocol import (
     JUDGES,
@@ -26,9 +26,10 @@ from sim2real_eval.judge.protocol import (
 from sim2real_eval.judge.robot_localization.configuration import FRONT_ENDS
 from sim2real_eval.judge.robot_localization.replay_options import Options, corrections, latency_ns
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
+from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import (
@@ -39,7 +40,6 @@ from sim_sensors.core.parameters import (
     to_variant,
 )
 from sim_sensors.core.registry import Registry, file_of, is_in_file
-from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.gps import PAPER_MODELS
 from sim_sensors.sensor.catalogue import KINDS, preset_names
 from sim_sensors.sensor.sensor import SensorModel

@@ -15,8 +15,8 @@ import math
 from typing import Any, ClassVar
 
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
-from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
 from sim_sensors.motion.planar import Pose, relative, twist_between, wrap
+from sim_sensors.motion.vehicles import DifferentialDrive, WheelRates
 from .reference import ReferenceMotion
 
 

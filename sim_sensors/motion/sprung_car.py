@@ -13,7 +13,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import non_negative, parameter, positive
 from sim_sensors.core.seeding import stream
 from .mujoco_motion import PhysicalMotion, compile_with_sensors, load_mujoco, load_spec, ride
-from .path_following import CONTROL_RATE, RunVariation, prepare_run
+from .paths import CONTROL_RATE, RunVariation, prepare_run
 from .road_classes import ROADS, SMOOTH
 from .roads import Road
 from .vehicles import REST_RATE, AckermannVehicle, Controller, VehicleState
@@ -286,7 +286,7 @@ def drive_on_springs(
     Parameters
     ----------
     scenario, seed, run, duration, variation
-        See `sim_sensors.motion.path_following.drive`.
+        See `sim_sensors.motion.paths.drive`.
     car : SprungCar, optional
         The default car drives on a plane.
 

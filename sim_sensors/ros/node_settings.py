@@ -7,13 +7,12 @@ import dataclasses
 from typing import Any
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Axes, Parameters, axes, non_negative, parameter
 from sim_sensors.core.seeding import run_label
-from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.following.reference import INTERPOLATIONS
 from sim_sensors.following.tracking import TRACKERS
 from sim_sensors.motion.motions import START_NS
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
+from sim_sensors.world.earth import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 
 # builtin_interfaces/Time has 32 bits for the seconds.
 _LATEST_NS = float((2**31 - 1) * 10**9)

@@ -19,7 +19,7 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter, positive, variants
-from sim_sensors.motion.drive_kinematics import (
+from sim_sensors.motion.vehicles import (
     body_steps_of_modules,
     derivatives_of_modules,
     module_weights,
@@ -195,7 +195,7 @@ class AckermannWheels(WheelDrive):
 
 @dataclasses.dataclass(frozen=True)
 class SwerveWheels(WheelDrive):
-    """Four modules that each roll and steer [FRC3176]; see `sim_sensors.motion.drive_kinematics`.
+    """Four modules that each roll and steer [FRC3176]; see `sim_sensors.motion.vehicles`.
 
     The centre is the origin of the modules' positions. Least squares over the eight measured
     numbers gives the three of the motion. A module turns by at most 90 degrees and rolls backward

@@ -12,9 +12,8 @@ import numpy as np
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, variants
+from sim_sensors.core.parameters import Parameters, Upstream, non_negative, share, variants
 from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import Upstream, share
 from .drives import WheelDrive
 
 

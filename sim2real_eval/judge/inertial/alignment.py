@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge import findings
+from sim2real_eval.judge import estimate
 from sim_sensors.core.measurements import FloatArray
 from .front_end import InertialInputs
 from .settings import InertialSettings
@@ -89,10 +89,10 @@ def first_attitude(
         tilt_deviation = math.hypot(quiet, standstill.acceleration / settings.gravity)
     covariance += np.diag([tilt_deviation**2, tilt_deviation**2, deviation**2])
     motion = 'in motion' if standstill is None else 'at rest'
-    notes = [findings.LEVELLED(tilt=tilt_deviation, level=motion), heading_note]
+    notes = [estimate.LEVELLED(tilt=tilt_deviation, level=motion), heading_note]
     upright = float(attitude.as_matrix()[2, 2])
     if upright < _STEEP:
-        notes.append(findings.TILTED(tilt=math.degrees(math.acos(max(upright, -1.0)))))
+        notes.append(estimate.TILTED(tilt=math.degrees(math.acos(max(upright, -1.0)))))
     return FirstAttitude(
         stamp_ns=stamp_ns,
         orientation=attitude.as_quat(),
@@ -184,13 +184,13 @@ def _heading(
         course = _course(inputs, settings, level)
         if course is not None and course[1] < UNKNOWN_HEADING_DEVIATION:
             yaw, deviation, later = course
-            note = findings.HEADING_BY_COURSE(heading=math.degrees(yaw), later=later)
+            note = estimate.HEADING_BY_COURSE(heading=math.degrees(yaw), later=later)
             return yaw, deviation, note
-    return 0.0, UNKNOWN_HEADING_DEVIATION, findings.HEADING_UNKNOWN()
+    return 0.0, UNKNOWN_HEADING_DEVIATION, estimate.HEADING_UNKNOWN()
 
 
 def _heading_note(yaw: float, source: str) -> Finding:
-    return findings.HEADING(heading=math.degrees(yaw), source=source)
+    return estimate.HEADING(heading=math.degrees(yaw), source=source)
 
 
 def _course(

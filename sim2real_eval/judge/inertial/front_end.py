@@ -8,15 +8,14 @@ import dataclasses
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge import findings
+from sim2real_eval.common.findings import Finding, JudgeError
+from sim2real_eval.judge import estimate
 from sim2real_eval.judge.estimate import PartCount
-from sim2real_eval.recording.frames import FrameTree, TransformFile
+from sim2real_eval.recording.metadata import FrameTree, TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import local_frame_at_first_fix, select_valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray
-from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.earth import LocalFrame
 from .settings import InertialSettings
 
 _ABSENT = -1.0
@@ -88,7 +87,7 @@ def inertial_inputs(
     notes += frames.assumptions
     valid = select_valid_fixes(gps)
     if len(valid) < len(gps):
-        notes.append(findings.NO_FIX(count=len(gps) - len(valid), received=len(gps)))
+        notes.append(estimate.NO_FIX(count=len(gps) - len(valid), received=len(gps)))
     # An estimate needs IMU messages after its first fix.
     inside = (valid.stamp_ns >= imu.stamp_ns[0]) & (valid.stamp_ns <= imu.stamp_ns[-1])
     inside &= bool(np.any(valid.stamp_ns[inside] < imu.stamp_ns[-1]))
@@ -98,7 +97,7 @@ def inertial_inputs(
             'must have one'
         )
     if not inside.all():
-        notes.append(findings.FIXES_OUTSIDE(count=np.sum(~inside)))
+        notes.append(estimate.FIXES_OUTSIDE(count=np.sum(~inside)))
     origin = local_frame_at_first_fix(valid)
     used = valid.take(inside)
     yaw, variance = _headings(imu, turn)
@@ -134,7 +133,7 @@ def _usable_imu(
     fresh = np.ones(len(imu), dtype=bool)
     fresh[1:] = np.diff(imu.stamp_ns) > 0
     if not fresh.all():
-        notes.append(findings.IMU_REPEATS(count=int(np.sum(~fresh))))
+        notes.append(estimate.IMU_REPEATS(count=int(np.sum(~fresh))))
     imu = imu.take(fresh)
     if len(imu) < 2:
         raise JudgeError(f'{where}: has {len(imu)} usable messages; must have two or more')
@@ -142,7 +141,7 @@ def _usable_imu(
     long = gaps > settings.longest_gap
     if long.any():
         longest, limit = float(np.max(gaps)), settings.longest_gap
-        notes.append(findings.IMU_GAPS(count=np.sum(long), longest=longest, limit=limit))
+        notes.append(estimate.IMU_GAPS(count=np.sum(long), longest=longest, limit=limit))
     return imu
 
 
@@ -181,12 +180,12 @@ def _covariances(fixes: FixArray, settings: InertialSettings, notes: list[Findin
     n = len(fixes)
     if unknown.any():
         text = ', '.join(f'{value:g}' for value in settings.fix_deviation)
-        notes.append(findings.NO_COVARIANCE(count=np.sum(unknown), fixes=n, deviation=text))
+        notes.append(estimate.NO_COVARIANCE(count=np.sum(unknown), fixes=n, deviation=text))
     if vague.any():
         most = _MOST_VARIANCE**0.5
-        notes.append(findings.COVARIANCE_LOWERED(count=np.sum(vague), fixes=n, most=most))
+        notes.append(estimate.COVARIANCE_LOWERED(count=np.sum(vague), fixes=n, most=most))
     raised = ~unknown & (stated < least).any(axis=1)
     if raised.any():
         text = ', '.join(f'{value:g}' for value in settings.least_fix_deviation)
-        notes.append(findings.COVARIANCE_RAISED(count=np.sum(raised), fixes=n, least=text))
+        notes.append(estimate.COVARIANCE_RAISED(count=np.sum(raised), fixes=n, least=text))
     return np.asarray(result)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.common.results import versions
 from sim2real_eval.judge.estimate import ODOMETRY_FIELDS, JudgedRun
 from sim2real_eval.recording.recording import Recording, ReferenceTruth

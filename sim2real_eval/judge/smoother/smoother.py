@@ -13,13 +13,13 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import version
-from sim2real_eval.judge import findings
+from sim2real_eval.judge import estimate
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.inertial.alignment import first_attitude
 from sim2real_eval.judge.inertial.error_state import output_times
 from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs
 from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSettings
-from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.rotations import skew
@@ -97,25 +97,25 @@ def _remarks(
     inputs: InertialInputs, settings: InertialSettings, nodes: Nodes
 ) -> tuple[Finding, ...]:
     """Return findings about the solution and its limits."""
-    notes = [findings.SEES_FUTURE()]
+    notes = [estimate.SEES_FUTURE()]
     if not nodes.converged:
-        notes.append(findings.NOT_CONVERGED(iterations=nodes.iterations))
+        notes.append(estimate.NOT_CONVERGED(iterations=nodes.iterations))
     silent = np.diff(inputs.fix_ns) * 1e-9
     is_outage = silent > _OUTAGE_S
     if is_outage.any():
         longest = float(np.max(silent))
         notes.append(
-            findings.OUTAGES(count=int(np.sum(is_outage)), limit=_OUTAGE_S, longest=longest)
+            estimate.OUTAGES(count=int(np.sum(is_outage)), limit=_OUTAGE_S, longest=longest)
         )
     beyond = int(np.sum(nodes.fix_distance > settings.smoother.loss_width))
     if settings.smoother.loss != 'none' and beyond:
         width, loss = settings.smoother.loss_width, settings.smoother.loss
         notes.append(
-            findings.OUTLIERS(count=beyond, fixes=len(inputs.fix), width=width, loss=loss)
+            estimate.OUTLIERS(count=beyond, fixes=len(inputs.fix), width=width, loss=loss)
         )
     for name in ('lateral_deviation', 'vertical_deviation'):
         if getattr(settings, name) > 0.0:
-            notes.append(findings.SETTING_UNUSED(name))
+            notes.append(estimate.SETTING_UNUSED(name))
     return tuple(notes)
 
 

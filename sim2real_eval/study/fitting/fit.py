@@ -12,8 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.common.errors import FitError
-from sim2real_eval.common.findings import Finding, FindingKind, by_severity, merge_findings
+from sim2real_eval.common.findings import (
+    Finding,
+    FindingKind,
+    FitError,
+    by_severity,
+    merge_findings,
+)
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.recording.reading import Failure, RecordingSource
 from sim2real_eval.simulation.twin import Twin
