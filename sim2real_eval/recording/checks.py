@@ -3,8 +3,7 @@
 
 Broken messages (not finite, stamps that run backwards, impossible values) are dropped up to
 `MAXIMUM_BROKEN` of a topic. More than that is refused, because the rest would no longer be what
-the sensor measured. Messages without a fix are not broken, as an outage is real data. Neither are
-single messages that arrived late.
+the sensor measured. Messages without a fix and single late messages are not broken.
 """
 
 from __future__ import annotations

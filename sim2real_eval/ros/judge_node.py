@@ -40,6 +40,7 @@ from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
     NavsatConfig,
+    ParameterReader,
     with_front_end,
 )
 from sim2real_eval.judge.robot_localization.live import LiveJudge
@@ -50,7 +51,6 @@ from sim2real_eval.judge.robot_localization.replay_options import (
     corrections,
     front_end,
 )
-from sim2real_eval.judge.robot_localization.ros_parameters import ParameterReader
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode
 from sim2real_eval.recording.checks import STAMP_REPEATED
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
