@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import score_run
-from sim2real_eval.metrics.series import REAL, VelocitySeries
+from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.study.outcome import EstimateSignals, RunKey, StudyOutcome, StudyRun
 
 MODELS = {'ch_gauss': 0.30, 'ch_rw': 0.05, 'airsim': 0.06}

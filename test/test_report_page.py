@@ -16,7 +16,8 @@ from report_examples import HOSTILE, hostile_study, renamed, small_study, with_r
 
 from sim2real_eval.report.answer import answer_lines
 from sim2real_eval.report.console import decimal, span
-from sim2real_eval.report.page.page import library, study_page, thinned
+from sim2real_eval.report.page.figure import library, thinned
+from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.section import ranking_plot
 from sim2real_eval.report.page.tables import differs, gather, standings
 from sim2real_eval.report.study_report import study_report

@@ -16,8 +16,9 @@ from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.api import simulate
 from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import score_run
-from sim2real_eval.metrics.series import REAL, read_series_folder
+from sim2real_eval.metrics.series import read_series_folder
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording

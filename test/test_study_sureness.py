@@ -19,7 +19,7 @@ from sim2real_eval.cli.main import main
 from sim2real_eval.cli.parser import build_parser
 from sim2real_eval.cli.study import overrides
 from sim2real_eval.common.results import write_columns, write_csv
-from sim2real_eval.metrics.series import REAL
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.uncertainty import uncertainty
 from sim2real_eval.report.page.tables import standings
 from sim2real_eval.report.ranking_tables import uncertainty_table

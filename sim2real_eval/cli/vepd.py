@@ -156,9 +156,9 @@ def vepd_command(words: Sequence[str]) -> tuple[str, ...]:
 
 def _recompute(options: argparse.Namespace) -> int:
     from sim2real_eval.common.results import write_csv
+    from sim2real_eval.metrics.options import REAL
     from sim2real_eval.metrics.published import vepd_from_series
     from sim2real_eval.metrics.scores import POOLED
-    from sim2real_eval.metrics.series import REAL
     from sim2real_eval.metrics.uncertainty import (
         UNCERTAINTY_COLUMNS,
         series_uncertainty,

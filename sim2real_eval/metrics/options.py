@@ -247,3 +247,6 @@ class UncertaintyOptions(Parameters):
     most_motions: int = rare(
         1000, '1', 'Beyond so many further motions only "more than" is said.', minimum=1
     )
+
+
+REAL = 'real'

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,9 @@ from sim2real_eval.common.results import Field
 from sim2real_eval.metrics.options import ENDS_EARLY, MOVING_START, SERIES_GAP, SHORT_RUN
 from sim_sensors.core.measurements import FloatArray
 from .options import MIXTURES_DIFFER, SLOW_TRUTH, MetricError, MetricOptions
-from .series import VelocitySeries
+
+if TYPE_CHECKING:
+    from .series import VelocitySeries
 
 
 def wiener_entropy(signal: ArrayLike, options: MetricOptions | None = None) -> float:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import new_folder, write_columns
+from sim2real_eval.metrics.options import REAL
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
@@ -396,7 +397,6 @@ def velocity_series(
     )
 
 
-REAL = 'real'
 MODEL_FOLDERS: Mapping[str, str] = {
     'ch_gauss': 'chNormal_results',
     'ch_rw': 'chWalk_results',

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from sim2real_eval.metrics.interval import (
 )
 from sim2real_eval.metrics.options import (
     FEW_MOTIONS,
+    REAL,
     REPEATED,
     SKEWED,
     TOO_FEW_MOTIONS,
@@ -35,11 +36,12 @@ from sim2real_eval.metrics.permutation_test import (
     rank_distribution,
     significance_groups,
 )
-from sim2real_eval.metrics.published import SeriesVepd
 from sim2real_eval.metrics.scores import POOLED, VEPD_COLUMNS, VepdRow
-from sim2real_eval.metrics.series import REAL
 from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FloatArray
+
+if TYPE_CHECKING:
+    from sim2real_eval.metrics.published import SeriesVepd
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,15 +19,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from sim2real_eval.common.workers import Workers
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import POOLED, RunScore
-from sim2real_eval.metrics.series import REAL, VelocitySeries
+from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.uncertainty import Uncertainty
+from sim2real_eval.report.page.figure import thinned
 from sim2real_eval.study.outcome import RunKey, StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
 from .console import short_number
-from .page.page import thinned
 from .page.tables import Standing, differs, first_distance, representative_runs, standings
 from .ranking_tables import RankLines, metric_lines
 

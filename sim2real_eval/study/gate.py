@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim2real_eval.metrics.interval import ScoredRuns
-from sim2real_eval.metrics.options import UncertaintyOptions
+from sim2real_eval.metrics.options import REAL, UncertaintyOptions
 from sim2real_eval.metrics.scores import POOLED
-from sim2real_eval.metrics.series import REAL
 from sim2real_eval.metrics.uncertainty import DistanceUncertainty, uncertainty
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 from .options import UNSAID, GateOptions

@@ -13,7 +13,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from sim2real_eval.common.findings import Finding, from_records, to_records
 from sim2real_eval.common.results import new_file, write_bytes
 from sim2real_eval.metrics.interval import ScoredRuns
-from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, prepare, resample, vepd_table
-from sim2real_eval.metrics.series import REAL, VelocitySeries, speed
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from .options import COPIES
+
+if TYPE_CHECKING:
+    from sim2real_eval.metrics.series import VelocitySeries
 
 AGAIN = '_again'
 """Suffix of the names of values from a second replay."""
@@ -574,6 +576,8 @@ class StudyOutcome:
 
 def speed_series(signals: EstimateSignals, component: str, name: str = '') -> VelocitySeries:
     """Return the whole estimated and true speed; see `sim2real_eval.metrics.speed`."""
+    from sim2real_eval.metrics.series import VelocitySeries, speed
+
     return VelocitySeries(
         se_time=signals.time,
         se_vel=speed(signals.velocity, signals.orientation, component),

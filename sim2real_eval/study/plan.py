@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sim2real_eval.common.findings import RecordingError, to_records
 from sim2real_eval.common.results import file_digest, versions
 from sim2real_eval.judge.protocol import Judge
-from sim2real_eval.metrics.series import REAL
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording

@@ -30,9 +30,9 @@ from sim2real_eval.metrics.consistency import (
     planar,
 )
 from sim2real_eval.metrics.judged_world import correlation_time, within
-from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import RunScore, advice, prepare, resample, score_run
-from sim2real_eval.metrics.series import REAL, VelocitySeries, velocity_series
+from sim2real_eval.metrics.series import VelocitySeries, velocity_series
 from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.preflight.findings import OF_FIXES
 from sim2real_eval.preflight.messages import COVARIANCES

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.results import Field, write_csv, write_json
 from sim2real_eval.metrics.interval import units_of
-from sim2real_eval.metrics.options import MetricOptions, UncertaintyOptions
+from sim2real_eval.metrics.options import REAL, MetricOptions, UncertaintyOptions
 from sim2real_eval.metrics.permutation_test import joint_p_values, permute_labels
 from sim2real_eval.metrics.published import RankAgreement, rank_agreement
 from sim2real_eval.metrics.scores import POOLED, ranks
-from sim2real_eval.metrics.series import REAL
 from sim2real_eval.metrics.uncertainty import Uncertainty, uncertainty, uncertainty_by_scenario
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray

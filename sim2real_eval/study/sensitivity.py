@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from sim2real_eval.metrics.interval import MeanWasserstein, MotionDraws
-from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions, UncertaintyOptions
+from sim2real_eval.metrics.options import REAL, SPEED_COMPONENTS, MetricOptions, UncertaintyOptions
 from sim2real_eval.metrics.published import (
     RankAgreement,
     kendall_taus,
@@ -19,7 +19,6 @@ from sim2real_eval.metrics.published import (
     rank_agreement,
 )
 from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, ranks, score_run
-from sim2real_eval.metrics.series import REAL
 from sim2real_eval.metrics.uncertainty import FEWEST_DEGREES
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray

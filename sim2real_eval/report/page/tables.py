@@ -25,6 +25,7 @@ from sim2real_eval.report.console import (
     scenario_name,
     span,
 )
+from sim2real_eval.report.page.figure import SeriesStyle
 from sim2real_eval.report.palette import is_wide
 from sim2real_eval.report.ranking_tables import tied_ranks
 from sim2real_eval.study.outcome import (
@@ -37,7 +38,6 @@ from sim2real_eval.study.outcome import (
 from sim2real_eval.study.secondary_results import study_uncertainty
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
-from .page import SeriesStyle
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
