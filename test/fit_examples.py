@@ -21,7 +21,7 @@ from sim2real_eval.study.fitting.model_parameters import ModelParameter, Paramet
 from sim2real_eval.study.fitting.surface import METRICS, search_surface
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.run_plan import Judging
-from sim2real_eval.study.search.validation import deal_folds
+from sim2real_eval.study.search.engine import deal_folds
 
 Law = Callable[[np.ndarray], np.ndarray]
 SPREAD = 0.15

@@ -7,7 +7,7 @@ import numpy as np
 from judge_examples import START_NS, stamps
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.inertial.front_end import InertialInputs
+from sim2real_eval.judge.inertial.alignment import InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.motion.trajectory import Motion, Trajectory

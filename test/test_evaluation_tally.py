@@ -13,7 +13,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from sim2real_eval.metrics.options import NO_NUMBERS
 from sim2real_eval.metrics.scores import vepd
-from sim2real_eval.ros.evaluation.tally import Pace, Tally
+from sim2real_eval.ros.evaluation.run import Pace, Tally
 from sim2real_eval.study.outcome import Losses, RunKey, StudyRun
 
 JUDGE = 'clean'

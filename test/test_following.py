@@ -20,15 +20,17 @@ from sim_sensors.following.follower import (
     SimulatedDrive,
     drive_along,
 )
-from sim_sensors.following.reference import ErrorStatistics, ReferenceMotion, tracking_error
 from sim_sensors.following.tracking import (
     TRACKERS,
     DistancePid,
+    ErrorStatistics,
     LqrTracker,
     OpenLoop,
     Pid,
+    ReferenceMotion,
     YawDistancePid,
     YawPid,
+    tracking_error,
 )
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.planar import Pose, advance, heading_of, relative, twist_between, wrap

@@ -30,9 +30,8 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation.bench import SensorBench, TwinSensorNode
-from sim2real_eval.ros.evaluation.run import first_difference
+from sim2real_eval.ros.evaluation.run import Pace, Stopped, first_difference
 from sim2real_eval.ros.evaluation.study import LiveStudy
-from sim2real_eval.ros.evaluation.tally import Pace, Stopped
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan

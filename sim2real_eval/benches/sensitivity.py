@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.benches import findings
+from sim2real_eval.benches import settings
 from sim2real_eval.benches.settings import LEVEL, SensitivityOptions
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.metrics.interval import MeanWasserstein, side_weights
@@ -555,15 +555,15 @@ def _finding(detectable: Detectable, options: SensitivityOptions, runs: int) -> 
         detectable.size, detectable.low, detectable.high, detectable.points
     )  # fmt: skip
     if not points:
-        note = findings.NOT_THERE(noun=error.noun)
+        note = settings.NOT_THERE(noun=error.noun)
     elif detectable.jump is not None:
         before, after = (100.0 * share for share in detectable.jump)
-        note = findings.JUMP(**quantity, **study, size=size, low=low, before=before, after=after)
+        note = settings.JUMP(**quantity, **study, size=size, low=low, before=before, after=after)
     elif size is not None:
-        note = findings.SMALLEST(**quantity, **study, size=size, low=low, high=high)
+        note = settings.SMALLEST(**quantity, **study, size=size, low=low, high=high)
     elif points[-1].power >= options.power:
-        note = findings.AT_ONCE(**quantity, least=points[0].size)
+        note = settings.AT_ONCE(**quantity, least=points[0].size)
     else:
         share = 100.0 * points[-1].power
-        note = findings.UNSEEN(**quantity, **study, most=points[-1].size, found=share)
+        note = settings.UNSEEN(**quantity, **study, most=points[-1].size, found=share)
     return note.of(f'judge {detectable.judge}')

@@ -167,7 +167,7 @@ def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:
 
 def _on_springs(road: str) -> AckermannVehicle:
     from sim_sensors.motion.mujoco_motion import load_mujoco
-    from sim_sensors.motion.sprung_car import SprungCar
+    from sim_sensors.motion.roads import SprungCar
 
     # Before anything is written.
     load_mujoco()

@@ -129,8 +129,7 @@ def print_signals(
     Its `folder` has all that was found.
     """
     from sim2real_eval.report.answer import lines_text, wrapped
-    from sim2real_eval.report.signal_answer import doubts, signal_answer_lines
-    from sim2real_eval.report.signals import signal_tables
+    from sim2real_eval.report.signals import doubts, signal_answer_lines, signal_tables
 
     # There is none where nothing but features was compared.
     answer = lines_text(signal_answer_lines(comparison))

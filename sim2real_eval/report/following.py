@@ -20,7 +20,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import BAG_FILES, Storage, write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.following.follower import FollowSettings
-from sim_sensors.following.reference import ErrorStatistics
+from sim_sensors.following.tracking import ErrorStatistics
 from sim_sensors.world.world import World
 from . import palette, style
 from .console import add_numbers, add_words, plain_table

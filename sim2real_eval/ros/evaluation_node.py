@@ -34,9 +34,8 @@ from sim2real_eval.study.runner import conclude, discard_study, hold_study
 from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.truth_topics import ODOMETRY_TOPIC
-from .evaluation.run import Pass, first_difference
+from .evaluation.run import Pace, Pass, Stop, Stopped, Tally, first_difference
 from .evaluation.study import LiveStudy
-from .evaluation.tally import Pace, Stop, Stopped, Tally
 
 _NAME = 'evaluation_node'
 _POLL_S = 0.02

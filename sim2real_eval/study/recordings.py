@@ -27,8 +27,8 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
-from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
 from sim_sensors.motion.paths import DRIVES, RunVariation, drive
+from sim_sensors.motion.scenarios import SCENARIOS, motion_of, truth_of
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
 from sim_sensors.sensor.catalogue import KINDS
@@ -90,7 +90,7 @@ def _drive_path(plan: PathDrive) -> Motion:
     # Cached, because a drive takes longer than a judge and units of a recording follow each other.
     labels: Any = {'seed': plan.seed, 'run': plan.run, 'duration': plan.duration}
     if type(plan.vehicle) is not AckermannVehicle:
-        from sim_sensors.motion.sprung_car import SprungCar, drive_on_springs
+        from sim_sensors.motion.roads import SprungCar, drive_on_springs
 
         assert isinstance(plan.vehicle, SprungCar)
         return drive_on_springs(
@@ -203,7 +203,7 @@ def _vehicle(entry: Entry | None) -> AckermannVehicle:
     """Return the default vehicle: on springs if the entry changes its springs or the ground."""
     if entry is None:
         return ART
-    from sim_sensors.motion.sprung_car import SprungCar
+    from sim_sensors.motion.roads import SprungCar
 
     keys = SprungCar.declared().keys() - AckermannVehicle.declared().keys()
     values = entry.value if isinstance(entry.value, dict) else {}

@@ -18,14 +18,19 @@ from sim_sensors.motion.odometry import check_values
 from sim_sensors.motion.planar import Pose, heading_of
 from sim_sensors.motion.vehicles import DifferentialDrive, RobotState, WheelRates
 from sim_sensors.motion.waypoints import Waypoints
-from .reference import (
+from .tracking import (
     INTERPOLATIONS,
+    LqrTracker,
+    NonlinearTracker,
+    OpenLoop,
     ReferenceMotion,
+    TrackerModel,
     TrackingError,
     TrackingErrors,
+    YawDistancePid,
+    YawPid,
     tracking_error,
 )
-from .tracking import LqrTracker, NonlinearTracker, OpenLoop, TrackerModel, YawDistancePid, YawPid
 
 _NS = 1_000_000_000
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
-    from .motions import motion_of, truth_of
     from .odometry import OdometryMotion
-    from .scenarios import TimedMotion
+    from .scenarios import TimedMotion, motion_of, truth_of
     from .trajectory import Motion, Trajectory, times_within
     from .waypoints import WaypointMotion
 
@@ -26,5 +25,5 @@ __all__ = [
 ]
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(
-        __name__, __all__, 'trajectory', 'scenarios', 'motions', 'odometry', 'waypoints'
+        __name__, __all__, 'trajectory', 'scenarios', 'odometry', 'waypoints'
     )

@@ -20,19 +20,18 @@ from sensor_msgs.msg import Imu
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
 from sim_sensors.core.parameters import Parameters
-from sim_sensors.motion.motions import (
+from sim_sensors.motion.scenarios import (
+    TimedMotion,
     motion_names,
     motion_of,
     motion_parameters,
     noise_free_imu,
     truth_of,
 )
-from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from .messages import messages_of
-from .node_settings import TrajectorySettings
-from .parameters import NodeParameters, overridable_publisher
+from .node_settings import NodeParameters, TrajectorySettings, overridable_publisher
 from .running import AwaitedConnections, run
 from .truth_topics import ODOMETRY_TOPIC
 

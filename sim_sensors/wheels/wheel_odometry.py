@@ -34,13 +34,15 @@ from sim_sensors.motion import planar
 from sim_sensors.motion.planar import sigma_point_squares
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
-from .drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
 from .encoders import (
+    WHEEL_DRIVES,
     WHEEL_NOISES,
+    DifferentialWheels,
     Encoders,
     PerDistance,
     Slip,
     SteeringOffset,
+    WheelDrive,
     WheelNoise,
     accumulate_rows,
 )

@@ -19,8 +19,7 @@ from sim2real_eval.judge.estimate import Corrections, JudgedRun, PartCount
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.rotations import skew
-from .alignment import FirstAttitude, first_attitude
-from .front_end import InertialInputs, inertial_inputs
+from .alignment import FirstAttitude, InertialInputs, first_attitude, inertial_inputs
 from .settings import InertialJudge, InertialSettings
 from .strapdown import (
     ACCELEROMETER_BIAS,

@@ -12,7 +12,7 @@ from scipy.stats import norm, t
 from sim2real_eval.metrics.interval import ScoredRuns
 from sim2real_eval.metrics.options import UncertaintyOptions
 from sim2real_eval.metrics.uncertainty import Uncertainty, uncertainty
-from sim2real_eval.study.search.validation import (
+from sim2real_eval.study.search.engine import (
     draw_resamples,
     interpolate_crossing,
     resampling_strata,

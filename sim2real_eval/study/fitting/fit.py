@@ -35,12 +35,13 @@ from sim2real_eval.study.options import (
 )
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.search.engine import (
+    LEAST_RECORDINGS,
     EvaluationPool,
     EvaluationStore,
     Progress,
     SearchSpace,
+    deal_folds,
 )
-from sim2real_eval.study.search.validation import LEAST_RECORDINGS, deal_folds
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .assessment import (
