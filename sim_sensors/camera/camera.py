@@ -35,6 +35,7 @@ from sim_sensors.core.parameters import (
 from sim_sensors.core.seeding import stream
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import MountedModel, Sensor
+from sim_sensors.sensor.sensor import simulate as simulate
 from sim_sensors.world.world import Boxes, World
 from .features import CameraMeasurement, CameraMessages
 from .pinhole import Intrinsics
@@ -414,4 +415,4 @@ _EMPTY: dict[str, Any] = {
 }
 
 
-load_camera, simulate = CameraModel.load, CameraModel.simulate
+load_camera = CameraModel.load

@@ -48,6 +48,7 @@ from sim_sensors.noise.processes import (
 )
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
+from sim_sensors.sensor.sensor import simulate as simulate
 from sim_sensors.world.earth import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
 from .events import FixStates, Jamming, Outages, SilentChannel, Spoofing
 
@@ -579,4 +580,4 @@ class GpsSensor(Sensor[GpsMeasurement]):
         return with_previous[np.maximum.accumulate(rows)]
 
 
-load_gps, simulate = GpsModel.load, GpsModel.simulate
+load_gps = GpsModel.load

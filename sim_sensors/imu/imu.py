@@ -43,6 +43,7 @@ from sim_sensors.sensor.sensor import (
     UnknownCovariance,
     WhiteNoiseCovariance,
 )
+from sim_sensors.sensor.sensor import simulate as simulate
 from sim_sensors.world.earth import STANDARD_GRAVITY, TurningEarth, turns
 from .orientation import Attitude, Orientation, OrientationModel, SensedSignals
 
@@ -334,4 +335,4 @@ class SampledImu(UpstreamImu):
         return np.asarray(np.asarray(std, dtype=np.float64) * scale)
 
 
-load_imu, simulate = ImuModel.load, ImuModel.simulate
+load_imu = ImuModel.load

@@ -32,6 +32,7 @@ from sim_sensors.sensor.sensor import (
     UnknownCovariance,
     WhiteNoiseCovariance,
 )
+from sim_sensors.sensor.sensor import simulate as simulate
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
@@ -181,4 +182,4 @@ class MagnetometerSensor(Sensor[MagneticMeasurement]):
         )
 
 
-load_mag, simulate = Magnetometer.load, Magnetometer.simulate
+load_mag = Magnetometer.load

@@ -317,6 +317,19 @@ def _with_upstream(mapping: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def simulate(model: SensorModel[Messages], motion: Motion, **settings: Any) -> Messages:
+    """Measure a whole motion with a model; for parameters see `SensorModel.simulate`.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_gps, motion_of, simulate_gps
+    >>> model, motion = load_gps('ch_gauss'), motion_of('standstill', duration=2.0)
+    >>> len(simulate_gps(model=model, motion=motion, seed=1, run='1'))
+    21
+    """
+    return model.simulate(motion, **settings)
+
+
 class MountedModel(SensorModel[Messages]):
     """Parameters of a sensor that is turned in the body, by roll, pitch, yaw about fixed axes."""
 

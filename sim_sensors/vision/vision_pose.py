@@ -41,6 +41,7 @@ from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream
 from sim_sensors.sensor.delivery import Channel, Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
+from sim_sensors.sensor.sensor import simulate as simulate
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory
@@ -472,4 +473,4 @@ class VisionSensor(Sensor[VisionMeasurement]):
         return position, orientation
 
 
-load_vision, simulate = VisionModel.load, VisionModel.simulate
+load_vision = VisionModel.load

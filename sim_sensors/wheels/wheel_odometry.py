@@ -34,6 +34,7 @@ from sim_sensors.motion import planar
 from sim_sensors.motion.planar import sigma_point_squares
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
+from sim_sensors.sensor.sensor import simulate as simulate
 from .encoders import (
     WHEEL_DRIVES,
     WHEEL_NOISES,
@@ -482,4 +483,4 @@ def _steps_at(steps: FloatArray, arm: tuple[float, float, float], sign: float) -
     return shifted
 
 
-load_wheels, simulate = WheelOdometryModel.load, WheelOdometryModel.simulate
+load_wheels = WheelOdometryModel.load
