@@ -257,7 +257,7 @@ def _waypoints(
     """Return the waypoints of a source; `unknown`: where they lie if it does not say."""
     from sim2real_eval.benches.following import place_of, waypoints_of
     from sim2real_eval.recording.reading import scenario_from_name
-    from sim_sensors.motion.scenarios import START_NS
+    from sim_sensors.motion.motions import START_NS
     from sim_sensors.motion.waypoints import read_waypoints
 
     path = Path(source.path)

@@ -144,7 +144,7 @@ def _show(study: WheelStudy) -> None:
 def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[], RecordedMotion]:
     """Return what gives the drive of --motion, which is made here: wrong options are refused."""
     from sim2real_eval.benches.wheels import RecordedMotion
-    from sim_sensors.motion.scenarios import motion_of
+    from sim_sensors.motion.motions import motion_of
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with --truth only')
