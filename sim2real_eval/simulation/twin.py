@@ -28,8 +28,9 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
 )
-from sim_sensors.core.parameters import Parameters, mounting_quaternion, to_variant
+from sim_sensors.core.parameters import Parameters, to_variant
 from sim_sensors.core.registry import file_of, source_digest
+from sim_sensors.core.shared_parameters import mounting_quaternion
 from sim_sensors.gps.gps import GpsModel
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.motions import noise_free_imu

@@ -18,21 +18,19 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import (
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import (
     Axes,
-    Parameters,
     axes,
     latency,
     lever_arm,
     mounting_quaternion,
-    non_negative,
-    parameter,
     placed,
     sample_rate,
     share,
     turned,
 )
-from sim_sensors.core.seeding import stream
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import MountedModel, Sensor
 from sim_sensors.sensor.sensor import simulate as simulate

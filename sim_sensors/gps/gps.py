@@ -19,23 +19,25 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.core.parameters import (
-    Axes,
     Parameters,
-    Upstream,
     VariedParameters,
-    axes,
-    latency,
-    lever_arm,
     non_negative,
     parameter,
-    placed,
     positive,
-    sample_rate,
-    share,
     variants,
 )
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream, streams
+from sim_sensors.core.shared_parameters import (
+    Axes,
+    Upstream,
+    axes,
+    latency,
+    lever_arm,
+    placed,
+    sample_rate,
+    share,
+)
 from sim_sensors.motion.ideal import SurveyedMotion
 from sim_sensors.noise.electronics import Decay
 from sim_sensors.noise.processes import (

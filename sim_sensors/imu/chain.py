@@ -12,18 +12,15 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import (
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
+from sim_sensors.core.seeding import Streams, stream, streams
+from sim_sensors.core.shared_parameters import (
     Axes,
     AxisParameters,
     OfAccelerometer,
     OfGyroscope,
-    Parameters,
     axes,
-    non_negative,
-    parameter,
-    positive,
 )
-from sim_sensors.core.seeding import Streams, stream, streams
 from sim_sensors.noise import processes
 from sim_sensors.noise.electronics import (
     AxisErrors,

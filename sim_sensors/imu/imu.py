@@ -20,18 +20,17 @@ from numpy.typing import ArrayLike
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, ImuArray
-from sim_sensors.core.parameters import (
+from sim_sensors.core.parameters import parameter, positive
+from sim_sensors.core.seeding import Streams, streams
+from sim_sensors.core.shared_parameters import (
     Axes,
     Upstream,
     axes,
     latency,
     lever_arm,
     mounting_quaternion,
-    parameter,
-    positive,
     sample_rate,
 )
-from sim_sensors.core.seeding import Streams, streams
 from sim_sensors.motion.ideal import InertialMotion
 from sim_sensors.noise.electronics import AxisErrors, SettableBias
 from sim_sensors.sensor.delivery import Delivery

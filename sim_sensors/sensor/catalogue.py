@@ -68,7 +68,7 @@ def preset_names(kind: str) -> list[str]:
 
 def has_upstream(model: Parameters) -> bool:
     """Return whether a model or a part of it has a `variant` with the defects of its original."""
-    from sim_sensors.core.parameters import Upstream
+    from sim_sensors.core.shared_parameters import Upstream
 
     if isinstance(model, Upstream) and model.has_defects:
         return True

@@ -23,16 +23,9 @@ from sim_sensors.core.config_files import (
 )
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, MessageParts
-from sim_sensors.core.parameters import (
-    Axes,
-    Parameters,
-    from_variant,
-    placed,
-    to_variant,
-    turned,
-    variants,
-)
+from sim_sensors.core.parameters import Parameters, from_variant, to_variant, variants
 from sim_sensors.core.registry import Registry, is_in_file
+from sim_sensors.core.shared_parameters import Axes, placed, turned
 from sim_sensors.motion.ideal import intervals, sample_blocks, sample_motion
 from .catalogue import UPSTREAM, has_upstream, kinds, preset_names
 from .delivery import Channel, Delivery

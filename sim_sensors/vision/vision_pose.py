@@ -22,23 +22,25 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, IntArray, PoseArray
 from sim_sensors.core.parameters import (
-    Axes,
     Parameters,
-    Upstream,
     VariedParameters,
-    axes,
-    latency,
-    lever_arm,
-    mounting_quaternion,
     non_negative,
     parameter,
     positive,
-    sample_rate,
-    share,
     variants,
 )
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import (
+    Axes,
+    Upstream,
+    axes,
+    latency,
+    lever_arm,
+    mounting_quaternion,
+    sample_rate,
+    share,
+)
 from sim_sensors.sensor.delivery import Channel, Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from sim_sensors.sensor.sensor import simulate as simulate

@@ -13,16 +13,9 @@ import numpy as np
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import (
-    Parameters,
-    Upstream,
-    non_negative,
-    parameter,
-    positive,
-    share,
-    variants,
-)
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive, variants
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import Upstream, share
 from sim_sensors.motion.vehicles import (
     body_steps_of_modules,
     derivatives_of_modules,

@@ -19,17 +19,10 @@ import numpy as np
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
-from sim_sensors.core.parameters import (
-    Axes,
-    VariedParameters,
-    latency,
-    lever_arm,
-    non_negative,
-    parameter,
-    sample_rate,
-)
+from sim_sensors.core.parameters import VariedParameters, non_negative, parameter
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import Axes, latency, lever_arm, sample_rate
 from sim_sensors.motion import planar
 from sim_sensors.motion.planar import sigma_point_squares
 from sim_sensors.sensor.delivery import Delivery

@@ -22,8 +22,8 @@ from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import mounting_quaternion
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shared_parameters import mounting_quaternion
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.magnetometer import magnetometer
