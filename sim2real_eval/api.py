@@ -438,7 +438,7 @@ def simulate(
         others={} if field is None else {'mag': field},
     )
     if not twin.models:
-        raise Sim2RealError('simulate: gps, imu and mag have no model; must be given one or more')
+        raise Sim2RealError('simulate: gps, imu and mag are all None; give at least one model')
     if not isinstance(recording, Recording):
         return synthetic_recording(recording, twin, seed=seed, run=name, scenario=scenario)
     make = TwinMaker if field is None else make_twin_maker

@@ -252,7 +252,7 @@ UNEVEN = routine(
 
 SENSOR_OFF = decisive(
     'attitude.sensor_off',
-    'averaged over {span:.3g s}, its measurements are {off:.2g} {unit} off, where its noise '
+    'averaged over {span:.3g s}, its measurements are {error!s} off, where its noise '
     'explains {explained:.2g}: {causes}; white noise of {noise:.1g} in this time would explain it',
     'The filter is overconfident because of this sensor.',
     '{action}',
@@ -265,10 +265,15 @@ NO_SUSPECT = routine(
     'check the first attitude (--initial-std), the stated covariances, and --between-samples held',
 )
 SAME_FRAME = assumed(
-    'attitude.same_frame',
-    '{frames} assumed to have the same orientation as {reference}',
+    'attitude.same_orientation',
+    'without static transforms, {frames} assumed to have the same orientation as {reference}',
     'An unknown rotation between the frames becomes an error of the attitude.',
     'give the transforms in recording.yaml',
+)
+CAMERA_FRAME = assumed(
+    'attitude.camera_frame',
+    'the poses of the camera are in {camera}, the truth in {truth}: assumed to be the same frame',
+    'A rotation between the two frames becomes an error of the attitude.',
 )
 
 
@@ -307,10 +312,9 @@ NOT_THERE = assumed(
 
 BETTER = decisive(
     'tune.better',
-    '{changed:d} of {tried:d} parameters changed: {error} is better by {gain} on held-out blocks '
-    'of recordings ({level:g} % interval {low} to {high})',
-    'The tuned file is better on recordings that it was not tuned to. A gain without per cent is '
-    'a difference of natural logarithms.',
+    '{changed:d} of {tried:d} parameters changed: {error} is better by {gain:.3g}{unit} on '
+    'held-out blocks of recordings ({level:g} % interval {low:.3g} to {high:.3g}{unit})',
+    'The tuned file is better on recordings that it was not tuned to.',
 )
 UNCHANGED = decisive(
     'tune.unchanged',

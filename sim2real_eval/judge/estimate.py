@@ -80,7 +80,7 @@ FIXES_GATED = _phrase(
 )
 GATE_TIMEOUT = _phrase(
     _GATED,
-    'after {timeout:g} s without an accepted fix the next one was accepted ({count:.0f} times)',
+    'after {timeout:g s} without an accepted fix the next one was accepted ({count:.0f} times)',
 )
 SEES_FUTURE = routine(
     'smoother.sees_future',
@@ -143,7 +143,7 @@ _COVARIANCE_LIMITED = routine(
 )
 COVARIANCE_LOWERED = _phrase(
     _COVARIANCE_LIMITED,
-    '{count:.0f} of {fixes:.0f} fixes state a deviation over {most:g} m: lowered to it',
+    '{count:.0f} of {fixes:.0f} fixes state a deviation over {most:g m}: lowered to it',
 )
 COVARIANCE_RAISED = _phrase(
     _COVARIANCE_LIMITED,
@@ -151,8 +151,8 @@ COVARIANCE_RAISED = _phrase(
     'raised',
 )
 _START = routine('inertial.start', '{problem!s}', 'Origin of the first attitude.')
-LEVELLED = _phrase(_START, 'start: levelled {level}, accurate to {tilt:.2g} rad and the bias')
-HEADING = _phrase(_START, 'start: heading {heading:.0f} deg {source}')
+LEVELLED = _phrase(_START, 'start: levelled {level}, accurate to {tilt:.2g rad} and the bias')
+HEADING = _phrase(_START, 'start: heading {heading:.0f deg} {source}')
 HEADING_BY_COURSE = assumed(
     'inertial.heading_by_course',
     'start: heading {heading:.0f deg} from the course over ground of the fixes {later:.1f s} '

@@ -164,7 +164,12 @@ def truth_in_world(
     angle = round(math.degrees(turn), 1) + 0.0
     if frame is not None and not unknown[5] and not headings:
         notes = check_truth_axes(truth, fixes, frame)
-        notes = (TRUTH_ALIGNED(turn=angle, inputs=Remark('{fixes:d} fixes', fixes=count)), *notes)
+        notes = (
+            TRUTH_ALIGNED(
+                turn=angle, inputs=Remark('{fixes:d} fixes, as the judge turned them', fixes=count)
+            ),
+            *notes,
+        )
     elif count + headings:
         notes = (
             TRUTH_ALIGNED(

@@ -178,7 +178,7 @@ TOO_FEW_MOTIONS = routine(
 )
 FEW_MOTIONS = routine(
     'uncertainty.few_motions',
-    '{motions:d} independent motions: {consequence!s}',
+    'independent motions: {motions:d}; {consequence!s}',
     'The spread between few motions is hardly known. A block counts as one motion.',
     'record more motions',
 )

@@ -272,7 +272,7 @@ def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list
         gap = float(np.max(np.diff(time))) if len(time) > 1 else 0.0
         if gap > _GAP:
             advice.append(
-                SERIES_GAP(name, gap=gap, filling='between two, bridged by a straight line')
+                SERIES_GAP(name, gap=gap, filling='between samples, bridged by a straight line')
             )
     return advice
 

@@ -52,10 +52,10 @@ _MOVED_M = 5.0
 _FAR = 4.0
 _TURNING = 0.1
 _DRIVER = (reading.STAMP_ZERO, reading.BAD_STAMP, reading.CLOCKS_DRIFT)
-_ORDER = (reading.STAMP_ORDER, reading.STAMP_REPEATED)
+_ORDER = (reading.STAMP_AHEAD, reading.STAMP_ORDER, reading.STAMP_REPEATED)
 _VALUES = (
     reading.BAD_VALUE, reading.EXCHANGED, reading.NORM,
-    reading.NO_ALTITUDE,
+    reading.NO_ALTITUDE, reading.ALTITUDE_GAPS,
 )  # fmt: skip
 
 

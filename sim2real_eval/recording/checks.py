@@ -3,7 +3,7 @@
 
 Broken messages (not finite, stamps that run backwards, impossible values) are dropped up to
 `MAXIMUM_BROKEN` of a topic. More than that is refused, because the rest would no longer be what
-the sensor measured. Messages without a fix and single late messages are not broken.
+the sensor measured. Messages without a fix and late messages are not broken.
 """
 
 from __future__ import annotations
@@ -87,8 +87,7 @@ def check_messages(
     Returns
     -------
     MessageArray, list of Finding
-        Messages whose stamps never decrease. Repeated stamps stay, as robot_localization accepts
-        them, except in the truth.
+        Messages whose stamps never decrease; only the truth loses repeated stamps.
 
     Raises
     ------
@@ -144,11 +143,10 @@ class _TopicCheck:
         self, mask: NDArray[np.bool_], kind: FindingKind, problem: str, *, is_broken: bool = True
     ) -> None:
         """Drop the messages under a mask (n,) with a finding, if there are any."""
-        count = int(mask.sum())
-        if not count:
+        if not mask.any():
             return
-        first_stamp = self.array.stamp_ns[int(np.argmax(mask))]
-        self.report(kind, count, stamp=first_stamp, problem=problem)
+        count, first = int(mask.sum()), int(np.argmax(mask))
+        self.report(kind, count, stamp=self.array.stamp_ns[first], problem=problem)
         if is_broken:
             self.broken_count += count
             self.first_broken = self.first_broken or self.notes[-1].problem
@@ -188,9 +186,8 @@ def _check_stamps(check: _TopicCheck) -> None:
     if not is_far.any():
         return
     if is_far.sum() <= max(1.0, _GLITCH_SHARE * len(is_far)) and len(is_far) > 2:
-        limit = _GLITCH_NS // 10**9
-        problem = Remark('stamp differs from the receive time by over {limit:d} s', limit=limit)
-        check.drop(is_far, BAD_STAMP, problem)
+        template = 'stamp differs from the receive time by over {limit:d s}'
+        check.drop(is_far, BAD_STAMP, Remark(template, limit=_GLITCH_NS // 10**9))
     else:
         check.report(CLOCKS_DRIFT, is_far.sum(), spread=float(np.ptp(lag)) * 1e-9)
 
@@ -202,11 +199,10 @@ def _check_fix_status(check: _TopicCheck) -> None:
     is_missing = np.isnan(altitude)
     if len(altitude) and is_missing.all():
         # NavSatFix: "set to NaN if no altitude is available".
-        check.report(NO_ALTITUDE, len(altitude), treatment='set to 0 m')
+        check.report(NO_ALTITUDE, len(altitude))
         check.replace_fields(altitude=np.zeros_like(altitude))
     elif is_missing.any():
-        check.report(NO_ALTITUDE, is_missing.sum(), treatment='dropped')
-        check.array = check.array.take(~is_missing)
+        check.drop(is_missing, ALTITUDE_GAPS, 'altitude is absent (NaN)', is_broken=False)
 
 
 def _check_imu_orientation(check: _TopicCheck) -> None:
@@ -214,8 +210,7 @@ def _check_imu_orientation(check: _TopicCheck) -> None:
     absent = is_absent(array.orientation_covariance)
     is_zero = ~absent & (array.orientation == 0.0).all(axis=1)
     if is_zero.any():
-        treatment = 'marked as absent (covariance -1)'
-        check.report(NO_ATTITUDE, is_zero.sum(), treatment=treatment)
+        check.report(NO_ATTITUDE, is_zero.sum(), treatment='marked as absent (covariance -1)')
         covariance = _replace_rows(array.orientation_covariance, is_zero, _ABSENT)
         check.replace_fields(orientation_covariance=covariance)
         absent = absent | is_zero
@@ -251,9 +246,9 @@ def _check_coordinates(check: _TopicCheck) -> None:
         degrees: FloatArray = getattr(check.array, name)
         is_bad = np.abs(degrees) > limit
         if is_bad.any():
-            template = f'{name} {{value:g}} deg is outside -{limit:g} .. {limit:g}'
-            problem = Remark(template, value=float(degrees[int(np.argmax(is_bad))]))
-            check.drop(is_bad, BAD_VALUE, problem)
+            template = f'{name} {{value:g deg}} is outside -{{limit:g}} .. {{limit:g}}'
+            value = degrees[int(np.argmax(is_bad))]
+            check.drop(is_bad, BAD_VALUE, Remark(template, limit=limit, value=value))
 
 
 def _replace_rows(values: FloatArray, mask: NDArray[np.bool_], row: FloatArray) -> FloatArray:
@@ -275,8 +270,7 @@ def _check_zero_orientation(check: _TopicCheck) -> None:
     if check.is_truth:
         check.drop(is_zero, BAD_VALUE, 'orientation is all zero')
     elif is_zero.any():
-        treatment = 'set to identity, as ekf_node does'
-        check.report(NO_ATTITUDE, is_zero.sum(), treatment=treatment)
+        check.report(NO_ATTITUDE, is_zero.sum(), treatment='set to identity, as ekf_node does')
         orientation = _replace_rows(check.array.orientation, is_zero, _IDENTITY)
         check.replace_fields(orientation=orientation)
 
@@ -293,8 +287,8 @@ def _check_quaternion_norm(check: _TopicCheck) -> None:
 
 def _check_ahead(check: _TopicCheck) -> None:
     # This precedes the check of the order, in which all later messages would run backwards.
-    problem = 'stamp is ahead of the next messages'
-    check.drop(ahead_of_time(check.array.stamp_ns), STAMP_ORDER, problem)
+    is_ahead = ahead_of_time(check.array.stamp_ns)
+    check.drop(is_ahead, STAMP_AHEAD, 'stamp is ahead of the next messages')
 
 
 def _check_order(check: _TopicCheck) -> None:
@@ -406,10 +400,16 @@ CLOCKS_DRIFT = routine(
     'Two clocks disagree. Everything is computed with the stamps.',
     _CLOCK,
 )
+STAMP_AHEAD = routine(
+    'recording.stamp_ahead',
+    _DROPPED,
+    'A single stamp from the future would make all later messages run backwards.',
+    _CLOCK,
+)
 STAMP_ORDER = routine(
     'recording.stamp_order',
     _DROPPED,
-    'A stamp runs backwards or is ahead of the next messages, or the truth repeats a stamp.',
+    'A stamp runs backwards, or the truth repeats a stamp.',
     _ORDER,
 )
 STAMP_REPEATED = routine(
@@ -426,10 +426,14 @@ STATUS_UNKNOWN = routine(
 )
 NO_ALTITUDE = routine(
     'recording.no_altitude',
-    'altitude is absent (NaN) ({count:d}x); {treatment}',
-    'The receiver gives no altitude. A fix without altitude among others is dropped, as by '
-    'navsat_transform; without any, the vertical estimate has no meaning.',
+    'altitude is absent (NaN) ({count:d}x); set to 0 m',
+    'The receiver gives no altitude, so the vertical estimate has no meaning.',
     'use two_d_mode',
+)
+ALTITUDE_GAPS = routine(
+    'recording.no_altitude_dropped',
+    _DROPPED,
+    'No altitude for a while; navsat_transform drops such fixes.',
 )
 FIRST_TWIST = routine(
     'recording.first_twist',
@@ -442,7 +446,7 @@ NO_ATTITUDE = routine(
     'orientation is all zero ({count:d}x); {treatment}',
     'A zero quaternion is no rotation. robot_localization takes it as the identity; in an IMU '
     'message it means that there is no orientation.',
-    _DRIVER,
+    'correct the driver or the converter',
 )
 NORM = routine(
     'recording.quaternion_norm',
@@ -453,8 +457,7 @@ NORM = routine(
 BAD_VALUE = routine(
     'recording.bad_value',
     _DROPPED,
-    'A value is not finite or beyond 1e15, a coordinate is not on Earth, or the truth has no '
-    'orientation.',
+    'A value is not finite or above 1e15, not on Earth, or a zero orientation of the truth.',
     _DRIVER,
 )
 EXCHANGED = assumed(

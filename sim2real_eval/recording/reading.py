@@ -252,7 +252,8 @@ def _check_topics(
             problem = str(error).removeprefix(f'{where}: {topic}: ')
             lost_role = role if is_needed else _lost_role(topic, content, roles)
             if lost_role is None:
-                notes.append(checks.LEFT_OUT(topic, problem=problem))
+                count = len(content.messages[topic])
+                notes.append(checks.LEFT_OUT(topic, problem=f'{problem} ({count}x)'))
             else:
                 notes.append(checks.UNUSABLE(topic, problem=problem, role=lost_role))
             del content.messages[topic], content.ros_types[topic]

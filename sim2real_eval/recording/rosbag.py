@@ -220,7 +220,7 @@ def _add_topic(content: Content, path: Path, topic: str, raw: RawTopic) -> None:
     except RecordingError as error:
         if raw.ros_type not in NAMED_TYPES:
             raise
-        problem = str(error).removeprefix(f'{where}: ')
+        problem = f'{str(error).removeprefix(f"{where}: ")} ({raw.count}x)'
         content.notes.append(checks.LEFT_OUT(topic, problem=problem))
         content.ignored.append(f'{topic} ({raw.ros_type})')
         return

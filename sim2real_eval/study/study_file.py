@@ -111,10 +111,10 @@ class StudyFile:
         Content of the file.
     is_shipped : bool
         Whether it is shipped, so that its name is enough.
-    settings : mapping
-        Parameters set over those of the models, by kind and parameter, such as `gps.rate`.
     command : tuple of str
         Command of the study; a file that is not shipped is named without its folder.
+    settings : mapping
+        Parameters set over those of the models, by kind and parameter, such as `gps.rate`.
     """
 
     title: str
@@ -130,8 +130,8 @@ class StudyFile:
     where: str = ''
     text: bytes = b''
     is_shipped: bool = False
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     command: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def notes(self) -> tuple[Finding, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import numbers
+import re
 from collections.abc import Iterable
 
 
@@ -86,8 +87,9 @@ class Remark(str):
     numbers: dict[str, float]
 
     def __new__(cls, template: str, **numbers: float) -> Remark:
-        """Put numbers into a template for `str.format`."""
-        remark = super().__new__(cls, template.format(**numbers))
+        """Put numbers into a template whose formats may end in a unit: `{limit:g s}`."""
+        text = re.sub(r'\{(\w+:[^ {}]*) ([^{}]+)\}', r'{\1} \2', template)
+        remark = super().__new__(cls, text.format(**numbers))
         remark.template, remark.numbers = template, numbers
         return remark
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from sim2real_eval.benches import settings
-from sim2real_eval.benches.settings import NO_SUSPECT, SAME_FRAME, AttitudeSettings
+from sim2real_eval.benches.settings import CAMERA_FRAME, NO_SUSPECT, SAME_FRAME, AttitudeSettings
 from sim2real_eval.common.findings import Finding, merge_findings
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.metrics.consistency import Consistency, Squares, consistency, over_runs
@@ -21,6 +21,7 @@ from sim2real_eval.simulation.twin_maker import make_twin_maker
 from sim_sensors.camera import camera
 from sim_sensors.camera.camera import CameraModel
 from sim_sensors.core import rotations
+from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import mounting_quaternion
@@ -253,8 +254,7 @@ def _worst_span(
             suspects[ratio / allowed] = settings.SENSOR_OFF(
                 NAMES.get(sensor, 'gyroscope'),
                 span=min(span, whole),
-                off=off,
-                unit=unit,
+                error=Remark(f'{{off:.2g {unit}}}', off=off),
                 explained=float(np.sqrt(np.mean(np.trace(explained, axis1=1, axis2=2)))),
                 causes=causes,
                 noise=off * np.sqrt(weight.mean() / 3.0),
@@ -537,10 +537,8 @@ def _input_findings(
         frames = [frame for role, frame in used.items() if role != 'camera_pose' and frame != base]
         if frames:
             names = ', '.join(dict.fromkeys(frames))
-            remarks.append(
-                SAME_FRAME(frames=f'without static transforms, {names}', reference=base)
-            )
+            remarks.append(SAME_FRAME(frames=names, reference=base))
     frame = used.get('camera_pose', '')
     if truth is not None and frame and frame.strip('/') != truth.frame.strip('/'):
-        remarks.append(SAME_FRAME(frames=f'camera poses in {frame}', reference=truth.frame))
+        remarks.append(CAMERA_FRAME(camera=frame, truth=truth.frame))
     return remarks

@@ -405,10 +405,17 @@ def _verdict(
     changed = sum(parameter.changed for parameter in tuned)
     mean, low, high = (format_gain(loss, number) for number in (gain.mean, gain.low, gain.high))
     if changed:
+        scale, unit = (100.0, ' %') if loss in RMS_UNITS else (1.0, ' in natural logarithms')
         return settings.BETTER(
-            changed=changed, tried=len(tuned), error=name, gain=mean, low=low, high=high,
+            changed=changed,
+            tried=len(tuned),
+            error=name,
+            gain=scale * gain.mean,
+            low=scale * gain.low,
+            high=scale * gain.high,
+            unit=unit,
             level=100.0 * level,
-        )  # fmt: skip
+        )
     reason = f'no other value makes {name} significantly better on held-out blocks of recordings'
     if is_tried:
         reason = (
