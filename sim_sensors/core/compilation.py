@@ -103,15 +103,24 @@ def compiled(function: F) -> F:
 
 
 def kernel(function: F) -> F:
-    """Compile a function that is inlined into the compiled functions that call it.
+    """Compile a function that allocates nothing; it is inlined into compiled functions.
 
-    numba counts references of array arguments at every call. Pass records instead of tuples of
-    arrays where calls are frequent.
+    numba counts no references of its arguments. It would count them at every call, with atomic
+    instructions. A function that allocates is refused when it is compiled.
     """
-    return _compile(function, forceinline=True)
+    return _compile(function, forceinline=True, _nrt=False)
 
 
-def _compile(function: F, **options: bool) -> F:
+def section(function: F) -> F:
+    """Compile a kernel that compiled functions call in one place.
+
+    numba inserts its statements into the caller, which is compiled once instead of twice. Long
+    callers take disproportionately long to compile, so this suits functions of few statements.
+    """
+    return _compile(function, inline='always', _nrt=False)
+
+
+def _compile(function: F, **options: bool | str) -> F:
     if _CONFIG.DISABLE_JIT:
         return function
     dispatcher = _NJIT(

@@ -17,6 +17,8 @@ from sim_sensors.core.measurements import FloatArray
 from .state import AX, CONTROL_NS, PITCH, ROLL, VROLL, VX, WIDTH, YAW, Filter, N
 
 _MINIMUM_VARIANCE = 1e-9
+FIRST = np.int64(0)
+"""First row. numba would compile a function again for an argument that is a literal."""
 
 
 # Operations on rows of padded matrices, (n, 16).
@@ -258,10 +260,10 @@ def passes_gate(
     R : covariance of the measurement; its diagonal is raised in place to a minimum, as in
         robot_localization.
     nu : innovation; becomes L^-1 nu.
-    L : filled with L below the diagonal and (L D)' above.
+    L : filled with L below the diagonal and L' above.
     inverse : filled with 1 / D.
     """
-    distance = 0.0
+    distance, row = 0.0, flt.factor_row
     for j in range(m):
         R[j, j] = max(abs(R[j, j]), _MINIMUM_VARIANCE)
         error = nu[j]
@@ -269,9 +271,9 @@ def passes_gate(
         for i in range(j):
             entry = S[j, i] + R[j, i]
             for k in range(i):
-                entry -= L[k, j] * L[i, k]
-            L[i, j] = entry
-            L[j, i] = entry * inverse[i]
+                entry -= row[k] * L[i, k]
+            row[i] = entry
+            L[j, i] = L[i, j] = entry * inverse[i]
             pivot -= entry * L[j, i]
             error -= L[j, i] * nu[i]
         if pivot == 0.0 or not math.isfinite(pivot):
@@ -290,7 +292,7 @@ def solve_forward(
 ) -> None:
     """Replace `m` rows of W by L^-1 W, and fill K with D^-1 L^-1 W."""
     for j in range(m):
-        add_rows(W, j, W, 0, j, L.T, j, -1.0)
+        add_rows(W, j, W, FIRST, j, L, j, -1.0)
         set_row(K, j, W, j, inverse[j])
 
 

@@ -13,10 +13,11 @@ import math
 
 import numpy as np
 
-from sim_sensors.core.compilation import kernel
+from sim_sensors.core.compilation import kernel, section
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .configuration import FilterConfig
 from .ekf import (
+    FIRST,
     add_row,
     add_rows,
     control_acceleration,
@@ -82,7 +83,7 @@ def correct(
         return False
 
     # With W = L^-1 H P and K = D^-1 W the correction is x += K' nu and P -= K' W.
-    measured = 0
+    measured = FIRST
     for j in range(m):
         set_row(W, j, P, index[j], 1.0)
         measured |= 1 << index[j]
@@ -94,14 +95,14 @@ def correct(
         x[i] = wrap_angle(x[i])
     for i in range(N):
         if measured >> i & 1 == 0:
-            add_rows(P, i, W, 0, m, K, i, -1.0)
+            add_rows(P, i, W, FIRST, m, K, i, -1.0)
 
     # In the rows of measured states that difference would lose all digits when R is far below P.
     # The identity P' H' = K R with the gain K = P H' S^-1 gives them without a difference.
     solve_backward(K, m, L)
     for j in range(m):
-        set_row(P, index[j], K, 0, R[0, j])
-        add_rows(P, index[j], K, 1, m, R, j, 1.0)
+        set_row(P, index[j], K, FIRST, R[0, j])
+        add_rows(P, index[j], K, FIRST + 1, m, R, j, 1.0)
     _mirror_measured(P, measured)
     return True
 
@@ -288,9 +289,10 @@ def correct_unscented(
     for a in range(m):
         for i in range(N):
             C[a, i] = 0.0
-        add_rows(C, a, K, 0, m, S.T, a, 1.0)
+        for b in range(m):
+            add_row(C, a, K, b, S[a, b])
     for i in range(N):
-        add_rows(P, i, C, 0, m, K, i, -1.0)
+        add_rows(P, i, C, FIRST, m, K, i, -1.0)
     mirror(P, N)
     return True
 
@@ -439,7 +441,7 @@ def _correct(
     return correct_unscented(flt, weights, index, m, z, R, threshold)
 
 
-@kernel
+@section
 def process(
     flt: Filter, dyn: Dynamics, stamp_ns: int, index: IntArray, m: int, z: FloatArray,
     R: FloatArray, threshold: float,

@@ -78,7 +78,7 @@ NODE_MEMORY = record_type(
     # Scratch space.
     ('pose', 'f8', (4, 3)),
     ('increment_pose', 'f8', (4, 3)),
-    ('attitude', 'f8', (3, 3)),
+    ('attitude', 'f8', (4, 3)),
     ('rotation', 'f8', (3, 3)),
     ('vectors', 'f8', (2, 3)),
     ('work', 'f8', (6, 6)),

@@ -386,9 +386,8 @@ NAVSAT_MEMORY = record_type(
     ('odometry', 'f8', (6,)),  # latest filtered position and roll, pitch, yaw
     # UTM position of base_link at the datum, and its position in the world.
     ('origin', 'f8', (6,)),
-    # Scratch space.
-    ('rotation', 'f8', (3, 3)),
-    ('angles', 'f8', (3,)),
+    # Scratch space: a rotation, and angles in the last row.
+    ('rotation', 'f8', (4, 3)),
 )
 """Memory of navsat_transform_node, changed in place."""
 
@@ -427,7 +426,8 @@ def receive_heading(navsat: Navsat, memory: NavsatState, q: FloatArray) -> None:
     """Receive an IMU orientation x y z w; its covariance is not used."""
     is_unused = navsat.settings.use_odometry_yaw or navsat.settings.datum[0] == 1.0
     if memory.status[_GOOD] == 0 and not is_unused:
-        R, angles = memory.rotation, memory.angles
+        R = memory.rotation
+        angles = R[3]
         matrix_from_quaternion(q, R)
         angles_from_matrix(R, angles)
         # As in the filter: angle by angle, then the mounting yaw rotates roll and pitch.

@@ -179,12 +179,6 @@ def enlarge_history(history: History) -> History:
 
 
 @kernel
-def _row_of(history: History, head: int, number: int) -> int:
-    """Return the row of an entry, counted from the oldest."""
-    return int((history.sizes[head] + number) % len(history.states))
-
-
-@kernel
 def save_state(history: History, flt: Filter, queue: Queue, slot: int, accepted: bool) -> bool:
     """Keep a measurement that was just processed, and the state after the last of its stamp.
 
@@ -193,14 +187,14 @@ def save_state(history: History, flt: Filter, queue: Queue, slot: int, accepted:
     sizes = history.sizes
     if sizes[_MEASUREMENTS] == len(history.measurements):
         return False
-    row = _row_of(history, _HEAD, sizes[_MEASUREMENTS])
+    row = (sizes[_HEAD] + sizes[_MEASUREMENTS]) % len(history.measurements)
     history.measurements[row] = queue.slots[slot]
     history.measurements[row].accepted = 1 if accepted else 0
     sizes[_MEASUREMENTS] += 1
     if queue.size.queued > 0 and first_stamp(queue) == flt.times[LAST_NS]:
         return True
     # There are never more states than measurements.
-    state = history.states[_row_of(history, _STATE_HEAD, sizes[_STATES])]
+    state = history.states[(sizes[_STATE_HEAD] + sizes[_STATES]) % len(history.states)]
     state.stamp_ns = flt.times[LAST_NS]
     for i in range(N):
         state.x[i] = flt.x[i]
@@ -223,7 +217,7 @@ def rewind(history: History, flt: Filter, queue: Queue, time_ns: int, counts: In
     sizes = history.sizes
     row = -1
     while sizes[_STATES] > 0:
-        row = _row_of(history, _STATE_HEAD, sizes[_STATES] - 1)
+        row = (sizes[_STATE_HEAD] + sizes[_STATES] - 1) % len(history.states)
         if history.states[row].stamp_ns <= time_ns:
             break
         sizes[_STATES] -= 1
@@ -237,7 +231,7 @@ def rewind(history: History, flt: Filter, queue: Queue, time_ns: int, counts: In
             flt.P[i, j] = state.P[i, j]
     restored = 0
     while sizes[_MEASUREMENTS] > 0:
-        row = _row_of(history, _HEAD, sizes[_MEASUREMENTS] - 1)
+        row = (sizes[_HEAD] + sizes[_MEASUREMENTS] - 1) % len(history.measurements)
         measurement = history.measurements[row]
         if measurement.stamp_ns <= time_ns:
             break
@@ -259,14 +253,10 @@ def rewind(history: History, flt: Filter, queue: Queue, time_ns: int, counts: In
 @kernel
 def expire(history: History, before_ns: int) -> None:
     """Drop entries older than `before_ns`."""
-    sizes = history.sizes
-    while sizes[_STATES] > 0 and (
-        history.states[_row_of(history, _STATE_HEAD, 0)].stamp_ns < before_ns
-    ):
-        sizes[_STATE_HEAD] = _row_of(history, _STATE_HEAD, 1)
+    sizes, capacity = history.sizes, len(history.states)
+    while sizes[_STATES] > 0 and history.states[sizes[_STATE_HEAD]].stamp_ns < before_ns:
+        sizes[_STATE_HEAD] = (sizes[_STATE_HEAD] + 1) % capacity
         sizes[_STATES] -= 1
-    while sizes[_MEASUREMENTS] > 0 and (
-        history.measurements[_row_of(history, _HEAD, 0)].stamp_ns < before_ns
-    ):
-        sizes[_HEAD] = _row_of(history, _HEAD, 1)
+    while sizes[_MEASUREMENTS] > 0 and history.measurements[sizes[_HEAD]].stamp_ns < before_ns:
+        sizes[_HEAD] = (sizes[_HEAD] + 1) % capacity
         sizes[_MEASUREMENTS] -= 1

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from sim_sensors.core.compilation import compiled, kernel
+from sim_sensors.core.compilation import kernel, section
 from sim_sensors.core.measurements import FloatArray, IntArray
 from . import preparation as gps_node
 from .filter import advance, process, select_states
@@ -35,6 +35,7 @@ from .state import (
     LAST_NS,
     NO_STAMP,
     VROLL,
+    WIDTH,
     Dynamics,
     Filter,
     N,
@@ -53,7 +54,7 @@ SCRATCH = record_type(
     # Measured states of one correction, their values and covariance.
     ('states', 'i8', (N,)),
     ('z', 'f8', (N,)),
-    ('R', 'f8', (N, N)),
+    ('R', 'f8', (WIDTH, WIDTH)),
     # Position and covariance of one odometry/gps.
     ('position', 'f8', (3,)),
     ('covariance', 'f8', (6, 6)),
@@ -106,7 +107,7 @@ def receive_command(node: np.record, flt: Filter, stamp_ns: int, command: FloatA
         node.command[i] = flt.command[i] = command[i]
 
 
-@kernel
+@section
 def deliver(
     parts: RecordArray, memory: Memory, flt: Filter, queue: Queue, counts: IntArray, p: int,
     stamp_ns: int, values: FloatArray, cov: FloatArray, has_attitude: bool,
@@ -146,7 +147,7 @@ def _fill_correction(
     correction.determinant = determinant
 
 
-@kernel
+@section
 def _process_queue(
     parts: RecordArray, flt: Filter, dyn: Dynamics, timing: Timing, queue: Queue,
     history: History, out: Output, now: int, scratch: np.record,
@@ -184,7 +185,7 @@ def _process_queue(
     return True
 
 
-@kernel
+@section
 def filter_tick(
     parts: RecordArray, memory: Memory, flt: Filter, dyn: Dynamics, timing: Timing, queue: Queue,
     history: History, out: Output, last_published: int, now: int, scratch: np.record,
@@ -219,14 +220,14 @@ def filter_tick(
     return int(stamp_ns)
 
 
-@kernel
+@section
 def _receive_for_navsat(
     part: int, navsat: Navsat, navsat_state: NavsatState, flt: Filter, out: Output, now: int,
     scratch: np.record,
 ) -> bool:  # fmt: skip
     """Receive a fix or heading; return whether an odometry/gps was published at once."""
     if part == HEADING_PART:
-        receive_heading(navsat, navsat_state, scratch.values)
+        receive_heading(navsat, navsat_state, scratch.values[:4])
         return False
     number = int(scratch.values[0])
     if not navsat.settings.at_arrival:
@@ -237,7 +238,7 @@ def _receive_for_navsat(
     return True
 
 
-@kernel
+@section
 def _navsat_tick(
     navsat: Navsat, navsat_state: NavsatState, out: Output, now: int, scratch: np.record
 ) -> None:
@@ -248,7 +249,7 @@ def _navsat_tick(
         publish_filtered_gps(out, now)
 
 
-@compiled
+@kernel
 def replay(
     messages: Messages, parts: RecordArray, memory: Memory, flt: Filter, dyn: Dynamics,
     timing: Timing, navsat: Navsat, navsat_state: NavsatState, queue: Queue, history: History,
@@ -259,7 +260,7 @@ def replay(
     `messages` are those that arrive until then. Successive calls with the same memory are one run.
     """
     values, covariance, progress = scratch.values, scratch.value_covariance, scratch.progress
-    n, i = len(messages.part), 0
+    n, i = len(messages.part), np.int64(0)
     delivered, half, last_published = int(progress[0]), int(progress[1]), int(progress[2])
     due, navsat_due = int(progress[3]), int(progress[4])
     while True:

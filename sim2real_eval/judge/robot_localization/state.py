@@ -56,6 +56,7 @@ FILTER = record_type(
     # Scratch space.
     ('innovation_covariance', 'f8', (WIDTH, WIDTH)),
     ('factor', 'f8', (WIDTH, WIDTH)),
+    ('factor_row', 'f8', (WIDTH,)),
     ('rows', 'f8', (WIDTH, WIDTH)),
     ('gain', 'f8', (WIDTH, WIDTH)),
     ('roots', 'f8', (WIDTH, WIDTH)),
