@@ -93,15 +93,11 @@ def selected_messages(role: str, choose: Callable[[np.ndarray], np.ndarray]) -> 
 def with_ideal_imu(choose: Callable[[np.ndarray], np.ndarray]) -> Change:
     """Add a noise-free IMU with the IMU messages whose times are selected."""
 
-    def change(recording: Recording) -> Recording:
-        return recording.with_messages(
-            'ideal_imu', selected_messages('imu', choose)(recording).imu
-        )
-
-    return change
+    select = selected_messages('imu', choose)
+    return lambda recording: recording.with_messages('ideal_imu', select(recording).imu)
 
 
-def every_nth(step: int) -> Callable[[np.ndarray], np.ndarray]:
+def every(step: int) -> Callable[[np.ndarray], np.ndarray]:
     return lambda time: np.arange(len(time)) % step == 0
 
 
@@ -188,10 +184,6 @@ def of_status(share: float) -> Change:
     return reread('gps', status=lost)
 
 
-def ned_orientation(recording: Recording) -> Recording:
-    return correction('imu', axes='ned')(recording)
-
-
 def tripled_heading(orientation: np.ndarray) -> np.ndarray:
     yaw, pitch, roll = Rotation.from_quat(orientation).as_euler('ZYX').T
     return Rotation.from_euler('ZYX', np.stack([3.0 * yaw, pitch, roll], axis=1)).as_quat()
@@ -237,9 +229,9 @@ FAULTS: dict[str, tuple[str, Change]] = {
     ),
     'IMU late': ('imu_late_large', late('imu', 0.4)),
     'IMU early': ('imu_late_large', late('imu', -0.4)),
-    'IMU slow': ('slow', selected_messages('imu', every_nth(10))),
+    'IMU slow': ('slow', selected_messages('imu', every(10))),
     'IMU gap': ('gap_large', selected_messages('imu', lambda t: (t < 12.0) | (t > 14.0))),
-    'noise-free IMU slow': ('slow', with_ideal_imu(every_nth(2))),
+    'noise-free IMU slow': ('slow', with_ideal_imu(every(2))),
     'noise-free IMU gap': ('noise_free_gap', with_ideal_imu(lambda t: (t < 12.0) | (t > 12.3))),
     'IMU frozen': ('frozen', frozen_fields('imu', 'angular_velocity', 'linear_acceleration')),
     'IMU saturated': ('saturated', altered('imu', angular_velocity=clipped)),
@@ -253,7 +245,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'force covariance 10^6 too small': (
         'covariance_small_large', scaled('imu', 'linear_acceleration_covariance', 1e-6)
     ),
-    'heading from north': ('orientation_ned', ned_orientation),
+    'heading from north': ('orientation_ned', correction('imu', axes='ned')),
     'heading off by 40 degrees': ('orientation_yaw_large', correction('imu', heading=40.0)),
     'heading of the IMU three times as fast': (
         'orientation_strays', altered('imu', orientation=tripled_heading)
@@ -302,7 +294,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
         frozen_fields('truth', 'position', 'orientation', 'linear_velocity', 'angular_velocity'),
     ),
     'truth gap': ('gap_large', selected_messages('truth', lambda t: (t < 12.0) | (t > 17.0))),
-    'truth slow': ('slow', selected_messages('truth', every_nth(100))),
+    'truth slow': ('slow', selected_messages('truth', every(100))),
     'no truth': ('missing', lambda recording: recording.with_messages('truth', None)),
     'short': (
         'short',

@@ -37,9 +37,8 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.ros.evaluation.tally import Stop
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim2real_eval.study.runner import hold_study
-from sim_sensors.core.measurements import MessageArray, OdometryArray
+from sim_sensors.core.measurements import MessageArray
 from sim_sensors.core.shipped import config_path
-from sim_sensors.ros.trajectory_node import TrajectoryNode
 
 PATIENCE_S = 180.0
 _UNSTEADY = 'delivery: {jitter: 0.01, drop_out: 0.05, drop_out_length: 0.3}\n'
@@ -108,13 +107,11 @@ def record(
     graph: Graph, recorder: Recorder, motion: str, *parameters: str
 ) -> dict[str, MessageArray]:
     """Let trajectory_node drive, and return what it, the sensors and the judge published."""
-    readers = ' '.join(
-        f'ground_truth/odometry:{name}' for name in ('imu_node', 'gps_node', 'world')
-    )
+    nodes = ('imu_node', 'gps_node', 'world')
+    readers = ' '.join(f'ground_truth/odometry:{name}' for name in nodes)
     (moving,) = graph.start(
         'trajectory_node', f'motion:={motion}', 'clock:=true', f'awaited:={readers}', *parameters
     )
-    assert isinstance(moving, TrajectoryNode)
     wait(graph, lambda: moving.finished, f'the end of {motion}')
     graph.end(moving)
     for node, topic in (('imu_node', 'imu/data'), ('gps_node', 'gps/fix')):
@@ -131,13 +128,8 @@ def record(
 def write_bag(folder: Path, name: str, arrays: dict[str, MessageArray]) -> Path:
     """Write the recorded messages as a bag, with the estimates of the judge, as on a robot."""
     topics = {f'/{topic}': array for topic, array in arrays.items()}
-    recording = Recording(
-        name=name,
-        scenario=name.rpartition('_')[0],
-        path='',
-        messages=topics,
-        roles={'truth': '/ground_truth/odometry', 'imu': '/imu/data', 'gps': '/gps/fix'},
-    )
+    roles = {'truth': '/ground_truth/odometry', 'imu': '/imu/data', 'gps': '/gps/fix'}
+    recording = Recording(name, name.rpartition('_')[0], '', topics, roles)
     write_recording(recording, folder / name)
     return folder / name
 
@@ -178,7 +170,6 @@ def everything(folder: Path, arrays: dict[str, MessageArray]) -> Everything:
         arrays[topic].take(arrays[topic].stamp_ns <= end)
         for topic in ('ground_truth/odometry', 'imu/data', 'gps/fix')
     )
-    assert isinstance(truth, OdometryArray)
     wheels = truth.take(slice(3, None, 7))
     wheels = dataclasses.replace(
         wheels,
@@ -204,20 +195,10 @@ def everything(folder: Path, arrays: dict[str, MessageArray]) -> Everything:
         ),
     )
     write_recording(recording, folder / 'odd_7')
-    everything_node = Everything(
-        bag=folder / 'odd_7',
-        gps=folder / 'receiver.yaml',
-        imu=folder / 'inertial.yaml',
-        params=folder / 'judge.yaml',
-        navsat=folder / 'navsat.yaml',
-    )
-    slow, count = re.subn(
-        r'frequency: [\d.]+',
-        'frequency: 20.0',
-        config_path('judge', 'clean_navsat.yaml').read_text(),
-    )
-    assert count == 1
-    everything_node.navsat.write_text(slow)
+    names = ('odd_7', 'receiver.yaml', 'inertial.yaml', 'judge.yaml', 'navsat.yaml')
+    everything_node = Everything(*(folder / name for name in names))
+    navsat = config_path('judge', 'clean_navsat.yaml').read_text()
+    everything_node.navsat.write_text(re.sub(r'frequency: [\d.]+', 'frequency: 20.0', navsat))
     receiver = config_path('gps', 'ch_rw.yaml').read_text().replace('rate: 10.0', 'rate: 7.3')
     everything_node.gps.write_text(f'{receiver}latency: 0.13\n{_UNSTEADY}')
     inertial_text = config_path('imu', 'chrono_ahrs.yaml').read_text()
@@ -234,9 +215,8 @@ def everything(folder: Path, arrays: dict[str, MessageArray]) -> Everything:
 class Evaluation:
     """evaluation_node as a process of its own."""
 
-    def __init__(self, *parameters: str, remaps: tuple[str, ...] = ()) -> None:
+    def __init__(self, *parameters: str) -> None:
         words = [word for parameter in parameters for word in ('-p', parameter)]
-        words += [word for rule in remaps for word in ('-r', rule)]
         self.process = subprocess.Popen(
             [sys.executable, '-m', 'sim2real_eval.ros.evaluation_node', '--ros-args', *words],
             stdout=subprocess.PIPE,
@@ -336,7 +316,6 @@ def processes_on(domain: str) -> dict[int, str]:
 
 
 def nodes_on(domain: str) -> list[int]:
-    """Numbers of those that are nodes, and not what ends with their parent."""
-    return [
-        number for number, command in processes_on(domain).items() if 'keeper.py' not in command
-    ]
+    """Return the process numbers of nodes; helpers that end with their parent are not counted."""
+    commands = processes_on(domain)
+    return [number for number, command in commands.items() if 'keeper.py' not in command]

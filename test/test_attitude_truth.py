@@ -77,7 +77,6 @@ def test_sensors_with_their_stated_noise_are_not_suspected() -> None:
 def test_poses_in_a_rotated_frame_are_suspected_with_the_angle() -> None:
     inputs = at_rest()
     poses = inputs.poses
-    assert poses is not None
     turn = Rotation.from_rotvec([0.03, 0.0, 0.04])
     askew = (turn * Rotation.from_quat(poses.orientation)).as_quat()
     (finding,) = suspects_of(
@@ -104,8 +103,6 @@ def test_a_sensor_is_suspected_from_twice_its_stated_squares(more: float, named:
     """1.25 and 1.75 times the noise: 1.56 and 3.06 times the squares."""
     inputs = at_rest(seconds=60.0)
     mag, poses = inputs.mag, inputs.poses
-    assert mag is not None
-    assert poses is not None
     true = ATTITUDE.inv().apply(NORTH)
     louder = dataclasses.replace(mag, magnetic_field=true + more * (mag.magnetic_field - true))
     off = (Rotation.from_quat(poses.orientation) * ATTITUDE.inv()).as_rotvec()

@@ -23,7 +23,6 @@ def jumping(seconds: float, imu_model: ImuModel | None = None) -> Recording:
     """A receiver at rest whose error is another one every 20 s, 5 m on each axis, at 5 Hz."""
     recording = standing(seconds, gps_model=load_gps('baseline'), imu_model=imu_model)
     fixes = recording.gps
-    assert fixes is not None
     rng = np.random.default_rng(4)
     time = (fixes.stamp_ns - fixes.stamp_ns[0]) * 1e-9
     levels = rng.normal(0.0, 5.0, (int(seconds // 20) + 2, 2))
@@ -66,7 +65,6 @@ def test_without_an_imu_the_doubt_is_told_and_all_fixes_can_be_kept() -> None:
 def test_a_short_standstill_gives_no_term_of_long_averaging_times() -> None:
     """10 s of rest fit a bias instability now and then; the model takes white noise and bias."""
     calibration = calibrate([standing(10.0, imu_model=load_imu('mpu6000'), seed=2)])
-    assert calibration.imu is not None
     model = calibration.imu.model.gyroscope
     assert min(model.noise_density) > 0.0
     for name in ('bias_instability', 'random_walk', 'rate_ramp'):

@@ -24,9 +24,6 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_runs(tmp_path_factory.mktemp('bags'), *RUNS)
 
 
-# --- what the numbers may depend on ------------------------------------------------------------
-
-
 def by_run(outcome: StudyOutcome) -> dict[tuple[str, str, int], tuple[object, ...]]:
     return {
         tuple(run.key)[1:]: (run.values, outcome.series(run.key).se_vel.tobytes())
@@ -85,9 +82,6 @@ def test_recordings_of_equal_folder_names_stay_in_their_scenario(tmp_path: Path)
         numbered([paths[0], paths[0] + '/'], [], None)
 
 
-# --- what VEPD says ------------------------------------------------------------------------------
-
-
 def test_a_set_has_no_distance_from_itself(outcome: StudyOutcome) -> None:
     for name in ('real', 'airsim'):
         scores = [run.score for run in outcome.of('paper_released', name)]
@@ -118,12 +112,8 @@ def test_the_very_draw_of_the_recording_has_no_distance() -> None:
     recording = run_of('drive_circle', 1)
     model = twin('ch_rw', 'airsim')
     same_draw = TwinMaker(recording, seed=7, purpose='recording').make(model)
-    assert recording.gps is not None
-    assert same_draw.gps is not None
     error = same_draw.gps.latitude - recording.gps.latitude
     assert np.ptp(error) < 1e-10
-    assert recording.imu is not None
-    assert same_draw.imu is not None
     assert np.allclose(same_draw.imu.angular_velocity, recording.imu.angular_velocity, atol=1e-3)
     runs = compare_one(recording, study_of(model, seed=7))
     models = [run.series.name.rpartition(' ')[2] for run in runs]
@@ -188,9 +178,6 @@ def test_start_heading_is_the_true_one() -> None:
         for start in (False, True)
     )
     assert informed < 0.3 * blind
-
-
-# --- broken recordings ---------------------------------------------------------------------------
 
 
 def test_one_broken_recording_spoils_no_other(bags: list[Path], tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ GPS = Twin('start', load_gps('ch_gauss'), None)
 def test_a_value_is_set_on_the_named_axes_only() -> None:
     parameters = parse_parameters(['noise.std.xy=0.01:1,noise.std.z=0.1:2:lin'], GPS)
     model = set_values(GPS, parameters, (0.5, 1.5)).gps
-    assert model is not None
     assert model.noise.std == (0.5, 0.5, 1.5)
     assert [parameter.log for parameter in parameters] == [True, False]
     assert [parameter.start for parameter in parameters] == [0.03, 0.03]

@@ -82,7 +82,6 @@ def test_gazebo_keeps_the_links_joints_and_truth_of_the_robot(urdf: Path) -> Non
     done = sdf('cmdPrint', urdf)
     assert (done.returncode, done.stderr) == (0, '')
     model = ElementTree.fromstring(done.stdout).find('model')
-    assert model is not None
     links = {link.get('name'): link for link in model.findall('link')}
     # Model and first link are base_footprint, on the ground; base_link is a frame above it.
     assert set(links) == {'base_footprint', 'imu_link', 'left_wheel', 'right_wheel'}
@@ -91,14 +90,11 @@ def test_gazebo_keeps_the_links_joints_and_truth_of_the_robot(urdf: Path) -> Non
     for side in ('left', 'right'):
         assert joints[f'{side}_wheel_joint'].get('type') == 'revolute'
         limits = joints[f'{side}_wheel_joint'].find('axis/limit')
-        assert limits is not None
         assert float(limits.findtext('upper', 'inf')) > 1e6, 'a wheel that stops is none'
     odometry = model.find("plugin[@name='gz::sim::systems::OdometryPublisher']")
-    assert odometry is not None
     # The plugin publishes the model pose, moved by the offset, as that of base_link.
     assert odometry.findtext('robot_base_frame') == 'base_link'
     base = ElementTree.parse(urdf).getroot().find("joint[@name='base_joint']/origin")
-    assert base is not None
     assert odometry.findtext('xyz_offset', '').split() == base.get('xyz', '').split()
 
 

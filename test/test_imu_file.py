@@ -60,9 +60,6 @@ def all_terms() -> dict[str, NoiseTerms]:
     }
 
 
-# --- units ---------------------------------------------------------------------------------------
-
-
 @given(st.floats(1e-12, 1e12), QUANTITIES, st.sampled_from(COEFFICIENTS))
 def test_units_are_in_proportion(value: float, quantity: str, name: str) -> None:
     for unit in sheet_units(quantity, name):
@@ -102,9 +99,6 @@ def test_discrete_values_are_per_sample(rate: float, quantity: str) -> None:
     assert discrete('bias_instability', 3.0, rate) == 3.0
     assert discrete('rate_ramp', 1.0, rate) * rate == pytest.approx(1.0)
     assert discrete('quantisation', 1.0, rate) == pytest.approx(math.sqrt(2.0) * rate)
-
-
-# --- files ---------------------------------------------------------------------------------------
 
 
 def test_model_file_is_read_back_to_the_same_model(tmp_path: Path) -> None:
@@ -170,9 +164,6 @@ def test_sdf_noise_is_per_sample_and_well_formed() -> None:
     assert walk is not None
     assert float(walk) == pytest.approx(terms['accelerometer_z'].random_walk.value, rel=1e-5)
     assert root.find('angular_velocity/x/noise/dynamic_bias_correlation_time') is not None
-
-
-# --- right by construction -----------------------------------------------------------------------
 
 
 def test_simulated_standstill_is_what_simulate_writes() -> None:

@@ -159,11 +159,9 @@ def test_a_recording_keeps_the_specific_force_of_the_engine(
     recording = read_recording(tmp_path / 'out' / 'sprung_circle_1')
     ideal = recording.messages[recording.roles['ideal_imu']]
     assert len(ideal) == 1501
-    assert recording.imu is not None
     at = np.isin(ideal.stamp_ns, recording.imu.stamp_ns)
     felt = ideal.linear_acceleration[at]
     np.testing.assert_allclose(recording.imu.linear_acceleration, felt, atol=1e-9)
     maker = TwinMaker(recording, seed=9)
     twin = maker.make(Twin('own', load_gps('ch_rw'), load_imu('ideal')))
-    assert twin.imu is not None
     np.testing.assert_allclose(twin.imu.linear_acceleration, felt, atol=1e-9)

@@ -28,9 +28,6 @@ def noise(label: str, *shape: int) -> np.ndarray:
     return stream(3, label, 'test', 'signals').normal(size=shape)
 
 
-# --- distances -----------------------------------------------------------------------------------
-
-
 def test_wasserstein_of_shifted_and_scaled_errors() -> None:
     """A shift by d is a distance of d; runs count alike whatever their length."""
     a = noise('w', 1000)
@@ -62,9 +59,6 @@ def test_log_spectral_distance_of_a_factor() -> None:
     assert log_spectral_distance(density, 100.0 * density) == pytest.approx(20.0)
     assert log_spectral_distance(0 * density, 0 * density) == 0.0
     assert np.isfinite(log_spectral_distance(density, 0 * density))
-
-
-# --- confidence ----------------------------------------------------------------------------------
 
 
 def test_all_permutations_of_few_runs_and_some_of_many() -> None:

@@ -52,7 +52,7 @@ def test_distance_is_that_of_scipy(x: np.ndarray, y: np.ndarray) -> None:
     real = np.arange(len(x) + len(y))[None] < len(x)
     assessment = MeanWasserstein.of(np.concatenate([x, y])).between(real)[0]
     expected = np.mean([wasserstein_distance(a, b) for a, b in zip(x.T, y.T, strict=True)])
-    assert assessment == pytest.approx(expected, abs=1e-12)
+    assert assessment == pytest.approx(expected, abs=1e-12), 'scipy wasserstein_distance, 1e-12'
     turned = MeanWasserstein.of(np.concatenate([x[::-1], y[::-1]])).between(real)[0]
     assert turned == pytest.approx(assessment, abs=1e-12)
 
@@ -113,7 +113,6 @@ def test_interval_covers_the_true_distance(
         model = judge(x, y + shift, paired=paired, seed=k).models[0]
         assert model.low is not None
         assert model.high is not None
-        assert model.p_value is not None
         assert (model.low == 0.0) == (model.p_value > 0.05)
         covered += model.low <= shift <= model.high
     record_property('share', f'{covered}/60')
@@ -219,21 +218,16 @@ def test_more_motions_give_the_power_that_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize('n', [1, 2, 3])
-def test_few_runs_are_said_to_be_few(n: int) -> None:
+def test_few_runs_have_no_p_value_and_a_finding_says_so(n: int) -> None:
     rng = np.random.default_rng(0)
     assessment = uncertainty(
         runs(rng.normal(size=(n, 2))), {m: runs(rng.normal(size=(n, 2))) for m in ('a', 'b')}
     )
-    assert assessment.notes
     assert assessment.models[0].p_value is None
     assert assessment.pairs[0].distinguishable is None
     assert assessment.models[0].significance_groups == ''
     assert (assessment.models[0].low is None) == (n < 3)
     assert 'uncertainty.few_motions' in {note.code for note in assessment.notes}
-    assert (
-        assessment.to_mapping()['pairs'][0]['more'] == ('cannot be told' if n < 3 else '0')
-        or n == 3
-    )
 
 
 @pytest.mark.filterwarnings('error')
@@ -245,10 +239,8 @@ def test_equal_runs_are_at_zero_for_sure() -> None:
 def test_a_model_does_not_depend_on_those_beside_it() -> None:
     rng = np.random.default_rng(2)
     real, a, b = (runs(rng.normal(size=(9, 2))) for _ in range(3))
-    alone, beside = (
-        uncertainty(real, {'a': a}).models[0],
-        uncertainty(real, {'b': b, 'a': a}).of('a'),
-    )
+    alone = uncertainty(real, {'a': a}).models[0]
+    beside = uncertainty(real, {'b': b, 'a': a}).of('a')
     same = {'adjusted': None, 'ranks': (), 'significance_groups': ''}
     assert dataclasses.replace(alone, **same) == dataclasses.replace(beside, **same)
 
@@ -278,19 +270,15 @@ def test_many_runs_are_added_up_to_what_products_give(
 ) -> None:
     """Products of few runs, running sums of many: the same but for the last digits."""
     rng = np.random.default_rng(4)
-    counts = {'real': 14, 'near': 14 if paired else 11, 'far': 14 if paired else 17}
-    runs = {
-        name: ScoredRuns(
-            rng.normal((0.1 + 0.01 * k, 0.2), 0.02, (count, 2)),
-            tuple(f'run {number if paired else (name, number)}' for number in range(count)),
-            ('line',) * count,
-        )
-        for k, (name, count) in enumerate(counts.items())
-    }
-    real, options = runs.pop('real'), UncertaintyOptions(resamples=500)
-    small = uncertainty(real, runs, options)
+    sizes = {'real': 14, 'near': 14 if paired else 11, 'far': 14 if paired else 17}
+    sims = {}
+    for k, (name, count) in enumerate(sizes.items()):
+        values = rng.normal((0.1 + 0.01 * k, 0.2), 0.02, (count, 2))
+        sims[name] = runs(values, '' if paired else f'{name} ')
+    real, options = sims.pop('real'), UncertaintyOptions(resamples=500)
+    small = uncertainty(real, sims, options)
     monkeypatch.setattr(interval, 'MOST_IN_PRODUCT', 0)
-    many = uncertainty(real, runs, options)
+    many = uncertainty(real, sims, options)
     for first, second in zip(
         (*small.models, *small.pairs), (*many.models, *many.pairs), strict=True
     ):
@@ -357,16 +345,10 @@ def test_a_judge_that_does_not_repeat_its_numbers_is_in_the_null_distance() -> N
     x = rng.normal((0.3, 0.1), 0.05, (8, 2))
     sims = {'twin': runs(x + 1e-4), 'far': runs(x + 0.2)}
     alone = uncertainty(runs(x), sims, FEW)
-    noisy, exact = (
-        uncertainty(dataclasses.replace(runs(x), again=x + shift), sims, FEW)
-        for shift in (0.1, 0.0)
-    )
+    repeats = (dataclasses.replace(runs(x), again=x + shift) for shift in (0.1, 0.0))
+    noisy, exact = (uncertainty(real, sims, FEW) for real in repeats)
     assert noisy.repeat == pytest.approx(0.1)
-    assert all(
-        model.null_median is not None and model.null_median >= 0.1 for model in noisy.models
-    )
-    assert [(note.code, note.subject) for note in noisy.notes][-2:] == [
-        ('uncertainty.repeat', ''),
-        ('uncertainty.within_repeat', 'twin'),
-    ]
+    assert all(model.null_median >= 0.1 for model in noisy.models)
+    codes = [(note.code, note.subject) for note in noisy.notes][-2:]
+    assert codes == [('uncertainty.repeat', ''), ('uncertainty.within_repeat', 'twin')]
     assert exact == dataclasses.replace(alone, repeat=0.0)
