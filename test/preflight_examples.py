@@ -97,7 +97,7 @@ def with_ideal_imu(choose: Callable[[np.ndarray], np.ndarray]) -> Change:
     return lambda recording: recording.with_messages('ideal_imu', select(recording).imu)
 
 
-def every(step: int) -> Callable[[np.ndarray], np.ndarray]:
+def every_nth(step: int) -> Callable[[np.ndarray], np.ndarray]:
     return lambda time: np.arange(len(time)) % step == 0
 
 
@@ -229,9 +229,9 @@ FAULTS: dict[str, tuple[str, Change]] = {
     ),
     'IMU late': ('imu_late_large', late('imu', 0.4)),
     'IMU early': ('imu_late_large', late('imu', -0.4)),
-    'IMU slow': ('slow', selected_messages('imu', every(10))),
+    'IMU slow': ('slow', selected_messages('imu', every_nth(10))),
     'IMU gap': ('gap_large', selected_messages('imu', lambda t: (t < 12.0) | (t > 14.0))),
-    'noise-free IMU slow': ('slow', with_ideal_imu(every(2))),
+    'noise-free IMU slow': ('slow', with_ideal_imu(every_nth(2))),
     'noise-free IMU gap': ('noise_free_gap', with_ideal_imu(lambda t: (t < 12.0) | (t > 12.3))),
     'IMU frozen': ('frozen', frozen_fields('imu', 'angular_velocity', 'linear_acceleration')),
     'IMU saturated': ('saturated', altered('imu', angular_velocity=clipped)),
@@ -294,7 +294,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
         frozen_fields('truth', 'position', 'orientation', 'linear_velocity', 'angular_velocity'),
     ),
     'truth gap': ('gap_large', selected_messages('truth', lambda t: (t < 12.0) | (t > 17.0))),
-    'truth slow': ('slow', selected_messages('truth', every(100))),
+    'truth slow': ('slow', selected_messages('truth', every_nth(100))),
     'no truth': ('missing', lambda recording: recording.with_messages('truth', None)),
     'short': (
         'short',

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from filterpy.kalman import ExtendedKalmanFilter
 from hypothesis import given
-from judge_examples import STATE_NAMES, dynamics
+from judge_examples import dynamics
 from textbook_filter import (
     ANGLES,
     filter_at,
@@ -25,16 +25,7 @@ from textbook_filter import (
 
 from sim2real_eval.judge.robot_localization.configuration import DEFAULT_PROCESS_NOISE
 from sim2real_eval.judge.robot_localization.filter import advance, process
-from sim2real_eval.judge.robot_localization.state import (
-    AX,
-    LAST_NS,
-    VX,
-    VYAW,
-    YAW,
-    N,
-    X,
-    new_filter,
-)
+from sim2real_eval.judge.robot_localization.state import LAST_NS, VX, YAW, N, X, new_filter
 
 
 class Oracle(ExtendedKalmanFilter):
@@ -75,8 +66,7 @@ def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], Non
         worst_P = max(worst_P, relative(flt.P[:N, :N], oracle.P))
     record_property('state', worst_x)
     record_property('covariance', worst_P)
-    assert worst_x < 1e-10
-    assert worst_P < 1e-10
+    assert max(worst_x, worst_P) < 1e-10, 'filterpy, 1e-10'
     assert abs(flt.x[X] - 20.0) < 0.2
 
 
@@ -193,8 +183,3 @@ def test_a_step_of_more_than_a_day_counts_as_a_hundredth_of_a_second() -> None:
         advance(flt, dynamics(), seconds * 1_000_000_000)
         assert flt.x[X] == pytest.approx(moved, rel=1e-12)
         assert flt.times[LAST_NS] == seconds * 1_000_000_000
-
-
-def test_states_are_named_in_order() -> None:
-    assert len(STATE_NAMES) == N
-    assert [STATE_NAMES[i] for i in (X, YAW, VX, VYAW, AX)] == ['x', 'yaw', 'vx', 'vyaw', 'ax']
