@@ -36,9 +36,8 @@ class Browser:
         self._session: str | None = None
         self.events: list[dict[str, Any]] = []
         target = self.call('Target.createTarget', url='about:blank')['targetId']
-        self._session = self.call('Target.attachToTarget', targetId=target, flatten=True)[
-            'sessionId'
-        ]
+        attached = self.call('Target.attachToTarget', targetId=target, flatten=True)
+        self._session = attached['sessionId']
         for domain in ('Page', 'Runtime', 'Network', 'Log'):
             self.call(f'{domain}.enable')
 
@@ -52,8 +51,7 @@ class Browser:
             self.events.append(answer)
         if 'error' in answer:
             raise AssertionError(f'{method}: {answer["error"]}')
-        result: dict[str, Any] = answer['result']
-        return result
+        return dict(answer['result'])
 
     def _next(self) -> dict[str, Any]:
         while b'\0' not in self._rest:
@@ -62,8 +60,7 @@ class Browser:
                 raise AssertionError('the browser has gone')
             self._rest += data
         line, self._rest = self._rest.split(b'\0', 1)
-        message: dict[str, Any] = json.loads(line)
-        return message
+        return dict(json.loads(line))
 
     def open(
         self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False

@@ -19,21 +19,17 @@ IMU_ARM = (0.4, -0.3, 0.5)
 ANTENNA = (-0.6, 0.2, 1.2)
 RATE = 100.0
 # Nothing of the vehicle's level motion is told to the smoother.
+_START = {
+    'gyroscope_bias_deviation': 0.002, 'accelerometer_bias_deviation': 0.1,
+    'heading_deviation': 0.02,
+}  # fmt: skip
 SETTINGS = InertialSettings.from_mapping(
     {
-        'gyroscope_noise': 0.002,
-        'accelerometer_noise': 0.02,
-        'gyroscope_bias_walk': 1e-4,
-        'accelerometer_bias_walk': 1e-3,
-        'output_frequency': 20.0,
-        'start': {
-            'gyroscope_bias_deviation': 0.002,
-            'accelerometer_bias_deviation': 0.1,
-            'heading_deviation': 0.02,
-        },
+        'gyroscope_noise': 0.002, 'accelerometer_noise': 0.02, 'gyroscope_bias_walk': 1e-4,
+        'accelerometer_bias_walk': 1e-3, 'output_frequency': 20.0, 'start': _START,
     },
     'test',
-)
+)  # fmt: skip
 
 
 def drive(
@@ -118,13 +114,8 @@ def drive(
         StaticTransform('base_link', 'imu_link', tuple(imu_arm.tolist()), mounting),
         StaticTransform('base_link', 'gps_link', tuple(antenna.tolist())),
     )
-    recording = Recording(
-        name='drive_1',
-        scenario='drive',
-        path='',
-        messages={'/imu/data': imu, '/gps/fix': fixes, '/ground_truth/odometry': truth},
-        roles={'imu': '/imu/data', 'gps': '/gps/fix', 'truth': '/ground_truth/odometry'},
-        transforms=transforms,
-    )
+    messages = {'/imu/data': imu, '/gps/fix': fixes, '/ground_truth/odometry': truth}
+    roles = {'imu': '/imu/data', 'gps': '/gps/fix', 'truth': '/ground_truth/odometry'}
+    recording = Recording('drive_1', 'drive', '', messages, roles, transforms)
     first = float(Rotation.from_quat(true.orientation[0]).as_euler('xyz')[2])
     return recording, first + noise * start.heading_deviation * float(rng.normal())

@@ -9,18 +9,18 @@ import re
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
+from sim2real_eval.cli.main import main
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.core.shipped import config_path
-from sim_sensors.gps.gps import GpsModel, load_gps
+from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.imu.models import ChronoImu
 from sim_sensors.imu.orientation import Orientation
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.sensor.catalogue import kinds, preset_names
+from sim_sensors.wheels.wheel_odometry import load_wheels
 
 LOADERS = {kind.name: kind.load for kind in kinds()}
 PRESETS = [(kind, name) for kind in LOADERS for name in preset_names(kind)]
@@ -171,36 +171,6 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
         refusal(load_gps, tmp_path / name)
 
 
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(
-                    ['model', 'rate', 'noise', 'covariance', 'std', 'lever_arm', 'x', 1]
-                ),
-                inner | st.sampled_from(['gps', 'gaussian', 'airsim']),
-                max_size=4,
-            )
-        ),
-        max_leaves=8,
-    )
-)
-def test_any_yaml_is_either_a_model_or_refused_in_one_line(tmp_path_factory, content):
-    path = write(tmp_path_factory.getbasetemp(), yaml.safe_dump(content), 'any.yaml')
-    refused = ''
-    try:
-        model = load_gps(path)
-    except Sim2RealError as error:
-        refused = str(error)
-    if refused:
-        assert str(path) in refused
-        assert '\n' not in refused
-    else:
-        assert isinstance(model, GpsModel)
-
-
 def test_a_model_of_the_other_sensor_or_of_another_program_is_called_so(tmp_path):
     imu = write(tmp_path, 'model: ideal\n', 'a.yaml')
     gps = write(tmp_path, 'model: gps\n', 'b.yaml')
@@ -210,3 +180,33 @@ def test_a_model_of_the_other_sensor_or_of_another_program_is_called_so(tmp_path
     kalibr = write(tmp_path, 'gyroscope_noise_density: 0.1\n', 'kalibr_imu.yaml')
     assert 'Kalibr file' in refusal(load_imu, kalibr)
     assert 'SDF file' in refusal(load_imu, tmp_path / 'noise.sdf')
+
+
+def test_the_variant_of_the_original_can_be_asked_for_by_name(tmp_path):
+    exact, upstream = load_imu('hector_imu'), load_imu('hector_imu:as_upstream')
+    assert (exact.variant, upstream.variant) == ('exact', 'as_upstream')
+    assert dataclasses.replace(upstream, variant='exact') == exact
+    assert load_gps('gz_navsat:as_upstream').noise.variant == 'as_upstream'
+    mine = tmp_path / 'mine.yaml'
+    mine.write_text('model: hector_imu\nrate: 50.0\n', encoding='utf-8')
+    assert load_imu(f'{mine}:as_upstream').variant == 'as_upstream'
+    with pytest.raises(ParameterError, match='kalibr:as_upstream: variant'):
+        load_imu('kalibr:as_upstream')
+    assert load_wheels('frc_swerve:as_upstream').steering_offset.variant == 'as_upstream'
+    for name in ('ideal', 'differential'):
+        with pytest.raises(ParameterError, match=f'{name}:as_upstream: variant'):
+            load_wheels(f'{name}:as_upstream')
+
+
+def test_models_says_a_line_about_each_preset_and_which_repeat_their_original(capsys):
+    assert main(['models']) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    for kind in ('imu', 'gps', 'mag', 'camera', 'wheels', 'vision'):
+        for name in preset_names(kind):
+            assert len(lines[name].removeprefix(f'  {name}').strip(' *')) > 10, name
+    starred = [
+        name
+        for name in ('hector_imu', 'frc_swerve', 'differential', 'kalibr')
+        if '*' in lines[name]
+    ]
+    assert starred == ['hector_imu', 'frc_swerve']

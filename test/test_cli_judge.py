@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -179,3 +180,31 @@ def test_the_estimate_is_written_as_latitude_and_longitude_too(
     assert np.abs(metres[10:]).max() < 2.0
     assert call(capsys, *words, 'paper_released').status == 2
     assert call(capsys, *words, 'paper_released', '--overwrite').status == 0
+
+
+@pytest.mark.parametrize(
+    ('options', 'hint'),
+    [
+        (['--latency', '/gps/fix=1', '--latency', 'gps/fix=2'], 'gps/fix'),
+        (['--front-end', 'enu', '--filtered-gps'], 'enu'),
+        (['--judge', 'error_state'], '--config'),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    bags: list[Path], tmp_path: Path, capsys: Capture, options: list[str], hint: str
+) -> None:
+    line = ['judge', bags[0], '--config', 'clean', *options, '--out', tmp_path / 'x.csv']
+    outcome = call(capsys, *line)
+    assert outcome.status == 2
+    assert hint in outcome.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_library_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setitem(sys.modules, 'rosbags.rosbag2', None)
+    options = '--motion', 'line', '--duration', 2, '--out', tmp_path / 'x'
+    outcome = call(capsys, 'simulate', *options)
+    assert outcome.status == 2
+    assert 'pip install rosbags' in outcome.err

@@ -67,16 +67,6 @@ def test_the_world_is_valid_without_warnings(world: Path) -> None:
 
 
 @needs_sdformat
-def test_the_check_detects_a_joint_with_a_missing_link(world: Path, tmp_path: Path) -> None:
-    broken = tmp_path / 'broken.sdf'
-    text = world.read_text('utf-8').replace('<parent>base_link', '<parent>base_lonk')
-    broken.write_text(text, encoding='utf-8')
-    done = sdf('cmdCheck', broken)
-    assert done.returncode != 0
-    assert 'base_lonk' in done.stdout + done.stderr
-
-
-@needs_sdformat
 def test_gazebo_keeps_the_links_joints_and_truth_of_the_robot(urdf: Path) -> None:
     """Gazebo merges fixed joints but keeps the IMU link; the truth is that of base_link."""
     done = sdf('cmdPrint', urdf)
@@ -104,6 +94,5 @@ def test_the_urdf_of_the_robot_is_a_tree_to_urdfdom(urdf: Path) -> None:
         ['check_urdf', str(urdf)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert 'root Link: base_footprint has 1 child(ren)' in done.stdout
-    for link in ('base_link', 'caster', 'imu_link', 'left_wheel', 'right_wheel'):
+    for link in ('base_footprint', 'base_link', 'caster', 'imu_link', 'left_wheel', 'right_wheel'):
         assert link in done.stdout

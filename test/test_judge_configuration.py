@@ -186,14 +186,3 @@ def test_navsat_defaults_and_refusals(tmp_path: Path) -> None:
     ):
         with pytest.raises(ParameterError, match=key):
             NavsatConfig.from_file(parameter_file(tmp_path, wrong))
-
-
-@pytest.mark.parametrize('name', ['paper_released', 'clean'])
-def test_shipped_profiles_are_readable(repository: Path, name: str) -> None:
-    folder = repository / 'config' / 'judge'
-    config = FilterConfig.from_file(folder / f'{name}.yaml')
-    assert {source.kind for source in config.sources} == {'odom', 'imu'}
-    assert config.two_d_mode
-    assert NavsatConfig.from_file(folder / f'{name}_navsat.yaml').zero_altitude
-    gps = next(source for source in config.sources if source.kind == 'odom')
-    assert gps.differential is (name == 'paper_released')

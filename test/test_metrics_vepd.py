@@ -20,13 +20,15 @@ from sim2real_eval.metrics.error_curves import spectrum
 from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.published import TABLE_1, TABLE_2, vepd_from_series
 from sim2real_eval.metrics.scores import RunScore, prepare
-from sim2real_eval.metrics.series import SeriesError, VelocitySeries
+from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.series_folder import (
     MODEL_FOLDERS,
     SCENARIO_FILES,
     SeriesKey,
     write_series_folder,
 )
+from sim2real_eval.study.run import RunKey, StudyRun
+from sim2real_eval.study.sensitivity import UNIT_FREE, holm, weighted_distances
 from sim_sensors.core.seeding import stream
 
 
@@ -236,21 +238,6 @@ def test_a_warm_up_exported_with_the_series_is_recomputed_by_default_options(
     assert vepd_from_series(whole, options).rows != vepd_from_series(whole).rows
 
 
-def test_published_zero_padding_gives_the_table_of_the_unpadded_series(tmp_path: Path) -> None:
-    """Truth that never is exactly zero survives the paper's zero dropping unharmed."""
-    runs = {
-        key: VelocitySeries(run.se_time, run.se_vel, run.gt_time[1:], run.gt_vel[1:])
-        for key, run in study(8, {'real': 0.1, 'airsim': 0.2}).items()
-    }
-    folder = write_series_folder(tmp_path / 'series', runs, published_names=True)
-    plain = vepd_from_series(folder)
-    for path in folder.rglob('*.csv'):
-        path.write_text(path.read_text().replace(',,\n', ',0.0,0.0\n'))
-    assert vepd_from_series(folder, MetricOptions(drop_zeros=True)).rows == plain.rows
-    with pytest.raises(SeriesError, match='drop_zeros'):
-        vepd_from_series(folder)
-
-
 def test_table_1_of_the_paper_is_the_mean_of_its_columns() -> None:
     """Printed to four decimals (trailing zeros dropped): half a unit of each number, 1e-4."""
     for row in TABLE_1.values():
@@ -300,19 +287,37 @@ def test_files_laid_out_as_published_give_tables_1_and_2_to_the_last_digit(
             )
 
 
-def test_a_lever_arm_on_the_real_robot_contradicts_the_print() -> None:
-    """A lever arm in reality would lower Ch:Gauss by what Ch:RW gains on curves over the line.
+def spread_scores(rmse: float, entropy: float, unit: float) -> list[RunScore]:
+    steps = np.linspace(0.9, 1.1, 8)
+    return [RunScore(unit * rmse * k, 0.0, entropy * k, entropy * k, 300, 20.0) for k in steps]
 
-    A lever arm in the simulation would raise it, added in squares to errors of 0.023 m/s.
-    """
-    line = {model: TABLE_2['line'][model].vepd for model in ('ch_gauss', 'ch_rw')}
-    expected = {'circle': (0.095, 0.153, 0.176), 'sine': (0.064, 0.168, 0.150)}
-    for scenario, (real_side, simulated_side, printed) in expected.items():
-        walk, gauss = (TABLE_2[scenario][model].vepd for model in ('ch_rw', 'ch_gauss'))
-        gained = walk - line['ch_rw']
-        assert line['ch_gauss'] - gained == pytest.approx(real_side, abs=5e-4)
-        square = (0.023 + walk) ** 2 - (0.023 - line['ch_rw']) ** 2
-        distance = np.sqrt((0.023 + line['ch_gauss']) ** 2 + square) - 0.023
-        assert distance == pytest.approx(simulated_side, abs=5e-4)
-        assert gauss == pytest.approx(printed, abs=5e-4)
-        assert gauss > line['ch_gauss'] > real_side
+
+def orders(unit: float) -> dict[str, list[str]]:
+    """Models by each weighting, nearest first; m/s in so many of a unit."""
+    real = spread_scores(0.1, 0.05, unit)
+    models = {'fast': spread_scores(0.12, 0.2, unit), 'rough': spread_scores(0.3, 0.06, unit)}
+    rows = vepd_table({'line': real}, {name: {'line': score} for name, score in models.items()})
+    runs = [
+        StudyRun(RunKey('clean', f'{k}', 'real', 1), 'line', '', vars(score))
+        for k, score in enumerate(real)
+    ]
+    return {
+        way.label: [row.model for row in sorted(way.rows, key=lambda row: row.vepd)
+                    if row.scenario == 'line']
+        for way in weighted_distances(rows, runs)
+    }  # fmt: skip
+
+
+def test_weights_turn_the_order_and_the_unit_free_form_keeps_it() -> None:
+    """One model errs in the entropy and one in the speed: each is nearest by one of the two."""
+    in_metres, in_millimetres = orders(1.0), orders(1000.0)
+    assert in_metres['W1 x 0'] == ['rough', 'fast']
+    assert in_metres['W1 x 1'] == ['fast', 'rough']
+    assert in_metres['W1 x 0.25'] != in_millimetres['W1 x 0.25']
+    assert in_metres[UNIT_FREE] == in_millimetres[UNIT_FREE]
+
+
+def test_p_values_are_adjusted_by_the_procedure_of_holm() -> None:
+    """Holm's step-down procedure: times 4, 3, 2, 1 from the smallest on, never falling."""
+    assert holm([0.03, None, 0.01, 0.04, 0.02]) == [0.06, None, 0.04, 0.06, 0.06]
+    assert holm([0.9, 0.8]) == [1.0, 1.0]

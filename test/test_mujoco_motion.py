@@ -56,9 +56,9 @@ def test_a_pendulum_has_the_specific_force_of_mechanics(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('text', 'site', 'problem'),
     [
-        ('<mujoco><worldbody/></mujoco>', 'bob', "site 'bob' is unknown; the model has none"),
-        ('<mujoco><world', 'bob', 'XML parse error'),
-        (PENDULUM, 'bod', "site 'bod' is unknown; the model has bob"),
+        ('<mujoco><worldbody/></mujoco>', 'bob', "site 'bob'"),
+        ('<mujoco><world', 'bob', 'XML'),
+        (PENDULUM, 'bod', "site 'bod'"),
     ],
 )
 def test_a_wrong_model_is_a_one_line_error(
@@ -80,10 +80,9 @@ def test_roads_have_the_spectrum_of_their_class() -> None:
         heights = road_heights('C', 512, 512, 0.05, np.random.default_rng(seed))
         frequency, density = welch(heights, fs=20.0, nperseg=256, axis=1)
         power.append(density.mean(axis=0))
-    expected_density = (
-        ROUGHNESS['C'] * (frequency[1:] / 0.1) ** -2 * 10.0 / np.hypot(frequency[1:], 10.0)
-    )
-    ratio = (np.mean(power, axis=0)[1:] / expected_density)[8:78].reshape(7, 10).mean(axis=1)
+    frequency = frequency[1:]
+    expected = ROUGHNESS['C'] * (frequency / 0.1) ** -2 * 10.0 / np.hypot(frequency, 10.0)
+    ratio = (np.mean(power, axis=0)[1:] / expected)[8:78].reshape(7, 10).mean(axis=1)
     assert np.abs(ratio - 1.0).max() < 0.03
     with pytest.raises(MotionError, match="road 'E' is unknown"):
         road_heights('E', 8, 8, 0.1, np.random.default_rng(0))
@@ -97,10 +96,8 @@ def test_a_road_is_smooth_periodic_and_interpolates_its_heights() -> None:
     slope = road.at(places)[1]
     for axis in range(2):
         aside = step * np.eye(2)[axis]
-        slope_by_differences = (road.at(places + aside)[0] - road.at(places - aside)[0]) / (
-            2.0 * step
-        )
-        np.testing.assert_allclose(slope_by_differences, slope[:, axis], atol=1e-8)
+        rise = road.at(places + aside)[0] - road.at(places - aside)[0]
+        np.testing.assert_allclose(rise / (2.0 * step), slope[:, axis], atol=1e-8)
     cells = rng.integers(-300, 300, (50, 2))
     at_points = road.heights[cells[:, 1] % 128, cells[:, 0] % 128]
     np.testing.assert_allclose(road.at(cells * 0.05)[0], at_points, atol=1e-12)
@@ -132,21 +129,21 @@ def test_the_sprung_car_starts_at_rest(road: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ('setting', 'problem'),
+    ('setting', 'key'),
     [
-        ('mass=0.5', 'mass: 0.5 kg is not allowed; must be more than the 1 kg'),
-        ('cg_to_rear=0', 'cg_to_rear: 0 is not allowed'),
+        ('mass=0.5', 'mass'),
+        ('cg_to_rear=0', 'cg_to_rear'),
         ('road=E', 'road'),
-        ('tyre_stiffness=1e5', 'timestep: 0.002 s is not allowed; with these springs, tyres and '),
+        ('tyre_stiffness=1e5', 'timestep'),
     ],
 )
 def test_an_impossible_car_is_a_one_line_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], setting: str, problem: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], setting: str, key: str
 ) -> None:
     arguments = ('--motion', 'sprung_line', '--set', setting, '--out', tmp_path / 'out')
     done = call(capsys, 'simulate', *arguments)
     assert (done.status, done.err.count('\n')) == (2, 1)
-    assert problem in done.err
+    assert key in done.err
 
 
 def test_a_recording_keeps_the_specific_force_of_the_engine(

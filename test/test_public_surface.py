@@ -74,16 +74,6 @@ def test_every_public_function_has_an_example(path: Path) -> None:
             assert '>>> ' in (inspect.getdoc(value) or ''), name
 
 
-@pytest.mark.parametrize('root', ROOTS, ids=lambda root: root.__name__)
-def test_every_class_at_the_top_has_an_example(root: object) -> None:
-    for name, value in public_names(Path(root.__path__[0])).items():
-        if inspect.isclass(value) and not issubclass(value, Exception):
-            documented = [value, *vars(value).values()]
-            assert any(
-                '>>> ' in (getattr(member, '__doc__', '') or '') for member in documented
-            ), name
-
-
 @pytest.mark.parametrize('path', WITH_EXAMPLES, ids=dotted)
 def test_the_examples_run(path: Path) -> None:
     if 'mujoco' in path.name:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import dataclasses
 import gzip
@@ -217,39 +216,3 @@ def test_a_file_that_is_missing_or_there_twice_is_refused(folder: Path) -> None:
         file.unlink()
     with pytest.raises(RecordingError, match=r'imu\.csv'):
         read_recording(folder)
-
-
-@given(share=st.floats(0, 1), flip=st.integers(0, 255), cut=st.booleans())
-def test_damaged_gzip_never_gives_another_error(
-    share: float, flip: int, cut: bool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.mktemp('gz') / 'imu.csv.gz'
-    kind = MESSAGE_TYPES['sensor_msgs/msg/Imu']
-    imu = drive(40).imu
-    write_table(path, kind, imu)
-    data = bytearray(path.read_bytes())
-    at = min(int(share * len(data)), len(data) - 1)
-    if cut:
-        path.write_bytes(data[:at])
-        with pytest.raises(RecordingError):
-            read_table(path, kind)
-        return
-    data[at] ^= flip
-    path.write_bytes(data)
-    # The check sum of gzip finds every damage of the content; its header holds unused bytes.
-    try:
-        again, _ = read_table(path, kind)
-    except RecordingError:
-        return
-    assert arrays_equal(again, imu)
-
-
-def test_a_cut_plain_file_is_refused_or_remarked(folder: Path) -> None:
-    data = (folder / 'imu.csv').read_bytes()
-    header = data.index(b'\n') + 1
-    for size in [0, 10, header - 1, header + 5, len(data) // 2, len(data) - 30, len(data) - 1]:
-        (folder / 'imu.csv').write_bytes(data[:size])
-        with contextlib.suppress(RecordingError):
-            recording = read_recording(folder)
-            codes = {note.code for note in recording.notes}
-            assert codes & {'recording.cut_short', 'recording.role_left_out'}, size

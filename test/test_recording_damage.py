@@ -72,20 +72,6 @@ def test_overwritten_bytes_never_give_another_error(
         read_recording(folder)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(start=st.floats(0, 1), length=st.integers(1, 80), junk=st.text(max_size=5))
-def test_a_damaged_metadata_yaml_never_gives_another_error(
-    bags: Path, tmp_path: Path, start: float, length: int, junk: str
-) -> None:
-    folder, _, _ = damaged(bags, tmp_path, 'sqlite3')
-    text = (folder / 'metadata.yaml').read_text()
-    at = int(start * len(text))
-    broken = text[:at] + junk + text[at + length :]
-    (folder / 'metadata.yaml').write_text(broken, errors='surrogatepass')
-    with contextlib.suppress(RecordingError):
-        read_recording(folder)
-
-
 def test_missing_files_are_named(bags: Path, tmp_path: Path) -> None:
     folder, file, _ = damaged(bags, tmp_path, 'mcap')
     (folder / 'metadata.yaml').unlink()

@@ -25,11 +25,6 @@ MOVING = [
 ]
 
 
-def test_names():
-    assert SCENARIOS.names()[:5] == ['standstill', 'line', 'circle', 'half_sine', 'figure_eight']
-    assert all(SCENARIOS.get(name).kind == name for name in SCENARIOS.names())
-
-
 @pytest.mark.parametrize('scenario', MOVING, ids=lambda s: s.kind)
 def test_derivatives_are_consistent(scenario):
     """On the half-sine the kink of yaw acceleration, where the straight begins, is left out."""

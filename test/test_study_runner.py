@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,22 +15,19 @@ from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.api import simulate
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.scores import score_run
-from sim2real_eval.metrics.series_folder import REAL, read_series_folder
+from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import Losses, RunKey, StudyFailure, scored_runs
+from sim2real_eval.study.run import Losses, RunKey, StudyFailure, find_copies, scored_runs
 from sim2real_eval.study.run_plan import Judging, RunPlan, one_sided_covariances
 from sim2real_eval.study.runner import run_study
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion import motion_of
-
-pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 
 def recorded(folder: Path) -> list[Path]:
@@ -124,19 +123,6 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     run_study(small_plan(folder, {'conditions': conditions}), folder / 'out')
     return folder / 'out'
-
-
-def test_stored_series_give_the_scores_of_the_study(study: Path) -> None:
-    outcome = StudyOutcome.read(study)
-    assert len(outcome.runs) == 3 * 6
-    for run in outcome.runs:
-        assert score_run(outcome.series(run.key)) == run.score
-        signals = outcome.signals(run.key)
-        assert len(signals.time) == len(signals.position) == run.values['estimates']
-    series = read_series_folder(study / 'series' / 'paper_released').series
-    assert len(series) == len(outcome.runs)
-    scores = sorted(score_run(speeds).rmse for speeds in series.values())
-    assert scores == sorted(run.values['rmse'] for run in outcome.runs)
 
 
 def test_conditions_change_the_fixes_of_real_and_simulated_runs(study: Path) -> None:
@@ -304,3 +290,35 @@ def test_real_recordings_take_the_place_of_stand_ins(
     assert outcome.judges == ['clean', 'paper_released']
     assert outcome.models == ['chrono', 'airsim']
     assert outcome.record['recordings'][0]['path'] == str(paths[0])
+
+
+pytestmark = pytest.mark.usefixtures('blank_pictures')
+
+
+def test_a_copy_of_a_drive_is_reported_unless_it_is_of_one_block(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, *_ = small_plan(tmp_path).recordings
+    for recording in (first, second):
+        write_recording(recording.read(), tmp_path / recording.name)
+    shutil.copytree(tmp_path / first.name, tmp_path / 'again')
+    paths = [str(tmp_path / name) for name in (first.name, second.name, 'again')]
+    checked = call(capsys, 'check', *paths, '--json')
+    assert checked.status == 1
+    findings = json.loads(checked.out)['findings']
+    (copies,) = [finding for finding in findings if finding['code'] == 'study.copies']
+    assert copies['words']['names'] == f'{paths[0]}, {paths[2]}'
+    for block in ('', 'one'):
+        common = {'block': block} if block else {}
+        recordings = [{'path': path, 'name': Path(path).name, **common} for path in paths]
+        plan = small_plan(tmp_path, {'recordings': recordings, 'seed': 3})
+        notes = run_study(plan, tmp_path / f'out{block}').record['notes']
+        names = [note['words']['names'] for note in notes if note['code'] == 'study.copies']
+        assert names == ([] if block else [f'{first.name}, again'])
+
+
+def test_only_recordings_of_one_block_may_be_equal() -> None:
+    numbers = {'a': 0.1, 'b': 0.1, 'c': 0.2}
+    assert not find_copies(numbers, {'a': 'one', 'b': 'one'})
+    for blocks in ({}, {'a': 'one', 'b': 'two'}, {'a': 'one'}, {'c': 'one'}):
+        assert len(find_copies(numbers, blocks)) == 1

@@ -66,9 +66,8 @@ def test_labels_of_pairs_of_gps_and_imu(tmp_path: Path) -> None:
     models = {'gps': ['ch_rw', 'real'], 'imu': ['chrono', 'ideal']}
     labels = [twin.label for twin in read(tmp_path, models={**models, 'gps': 'ch_rw'}).twins]
     assert labels == ['ch_rw+chrono', 'ch_rw+ideal']
-    assert [twin.label for twin in read(tmp_path, models={**models, 'imu': 'ideal'}).twins] == [
-        'ch_rw', 'ideal'
-    ]  # fmt: skip
+    labels = [twin.label for twin in read(tmp_path, models={**models, 'imu': 'ideal'}).twins]
+    assert labels == ['ch_rw', 'ideal']
 
 
 def test_a_sensor_that_was_not_recorded_is_refused(tmp_path: Path) -> None:

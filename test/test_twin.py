@@ -281,11 +281,6 @@ def test_the_origin_comes_from_the_truth_at_the_stamp_of_the_fix(
     np.testing.assert_allclose(first_position, offset, atol=1e-6)
 
 
-def test_without_fixes_the_default_origin_is_taken() -> None:
-    truth = truth_of(Circle(duration=6.0))
-    assert locate_truth(truth, None) == DEFAULT_ORIGIN
-
-
 def test_a_twin_can_take_the_rates_of_the_real_sensors() -> None:
     real = recorded(Circle(duration=8.0))
     slow = real.with_messages('gps', real.gps.take(slice(None, None, 4)))
