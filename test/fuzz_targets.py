@@ -241,7 +241,7 @@ def heard(path: Path, recording: Recording, judge: LiveJudge) -> None:
                 refused = error
         judge.navsat_tick()
         estimates.append(judge.tick(now_ns))
-    last = [one for one in estimates if one is not None][-1]
+    last = [estimate for estimate in estimates if estimate is not None][-1]
     assert np.isfinite(last.position).all()
     assert np.isfinite(last.linear_velocity).all()
     assert np.isfinite(last.pose_covariance).all()

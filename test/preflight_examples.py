@@ -299,7 +299,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'short': (
         'short',
         lambda r: functools.reduce(
-            lambda one, role: selected_messages(role, lambda t: t < 8.0)(one), r.roles, r
+            lambda run, role: selected_messages(role, lambda t: t < 8.0)(run), r.roles, r
         ),
     ),
 }  # fmt: skip

@@ -137,7 +137,7 @@ def nodes_of(name: str, *words: str, context: Context) -> list[Node]:
 
 
 class Graph:
-    """A node that plays the world, and the nodes under test.
+    """The nodes under test, and a node that publishes odometry and the clock to them.
 
     The nodes are in this process, spun by the executor of the world, since a process takes two
     seconds to load. `launch` starts a node as a process.
@@ -162,11 +162,10 @@ class Graph:
         self.listen('/diagnostics', DiagnosticArray)
 
     def close(self) -> None:
-        """End the processes, the executor, the node; the context follows, see `private_context`.
+        """End the processes, the executor and the node.
 
-        A node that is destroyed while an executor spins is a segmentation fault in rclpy
-        (ros2/rclpy#260, #663), and Fast DDS has one when its entities are freed as the process
-        ends (eProsima/Fast-DDS#3561). So one thread spins, here, and none does at this point.
+        Nothing may spin at this point: destroying a node while an executor spins is a segmentation
+        fault in rclpy (ros2/rclpy#260, #663), see also eProsima/Fast-DDS#3561.
         """
         for process in self.processes:
             self.stop(process, signal.SIGKILL)
@@ -287,9 +286,9 @@ class Graph:
         self.clock.publish(Clock(clock=time_message(stamp)))
 
     def call(self, kind: type, name: str, request: Any) -> Any:
-        """Ask, and ask again: a request or answer is lost where one side is not yet matched.
+        """Call a service, and repeat the request until an answer comes.
 
-        Clients stay until the end, as an answer to an earlier request may still come.
+        A request is lost while one side has not discovered the other.
         """
         if name not in self._clients:
             self._clients[name] = self.node.create_client(kind, name)

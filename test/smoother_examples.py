@@ -42,20 +42,10 @@ def drive(
     noise: float = 1.0,
     arms: bool = True,
 ) -> tuple[Recording, float]:
-    """Return a recording of a motion and a first heading that is wrong as settings say.
+    """Return a recording of a motion, and its first heading with the error that settings state.
 
-    Parameters
-    ----------
-    motion : Scenario
-    seed : int
-    settings : InertialSettings
-        Noise of the IMU, deviations of its first biases and of the heading.
-    fix_rate, fix_deviation : float
-        Hz and m; the fixes state it.
-    noise : float
-        Factor of all errors, those of the biases included; 0 for none.
-    arms : bool
-        Whether IMU and antenna stand off base_link's origin, and the IMU is turned.
+    Fixes have a rate in Hz and a deviation in m, `noise` scales all errors, and `arms` mounts IMU
+    and antenna off base_link.
     """
     rng = np.random.default_rng(seed)
     time = np.arange(0.0, motion.end, 1.0 / RATE)

@@ -90,7 +90,7 @@ def test_a_preset_spells_every_number_of_its_error_model(kind, name):
             assert not [key for key, value in left_out.items() if np.any(value)]
 
 
-def test_the_papers_numbers_are_those_read_from_its_demo():
+def test_presets_of_the_paper_have_the_numbers_of_its_demo():
     """The numbers of the vehicle demo of [ART]."""
     imu = load_imu('chrono')
     assert imu == ChronoImu()
@@ -131,7 +131,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_name(kind):
         LOADERS[kind](f'{near[:-1]}n')
 
 
-def test_what_is_not_given_takes_its_default(tmp_path):
+def test_a_missing_key_takes_its_default(tmp_path):
     path = write(tmp_path, 'model: chrono_normal_drift\naccelerometer: {std: 0.02}\nrate: 50\n')
     model = load_imu(path)
     assert model.accelerometer.std == (0.02, 0.02, 0.02)
@@ -187,9 +187,9 @@ def test_the_variant_of_the_original_can_be_asked_for_by_name(tmp_path):
     assert (exact.variant, upstream.variant) == ('exact', 'as_upstream')
     assert dataclasses.replace(upstream, variant='exact') == exact
     assert load_gps('gz_navsat:as_upstream').noise.variant == 'as_upstream'
-    mine = tmp_path / 'mine.yaml'
-    mine.write_text('model: hector_imu\nrate: 50.0\n', encoding='utf-8')
-    assert load_imu(f'{mine}:as_upstream').variant == 'as_upstream'
+    path = tmp_path / 'mine.yaml'
+    path.write_text('model: hector_imu\nrate: 50.0\n', encoding='utf-8')
+    assert load_imu(f'{path}:as_upstream').variant == 'as_upstream'
     with pytest.raises(ParameterError, match='kalibr:as_upstream: variant'):
         load_imu('kalibr:as_upstream')
     assert load_wheels('frc_swerve:as_upstream').steering_offset.variant == 'as_upstream'

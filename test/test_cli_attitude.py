@@ -74,8 +74,10 @@ def test_a_recording_of_simulate_gives_the_attitude_back(capsys: Capture, tmp_pa
         'xsens_mtx', '--world', 'chessboard', '--camera', 'webcam_vga', '--set',
         'position=[-0.2,0.15,0.08]', '--set', 'rpy=[0,0.25,-0.64]', '--out', tmp_path / 'seen',
     ).status == 0  # fmt: skip
-    seen = tmp_path / 'seen/swaying_1'
-    record = json.loads(call(capsys, 'attitude', seen, '--world', 'chessboard', '--json').out)
+    with_camera = tmp_path / 'seen/swaying_1'
+    record = json.loads(
+        call(capsys, 'attitude', with_camera, '--world', 'chessboard', '--json').out
+    )
     assert record['consistency'][-1]['name'] == 'NIS camera'
     assert record['consistency'][-1]['samples'] > 80
     assert np.degrees(record['rmse_rad']).max() < 0.6

@@ -58,11 +58,13 @@ def test_the_estimate_equals_the_trace_of_the_real_nodes(
     assert header == expected_header
     assert [row[0] for row in estimated] == [row[0] for row in expected]
     columns = [header.index(column) for column in ('vx', 'vy', 'vz', 'wx', 'wy', 'wz')]
-    ours, theirs = (
+    velocities, expected_velocities = (
         np.array([[float(row[column]) for column in columns] for row in rows])
         for rows in (estimated, expected)
     )
-    assert np.abs(ours - theirs).max() < 1e-6, 'trace of the real nodes, 1e-6 m/s'
+    assert np.abs(velocities - expected_velocities).max() < 1e-6, (
+        'trace of the real nodes, 1e-6 m/s'
+    )
     assert len(estimated) > 100
 
 

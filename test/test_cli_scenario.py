@@ -5,17 +5,13 @@ from __future__ import annotations
 
 import csv
 import json
-import re
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import Screen, call, check_refused, contents
-from scenario_examples import PAGE, params
+from cli_examples import call, check_refused, contents
 from test_rigid_scenarios import write_table
 
-from sim2real_eval.benches.preintegration.runner import ScenarioRunner
 from sim_sensors.motion.spatial_scenarios import ConstantTwist
 
 Capture = pytest.CaptureFixture[str]
@@ -23,21 +19,7 @@ FILES = {'scenario.json', 'scenario.png', 'measurements.csv', 'errors.csv'}
 SCREW = '--motion', 'constant_twist', '--set', 'angular_velocity=[0.2,0,1]'
 
 
-def test_the_progress_bar_counts_the_runs(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Long runs are simulated in blocks, here of 3 of 20 runs; each block advances the bar."""
-    monkeypatch.setattr('sim2real_eval.benches.preintegration.runner._SAMPLES_AT_ONCE', 300)
-    called = []
-    ScenarioRunner(PAGE, params()).prediction_errors(1.0, 20, progress=lambda: called.append(1))
-    assert len(called) == 20
-    monkeypatch.setenv('TERM', 'xterm')
-    monkeypatch.setattr(sys, 'stderr', screen := Screen())
-    assert call(capsys, 'scenario', '--runs', 20, '--duration', 1).status == 0
-    assert re.findall(r'runs[^\r\n]*?(\d+/\d+)', screen.getvalue())[-1] == '20/20'
-
-
-def test_record_and_series_hold_what_was_found(
+def test_record_and_series_hold_the_results(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -87,11 +87,8 @@ def test_recordings_of_equal_folder_names_stay_in_their_scenario(tmp_path: Path)
 
 
 def test_the_right_model_is_much_nearer_than_a_wrong_one(bags: list[Path], tmp_path: Path) -> None:
-    """The recordings' own models drawn anew (ch_rw, airsim IMU) against ch_gauss: a tenth of it.
-
-    Under paper_released the white 0.03 m of ch_gauss at 10 Hz becomes a speed error of some
-    0.2 m/s with a spread over runs of 0.01 m/s, that of ch_rw is some 0.01 m/s. The ratio of
-    the two VEPDs thus exceeds 3 by more than ten deviations of either: false alarms << 1e-6.
+    """White noise of 0.03 m at 10 Hz (ch_gauss) becomes a speed error of 0.2 m/s, the walk of
+    ch_rw one of 0.01 m/s, both with a spread of 0.01 m/s: a ratio of 3 is ten deviations away.
     """
     study = study_of(twin('ch_rw', 'airsim', 'own'), twin('ch_gauss', 'airsim', 'other'), seed=99)
     comparison = compare(tmp_path / 'out', bags, study)
@@ -102,9 +99,8 @@ def test_the_right_model_is_much_nearer_than_a_wrong_one(bags: list[Path], tmp_p
 
 
 def test_the_very_draw_of_the_recording_has_no_distance() -> None:
-    """Drawn for the same purpose, a twin with model, seed and labels of the recording is the
-    recording, to the first fix's error (some cm), by which the map is shifted on the Earth. As a
-    twin it is another draw: one seed for `simulate` and `vepd` must not give a perfect score.
+    """A twin with the purpose, model, seed and labels of the recording repeats it, except for the
+    shift of the map by the error of the first fix. Any other purpose gives another draw.
     """
     recording = run_of('drive_circle', 1)
     model = twin('ch_rw', 'airsim')
@@ -129,7 +125,7 @@ def test_a_sensor_can_stay_real(bags: list[Path], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('component', ['horizontal', 'forward', 'x', 'y'])
-def test_component_is_what_is_scored(bags: list[Path], component: str, tmp_path: Path) -> None:
+def test_the_chosen_component_is_scored(bags: list[Path], component: str, tmp_path: Path) -> None:
     """Truth on a circle: (forward speed, 0) in the body, turned by yaw in the world."""
     outcome = compare(tmp_path / 'out', bags[2:3], study_of(twin('ch_rw'), component=component))
     real = outcome.runs[0]

@@ -67,19 +67,19 @@ def test_the_right_wheel_turns_the_robot_left() -> None:
 
 @given(st.floats(-5, 5), st.floats(-5, 5), st.floats(-3.1, 3.1), st.floats(-7, 7))
 def test_poses_advance_by_the_exponential_of_se2(
-    forward: float, left: float, turn: float, heading: float
+    forward: float, leftward: float, turn: float, heading: float
 ) -> None:
     start = Pose(1.0, -2.0, heading)
-    twist = np.array([[0.0, -turn, forward], [turn, 0.0, left], [0.0, 0.0, 0.0]])
+    twist = np.array([[0.0, -turn, forward], [turn, 0.0, leftward], [0.0, 0.0, 0.0]])
     frame = np.eye(3)
     frame[:2, :2] = Rotation.from_euler('z', heading).as_matrix()[:2, :2]
     frame[:2, 2] = start[:2]
     expected = frame @ expm(twist)
-    got = advance(start, forward, left, turn)
+    got = advance(start, forward, leftward, turn)
     assert got[:2] == pytest.approx(expected[:2, 2], abs=1e-9), 'scipy expm, 1e-9'
     turned = got.heading - math.atan2(expected[1, 0], expected[0, 0])
     assert wrap(turned) == pytest.approx(0, abs=1e-9), 'scipy expm, 1e-9'
-    assert twist_between(start, got) == pytest.approx((forward, left, turn), abs=1e-8)
+    assert twist_between(start, got) == pytest.approx((forward, leftward, turn), abs=1e-8)
 
 
 def test_a_long_step_is_as_good_as_many_short_ones() -> None:
@@ -299,7 +299,7 @@ def test_yaw_errors_are_wrapped(error: float, turns: float) -> None:
     assert offset.yaw == pytest.approx(error, abs=1e-9)
 
 
-def test_the_truth_of_a_drive_is_a_motion_whose_parts_agree() -> None:
+def test_velocities_of_a_simulated_drive_agree_with_its_positions() -> None:
     reference = ReferenceMotion(circle(5.0, 1.0, 20.0))
     drive = drive_along(reference, FollowSettings(), 'nonlinear')
     truth = drive.truth(1_000)

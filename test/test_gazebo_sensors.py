@@ -125,8 +125,8 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
     ]
     recording = Recording(**{**vars(recording), 'transforms': tuple(links)})
     maker = TwinMaker(recording, seed=5, purpose='recording', origin=robot.origin, world=world)
-    others = {'mag': load_mag('xsens_mtx')}
-    batch = maker.make(Twin('own', load_gps('ch_rw'), load_imu('bno055'), others=others))
+    other_models = {'mag': load_mag('xsens_mtx')}
+    batch = maker.make(Twin('own', load_gps('ch_rw'), load_imu('bno055'), others=other_models))
     for topic, expected, fields in (
         ('/imu/data', batch.imu, ('angular_velocity', 'linear_acceleration', 'orientation')),
         ('/gps/fix', batch.gps, ('latitude', 'longitude', 'altitude')),

@@ -92,14 +92,14 @@ def test_as_upstream_noise_per_sample_is_another_sensor_at_every_rate(name):
     assert slow / fast == pytest.approx(2.0, rel=2.0 * _ERROR[0])
 
 
-def test_as_upstream_the_others_do_not_depend_on_the_rate():
+def test_other_as_upstream_noise_does_not_depend_on_the_rate():
     for name in ('rotors_adis16448', 'px4_iim42653', 'gnss_ins_sim_low'):
         model = upstream(load_imu(name))
         slow, fast = (allan_deviations(model, rate) for rate in (20.0, 80.0))
         assert (np.abs(slow / fast - 1.0) < np.tile(_ERROR, (2, 1))).all()
 
 
-def test_circle_is_felt_alike_by_every_exact_model():
+def test_every_exact_model_measures_the_same_circle():
     """No exact model has kinematics of its own."""
     truth = Circle(duration=10.0).at(np.arange(300) * 0.01 + 5.0)
     reference = load_imu('ideal').start(1, 'a').measure(truth).linear_acceleration
@@ -155,7 +155,7 @@ def test_a_data_sheet_sensor_saturates_and_rounds():
     np.testing.assert_allclose(rates / step, np.rint(rates / step), atol=1e-6)
 
 
-def test_matlab_parameters_mean_what_they_say_there():
+def test_matlab_parameters_have_the_units_of_matlab():
     """Percent of misalignment, by columns, and per kelvin; range and resolution."""
     accelerometer = MatlabAccelerometer(
         axes_misalignment=(1.0, 2.0, 3.0), measurement_range=9.5, resolution=0.01

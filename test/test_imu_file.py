@@ -150,7 +150,7 @@ def test_sdf_noise_is_per_sample_and_well_formed() -> None:
     assert root.find('angular_velocity/x/noise/dynamic_bias_correlation_time') is not None
 
 
-def test_simulated_standstill_is_what_simulate_writes() -> None:
+def test_simulated_standstill_equals_the_output_of_simulate() -> None:
     model = chain_model(all_terms(), rate=100.0)
     whole = imu.simulate(model, Standstill(duration=1.0), seed=4, run='allan')
     standstill = simulated_standstill(model, 100, seed=4)

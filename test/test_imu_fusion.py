@@ -105,10 +105,8 @@ def test_yaw_error_grows_as_a_walk_of_the_measured_rates():
 
 
 def test_the_preset_of_the_thesis_has_the_yaw_of_its_printed_noise_at_rest():
-    """60 sensors at rest: the deviation of the yaw is that of the walk N sqrt(t) and of the
-    flicker, whose plateau times t is no more than 4 % of it here; 4.5 standard errors and those.
-
-    N is 0.1683 deg/sqrt(h), printed for z; the tilt is held by gravity and has no part in it.
+    """The yaw of 60 sensors at rest has the deviation N sqrt(t), N = 0.1683 deg/sqrt(h) as printed
+    for z, to 4.5 standard errors and 4 % for the flicker.
     """
     model = load_imu('bno055_fusion')
     truth = still(400)

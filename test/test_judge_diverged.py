@@ -50,7 +50,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_judge_writes_them_and_fails(
+def test_judge_writes_diverged_estimates_and_fails(
     run: Path, broken: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'x.csv'
@@ -66,7 +66,9 @@ def test_judge_writes_them_and_fails(
     assert out.exists()
 
 
-def test_vepd_names_the_judge(run: Path, broken: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_vepd_blames_the_judge_for_diverged_estimates(
+    run: Path, broken: Path, tmp_path: Path, capsys: Capture
+) -> None:
     outcome = call(
         capsys, 'vepd', '--real', run, '--judge-config', broken, '--models', 'ch_rw',
         '--out', tmp_path / 'result',
@@ -75,7 +77,7 @@ def test_vepd_names_the_judge(run: Path, broken: Path, tmp_path: Path, capsys: C
     assert 'judge' in outcome.complaints[0]
 
 
-def test_only_what_the_gate_refused_counts_as_such() -> None:
+def test_only_corrections_beyond_the_gate_count_as_rejected() -> None:
     names = [PartName('imu0', 'imu', 'pose'), PartName('imu0', 'imu', 'twist')]
     counts = np.array([[9, 0, 0, 4, 5], [9, 0, 0, 4, 5]])
     threshold = np.array([np.inf, 2.0])

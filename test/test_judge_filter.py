@@ -72,11 +72,9 @@ def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], Non
 
 @given(seeds)
 def test_covariance_stays_symmetric_and_positive(seed: int) -> None:
-    """50 random predictions and corrections, exact sensors (zero covariance) among them.
+    """50 random predictions and corrections about a fixed motion, some with zero covariance.
 
-    Measured about a fixed motion, for the Jacobian is singular at 90 degrees of pitch. The bounds
-    are relative to the largest deviations so far: correcting with variance 1e-9 leaves the
-    rounding of what it started from. Worst of 8000 runs: 4e-14.
+    The bounds are relative to the largest deviations so far; the worst of 8000 runs was 4e-14.
     """
     rng = np.random.default_rng(seed)
     x = 0.1 * random_state(rng)
@@ -100,9 +98,8 @@ def test_covariance_stays_symmetric_and_positive(seed: int) -> None:
 
 
 def test_covariance_stays_positive_over_many_steps_of_extreme_measurements() -> None:
-    """Full covariances with variances from 1e-9 to 1e6 m^2, masks of 1 to 12 states, steps of 1 to
-    200 ms, about a fixed motion: symmetric to the bit after each step that is looked at (each
-    500th), every variance positive, and no negative eigenvalue of the correlations.
+    """Variances from 1e-9 to 1e6 m^2, masks of 1 to 12 states, steps of 1 to 200 ms: every 500th
+    covariance is symmetric to the bit, with positive variances and eigenvalues.
     """
     rng = np.random.default_rng(2)
 
@@ -174,7 +171,7 @@ def test_newer_measurement_predicts_first() -> None:
     assert flt.x[X] == 1.0
 
 
-def test_a_step_of_more_than_a_day_counts_as_a_hundredth_of_a_second() -> None:
+def test_a_step_of_more_than_a_day_counts_as_10_ms() -> None:
     """robot_localization's guard against stamps of another epoch: above 100000 s."""
     for seconds, moved in ((100_000, 100_000.0), (100_001, 0.01)):
         x = np.zeros(N)

@@ -82,7 +82,7 @@ def perfect(truth: OdometryArray, noise: np.ndarray | None) -> JudgedRun:
     )
 
 
-def test_the_truth_is_turned_as_the_fixes_were_and_laid_through_them() -> None:
+def test_the_truth_is_rotated_and_shifted_onto_the_fixes() -> None:
     """Noise of 2 m leaves the turn exact, and the position as far off as the mean of the noise."""
     truth = circle()
     noise = np.random.default_rng(1).normal(scale=2.0, size=(len(truth) // 10, 3))
@@ -108,7 +108,7 @@ def test_a_receiver_without_a_fix_does_not_move_the_truth() -> None:
     np.testing.assert_allclose(same.position, moved.position, atol=1.0)
 
 
-def test_without_fixes_the_truth_goes_through_the_first_estimate() -> None:
+def test_without_fixes_the_truth_starts_at_the_first_estimate() -> None:
     truth = circle()
     judged = perfect(truth, None)
     late = dataclasses.replace(judged, stamp_ns=judged.stamp_ns + 7_000_000)
@@ -129,7 +129,7 @@ def test_without_fixes_the_truth_goes_through_the_first_estimate() -> None:
         truth_in_world(never, truth, None, np.zeros(3))
 
 
-def test_the_world_of_navsat_transform_is_found() -> None:
+def test_the_rotated_world_of_navsat_transform_is_recovered() -> None:
     """An IMU without orientation counts as heading east; a filter that starts at 0.7 rad then has
     its world turned by 0.7 rad, less what the filter turned until the transform was fixed.
     """
@@ -205,7 +205,7 @@ def test_a_turn_that_positions_do_not_depend_on_adds_to_their_errors() -> None:
     assert low < total < high, total / 800
 
 
-def test_a_barometer_says_where_the_height_of_the_world_is() -> None:
+def test_a_barometer_gives_the_height_of_the_world() -> None:
     """An input of heights alone; all else goes through the first estimate, which is 2 m high."""
     truth = circle()
     judged = perfect(truth, None)
@@ -229,13 +229,9 @@ def test_a_barometer_says_where_the_height_of_the_world_is() -> None:
 def test_a_consistent_filter_without_fixes_has_a_chi_square_nees(
     tmp_path: Path, inputs: str, variance: float
 ) -> None:
-    """The NEES of the last estimates of 40 independent runs, in worlds turned and shifted at
-    random: chi-square with 80 degrees of freedom for the position and 40 for the yaw; each is in
-    its 99.9 % range (false alarm 0.1 %, fixed seed), as is that in the middle of the runs.
-
-    Unmeasured states have a variance of 1 m^2 at the start. If that stays in the covariance, and
-    the error of the first estimate in the truth, the NEES of positions is 0.05 to 0.12, 0.4 to
-    0.9, and 62 to 132 instead of 1.
+    """NEES in the middle and at the end of 40 runs, in worlds rotated and shifted at random:
+    chi-square with 80 degrees of freedom for the position and 40 for the yaw, each within its
+    99.9 % range (fixed seed). A covariance that keeps the 1 m^2 of the start fails this.
     """
     noise, start = [1e-9] * 15, [1e-9] * 15
     noise[6], noise[11] = 0.2, 1e-3

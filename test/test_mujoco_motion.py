@@ -53,26 +53,6 @@ def test_a_pendulum_has_the_specific_force_of_mechanics(tmp_path: Path) -> None:
     assert np.ptp(energy) < 1e-3
 
 
-@pytest.mark.parametrize(
-    ('text', 'site', 'problem'),
-    [
-        ('<mujoco><worldbody/></mujoco>', 'bob', "site 'bob'"),
-        ('<mujoco><world', 'bob', 'XML'),
-        (PENDULUM, 'bod', "site 'bod'"),
-    ],
-)
-def test_a_wrong_model_is_a_one_line_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, site: str, problem: str
-) -> None:
-    file = tmp_path / 'model.xml'
-    file.write_text(text)
-    arguments = ('--set', f'file={file}', '--set', f'site={site}')
-    done = call(capsys, 'simulate', '--motion', 'mjcf', *arguments, '--out', tmp_path / 'out')
-    assert done.status == 2
-    assert problem in done.err
-    assert done.err.count('\n') == 1
-
-
 def test_roads_have_the_spectrum_of_their_class() -> None:
     """512 lines of 20 fields: the mean of 10 frequencies is within 3 %, false alarm 1e-4."""
     power = []
@@ -129,19 +109,29 @@ def test_the_sprung_car_starts_at_rest(road: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ('setting', 'key'),
+    ('motion', 'settings', 'key'),
     [
-        ('mass=0.5', 'mass'),
-        ('cg_to_rear=0', 'cg_to_rear'),
-        ('road=E', 'road'),
-        ('tyre_stiffness=1e5', 'timestep'),
+        ('sprung_line', ['mass=0.5'], 'mass'),
+        ('sprung_line', ['cg_to_rear=0'], 'cg_to_rear'),
+        ('sprung_line', ['road=E'], 'road'),
+        ('sprung_line', ['tyre_stiffness=1e5'], 'timestep'),
+        ('mjcf', ['file=empty.xml', 'site=bob'], "site 'bob'"),
+        ('mjcf', ['file=broken.xml', 'site=bob'], 'XML'),
+        ('mjcf', ['file=pendulum.xml', 'site=bod'], "site 'bod'"),
     ],
 )
-def test_an_impossible_car_is_a_one_line_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], setting: str, key: str
+def test_an_impossible_car_or_model_is_a_one_line_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], motion: str, settings: list[str], key: str
 ) -> None:
-    arguments = ('--motion', 'sprung_line', '--set', setting, '--out', tmp_path / 'out')
-    done = call(capsys, 'simulate', *arguments)
+    models = {
+        'empty': '<mujoco><worldbody/></mujoco>',
+        'broken': '<mujoco><',
+        'pendulum': PENDULUM,
+    }
+    for name, text in models.items():
+        (tmp_path / f'{name}.xml').write_text(text)
+    words = [f'--set={setting.replace("file=", f"file={tmp_path}/")}' for setting in settings]
+    done = call(capsys, 'simulate', '--motion', motion, *words, '--out', tmp_path / 'out')
     assert (done.status, done.err.count('\n')) == (2, 1)
     assert key in done.err
 

@@ -33,19 +33,14 @@ from scipy.signal import butter, sosfiltfilt
 from sim2real_eval import simulate
 from sim2real_eval.preflight.checks import check
 from sim2real_eval.preflight.delays import find_delay
-from sim2real_eval.recording.corrections import (
-    FixCorrection,
-    ImuCorrection,
-    TruthCorrection,
-    correct_recording,
-)
+from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection, correct_recording
 from sim2real_eval.recording.metadata import find_own_metadata
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import MessageArray, OdometryArray
+from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of
@@ -361,29 +356,6 @@ def test_noise_free_sensors_are_held_against_the_gravity_that_they_were_made_wit
     codes = codes_of(drive, maker=TwinMaker(drive, seed=1, world=weak))
     assert codes == codes_of(drive)
     assert 'check.covariance_small' not in codes
-
-
-@pytest.mark.parametrize(
-    ('role', 'correction'),
-    [
-        ('imu', ImuCorrection(delay=0.1, rotation=(90.0, 0.0, 0.0), rate_bias=(0.1, 0.0, 0.0))),
-        ('gps', FixCorrection(delay=0.1, swapped=True)),
-        ('truth', TruthCorrection(axes='ned', turn=30.0, twist='world')),
-    ],
-)
-def test_read_only_messages_are_corrected_in_a_copy(role: str, correction: Any) -> None:
-    array = good().require(role)
-    shut = {
-        field.name: np.array(getattr(array, field.name))
-        for field in dataclasses.fields(array)
-        if isinstance(getattr(array, field.name), np.ndarray)
-    }
-    for values in shut.values():
-        values.flags.writeable = False
-    right: MessageArray = correction.applied(dataclasses.replace(array, **shut))
-    expected = correction.applied(array)
-    for name in shut:
-        np.testing.assert_array_equal(getattr(right, name), getattr(expected, name))
 
 
 def test_a_twist_in_the_world_is_detected_in_each_real_drive(real_dir: Path) -> None:

@@ -192,12 +192,12 @@ def test_fixes_of_gps_msgs_are_read_where_there_are_no_others(tmp_path: Path) ->
     types: dict[str, Any] = typestore().types
     name = 'gps_msgs/msg/GPSFix'
 
-    def filled(kind: str, **given: Any) -> Any:
+    def filled(kind: str, **values: Any) -> Any:
         lists = {f: np.zeros(0, np.int32) for f in types[kind].__annotations__ if '_prn' in f}
         lists |= {f'satellite_visible_{f}': np.zeros(0, np.int32) for f in ('z', 'azimuth', 'snr')}
         zeros = dict.fromkeys(types[kind].__dataclass_fields__, 0)
-        values = {**zeros, **lists, **given}
-        return types[kind](**{f: values[f] for f in zeros})
+        members = {**zeros, **lists, **values}
+        return types[kind](**{f: members[f] for f in zeros})
 
     rows = []
     for k in range(len(fixes)):
@@ -228,7 +228,7 @@ def test_fixes_of_gps_msgs_are_read_where_there_are_no_others(tmp_path: Path) ->
     assert read_recording(tmp_path / 'both', topics={'gps': '/gpsfix'}).roles['gps'] == '/gpsfix'
 
 
-def test_a_type_without_a_definition_costs_its_topic_alone(tmp_path: Path) -> None:
+def test_a_type_without_a_definition_drops_only_its_topic(tmp_path: Path) -> None:
     write_recording(drive(), tmp_path / 'bag', storage='sqlite3')
     expected = read_recording(tmp_path / 'bag')
     (file,) = (tmp_path / 'bag').glob('*.db3')

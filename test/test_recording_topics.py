@@ -60,7 +60,7 @@ def test_an_empty_topic_leaves_its_role_to_the_only_other_one(tmp_path: Path) ->
         read_recording(recording.path, topics={'gps': '/gps/fix'})
 
 
-def test_what_may_be_the_truth_is_named_where_there_is_none(tmp_path: Path) -> None:
+def test_candidates_for_a_missing_truth_are_named(tmp_path: Path) -> None:
     good = drive()
     poses = dataclasses.replace(good, notes=(), ignored=('/tf (tf2_msgs/msg/TFMessage)',))
     bare = poses.with_messages('truth', None)
@@ -108,14 +108,14 @@ def _of_status(recording: Recording, status: int) -> Recording:
 
 
 @pytest.mark.parametrize('name', USERS)
-def test_they_are_used_as_fixes_of_known_status(name: str) -> None:
+def test_fixes_of_unknown_status_count_as_valid(name: str) -> None:
     drive = simulate(motion_of('circle', duration=60.0), gps='ch_gauss', imu='ideal', seed=1)
     unknown, valid = (USERS[name](_of_status(drive, status)) for status in (-2, 0))
     assert unknown == valid
 
 
-def test_a_receiver_at_rest_is_characterised_by_them() -> None:
+def test_fixes_of_unknown_status_characterise_a_receiver() -> None:
     motion = motion_of('standstill', duration=120.0)
-    rest = simulate(motion, gps='ch_gauss', imu='ideal', seed=1)
-    unknown, valid = (standing_runs(_of_status(rest, status))[0][0] for status in (-2, 0))
+    standstill = simulate(motion, gps='ch_gauss', imu='ideal', seed=1)
+    unknown, valid = (standing_runs(_of_status(standstill, status))[0][0] for status in (-2, 0))
     np.testing.assert_array_equal(unknown.error, valid.error)

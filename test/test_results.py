@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cli_examples import call_process, command, contents, environment
+from cli_examples import call_process, contents, environment
 
 from sim2real_eval.common.results import fresh_files, fresh_folder, hold
 from sim_sensors.core.errors import Sim2RealError
@@ -195,21 +195,3 @@ def test_a_verb_does_not_write_where_another_command_writes(tmp_path: Path, verb
     (line,) = outcome.complaints
     assert str(out) in line
     assert not list(tmp_path.iterdir())
-
-
-def test_of_two_commands_at_once_one_writes(tmp_path: Path) -> None:
-    out = tmp_path / 'out'
-    commands = [
-        subprocess.Popen(
-            command('simulate', '--motion', 'line', '--runs', 10, '--out', out),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
-        for _ in range(2)
-    ]
-    errors = [process.communicate(timeout=300)[1] for process in commands]
-    assert sorted(process.returncode for process in commands) == [0, 2], errors
-    assert sorted(len(error.splitlines()) for error in errors)[1] == 1
-    assert len(list(out.iterdir())) == 10

@@ -45,8 +45,8 @@ def assert_equal_to_gtsam(
     expected = gtsam_result.pose(t).matrix()
     np.testing.assert_allclose(scenario.pose(t), expected, err_msg='gtsam pose', **limits)
     for name in names:
-        ours, theirs = getattr(scenario, name)(t), getattr(gtsam_result, name)(t)
-        np.testing.assert_allclose(ours, theirs, err_msg=f'gtsam {name}', **limits)
+        values, expected = getattr(scenario, name)(t), getattr(gtsam_result, name)(t)
+        np.testing.assert_allclose(values, expected, err_msg=f'gtsam {name}', **limits)
 
 
 @pytest.mark.parametrize('number', NUMBERS)
@@ -86,8 +86,8 @@ def test_states_differ_and_retract_as_in_gtsam() -> None:
         gtsam_result = gtsam_scenario(gtsam, motion)
         expected = gtsam_result.navState(0.3).localCoordinates(gtsam_result.navState(2.0))
         np.testing.assert_allclose(xi, expected, atol=1e-12, err_msg='gtsam localCoordinates')
-        rest = first.retract(xi).local_coordinates(second)
-        np.testing.assert_allclose(rest, np.zeros(9), atol=1e-13)
+        difference = first.retract(xi).local_coordinates(second)
+        np.testing.assert_allclose(difference, np.zeros(9), atol=1e-13)
 
 
 @pytest.mark.parametrize('upstream', [False, True])

@@ -31,7 +31,7 @@ def runs(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_it_scores_as_the_embedded_judge_and_alike_in_each_pass(
+def test_robot_localization_scores_as_the_embedded_judge(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two models, so that the real side is judged twice; nobody is told that this differs."""

@@ -72,11 +72,7 @@ def replay(graph: Graph) -> None:
 
 
 def test_ten_times_real_time_has_the_bits_of_the_batch_run(graph: Graph) -> None:
-    """1000 odometry messages a second with /clock to an IMU and a GPS in one process, beside one
-    that never rests.
-
-    Reliable, as best effort promises nothing; the queues hold what a slow moment leaves.
-    """
+    """1000 odometry messages a second reach an IMU and a GPS in one process on a busy machine."""
     origin = int(TRUTH.stamp_ns[0])
     graph.listen('imu/data', Imu)
     graph.listen('gps/fix', NavSatFix)

@@ -146,10 +146,8 @@ def test_latency_waits_for_odometry_of_that_time(graph: Graph) -> None:
 def test_finish_gives_the_whole_twin_of_sensors_that_start_off_the_grid(
     graph: Graph, late_ns: int
 ) -> None:
-    """The sensors of a recording start in the middle of its truth, each with its latency, jitter
-    and drop-outs, and the receiver with changing fixes and outages.
-
-    A grid that starts before the odometry equals a batch run from its first stamp inside.
+    """The sensors have latency, jitter and drop-outs, the receiver changing fixes and outages. A
+    grid that starts before the odometry equals a batch run from its first stamp inside.
     """
     truth, origin = uneven(TRUTH), int(TRUTH.stamp_ns[0])
     motion = OdometryMotion(truth, origin_ns=origin, velocity='twist')

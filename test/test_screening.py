@@ -103,7 +103,7 @@ def test_repeats_are_dropped_and_short_holes_filled() -> None:
     assert [note.numbers['count'] for note in even.notes] == [1, 3]
 
 
-def test_one_stamp_far_ahead_costs_its_own_sample_only() -> None:
+def test_one_stamp_far_ahead_drops_only_its_own_sample() -> None:
     """An hour ahead at sample 300 of a ramp; the straight line puts it back."""
     values = np.arange(1000.0)[:, None] * np.ones(3)
     stamps = even_stamps(1000)
@@ -160,7 +160,7 @@ def test_the_longest_standstill_of_a_drive_is_found() -> None:
     assert len(whole) == len(values)
 
 
-def test_a_steady_drive_is_no_rest_where_the_speed_is_known() -> None:
+def test_a_steady_drive_with_known_speed_is_no_standstill() -> None:
     """Nothing in rates and accelerations differs; speeds go where their samples go."""
     motion = np.where(np.arange(9000) < 5000, 8.0, 0.05)[:, None] * np.array([1.0, 0.0])
     drive = dataclasses.replace(
@@ -181,7 +181,7 @@ def test_a_slow_bias_is_no_motion() -> None:
 
 
 @pytest.mark.parametrize('rate', [5.0, 20.0, 1000.0])
-def test_rest_is_rest_at_any_rate_and_resolution(rate: float) -> None:
+def test_a_standstill_is_detected_at_any_rate_and_resolution(rate: float) -> None:
     """Short windows scatter, and coarse values have windows without any noise."""
     fine = noise(f'rest {rate:g}', 20_000, 6) * 0.01
     assert longest_standstill(signals(fine), rate).stop == 20_000

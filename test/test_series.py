@@ -95,7 +95,7 @@ def test_a_first_sample_of_zero_time_and_speed_is_lost_as_in_the_paper(tmp_path:
     np.testing.assert_array_equal(read_back.se_time, [0.0, 0.2, 0.3])
 
 
-def test_a_true_zero_speed_inside_cannot_be_told_from_padding(tmp_path: Path) -> None:
+def test_a_zero_speed_before_the_padding_is_refused(tmp_path: Path) -> None:
     rows = [(0.1, 1.0, 0.2, 5.0), (0.2, 2.0, 0.4, 0.0), (0.3, 3.0, 0.0, 0.0)]
     with pytest.raises(SeriesError, match='gt_vel'):
         read_series(published(tmp_path / 'path_1.csv', rows), drop_zeros=True)
@@ -211,7 +211,7 @@ def test_missing_empty_and_doubled_folders_are_refused(tmp_path: Path) -> None:
         read_series_folder(folder)
 
 
-def test_warm_up_keeps_what_interpolation_needs() -> None:
+def test_warm_up_keeps_the_samples_that_interpolation_needs() -> None:
     trimmed = series().after(1.25, window=2)
     np.testing.assert_allclose(trimmed.se_time[:3], [-0.15, -0.05, 0.05], atol=1e-12)
     np.testing.assert_allclose(trimmed.gt_time[:2], [-0.05, 0.15], atol=1e-12)

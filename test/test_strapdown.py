@@ -109,7 +109,7 @@ def test_the_growth_of_errors_is_the_derivative_of_the_integration() -> None:
     np.testing.assert_allclose(F, numeric, rtol=0, atol=1e-8)
 
 
-def test_noise_adds_up_to_what_its_density_says() -> None:
+def test_integrated_noise_has_the_variance_of_its_density() -> None:
     """White acceleration over a second: velocity d^2 t, position d^2 t^3/3; both and the walk of a
     bias, at any step.
     """

@@ -107,8 +107,8 @@ def test_a_run_has_the_finding_about_one_sided_covariances() -> None:
     plan = RunPlan(stated, [twin], Judging(setup, StudyOptions(seed=3)))
     key, codes = RunKey('j', 'r', 'm', 1), []
     for run in plan:
-        kept, *_ = plan.kept(run, setup, plan.recording(run), plan.judge(run), key, '')
-        codes.append('study.covariance_one_sided' in {note.code for note in kept.notes})
+        study_run, *_ = plan.kept(run, setup, plan.recording(run), plan.judge(run), key, '')
+        codes.append('study.covariance_one_sided' in {note.code for note in study_run.notes})
     assert codes == [False, True]
 
 

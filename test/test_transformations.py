@@ -125,8 +125,8 @@ def test_results_equal_those_of_transforms3d() -> None:
         again = quaternion_from_euler(*euler_from_quaternion(quaternion))
         np.testing.assert_allclose(rotation_matrix(again), expected, atol=1e-7)
         if abs(math.cos(angles[1])) > 1e-3:
-            theirs = euler.quat2euler((w, x, y, z), 'sxyz')
-            pairs = zip(euler_from_quaternion(quaternion), theirs, strict=True)
+            expected_angles = euler.quat2euler((w, x, y, z), 'sxyz')
+            pairs = zip(euler_from_quaternion(quaternion), expected_angles, strict=True)
             difference = [math.remainder(a - b, math.tau) for a, b in pairs]
             np.testing.assert_allclose(difference, 0.0, atol=1e-11, err_msg='transforms3d')
 

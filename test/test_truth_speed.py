@@ -64,10 +64,10 @@ def test_a_common_error_of_runs_that_scatter_is_inside_the_interval(
     assert codes == ([] if scale == 1.0 else ['check.truth_speed'])
 
 
-def test_what_a_receiver_adds_is_what_its_covariances_state() -> None:
+def test_errors_of_a_receiver_match_its_stated_covariance() -> None:
     check = check_speed(np.ones(RUNS))
     z = check.errors / np.array([run.deviation for run in check.runs])
-    # Of 20 normal errors the mean square is in here with 99.9 %.
+    # The mean square of 20 normal errors is in this range with 99.9 %.
     assert 0.27 < float(np.mean(z**2)) < 2.37
 
 

@@ -181,7 +181,7 @@ def test_a_tactical_gyroscope_feels_the_earth_turn_in_long_records(
         np.testing.assert_array_equal(angle('auto'), angle('flat'))
 
 
-def test_measurements_of_a_whole_motion_have_the_earth_of_its_messages() -> None:
+def test_measure_all_and_simulate_agree_about_the_earth() -> None:
     still = motion_of('standstill', duration=DRIVEN)
     model = dataclasses.replace(load_imu('gnss_ins_sim_high'), rate=1.0)
     started = [model.start(1, '1', **ImuModel.surroundings(world('auto'))) for _ in range(2)]
@@ -192,7 +192,7 @@ def test_measurements_of_a_whole_motion_have_the_earth_of_its_messages() -> None
     assert turned == pytest.approx(EARTH_RATE, rel=0.05)
 
 
-def test_a_chain_declares_the_bias_it_may_have_at_the_end() -> None:
+def test_a_chain_declares_its_possible_bias_at_the_end() -> None:
     per_hour = math.radians(1.0) / 3600.0
     chain = ImuChain.from_mapping(
         {'gyroscope': {'turn_on_std': 3 * per_hour, 'random_walk': 4 * per_hour / 30.0}}, 'test'
@@ -214,10 +214,9 @@ def test_a_judge_subtracts_the_rotation_under_the_same_rule() -> None:
 
 @pytest.fixture(scope='module')
 def unaided() -> dict[tuple[str, str], FloatArray]:
-    """Error of heading and of velocity, rad and m/s, after a drive of 11 minutes of which only the
-    first 2 s have fixes, by the Earth of the twin and that of the judge.
+    """Errors of heading and velocity, rad and m/s, after 11 minutes with fixes in the first 2 s.
 
-    Both know the gyroscope to be of tactical grade. Its errors are as good as zero.
+    The keys are the Earth of the twin and that of the judge; the gyroscope is of tactical grade.
     """
     line = {'heading': 0.7, 'speed': 5.0, 'rest_time': 3.0, 'ramp_time': 10.0}
     drive = motion_of('line', duration=DRIVEN, parameters=line)
@@ -287,7 +286,7 @@ def test_a_bias_fitted_at_rest_does_not_count_the_earth_twice() -> None:
     means = {f'gyroscope_{axis}': (mean, 0.0) for axis, mean in zip('xyz', recorded, strict=True)}
     fitted = chain_model({}, rate=1.0, biases=means)
     np.testing.assert_allclose(mean_rate(fitted), recorded, rtol=1e-12)
-    # Without the flag, the rate of the Earth is counted twice.
+    # The rate of the Earth is counted twice if the flag is missing.
     silent = dataclasses.replace(fitted.gyroscope, earth_in_bias=False)
     twice = mean_rate(dataclasses.replace(fitted, gyroscope=silent))
     assert np.linalg.norm(twice - recorded) == pytest.approx(EARTH_RATE, rel=1e-6)

@@ -228,7 +228,7 @@ def test_a_recording_of_truth_alone_gets_its_sensors_from_the_start_of_the_truth
     assert (len(twin.imu), len(twin.gps)) == (601, 61)
 
 
-def test_within_keeps_both_ends_and_names_the_topic_that_is_left_empty() -> None:
+def test_a_cut_keeps_both_ends_and_names_an_empty_topic() -> None:
     real = recorded(Circle(duration=6.0), late_ns=(0, 0))
     start, end = START_NS + 1_000_000_000, START_NS + 2_000_000_000
     cut = cut_to_span(real, start, end)

@@ -129,12 +129,12 @@ def test_interval_covers_the_true_distance(
     assert covered >= 50
 
 
-def test_interval_covers_the_distance_of_skewed_runs_and_says_that_they_are(
+def test_interval_covers_the_distance_of_skewed_runs_with_a_finding(
     record_property: Callable[[str, object], None],
 ) -> None:
-    """80 studies of 10 log-normal runs (0.9) against 1.6 times as much, in both coordinates. At
-    94 % fewer than 68 have a probability of 1e-3, at 84 % of one half. The finding is missing in
-    3 % of studies; in more than 10 of 80 with a probability of 1e-4.
+    """80 studies of 10 log-normal runs against 1.6 times as much: with a true coverage of 94 %,
+    fewer than 68 intervals hold the distance with probability 1e-3; 11 findings are missing
+    with 1e-4.
     """
     rng = stream(7, 'log-normal', 'test', 'coverage')
     covered = warned = 0
@@ -241,7 +241,7 @@ def test_few_runs_have_no_p_value_and_a_finding_says_so(n: int) -> None:
 
 
 @pytest.mark.filterwarnings('error')
-def test_equal_runs_are_at_zero_for_sure() -> None:
+def test_equal_runs_have_distance_zero_and_p_value_one() -> None:
     model = uncertainty(runs(np.ones((8, 2))), {'m': runs(np.ones((8, 2)))}).models[0]
     assert (model.distance, model.low, model.high, model.p_value) == (0.0, 0.0, 0.0, 1.0)
 
@@ -255,7 +255,7 @@ def test_a_model_does_not_depend_on_those_beside_it() -> None:
     assert dataclasses.replace(alone, **same) == dataclasses.replace(beside, **same)
 
 
-def test_letters_are_shared_unless_told_apart() -> None:
+def test_models_share_a_letter_unless_they_differ_significantly() -> None:
     assert significance_groups('abc', []) == {'a': 'a', 'b': 'a', 'c': 'a'}
     assert significance_groups('abc', [('a', 'c')]) == {'a': 'a', 'b': 'ab', 'c': 'b'}
     assert significance_groups('abcd', [('a', 'd'), ('b', 'c')]).keys() == set('abcd')
@@ -275,7 +275,7 @@ def test_ranks_are_probabilities() -> None:
 
 
 @pytest.mark.parametrize('paired', [True, False])
-def test_many_runs_are_added_up_to_what_products_give(
+def test_running_sums_of_many_runs_equal_products(
     monkeypatch: pytest.MonkeyPatch, paired: bool
 ) -> None:
     """Products of few runs, running sums of many: the same but for the last digits."""
@@ -329,7 +329,7 @@ def test_segments_of_one_drive_count_as_one_when_they_are_a_block(blocks: bool) 
     assert rejected < 6 if blocks else rejected > 8
 
 
-def test_blocks_change_sides_whole() -> None:
+def test_runs_of_a_block_are_exchanged_together() -> None:
     """Runs of other motions: those of a block are one, in whichever scenarios they are. Paired
     motions of a block are exchanged in the same way.
     """
@@ -347,7 +347,7 @@ def test_blocks_change_sides_whole() -> None:
     assert (paired.real[:, 0] == paired.real[:, 1]).all()
 
 
-def test_a_judge_that_does_not_repeat_its_numbers_is_in_the_null_distance() -> None:
+def test_scatter_of_a_judge_is_part_of_the_null_distance() -> None:
     """A judge with noise of its own: the null median is at least the distance of a repeat, and a
     model within it is named. One that repeats its numbers changes nothing.
     """
@@ -418,9 +418,8 @@ def test_all_permutations_of_few_runs_and_some_of_many() -> None:
 
 
 def test_repetitions_of_one_motion_are_no_independent_runs() -> None:
-    """Five real motions, eight simulated runs of the first: exchanged freely, half of all
-    comparisons of identical sensors came out below 5 %; among those of one motion 1 in 9 is
-    the least.
+    """Runs of one motion are exchanged among themselves, so 1/9 is the least p-value. With free
+    exchange, half of all comparisons of identical sensors had a p-value below 5 %.
     """
     real = [f'{i}' for i in range(5)]
     labels = permute_labels(real, ['0'] * 8, 2000, 0)
@@ -471,7 +470,7 @@ def test_floor_is_that_of_halves() -> None:
     assert floor is not None
     assert 0.0 < floor < 0.1
     assert split_half_distance(ErrorDistance.of(runs[:1]), 1, 0) is None
-    # Of three drives with two runs one is set against the others.
+    # One of three drives with two runs each is compared with the other two.
     drives = split_half_distance(ErrorDistance.of(runs), 6, 0, list('aabbcc'))
     halves = [(0, 1), (2, 3), (4, 5)]
     ways = np.array([[k in half for k in range(6)] for half in halves])

@@ -57,7 +57,7 @@ def test_the_variance_from_radius_errors_grows_with_the_square_of_the_distance()
     np.testing.assert_allclose(np.diag(odometry.velocity_covariance[7]), expected, rtol=1e-3)
 
 
-def test_the_mean_of_whole_degrees_is_stated_about_the_truth() -> None:
+def test_covariances_include_the_mean_of_whole_degree_steering() -> None:
     """Straight ahead by D, four wheels of mean m and variance V each at the corners of a square of
     side 2 h: aside D^2 (m^2 + V / 4) of a step; variance of the heading V D^2 / (16 h^2).
     """

@@ -52,7 +52,7 @@ def ramp(length: float, pitch: float) -> OdometryArray:
 
 
 @pytest.mark.parametrize('pitch_deg', [0.0, 10.0, 30.0])
-def test_wheels_on_a_slope_tell_the_way_along_it(pitch_deg: float) -> None:
+def test_wheels_on_a_slope_measure_the_distance_along_it(pitch_deg: float) -> None:
     """Exact wheels on a slope a are off by s (1 - cos a) after the path s; rms L/sqrt(3)."""
     pitch, length = math.radians(pitch_deg), 10.0
     drive = RecordedMotion.of_recording(recording_of(ramp(length, pitch)))
@@ -83,9 +83,7 @@ def test_a_truth_without_velocities_has_those_of_its_positions() -> None:
     assert RecordedMotion.of_recording(recording_of(truth)).start_ns == START_NS
 
 
-def test_recorded_paths_are_driven_each_with_noise_of_its_own(
-    capsys: Capture, tmp_path: Path
-) -> None:
+def test_each_recorded_path_gets_independent_noise(capsys: Capture, tmp_path: Path) -> None:
     """Two bags of one and the same motion, and one that is none: left out, exit status 1.
 
     Ideal wheels tell the recorded place to what 100 Hz samples of it leave, 1e-6 m.
