@@ -46,8 +46,10 @@ def at_path(message: Any, path: str) -> object:
     value = functools.reduce(getattr, path.split('.'), message)
     if isinstance(value, str):
         return value
-    members = dataclasses.astuple(value) if dataclasses.is_dataclass(value) else value
-    return np.ravel(members).tolist()
+    if dataclasses.is_dataclass(value):
+        # rosbags adds the name of the type to the numbers of a nested message.
+        value = [number for number in dataclasses.astuple(value) if not isinstance(number, str)]
+    return np.ravel(value).tolist()
 
 
 @settings(max_examples=25)
