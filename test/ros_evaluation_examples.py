@@ -42,7 +42,6 @@ from sim_sensors.core.shipped import config_path
 
 PATIENCE_S = 180.0
 _UNSTEADY = 'delivery: {jitter: 0.01, drop_out: 0.05, drop_out_length: 0.3}\n'
-SENSORS = ('/sensors_node', '/imu_node', '/gps_node')
 _TOPICS = {
     'ground_truth/odometry': (Odometry, 'nav_msgs/msg/Odometry'),
     'imu/data': (Imu, 'sensor_msgs/msg/Imu'),
@@ -123,15 +122,6 @@ def record(
     for node in ('imu_node', 'gps_node', 'ekf_filter_node'):
         assert graph.call(Trigger, f'{node}/reset', Trigger.Request()).success
     return arrays
-
-
-def write_bag(folder: Path, name: str, arrays: dict[str, MessageArray]) -> Path:
-    """Write the recorded messages as a bag, with the estimates of the judge, as on a robot."""
-    topics = {f'/{topic}': array for topic, array in arrays.items()}
-    roles = {'truth': '/ground_truth/odometry', 'imu': '/imu/data', 'gps': '/gps/fix'}
-    recording = Recording(name, name.rpartition('_')[0], '', topics, roles)
-    write_recording(recording, folder / name)
-    return folder / name
 
 
 def short_bags(folder: Path, **seconds: float) -> list[Path]:

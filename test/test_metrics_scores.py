@@ -73,8 +73,8 @@ def test_score_agrees_with_an_independent_computation(
     score = score_run(series)
     rmse, entropy = independent_score(series)
     record_property('entropy', abs(score.entropy_difference - entropy))
-    assert score.rmse == pytest.approx(rmse, abs=1e-12)
-    assert score.entropy_difference == pytest.approx(entropy, abs=1e-10)
+    assert score.rmse == pytest.approx(rmse, abs=1e-12), '[Mahajan2024], 1e-12'
+    assert score.entropy_difference == pytest.approx(entropy, abs=1e-10), '[Mahajan2024], 1e-10'
     assert score.entropy_difference == abs(score.entropy_gt - score.entropy_se)
 
 

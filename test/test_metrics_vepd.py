@@ -220,7 +220,8 @@ def test_vepd_of_exported_series_agrees_with_plain_numpy_and_scipy(
             file_names = [f'{part}_{run}.csv' for part in parts for run in range(1, 5)]
             row = rows[model, scenario]
             expected = plain_vepd(folder, model_folder, file_names)
-            assert (row.w_rmse, row.w_entropy, row.vepd) == pytest.approx(expected, abs=1e-12)
+            distances = (row.w_rmse, row.w_entropy, row.vepd)
+            assert distances == pytest.approx(expected, abs=1e-12), 'scipy, 1e-12'
             assert row.n_real == row.n_sim == len(file_names)
     assert rows['ch_rw', 'all'].rank == 1.0
 

@@ -75,7 +75,7 @@ def test_the_codec_agrees_with_the_decoder_of_rosbags(
     for index, row in enumerate(rows):
         message = TYPESTORE.deserialize_cdr(row, type_name)
         # The other way round as well: rosbags serialises to the very same bytes.
-        assert bytes(TYPESTORE.serialize_cdr(message, type_name)) == row
+        assert bytes(TYPESTORE.serialize_cdr(message, type_name)) == row, 'rosbags, same bytes'
         if kind.has_header:
             stamp_of = message.header.stamp
             assert stamp_of.sec * 10**9 + stamp_of.nanosec == array.stamp_ns[index]

@@ -29,6 +29,8 @@ from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion import motion_of
 
+Capture = pytest.CaptureFixture[str]
+
 
 def recorded(folder: Path) -> list[Path]:
     """Write the stand-ins of the small study as recordings."""
@@ -177,9 +179,7 @@ def test_drives_are_the_same_for_every_group_and_paired_with_no_recording(tmp_pa
     assert [row.n_sim for row in outcome.table('paper_released', 'sand')] == [2, 2]
 
 
-def test_a_failed_recording_is_left_out_and_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_recording_is_left_out_and_reported(tmp_path: Path, capsys: Capture) -> None:
     recorded(tmp_path)
     (tmp_path / 'line_3').mkdir()
     file = write_study_file(tmp_path, {'recordings': [{'path': 'line_*'}]})
@@ -211,7 +211,7 @@ class Beyond(GpsModel):
 
 
 def test_a_model_that_always_fails_takes_no_recording_from_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / 'beyond.py').write_text(BEYOND, 'utf-8')
     beyond = str(tmp_path / 'beyond.py:Beyond')
@@ -261,9 +261,7 @@ def test_a_rare_failure_of_a_model_leaves_its_recording_out_for_all() -> None:
     assert lost(*unread, *both) == runs('line_1') | runs('line_2') | runs(model='bad')
 
 
-def test_a_study_without_any_result_is_removed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_without_any_result_is_removed(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / 'line_3').mkdir()
     file = write_study_file(
         tmp_path, {'recordings': [{'path': 'line_*'}], 'judges': ['paper_released', 'clean']}
@@ -279,9 +277,7 @@ def test_a_study_without_any_result_is_removed(
     assert call(capsys, *command).status == 0
 
 
-def test_real_recordings_take_the_place_of_stand_ins(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_real_recordings_take_the_place_of_stand_ins(tmp_path: Path, capsys: Capture) -> None:
     paths = recorded(tmp_path)
     out = tmp_path / 'out'
     done = call(capsys, 'study', 'a_imu', '--real', *paths, '--out', out, '--jobs', 1)
@@ -296,7 +292,7 @@ pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 
 def test_a_copy_of_a_drive_is_reported_unless_it_is_of_one_block(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     first, second, *_ = small_plan(tmp_path).recordings
     for recording in (first, second):

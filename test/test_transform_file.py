@@ -77,7 +77,8 @@ def test_joints_are_turned_and_chained_as_scipy_does(
             Rotation.from_rotvec(angle * axis) for angle, axis in zip(rpy, np.eye(3), strict=True)
         )
         expected = (yaw * pitch * roll).apply(expected) + xyz
-    np.testing.assert_allclose(rotation @ point + position, expected, atol=1e-12)
+    moved = rotation @ point + position
+    np.testing.assert_allclose(moved, expected, atol=1e-12, err_msg='scipy Rotation, 1e-12')
 
 
 def test_a_description_gives_fixed_joints_and_moving_ones_at_zero(tmp_path: Path) -> None:

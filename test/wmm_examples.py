@@ -10,8 +10,6 @@ down in nT.
 
 from __future__ import annotations
 
-__all__ = ['VALUES_2020', 'VALUES_2025']
-
 
 def _table(text: str) -> list[tuple[float, ...]]:
     """Return the values of a text with two places per line, separated by a semicolon."""
