@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real browser without a window, spoken to over two pipes: no library, no network."""
+"""A headless browser that is controlled over two pipes, without a library or network."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Browser:
         return messages
 
     def requests(self) -> list[str]:
-        """Addresses that were asked for, the page itself among them; data: asks nobody."""
+        """Return the requested addresses, including the page itself but not data: addresses."""
         self.value('0')
         return [
             event['params']['request']['url']
@@ -126,7 +126,7 @@ class Browser:
 
 @contextlib.contextmanager
 def running_browser(binary: str, *, scripts: bool = True) -> Iterator[Browser]:
-    """Start a browser with a profile of its own, and end it."""
+    """Run a browser with a temporary profile."""
     to_browser, from_us = os.pipe()
     to_us, from_browser = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:

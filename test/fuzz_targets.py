@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of what comes from outside, and inputs that they take; fuzzing.py changes those."""
+"""Readers of files and messages with valid inputs, which fuzzing.py changes."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def shipped(kind: str) -> list[Path]:
 
 
 def judged(path: Path) -> None:
-    """Read a recording, check it, and let the default judge have it."""
+    """Read a recording, check it, and run the default judge on it."""
     recording = read_recording(path)
     check(recording)
     run_judge(recording)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For the tests of `check`: good recordings, and faults to plant in them, each with its code."""
+"""Good recordings and faults with the code of their finding, for the tests of `check`."""
 
 from __future__ import annotations
 

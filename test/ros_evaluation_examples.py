@@ -52,7 +52,7 @@ _TOPICS = {
 
 @contextlib.contextmanager
 def onlooker() -> Iterator[Graph]:
-    """Give a graph on which nobody else publishes the clock or the truth."""
+    """Provide a graph without publishers of the clock and of the truth."""
     with graph_of_its_own() as graph:
         graph.node.destroy_publisher(graph.clock)
         graph.node.destroy_publisher(graph.odometry)
@@ -203,7 +203,7 @@ def everything(folder: Path, arrays: dict[str, MessageArray]) -> Everything:
 
 
 class Evaluation:
-    """evaluation_node as a process of its own."""
+    """evaluation_node as a process."""
 
     def __init__(self, *parameters: str) -> None:
         words = [word for parameter in parameters for word in ('-p', parameter)]

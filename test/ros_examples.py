@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph of real nodes over real DDS, on a domain of its own; for the ROS tests."""
+"""Real ROS nodes over real DDS on a reserved domain, for the ROS tests."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ class Graph:
         )
 
     def let_go(self, *topics: str, sensors: int = 1) -> None:
-        """Publish the topic `ready` when the sensors hear somebody's odometry, and are heard here.
+        """Publish the topic `ready` when each sensor has an odometry publisher and a listener.
 
         A trajectory_node that awaits it loses nothing at the start.
         """

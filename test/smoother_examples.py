@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For the tests of the smoother: drives with sensors whose noise is exactly what settings say."""
+"""Drives with sensors that have exactly the noise of the settings, for smoother tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ORIGIN = LocalFrame(43.07, -89.4, 260.0)
 IMU_ARM = (0.4, -0.3, 0.5)
 ANTENNA = (-0.6, 0.2, 1.2)
 RATE = 100.0
-# Nothing of the vehicle's level motion is told to the smoother.
+# The smoother does not know that the vehicle moves on level ground.
 _START = {
     'gyroscope_bias_deviation': 0.002, 'accelerometer_bias_deviation': 0.1,
     'heading_deviation': 0.02,

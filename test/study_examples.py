@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies whose numbers are drawn, not judged: for tests of what is done with them."""
+"""Studies with randomly drawn numbers, for tests of reports and statistics."""
 
 from __future__ import annotations
 

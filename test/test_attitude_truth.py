@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensors of a body at rest: held against the truth, and taken for rest or not.
+"""Sensors of a body at rest: comparison with the truth, and detection of motion.
 
 Every noise is drawn with a fixed seed. A sensor that is right is named in 0.1 % of spans.
 """
@@ -106,7 +106,7 @@ def test_a_sensor_is_suspected_from_twice_its_stated_squares(more: float, named:
 
 
 def test_equal_stamps_seconds_apart_are_handled() -> None:
-    """A second that holds a sample but no time since the one before says nothing."""
+    """A second with a sample but no time since the previous one is skipped."""
     slow = at_rest(rate=0.5)
     assert suspects_of(slow) == ()
     rate = slow.imu.angular_velocity + np.array([0.5, 0.0, 0.0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The presets and the files of the same form that users write."""
+"""Presets of sensors, and sensor files of users."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_bag_with_a_case_gives_what_its_csv_folder_gives(
 def test_several_recordings_go_into_a_folder(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """Each estimate equals that of a run of its own."""
+    """Each estimate equals that of a separate run."""
     out = tmp_path / 'estimates'
     outcome = call(capsys, 'judge', *bags, '--config', 'clean', '--out', out, '--json')
     assert outcome.status == 0

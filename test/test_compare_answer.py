@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of `compare`: whose errors are like the real ones, and whether a difference shows."""
+"""The answer of `compare`: the nearest model, and the significance of differences."""
 
 from __future__ import annotations
 

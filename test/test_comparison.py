@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison: its numbers follow from nothing but its inputs, and say what VEPD should."""
+"""Comparisons depend only on their inputs, rank models correctly, and agree with their series."""
 
 from __future__ import annotations
 

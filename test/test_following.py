@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differential drive, waypoints, controllers and their errors: what must be true of them."""
+"""Differential drive, waypoints, controllers and their errors obey kinematics and control laws."""
 
 from __future__ import annotations
 

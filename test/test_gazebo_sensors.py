@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The companion of Gazebo: messages of Gazebo in, messages with the bits of the batch out.
+"""The companion of Gazebo turns its messages into sensor messages with the bits of the batch.
 
 Gazebo itself ran outside of the tests; here messages of a motion are put on the wire as it does.
 """

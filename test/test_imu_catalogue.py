@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The presets of IMUs: what all of them have in common, and data sheets.
+"""Presets of IMUs: common laws and data sheets.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.
@@ -100,7 +100,7 @@ def test_other_as_upstream_noise_does_not_depend_on_the_rate():
 
 
 def test_every_exact_model_measures_the_same_circle():
-    """No exact model has kinematics of its own."""
+    """All exact models share one kinematics."""
     truth = Circle(duration=10.0).at(np.arange(300) * 0.01 + 5.0)
     reference = load_imu('ideal').start(1, 'a').measure(truth).linear_acceleration
     for kind in ('gazebo_ros_imu', 'gazebo_ros_imu_sensor', 'gz_imu', 'hector_imu', 'carla_imu'):

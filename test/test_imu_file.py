@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coefficients in other units and files, and the model that comes back as it went in."""
+"""Noise coefficients in other units and files, and their recovery from a simulated standstill."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_another_model_does_not_come_back() -> None:
 
 
 def test_a_coarse_sensor_and_one_that_counts_come_back() -> None:
-    """Rounding of rates and of their integral, which the model has as such."""
+    """Rounding of rates and of their integral are separate terms of the model."""
     terms = {
         axis: some_terms(1e-2, bias_instability=0.0, random_walk=0.0, quantisation=1e-3)
         for axis in AXES

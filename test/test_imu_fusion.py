@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attitude that a filter makes of the sensor's own rates and accelerations."""
+"""Attitude that a filter computes from the rates and accelerations of the sensor."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IMUs of Chrono and of Gazebo: the laws of their sources, and their defects.
+"""IMUs of Chrono and of Gazebo have the laws and the defects of their sources.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.
@@ -89,7 +89,7 @@ def test_gazebo_ros_imu_turns_world_vectors_the_wrong_way_as_upstream():
 
 
 def test_gazebo_ros_imu_mounts_about_the_axes_of_the_world_as_upstream():
-    """[GazeboRos]: R = R_offset R_nb; heading north, a pitched IMU tells the orders apart."""
+    """[GazeboRos]: R = R_offset R_nb; heading north, a pitched IMU distinguishes the orders."""
     truth = moving(3, (0.0, 2.0, 0.0), heading=math.pi / 2)
     model = GazeboRosImu(orientation=TRUTH, mounting_rpy=(0.0, 0.3, 0.0))
     pitch, heading = Rotation.from_euler('y', 0.3), Rotation.from_euler('z', math.pi / 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vibration of an engine: lines of the right size at the right frequency, aliases too."""
+"""Vibration of an engine has lines of the right size and frequency, including aliases."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of ekf_node and navsat_transform_node: their defaults, and what is refused."""
+"""Parameters of ekf_node and navsat_transform_node: defaults and refusals."""
 
 from __future__ import annotations
 

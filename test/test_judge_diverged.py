@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates that are not numbers: written as they are, told, and never a traceback."""
+"""Estimates that are not numbers are written with a finding; implausible motions are findings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter over many measurements against filterpy, and what it does with their times."""
+"""The filter over many measurements against filterpy, and its treatment of stamps."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge driven message by message gives the very bits of the judge run over a recording."""
+"""The live judge gives the bits of the judge that is run over a recording."""
 
 from __future__ import annotations
 

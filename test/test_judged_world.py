@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The truth is found in whatever world a judge works in, and errors are those of the judge."""
+"""The truth is aligned with the world of a judge before its errors are computed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def measured(truth: OdometryArray, noise: np.ndarray | float) -> FixArray:
 
 
 def perfect(truth: OdometryArray, noise: np.ndarray | None) -> JudgedRun:
-    """A judge without error in a world of its own, to which it took the fixes of base_link."""
+    """Return an exact estimate in a rotated and shifted world, with the fixes of base_link."""
     position, orientation = in_world(truth)
     gps = np.zeros((0, 3))
     if noise is not None:
@@ -115,7 +115,7 @@ def test_without_fixes_the_truth_starts_at_the_first_estimate() -> None:
     moved, remarks, _ = truth_in_world(judged, truth, None, np.zeros(3))
     np.testing.assert_allclose(moved.position, judged.position, atol=1e-9)
     np.testing.assert_allclose(moved.orientation, judged.orientation, atol=1e-9)
-    # Fixes that the judge was not given tell nothing; those that do not move, where but no turn.
+    # Fixes that the judge did not use are ignored; fixes at rest give a position but no heading.
     gone = dataclasses.replace(
         perfect(truth, np.zeros((len(truth) // 10, 3))),
         gps_position=np.zeros((len(truth) // 10, 3)),
@@ -258,7 +258,7 @@ def test_a_consistent_filter_without_fixes_has_a_chi_square_nees(
 
 
 def wandering(rng: np.random.Generator) -> Recording:
-    """A drive whose speed and yaw rate walk as the filter says, and odometry with its noises."""
+    """Return a drive with the process noise of the filter, and noisy odometry of it."""
     stamp_ns = stamps(10.0, 15.0)
     n = len(stamp_ns)
     velocity, rate, position = np.zeros((3, n, 3))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment counts what it recorded, and asks the sensors for queues that hold a burst."""
+"""An experiment counts its recorded messages and sets queues that hold a burst."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sensor on arriving odometry has the bits of the batch run, early, and in bounded memory."""
+"""A live sensor has the bits of the batch run, in bounded memory."""
 
 from __future__ import annotations
 

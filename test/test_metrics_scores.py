@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Truths about the score of one run: resampling, RMSE, Wiener entropy [Mahajan2024]."""
+"""Laws of the score of one run: resampling, RMSE, Wiener entropy [Mahajan2024]."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Truths about VEPD over sets of runs, its table, and the numbers printed in the paper."""
+"""Laws of VEPD over sets of runs, its table, and the numbers printed in the paper."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_table_1_of_the_paper_is_the_mean_of_its_columns() -> None:
 
 
 def test_table_2_of_the_paper_is_ranked_by_its_values() -> None:
-    """Two values of sine are printed alike (0.0796); their ranks were taken before rounding."""
+    """Two values of sine are printed as 0.0796; their ranks were taken before rounding."""
     for entries in TABLE_2.values():
         assert set(entries) == set(TABLE_1)
         by_rank = sorted(entries.values(), key=lambda entry: entry.rank)

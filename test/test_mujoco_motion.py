@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions of a physics engine: a pendulum with a known answer, roads, and the car on springs."""
+"""Motions of a physics engine: a pendulum with a closed solution, roads, the car on springs."""
 
 from __future__ import annotations
 

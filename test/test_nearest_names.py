@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A typo anywhere is answered with the name that was probably meant, in one line."""
+"""A typo in a command, file or parameter is answered with the nearest name, in one line."""
 
 from __future__ import annotations
 

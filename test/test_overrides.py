@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changed parameters of sensor models: --set, `set:` of study files, `base:` of sensor files."""
+"""Overridden sensor parameters: --set, `set:` of study files, `base:` of sensor files."""
 
 from __future__ import annotations
 

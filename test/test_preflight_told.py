@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings of `check` name the recording, the cause and the numbers that correct it."""
+"""Findings and corrections of `check`: delays, twists, headings and frozen samples."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_printed_correction_in_the_named_file_corrects_the_recording(
 @pytest.mark.parametrize('seconds', [-3.23, 2.0, 3.25])
 @pytest.mark.parametrize('role', ['imu', 'gps'])
 def test_a_delay_of_some_seconds_is_measured(role: str, seconds: float) -> None:
-    """Also where the recording is cut to one time, so that its ends say nothing."""
+    """The messages are cut to a common time span, so that their ends do not show the delay."""
     run = late(role, seconds)(good())
     run = selected_messages(
         role, lambda t: (t >= max(-seconds, 0.0)) & (t <= t[-1] - max(seconds, 0.0))
@@ -184,7 +184,7 @@ def test_a_track_in_a_mirror_is_not_one_that_is_half_a_lap_late() -> None:
 
 
 def test_a_reversed_heading_of_a_straight_drive_is_no_twist_in_the_world() -> None:
-    """Both explain the twist; that a vehicle moves ahead tells them apart."""
+    """Both explain the twist; only a vehicle that moves forward distinguishes them."""
     line = good(1, 'line').with_messages('gps', None).with_messages('imu', None)
     east = correction('truth', turn=np.degrees(0.5))(line)
     reversed_heading = check(correction('truth', heading=180.0)(east))
@@ -333,7 +333,7 @@ def frozen(recording: Recording) -> bool:
 
 
 def test_a_pose_that_stands_while_rates_turn_is_frozen() -> None:
-    """Neither fixes nor twist say that it moves; a body that turns in place has one position."""
+    """Neither fixes nor twist show the motion; a body that turns in place has one position."""
 
     def hanging(values: np.ndarray) -> np.ndarray:
         values = values.copy()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Public names of each folder: there are few, and functions have examples that run."""
+"""Each folder has few public names, and the examples in docstrings run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages as bytes: the codec agrees with an independent decoder, and is faster."""
+"""The codec of messages agrees with the decoder of rosbags."""
 
 from __future__ import annotations
 

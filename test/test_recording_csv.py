@@ -98,7 +98,7 @@ def test_commands_without_a_header_have_the_time_of_their_arrival(
         assert commands.linear_velocity[:, 0].tolist() == [1.0, 2.0]
         assert commands.angular_velocity[:, 2].tolist() == [0.5, 0.0]
         assert commands.frame == ''
-    # A stamp of its own, or a frame, is not lost.
+    # A separate stamp or a frame is kept.
     late = dataclasses.replace(commands, frame='base_link', arrival_ns=commands.stamp_ns + 7)
     late_recording = dataclasses.replace(recording, messages={'/cmd_vel': late})
     write_recording(late_recording, tmp_path / 'own', storage=storage)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged bags fail in one line, or are remarked."""
+"""Damaged bags are refused in one line or get a finding."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_full_disk_is_an_error_of_one_line_and_leaves_nothing(
 
 @pytest.mark.parametrize('compression', ['zstd', 'lz4'])
 def test_a_chunk_takes_no_more_memory_than_it_says(tmp_path: Path, compression: str) -> None:
-    """64 MiB of zeros are some kilobytes; what is said to be 2 GiB is not unpacked at all."""
+    """64 MiB of zeros are packed into kilobytes; a stated size of 2 GiB is refused unread."""
     zeros = bytes(1 << 26)
     packed = zstandard().compress(zeros) if compression == 'zstd' else lz4.frame.compress(zeros)
     kind = compression.encode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results appear as a whole, one command at a time, and files of others stay."""
+"""Results appear as a whole, one command at a time, and foreign files stay."""
 
 from __future__ import annotations
 

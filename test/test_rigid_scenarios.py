@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant twist, constant acceleration and tables: exact, as GTSAM has them, and refused."""
+"""Constant twist, constant acceleration and tables are exact and equal those of GTSAM."""
 
 from __future__ import annotations
 

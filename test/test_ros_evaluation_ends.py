@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How evaluation_node ends: refused, interrupted, with failures; it leaves nothing running."""
+"""evaluation_node ends without a running process: refused, interrupted or with failures."""
 
 from __future__ import annotations
 

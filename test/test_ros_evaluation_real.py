@@ -34,7 +34,7 @@ def runs(folder: Path) -> list[dict[str, str]]:
 def test_robot_localization_scores_as_the_embedded_judge(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two models, so that the real side is judged twice; nobody is told that this differs."""
+    """With two models, the real side is judged twice, with equal numbers."""
     (bag,) = short_bags(tmp_path, half_sine=4.0)
     batch = call(
         capsys, 'vepd', '--real', bag, '--models', 'ch_gauss,ch_rw', '--judge-config', 'clean',

@@ -108,7 +108,7 @@ def test_clock_that_pauses_and_jumps_forward_changes_nothing(graph: Graph) -> No
     graph.wait(lambda: graph.clock.get_subscription_count() == 1, 'the node to hear /clock')
 
     def reports(now_ns: int) -> None:
-        """Tell the time until the stamp of a report says that the node knows it."""
+        """Publish the time until a report has it as its stamp."""
 
         def knows() -> bool:
             graph.tick(now_ns)
@@ -192,7 +192,7 @@ def test_broken_parameter_file_is_one_line_and_status_2(
     file = tmp_path / 'broken.yaml'
     file.write_text(text)
     lines = refused(capsys, 'imu_node', file=file)
-    # rcl adds a line of its own to files that it cannot parse.
+    # rcl adds a line to files that it cannot parse.
     assert len(lines) <= 2
     assert lines[-1].startswith('imu_node: error: ')
     assert reason in lines[-1]

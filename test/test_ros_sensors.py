@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensor nodes over real DDS: what they publish is what the batch command writes."""
+"""Sensor nodes over real DDS publish the bits that the batch command writes."""
 
 from __future__ import annotations
 

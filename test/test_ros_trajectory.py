@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""trajectory_node: it waits for those who have to hear it, drives the sensors, and loops."""
+"""trajectory_node waits for its subscribers, drives the sensors, and loops."""
 
 from __future__ import annotations
 

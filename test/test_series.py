@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Velocity series keep what they are given, to the last bit, and refuse what is broken."""
+"""Velocity series are stored to the last bit; broken series are refused."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies have the numbers of single comparisons, and a failure concerns its own run only."""
+"""Studies have the numbers of single comparisons; a failure drops only its own run."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_a_rare_failure_of_a_model_leaves_its_recording_out_for_all() -> None:
     often = [('one', f'line_{number}', 'bad') for number in (1, 2, 3)]
     assert lost(*often[:2]) == runs('line_1') | runs('line_2')
     assert lost(*often) == runs(model='bad')
-    # A recording that fails by itself says nothing about a model.
+    # The failure of a recording does not count against a model.
     unread = [('one', f'line_{number}', '') for number in (1, 2)]
     assert lost(('one', 'line_1', REAL)) == runs('line_1')
     assert lost(*unread, ('one', 'line_3', 'bad')) == runs() - runs('line_4')

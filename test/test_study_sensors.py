@@ -40,7 +40,7 @@ def test_models_of_wheels_are_ranked_by_their_noise(tmp_path: Path) -> None:
     rows = {row.model: row for row in outcome.table('wheels') if row.scenario == 'circle'}
     assert list(rows) == ['differential', 'coarse']
     assert rows['differential'].vepd < rows['coarse'].vepd
-    assert rows['differential'].w_rmse > 0.0  # noise of its own, not that of the stand-in
+    assert rows['differential'].w_rmse > 0.0  # not the noise of the stand-in
 
 
 def test_every_kind_is_simulated_and_the_others_stay(tmp_path: Path) -> None:

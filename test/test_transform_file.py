@@ -134,7 +134,7 @@ def at(parent: str, child: str, x: float) -> StaticTransform:
         ([], 0, {'imu': 1.0}),
         ([at('base', 'imu', 1.0)], 0, {'imu': 1.0}),
         ([at('base', 'imu', 5.0)], 1, {'imu': 1.0}),
-        # The same said from the other end, and otherwise.
+        # The same transform and another one, from child to parent.
         ([at('imu', 'base', -1.0)], 0, {'imu': 1.0}),
         ([at('/imu', 'base', -5.0)], 1, {'imu': 1.0}),
         ([at('base', 'gps', 3.0)], 0, {'imu': 1.0, 'gps': 3.0}),

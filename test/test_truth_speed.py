@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An error planted in the speed of the truth is found by distance over time of the fixes."""
+"""An error in the speed of the truth is detected by the distance between fixes."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_the_likelihood_is_that_of_a_textbook_filter(tmp_path: Path) -> None:
     corrections = wander_setup(tmp_path).judge(recording).corrections
     assert corrections.determinant is not None
     likelihood = -0.5 * (corrections.nis + np.log(corrections.determinant))
-    # x, y alike: position and velocity, started by the first measurement.
+    # x and y are equal: position and velocity, initialized by the first measurement.
     F = np.array([[1.0, STEP_S], [0.0, 1.0]])
     Q = np.diag([POSITION, VELOCITY]) * STEP_S
     measured = recording.messages['/pose'].position[:, :2]

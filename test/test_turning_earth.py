@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An IMU feels the rotation and the curvature of the Earth, and inertial judges take them off."""
+"""IMUs measure the rotation and curvature of the Earth, and inertial judges subtract them."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_chain_declares_its_possible_bias_at_the_end() -> None:
         {'gyroscope': {'turn_on_std': 3 * per_hour, 'random_walk': 4 * per_hour / 30.0}}, 'test'
     )
     assert chain.gyroscope_bias(900.0) == pytest.approx(5.0 * per_hour)
-    # White noise says nothing of the grade.
+    # White noise does not decide the grade.
     white = ImuChain.from_mapping({'gyroscope': {'noise_density': 1e-6}}, 'test')
     assert not turns('auto', white.gyroscope_bias(3600.0), 3600.0)
 
@@ -271,7 +271,7 @@ def test_the_earth_on_one_side_turns_heading_and_tilts_velocity(
 
 
 def test_a_bias_fitted_at_rest_does_not_count_the_earth_twice() -> None:
-    """The mean of a gyroscope at rest has the Earth in it, and so has the model made of it."""
+    """The mean rate at rest contains the rate of the Earth, and so does the model fitted to it."""
     still = motion_of('standstill', duration=660.0, parameters={'heading': 0.7})
     biased = {'rate': 1.0, 'gyroscope': {'constant_bias': 5e-6}}
     consumer_imu = ImuChain.from_mapping(biased, 'test')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A twin measures the recording's own motion: in phase, mounted alike, repeatable to the bit."""
+"""A twin measures the motion of the recording: same stamps and mounting, same bits again."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_same_labels_same_bits_and_any_other_label_other_bits() -> None:
     ):
         assert first.gps
         assert other.gps
-        # Not one sample alike: two floats of independent draws agree with probability 0.
+        # Two floats of independent draws agree with probability 0.
         assert not np.any(first.imu.angular_velocity == other.imu.angular_velocity)
         moved = np.abs(positions(first.gps) - positions(other.gps)).max(axis=1)
         assert np.count_nonzero(moved == 0.0) <= 1

@@ -166,7 +166,7 @@ def test_a_variance_that_skewed_runs_show_follows_their_mean() -> None:
 
 
 def test_equal_models_rarely_differ_significantly_and_different_ones_always() -> None:
-    """50 studies, three equal models and one at 3 sigma: any of the three is told from another
+    """50 studies, three equal models and one at 3 sigma: two equal models differ significantly
     in at most 5 %; 10 or more have a probability of 2e-4."""
     rng = stream(5, 'pairs', 'test', 'told apart')
     wrong = 0
@@ -212,7 +212,7 @@ def test_repetitions_share_their_noise_between_models() -> None:
 
 
 def test_more_motions_give_the_power_that_was_asked_for() -> None:
-    """The proposed number of motions tells the models apart in at least half of ten studies."""
+    """The proposed number of motions separates the models in at least half of ten studies."""
     rng = stream(6, 'power', 'test', 'more motions')
 
     def study(n: int) -> Uncertainty:
@@ -293,7 +293,7 @@ def test_running_sums_of_many_runs_equal_products(
         (*small.models, *small.pairs), (*many.models, *many.pairs), strict=True
     ):
         for name, expected in dataclasses.asdict(first).items():
-            # Which set is ahead where both are level, a product tells by its rounding.
+            # The sign of a difference of zero depends on rounding.
             unsure = paired and hasattr(first, 'first') and name in ('low', 'high', 'more_motions')
             if not unsure:
                 is_exact = expected is None or isinstance(expected, str)
@@ -348,7 +348,7 @@ def test_runs_of_a_block_are_exchanged_together() -> None:
 
 
 def test_scatter_of_a_judge_is_part_of_the_null_distance() -> None:
-    """A judge with noise of its own: the null median is at least the distance of a repeat, and a
+    """A judge that adds noise: the null median is at least the distance of a repeat, and a
     model within it is named. One that repeats its numbers changes nothing.
     """
     rng = np.random.default_rng(2)
@@ -369,7 +369,7 @@ def noise(label: str, *shape: int) -> np.ndarray:
 
 
 def test_wasserstein_of_shifted_and_scaled_errors() -> None:
-    """A shift by d is a distance of d; runs count alike whatever their length."""
+    """A shift by d is a distance of d; runs of any length have equal weight."""
     a = noise('w', 1000)
     assert wasserstein([a], [a + 0.7]) == pytest.approx(0.7)
     assert wasserstein([a], [-3.0 * np.abs(a)]) == pytest.approx(np.mean(3 * np.abs(a) + a), 0.5)
@@ -434,7 +434,7 @@ def test_repetitions_of_one_motion_are_no_independent_runs() -> None:
 
 @pytest.mark.parametrize('paired', [True, False])
 def test_false_alarms_come_as_often_as_stated(paired: bool) -> None:
-    """400 comparisons of alike runs, 6 distances each: any of them below 5 % in 5 % of the
+    """400 comparisons of equal sensors, 6 distances each: any of them below 5 % in 5 % of the
     comparisons at most (binomial: 35 or more with a probability of 1e-3). Of 1000: 4.3 and 4.1 %.
     """
     rng = stream(11, f'paired {paired}', 'test', 'false alarms')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of wheel odometry that are drawn once, in its covariances.
+"""Covariances of wheel odometry include errors that are drawn once per run.
 
 Seeds are fixed. Another one would be a false alarm in less than 5 % of the five tests of NEES, and
 in 8 % of those of `frc_swerve`, whose mean over 2000 runs is 2.73.
@@ -107,6 +107,6 @@ def test_the_normalised_pose_error_has_its_chi_square_mean(name: str) -> None:
     assert np.linalg.norm(truth.position[-1] - truth.position[0]) < 0.5
     low, high = stats.chi2(3 * runs).ppf([0.025, 0.975]) / runs
     stated, changing = nees_of(model, truth, runs)
-    # To fourth order only, and stated from what was told, which some noise is in: 0.2 beside.
+    # The moments are of fourth order only and use noisy velocities, so the band is 0.2 wider.
     assert low - 0.2 < stated < high + 0.2
     assert changing > high + 0.2

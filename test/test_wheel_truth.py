@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real wheels` on recorded paths: what is taken of them, what it says of slopes and gaps."""
+"""`sim2real wheels` on recorded paths: slopes, missing velocities, tags in view."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def test_a_truth_without_velocities_has_those_of_its_positions() -> None:
 
 
 def test_each_recorded_path_gets_independent_noise(capsys: Capture, tmp_path: Path) -> None:
-    """Two bags of one and the same motion, and one that is none: left out, exit status 1.
+    """Two bags of the same motion and one without motion, which is left out with exit status 1.
 
-    Ideal wheels tell the recorded place to what 100 Hz samples of it leave, 1e-6 m.
+    Ideal wheels measure the recorded positions to 1e-6 m at 100 Hz.
     """
     for name in ('run_1', 'run_2'):
         write_recording(recording_of(eight(), name), tmp_path / name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world that sensors share: gravity, the Earth's magnetic field, things to see, its files."""
+"""The world of the sensors: gravity, the Earth's magnetic field, landmarks, and its files."""
 
 from __future__ import annotations
 
