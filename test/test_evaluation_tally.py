@@ -94,10 +94,3 @@ def test_incomplete_recordings_are_left_out_when_the_node_is_stopped() -> None:
     losses = Losses(current.failures, planned)
     assert not any(judged.key in losses for judged in runs)
     assert all(judged.key in losses for judged in incomplete)
-
-
-def test_a_stopped_node_without_a_complete_recording_has_no_result() -> None:
-    current = tally(1)
-    current.add(run('real', 1, 1.0))
-    current.interrupt()
-    assert current.complete_recordings == 0

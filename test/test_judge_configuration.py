@@ -71,16 +71,6 @@ def test_differential_wins_over_relative(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ('wrong', 'near'),
-    [('frequenzy', 'frequency'), ('imu0_conflg', 'imu0_config'), ('two_d_mod', 'two_d_mode')],
-)
-def test_unknown_parameter_is_refused_with_its_nearest_neighbour(
-    tmp_path: Path, wrong: str, near: str
-) -> None:
-    assert near in refused(tmp_path, wrong, **{wrong: 1.0})
-
-
-@pytest.mark.parametrize(
     ('key', 'value'), [('odom1_config', mask('x')), ('disabled_at_startup', True)]
 )
 def test_a_parameter_of_an_absent_input_or_feature_is_refused(

@@ -205,20 +205,6 @@ def test_finish_gives_the_whole_twin_of_sensors_that_start_off_the_grid(
     assert fix_bits(graph.received['gps/fix']) == fix_bits(list(messages_of(batch['gps'])))
 
 
-def test_odometry_after_the_end_is_refused_until_reset(graph: Graph) -> None:
-    graph.listen('imu/data', Imu)
-    graph.start('imu_node')
-    graph.connect('imu/data')
-    answer = graph.call(Trigger, 'imu_node/finish', Trigger.Request())
-    assert not answer.success
-    assert json.loads(answer.message)['published'] == 0
-    graph.play(TRUTH.take(slice(0, 10)), lambda k: True)
-    graph.wait(lambda: graph.values()['odometry after the end'] == '10', 'the refusals')
-    assert graph.said('odometry is finished')
-    assert graph.call(Trigger, 'imu_node/reset', Trigger.Request()).success
-    measured(graph, 'imu/data', TRUTH, 100.0)
-
-
 def test_two_imus_of_different_models_share_a_process(graph: Graph, tmp_path: Path) -> None:
     """Each has its namespace and model; the bits are those of either alone under its label."""
     models = {'front': 'chrono', 'rear': 'airsim'}

@@ -13,7 +13,7 @@ from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.runner import run_study
 from sim2real_eval.study.study_file import StudyFile
-from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.errors import Sim2RealError
 
 SENSORS = {'gps': 'baseline', 'imu': 'ideal'}
 COARSE = {'base': 'differential', 'label': 'coarse', 'noise': {'density': 1.0}}
@@ -76,10 +76,3 @@ def test_a_sensor_that_was_not_recorded_is_refused(tmp_path: Path) -> None:
     plan = StudyPlan.of(read(tmp_path, recordings=[{'stand_in': bare}]))
     with pytest.raises(Sim2RealError, match=r'no wheels.*recorded as /wheel/odometry'):
         run_study(plan, tmp_path / 'out')
-
-
-def test_wrong_words_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match=r'models\.wheels'):
-        read(tmp_path, models={'wheels': ['diferential']})
-    with pytest.raises(ParameterError, match=r'world.*tag_ring'):
-        read(tmp_path, world='tag_rin')
