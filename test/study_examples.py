@@ -7,11 +7,10 @@ import dataclasses
 
 import numpy as np
 
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
+from sim2real_eval.study.outcome import EstimateSignals, RunKey, StudyOutcome, StudyRun
 from sim_sensors.core import rotations
 
 MODELS = {'ch_gauss': 0.30, 'ch_rw': 0.05, 'airsim': 0.06}

@@ -13,9 +13,9 @@ from cli_examples import run_of, segments, write_runs
 from comparison_examples import RUNS, compare, compare_one, study_of, twin, written
 
 from sim2real_eval.common.results import check_result_folder
-from sim2real_eval.metrics.distances import vepd
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.published import vepd_from_series
+from sim2real_eval.metrics.scores import vepd
 from sim2real_eval.simulation.twin import Twin, cut_to_span
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim2real_eval.study.outcome import StudyOutcome

@@ -18,7 +18,7 @@ from sim2real_eval.study.fitting.model_parameters import (
     set_values,
 )
 from sim2real_eval.study.fitting.surface import METRICS, prediction_scores
-from sim2real_eval.study.search.validation import deal_folds, sign_flip_p_value
+from sim2real_eval.study.search.engine import deal_folds, sign_flip_p_value
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu

@@ -12,15 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim2real_eval.common.tables import write_csv, write_json
+from sim2real_eval.common.results import write_csv, write_json
 from sim2real_eval.metrics.series import (
     COLUMNS,
     SeriesError,
+    SeriesKey,
     VelocitySeries,
     read_series,
+    read_series_folder,
     write_series,
+    write_series_folder,
 )
-from sim2real_eval.metrics.series_folder import SeriesKey, read_series_folder, write_series_folder
 from sim_sensors.core.parameters import LARGEST
 
 finite = st.floats(-LARGEST, LARGEST)

@@ -15,14 +15,20 @@ from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.api import simulate
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.options import StudyOptions
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import Losses, RunKey, StudyFailure, find_copies, scored_runs
+from sim2real_eval.study.outcome import (
+    Losses,
+    RunKey,
+    StudyFailure,
+    StudyOutcome,
+    find_copies,
+    scored_runs,
+)
 from sim2real_eval.study.run_plan import Judging, RunPlan, one_sided_covariances
 from sim2real_eval.study.runner import run_study
 from sim_sensors.gps.gps import load_gps
