@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real browser without a window, spoken to over two pipes: no library, no network."""
+"""A headless browser that is controlled over two pipes, without a library or network."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ class Browser:
         self._session: str | None = None
         self.events: list[dict[str, Any]] = []
         target = self.call('Target.createTarget', url='about:blank')['targetId']
-        self._session = self.call('Target.attachToTarget', targetId=target, flatten=True)[
-            'sessionId'
-        ]
+        attached = self.call('Target.attachToTarget', targetId=target, flatten=True)
+        self._session = attached['sessionId']
         for domain in ('Page', 'Runtime', 'Network', 'Log'):
             self.call(f'{domain}.enable')
 
@@ -52,8 +51,7 @@ class Browser:
             self.events.append(answer)
         if 'error' in answer:
             raise AssertionError(f'{method}: {answer["error"]}')
-        result: dict[str, Any] = answer['result']
-        return result
+        return dict(answer['result'])
 
     def _next(self) -> dict[str, Any]:
         while b'\0' not in self._rest:
@@ -62,8 +60,7 @@ class Browser:
                 raise AssertionError('the browser has gone')
             self._rest += data
         line, self._rest = self._rest.split(b'\0', 1)
-        message: dict[str, Any] = json.loads(line)
-        return message
+        return dict(json.loads(line))
 
     def open(
         self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False
@@ -105,7 +102,7 @@ class Browser:
         return messages
 
     def requests(self) -> list[str]:
-        """Addresses that were asked for, the page itself among them; data: asks nobody."""
+        """Return the requested addresses, including the page itself but not data: addresses."""
         self.value('0')
         return [
             event['params']['request']['url']
@@ -129,7 +126,7 @@ class Browser:
 
 @contextlib.contextmanager
 def running_browser(binary: str, *, scripts: bool = True) -> Iterator[Browser]:
-    """Start a browser with a profile of its own, and end it."""
+    """Run a browser with a temporary profile."""
     to_browser, from_us = os.pipe()
     to_us, from_browser = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:

@@ -42,16 +42,9 @@ def load() -> None:
 class CommandCopy:
     """A command in a fork of this process; the context manager ends all its processes.
 
-    The fork leads its own session, has the default signal handlers, writes its output into
-    files and draws no pictures.
-
-    Parameters
-    ----------
-    fresh : bool
-        Fork a newly started process. Commands that use ROS need this: DDS does not work in forks
-        of a process in which it has run.
-    variables : str
-        Additional environment variables.
+    The fork leads its own session, has the default signal handlers, writes its output into files
+    and draws no pictures. Commands that use ROS need a `fresh` process, because DDS does not work
+    in forks of a process in which it has run.
     """
 
     def __init__(self, *arguments: object, fresh: bool = False, **variables: str) -> None:

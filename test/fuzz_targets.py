@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of what comes from outside, and inputs that they take; fuzzing.py changes those."""
+"""Readers of files and messages with valid inputs, which fuzzing.py changes."""
 
 from __future__ import annotations
 
@@ -98,25 +98,19 @@ def targets(folder: Path) -> list[Target]:
     for name, text in texts.items():
         (folder / name).write_text(text)
     files = {name: [folder / name] for name in texts}
-    write_series(
-        folder / 'series.csv',
-        VelocitySeries([0.0, 0.1, 0.2], [1.0, 1.1, 1.2], [0.0, 0.1, 0.2], [1.0, 1.2, 1.1]),
-    )
+    series = VelocitySeries([0.0, 0.1, 0.2], [1.0, 1.1, 1.2], [0.0, 0.1, 0.2], [1.0, 1.2, 1.1])
+    write_series(folder / 'series.csv', series)
     motion = motion_of('circle', duration=2.2)
     judges = shipped('judge')
-    wired = serialised(recording, folder)
+    wired, truth = serialised(recording, folder), recording.require('truth')
     setup = JudgeSetup.load('clean')
     judge = LiveJudge(setup.filter, setup.navsat, FrameTree([], assume_identity=True))
     judge.warm_up()
     return [
-        Target('mcap', [folder / 'mcap'], judged),
-        Target('sqlite3', [folder / 'sqlite3'], judged),
-        Target('csv', [folder / 'csv'], judged),
+        *(Target(storage, [folder / storage], judged) for storage in ('mcap', 'sqlite3', 'csv')),
         *(
             Target(
-                f'{kind.name} model',
-                shipped(kind.name),
-                lambda path, kind=kind: measured(kind, path, motion),
+                f'{kind.name} model', shipped(kind.name), functools.partial(measured, kind, motion)
             )
             for kind in kinds()
         ),
@@ -138,11 +132,7 @@ def targets(folder: Path) -> list[Target]:
             [wired[topic] for topic in TAKEN],
             functools.partial(heard, recording=recording, judge=judge),
         ),
-        Target(
-            'odometry to a sensor',
-            [wired[TRUTH]],
-            functools.partial(sensed, truth=recording.require('truth')),
-        ),
+        Target('odometry to a sensor', [wired[TRUTH]], functools.partial(sensed, truth=truth)),
     ]
 
 
@@ -152,13 +142,13 @@ def shipped(kind: str) -> list[Path]:
 
 
 def judged(path: Path) -> None:
-    """Read a recording, check it, and let the default judge have it."""
+    """Read a recording, check it, and run the default judge on it."""
     recording = read_recording(path)
     check(recording)
     run_judge(recording)
 
 
-def measured(kind: type[SensorModel[Any]], path: Path, motion: Any) -> None:
+def measured(kind: type[SensorModel[Any]], motion: Any, path: Path) -> None:
     """Load a model and measure with it: what is accepted has to give finite numbers."""
     model = kind.load(path)
     if getattr(model, 'rate', 1.0) > 2000.0:
@@ -251,7 +241,7 @@ def heard(path: Path, recording: Recording, judge: LiveJudge) -> None:
                 refused = error
         judge.navsat_tick()
         estimates.append(judge.tick(now_ns))
-    last = [one for one in estimates if one is not None][-1]
+    last = [estimate for estimate in estimates if estimate is not None][-1]
     assert np.isfinite(last.position).all()
     assert np.isfinite(last.linear_velocity).all()
     assert np.isfinite(last.pose_covariance).all()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import random
 import resource
@@ -150,14 +151,14 @@ def fuzz(
     before = signal.signal(signal.SIGVTALRM, _on_alarm)
     try:
         with prepared() as targets:
-            for target_state in targets:
+            for target in targets:
                 # The first call compiles and imports, so it is not timed.
-                target_state.read(target_state.seeds[0])
+                target.read(target.seeds[0])
             last_report = time.monotonic()
             deadline = last_report + seconds
             # A sequence for each: which comes next depends on time.
             rngs = {target.name: random.Random(f'{seed} {target.name}') for target in targets}
-            spent = dict.fromkeys([one.name for one in targets], 0.0)
+            spent = dict.fromkeys(rngs, 0.0)
             parent = targets[0].seeds[0].parent
             while (began := time.monotonic()) < deadline:
                 # All have the same time: what is read fast is changed more often.
@@ -167,9 +168,8 @@ def fuzz(
                     counts[target.name] += 1
                     # The same line of the same module is the same defect.
                     where = problem.strip().splitlines()[-3:] if problem else []
-                    mark = hashlib.sha256(
-                        ' '.join([target.name, *where[:1]]).encode()
-                    ).hexdigest()[:8]
+                    place_text = ' '.join([target.name, *where[:1]])
+                    mark = hashlib.sha256(place_text.encode()).hexdigest()[:8]
                     if problem and mark not in problems:
                         problems[mark] = f'{target.name}: {problem}'
                         if keep is not None:
@@ -201,12 +201,8 @@ def main() -> int:
     parser.add_argument('--seconds', type=float, default=60.0)
     parser.add_argument('--seed', type=int, default=int(time.time()))
     options = parser.parse_args()
-    counts, problems = fuzz(
-        options.seconds,
-        options.seed,
-        Path('fuzz_found'),
-        lambda text: print(text, file=sys.stderr, flush=True),
-    )
+    report = functools.partial(print, file=sys.stderr, flush=True)
+    counts, problems = fuzz(options.seconds, options.seed, Path('fuzz_found'), report)
     for problem in problems:
         print(f'{problem}\n')
     print(f'seed {options.seed}: {sum(counts.values())} cases, {len(problems)} defects; ', end='')

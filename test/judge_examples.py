@@ -92,17 +92,14 @@ def odometry(
     half = 0.5 * np.broadcast_to(yaw, (n,))
     zero = np.zeros(n)
     return OdometryArray(
-        stamp_ns=stamp_ns,
-        arrival_ns=stamp_ns,
-        frame=frame,
-        child_frame=child_frame,
+        stamp_ns, stamp_ns, frame, child_frame,
         position=np.zeros((n, 3)) if position is None else position,
         orientation=np.stack([zero, zero, np.sin(half), np.cos(half)], axis=1),
         linear_velocity=np.zeros((n, 3)) if velocity is None else velocity,
         angular_velocity=np.zeros((n, 3)) if rate is None else rate,
         pose_covariance=_same(variance * np.eye(6), n),
         twist_covariance=_same(variance * np.eye(6), n),
-    )
+    )  # fmt: skip
 
 
 def imu(
@@ -120,16 +117,14 @@ def imu(
     small = _same(1e-4 * np.eye(3), n)
     absent = _same(np.diag([-1.0, 0.0, 0.0]), n)
     return ImuArray(
-        stamp_ns=stamp_ns,
-        arrival_ns=stamp_ns,
-        frame=frame,
+        stamp_ns, stamp_ns, frame,
         orientation=np.stack([zero, zero, np.sin(half), np.cos(half)], axis=1),
         angular_velocity=np.zeros((n, 3)) if rate is None else rate,
         linear_acceleration=_same(np.array([0, 0, 9.80665]), n) if force is None else force,
         orientation_covariance=small if attitude else absent,
         angular_velocity_covariance=small,
         linear_acceleration_covariance=small,
-    )
+    )  # fmt: skip
 
 
 def fixes(
@@ -143,28 +138,19 @@ def fixes(
 ) -> FixArray:
     n = len(stamp_ns)
     return FixArray(
-        stamp_ns=stamp_ns,
-        arrival_ns=stamp_ns,
-        frame=frame,
-        latitude=np.broadcast_to(latitude, (n,)),
-        longitude=np.broadcast_to(longitude, (n,)),
-        altitude=np.broadcast_to(altitude, (n,)),
+        stamp_ns, stamp_ns, frame,
+        *(np.broadcast_to(column, (n,)) for column in (latitude, longitude, altitude)),
         status=np.full(n, status),
         position_covariance=_same(np.diag([1e-4, 2e-4, 3e-4]), n),
         position_covariance_type=np.full(n, 2),
-    )
+    )  # fmt: skip
 
 
 def commands(stamp_ns: np.ndarray, forward: float) -> TwistArray:
     n = len(stamp_ns)
-    return TwistArray(
-        stamp_ns=stamp_ns,
-        arrival_ns=stamp_ns,
-        frame='base_link',
-        linear_velocity=_same(np.array([forward, 0.0, 0.0]), n),
-        angular_velocity=np.zeros((n, 3)),
-        twist_covariance=np.zeros((n, 6, 6)),
-    )
+    velocity = _same(np.array([forward, 0.0, 0.0]), n)
+    zeros = np.zeros((n, 3)), np.zeros((n, 6, 6))
+    return TwistArray(stamp_ns, stamp_ns, 'base_link', velocity, *zeros)
 
 
 def recording(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For the tests of `check`: good recordings, and faults to plant in them, each with its code."""
+"""Good recordings and faults with the code of their finding, for the tests of `check`."""
 
 from __future__ import annotations
 
@@ -93,12 +93,8 @@ def selected_messages(role: str, choose: Callable[[np.ndarray], np.ndarray]) -> 
 def with_ideal_imu(choose: Callable[[np.ndarray], np.ndarray]) -> Change:
     """Add a noise-free IMU with the IMU messages whose times are selected."""
 
-    def change(recording: Recording) -> Recording:
-        return recording.with_messages(
-            'ideal_imu', selected_messages('imu', choose)(recording).imu
-        )
-
-    return change
+    select = selected_messages('imu', choose)
+    return lambda recording: recording.with_messages('ideal_imu', select(recording).imu)
 
 
 def every_nth(step: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -188,10 +184,6 @@ def of_status(share: float) -> Change:
     return reread('gps', status=lost)
 
 
-def ned_orientation(recording: Recording) -> Recording:
-    return correction('imu', axes='ned')(recording)
-
-
 def tripled_heading(orientation: np.ndarray) -> np.ndarray:
     yaw, pitch, roll = Rotation.from_quat(orientation).as_euler('ZYX').T
     return Rotation.from_euler('ZYX', np.stack([3.0 * yaw, pitch, roll], axis=1)).as_quat()
@@ -253,7 +245,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'force covariance 10^6 too small': (
         'covariance_small_large', scaled('imu', 'linear_acceleration_covariance', 1e-6)
     ),
-    'heading from north': ('orientation_ned', ned_orientation),
+    'heading from north': ('orientation_ned', correction('imu', axes='ned')),
     'heading off by 40 degrees': ('orientation_yaw_large', correction('imu', heading=40.0)),
     'heading of the IMU three times as fast': (
         'orientation_strays', altered('imu', orientation=tripled_heading)
@@ -307,7 +299,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'short': (
         'short',
         lambda r: functools.reduce(
-            lambda one, role: selected_messages(role, lambda t: t < 8.0)(one), r.roles, r
+            lambda run, role: selected_messages(role, lambda t: t < 8.0)(run), r.roles, r
         ),
     ),
 }  # fmt: skip

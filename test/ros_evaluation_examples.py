@@ -38,12 +38,10 @@ from sim2real_eval.ros.evaluation.run import Stop
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim2real_eval.study.runner import hold_study
 from sim_sensors.core.config_files import config_path
-from sim_sensors.core.measurements import MessageArray, OdometryArray
-from sim_sensors.ros.trajectory_node import TrajectoryNode
+from sim_sensors.core.measurements import MessageArray
 
 PATIENCE_S = 180.0
 _UNSTEADY = 'delivery: {jitter: 0.01, drop_out: 0.05, drop_out_length: 0.3}\n'
-SENSORS = ('/sensors_node', '/imu_node', '/gps_node')
 _TOPICS = {
     'ground_truth/odometry': (Odometry, 'nav_msgs/msg/Odometry'),
     'imu/data': (Imu, 'sensor_msgs/msg/Imu'),
@@ -54,7 +52,7 @@ _TOPICS = {
 
 @contextlib.contextmanager
 def onlooker() -> Iterator[Graph]:
-    """Give a graph on which nobody else publishes the clock or the truth."""
+    """Provide a graph without publishers of the clock and of the truth."""
     with graph_of_its_own() as graph:
         graph.node.destroy_publisher(graph.clock)
         graph.node.destroy_publisher(graph.odometry)
@@ -108,13 +106,11 @@ def record(
     graph: Graph, recorder: Recorder, motion: str, *parameters: str
 ) -> dict[str, MessageArray]:
     """Let trajectory_node drive, and return what it, the sensors and the judge published."""
-    readers = ' '.join(
-        f'ground_truth/odometry:{name}' for name in ('imu_node', 'gps_node', 'world')
-    )
+    nodes = ('imu_node', 'gps_node', 'world')
+    readers = ' '.join(f'ground_truth/odometry:{name}' for name in nodes)
     (moving,) = graph.start(
         'trajectory_node', f'motion:={motion}', 'clock:=true', f'awaited:={readers}', *parameters
     )
-    assert isinstance(moving, TrajectoryNode)
     wait(graph, lambda: moving.finished, f'the end of {motion}')
     graph.end(moving)
     for node, topic in (('imu_node', 'imu/data'), ('gps_node', 'gps/fix')):
@@ -126,20 +122,6 @@ def record(
     for node in ('imu_node', 'gps_node', 'ekf_filter_node'):
         assert graph.call(Trigger, f'{node}/reset', Trigger.Request()).success
     return arrays
-
-
-def write_bag(folder: Path, name: str, arrays: dict[str, MessageArray]) -> Path:
-    """Write the recorded messages as a bag, with the estimates of the judge, as on a robot."""
-    topics = {f'/{topic}': array for topic, array in arrays.items()}
-    recording = Recording(
-        name=name,
-        scenario=name.rpartition('_')[0],
-        path='',
-        messages=topics,
-        roles={'truth': '/ground_truth/odometry', 'imu': '/imu/data', 'gps': '/gps/fix'},
-    )
-    write_recording(recording, folder / name)
-    return folder / name
 
 
 def short_bags(folder: Path, **seconds: float) -> list[Path]:
@@ -178,7 +160,6 @@ def everything(folder: Path, arrays: dict[str, MessageArray]) -> Everything:
         arrays[topic].take(arrays[topic].stamp_ns <= end)
         for topic in ('ground_truth/odometry', 'imu/data', 'gps/fix')
     )
-    assert isinstance(truth, OdometryArray)
     wheels = truth.take(slice(3, None, 7))
     wheels = dataclasses.replace(
         wheels,
@@ -204,20 +185,10 @@ def everything(folder: Path, arrays: dict[str, MessageArray]) -> Everything:
         ),
     )
     write_recording(recording, folder / 'odd_7')
-    everything_node = Everything(
-        bag=folder / 'odd_7',
-        gps=folder / 'receiver.yaml',
-        imu=folder / 'inertial.yaml',
-        params=folder / 'judge.yaml',
-        navsat=folder / 'navsat.yaml',
-    )
-    slow, count = re.subn(
-        r'frequency: [\d.]+',
-        'frequency: 20.0',
-        config_path('judge', 'clean_navsat.yaml').read_text(),
-    )
-    assert count == 1
-    everything_node.navsat.write_text(slow)
+    names = ('odd_7', 'receiver.yaml', 'inertial.yaml', 'judge.yaml', 'navsat.yaml')
+    everything_node = Everything(*(folder / name for name in names))
+    navsat = config_path('judge', 'clean_navsat.yaml').read_text()
+    everything_node.navsat.write_text(re.sub(r'frequency: [\d.]+', 'frequency: 20.0', navsat))
     receiver = config_path('gps', 'ch_rw.yaml').read_text().replace('rate: 10.0', 'rate: 7.3')
     everything_node.gps.write_text(f'{receiver}latency: 0.13\n{_UNSTEADY}')
     inertial_text = config_path('imu', 'chrono_ahrs.yaml').read_text()
@@ -232,11 +203,10 @@ def everything(folder: Path, arrays: dict[str, MessageArray]) -> Everything:
 
 
 class Evaluation:
-    """evaluation_node as a process of its own."""
+    """evaluation_node as a process."""
 
-    def __init__(self, *parameters: str, remaps: tuple[str, ...] = ()) -> None:
+    def __init__(self, *parameters: str) -> None:
         words = [word for parameter in parameters for word in ('-p', parameter)]
-        words += [word for rule in remaps for word in ('-r', rule)]
         self.process = subprocess.Popen(
             [sys.executable, '-m', 'sim2real_eval.ros.evaluation_node', '--ros-args', *words],
             stdout=subprocess.PIPE,
@@ -336,7 +306,6 @@ def processes_on(domain: str) -> dict[int, str]:
 
 
 def nodes_on(domain: str) -> list[int]:
-    """Numbers of those that are nodes, and not what ends with their parent."""
-    return [
-        number for number, command in processes_on(domain).items() if 'keeper.py' not in command
-    ]
+    """Return the process numbers of nodes; helpers that end with their parent are not counted."""
+    commands = processes_on(domain)
+    return [number for number, command in commands.items() if 'keeper.py' not in command]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph of real nodes over real DDS, on a domain of its own; for the ROS tests."""
+"""Real ROS nodes over real DDS on a reserved domain, for the ROS tests."""
 
 from __future__ import annotations
 
@@ -52,12 +52,11 @@ from sim_sensors.sensor.catalogue import kinds
 TIMEOUT = 180.0
 # Long enough for a busy machine to answer the first time.
 _AGAIN_S = 3.0
-# The latest graphs. They stay held for a while, as DDS takes what was killed for alive so long.
+# Domains of the latest graphs stay reserved, because DDS takes killed processes for alive a while.
 _DOMAINS: collections.deque[contextlib.ExitStack] = collections.deque()
 _STAY_HELD = 10
 
-# Fast DDS tells of itself every 3 s; processes that come and go find each other sooner so. Other
-# middleware does not read this.
+# Fast DDS announces itself every 3 s; with this file processes find each other sooner.
 _QUICK_DISCOVERY = """<?xml version="1.0" encoding="UTF-8"?>
 <profiles xmlns="http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles">
   <participant profile_name="quick" is_default_profile="true"><rtps><builtin><discovery_config>
@@ -76,7 +75,7 @@ DEEP = (
         for topic in ('/imu/data', '/gps/fix', '/imu_node/truth/bias')
     ),
 )
-VECTORS = ('angular_velocity', 'linear_acceleration')
+_COUNTS = ('odometry publishers', 'subscriptions', 'truth subscriptions')
 
 
 def _words(name: str, parameters: Sequence[str], file: Path | None) -> list[str]:
@@ -91,7 +90,7 @@ def _words(name: str, parameters: Sequence[str], file: Path | None) -> list[str]
 def signals_left_alone() -> Iterator[None]:
     """Take rclpy's handlers back that a node's `main` leaves for the end of its process.
 
-    A signal to pytest would shut down the context of whatever test comes next, and end nothing.
+    A signal to pytest would otherwise shut down the context of the next test.
     """
     try:
         yield
@@ -138,7 +137,7 @@ def nodes_of(name: str, *words: str, context: Context) -> list[Node]:
 
 
 class Graph:
-    """A node that plays the world, and the nodes under test.
+    """The nodes under test, and a node that publishes odometry and the clock to them.
 
     The nodes are in this process, spun by the executor of the world, since a process takes two
     seconds to load. `launch` starts a node as a process.
@@ -163,11 +162,10 @@ class Graph:
         self.listen('/diagnostics', DiagnosticArray)
 
     def close(self) -> None:
-        """End the processes, the executor, the node; the context follows, see `private_context`.
+        """End the processes, the executor and the node.
 
-        A node that is destroyed while an executor spins is a segmentation fault in rclpy
-        (ros2/rclpy#260, #663), and Fast DDS has one when its entities are freed as the process
-        ends (eProsima/Fast-DDS#3561). So one thread spins, here, and none does at this point.
+        Nothing may spin at this point: destroying a node while an executor spins is a segmentation
+        fault in rclpy (ros2/rclpy#260, #663), see also eProsima/Fast-DDS#3561.
         """
         for process in self.processes:
             self.stop(process, signal.SIGKILL)
@@ -227,51 +225,49 @@ class Graph:
     def connect(self, *topics: str, sensors: int = 1, publishers: int = 1) -> None:
         """Wait until the sensors hear odometry and are heard on `topics`.
 
-        And on the topics of their errors that this listens to, which they publish only then.
-        Either side finds the other in its own time, so the sensors are asked too.
+        Topics of their errors that this node listens to count as well. Either side finds the other
+        in its own time, so the sensors are asked too.
         """
-        count = len(self.received['/diagnostics'])
+        first = len(self.received['/diagnostics'])
         truth = [topic for topic in self._subscriptions if '/truth/' in topic]
-
-        def ready() -> bool:
-            newest: dict[str, dict[str, str]] = {}
-            for array in self.received['/diagnostics'][count:]:
-                for status in array.status:
-                    newest[status.name] = {pair.key: pair.value for pair in status.values}
-            return (
+        self.wait(
+            lambda: (
                 self.odometry.get_subscription_count() == sensors
-                and all(map(self._publishers_of, (*topics, *truth)))
-                and len(newest) == sensors
-                and all(
-                    int(values['odometry publishers']) == publishers for values in newest.values()
-                )
-                and sum(int(values['subscriptions']) for values in newest.values()) == len(topics)
-                and sum(int(values['truth subscriptions']) for values in newest.values())
-                == len(truth)
-            )
-
-        self.wait(ready, f'{sensors} sensors on {topics}')
+                and self._are_matched(topics, truth, sensors, publishers, first)
+            ),
+            f'{sensors} sensors on {topics}',
+        )
 
     def let_go(self, *topics: str, sensors: int = 1) -> None:
-        """Publish the topic `ready` when the sensors hear somebody's odometry, and are heard here.
+        """Publish the topic `ready` when each sensor has an odometry publisher and a listener.
 
         A trajectory_node that awaits it loses nothing at the start.
         """
-
-        def ready() -> bool:
-            newest: dict[str, dict[str, str]] = {}
-            for array in self.received['/diagnostics']:
-                for status in array.status:
-                    newest[status.name] = {pair.key: pair.value for pair in status.values}
-            return (
-                all(map(self._publishers_of, topics))
-                and len(newest) == sensors
-                and all(int(values['odometry publishers']) == 1 for values in newest.values())
-                and sum(int(values['subscriptions']) for values in newest.values()) == len(topics)
-            )
-
-        self.wait(ready, f'{sensors} sensors on {topics}')
+        self.wait(
+            lambda: self._are_matched(topics, (), sensors, 1, 0), f'{sensors} sensors on {topics}'
+        )
         self.node.create_publisher(Clock, 'ready', 1)
+
+    def _are_matched(
+        self,
+        topics: Sequence[str],
+        truth: Sequence[str],
+        sensors: int,
+        publishers: int,
+        first: int,
+    ) -> bool:
+        newest = {
+            status.name: {
+                pair.key: int(pair.value) for pair in status.values if pair.key in _COUNTS
+            }
+            for array in self.received['/diagnostics'][first:]
+            for status in array.status
+        }.values()
+        counts = [[values[key] for values in newest] for key in _COUNTS]
+        return all(map(self._publishers_of, (*topics, *truth))) and (
+            counts[0] == [publishers] * sensors
+            and (sum(counts[1]), sum(counts[2])) == (len(topics), len(truth))
+        )
 
     def _publishers_of(self, topic: str) -> int:
         return int(self._subscriptions[topic].get_publisher_count())
@@ -290,9 +286,9 @@ class Graph:
         self.clock.publish(Clock(clock=time_message(stamp)))
 
     def call(self, kind: type, name: str, request: Any) -> Any:
-        """Ask, and ask again: a request or answer is lost where one side is not yet matched.
+        """Call a service, and repeat the request until an answer comes.
 
-        Clients stay until the end, as an answer to an earlier request may still come.
+        A request is lost while one side has not discovered the other.
         """
         if name not in self._clients:
             self._clients[name] = self.node.create_client(kind, name)
@@ -329,21 +325,16 @@ def graph_of_its_own() -> Iterator[Graph]:
         profile = Path(folder, 'quick.xml')
         profile.write_text(_QUICK_DISCOVERY)
         patch.setenv('FASTRTPS_DEFAULT_PROFILES_FILE', str(profile))
-        with private_context(_next_domain()) as context:
+        domain = contextlib.ExitStack()
+        _DOMAINS.append(domain)
+        if len(_DOMAINS) > _STAY_HELD:
+            _DOMAINS.popleft().close()
+        with private_context(domain.enter_context(free_domain())) as context:
             graph = Graph(context)
             try:
                 yield graph
             finally:
                 graph.close()
-
-
-def _next_domain() -> int:
-    held = contextlib.ExitStack()
-    domain = held.enter_context(free_domain())
-    _DOMAINS.append(held)
-    if len(_DOMAINS) > _STAY_HELD:
-        _DOMAINS.popleft().close()
-    return domain
 
 
 def stamps(messages: Sequence[Any]) -> list[int]:
@@ -366,7 +357,7 @@ def imu_bits(messages: Sequence[Any]) -> bytes:
     for m in messages:
         q = m.orientation
         row = [q.x, q.y, q.z, q.w, *m.orientation_covariance]
-        for name in VECTORS:
+        for name in ('angular_velocity', 'linear_acceleration'):
             vector = getattr(m, name)
             row += [vector.x, vector.y, vector.z, *getattr(m, f'{name}_covariance')]
         rows.append(row)
@@ -375,19 +366,12 @@ def imu_bits(messages: Sequence[Any]) -> bytes:
 
 def fix_bits(messages: Sequence[Any]) -> bytes:
     """Every number of sensor_msgs/NavSatFix messages."""
-    return np.array(
-        [
-            [
-                m.latitude,
-                m.longitude,
-                m.altitude,
-                m.status.status,
-                m.position_covariance_type,
-                *m.position_covariance,
-            ]
-            for m in messages
-        ]
-    ).tobytes()
+    rows = [
+        (m.latitude, m.longitude, m.altitude, m.status.status, m.position_covariance_type,
+         *m.position_covariance)
+        for m in messages
+    ]  # fmt: skip
+    return np.array(rows).tobytes()
 
 
 def batch_bits(truth: OdometryArray) -> bytes:

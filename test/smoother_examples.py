@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For the tests of the smoother: drives with sensors whose noise is exactly what settings say."""
+"""Drives with sensors that have exactly the noise of the settings, for smoother tests."""
 
 from __future__ import annotations
 
@@ -18,22 +18,18 @@ ORIGIN = LocalFrame(43.07, -89.4, 260.0)
 IMU_ARM = (0.4, -0.3, 0.5)
 ANTENNA = (-0.6, 0.2, 1.2)
 RATE = 100.0
-# Nothing of the vehicle's level motion is told to the smoother.
+# The smoother does not know that the vehicle moves on level ground.
+_START = {
+    'gyroscope_bias_deviation': 0.002, 'accelerometer_bias_deviation': 0.1,
+    'heading_deviation': 0.02,
+}  # fmt: skip
 SETTINGS = InertialSettings.from_mapping(
     {
-        'gyroscope_noise': 0.002,
-        'accelerometer_noise': 0.02,
-        'gyroscope_bias_walk': 1e-4,
-        'accelerometer_bias_walk': 1e-3,
-        'output_frequency': 20.0,
-        'start': {
-            'gyroscope_bias_deviation': 0.002,
-            'accelerometer_bias_deviation': 0.1,
-            'heading_deviation': 0.02,
-        },
+        'gyroscope_noise': 0.002, 'accelerometer_noise': 0.02, 'gyroscope_bias_walk': 1e-4,
+        'accelerometer_bias_walk': 1e-3, 'output_frequency': 20.0, 'start': _START,
     },
     'test',
-)
+)  # fmt: skip
 
 
 def drive(
@@ -46,20 +42,10 @@ def drive(
     noise: float = 1.0,
     arms: bool = True,
 ) -> tuple[Recording, float]:
-    """Return a recording of a motion and a first heading that is wrong as settings say.
+    """Return a recording of a motion, and its first heading with the error that settings state.
 
-    Parameters
-    ----------
-    motion : Scenario
-    seed : int
-    settings : InertialSettings
-        Noise of the IMU, deviations of its first biases and of the heading.
-    fix_rate, fix_deviation : float
-        Hz and m; the fixes state it.
-    noise : float
-        Factor of all errors, those of the biases included; 0 for none.
-    arms : bool
-        Whether IMU and antenna stand off base_link's origin, and the IMU is turned.
+    Fixes have a rate in Hz and a deviation in m, `noise` scales all errors, and `arms` mounts IMU
+    and antenna off base_link.
     """
     rng = np.random.default_rng(seed)
     time = np.arange(0.0, motion.end, 1.0 / RATE)
@@ -118,13 +104,8 @@ def drive(
         StaticTransform('base_link', 'imu_link', tuple(imu_arm.tolist()), mounting),
         StaticTransform('base_link', 'gps_link', tuple(antenna.tolist())),
     )
-    recording = Recording(
-        name='drive_1',
-        scenario='drive',
-        path='',
-        messages={'/imu/data': imu, '/gps/fix': fixes, '/ground_truth/odometry': truth},
-        roles={'imu': '/imu/data', 'gps': '/gps/fix', 'truth': '/ground_truth/odometry'},
-        transforms=transforms,
-    )
+    messages = {'/imu/data': imu, '/gps/fix': fixes, '/ground_truth/odometry': truth}
+    roles = {'imu': '/imu/data', 'gps': '/gps/fix', 'truth': '/ground_truth/odometry'}
+    recording = Recording('drive_1', 'drive', '', messages, roles, transforms)
     first = float(Rotation.from_quat(true.orientation[0]).as_euler('xyz')[2])
     return recording, first + noise * start.heading_deviation * float(rng.normal())

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies whose numbers are drawn, not judged: for tests of what is done with them."""
+"""Studies with randomly drawn numbers, for tests of reports and statistics."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 
@@ -9,6 +11,7 @@ from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.study.outcome import EstimateSignals, RunKey, StudyOutcome, StudyRun
+from sim_sensors.core import rotations
 
 MODELS = {'ch_gauss': 0.30, 'ch_rw': 0.05, 'airsim': 0.06}
 """Standard deviation of the velocity error of each, m/s; that of the real runs is 0.05."""
@@ -40,20 +43,11 @@ def drawn_study(
                             signals_by_key[key] = _signals(rng, sigma, curved=scenario == 'circle')
                             runs_drawn.append(_run(key, scenario, group, signals_by_key[key]))
     record = {
-        'title': 'Drawn study',
-        'about': 'numbers are drawn',
-        'seed': seed,
-        'repetitions': repetitions,
-        'component': 'horizontal',
-        'metric': {},
-        'synthetic': True,
-        'versions': {},
-        'judges': [{'label': judge} for judge in judges],
-        'models': {model: {} for model in models},
-        'recordings': [],
-        'failures': [],
-        'notes': [],
-    }
+        'title': 'Drawn study', 'about': 'numbers are drawn', 'seed': seed,
+        'repetitions': repetitions, 'component': 'horizontal', 'metric': {}, 'synthetic': True,
+        'versions': {}, 'judges': [{'label': judge} for judge in judges],
+        'models': {model: {} for model in models}, 'recordings': [], 'failures': [], 'notes': [],
+    }  # fmt: skip
     return StudyOutcome(record, tuple(runs_drawn), signals_by_key.__getitem__)
 
 
@@ -69,9 +63,7 @@ def _signals(rng: np.random.Generator, sigma: float, *, curved: bool) -> Estimat
         else:
             plan = np.stack([at, np.zeros_like(at)], axis=1)
         position = np.column_stack([plan, np.zeros_like(at)])
-        half = yaw / 2.0
-        zero = np.zeros_like(at)
-        return position, np.column_stack([zero, zero, np.sin(half), np.cos(half)])
+        return position, rotations.from_heading(yaw)
 
     position, orientation = motion(time)
     ahead = np.array([1.0, 0.0, 0.0])
@@ -100,12 +92,8 @@ def _run(key: RunKey, scenario: str, group: str, signals: EstimateSignals) -> St
     )
     score = score_run(series)
     values = {
-        'rmse': score.rmse,
-        'entropy_gt': score.entropy_gt,
-        'entropy_se': score.entropy_se,
+        **{name: float(value) for name, value in dataclasses.asdict(score).items()},
         'entropy_difference': score.entropy_difference,
-        'n_samples': float(score.n_samples),
-        'duration': score.duration,
         'forward_rmse': float(np.std(signals.velocity[:, 0] - 1.0)),
         'estimates': float(len(signals.time)),
         'fixes_used': 195.0,

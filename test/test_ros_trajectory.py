@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""trajectory_node: it waits for those who have to hear it, drives the sensors, and loops."""
+"""trajectory_node waits for its subscribers, drives the sensors, and loops."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from sim_sensors.motion.ideal import InertialMotion
 from sim_sensors.motion.motions import START_NS, motion_of, noise_free_imu, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import messages_of, stamp_ns
-from sim_sensors.ros.trajectory_node import TrajectoryNode
 from sim_sensors.world.earth import STANDARD_GRAVITY
 
 CIRCLE = truth_of(motion_of('circle', seed=0, run='', duration=1.5, parameters={'ramp_time': 0.5}))
@@ -60,10 +59,8 @@ def test_the_motion_begins_when_all_that_are_awaited_are_there(graph: Graph) -> 
     ]
     process = subprocess.Popen(
         [sys.executable, '-m', 'sim_sensors.ros.trajectory_node', *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
     graph.processes.append(process)
     times, odometry = graph.received['/clock'], graph.received['ground_truth/odometry']
     publisher = graph.node.create_publisher(Odometry, 'judged', QoSProfile(depth=1))
@@ -81,12 +78,11 @@ def test_the_motion_begins_when_all_that_are_awaited_are_there(graph: Graph) -> 
 
 
 @pytest.mark.parametrize('word', ['odometry//x', 'imu/data:a-b', ':imu_node', '3:x', 'imu/data::'])
-def test_what_nobody_can_be_is_not_awaited(
+def test_an_impossible_name_to_await_is_refused(
     graph: Graph, capsys: pytest.CaptureFixture[str], word: str
 ) -> None:
     (line,) = refused(capsys, 'trajectory_node', f'awaited:="imu/data {word}"')
-    assert f'trajectory_node: awaited: {word!r} is not allowed' in line
-    assert 'must be TOPIC or TOPIC:NODE' in line
+    assert f'awaited: {word!r}' in line
 
 
 def test_trajectory_node_drives_the_sensors_by_itself(graph: Graph) -> None:
@@ -95,14 +91,10 @@ def test_trajectory_node_drives_the_sensors_by_itself(graph: Graph) -> None:
     graph.listen('gps/fix', NavSatFix)
     graph.start('sensors_node', 'use_sim_time:=true')
     (moving,) = graph.start(
-        'trajectory_node',
-        'motion:=circle',
-        'duration:=1.5',
-        'scenario.ramp_time:=0.5',
-        'factor:=2.0',
-        'clock:=true',
+        'trajectory_node', 'motion:=circle', 'duration:=1.5', 'scenario.ramp_time:=0.5',
+        'factor:=2.0', 'clock:=true',
         'awaited:=ready ground_truth/odometry:imu_node ground_truth/odometry:gps_node',
-    )
+    )  # fmt: skip
     graph.let_go('imu/data', 'gps/fix', sensors=2)
     inertial, fixes = graph.received['imu/data'], graph.received['gps/fix']
     graph.wait(lambda: len(inertial) == len(final_stamps(CIRCLE, 100.0)), 'the last measurement')
@@ -110,7 +102,6 @@ def test_trajectory_node_drives_the_sensors_by_itself(graph: Graph) -> None:
     assert stamps(inertial) == final_stamps(CIRCLE, 100.0)
     assert stamps(fixes) == final_stamps(CIRCLE, 10.0)
     assert imu_bits(inertial) == batch_bits(CIRCLE)
-    assert isinstance(moving, TrajectoryNode)
     graph.wait(lambda: moving.finished, 'its end')
 
 
@@ -118,21 +109,14 @@ def test_trajectory_node_loops_and_the_noise_with_it(graph: Graph) -> None:
     graph.listen('imu/data', Imu)
     graph.start('imu_node', 'use_sim_time:=true')
     graph.start(
-        'trajectory_node',
-        'motion:=circle',
-        'duration:=0.5',
-        'scenario.ramp_time:=0.2',
-        'clock:=true',
-        'loop:=true',
-        'awaited:=ready ground_truth/odometry:imu_node',
-    )
+        'trajectory_node', 'motion:=circle', 'duration:=0.5', 'scenario.ramp_time:=0.2',
+        'clock:=true', 'loop:=true', 'awaited:=ready ground_truth/odometry:imu_node',
+    )  # fmt: skip
     graph.let_go('imu/data')
     got, full = graph.received['imu/data'], final_stamps(ROUND, 100.0)
 
     def rounds() -> list[list]:
-        at = [
-            k for k in range(len(got)) if k == 0 or stamps(got[k : k + 1]) < stamps([got[k - 1]])
-        ]
+        at = [0, *(k for k in range(1, len(got)) if stamps([got[k]]) < stamps([got[k - 1]]))]
         return [got[i:j] for i, j in zip(at, [*at[1:], len(got)], strict=False)]
 
     graph.wait(lambda: len(rounds()) == 4, 'three rounds')
@@ -144,7 +128,7 @@ def test_trajectory_node_loops_and_the_noise_with_it(graph: Graph) -> None:
         assert imu_bits(part) == want[: len(imu_bits(part))]
 
 
-def test_a_car_on_springs_tells_what_its_noise_free_imu_measures(graph: Graph) -> None:
+def test_a_car_on_springs_publishes_its_noise_free_imu(graph: Graph) -> None:
     """Every step of the physics, and the sensors beside it measure that: the bits of the batch."""
     pytest.importorskip('mujoco', reason='the extra mujoco')
     rough = motion_of('sprung_line', seed=0, run='run_1', duration=1.5, parameters={'road': 'C'})
@@ -154,14 +138,10 @@ def test_a_car_on_springs_tells_what_its_noise_free_imu_measures(graph: Graph) -
     graph.listen('imu/data', Imu)
     graph.start('imu_node', 'use_sim_time:=true', 'noise_free.enabled:=true')
     graph.start(
-        'trajectory_node',
-        'motion:=sprung_line',
-        'scenario.road:=C',
-        'duration:=1.5',
-        'clock:=true',
-        'awaited:=ready ground_truth/odometry:imu_node ground_truth/imu:imu_node '
+        'trajectory_node', 'motion:=sprung_line', 'scenario.road:=C', 'duration:=1.5',
+        'clock:=true', 'awaited:=ready ground_truth/odometry:imu_node ground_truth/imu:imu_node '
         f'ground_truth/imu:{graph.node.get_name()}',
-    )
+    )  # fmt: skip
     graph.let_go('imu/data')
     noise_free, measured = graph.received['ground_truth/imu'], graph.received['imu/data']
     graph.wait(lambda: len(noise_free) == len(felt), 'the last step')
@@ -169,7 +149,6 @@ def test_a_car_on_springs_tells_what_its_noise_free_imu_measures(graph: Graph) -
     assert imu_bits(noise_free) == imu_bits(list(messages_of(felt)))
     moved = OdometryMotion(truth_of(rough), origin_ns=START_NS)
     ideal = InertialMotion(moved, felt, origin_ns=START_NS, gravity=STANDARD_GRAVITY)
-    batch = imu.simulate(
-        load_imu('chrono'), ideal, seed=0, run='recording/1/run_1', origin_ns=START_NS
-    )
+    labels = {'seed': 0, 'run': 'recording/1/run_1', 'origin_ns': START_NS}
+    batch = imu.simulate(load_imu('chrono'), ideal, **labels)
     assert imu_bits(measured) == imu_bits(list(messages_of(batch.take(slice(0, len(measured))))))

@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 
 from sim2real_eval.characterization.analysis import analyse, prepared
 from sim2real_eval.characterization.options import AllanOptions
-from sim2real_eval.characterization.screening import (
-    gaussian_shrinkage,
-    longest_standstill,
-    resolution,
-    screen,
-    windows_of,
-)
+from sim2real_eval.characterization.screening import longest_standstill, resolution, screen
 from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals, evenly_spaced
-from sim_sensors.core import blocks as core_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 
@@ -34,9 +27,6 @@ def signals(
     values: FloatArray, *, rate: float | None = 100.0, stamps: IntArray | None = None
 ) -> Signals:
     return Signals('static', AXES[: values.shape[1]], values, stamps, rate)
-
-
-# --- outliers ------------------------------------------------------------------------------------
 
 
 def test_rule_of_the_thesis_shrinks_clean_noise_to_0865() -> None:
@@ -95,14 +85,6 @@ def test_continuous_values_have_no_resolution() -> None:
     assert resolution(np.zeros(100)) == 0.0
 
 
-def test_without_a_rule_nothing_is_replaced() -> None:
-    assert screen(np.full(10, 1e9), 1.0, 'none').replaced == 0
-    assert gaussian_shrinkage(40.0) == 1.0
-
-
-# --- stamps --------------------------------------------------------------------------------------
-
-
 def even_stamps(n: int, rate: float = 100.0) -> IntArray:
     return np.rint(np.arange(n) * 1e9 / rate).astype(np.int64) + 1_700_000_000_000_000_000
 
@@ -118,11 +100,10 @@ def test_repeats_are_dropped_and_short_holes_filled() -> None:
     np.testing.assert_allclose(even.values, values)
     assert even.stamp_ns is None
     assert even.rate == pytest.approx(100.0, rel=1e-9)
-    assert '1 samples with a repeated' in str(even.notes[0])
-    assert '3 missing samples' in str(even.notes[1])
+    assert [note.numbers['count'] for note in even.notes] == [1, 3]
 
 
-def test_one_stamp_far_ahead_costs_its_own_sample_only() -> None:
+def test_one_stamp_far_ahead_drops_only_its_own_sample() -> None:
     """An hour ahead at sample 300 of a ramp; the straight line puts it back."""
     values = np.arange(1000.0)[:, None] * np.ones(3)
     stamps = even_stamps(1000)
@@ -138,23 +119,17 @@ def test_a_long_gap_leaves_the_longer_piece() -> None:
     keep = np.r_[0:300, 320:1000]
     even = evenly_spaced(signals(values[keep], rate=None, stamps=even_stamps(1000)[keep]))
     assert np.array_equal(even.values, values[320:])
-    assert 'gaps of up to 0.21 s cut the record (1x)' in str(even.notes[0])
-    assert '680 of 980' in str(even.notes[0])
 
 
-def test_jitter_is_told_and_the_mean_rate_kept() -> None:
+def test_jitter_is_a_finding_and_the_mean_rate_is_kept() -> None:
     shake = np.rint(1e6 * noise('jitter', 5000)).astype(np.int64)
-    even = evenly_spaced(
-        signals(noise('jitter', 5000, 3), rate=None, stamps=even_stamps(5000) + shake)
-    )
+    values = noise('jitter', 5000, 3)
+    even = evenly_spaced(signals(values, rate=None, stamps=even_stamps(5000) + shake))
     assert len(even) == 5000
     assert even.rate == pytest.approx(100.0, rel=1e-4)
-    assert 'jitter by 1' in str(even.notes[0])
+    assert len(even.notes) == 1
     with pytest.raises(SignalFileError, match='too few'):
         evenly_spaced(signals(noise('few', 5, 3), rate=None, stamps=even_stamps(5)))
-
-
-# --- motion --------------------------------------------------------------------------------------
 
 
 def at_rest(seconds: int, label: str = 'rest') -> FloatArray:
@@ -181,28 +156,11 @@ def test_the_longest_standstill_of_a_drive_is_found() -> None:
     assert standstill.still == 80
     prepared_record = prepared(signals(values), AllanOptions())
     assert len(prepared_record) == 6000
-    assert '50 to 110 s (46%)' in str(prepared_record.notes[0])
     whole = prepared(signals(values), AllanOptions(reject_motion=False))
     assert len(whole) == len(values)
 
 
-def test_windows_are_those_of_all_at_once_however_many_are_looked_at(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    record = signals(at_rest(90))
-    column = record.column('gyroscope_x')
-    whole = windows_of(record, 100, 90), screen(column, 100.0, factor=3.0)
-    monkeypatch.setattr(core_blocks, 'BLOCK', 700)
-    parts = windows_of(record, 100, 90), screen(column, 100.0, factor=3.0)
-    for quantity in ('gyroscope', 'accelerometer'):
-        for first, second in zip(whole[0][:2], parts[0][:2], strict=True):
-            np.testing.assert_array_equal(first[quantity], second[quantity])
-    assert whole[0][2] == parts[0][2]
-    assert whole[1].replaced == parts[1].replaced > 0
-    np.testing.assert_array_equal(whole[1].values, parts[1].values)
-
-
-def test_a_steady_drive_is_no_rest_where_the_speed_is_known() -> None:
+def test_a_steady_drive_with_known_speed_is_no_standstill() -> None:
     """Nothing in rates and accelerations differs; speeds go where their samples go."""
     motion = np.where(np.arange(9000) < 5000, 8.0, 0.05)[:, None] * np.array([1.0, 0.0])
     drive = dataclasses.replace(
@@ -210,7 +168,6 @@ def test_a_steady_drive_is_no_rest_where_the_speed_is_known() -> None:
     )
     prepared_record = prepared(drive, AllanOptions())
     assert len(prepared_record) == 4000
-    assert prepared_record.motion is not None
     assert (prepared_record.motion[:, 0] == 0.05).all()
     blind = dataclasses.replace(drive, motion=None)
     assert len(prepared(blind, AllanOptions())) == 9000
@@ -224,7 +181,7 @@ def test_a_slow_bias_is_no_motion() -> None:
 
 
 @pytest.mark.parametrize('rate', [5.0, 20.0, 1000.0])
-def test_rest_is_rest_at_any_rate_and_resolution(rate: float) -> None:
+def test_a_standstill_is_detected_at_any_rate_and_resolution(rate: float) -> None:
     """Short windows scatter, and coarse values have windows without any noise."""
     fine = noise(f'rest {rate:g}', 20_000, 6) * 0.01
     assert longest_standstill(signals(fine), rate).stop == 20_000
@@ -241,24 +198,22 @@ def test_a_record_that_never_rests_is_refused() -> None:
         longest_standstill(signals(at_rest(2)), 100.0)
 
 
-# --- all of it -----------------------------------------------------------------------------------
-
-
-def test_notes_say_what_was_done_and_a_dead_axis_is_left_out() -> None:
+def test_outliers_and_a_dead_axis_are_findings() -> None:
     values = at_rest(100)
     values[5000, 0] = 3.0
     values[:, 4] = 0.0
     result = analyse(signals(values), AllanOptions(points=20))
-    assert [axis_result.axis for axis_result in result.axes] == [
-        axis for axis in AXES if axis != 'accelerometer_y'
-    ]
-    (outlier,) = (note for note in result.notes if 'outliers' in str(note))
-    assert 'gyroscope_x: 1 of 10000 samples' in str(outlier)
-    assert any(str(note) == 'accelerometer_y: is constant and left out' for note in result.notes)
+    axes = [axis_result.axis for axis_result in result.axes]
+    assert axes == [axis for axis in AXES if axis != 'accelerometer_y']
+    assert {note.subject for note in result.notes} >= {'gyroscope_x', 'accelerometer_y'}
     assert result.axes[-1].mean == pytest.approx(9.8, abs=0.01)
+
+
+def test_nan_samples_and_constant_records_are_refused() -> None:
+    values = at_rest(100)
     values[17, 1] = np.nan
-    with pytest.raises(SignalFileError, match=r'gyroscope_y: sample 17 is nan'):
+    with pytest.raises(SignalFileError, match='gyroscope_y: sample 17'):
         analyse(signals(values), AllanOptions(reject_motion=False))
     flat = dataclasses.replace(signals(values), values=np.zeros((1000, 6)))
-    with pytest.raises(SignalFileError, match='all axes are constant'):
+    with pytest.raises(SignalFileError, match='constant'):
         analyse(flat, AllanOptions(reject_motion=False))

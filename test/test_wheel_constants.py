@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of wheel odometry that are drawn once, in its covariances.
+"""Covariances of wheel odometry include errors that are drawn once per run.
 
 Seeds are fixed. Another one would be a false alarm in less than 5 % of the five tests of NEES, and
 in 8 % of those of `frc_swerve`, whose mean over 2000 runs is 2.73.
@@ -34,8 +34,8 @@ def test_points_have_the_moments_of_independent_numbers(kurtosis) -> None:
         for of in itertools.combinations_with_replacement(columns, degree):
             powers = [of.count(column) for column in columns]
             moments = [{0: 1.0, 2: 1.0, 4: kurtosis[i]}.get(k, 0.0) for i, k in enumerate(powers)]
-            found = weights @ np.prod(points**powers, axis=1)
-            assert found == pytest.approx(math.prod(moments), abs=1e-12)
+            mean = weights @ np.prod(points**powers, axis=1)
+            assert mean == pytest.approx(math.prod(moments), abs=1e-12)
 
 
 def test_the_variance_from_radius_errors_grows_with_the_square_of_the_distance() -> None:
@@ -52,14 +52,11 @@ def test_the_variance_from_radius_errors_grows_with_the_square_of_the_distance()
         expected = [ahead, aside**2, turned**2, aside * turned]
         stated = odometry.pose_covariance[n][[0, 1, 2, 1], [0, 1, 2, 2]]
         np.testing.assert_allclose(stated, expected, rtol=5e-3)
-    np.testing.assert_allclose(
-        np.diag(odometry.velocity_covariance[7]),
-        np.array([1.0, 0.0, 1.0 / half_track**2]) * error**2 / 2.0,
-        rtol=1e-3,
-    )
+    expected = np.array([1.0, 0.0, 1.0 / half_track**2]) * error**2 / 2.0
+    np.testing.assert_allclose(np.diag(odometry.velocity_covariance[7]), expected, rtol=1e-3)
 
 
-def test_the_mean_of_whole_degrees_is_stated_about_the_truth() -> None:
+def test_covariances_include_the_mean_of_whole_degree_steering() -> None:
     """Straight ahead by D, four wheels of mean m and variance V each at the corners of a square of
     side 2 h: aside D^2 (m^2 + V / 4) of a step; variance of the heading V D^2 / (16 h^2).
     """
@@ -70,9 +67,8 @@ def test_the_mean_of_whole_degrees_is_stated_about_the_truth() -> None:
     assert (offset.mean, offset.variance) == pytest.approx((mean, variance))
     assert math.sqrt(odometry.pose_covariance[-1, 1, 1]) == pytest.approx(2.0 * math.sin(-mean))
     np.testing.assert_allclose(odometry.velocity_covariance[:, 1, 1], math.sin(mean) ** 2)
-    wide = dataclasses.replace(
-        model, steering_offset=SteeringOffset(bound=4.0, variant='as_upstream')
-    )
+    offset = SteeringOffset(bound=4.0, variant='as_upstream')
+    wide = dataclasses.replace(model, steering_offset=offset)
     odometry = wide.start(1, 'run').measure(straight(101, 50.0, 0.02))
     mean, variance = math.radians(-0.5), math.radians(1.0) ** 2 * 5.25
     ratio = odometry.velocity_covariance[:, 1, 1] / (mean**2 + variance / 4.0)
@@ -89,9 +85,8 @@ def nees_of(model, truth, runs):
         error = odometry.pose[-1] - odometry.true_pose[-1]
         steps = odometry.velocity[1:] / model.rate
         noise = odometry.velocity_covariance[1:] / model.rate**2
-        without_constants = pose_covariances(
-            odometry.pose[:-1, 2].copy(), steps, noise, np.zeros((3, 3))
-        )
+        yaw = odometry.pose[:-1, 2].copy()
+        without_constants = pose_covariances(yaw, steps, noise, np.zeros((3, 3)))
         stated.append(error @ np.linalg.solve(odometry.pose_covariance[-1], error))
         changing.append(error @ np.linalg.solve(without_constants[-1], error))
     return np.mean(stated), np.mean(changing)
@@ -111,6 +106,6 @@ def test_the_normalised_pose_error_has_its_chi_square_mean(name: str) -> None:
     assert np.linalg.norm(truth.position[-1] - truth.position[0]) < 0.5
     low, high = stats.chi2(3 * runs).ppf([0.025, 0.975]) / runs
     stated, changing = nees_of(model, truth, runs)
-    # To fourth order only, and stated from what was told, which some noise is in: 0.2 beside.
+    # The moments are of fourth order only and use noisy velocities, so the band is 0.2 wider.
     assert low - 0.2 < stated < high + 0.2
     assert changing > high + 0.2
