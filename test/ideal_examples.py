@@ -84,5 +84,5 @@ def simulated(recording: Recording, **models: object) -> Recording:
     other_models = {
         name: model for name, model in all_models.items() if name not in ('gps', 'imu')
     }
-    twin = Twin('own', all_models['gps'], all_models['imu'], other_models)  # type: ignore[arg-type]
+    twin = Twin('own', all_models['gps'], all_models['imu'], other_models)
     return TwinMaker(recording, seed=3, world=load_world('dipole_room')).make(twin)

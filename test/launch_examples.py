@@ -72,8 +72,6 @@ class Started:
 def description(file: str) -> Any:
     """The launch description, as `ros2 launch` makes it."""
     spec = importlib.util.spec_from_file_location(file.partition('.')[0], FILES[file])
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.generate_launch_description()

@@ -217,8 +217,8 @@ def test_nees_of_a_right_model_is_inside_its_band(
 
 def biased() -> AttitudeSetup:
     imu = load_imu('xsens_mtx')
-    gyroscope = dataclasses.replace(imu.gyroscope, constant_bias=(0.02, 0.0, 0.0))  # type: ignore[attr-defined]
-    return dataclasses.replace(right_model(), imu=dataclasses.replace(imu, gyroscope=gyroscope))  # type: ignore[call-arg]
+    gyroscope = dataclasses.replace(imu.gyroscope, constant_bias=(0.02, 0.0, 0.0))
+    return dataclasses.replace(right_model(), imu=dataclasses.replace(imu, gyroscope=gyroscope))
 
 
 def disturbed() -> AttitudeSetup:
@@ -268,15 +268,15 @@ def test_a_mounted_sensor_gives_the_attitude_of_the_body() -> None:
     turned = dataclasses.replace(
         setup,
         imu=dataclasses.replace(setup.imu, mounting_rpy=rpy),
-        mag=dataclasses.replace(setup.mag, mounting_rpy=(0.0, 0.0, -1.0)),  # type: ignore[type-var]
+        mag=dataclasses.replace(setup.mag, mounting_rpy=(0.0, 0.0, -1.0)),
         runs=1,
     )
     assert np.degrees(simulated_study(turned).overall).max() < 0.3
 
 
 def resting(model: AttitudeSetup, bias: tuple[float, float, float]) -> AttitudeInput:
-    gyroscope = dataclasses.replace(model.imu.gyroscope, constant_bias=bias)  # type: ignore[attr-defined]
-    imu = dataclasses.replace(model.imu, gyroscope=gyroscope)  # type: ignore[call-arg]
+    gyroscope = dataclasses.replace(model.imu.gyroscope, constant_bias=bias)
+    imu = dataclasses.replace(model.imu, gyroscope=gyroscope)
     still = swaying(8.0, swing=[0.0, 0.0, 0.0])
     return measure(dataclasses.replace(model, motion=still, imu=imu), 'run')
 
@@ -284,7 +284,7 @@ def resting(model: AttitudeSetup, bias: tuple[float, float, float]) -> AttitudeI
 def test_the_zero_rate_offset_is_estimated_at_rest() -> None:
     """The residual is the noise of a mean: 4 standard deviations, 2e-4 of false alarms."""
     model = right_model()
-    density = np.array(model.imu.gyroscope.noise_density)  # type: ignore[attr-defined]
+    density = np.array(model.imu.gyroscope.noise_density)
     (biased, right) = (resting(model, bias) for bias in ((0.3, -0.05, 0.02), (0.0, 0.0, 0.0)))
     rates = without_zero_rate(biased.imu, 4.0).angular_velocity
     residual = np.abs(rates - right.imu.angular_velocity)
@@ -293,8 +293,7 @@ def test_the_zero_rate_offset_is_estimated_at_rest() -> None:
     first = swaying().at([0.0]).orientation[0]
     where = {'gravity': model.world.gravity, 'field': model.world.undisturbed_field}
     with_bias, without = (
-        estimate_attitude(inputs, first, settings=settings, **where)  # type: ignore[arg-type]
-        for inputs in (biased, right)
+        estimate_attitude(inputs, first, settings=settings, **where) for inputs in (biased, right)
     )
     np.testing.assert_allclose(with_bias.quaternion, without.quaternion, atol=1e-9)
 
@@ -308,7 +307,6 @@ def test_motion_is_not_used_as_rest() -> None:
 
 def test_the_sign_of_a_pose_does_not_matter() -> None:
     setup, inputs = measured()
-    assert inputs.poses is not None
     first = swaying(1.0).at([0.0]).orientation[0]
     flipped = dataclasses.replace(inputs.poses, orientation=-inputs.poses.orientation)
     results = [

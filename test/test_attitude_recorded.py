@@ -52,7 +52,6 @@ def recorded() -> Recording:
 def posed(recording: Recording, frame: str, variances: FloatArray) -> Recording:
     """Every tenth sample of the truth is a pose of the camera."""
     truth = recording.truth
-    assert truth is not None
     some = truth.take(slice(None, None, 10))
     covariance = np.tile(np.diag([1.0, 1.0, 1.0, *variances]), (len(some), 1, 1))
     return recording.with_messages(
@@ -67,8 +66,6 @@ def test_sensors_are_turned_as_the_static_transforms_say() -> None:
     """scipy turns what they measure into frames askew; the attitude is that of the body."""
     plain = recorded()
     imu, mag = plain.imu, plain.mag
-    assert imu is not None
-    assert mag is not None
     on = {
         'imu_askew': Rotation.from_euler('xyz', [0.3, -0.2, 2.0]),
         'mag_askew': Rotation.from_euler('xyz', [-1.0, 0.4, 0.7]),
@@ -111,7 +108,6 @@ def test_each_sensor_alone_holds_the_directions_that_it_measures() -> None:
     wide = dataclasses.replace(SETTINGS, initial_std=0.05)
     plain = posed(recorded(), 'map', np.full(3, 1e-4))
     truth = plain.truth
-    assert truth is not None
     ends = {}
     for used in ('accelerometer', 'magnetometer', 'camera'):
         switches = {name: name == used for name in ('accelerometer', 'magnetometer', 'camera')}
@@ -130,7 +126,6 @@ def test_a_pose_is_uncertain_about_the_axes_of_the_world() -> None:
     """One that knows the heading alone mends the heading and leaves the tilt, at any attitude."""
     plain = posed(recorded(), 'map', np.array([1e4, 1e4, 1e-8]))
     truth = plain.truth
-    assert truth is not None
     alone = dataclasses.replace(
         SETTINGS, accelerometer=False, magnetometer=False, gyroscope_density=1e-5
     )
@@ -148,8 +143,6 @@ def test_a_pose_is_uncertain_about_the_axes_of_the_world() -> None:
 def test_late_sensors_are_used_and_assumed_frames_are_reported() -> None:
     plain = recorded()
     mag, imu = plain.mag, plain.imu
-    assert mag is not None
-    assert imu is not None
     late = plain.with_messages('mag', mag.take(mag.stamp_ns > mag.stamp_ns[0] + 1_500_000_000))
     run = recorded_run(posed(late, 'board', np.full(3, 1e-4)), SETTINGS, seed=1)
     assert run.errors.angles[-1, 3] < 2e-3
@@ -171,7 +164,6 @@ def test_covariances_turn_with_their_sensors() -> None:
     assert mag is not None
     plain = posed(recorded(), 'map', np.array([1e-4, 4e-4, 9e-4]))
     poses = plain.camera_pose
-    assert poses is not None
     sizes = np.diag([1.0, 4.0, 9.0])
     n = len(imu)
     turns = [Rotation.from_euler('xyz', angles) for angles in ([0.3, -0.2, 2.0], [-1.0, 0.4, 0.7])]

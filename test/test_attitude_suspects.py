@@ -151,7 +151,7 @@ def test_what_a_message_marks_as_absent_is_not_used() -> None:
         marked = dataclasses.replace(imu, **{field: absent(getattr(imu, field))})
         with pytest.raises(AttitudeError, match=complaint):
             events_of(AttitudeInput(marked), settings)
-    late = dataclasses.replace(inputs.mag, stamp_ns=inputs.mag.stamp_ns + 10**10)  # type: ignore[union-attr, type-var]
+    late = dataclasses.replace(inputs.mag, stamp_ns=inputs.mag.stamp_ns + 10**10)
     with pytest.raises(AttitudeError, match='the magnetometer has no sample in the time'):
         events_of(AttitudeInput(imu, late), settings)
 

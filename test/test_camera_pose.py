@@ -38,7 +38,6 @@ def test_without_noise_the_pose_is_exact(world: World, method: str) -> None:
     assert len(points) >= 4
     estimate = PoseEstimate(method=method)
     pose = estimate.estimate(points, pixels, BENT.rays(pixels), BENT, np.zeros(2))
-    assert pose is not None
     assert np.abs(pose_errors(TILTED, pose)).max() < 1e-9
     assert np.linalg.det(pose.rotation) == pytest.approx(1.0, abs=1e-12)
     assert not pose.covariance.any()
@@ -57,7 +56,6 @@ def test_the_pose_equals_that_of_opencv(world: World) -> None:
     points = places[inside]
     pixels = pixels[inside] + 0.5 * np.random.default_rng(5).standard_normal((inside.sum(), 2))
     estimate = PoseEstimate().estimate(points, pixels, VGA.rays(pixels), VGA, np.full(2, 0.5))
-    assert estimate is not None
     ok, turn, shift = cv2.solvePnP(points, pixels, VGA.matrix, None)
     assert ok
     rotation = cv2.Rodrigues(turn)[0].T
@@ -101,7 +99,6 @@ def test_normalised_squared_errors_have_their_chi_square_mean(world: World, meth
     for _ in range(150):
         noisy = pixels + STD * rng.standard_normal(pixels.shape)
         pose = estimate.estimate(points, noisy, BENT.rays(noisy), BENT, STD)
-        assert pose is not None
         error = pose_errors(TILTED, pose)
         squares.append(error @ np.linalg.solve(pose.covariance, error))
         errors.append(error)
@@ -118,8 +115,6 @@ def test_refining_is_never_more_uncertain_than_the_linear_pose() -> None:
         PoseEstimate(method=method).estimate(points, noisy, BENT.rays(noisy), BENT, STD)
         for method in ('dlt', 'refined')
     )
-    assert linear is not None
-    assert refined is not None
     # A small slack, as each is propagated at its own estimate.
     assert np.linalg.eigvalsh(1.05 * linear.covariance - refined.covariance).min() > 0.0
 
@@ -207,7 +202,6 @@ def test_points_near_a_plane_give_as_good_a_pose_as_points_in_it(method: str) ->
             estimate = PoseEstimate(method=method).estimate(
                 points, pixels, VGA.rays(pixels), VGA, STD
             )
-            assert estimate is not None
             errors.append(np.linalg.norm(estimate.position))
         return float(np.median(errors))
 

@@ -49,7 +49,6 @@ def test_a_closed_pipe_is_no_error(place: Path, words: tuple[object, ...]) -> No
         command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**environment(), 'PYTHONUNBUFFERED': ''}, text=True, cwd=place,
     )  # fmt: skip
-    assert process.stdout is not None
     process.stdout.close()
     _, err = process.communicate(timeout=180)
     outcome = Outcome(process.returncode, '', err)

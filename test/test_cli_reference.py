@@ -65,8 +65,6 @@ def test_the_recording_comes_back_with_a_labelled_truth(
     for topic, array in source.messages.items():
         assert arrays_equal(result.messages[topic], array), topic
     assert set(result.transforms) == set(source.transforms)
-    assert result.truth is not None
-    assert truth_recording.truth is not None
     # The errors stay within five stated standard deviations along each axis.
     at = np.searchsorted(truth_recording.truth.stamp_ns, result.truth.stamp_ns)
     off = result.truth.position - truth_recording.truth.position[at]
@@ -74,7 +72,6 @@ def test_the_recording_comes_back_with_a_labelled_truth(
         np.abs(off) < 5.0 * np.sqrt(np.einsum('nii->ni', result.truth.pose_covariance)[:, :3])
     ).all()
     label = result.reference
-    assert label is not None
     assert label.topic == result.roles['truth'] == '/ground_truth/odometry'
     assert label.made_by.startswith('sim2real_sensors ')
     assert 'gtsam 4' in label.made_by
@@ -112,7 +109,6 @@ def test_a_truth_is_replaced_only_on_request(
     (summary,) = json.loads(replaced.out)
     assert set(summary['deviation']) == {'position_m', 'height_m', 'speed_m_s', 'heading_rad'}
     result = read_recording(summary['out'])
-    assert result.truth is not None
     assert len(result.truth) == summary['estimates']
     assert np.diff(result.truth.stamp_ns).tolist() == [20_000_000] * (len(result.truth) - 1)
     again = call(
@@ -221,8 +217,6 @@ def test_start_heading_and_settings_are_taken(
     )
     without = read_recording(tmp_path / 'o' / 'drive_1').truth
     high = read_recording(tmp_path / 'high' / 'drive_1').truth
-    assert without is not None
-    assert high is not None
     # Heights are relative to the first fix, which is the position of the antenna.
     assert np.median(high.position[:, 2] - without.position[:, 2]) < -20.0
 
@@ -237,8 +231,6 @@ def test_a_segment_of_a_real_drive(real_dir: Path, tmp_path: Path, capsys: Captu
         read_recording(tmp_path / 'drive0708_seg03').truth,
         read_recording(path).truth,
     )
-    assert reference is not None
-    assert recorded is not None
     speeds = [np.hypot(*truth.linear_velocity[:, :2].T) for truth in (reference, recorded)]
     inside = (recorded.stamp_ns >= reference.stamp_ns[0]) & (
         recorded.stamp_ns <= reference.stamp_ns[-1]

@@ -73,7 +73,6 @@ def test_the_estimate_of_a_simulated_run_meets_the_true_speed(
     assert judged.status == 0
     data = np.genfromtxt(table, delimiter=',', names=True)
     truth = read_recording(tmp_path / 'line_1').truth
-    assert truth is not None
     speed = np.interp(data['stamp_ns'], truth.stamp_ns, truth.linear_velocity[:, 0])
     late = data['stamp_ns'] > truth.stamp_ns[0] + 6e9
     assert np.hypot(data['vx'], data['vy'])[late] == pytest.approx(speed[late], abs=0.3)
@@ -87,7 +86,6 @@ def test_set_changes_the_motion(tmp_path: Path, capsys: Capture) -> None:
     assert outcome.status == 0
     truth = read_recording(tmp_path / 'circle_1').truth
     expected = Circle(duration=6.0, radius=5.0, clockwise=True).at(np.array([4.0]))
-    assert truth is not None
     np.testing.assert_allclose(truth.position[400], expected.position[0], atol=1e-12)
 
 

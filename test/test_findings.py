@@ -171,7 +171,7 @@ def test_the_order_of_runs_changes_nothing(
     runs: list[tuple[str, list[Finding]]], random: object
 ) -> None:
     shuffled = list(runs)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     assert merge_findings(runs) == merge_findings(shuffled)
     assert merge_models(runs) == merge_models(shuffled)
 

@@ -21,7 +21,6 @@ def world(repository: Path) -> ElementTree.Element:
 
 def test_joints_connect_links_that_exist(world: ElementTree.Element) -> None:
     model = world.find("model[@name='car']")
-    assert model is not None
     links = {link.get('name') for link in model.findall('link')}
     children = [joint.findtext('child') for joint in model.findall('joint')]
     assert {joint.findtext('parent') for joint in model.findall('joint')} <= links

@@ -106,15 +106,12 @@ def test_fix_by_fix_from_the_motion_gives_the_bits_of_simulate():
         assert (step.position_covariance[0] == whole.position_covariance[k]).all()
 
 
-def test_truth_that_does_not_move_on_is_refused():
+def test_repeated_times_of_the_truth_are_refused():
     sensor = GpsModel().start(1, 'a')
     motion = Standstill(duration=1.0)
     sensor.measure(motion.at([0.5]))
     with pytest.raises(MotionError, match='must increase'):
         sensor.measure(motion.at([0.5]))
-
-
-# Ch:Gauss.
 
 
 def test_gaussian_positions_err_by_the_stated_deviation_on_every_axis():
@@ -142,10 +139,7 @@ def test_differenced_gaussian_positions_are_noise_of_0_42_metres_per_second():
         assert lag == pytest.approx(-0.5, abs=SIGMAS * math.sqrt(0.5 / n))
 
 
-# Ch:RW.
-
-
-def test_walked_positions_start_true_and_their_differences_stay_below_the_speed_limit():
+def test_walked_positions_start_true_and_keep_the_speed_limit():
     fixes = run(load_gps('ch_rw'), Standstill(duration=600.0))
     error = enu(fixes)
     np.testing.assert_allclose(error[0], 0.0, atol=1e-9)
@@ -155,9 +149,6 @@ def test_walked_positions_start_true_and_their_differences_stay_below_the_speed_
     assert speed.max() > 0.0158
     # 26 times less than the 0.424 m/s of Ch:Gauss.
     assert 0.03 * math.sqrt(2.0) / 0.1 / 0.016 == pytest.approx(26.5, abs=0.1)
-
-
-# AirSim covariance.
 
 
 def hdop(t, limit=0.85, time_constant=12.4):
@@ -170,9 +161,7 @@ def test_hdop_converges_the_same_at_every_rate(rate):
     fixes = run(model)
     t = fixes.stamp_ns * 1e-9
     std = 0.02 * hdop(t)
-    np.testing.assert_allclose(variances(fixes)[:, 0], std**2, rtol=1e-12)
-    np.testing.assert_allclose(variances(fixes)[:, 1], std**2, rtol=1e-12)
-    np.testing.assert_allclose(variances(fixes)[:, 2], (2.0 * std) ** 2, rtol=1e-12)
+    np.testing.assert_allclose(variances(fixes), np.outer(std**2, [1.0, 1.0, 4.0]), rtol=1e-12)
 
 
 def test_calibrated_covariance_has_the_values_of_the_specification():
@@ -195,7 +184,7 @@ def test_default_covariance_is_two_millimetres_in_the_end():
     assert variances(fixes)[-1, 0] == pytest.approx(4e-6, rel=1e-3)
 
 
-def test_covariance_is_that_of_the_reference_trace(reference_dir):
+def test_airsim_covariances_equal_those_of_the_reference_trace(reference_dir):
     """The trace that was recorded around the real judge gives it the same covariances."""
     path = reference_dir / 'judge' / 'node' / 'b_paper_airsim' / 'gps.csv.gz'
     with gzip.open(path, 'rb') as stream:
@@ -208,9 +197,6 @@ def test_covariance_is_that_of_the_reference_trace(reference_dir):
     fixes = run(load_gps('airsim'), Standstill(duration=100.0))
     np.testing.assert_allclose(fixes.position_covariance[:n].reshape(n, 9), traced[:n], rtol=1e-12)
     assert {int(row['cov_type']) for row in rows} == {1}
-
-
-# The grid of variants.
 
 
 @pytest.mark.parametrize('noise', ['baseline', 'ch_gauss', 'ch_rw'])
@@ -255,29 +241,17 @@ def test_antenna_can_be_placed_by_a_static_transform():
 
 
 @pytest.mark.parametrize(
-    ('mapping', 'message'),
+    ('mapping', 'name'),
     [
-        (
-            {'rate': 0},
-            r'f.yaml: rate: 0 is not allowed; must be a number >= 1e-06 and <= 100000 \[Hz\]',
-        ),
-        ({'nois': {}}, r'f.yaml: nois: unknown parameter .did you mean noise\?'),
-        ({'noise': 3}, r'f.yaml: noise: 3 is not allowed; must be a mapping'),
-        ({'noise': {'std': 1}}, r'noise.model: is missing; must be one of .*none, gaussian'),
-        (
-            {'noise': {'model': 'white'}},
-            r"noise.model: 'white' is unknown; must be one of .*gaussian",
-        ),
-        (
-            {'noise': {'model': 'gaussian', 'std': [1, 2]}},
-            r'noise.std: \[1, 2\] is not allowed; must be a number or a list of 3 numbers',
-        ),
-        (
-            {'covariance': {'model': 'airsim', 'type': 'guessed'}},
-            r"covariance.type: 'guessed' is not allowed; must be one of unknown, approximated",
-        ),
+        ({'rate': 0}, r'f.yaml: rate: 0 .*\[Hz\]'),
+        ({'nois': {}}, 'nois: .*noise'),
+        ({'noise': 3}, 'noise: 3'),
+        ({'noise': {'std': 1}}, 'noise.model'),
+        ({'noise': {'model': 'white'}}, "noise.model: 'white'"),
+        ({'noise': {'model': 'gaussian', 'std': [1, 2]}}, r'noise.std: \[1, 2\]'),
+        ({'covariance': {'model': 'airsim', 'type': 'guessed'}}, "covariance.type: 'guessed'"),
     ],
 )
-def test_a_wrong_parameter_is_refused_by_name(mapping, message):
-    with pytest.raises(ParameterError, match=message):
+def test_a_wrong_parameter_is_refused_by_name(mapping, name):
+    with pytest.raises(ParameterError, match=name):
         GpsModel.from_mapping(mapping, 'f.yaml')

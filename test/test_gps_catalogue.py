@@ -37,9 +37,6 @@ def with_upstream():
             yield pytest.param(model, id=f'{name} as upstream')
 
 
-# All of them.
-
-
 @pytest.mark.parametrize('model', list(with_upstream()))
 def test_array_run_and_any_chunking_give_the_same_bits(model):
     model = dataclasses.replace(model, lever_arm=(0.3, 0.1, 0.2))
@@ -59,17 +56,11 @@ def test_the_stated_error_is_that_of_the_positions(model):
     assert np.isnan(fixes.position_error[~has_fix]).all()
 
 
-# Intervals over which the errors of each kind change, s.
+# Intervals over which the errors of a kind change, s; 1 s for all others.
 TIMES = {
-    'gaussian': 1.0,
-    'chrono_random_walk': 4.0,
-    'gnss': 45.0,
-    'gazebo': 300.0,
-    'geodetic': 1.0,
-    'hector': 1000.0,
-    'px4_classic': 60.0,
-    'px4_markov': 0.4,
-}
+    'chrono_random_walk': 4.0, 'gnss': 45.0, 'gazebo': 300.0, 'hector': 1000.0,
+    'px4_classic': 60.0, 'px4_markov': 0.4,
+}  # fmt: skip
 NOISES = {
     name: model.noise
     for name, model in PRESETS.items()
@@ -116,9 +107,6 @@ def test_every_kind_of_noise_is_in_the_catalogue():
     )
 
 
-# Gazebo.
-
-
 def test_gazebo_bias_is_a_symmetric_mixture():
     """Mean 0, E[bias^2] = bias_mean^2 + bias_std^2, and half of it at each sign."""
     noise = GazeboPositionNoise(bias_mean=(2.0, 2.0, 2.0), bias_std=(0.5, 0.5, 0.5))
@@ -157,14 +145,10 @@ def test_gz_dynamic_bias_has_the_deviation_and_correlation_of_its_density():
 
 
 def test_gz_navsat_as_upstream_errs_in_degrees_with_one_bias_that_never_moves():
-    noise = upstream(
-        GazeboPositionNoise(
-            std=(1e-5, 9.0, 0.6),
-            bias_mean=(1e-4, 9.0, 0.0),
-            dynamic_bias_std=(1.0, 1.0, 1.0),
-            dynamic_bias_time=10.0,
-        )
-    )
+    noise = upstream(GazeboPositionNoise(
+        std=(1e-5, 9.0, 0.6), bias_mean=(1e-4, 9.0, 0.0), dynamic_bias_std=(1.0, 1.0, 1.0),
+        dynamic_bias_time=10.0,
+    ))  # fmt: skip
     n = 5000
     fixes = still(GpsModel(noise=noise), n)
     latitude = fixes.latitude - DEFAULT_ORIGIN.latitude_deg
@@ -188,9 +172,6 @@ def test_gz_navsat_preset_as_upstream_is_tens_of_kilometres_off():
     assert still(model, 500).position_error.std() < 3.0
     assert not fixes.position_covariance.any()
     assert fixes.covariance_type == 0
-
-
-# RotorS, CARLA, Chrono, gnss-ins-sim, data sheets.
 
 
 def test_rotors_states_metres_for_positions_without_error():
@@ -232,7 +213,7 @@ def test_consistent_presets_state_the_covariance_of_their_errors(name):
     assert np.mean(nees) == pytest.approx(3.0, abs=SIGMAS * math.sqrt(6.0 / len(nees)))
 
 
-def test_zed_f9p_has_the_circular_error_of_its_data_sheet():
+def test_errors_of_a_zed_f9p_are_those_of_its_data_sheet():
     """Half of the fixes within 1 cm on the map (CEP), half within 1 cm in height (R50)."""
     error = ensemble(load_gps('zed_f9p_rtk').noise, [1.0], 1500)[:, 0]
     bound = SIGMAS * math.sqrt(0.25 / len(error)) + 0.005
@@ -240,7 +221,7 @@ def test_zed_f9p_has_the_circular_error_of_its_data_sheet():
     assert (np.abs(error[:, 2]) < 0.01).mean() == pytest.approx(0.5, abs=bound)
 
 
-def test_nmea_navsat_driver_states_by_the_quality_of_the_fix():
+def test_nmea_navsat_driver_states_covariances_by_the_quality_of_the_fix():
     """(k hdop)^2 horizontally and (4 k hdop)^2 vertically, k = 0.02 m with RTK, 4 m alone."""
     fixes = still(load_gps('nmea_navsat_driver'), 6000)
     stated = {int(s): variances(fixes)[fixes.status == s] for s in np.unique(fixes.status)}

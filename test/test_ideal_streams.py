@@ -92,7 +92,7 @@ def test_the_mounting_of_the_noise_free_sensor_is_corrected() -> None:
     recording = dataclasses.replace(
         recorded(motion, {'ideal_imu': ideal_imu}),
         transforms=(
-            StaticTransform('base_link', 'there', arm, turn),  # type: ignore[arg-type]
+            StaticTransform('base_link', 'there', arm, turn),
             StaticTransform('base_link', 'imu_link', (-0.4, 0.1, 0.0)),
         ),
     )
@@ -184,11 +184,9 @@ def test_the_twin_covers_the_time_that_all_streams_share() -> None:
     recording = recorded(motion, {'ideal_imu': ideal.take(inside)})
     twin = simulated(recording, imu=load_imu('ideal'), gps=load_gps('ch_rw'))
     truth, measured = twin.truth, twin.imu
-    assert truth is not None
     assert (truth.stamp_ns[0], truth.stamp_ns[-1]) == (1_010_000_000, 2_990_000_000)
     assert (measured.stamp_ns[0], measured.stamp_ns[-1]) == (1_010_000_000, 2_990_000_000)
     fixes = twin.gps
-    assert fixes is not None
     assert (fixes.stamp_ns[0], fixes.stamp_ns[-1]) == (1_010_000_000, 2_910_000_000)
     late = dataclasses.replace(ideal, stamp_ns=ideal.stamp_ns + 3_985_000_000)
     with pytest.raises(RecordingError, match=r'/ground_truth/imu \(ideal_imu\) measured during 2'):

@@ -51,7 +51,6 @@ def test_a_filter_of_several_is_asked_for_and_taken(dual: Path, tmp_path: Path) 
     case.write_text('section: ekf_filter_node_map\n')
     second = JudgeSetup.load(dual, case=case)
     assert second.filter.world_frame == 'map'
-    assert second.navsat is not None
     assert second.navsat.zero_altitude
     assert second.settings()['case']['section'] == 'ekf_filter_node_map'
     with pytest.raises(ParameterError, match='did you mean ekf_filter_node_map'):

@@ -19,6 +19,10 @@ from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import PoseArray, TwistArray
 
 G = 9.80665
+GRAVITY_REMOVED = {
+    'imu0': 'imu', 'imu0_config': mask('ax', 'ay', 'az'),
+    'imu0_remove_gravitational_acceleration': True,
+}  # fmt: skip
 
 
 def at_rest(rpy: tuple[float, float, float], *, attitude: bool = True):
@@ -28,7 +32,7 @@ def at_rest(rpy: tuple[float, float, float], *, attitude: bool = True):
     return dataclasses.replace(message, orientation=R.as_quat()[None])
 
 
-def test_one_message_gives_pose_twist_and_acceleration_in_this_order(tmp_path: Path) -> None:
+def test_a_message_gives_pose_then_twist_then_acceleration(tmp_path: Path) -> None:
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('yaw', 'vyaw', 'ax'))
     measurements = prepared(config, imu(stamps(10.0, 0.2)))
     assert [m.part for m in measurements] == ['pose', 'twist', 'acceleration'] * 2
@@ -98,12 +102,7 @@ def test_centripetal_and_tangential_acceleration_are_taken_off(tmp_path: Path) -
 @pytest.mark.parametrize('yaw', [0.0, 0.7, 3.0])
 def test_gravity_is_removed_from_a_level_sensor(tmp_path: Path, yaw: float) -> None:
     """Also when mounted turned: the mounting yaw does not matter."""
-    config = filter_config(
-        tmp_path,
-        imu0='imu',
-        imu0_config=mask('ax', 'ay', 'az'),
-        imu0_remove_gravitational_acceleration=True,
-    )
+    config = filter_config(tmp_path, **GRAVITY_REMOVED)
     (acceleration,) = prepared(config, at_rest((0.0, 0.0, yaw)), mounted((0.0, 0.0, yaw)))
     np.testing.assert_allclose(acceleration.z, 0.0, atol=1e-14)
 
@@ -112,12 +111,7 @@ def test_gravity_stays_in_with_a_tilted_sensor_as_in_the_original(tmp_path: Path
     """0.5 rad of mounting roll at rest leaves (0, -4.70, 1.20) [run]: gravity is computed in the
     sensor frame and subtracted in base_link.
     """
-    config = filter_config(
-        tmp_path,
-        imu0='imu',
-        imu0_config=mask('ax', 'ay', 'az'),
-        imu0_remove_gravitational_acceleration=True,
-    )
+    config = filter_config(tmp_path, **GRAVITY_REMOVED)
     (acceleration,) = prepared(config, at_rest((0.5, 0.0, 0.0)), mounted((0.5, 0.0, 0.0)))
     expected = [0.0, -G * math.sin(0.5), G * (1.0 - math.cos(0.5))]
     np.testing.assert_allclose(acceleration.z, expected, atol=1e-13)
@@ -126,13 +120,7 @@ def test_gravity_stays_in_with_a_tilted_sensor_as_in_the_original(tmp_path: Path
 
 def test_without_orientation_gravity_follows_the_filters_attitude(tmp_path: Path) -> None:
     """A robot pitched by 0.2 rad: right when the filter knows, g sin(0.2) wrong when not."""
-    config = filter_config(
-        tmp_path,
-        imu0='imu',
-        imu0_config=mask('ax', 'ay', 'az'),
-        imu0_remove_gravitational_acceleration=True,
-        gravitational_acceleration=10.0,
-    )
+    config = filter_config(tmp_path, **GRAVITY_REMOVED, gravitational_acceleration=10.0)
     force = Rotation.from_euler('y', 0.2).inv().apply([[0.0, 0.0, 10.0]])
     message = imu(stamps(1.0, 1.0), force=force, attitude=False)
     x = np.zeros(N)
@@ -141,7 +129,7 @@ def test_without_orientation_gravity_follows_the_filters_attitude(tmp_path: Path
     np.testing.assert_allclose(prepared(config, message)[0].z[0], -10.0 * math.sin(0.2))
 
 
-def test_mask_turns_with_the_sensor(tmp_path: Path) -> None:
+def test_the_mask_turns_with_the_sensor(tmp_path: Path) -> None:
     """x of a sensor turned by 90 degrees measures y; turned by 45 degrees it counts as both."""
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('ax'))
     message = imu(stamps(1.0, 1.0))
@@ -247,18 +235,16 @@ def test_entries_that_are_not_finite_are_left_out(tmp_path: Path, bad: float) ->
     assert first.states == [6, 7, 11]
 
 
-def test_two_increments_at_one_stamp_measure_nothing(tmp_path: Path) -> None:
-    """dt = 0: the velocity is infinite or undefined, and dropped."""
+def test_an_increment_over_no_time_measures_nothing(tmp_path: Path) -> None:
     config = filter_config(
         tmp_path, odom0='odom', odom0_config=mask('x', 'y'), odom0_differential=True
     )
-    clock = stamps(1.0, 1.0).repeat(2)
-    array = odometry(clock, position=np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
+    array = odometry(stamps(1.0, 1.0).repeat(2), position=np.array([[0.0] * 3, [1.0, 0.0, 0.0]]))
     (measurements,) = prepared(config, array)
     assert measurements.states == []
 
 
-def test_type_that_does_not_fit_the_input_is_refused(tmp_path: Path) -> None:
+def test_messages_of_another_type_than_the_input_are_refused(tmp_path: Path) -> None:
     config = filter_config(tmp_path, imu0='odom', imu0_config=mask('yaw'))
-    with pytest.raises(JudgeError, match='needs sensor_msgs/Imu messages, the topic has nav_msgs'):
+    with pytest.raises(JudgeError, match=r'sensor_msgs/Imu.*nav_msgs'):
         prepared(config, odometry(stamps(1.0, 1.0)))

@@ -120,7 +120,6 @@ def test_shift_is_found_to_a_sample(shift: int, drift: float) -> None:
     reference = both[50:2050]
     series = both[50 - shift : 2050 - shift] + 0.1 * noise('on top', 2000, 3)
     estimate = find_lag(series, reference, 100.0, 0.5)
-    assert estimate is not None
     assert round(estimate.seconds * 100.0) == shift
 
 
@@ -142,7 +141,6 @@ def test_correlation_at_each_lag_is_that_of_the_overlap(
         for k in range(-most, most + 1)
     ]
     estimate = find_lag(series, reference, 1.0, most)
-    assert estimate is not None
     assert abs(estimate.seconds - (int(np.argmax(expected)) - most)) <= 0.5
     alike = lag._correlations(*(np.tile(column, 3) for column in (series, reference)), most)
     np.testing.assert_allclose(alike, np.tile(expected, (3, 1)).T, rtol=0.0, atol=1e-9)
@@ -160,7 +158,6 @@ def test_axes_about_which_nothing_moves_say_nothing_of_the_lag() -> None:
         shaken = noise(f'shaken {k}', 2000, 3) * (0.3, 0.3, 0.02)
         shaken[:20, :2] *= 20.0
         estimate = find_lag(reference + shaken, reference, 100.0, 0.5)
-        assert estimate is not None
         assert abs(estimate.seconds) < 5.0 * estimate.std < 0.05
 
 
@@ -198,7 +195,6 @@ def test_parabola_finds_a_part_of_a_sample() -> None:
         return np.stack([np.sin(3 * t) + np.cos(5.1 * t), np.sin(1.7 * t)], axis=1)
 
     estimate = find_lag(signal(time - 0.0437), signal(time), 50.0, 0.5)
-    assert estimate is not None
     assert estimate.seconds == pytest.approx(0.0437, abs=1e-3)
 
 
@@ -212,7 +208,6 @@ def test_a_lag_lies_within_twice_its_uncertainty_as_often_as_it_should() -> None
     for k in range(200):
         wide = np.apply_along_axis(np.convolve, 0, noise(f'{k}', 1504, 2), np.ones(5), 'valid')
         estimate = find_lag(reference + 0.2 * wide, reference, 50.0, 0.5)
-        assert estimate is not None
         inside += not estimate.is_certain
     assert 170 <= inside <= 199
 

@@ -35,8 +35,6 @@ def inertia_of(inertial: ElementTree.Element) -> tuple[float, np.ndarray, np.nda
     """Mass, centre and 3x3 inertia about it."""
     mass = inertial.find('mass')
     inertia = inertial.find('inertia')
-    assert mass is not None
-    assert inertia is not None
     xx, xy, xz, yy, yz, zz = (
         float(inertia.get(f'i{axes}', 'nan')) for axes in ('xx', 'xy', 'xz', 'yy', 'yz', 'zz')
     )
@@ -102,7 +100,6 @@ def test_the_urdf_has_the_dimensions_of_the_batch_robot(
     at = {}
     for side in ('left', 'right'):
         joint = robot.find(f"joint[@name='{side}_wheel_joint']")
-        assert joint is not None
         assert joint.get('type') == 'continuous'
         origin = joint.find('origin')
         at[side] = numbers(origin, 'xyz')
@@ -113,7 +110,6 @@ def test_the_urdf_has_the_dimensions_of_the_batch_robot(
         assert float(wheel.get('radius')) == 0.12
     assert at['left'] - at['right'] == pytest.approx([0.0, 2.0 * half_track, 0.0])
     plugin = robot.find("gazebo/plugin[@name='gz::sim::systems::DiffDrive']")
-    assert plugin is not None
     assert float(plugin.findtext('wheel_separation')) == pytest.approx(2.0 * half_track)
     assert float(plugin.findtext('wheel_radius')) == 0.12
     assert plugin.findtext('left_joint') == 'left_wheel_joint'
@@ -126,7 +122,6 @@ def test_the_urdf_has_the_dimensions_of_the_batch_robot(
 def test_defaults_are_those_of_the_batch(robot: ElementTree.Element) -> None:
     ours = DifferentialDrive()
     plugin = robot.find("gazebo/plugin[@name='gz::sim::systems::DiffDrive']")
-    assert plugin is not None
     assert float(plugin.findtext('wheel_separation')) == pytest.approx(2.0 * ours.half_track)
     assert float(plugin.findtext('wheel_radius')) == ours.wheel_radius
 
@@ -144,10 +139,8 @@ def test_the_robot_stands_on_wheels_and_caster(robot: ElementTree.Element) -> No
 
 def test_the_imu_is_a_frame_of_its_own_with_a_sensor(robot: ElementTree.Element) -> None:
     joint = robot.find("joint[@name='imu_link_joint']")
-    assert joint is not None
     assert joint.find('parent').get('link') == 'base_link'
     sensor = robot.find("gazebo[@reference='imu_link']/sensor")
-    assert sensor is not None
     assert sensor.get('type') == 'imu'
     assert sensor.findtext('gz_frame_id') == 'imu_link'
     assert sensor.find('imu') is None, 'the noise is what sim2real adds'
