@@ -298,9 +298,6 @@ def test_combined_records_have_the_bias_of_the_long_record() -> None:
     assert together.gauss_markov.agrees_with(3e-4)
 
 
-# --- the ruler -----------------------------------------------------------------------------------
-
-
 def test_ruler_reads_exact_lines() -> None:
     """Q at sqrt(3) s, N at 1 s, K at 3 s, R at sqrt(2) s, B over 0.664: curves of one term."""
     grid = averaging_factors(100_000)
@@ -313,9 +310,6 @@ def test_ruler_reads_exact_lines() -> None:
         readings = read_off(AllanCurve(100_000, 0.01, grid, term_variances(terms, tau)[name]))
         assert readings.pop(name) == pytest.approx(2.5, rel=1e-9)
         assert set(readings.values()) == {None}
-
-
-# --- several recordings --------------------------------------------------------------------------
 
 
 def terms_of(value: float, std: float, seconds: float, *, observable: bool = True) -> NoiseTerms:

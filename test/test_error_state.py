@@ -14,12 +14,11 @@ from judge_examples import START_NS
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.judge.inertial.error_state import FilteredRun, filter_inputs
+from sim2real_eval.judge.inertial.error_state import filter_inputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.scenarios import Circle, FigureEight, HalfSine, Line, Standstill
 
-G = 9.80665
 DRIVE = FigureEight(duration=20.0, rest_time=2.0, speed=3.0, length=30.0, width=15.0)
 
 
@@ -30,13 +29,9 @@ def test_observable_biases_are_estimated_at_rest() -> None:
     """
     gyroscope, accelerometer = np.array([0.01, -0.008, 0.012]), np.array([0.05, -0.08, 0.1])
     inputs, rates, forces = measured(
-        Standstill(duration=60.0),
-        QUIET,
-        np.random.default_rng(1),
-        fix_rate=2.0,
-        gyroscope_bias=gyroscope,
-        accelerometer_bias=accelerometer,
-    )
+        Standstill(duration=60.0), QUIET, np.random.default_rng(1), fix_rate=2.0,
+        gyroscope_bias=gyroscope, accelerometer_bias=accelerometer,
+    )  # fmt: skip
     estimate = filter_inputs(inputs, QUIET, start_heading=0.0)
     error = np.concatenate([rates[-1], forces[-1]]) - estimate.x[-1, 10:]
     deviation = np.sqrt(np.diagonal(estimate.P[-1])[9:])
@@ -83,14 +78,10 @@ def test_heading_stays_uncertain_during_a_long_standstill() -> None:
 def test_errors_of_a_drive_stay_within_the_stated_covariance(motion: Circle | HalfSine) -> None:
     """Lever arms, biases and noise; the second half, when the heading has been found."""
     inputs, *_ = measured(
-        motion,
-        QUIET,
-        np.random.default_rng(2),
-        gyroscope_bias=np.array([0.005, -0.005, 0.01]),
-        accelerometer_bias=np.array([0.05, 0.05, -0.05]),
-        imu_arm=(0.3, -0.2, 0.4),
+        motion, QUIET, np.random.default_rng(2), gyroscope_bias=np.array([0.005, -0.005, 0.01]),
+        accelerometer_bias=np.array([0.05, 0.05, -0.05]), imu_arm=(0.3, -0.2, 0.4),
         antenna=(-0.5, 0.2, 1.5),
-    )
+    )  # fmt: skip
     run = filter_inputs(inputs, QUIET).judged
     late = slice(len(run) // 2, None)
     truth = truth_at(motion, run.stamp_ns[late])
@@ -148,14 +139,10 @@ def _normalised(seed: int, gyroscope_bias: float = 0.0) -> tuple[float, float, f
     first = rng.normal(scale=start.gyroscope_bias_deviation, size=3)
     first[2] += gyroscope_bias
     inputs, rates, forces = measured(
-        DRIVE,
-        QUIET,
-        rng,
-        gyroscope_bias=first,
+        DRIVE, QUIET, rng, gyroscope_bias=first,
         accelerometer_bias=rng.normal(scale=start.accelerometer_bias_deviation, size=3),
-        imu_arm=(0.3, -0.2, 0.4),
-        antenna=(0.5, 0.2, 1.5),
-    )
+        imu_arm=(0.3, -0.2, 0.4), antenna=(0.5, 0.2, 1.5),
+    )  # fmt: skip
     heading = _heading() + rng.normal(scale=start.heading_deviation)
     estimate = filter_inputs(inputs, QUIET, start_heading=heading)
     truth = truth_at(DRIVE, estimate.judged.stamp_ns[-1:])
@@ -221,13 +208,10 @@ def test_the_gate_refuses_an_outlier_and_counts_it() -> None:
     fix = inputs.fix.copy()
     fix[40] += [3.0, 0.0, 0.0]
     spoiled = dataclasses.replace(inputs, fix=fix)
+    no_gate = dataclasses.replace(QUIET, gate=0.0)
     clean, gated, open_ = (
         filter_inputs(filter_input, settings, start_heading=_heading()).judged
-        for filter_input, settings in (
-            (inputs, QUIET),
-            (spoiled, QUIET),
-            (spoiled, dataclasses.replace(QUIET, gate=0.0)),
-        )
+        for filter_input, settings in ((inputs, QUIET), (spoiled, QUIET), (spoiled, no_gate))
     )
     assert (clean.parts[0].rejected, gated.parts[0].rejected, open_.parts[0].rejected) == (0, 1, 0)
     assert gated.corrections.nis[39] > 25.0
@@ -270,7 +254,7 @@ def test_a_held_vehicle_has_no_lateral_and_vertical_speed() -> None:
     assert sorted(set(runs[1].corrections.states.tolist())) == [2, 3]
 
 
-def test_stamps_may_be_shifted_and_runs_repeated_without_changing_a_bit() -> None:
+def test_shifted_stamps_and_repeated_runs_change_no_bit() -> None:
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(7))
     shift = 86_400_000_000_123
     later = dataclasses.replace(inputs, imu_ns=inputs.imu_ns + shift, fix_ns=inputs.fix_ns + shift)
@@ -286,18 +270,15 @@ def test_stamps_may_be_shifted_and_runs_repeated_without_changing_a_bit() -> Non
 def test_the_output_rate_does_not_change_the_estimate() -> None:
     """Estimates cut the intervals of the integration, which leaves its error and no more."""
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(8))
-    runs: list[FilteredRun] = [
-        filter_inputs(inputs, dataclasses.replace(QUIET, output_frequency=rate))
-        for rate in (10.0, 70.0)
-    ]
-    shared, a, b = np.intersect1d(
-        runs[0].judged.stamp_ns, runs[1].judged.stamp_ns, return_indices=True
-    )
+    settings = [dataclasses.replace(QUIET, output_frequency=rate) for rate in (10.0, 70.0)]
+    runs = [filter_inputs(inputs, setting) for setting in settings]
+    stamps = [run.judged.stamp_ns for run in runs]
+    shared, a, b = np.intersect1d(*stamps, return_indices=True)
     assert len(shared) > 0
     np.testing.assert_allclose(runs[0].x[a], runs[1].x[b], atol=1e-4)
 
 
-def test_a_gap_of_the_imu_makes_the_filter_less_sure() -> None:
+def test_a_gap_of_the_imu_widens_the_covariance() -> None:
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(9), fix_rate=0.5)
     keep = np.abs(inputs.imu_ns - START_NS - 9_000_000_000) > 500_000_000
     cut = dataclasses.replace(
@@ -315,7 +296,7 @@ def test_a_gap_of_the_imu_makes_the_filter_less_sure() -> None:
     assert (error < 4.0 * np.sqrt(np.diagonal(torn.pose_covariance[at])[:3])).all()
 
 
-def test_a_run_too_short_for_an_estimate_has_none() -> None:
+def test_a_run_that_is_too_short_has_no_estimate() -> None:
     inputs, *_ = measured(Standstill(duration=2.0), QUIET)
     run = filter_inputs(inputs, QUIET, start_ns=START_NS + 10_000_000_000).judged
     assert len(run) == 0

@@ -303,13 +303,6 @@ def test_the_axes_of_a_north_east_down_imu_are_corrected(frd: tuple[str, ...]) -
     assert 'orientation_tilt' not in codes(correct_recording(good(), {'imu': correction}))
 
 
-def test_a_scale_of_the_acceleration_scales_its_covariance() -> None:
-    imu = correct_recording(good(), {'imu': CORRECTIONS['imu'](acceleration_scale=2.0)}).imu
-    np.testing.assert_allclose(
-        imu.linear_acceleration_covariance, 4.0 * good().imu.linear_acceleration_covariance
-    )
-
-
 @pytest.mark.parametrize(
     ('text', 'problem'),
     [

@@ -377,9 +377,3 @@ def test_presets_have_the_values_of_their_sources() -> None:
     assert (source.steering_offset.bound, source.rate) == (4.0, 50.0)
     assert source.steering_offset.is_exact
     assert not load_wheels('frc_swerve:as_upstream').steering_offset.is_exact
-
-
-def test_ideal_wheels_follow_the_truth() -> None:
-    truth = dance(np.arange(0.0, 10.0, 0.02))
-    odometry = load_wheels('ideal').start(0, 'run').measure(truth)
-    np.testing.assert_allclose(odometry.pose[:, :2], truth.position[:, :2], atol=1e-12)
