@@ -104,11 +104,7 @@ def drawn_fit(
         candidates, 'vepd', folds_held_out, options=UncertaintyOptions(resamples=resamples)
     )
     estimates = estimate_parameters(
-        surface,
-        parameters,
-        candidates.coordinates[validation.fitted],
-        real.scenarios,
-        repetitions=repetitions,
-        error=error,
-    )
+        surface, parameters, candidates.coordinates[validation.fitted], real.scenarios,
+        repetitions=repetitions, error=error,
+    )  # fmt: skip
     return validation, estimates

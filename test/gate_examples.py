@@ -46,14 +46,11 @@ def write_result(
                 )  # fmt: skip
     files = [{'name': 'clean.yaml', 'sha256': judge_digest}]
     record = {
-        'state': 'finished',
-        'component': 'horizontal',
-        'start_heading': False,
+        'state': 'finished', 'component': 'horizontal', 'start_heading': False,
         'metric': MetricOptions(warmup=warmup).to_mapping(),
         'judges': [{'label': 'clean', 'files': files}],
-        'failures': [{'recording': name, 'reason': 'gone'} for name in failures],
-        'runs': rows,
-    }
+        'failures': [{'recording': name, 'reason': 'gone'} for name in failures], 'runs': rows,
+    }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     (folder / 'study.json').write_text(json.dumps(seal_record(record)), encoding='utf-8')
     return folder

@@ -58,13 +58,10 @@ def recorded(motion: Motion, ideal: dict[str, MessageArray], rate: float = 100.0
     moved = motion.at(stamps * 1e-9)
     truth = dataclasses.replace(
         truth_of(motion_of('standstill', duration=1.0)).take(np.zeros(len(stamps), dtype=int)),
-        stamp_ns=stamps,
-        arrival_ns=stamps,
-        position=moved.position,
-        orientation=moved.orientation,
+        stamp_ns=stamps, arrival_ns=stamps, position=moved.position, orientation=moved.orientation,
         linear_velocity=rotations.rotate_back(moved.orientation, moved.velocity),
         angular_velocity=moved.angular_velocity,
-    )
+    )  # fmt: skip
     recording = Recording.of_truth(truth, 'drive', 'drive')
     for role, array in ideal.items():
         recording = recording.with_messages(role, array)

@@ -65,21 +65,12 @@ def everything(folder: Path, **more: object) -> FilterConfig:
     """Wheel speed, fixes through navsat_transform, attitude, rates, acceleration, commands."""
     parameters = {'odom1_pose_rejection_threshold': 3.0, **more}
     return filter_config(
-        folder,
-        frequency=35.0,
-        odom0='wheel/odom',
-        odom0_config=mask('vx', 'vyaw'),
-        odom1='odometry/gps',
-        odom1_config=mask('x', 'y'),
-        imu0='imu/data',
-        imu0_config=mask('yaw', 'vyaw', 'ax', 'ay'),
-        imu0_remove_gravitational_acceleration=True,
-        use_control=True,
-        acceleration_gains=[1.0] * 6,
-        control_config=[True, False, False, False, False, True],
-        control_timeout=0.5,
-        **parameters,
-    )
+        folder, frequency=35.0, odom0='wheel/odom', odom0_config=mask('vx', 'vyaw'),
+        odom1='odometry/gps', odom1_config=mask('x', 'y'), imu0='imu/data',
+        imu0_config=mask('yaw', 'vyaw', 'ax', 'ay'), imu0_remove_gravitational_acceleration=True,
+        use_control=True, acceleration_gains=[1.0] * 6,
+        control_config=[True, False, False, False, False, True], control_timeout=0.5, **parameters,
+    )  # fmt: skip
 
 
 @dataclasses.dataclass

@@ -13,15 +13,11 @@ from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import RunKey
 
 HOSTILE = (
-    '<script>alert(1)</script>',
-    '"><img src=x onerror=alert(2)>',
-    "' onload='alert(3)",
-    '</script><script>alert(4)</script>',
-    '</style></svg><b>bold</b>',
+    '<script>alert(1)</script>', '"><img src=x onerror=alert(2)>', "' onload='alert(3)",
+    '</script><script>alert(4)</script>', '</style></svg><b>bold</b>',
     '&lt;i&gt; & &amp; {{ 7 * 7 }} {% raw %}',
-    '\u202eLTR-\u0645\u062b\u0627\u0644 javascript:alert(5)',
-    'a' * 200,
-)
+    '\u202eLTR-\u0645\u062b\u0627\u0644 javascript:alert(5)', 'a' * 200,
+)  # fmt: skip
 """Labels: each must be read as it stands, and do nothing."""
 
 

@@ -93,7 +93,7 @@ def test_allantools_agrees_to_1e_12(
         values, rate=200.0, data_type='freq', taus=grid / 200.0
     )
     record_property('relative', np.abs(curve.deviation / expected - 1.0).max())
-    np.testing.assert_allclose(curve.deviation, expected, rtol=1e-12)
+    np.testing.assert_allclose(curve.deviation, expected, rtol=1e-12, err_msg='allantools, 1e-12')
     assert np.array_equal(curve.terms, terms)
     assert np.array_equal(curve.factors, grid)
 
@@ -114,7 +114,7 @@ def test_a_record_on_disk_gives_the_same_bits(
     st.floats(1e-6, 1e6), st.floats(-1e3, 1e3), st.floats(0.1, 1e4), st.integers(16, 700),
     st.integers(0, 2**32),
 )  # fmt: skip
-def test_scale_goes_through_and_a_constant_does_not(
+def test_deviations_scale_and_ignore_a_constant(
     scale: float, constant: float, rate: float, n: int, seed: int
 ) -> None:
     values = np.random.default_rng(seed).standard_normal(n)
@@ -128,7 +128,7 @@ def test_scale_goes_through_and_a_constant_does_not(
     np.testing.assert_allclose(plain.variance, direct, rtol=1e-9)
 
 
-def test_factors_reach_half_the_record_and_no_further() -> None:
+def test_averaging_factors_reach_half_of_the_record() -> None:
     for n in (8, 9, 100, 1001):
         for count in (None, 50):
             grid = averaging_factors(n, count)
@@ -141,7 +141,7 @@ def test_factors_reach_half_the_record_and_no_further() -> None:
 
 
 @pytest.mark.parametrize('bad', [np.nan, np.inf])
-def test_what_is_not_finite_is_refused(bad: float) -> None:
+def test_a_sample_that_is_not_finite_is_refused(bad: float) -> None:
     values = np.ones(100)
     values[42] = bad
     with pytest.raises(ParameterError, match='sample 42'):
@@ -150,7 +150,7 @@ def test_what_is_not_finite_is_refused(bad: float) -> None:
         allan_curve(np.ones(100), 1.0, factors(1, 60))
 
 
-def test_textbook_error_is_that_of_the_thesis() -> None:
+def test_the_simple_relative_error_is_that_of_the_thesis() -> None:
     curve = AllanCurve(1001, 1.0, factors(1, 100), np.ones(2))
     expected = [1 / np.sqrt(2 * (1001 / 1 - 1)), 1 / np.sqrt(2 * (1001 / 100 - 1))]
     np.testing.assert_allclose(simple_relative_error(curve), expected)
@@ -199,7 +199,7 @@ def test_covariance_of_points_is_that_of_simulated_records(term: int, name: str)
 
 
 @pytest.mark.parametrize('n', [1000, 2_160_000, 600_000_000])
-def test_covariance_is_one_for_records_of_any_length(n: int) -> None:
+def test_covariances_are_positive_definite_for_any_length(n: int) -> None:
     """A week at 1 kHz too: correlations within 1, and no combination without variance."""
     grid = averaging_factors(n)
     covariance = AllanCovariance(n, grid)
@@ -211,7 +211,7 @@ def test_covariance_is_one_for_records_of_any_length(n: int) -> None:
         assert np.linalg.eigvalsh(correlation).min() > 1e-3
 
 
-def test_band_holds_the_truth_as_often_as_it_says() -> None:
+def test_the_band_contains_the_truth_in_68_percent_of_records() -> None:
     """White noise, true deviation known; 400 records, each point within 4 sigma (0.093)."""
     rng = stream(8, 'band', 'test', 'allan')
     grid = averaging_factors(1024)
@@ -226,7 +226,7 @@ def test_band_holds_the_truth_as_often_as_it_says() -> None:
     assert (np.abs(hits / 400 - 0.683) < 0.093).all()
 
 
-def test_slopes_are_those_of_the_noise() -> None:
+def test_local_slopes_are_those_of_the_noise() -> None:
     """Within half of the way to the next kind, which the first two points are too few for."""
     rng = stream(9, 'slope', 'test', 'allan')
     white = rng.standard_normal(20_000)

@@ -123,15 +123,8 @@ def test_a_folder_of_vepd_is_a_study_of_one_judge(
     for number in (1, 2):
         write_recording(run_of('line', number), tmp_path / f'line_{number}')
     words = [
-        '--models',
-        'ch_rw,ch_gauss',
-        '--warmup',
-        '1',
-        '--judge-config',
-        'clean',
-        '--jobs',
-        '1',
-    ]
+        '--models', 'ch_rw,ch_gauss', '--warmup', '1', '--judge-config', 'clean', '--jobs', '1',
+    ]  # fmt: skip
     done = call(capsys, 'vepd', '--real', 'line_1', 'line_2', *words, '--out', 'result')
     assert done.status == 0
     outcome = StudyOutcome.read('result')

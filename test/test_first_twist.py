@@ -32,7 +32,7 @@ def first_twists(rate: float, first: float, *, speed: float = 0.0) -> OdometryAr
     )
 
 
-def test_the_first_twist_of_gazebo_is_left_out() -> None:
+def test_the_first_twist_of_gazebo_is_removed() -> None:
     for rate, first, wrong_count in ((1000.0, 0.001, 9), (100.0, 0.009, 1), (100.0, 0.01, 0)):
         array = first_twists(rate, first)
         remaining, notes = check_messages('here', '/truth', array, is_truth=True)
@@ -43,7 +43,7 @@ def test_the_first_twist_of_gazebo_is_left_out() -> None:
         assert len(check_messages('here', '/odom', array)[0]) == 60
 
 
-def test_a_twist_that_is_wrong_throughout_or_a_fast_start_stay() -> None:
+def test_other_wrong_twists_and_fast_starts_are_kept() -> None:
     fast = first_twists(100.0, 0.01, speed=30.0)
     scaled = dataclasses.replace(fast, linear_velocity=100.0 * fast.linear_velocity)
     late = np.zeros((60, 3))

@@ -35,7 +35,7 @@ GOOD = load_gps('baseline')
 EAST = np.array([3.0, 0.0, 0.0])  # m
 
 
-def test_on_smooth_motion_odometry_and_noise_free_streams_agree_within_the_noise() -> None:
+def test_odometry_and_noise_free_streams_agree_on_smooth_motion() -> None:
     """The motion that odometry at 100 Hz misses is a small part of the noise of good sensors."""
     motion, room = motion_of('figure_eight', duration=SECONDS), load_world('dipole_room')
     streams = {
@@ -61,7 +61,7 @@ def test_on_smooth_motion_odometry_and_noise_free_streams_agree_within_the_noise
             assert (np.abs(a - b).max(axis=0) <= 0.2 * noise).all(), name
 
 
-def test_shaking_is_simulated_from_the_noise_free_imu_and_not_from_odometry() -> None:
+def test_shaking_is_simulated_from_the_noise_free_imu() -> None:
     """Welch's density over the band, 6 segments x 2 averaged over 60 bins: within a tenth at 1e-3.
 
     Odometry at 50 Hz knows nothing above 25 Hz; what it makes of the shaking is an alias.
@@ -129,8 +129,8 @@ def test_positions_and_fields_are_those_of_the_simulator() -> None:
     np.testing.assert_allclose(twin.mag.magnetic_field, field.magnetic_field[at], rtol=1e-12)
 
 
-def test_the_streams_are_found_and_kept(tmp_path: Path) -> None:
-    """In a bag by their topics, in a folder by their names; a real IMU is never used as one."""
+def test_noise_free_streams_are_found_by_their_topics(tmp_path: Path) -> None:
+    """In a bag and in a folder of tables; none is taken for a real IMU."""
     motion = motion_of('circle', duration=2.0)
     recording = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
     for storage in ('mcap', 'csv'):
@@ -149,9 +149,7 @@ def test_the_streams_are_found_and_kept(tmp_path: Path) -> None:
     assert 'twin.noise_free' not in {note.code for note in simulated(again, gps=GOOD).notes}
 
 
-def test_lever_arms_of_noise_free_sensors_alone_leave_the_models_where_they_are(
-    tmp_path: Path,
-) -> None:
+def test_lever_arms_of_noise_free_sensors_do_not_move_the_models(tmp_path: Path) -> None:
     """One that is not named is at the base, and simulated ones are as their models say."""
     motion = motion_of('swaying', duration=2.0)
     arm = (0.3, -0.2, 0.5)
@@ -189,10 +187,10 @@ def test_the_twin_covers_the_time_that_all_streams_share() -> None:
     fixes = twin.gps
     assert (fixes.stamp_ns[0], fixes.stamp_ns[-1]) == (1_010_000_000, 2_910_000_000)
     late = dataclasses.replace(ideal, stamp_ns=ideal.stamp_ns + 3_985_000_000)
-    with pytest.raises(RecordingError, match=r'/ground_truth/imu \(ideal_imu\) measured during 2'):
+    with pytest.raises(RecordingError, match='/ground_truth/imu'):
         simulated(recorded(motion, {'ideal_imu': late}), imu=load_imu('ideal'))
     broken = dataclasses.replace(ideal, linear_acceleration=np.full((len(ideal), 3), np.nan))
-    with pytest.raises(Exception, match='the noise-free IMU: message 0 has values that are not'):
+    with pytest.raises(Exception, match='noise-free IMU: message 0'):
         simulated(recorded(motion, {'ideal_imu': broken}), imu=load_imu('ideal'))
 
 
@@ -218,7 +216,7 @@ def test_a_gap_of_the_stream_is_filled_from_odometry() -> None:
     np.testing.assert_allclose(a, b, atol=1e-9)
 
 
-def test_the_fixes_of_the_simulator_say_where_on_the_earth_it_is() -> None:
+def test_noise_free_fixes_give_the_origin_on_the_earth() -> None:
     motion = motion_of('circle', duration=4.0)
     munich = LocalFrame(48.137, 11.575, 520.0)
     fixes = gps.simulate(load_gps('baseline'), motion, frame=munich, **EXACT)

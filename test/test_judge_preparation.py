@@ -59,13 +59,10 @@ def test_twist_is_turned_and_moved_to_base_link(tmp_path: Path) -> None:
     )
     covariance = np.diag([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     array = TwistArray(
-        stamp_ns=stamps(1.0, 1.0),
-        arrival_ns=stamps(1.0, 1.0),
-        frame='imu_link',
-        linear_velocity=np.array([[3.0, 0.0, 0.5]]),
-        angular_velocity=np.array([[0.1, 0.2, 0.3]]),
+        stamp_ns=stamps(1.0, 1.0), arrival_ns=stamps(1.0, 1.0), frame='imu_link',
+        linear_velocity=np.array([[3.0, 0.0, 0.5]]), angular_velocity=np.array([[0.1, 0.2, 0.3]]),
         twist_covariance=covariance[None],
-    )
+    )  # fmt: skip
     x = np.zeros(N)
     x[VROLL + 2] = 2.0
     (twist,) = prepared(config, array, mounted((0, 0, math.pi / 2), (1, 0, 0)), x=x)
@@ -186,13 +183,10 @@ def test_poses_of_another_frame_are_turned_into_the_world(tmp_path: Path) -> Non
     """A pose in a frame 10 m north of odom and turned by 90 degrees."""
     config = filter_config(tmp_path, pose0='pose', pose0_config=mask('x', 'y', 'yaw'))
     array = PoseArray(
-        stamp_ns=stamps(1.0, 1.0),
-        arrival_ns=stamps(1.0, 1.0),
-        frame='marker',
-        position=np.array([[1.0, 2.0, 0.0]]),
-        orientation=np.array([[0.0, 0.0, 0.0, 1.0]]),
+        stamp_ns=stamps(1.0, 1.0), arrival_ns=stamps(1.0, 1.0), frame='marker',
+        position=np.array([[1.0, 2.0, 0.0]]), orientation=np.array([[0.0, 0.0, 0.0, 1.0]]),
         pose_covariance=np.diag([1.0, 2, 3, 4, 5, 6])[None],
-    )
+    )  # fmt: skip
     half = math.sqrt(0.5)
     link = StaticTransform('odom', 'marker', (0.0, 10.0, 0.0), (0.0, 0.0, half, half))
     (pose,) = prepared(config, array, (link,))

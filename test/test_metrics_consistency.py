@@ -57,14 +57,9 @@ def judged(
     first = [1e-9] * 15
     first[6] = 1.0
     config = filter_config(
-        folder,
-        frequency=RATE,
-        two_d_mode=two_d,
-        odom0='wheel/odom',
-        odom0_config=mask('vx'),
-        process_noise_covariance=noise,
-        initial_estimate_covariance=first,
-    )
+        folder, frequency=RATE, two_d_mode=two_d, odom0='wheel/odom', odom0_config=mask('vx'),
+        process_noise_covariance=noise, initial_estimate_covariance=first,
+    )  # fmt: skip
     return judge(recording({'/wheel/odom': measured}), config)
 
 
@@ -174,7 +169,7 @@ def test_bounds_hold_as_often_as_they_say() -> None:
     assert abs(share - 0.9) < 4.0 * np.sqrt(0.09 / 400)
 
 
-def test_nothing_measured_is_no_verdict_on_the_filter() -> None:
+def test_a_series_without_samples_has_no_verdict() -> None:
     assessment = consistency(series(np.zeros(0), 1))
     assert assessment.samples == 0
     assert np.isnan(assessment.ratio)
@@ -196,7 +191,7 @@ def test_correlation_time_is_that_of_the_process(memory: float) -> None:
     assert np.mean(times) == pytest.approx(true, rel=0.1)
 
 
-def test_a_series_that_does_not_vary_is_one_sample() -> None:
+def test_a_constant_series_counts_as_one_sample() -> None:
     assert correlation_time(np.full(50, 3.0)) == 50.0
     assert correlation_time(np.zeros(1)) == 1.0
 
@@ -225,7 +220,7 @@ def test_correlated_errors_are_not_called_inconsistent(
     assert wrong(correlated=False) >= naive
 
 
-def test_runs_add_up_at_equal_times() -> None:
+def test_squares_of_runs_are_added_at_equal_times() -> None:
     """16 runs of 50 correlated samples: degrees of freedom add, bounds narrow by the root of 16;
     and a filter that is overconfident by 1.5 is found out, which one run of that length does not
     do.

@@ -90,13 +90,13 @@ def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_tutorial_leads_to_a_page(tutorial: Path) -> None:
+def test_the_tutorial_gives_a_report(tutorial: Path) -> None:
     assert len(list((tutorial / 'bags').iterdir())) == 6
     assert 'zed_f9p_rtk' in (tutorial / 'result_gps' / 'report.html').read_text('utf-8')
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: page.stem)
-def test_the_commands_of_a_page(page: Path, tutorial: Path, tmp_path: Path) -> None:
+def test_all_commands_of_a_page_succeed(page: Path, tutorial: Path, tmp_path: Path) -> None:
     (tmp_path / 'bags').symlink_to(tutorial / 'bags')
     # A page that gives the command of the tutorial continues what is finished.
     shutil.copytree(tutorial / 'result', tmp_path / 'result')

@@ -35,16 +35,12 @@ def zooming(coefficients: int) -> CameraInfoArray:
     rng = np.random.default_rng(coefficients)
     n = len(STAMPS)
     return dataclasses.replace(
-        plain(),
-        distortion_model='rational_polynomial',
-        size=rng.integers(1, 2**32, (n, 2)),
-        distortion=rng.normal(size=(n, coefficients)),
-        matrix=rng.normal(size=(n, 3, 3)),
-        rectification=rng.normal(size=(n, 3, 3)),
-        projection=rng.normal(size=(n, 3, 4)),
+        plain(), distortion_model='rational_polynomial', size=rng.integers(1, 2**32, (n, 2)),
+        distortion=rng.normal(size=(n, coefficients)), matrix=rng.normal(size=(n, 3, 3)),
+        rectification=rng.normal(size=(n, 3, 3)), projection=rng.normal(size=(n, 3, 4)),
         binning=rng.integers(0, 5, (n, 2)),
         roi=np.hstack([rng.integers(0, 2**32, (n, 4)), rng.integers(0, 2, (n, 1))]),
-    )
+    )  # fmt: skip
 
 
 def recorded(info: CameraInfoArray) -> Recording:

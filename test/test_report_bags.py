@@ -103,11 +103,9 @@ def test_equal_studies_give_equal_bags(study: StudyOutcome, folder: Path, tmp_pa
 def test_hostile_labels_stay_inside_the_folder(tmp_path: Path) -> None:
     study = drawn_study(judges=('one',), scenarios=('line',), runs=2, models={'m': 0.1})
     study = renamed(
-        study,
-        judge={'one': '../../escape'},
-        model={'m': HOSTILE[3]},
+        study, judge={'one': '../../escape'}, model={'m': HOSTILE[3]},
         recording={'line_1': 'a/b', 'line_2': 'a\\b'},
-    )
+    )  # fmt: skip
     bags = write_bags(study, tmp_path / 'bags')
     assert len(set(bags)) == 4
     assert all((bag / 'metadata.yaml').is_file() for bag in bags)
@@ -116,7 +114,7 @@ def test_hostile_labels_stay_inside_the_folder(tmp_path: Path) -> None:
     assert [row['model'] for row in index] == [run.key.model for run in study.runs]
 
 
-def test_without_positions_there_are_speeds(study: StudyOutcome, tmp_path: Path) -> None:
+def test_a_study_without_positions_has_speeds_only(study: StudyOutcome, tmp_path: Path) -> None:
     def blind(key):
         signals = study.signals(key)
         nothing = np.full_like(signals.position, np.nan)
@@ -129,7 +127,7 @@ def test_without_positions_there_are_speeds(study: StudyOutcome, tmp_path: Path)
     assert set(messages(bags[0])) == {'/truth/speed', '/estimate/speed', '/error/speed'}
 
 
-def test_a_folder_that_is_not_of_bags_is_not_touched(study: StudyOutcome, tmp_path: Path) -> None:
+def test_a_folder_of_other_files_is_not_changed(study: StudyOutcome, tmp_path: Path) -> None:
     (tmp_path / 'mine.txt').write_text('mine', encoding='utf-8')
     for overwrite in (False, True):
         with pytest.raises(Sim2RealError, match=r'exists|bags\.json'):

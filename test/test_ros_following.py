@@ -88,8 +88,8 @@ def test_the_node_commands_what_the_batch_run_commands(graph: Graph, tmp_path: F
     graph.wait(lambda: graph.said('the path has ended'), 'the end')
 
 
-def test_a_path_on_the_topic_is_followed_in_the_frame_of_the_odometry(graph: Graph) -> None:
-    """The robot stands 1 m left of a straight path: it is told to go right. A Twist this time."""
+def test_a_path_on_the_topic_is_followed(graph: Graph) -> None:
+    """The robot stands 1 m left of a straight path, so it is commanded to turn right."""
     graph.listen('cmd_vel', Twist)
     publisher = graph.node.create_publisher(Path, 'path', 1)
     graph.start('path_follower_node', 'stamped:=false')
@@ -122,8 +122,8 @@ def test_a_path_on_the_topic_is_followed_in_the_frame_of_the_odometry(graph: Gra
     assert command.angular.z < -0.5
 
 
-def test_a_path_that_is_not_there_is_one_line_and_status_2(
+def test_a_missing_path_is_refused_in_one_line(
     graph: Graph, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (line,) = refused(capsys, 'path_follower_node', 'path:=/gone.csv')
-    assert '/gone.csv: cannot be read' in line
+    assert '/gone.csv' in line

@@ -48,7 +48,7 @@ def ended(first: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize('first', ['rclpy.shutdown()', 'rclpy.shutdown(); raise SystemError'])
-def test_what_a_callback_cannot_do_after_the_signal_is_no_error(first: str) -> None:
+def test_a_callback_that_fails_after_a_signal_is_not_an_error(first: str) -> None:
     """The handler of SIGINT shuts the context down while a callback is about to publish, or while
     compiled code runs, which makes a SystemError of the KeyboardInterrupt.
     """
@@ -68,12 +68,12 @@ INTERRUPTED = """
 """
 
 
-def test_an_interrupt_of_which_compiled_code_makes_another_error_is_none() -> None:
+def test_an_interrupt_that_compiled_code_converts_is_not_an_error() -> None:
     done = ended(INTERRUPTED.strip())
     assert (done.returncode, done.stderr) == (0, '')
 
 
-def test_an_error_of_the_node_itself_is_not_hidden() -> None:
+def test_an_error_of_the_node_is_shown() -> None:
     done = ended('pass')
     assert done.returncode == 1
     assert 'RuntimeError: a fault' in done.stderr

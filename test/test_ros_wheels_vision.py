@@ -58,7 +58,7 @@ def bits(messages: Sequence[Any]) -> bytes:
     return np.array(rows).tobytes()
 
 
-def test_wheels_give_the_bits_of_the_batch_run_and_their_truth_beside(graph: Graph) -> None:
+def test_the_wheel_node_gives_the_bits_of_the_batch_run_and_the_truth(graph: Graph) -> None:
     """At 40 Hz, a differential drive in place of none; joints turn as the batch run's do."""
     for topic, kind in (
         ('wheel/odometry', Odometry),
@@ -75,12 +75,9 @@ def test_wheels_give_the_bits_of_the_batch_run_and_their_truth_beside(graph: Gra
     graph.play(TRUTH, lambda k: len(got) >= len(final_stamps(TRUTH, 40.0, k)))
     assert stamps(got) == final_stamps(TRUTH, 40.0)
     plain = load_wheels('differential')
-    model = dataclasses.replace(
-        plain,
-        rate=40.0,
-        noise=dataclasses.replace(plain.noise, density=0.05),
-        drive=dataclasses.replace(plain.drive, half_track=0.25),
-    )
+    noise = dataclasses.replace(plain.noise, density=0.05)
+    drive = dataclasses.replace(plain.drive, half_track=0.25)
+    model = dataclasses.replace(plain, rate=40.0, noise=noise, drive=drive)
     expected = wheel_odometry.simulate(model, MOTION, seed=7, run='circle_1', origin_ns=ORIGIN)
     assert bits(got) == bits(list(messages_of(expected.take(slice(0, len(got))))))
     assert {(m.header.frame_id, m.child_frame_id) for m in got} == {('odom', 'base_link')}
@@ -97,9 +94,7 @@ def test_wheels_give_the_bits_of_the_batch_run_and_their_truth_beside(graph: Gra
     np.testing.assert_array_equal([list(m.position) for m in joints], whole.wheel_angle)
 
 
-def test_vision_gives_the_bits_of_the_batch_run_and_is_silent_without_tags(
-    graph: Graph, tmp_path: Path
-) -> None:
+def test_the_vision_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Path) -> None:
     """In the ring, a third of single tags seen wrong; only what is accepted is published.
 
     The world is read once: a reset does not need its file.
@@ -116,12 +111,8 @@ def test_vision_gives_the_bits_of_the_batch_run_and_is_silent_without_tags(
     ring.unlink()
     assert graph.call(Trigger, '/vision_node/reset', Trigger.Request()).success
     plain = load_vision('frc_2024')
-    model = dataclasses.replace(
-        plain,
-        ambiguity=0.3,
-        max_range=7.0,
-        delivery=dataclasses.replace(plain.delivery, drop_out=0.1),
-    )
+    delivery = dataclasses.replace(plain.delivery, drop_out=0.1)
+    model = dataclasses.replace(plain, ambiguity=0.3, max_range=7.0, delivery=delivery)
     simulated = vision_pose.simulate(
         model, MOTION, seed=7, run='circle_1', origin_ns=ORIGIN, world=load_world('tag_ring')
     )
@@ -142,7 +133,7 @@ def test_vision_gives_the_bits_of_the_batch_run_and_is_silent_without_tags(
     np.testing.assert_allclose(positions, at.position[:, :2], atol=1e-12)
 
 
-def test_both_share_a_process(graph: Graph) -> None:
+def test_wheels_and_vision_in_one_process_give_the_bits_of_the_batch_run(graph: Graph) -> None:
     """`sensors:=[wheels, vision]` with the defaults of batch runs."""
     graph.listen('wheel/odometry', Odometry)
     graph.listen('vision/pose', PoseWithCovarianceStamped)

@@ -47,8 +47,8 @@ def rough() -> PhysicalMotion:
 
 
 def responses(frequency: FloatArray) -> FloatArray:
-    """Return what front and rear tracks `(n, 2)` make of the body's upward acceleration, 1/s^2:
-    heave and pitch of a linear car. A track is the mean height of its left and right wheel.
+    """Return the response of the body's upward acceleration to front and rear tracks `(n, 2)`,
+    1/s^2: heave and pitch of a linear car. A track is the mean height of its left and right wheel.
     """
     body, wheels = CAR.mass - 4.0 * CAR.wheel_mass, 2.0 * CAR.wheel_mass
     turning = body / 12.0 * (CAR.wheelbase**2 + CAR.body_height**2)
@@ -83,7 +83,7 @@ def body_spectrum(frequency: FloatArray, speed: float) -> FloatArray:
     return np.asarray(np.abs(front + rear * later) ** 2 * road)
 
 
-def of_drive(rough: PhysicalMotion, frequency: FloatArray) -> FloatArray:
+def mean_body_spectrum(rough: PhysicalMotion, frequency: FloatArray) -> FloatArray:
     """Return `body_spectrum` averaged over the speeds: they set where the wheel base filters."""
     speeds = np.linalg.norm(rough.truth.linear_velocity[2000:, :2], axis=1)
     assert speeds.std() < 0.03 * SPEED
@@ -105,13 +105,13 @@ def ratios(
     frequency, density = welch(settled - settled.mean(), fs=rate, nperseg=round(4.0 * rate))
     inside = (frequency >= band[0]) & (frequency < band[1])
     hertz = np.arange(inside.sum()).reshape(band[1] - band[0], 4)
-    true = of_drive(rough, frequency[inside])[hertz]
+    true = mean_body_spectrum(rough, frequency[inside])[hertz]
     free = 2.0 * (SECONDS - SETTLED) / 4.0 * true.sum(axis=1) ** 2 / (true**2).sum(axis=1)
     return density[inside][hertz].sum(axis=1) / true.sum(axis=1), free
 
 
 def is_likely(ratio: FloatArray, free: FloatArray, alarms: float) -> bool:
-    """Say whether all ratios are what chance allows, which it does not for a share of `alarms`."""
+    """Return True if all ratios are likely, at a false-alarm rate of `alarms`."""
     share = alarms / 2.0 / np.size(ratio)
     low, high = (chi2.ppf(probability, free) / free for probability in (share, 1.0 - share))
     return bool(np.all((low < ratio) & (ratio < high)))
@@ -159,7 +159,7 @@ def test_the_car_on_its_ground_equals_the_linear_quarter_car(
     assert off < 0.06
 
 
-def test_vibration_reaches_the_imu_but_not_slow_odometry(rough: PhysicalMotion) -> None:
+def test_vibration_reaches_the_imu_and_not_slow_odometry(rough: PhysicalMotion) -> None:
     """Odometry at 8 Hz knows nothing above 4 Hz; of 6 to 8 Hz it leaves less than a twentieth.
 
     (Cubics through it mirror the resonance at 3 Hz to 5 Hz.) A false alarm once in 10^4.

@@ -28,7 +28,7 @@ def test_joint_covariances_are_blocks_of_the_inverse(count: int) -> None:
         np.testing.assert_allclose(joint, covariance[span, span], rtol=1e-8, atol=1e-10)
 
 
-def test_what_normal_equations_would_lose() -> None:
+def test_covariances_of_ill_conditioned_chains_are_exact() -> None:
     """A first node known to 1 km, tied to the next to 1e-8 m, which nothing else knows."""
     single = [np.array([[1e-3]]), np.zeros((0, 1))]
     joint = joint_covariances(single, [1e8 * np.array([[1.0, -1.0]])])

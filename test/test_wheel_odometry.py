@@ -33,14 +33,10 @@ from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
 SIGMAS = 4.5
 SWERVE = SwerveWheels(module_x=(0.3, 0.25, -0.3, -0.2), module_y=(0.2, -0.3, 0.25, -0.2))
 FULL = WheelOdometryModel(
-    drive=SWERVE,
-    lever_arm=(0.1, -0.05, 0.0),
-    noise=SquaredIncrement(),
-    slip=Slip(distance=1.0, length=0.3, locked=0.3),
-    radius_error=0.01,
-    encoder_counts=500.0,
+    drive=SWERVE, lever_arm=(0.1, -0.05, 0.0), noise=SquaredIncrement(),
+    slip=Slip(distance=1.0, length=0.3, locked=0.3), radius_error=0.01, encoder_counts=500.0,
     steering_offset=SteeringOffset(bound=4.0),
-)
+)  # fmt: skip
 FIELDS = (
     'pose', 'velocity', 'pose_covariance', 'velocity_covariance', 'true_pose', 'true_velocity',
     'wheel_angle', 'steering_angle', 'true_wheel_angle', 'true_steering_angle',

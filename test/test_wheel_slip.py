@@ -38,7 +38,7 @@ def test_slips_have_their_mean_and_variance() -> None:
         np.testing.assert_array_equal(backward, -added)
 
 
-def test_steps_of_endlessly_many_slips_have_their_mean_and_variance_too() -> None:
+def test_steps_with_very_many_slips_have_their_mean_and_variance() -> None:
     """A wheel far from the centre of a turn rolls 1e13 m; the steps between have their slips."""
     slip = Slip(distance=1.0, length=0.2, ratio=0.5, locked=0.1)
     travels = np.full((2000, 4), 0.5)
