@@ -32,11 +32,7 @@ def gps_noise(name: str, *, start: float, low: float = 0.01, high: float = 1.0) 
 
 
 class DrawnScores(CandidateScores):
-    """Candidates with RMSE = law(parameters) times a lognormal factor, one per run and draw.
-
-    The factors are those of all candidates, as with common random numbers. The entropy falls with
-    the logarithm of the RMSE.
-    """
+    """Candidates with RMSE = law(parameters) times lognormal factors that all candidates share."""
 
     def __init__(
         self,

@@ -78,10 +78,7 @@ def description(file: str) -> Any:
 
 
 def started(file: str, *, into: list[Started] | None = None, **arguments: str) -> list[Started]:
-    """Processes that a launch file starts at once; all but the start itself is real.
-
-    `into` collects the processes up to an error.
-    """
+    """Return the processes that a launch file would start, up to an error in `into`."""
     from launch import LaunchContext
 
     context = LaunchContext()

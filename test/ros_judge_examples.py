@@ -62,10 +62,7 @@ def start_judge_node_here(side: Side, command: Sequence[str], *folders: Path) ->
 
 
 def start_in_this_process(side: Side, command: Sequence[str], *folders: Path) -> None:
-    """Run a judge_node with the arguments of a command in this process.
-
-    Its libraries are then loaded once and not for each run.
-    """
+    """Run a judge_node in this process, which loads its libraries once for all runs."""
     words = list(command[command.index('--ros-args') :])
     executor = side._node.executor
     judge = JudgeNode(context=side._node.context, use_global_arguments=False, cli_args=words)

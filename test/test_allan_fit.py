@@ -65,11 +65,7 @@ def weak() -> list[tuple[NoiseTerms, float]]:
 
 
 def test_terms_come_back_within_three_sigma_in_100_of_102_seeds(record_property: Record) -> None:
-    """White noise, flicker and walk at once, all coefficients of a record together; uncertainties
-    are no larger than they need be. Longer records: benchmarks/allan_recovery.py.
-
-    Were 99.7 % within them, 3 of 102 would not be in 0.4 % of runs.
-    """
+    """All terms at once. With 99.7 % inside, 3 of 102 records are outside in 0.4 % of runs."""
     good, relative, errors = 0, [], []
     for seed in range(102):
         rate = (10.0, 100.0, 1000.0)[seed % 3]
@@ -104,11 +100,7 @@ def test_2_percent_of_white_noise_records_or_fewer_show_another_term(
 def test_white_noise_scatters_as_stated(
     white: list[NoiseTerms], weak: list[tuple[NoiseTerms, float]], record_property: Record
 ) -> None:
-    """The deviation of the standard score of N is 1, with none or hardly any flicker beside it.
-
-    The deviation of n scores has an uncertainty of 1 / sqrt(2 n): 0.04 for the 320 of white
-    noise and 0.032 for all, so that 0.1 is missed by chance in 1.1 % and 0.2 % of runs.
-    """
+    """The deviation of n scores errs by 1 / sqrt(2 n); 0.1 is exceeded in 1.1 % of runs."""
     alone = scores(white)
     both = np.append(alone, scores([terms for terms, _ in weak]))
     for name, z_scores in (('alone', alone), ('both', both)):
@@ -120,9 +112,7 @@ def test_white_noise_scatters_as_stated(
 def test_weak_flicker_that_is_seen_is_not_too_large(
     weak: list[tuple[NoiseTerms, float]], record_property: Record
 ) -> None:
-    """It shows in four of five records, 0.07 uncertainties too large in the mean, which 130 of
-    them tell to 0.05: 0.2 is exceeded in 1 % of runs.
-    """
+    """The mean of 130 scores is 0.07 +- 0.05; 0.2 is exceeded in 1 % of runs."""
     flicker = [(terms.bias_instability, true) for terms, true in weak]
     errors = [(term.value - true) / term.std for term, true in flicker if term.observable]
     assert len(errors) > 100
@@ -135,9 +125,7 @@ def test_weak_flicker_that_is_seen_is_not_too_large(
 def test_flicker_and_a_bias_that_comes_back_are_separated(
     kind: str, record_property: Record
 ) -> None:
-    """A bias of 3e-4 with 100 s beside white noise, for six hours, is a Gauss-Markov process with
-    that deviation and time; flicker is flicker. In each of 6 axes, and right at an hour.
-    """
+    """Six hours, six axes: a bias of 3e-4 with 100 s is Gauss-Markov, and flicker is flicker."""
     n, rate, named = 21_600, 1.0, 0
     for axis in range(6):
         rng = stream(axis, kind, 'test', 'bias')
@@ -211,9 +199,7 @@ def test_a_ramp_alone_is_fitted_as_a_ramp() -> None:
 
 @pytest.mark.parametrize(('white', 'most'), [(136.0, 1), (0.0, 4)])
 def test_a_walk_is_not_fitted_as_a_ramp(white: float, most: int) -> None:
-    """A ramp that is not there shows in 0.1 % of records of a walk that rises out of white noise,
-    and in 1 % of a walk alone; more than so many of 60 in 0.2 % and 0.03 %.
-    """
+    """A ramp shows in 0.1 % of walks out of white noise and in 1 % of others; bounds at 0.2 %."""
     n, false = 4096, 0
     for seed in range(60):
         rng = stream(seed, f'{white:g}', 'test', 'no ramp')
@@ -282,10 +268,7 @@ def test_a_record_that_cannot_be_fitted_is_refused(values: FloatArray) -> None:
 
 
 def test_combined_records_have_the_bias_of_the_long_record() -> None:
-    """Six hours show a bias that comes back; 40 minutes alone look like flicker.
-
-    Both together give the result of the six hours, without flicker.
-    """
+    """Six hours show a bias that comes back; 40 minutes alone look like flicker."""
     choices = []
     for n, seed in ((21_600, 0), (2_400, 3)):
         rng = stream(seed, 'unequal', 'test', 'bias')

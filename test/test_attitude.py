@@ -262,18 +262,6 @@ def test_a_run_does_not_depend_on_the_other_runs() -> None:
     assert len(set(study.rmse[:, 0])) == 3
 
 
-def test_a_mounted_sensor_gives_the_attitude_of_the_body() -> None:
-    setup = right_model()
-    rpy = (0.3, -0.2, 2.0)
-    turned = dataclasses.replace(
-        setup,
-        imu=dataclasses.replace(setup.imu, mounting_rpy=rpy),
-        mag=dataclasses.replace(setup.mag, mounting_rpy=(0.0, 0.0, -1.0)),
-        runs=1,
-    )
-    assert np.degrees(simulated_study(turned).overall).max() < 0.3
-
-
 def resting(model: AttitudeSetup, bias: tuple[float, float, float]) -> AttitudeInput:
     gyroscope = dataclasses.replace(model.imu.gyroscope, constant_bias=bias)
     imu = dataclasses.replace(model.imu, gyroscope=gyroscope)

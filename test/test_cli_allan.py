@@ -300,10 +300,7 @@ def test_stamps_of_a_table_keep_their_nanoseconds(tmp_path: Path) -> None:
 
 
 def test_a_real_sensor_has_its_published_noise(real_dir: Path) -> None:
-    """ADIS16405 for 2.8 h, fitted above its low pass. The deviation published at 1.28 s, where
-    white noise rules, is met within 3 sigma of fit, misfit and point; the bias is near that of
-    the data sheet.
-    """
+    """ADIS16405, 2.8 h: the deviation at 1.28 s within 3 sigma, the bias near the data sheet."""
     folder = real_dir / 'adis16405_static'
     result = analyse(read_signals(folder / 'adis16405_imu1_si.npz'), AllanOptions(fit_from=0.1))
     with (folder / 'adev_published_vs_allantools.csv').open(encoding='utf-8') as file:

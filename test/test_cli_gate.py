@@ -137,10 +137,7 @@ def test_a_lost_model_and_lost_recordings_break_the_gate(capsys: Capture, tmp_pa
 
 
 def check_junit(path: Path) -> ET.Element:
-    """Check attributes, order of elements and counts by Ant's schema, and return the suite.
-
-    Source: JUnit.xsd of windyroad/JUnit-Schema.
-    """
+    """Check a file by Ant's schema (JUnit.xsd of windyroad/JUnit-Schema) and return the suite."""
     root = ET.parse(path).getroot()
     assert root.tag == 'testsuites'
     (suite,) = root

@@ -23,10 +23,7 @@ DRIVE = FigureEight(duration=20.0, rest_time=2.0, speed=3.0, length=30.0, width=
 
 
 def test_observable_biases_are_estimated_at_rest() -> None:
-    """A minute: rates about the level axes and the force along the vertical; the rate about it
-    from the standstill. All keep to what is stated of them, three deviations, which six right
-    ones leave once in 60 seeds.
-    """
+    """One minute; within three deviations, which six right biases leave once in 60 seeds."""
     gyroscope, accelerometer = np.array([0.01, -0.008, 0.012]), np.array([0.05, -0.08, 0.1])
     inputs, rates, forces = measured(
         Standstill(duration=60.0), QUIET, np.random.default_rng(1), fix_rate=2.0,
@@ -44,9 +41,7 @@ def test_observable_biases_are_estimated_at_rest() -> None:
 
 
 def test_heading_stays_uncertain_during_a_long_standstill() -> None:
-    """Two minutes: the noise of the forces tells no heading. NEES of yaw and of the bias of its
-    rate over 16 runs within 99.9 % bounds (it was 8 and 4); an unknown heading stays unknown.
-    """
+    """Two minutes: NEES of yaw and of its bias over 16 runs within 99.9 % bounds."""
     settings = InertialSettings()
     motion, squares = Standstill(duration=120.0), np.zeros(2)
     for seed in range(16):
@@ -131,8 +126,8 @@ def _square(error: FloatArray, covariance: FloatArray) -> float:
 
 
 def _normalised(seed: int, gyroscope_bias: float = 0.0) -> tuple[float, float, float, float]:
-    """NEES at the end of a run of all 15 states, of the pose and of the velocity that are handed
-    out; sum of its NIS.
+    """Return the NEES of the 15 states, of pose and velocity at the end of a run, and its sum of
+    NIS.
     """
     rng = np.random.default_rng(seed)
     start = QUIET.start
@@ -168,10 +163,8 @@ def _normalised(seed: int, gyroscope_bias: float = 0.0) -> tuple[float, float, f
 def test_errors_match_the_stated_covariance(
     record_property: Callable[[str, object], None],
 ) -> None:
-    """40 runs, model and truth alike: mean NEES of the 15 states, of pose and velocity of
-    base_link, and mean NIS of 94 fixes each, within 99.9 % chi-square bounds, which a right filter
-    leaves once in 250 seeds. The NIS of the start, whose velocity has a wide prior, is left out.
-    The NEES is outside for a gyroscope bias ten times as large as stated.
+    """Mean NEES and NIS of 40 runs within 99.9 % chi-square bounds, left once in 250 seeds; the
+    NEES is outside for a gyroscope bias ten times as large as stated.
     """
     squares = np.sum([_normalised(seed) for seed in range(40)], axis=0)
     for name, total, freedom in zip(
@@ -185,10 +178,7 @@ def test_errors_match_the_stated_covariance(
 
 
 def test_start_under_coarse_fixes_is_not_a_standstill() -> None:
-    """A line with 2.5 m/s^2 from the first moment: fixes of 0.3 m hardly show it within the
-    second in which the filter is levelled, 0.25 rad off. It has to know: NEES of pose and velocity
-    over 20 runs of 3 degrees of freedom each stay below 3 (1 is right; the start is not Gaussian).
-    """
+    """A start with 2.5 m/s^2 is levelled 0.25 rad off; the mean NEES of 20 runs is below 3."""
     motion = Line(duration=8.0, speed=10.0, ramp_time=4.0)
     ratios = []
     for seed in range(20):

@@ -13,9 +13,8 @@ from sim_sensors.core.measurements import OdometryArray
 
 
 def first_twists(rate: float, first: float, *, speed: float = 0.0) -> OdometryArray:
-    """Return the odometry that Gazebo gives of a robot 8.45 cm above the origin, turned by 1 rad:
-    the mean of its twist over the last ten steps of 1 ms, whose first is the way from the origin.
-    `first` is the time of the first message, s.
+    """Return the odometry of Gazebo from `first` s on, whose twists are means of ten steps of 1
+    ms, and the first step leads from the origin to a pose 8.45 cm above it, turned by 1 rad.
     """
     count = 60
     stamps = np.round((first + np.arange(count) / rate) * 1e9).astype(np.int64)

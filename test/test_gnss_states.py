@@ -186,9 +186,7 @@ def test_silent_outages_do_not_depend_on_the_chunking():
 
 @pytest.mark.parametrize('rate', [1.0, 5.0])
 def test_random_outages_have_their_share_and_are_the_same_at_every_rate(rate):
-    """Share length/(length + interval); an alternating renewal process over T errs by
-    sqrt(2 interval^2 length^2 / (interval + length)^3 / T).
-    """
+    """An alternating renewal process over T errs by sqrt(2 up^2 down^2 / (up + down)^3 / T)."""
     end, up, down = 100_000.0, 60.0, 8.0
     outages = Outages(interval=up, length=down)
     times = np.arange(int(end * rate)) / rate

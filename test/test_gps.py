@@ -125,8 +125,8 @@ def test_gaussian_positions_err_by_the_stated_deviation_on_every_axis():
 
 
 def test_differenced_gaussian_positions_are_noise_of_0_42_metres_per_second():
-    """std sigma sqrt(2)/dt = 0.424 m/s for 3 cm at 10 Hz and lag-1 autocorrelation -0.5. The
-    std of n first differences errs by sqrt(3/4n) and their correlation by sqrt(1/2n).
+    """sigma sqrt(2)/dt; the std of n differences errs by sqrt(3/4n), their correlation by
+    sqrt(1/2n).
     """
     error = enu(run(load_gps('ch_gauss'), Standstill(duration=2000.0)))
     speed = np.diff(error, axis=0) / 0.1
@@ -165,9 +165,7 @@ def test_hdop_converges_the_same_at_every_rate(rate):
 
 
 def test_calibrated_covariance_has_the_values_of_the_specification():
-    """By the law of [AirSim]: 3.94 m^2 at 0.1 s, 0.814 at 10 s, 0.170 at 20 s, 1.07e-3 at 60 s and
-    2.89e-4 in the end; off the diagonal zero; type approximated.
-    """
+    """The law of [AirSim], m^2; zero off the diagonal, type approximated."""
     fixes = run(load_gps('airsim'), Standstill(duration=400.0))
     east = variances(fixes)[:, 0]
     assert east[0] == pytest.approx(4.0, rel=1e-12)

@@ -62,10 +62,7 @@ def test_odometry_and_noise_free_streams_agree_on_smooth_motion() -> None:
 
 
 def test_shaking_is_simulated_from_the_noise_free_imu() -> None:
-    """Welch's density over the band, 6 segments x 2 averaged over 60 bins: within a tenth at 1e-3.
-
-    Odometry at 50 Hz knows nothing above 25 Hz; what it makes of the shaking is an alias.
-    """
+    """Welch's density over 60 bins within a tenth (1e-3); odometry at 50 Hz sees only an alias."""
     motion = Shaken(motion_of('circle', duration=SECONDS))
     ideal = {'ideal_imu': noise_free_imu(motion)}
     model = dataclasses.replace(load_imu('ideal'), rate=200.0)

@@ -219,9 +219,7 @@ def attitude_errors(imu, truth):
 
 
 def test_the_stated_covariance_of_an_ahrs_fits_its_errors():
-    """NEES of 20000 practically independent errors (time constant 1/20 of the interval): its mean
-    has expectation 3 and standard error sqrt(6/n), and its law is chi-squared with 3 degrees.
-    """
+    """NEES of 20000 independent errors: chi-squared with 3 degrees, mean 3 +- sqrt(6/n)."""
     n = 20_000
     orientation = Orientation(
         mode='ahrs', roll_pitch_std=0.02, yaw_std=0.06, roll_pitch_time_constant=0.05,

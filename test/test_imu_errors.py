@@ -69,9 +69,7 @@ def test_chrono_white_noise_is_per_sample_at_every_rate():
 
 
 def test_the_allan_deviation_of_chrono_has_both_slopes_of_its_parameters():
-    """sigma sqrt(dt) at 1 s on the -1/2 slope and K/sqrt(3) at 1 s on the +1/2 slope, by
-    allantools; bounds are 4.5 times 1/sqrt(2 T/tau) with T = 4000 s.
-    """
+    """allantools: sigma sqrt(dt) and K/sqrt(3) at 1 s; bounds are 4.5 / sqrt(2 * 4000 s/tau)."""
     model = ChronoImu(gyroscope=ChronoGyroscope(std=0.05, drift=0.002, drift_time=0.1))
     rate = model.start(1, 'a').measure(still(400_000)).angular_velocity[:, 0]
     taus, deviation, _, _ = allantools.oadev(
@@ -152,9 +150,7 @@ def test_airsim_interval_is_never_below_a_millisecond():
 
 
 def test_airsim_and_chrono_agree_with_equal_numbers():
-    """sigma = density/sqrt(dt), drift = bias stability: equal white noise, and the same bias one
-    sample later [AirSim].
-    """
+    """sigma = density/sqrt(dt), drift = bias stability: the bias is one sample later [AirSim]."""
     dt, arw, bs, tau = 0.01, 0.002, 0.003, 5.0
     airsim = AirSimImu(
         gyroscope=AirSimGyroscope(angle_random_walk=arw, bias_stability=bs, bias_time=tau)

@@ -139,9 +139,7 @@ def test_absent_orientation_counts_as_heading_east(tmp_path: Path) -> None:
 
 
 def test_the_first_tick_publishes_nothing(tmp_path: Path) -> None:
-    """10 Hz fixes, 10 Hz timer 20 ms later: the transform is fixed at the tick at 120 ms from the
-    fix at 100 ms; the next tick publishes the fix at 200 ms.
-    """
+    """The tick at 120 ms sets the transform from the fix at 100 ms; the next publishes a fix."""
     judged = run(tmp_path)
     assert (judged.gps_stamp_ns[:3] - START_NS).tolist() == [200_000_000, 300_000_000, 400_000_000]
     # Its position is relative to the datum, where the odometry was then.

@@ -50,10 +50,7 @@ def test_absent_quantities_are_left_out(tmp_path: Path) -> None:
 
 
 def test_twist_is_turned_and_moved_to_base_link(tmp_path: Path) -> None:
-    """v_base = R v + p x w: sensor 1 m ahead, turned by 90 degrees, robot turning at 2 rad/s.
-
-    The sensor moves sideways at 2 m/s beside what the robot does: p x w = (0, -2, 0).
-    """
+    """v_base = R v + p x w: sensor 1 m ahead, turned by 90 degrees, at 2 rad/s: (0, -2, 0)."""
     config = filter_config(
         tmp_path, twist0='dvl', twist0_config=mask('vx', 'vy', 'vz', 'vroll', 'vpitch', 'vyaw')
     )
@@ -83,9 +80,7 @@ def test_covariance_turns_as_a_matrix(tmp_path: Path) -> None:
 
 
 def test_centripetal_and_tangential_acceleration_are_taken_off(tmp_path: Path) -> None:
-    """IMU 1 m ahead, 2 rad/s and 3 rad/s^2 of yaw: it feels -4 ahead and +3 to the left more
-    than base_link. p x alpha - (p x w) x w = (4, -3, 0).
-    """
+    """IMU 1 m ahead, 2 rad/s, 3 rad/s^2: p x alpha - (p x w) x w = (4, -3, 0) is added."""
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('ax', 'ay', 'az'))
     message = imu(stamps(1.0, 1.0), force=np.array([[-4.0, 3.0, 0.0]]))
     x = np.zeros(N)
@@ -105,9 +100,7 @@ def test_gravity_is_removed_from_a_level_sensor(tmp_path: Path, yaw: float) -> N
 
 
 def test_gravity_stays_in_with_a_tilted_sensor_as_in_the_original(tmp_path: Path) -> None:
-    """0.5 rad of mounting roll at rest leaves (0, -4.70, 1.20) [run]: gravity is computed in the
-    sensor frame and subtracted in base_link.
-    """
+    """Gravity in the sensor frame is subtracted in base_link: (0, -4.70, 1.20) [run]."""
     config = filter_config(tmp_path, **GRAVITY_REMOVED)
     (acceleration,) = prepared(config, at_rest((0.5, 0.0, 0.0)), mounted((0.5, 0.0, 0.0)))
     expected = [0.0, -G * math.sin(0.5), G * (1.0 - math.cos(0.5))]
@@ -195,9 +188,7 @@ def test_poses_of_another_frame_are_turned_into_the_world(tmp_path: Path) -> Non
 
 
 def test_two_d_mode_measures_the_plane(tmp_path: Path) -> None:
-    """z, roll, pitch, vz, vroll, vpitch, az are 0 with variance 1e-6, uncorrelated with the rest,
-    whatever the message says about them.
-    """
+    """The states out of the plane are 0 with variance 1e-6, uncorrelated with the others."""
     config = filter_config(
         tmp_path, two_d_mode=True, odom0='odom', odom0_config=mask('x', 'z', 'roll', 'yaw')
     )
@@ -214,9 +205,7 @@ def test_two_d_mode_measures_the_plane(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('bad', [math.nan, math.inf, -math.inf])
 def test_entries_that_are_not_finite_are_left_out(tmp_path: Path, bad: float) -> None:
-    """Turning a vector into base_link spreads NaN over its three components; the other vector of
-    the message stays. The first measurement of all is copied as it is, as in the original.
-    """
+    """NaN spreads over its vector; the first measurement is copied, as in the original."""
     config = filter_config(tmp_path, odom0='odom', odom0_config=mask('vx', 'vy', 'vyaw'))
     array = odometry(
         stamps(1.0, 1.0), velocity=np.array([[bad, 2.0, 0.0]]), rate=np.array([[0.0, 0.0, 0.5]])

@@ -49,9 +49,7 @@ def test_the_option_makes_the_unscented_filter_the_textbooks(tmp_path: Path) -> 
 
 
 def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], None]) -> None:
-    """10 s of a random drive with full covariances; filterpy's points drawn anew before each
-    correction, as its own update leaves out.
-    """
+    """10 s of a random drive; the points of filterpy are drawn again before each correction."""
     rng = np.random.default_rng(3)
     Q = np.diag(DEFAULT_PROCESS_NOISE)
     points = MerweScaledSigmaPoints(N, ALPHA, BETA, KAPPA)
@@ -81,10 +79,7 @@ def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], Non
 
 
 def test_linear_motion_is_predicted_as_by_the_extended_filter() -> None:
-    """Attitude and rates known exactly: position, velocity and acceleration move linearly.
-
-    alpha = 0.001, for which the usual sums lose six more digits.
-    """
+    """With known attitude and rates; at alpha = 0.001 the usual sums lose six more digits."""
     rng = np.random.default_rng(4)
     P, x = random_covariance(rng, N, 2.0), rng.normal(size=N)
     exact_states = np.r_[3:6, 9:12]
@@ -192,9 +187,7 @@ def test_covariance_stays_positive_over_extreme_measurements() -> None:
 
 
 def test_the_order_of_equal_stamps_does_not_matter() -> None:
-    """Three measurements of one stamp in all orders, after a prediction; in the original it does
-    (4e-2). Angles that wrap aside, a correction is linear.
-    """
+    """Three measurements of one stamp in all orders; in the original they differ by 4e-2."""
     rng = np.random.default_rng(6)
     P = loosened(random_covariance(rng, N, 1.0)) / 20.0
     dyn = textbook(dynamics(np.diag(DEFAULT_PROCESS_NOISE)))

@@ -38,9 +38,7 @@ def test_a_coarse_clock_delays_ticks_to_its_steps(tmp_path: Path) -> None:
 
 
 def test_period_and_timeout_are_cut_to_whole_nanoseconds(tmp_path: Path) -> None:
-    """35 Hz is 28571428 ns. The timeout is the same, so every tick predicts, as in ekf_node 3.8.3
-    [run].
-    """
+    """35 Hz is 28571428 ns; with an equal timeout every tick predicts, as in ekf_node [run]."""
     run = recording({'imu': imu(stamps(100.0, 2.0))})
     config = filter_config(tmp_path, frequency=35.0, imu0='imu', imu0_config=mask('yaw'))
     judged = judge(run, config)
@@ -61,9 +59,7 @@ def test_the_filter_predicts_through_silence_after_the_timeout(tmp_path: Path) -
 
 
 def test_a_queue_of_future_measurements_blocks_the_timeout(tmp_path: Path) -> None:
-    """The IMU falls silent at 1 s; odometry stamped 3 s and more waits in the queue: no estimate
-    between, as in the original. Otherwise the silence is predicted over.
-    """
+    """As in the original: odometry stamped 3 s ahead waits, and no estimate is published."""
     arrivals = imu(stamps(100.0, 1.0))
     waiting = dataclasses.replace(
         odometry(stamps(10.0, 1.0) + 3_000_000_000), arrival_ns=stamps(10.0, 1.0)
@@ -80,9 +76,7 @@ def test_a_queue_of_future_measurements_blocks_the_timeout(tmp_path: Path) -> No
 
 
 def test_messages_of_one_arrival_are_delivered_in_the_order_of_the_case(tmp_path: Path) -> None:
-    """The first delivered initialises the filter: with the speed of odometry, variance 0.01, or
-    without it. The order is odometry, pose, twist, IMU if there is no case.
-    """
+    """The first message initialises the filter. Without a case: odometry, pose, twist, IMU."""
     clock = stamps(100.0, 1.0)
     moving = np.tile([3.0, 0.0, 0.0], (len(clock), 1))
     run = recording({'imu': imu(clock), 'odom': odometry(clock, velocity=moving)})

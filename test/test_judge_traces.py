@@ -19,9 +19,7 @@ assert len(CASES) >= 10
 def test_judge_publishes_what_the_node_published(
     name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """Same rows at the same ticks, the rest to 1e-9 (m, m/s, rad, relative covariance); with the
-    unscented filter too, where the order of measurements of equal stamps decides.
-    """
+    """Same rows at the same ticks, all else to 1e-9 (m, m/s, rad, relative covariance)."""
     folder = TRACES / name
     judged = run(folder)
     stamp_ns, tick_ns, expected = expected_filtered(folder)

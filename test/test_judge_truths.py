@@ -97,9 +97,7 @@ def test_ideal_sensors_give_the_true_velocity(tmp_path: Path, motion: Scenario) 
 
 
 def test_the_heading_of_the_motion_does_not_matter(tmp_path: Path) -> None:
-    """The same half-sine set out in four directions: equal speed to 1e-4 m/s (UTM's scale varies
-    by 1e-6 over the track), and equal covariance of the body velocity.
-    """
+    """A half-sine in four directions: equal speed to 1e-4 m/s, equal covariance of velocity."""
     runs = [judged(tmp_path, HalfSine(duration=12.0, heading=h)) for h in (0.0, 0.8, 2.5, -1.9)]
     speed = [np.hypot(*run.linear_velocity[:, :2].T) for run in runs]
     for other in speed[1:]:
@@ -134,9 +132,7 @@ def test_a_shift_of_all_stamps_changes_no_bit(tmp_path: Path, shift_ns: int) -> 
 
 
 def test_increments_in_the_world_are_fused_as_body_velocity(tmp_path: Path) -> None:
-    """As in the original, positions without orientation, driving north: the estimate slides
-    sideways at the right speed.
-    """
+    """As in the original: driving north without orientation, the estimate slides sideways."""
     clock = stamps(10.0, 10.0)
     track = np.zeros((len(clock), 3))
     track[:, 1] = 2.0 * (clock - START_NS) * 1e-9
@@ -153,9 +149,7 @@ def test_increments_in_the_world_are_fused_as_body_velocity(tmp_path: Path) -> N
 
 
 def test_commands_move_the_estimate_and_then_brake_it(tmp_path: Path) -> None:
-    """Forward command 1 m/s for 5 s, gain 0.8, no measurement of speed: 1 - exp(-0.8 t); after
-    the timeout the command is zero and the deceleration gain 1.0 brakes.
-    """
+    """1 m/s for 5 s with gain 0.8: 1 - exp(-0.8 t); after the timeout gain 1.0 brakes to zero."""
     run = recording({'imu': imu(stamps(100.0, 10.0)), 'cmd_vel': commands(stamps(20.0, 5.0), 1.0)})
     config = simple(
         tmp_path, use_control=True, control_timeout=0.2,
@@ -177,9 +171,7 @@ def test_commands_move_the_estimate_and_then_brake_it(tmp_path: Path) -> None:
 
 
 def test_lever_arm_of_a_turning_imu_is_compensated(tmp_path: Path) -> None:
-    """Spinning at 1 rad/s with the IMU 0.5 m ahead: without the transform 0.5 m/s^2 of
-    centripetal acceleration would be integrated.
-    """
+    """At 1 rad/s and 0.5 m, 0.5 m/s^2 of centripetal acceleration would be integrated."""
     clock = stamps(100.0, 10.0)
     yaw, n = np.angle(np.exp(1e-9j * (clock - START_NS))), len(clock)
     force = np.tile([-0.5, 0.0, 9.80665], (n, 1))

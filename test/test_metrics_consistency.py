@@ -87,9 +87,7 @@ def squared_walks(
 def test_a_filter_that_knows_its_noises_is_consistent(
     tmp_path: Path, drive: tuple[OdometryArray, OdometryArray]
 ) -> None:
-    """8000 independent innovations, and errors that are correlated over some tenths of a second:
-    both keep their 99.9 % bounds.
-    """
+    """8000 independent innovations and correlated errors are within their 99.9 % bounds."""
     truth, measured = drive
     run = judged(tmp_path, measured, WALK)
     assessment = consistency(nis(run)[0], 0.999)
@@ -137,10 +135,7 @@ def test_two_d_mode_changes_neither_innovations_nor_their_freedom(
 
 
 def test_orientation_errors_are_in_the_coordinates_of_their_covariance() -> None:
-    """Roll of a vehicle that faces north is a turn about the world's y axis.
-
-    An error in roll is one deviation if the covariance states roll, ten if it states x.
-    """
+    """Facing north, an error in roll is one deviation if roll is stated, ten if x is stated."""
     stamp_ns = stamps(10.0, 1.0)
     truth = odometry(stamp_ns, yaw=np.full(len(stamp_ns), np.pi / 2))
     covariance = np.tile(np.diag([1.0, 1.0, 1.0, 1e-4, 1e-6, 1e-4]), (len(stamp_ns), 1, 1))
@@ -157,9 +152,7 @@ def test_orientation_errors_are_in_the_coordinates_of_their_covariance() -> None
 
 
 def test_bounds_hold_as_often_as_they_say() -> None:
-    """400 sets of 50 chi-square samples of mixed freedom: the share inside 90 % bounds is within
-    four standard deviations of 0.9 (false alarm 6e-5, fixed seed).
-    """
+    """400 sets of 50 chi-square samples: within four deviations of 0.9 (false alarm 6e-5)."""
     rng = np.random.default_rng(11)
     freedom = np.tile([1, 2, 6, 3, 9], 10)
     verdicts = [
@@ -181,10 +174,7 @@ def test_a_series_without_samples_has_no_verdict() -> None:
 
 @pytest.mark.parametrize('memory', [0.0, 0.8, 0.95])
 def test_correlation_time_is_that_of_the_process(memory: float) -> None:
-    """Squares of errors that forget by m forget by m^2: (1 + m^2) / (1 - m^2) samples.
-
-    Mean of 20 series of 4000 samples: within 10 % (the scatter of one is 15 % at m = 0.95).
-    """
+    """Errors that forget by m: (1 + m^2) / (1 - m^2) samples; mean of 20 series, 10 %."""
     rng = np.random.default_rng(3)
     times = [correlation_time(values) for values in squared_walks(rng, 20, 4000, 2, memory)]
     true = (1.0 + memory**2) / (1.0 - memory**2)
@@ -203,12 +193,8 @@ def test_a_constant_series_counts_as_one_sample() -> None:
 def test_correlated_errors_are_not_called_inconsistent(
     memory: float, most: float, naive: float
 ) -> None:
-    """200 consistent runs of 1000 samples: the verdict is wrong about as often as it says, 5 %.
-
-    Measured over 4000 runs: 4.5 % at m = 0, and 6.9 % at m = 0.95, where a run is worth 51
-    samples, against 66 % when all its samples are taken as independent; 4.8 % where it is worth
-    three, and 6.4 % for errors that never change, which as many as estimated would make 19 and
-    41 %. The bounds here are three standard deviations above (fixed seed).
+    """The verdict on 200 consistent runs is wrong in 5 %, as stated (4.5 to 6.9 % over 4000 runs),
+    against 66 % with independent samples at m = 0.95. Bounds are three deviations above.
     """
     runs = squared_walks(np.random.default_rng(17), 200, 1000, 3, memory)
 
@@ -221,10 +207,7 @@ def test_correlated_errors_are_not_called_inconsistent(
 
 
 def test_squares_of_runs_are_added_at_equal_times() -> None:
-    """16 runs of 50 correlated samples: degrees of freedom add, bounds narrow by the root of 16;
-    and a filter that is overconfident by 1.5 is found out, which one run of that length does not
-    do.
-    """
+    """16 runs of 50 correlated samples: bounds narrow by 4 and show an overconfidence of 1.5."""
     runs = squared_walks(np.random.default_rng(23), 16, 50, 2, 0.9)
     runs_by_index = [[series(run, 2, correlated=True)] for run in runs]
     (all_runs,) = over_runs(runs_by_index)

@@ -36,9 +36,7 @@ IMU = ImuChain(
 
 
 def turned_by_hand(poses: int, seed: int, tilt: float = np.pi) -> Trajectory:
-    """Hold an IMU in one pose after the other, turned smoothly about a fixed axis between them;
-    at most by `tilt` rad away from level.
-    """
+    """Return poses of an IMU, at most `tilt` rad from level, with smooth turns between them."""
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(poses, 3))
     vectors *= (tilt * rng.uniform(0.3, 1.0, poses) / np.linalg.norm(vectors, axis=1))[:, None]

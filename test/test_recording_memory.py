@@ -46,10 +46,7 @@ def write_and_read_imu(folder: Path, count: int) -> ImuArray:
 
 
 def peak_kb() -> int:
-    """Return the peak memory of this process, kB.
-
-    `ru_maxrss` is not used, as it starts with the memory of the parent process.
-    """
+    """Return the peak memory of this process, kB (`ru_maxrss` includes that of the parent)."""
     lines = Path('/proc/self/status').read_text(encoding='ascii').splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith('VmHWM'))
 

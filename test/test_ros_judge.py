@@ -45,7 +45,6 @@ STEP_NS = 10_000_000
 
 @pytest.fixture(scope='module', autouse=True)
 def isolated() -> Iterator[None]:
-    """Use a DDS domain of this machine that nobody else uses."""
     with free_domain() as domain, private_context(domain):
         yield
 

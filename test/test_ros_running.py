@@ -49,9 +49,7 @@ def ended(first: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize('first', ['rclpy.shutdown()', 'rclpy.shutdown(); raise SystemError'])
 def test_a_callback_that_fails_after_a_signal_is_not_an_error(first: str) -> None:
-    """The handler of SIGINT shuts the context down while a callback is about to publish, or while
-    compiled code runs, which makes a SystemError of the KeyboardInterrupt.
-    """
+    """SIGINT shuts the context down before a callback publishes, or within compiled code."""
     done = ended(first)
     assert (done.returncode, done.stderr) == (0, '')
 

@@ -47,9 +47,7 @@ def rough() -> PhysicalMotion:
 
 
 def responses(frequency: FloatArray) -> FloatArray:
-    """Return the response of the body's upward acceleration to front and rear tracks `(n, 2)`,
-    1/s^2: heave and pitch of a linear car. A track is the mean height of its left and right wheel.
-    """
+    """Return the upward acceleration of a linear car's body per height of front and rear track."""
     body, wheels = CAR.mass - 4.0 * CAR.wheel_mass, 2.0 * CAR.wheel_mass
     turning = body / 12.0 * (CAR.wheelbase**2 + CAR.body_height**2)
     # Heave, pitch, front and rear wheels; an axle has two springs, dampers and tyres.
@@ -70,10 +68,8 @@ def responses(frequency: FloatArray) -> FloatArray:
 
 
 def body_spectrum(frequency: FloatArray, speed: float) -> FloatArray:
-    """Return the density of that acceleration, (m/s^2)^2/Hz: the rear is at a place L / v later.
-
-    The mean of two tracks a width w apart has (1 + x K1(x)) / 2 of the density of one, x = 2 pi n
-    w, on isotropic ground.
+    """Return the density of that acceleration, (m/s^2)^2/Hz; the rear follows L / v later. The
+    mean of two tracks w apart has (1 + x K1(x)) / 2 of the density of one, x = 2 pi n w.
     """
     n = frequency / speed
     x = 2.0 * np.pi * n * CAR.track
@@ -97,9 +93,8 @@ def ratios(
     rough: PhysicalMotion, acceleration: FloatArray, rate: float, band: tuple[int, int]
 ) -> tuple[FloatArray, FloatArray]:
     """Return measured over expected power of every hertz of a band, and its degrees of freedom.
-
-    Half-overlapping segments [Welch1967] of a record of T seconds have 2 T degrees of freedom per
-    hertz of a flat spectrum; of another one (sum S)^2 / sum S^2 says how many bins count.
+    Half-overlapping segments [Welch1967] of T seconds have 2 T of them per hertz of a flat
+    spectrum, and (sum S)^2 / sum S^2 bins of another spectrum count.
     """
     settled = acceleration[round(SETTLED * rate) :, 2]
     frequency, density = welch(settled - settled.mean(), fs=rate, nperseg=round(4.0 * rate))
@@ -133,9 +128,7 @@ def test_body_spectrum_follows_the_road_spectrum(
 def test_the_car_on_its_ground_equals_the_linear_quarter_car(
     record_property: Callable[[str, object], None],
 ) -> None:
-    """From 1 to 10 Hz to 6 % of the acceleration, which are angles and half a step of lag; with
-    half the stiffness of the tyres 28 %.
-    """
+    """1 to 10 Hz to 6 % of the acceleration; half the stiffness of the tyres would give 28 %."""
     driven = ahead(dataclasses.replace(CAR, road='A'), 20.0)
     begin = round(SETTLED / CAR.timestep)
     road, truth = Road('A', np.random.default_rng(1)), driven.truth.take(slice(begin, None))
@@ -160,10 +153,7 @@ def test_the_car_on_its_ground_equals_the_linear_quarter_car(
 
 
 def test_vibration_reaches_the_imu_and_not_slow_odometry(rough: PhysicalMotion) -> None:
-    """Odometry at 8 Hz knows nothing above 4 Hz; of 6 to 8 Hz it leaves less than a twentieth.
-
-    (Cubics through it mirror the resonance at 3 Hz to 5 Hz.) A false alarm once in 10^4.
-    """
+    """Odometry at 8 Hz leaves a twentieth of 6 to 8 Hz. A false alarm once in 10^4."""
     model = dataclasses.replace(load_imu('ideal'), rate=100.0)
     shares = []
     for ideal in ({'ideal_imu': rough.noise_free_imu}, {}):

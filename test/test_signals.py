@@ -71,10 +71,7 @@ def test_the_spectrum_of_one_segment_obeys_parseval() -> None:
 
 
 def test_averaged_spectra_obey_parseval() -> None:
-    """White noise of density S: level S at all frequencies, integral sigma^2.
-
-    A bin of 77 segments spreads by 12 %, the sum by 1 %: the bounds are 5 sigma and more (1e-4).
-    """
+    """A bin of 77 segments scatters by 12 %, the sum by 1 %; bounds are 5 sigma or more (1e-4)."""
     sigma, rate = 0.3, 200.0
     power = spectrum(sigma * noise('welch', 20000, 1), rate, 512)
     step = power.frequency[1] - power.frequency[0]
@@ -135,10 +132,7 @@ def test_correlation_at_each_lag_is_that_of_the_overlap(
 
 
 def test_axes_without_motion_do_not_change_the_lag() -> None:
-    """A vehicle in the plane that vibrates, most of all before it drives off. In 40 drives no lag
-    is off by more than five of its standard uncertainties (2e-4 each, Student, 15 degrees of
-    freedom).
-    """
+    """The vehicle vibrates about them; 40 lags within five uncertainties (2e-4, Student)."""
     time = np.arange(2000) / 100.0
     turn = np.sin(0.7 * time) + 0.4 * np.sin(1.9 * time)
     reference = np.stack([1e-3 * np.sin(3.1 * time), np.zeros_like(time), turn], axis=1)
@@ -158,9 +152,7 @@ def test_noise_has_no_lag(samples: int) -> None:
 
 
 def test_a_short_overlap_is_not_taken_for_a_lag() -> None:
-    """40 s at 1 Hz, a lag of up to 30 s: an overlap of ten samples is alike by chance. Noise is as
-    large as the signal; none of 100 runs is 5 s off.
-    """
+    """Lags of up to 30 s in 40 s of noise as large as the signal: none of 100 runs is 5 s off."""
     time = np.arange(40.0)
     reference = np.stack([np.sin(0.31 * time), np.cos(0.23 * time)], axis=1)
     estimates = [
@@ -187,9 +179,7 @@ def test_the_lag_is_found_to_a_part_of_a_sample() -> None:
 
 
 def test_lags_lie_within_twice_their_uncertainty() -> None:
-    """Noise that lasts for 5 samples. From 16 blocks 93.6 % are inside (Student, 15 degrees of
-    freedom); of 200 records 170 to 199, two-sided at 1e-5.
-    """
+    """93.6 % by Student's distribution with 15 degrees of freedom; bounds two-sided at 1e-5."""
     time = np.arange(1500) / 50.0
     reference = np.stack([np.sin(1.3 * time), np.cos(2.9 * time)], axis=1)
     inside = 0

@@ -60,9 +60,7 @@ def with_fixes(recording: Recording, change: dict[str, object]) -> Recording:
 
 @pytest.mark.parametrize('motion', MOTIONS, ids=lambda motion: type(motion).__name__)
 def test_perfect_sensors_on_arms_give_the_true_motion(motion: Scenario) -> None:
-    """IMU and antenna half a metre and more off, the IMU turned by 0.6 rad; signals taken as lines
-    between 100 Hz messages leave millimetres.
-    """
+    """Arms of half a metre, a turned IMU; lines between 100 Hz messages leave millimetres."""
     recording, heading = drive(motion, 0, noise=0.0)
     run = smooth(recording, SETTINGS, start_heading=heading)
     truth = recording.truth
@@ -94,9 +92,7 @@ def test_fixes_are_positions_of_base_link(
 def test_errors_are_what_the_covariances_say(
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Normalised squared errors at one moment of each of 36 runs: chi-square with 108 degrees of
-    freedom for each of four quantities. False alarm: 4 in 1000 for a new set of seeds.
-    """
+    """NEES at one moment of 36 runs: chi-square with 108 degrees of freedom, 4 alarms in 1000."""
     squares: dict[str, float] = {}
     for number in range(36):
         recording, heading = drive(MOTIONS[number % 3], 100 + number)

@@ -89,10 +89,7 @@ def test_a_broken_recording_fails_when_it_is_needed(tmp_path: Path) -> None:
 
 
 def test_rounded_stamps_do_not_delay_fixes_by_a_tick() -> None:
-    """Rounded stamps lie 64 ns before or after a tick of navsat_transform.
-
-    Fixes that miss the tick wait 20 ms more, in which a car drives 0.24 m.
-    """
+    """Stamps 64 ns before or after a tick; a missed tick is 20 ms, or 0.24 m of a car."""
     lap = {'speed': 12.0, 'length': 120.0, 'width': 60.0}
     motion = motion_of('figure_eight', duration=20.0, parameters=lap)
     measured = simulate(motion, gps='zed_f9p_rtk', imu='chrono')

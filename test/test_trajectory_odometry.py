@@ -64,9 +64,7 @@ def test_the_motion_passes_through_the_recorded_samples():
     ],
 )
 def test_errors_fall_with_the_interval_by_their_order(source, name, order):
-    """Velocity slopes are differences of second order, and so is what positions alone give;
-    orientation alone loses one more order.
-    """
+    """Velocity slopes are differences of second order; orientation loses one more order."""
     fine = np.linspace(0.0, 12.0, 3001)
     errors = []
     for count in (241, 481):
@@ -79,11 +77,7 @@ def test_errors_fall_with_the_interval_by_their_order(source, name, order):
 
 
 def test_acceleration_between_positions_is_as_accurate_as_at_them():
-    """The body swings at 3 Hz, sampled at 100 Hz with 0.1 mm of white noise.
-
-    Second differences of even samples have noise of sqrt(6) s / h^2; a straight line between two
-    of them has at most that.
-    """
+    """A swing of 3 Hz at 100 Hz: second differences of even samples have noise sqrt(6) s / h^2."""
     time = np.arange(0.0, 4.0, 0.01)
     wave = np.outer(np.sin(2.0 * np.pi * 3.0 * time), [1.0, 0.0, 0.5])
     noise = 1e-4 * np.random.default_rng(6).standard_normal(wave.shape)
@@ -136,9 +130,7 @@ def middles_of(record: OdometryArray, place: float = 0.5) -> np.ndarray:
 
 @pytest.mark.parametrize('source', ['twist', 'position'])
 def test_derivatives_are_exact_inside_the_intervals(source):
-    """Position carries besides what the integral of velocity misses: with velocity from the twist
-    the record's own disagreement, else the error of slopes, of second order in the interval.
-    """
+    """Position differs from the integral of velocity by the disagreement of the record."""
     record = uneven()
     motion = OdometryMotion(record, origin_ns=ORIGIN, velocity=source)
     for place in (0.3, 0.5, 0.8):
@@ -212,12 +204,9 @@ def noisy_rtk(seed: int = 8) -> tuple[Circle, OdometryArray]:
 
 
 def test_noise_of_the_truth_gives_accelerations_of_its_formula():
-    """Slopes of three-point differences weigh the noise of the four velocities around a time by
-    half of (-1 + 4s - 3s^2, -10s + 9s^2, 1 + 8s - 9s^2, -2s + 3s^2) over h; the mean square of
-    these over s is 7/3, so the rms error of acceleration is sqrt(7/3) 0.03/0.25 = 0.183 m/s^2.
-    Its own deviation is below 4 % (720 noise values, each felt over four intervals); bounds
-    at four deviations, false-alarm rate below 1e-4. A Hermite spline through positions and
-    velocities would come to 1 m/s^2 and more.
+    """Three-point slopes weigh four velocities by half of (-1 + 4s - 3s^2, -10s + 9s^2, 1 + 8s -
+    9s^2, -2s + 3s^2) over h, of mean square 7/3: an rms error of sqrt(7/3) 0.03/0.25 = 0.183
+    m/s^2, within four deviations of 4 %.
     """
     car, record = noisy_rtk()
     motion = OdometryMotion(record, origin_ns=ORIGIN)

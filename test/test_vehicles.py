@@ -155,9 +155,7 @@ def test_a_shorter_drive_is_the_beginning_of_a_longer_one(drives):
 
 
 def test_runs_differ_by_what_was_declared():
-    """Start offsets over 60 runs have the declared deviation. The sample deviation of 120
-    Gaussian values strays more than 25 % from 0.05 with probability below 2e-4 (chi-square); the
-    cut at three deviations lowers it by 1.3 %."""
+    """The deviation of 120 offsets strays 25 % from 0.05 with probability 2e-4 (chi-square)."""
     starts = [drive('line', seed=1, run=f'r{k}', duration=0.001) for k in range(60)]
     offsets = np.array([s.at_lever_arm((-ART.cg_to_rear, 0, 0)).position[0, :2] for s in starts])
     assert 0.0375 < offsets.std() < 0.0625

@@ -157,9 +157,7 @@ def test_the_least_squares_step_equals_that_of_numpy() -> None:
 
 
 def rolled(noise, n, step, times=400):
-    """Errors in rad of what wheels rolled in `n` steps of `step` rad, again and again,
-    `(4 times,)`.
-    """
+    """Return errors of `4 times` wheel angles after `n` steps of `step` rad, rad."""
     model = WheelOdometryModel(drive=SwerveWheels(), noise=noise, rate=100.0)
     odometry = model.start(7, 'run').measure(straight(times * n + 1, 100.0, step * 0.0508))
     return np.diff((odometry.wheel_angle - odometry.true_wheel_angle)[::n], axis=0).ravel()
@@ -245,9 +243,7 @@ def test_a_steering_error_turns_the_path_and_stays_constant() -> None:
 
 
 def test_the_share_of_runs_that_count_is_the_fraction_of_a_count_rolled() -> None:
-    """Wheels stand anywhere between two counts: a quarter of a count forward is counted in a
-    quarter of 300 runs, and a jitter of 1e-5 counts in nearly none.
-    """
+    """Encoders start anywhere between two counts; a jitter of 1e-5 counts is hardly counted."""
     counts = 64.0
     model = WheelOdometryModel(
         drive=DifferentialWheels(), noise=PerDistance(density=1e-3), encoder_counts=counts

@@ -54,11 +54,8 @@ def test_steps_with_very_many_slips_have_their_mean_and_variance() -> None:
 
 @pytest.mark.parametrize('locked', [0.0, 0.8])
 def test_the_covariances_include_the_mean_contribution_of_slips(locked: float) -> None:
-    """300 runs of slips alone on 20 m of a bend: mean squares about the truth are as stated.
-
-    NEES should be 3; if the covariances omitted the mean, it would be 19 and 8. Slips are small,
-    because the covariance is of first order, and short compared with a step, because the stated
-    covariance is too large by length / step, here a tenth.
+    """300 runs of slips alone; without the mean contribution, the NEES would be 19 and 8, not 3.
+    Slips are small and shorter than a step, as the covariance is of first order.
     """
     model = WheelOdometryModel(
         drive=DifferentialWheels(), lever_arm=(0.2, 0.1, 0.0), noise=NoWheelNoise(), rate=10.0,
