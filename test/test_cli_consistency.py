@@ -117,15 +117,3 @@ def test_a_plot_needs_one_sample() -> None:
     assert len(consistency_figure([single, empty]).axes) == 1
     with pytest.raises(MetricError, match='no samples'):
         consistency_figure([empty])
-
-
-@pytest.mark.parametrize('freedom', [12, 60, 600])
-def test_the_axis_has_three_labels_or_more(freedom: int) -> None:
-    """Sums of many squares spread over less than a decade, which would have one label."""
-    n = 500
-    squares = np.random.default_rng(7).chisquare(freedom, n)
-    stamp = np.arange(n, dtype=np.int64) * 10_000_000
-    series = Squares('NEES', stamp, squares, np.full(n, freedom), correlated=False)
-    (panel,) = consistency_figure([series]).axes
-    bottom, top = panel.get_ylim()
-    assert sum(bottom <= tick <= top for tick in panel.get_yticks()) >= 3

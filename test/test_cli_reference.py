@@ -135,14 +135,6 @@ def test_a_twin_without_real_sensors_has_an_independent_truth(referenced: Path) 
     assert gps_only.reference is not None
 
 
-def test_without_gps_and_with_a_simulated_imu_the_truth_is_independent(
-    referenced: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    words = 'simulate', '--truth', referenced, '--gps', 'none', '--imu', 'chrono'
-    assert call(capsys, *words, '--out', tmp_path / 'out').status == 0
-    assert read_recording(tmp_path / 'out' / referenced.name).reference is None
-
-
 def test_a_recording_read_without_truth_has_no_label(referenced: Path) -> None:
     assert read_recording(referenced, topics={'truth': None}).reference is None
 

@@ -12,11 +12,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
-from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.imu.imu import simulate
@@ -108,14 +107,6 @@ def test_a_static_transform_mounts_the_imu_as_its_quaternion_says(rotvec, transl
     )
     attitude = Rotation.from_quat(truth.orientation) * rotation
     assert (Rotation.from_quat(result.orientation) * attitude.inv()).magnitude().max() < 1e-8
-
-
-@pytest.mark.parametrize('name', MODELS)
-@given(st.lists(st.integers(0, 120), max_size=12))
-@settings(max_examples=15)
-def test_array_run_and_any_chunking_give_the_same_bits(name, cuts):
-    truth = FigureEight(duration=20.0).at(5.0 + np.arange(120) * 0.0103)
-    assert_stepping_gives_the_same_bits(MODELS[name], truth, cuts)
 
 
 @pytest.mark.parametrize('name', MODELS)

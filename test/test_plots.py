@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import image
@@ -88,12 +87,6 @@ def test_png_files_are_the_same_bytes_and_free_of_metadata(tmp_path: Path) -> No
     assert all(b'Software' not in data and b'matplotlib' not in data for data in files[0])
     pixels = image.imread(tmp_path / 'one' / 'o.png')
     assert pixels[..., :3].std() > 0.05  # not an empty page
-
-
-def test_plots_leave_no_global_state() -> None:
-    before = dict(mpl.rcParams)
-    overlay_figure({'line': Overlay(series(0.1), {'m': series(0.2)})})
-    assert dict(mpl.rcParams) == before
 
 
 def test_overlays_show_truth_real_and_simulated_estimates() -> None:
