@@ -27,6 +27,8 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import stream
 from sim_sensors.noise.processes import GaussMarkov
 
+Record = Callable[[str, object], None]
+
 
 def factors(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, dtype=np.int64)
@@ -61,7 +63,7 @@ def test_phase_dat_and_its_bounds_are_those_of_stable32(reference_dir: Path) -> 
 
 @pytest.mark.parametrize('axis', range(6))
 def test_published_variances_of_a_real_sensor(
-    real_dir: Path, axis: int, record_property: Callable[[str, object], None]
+    real_dir: Path, axis: int, record_property: Record
 ) -> None:
     """ADIS16405, 1e6 samples; published to 8 digits of data in other units, hence 3e-6."""
     folder = real_dir / 'adis16405_static'
@@ -81,7 +83,7 @@ def test_published_variances_of_a_real_sensor(
 
 @pytest.mark.parametrize(('spacing', 'count'), [('octave', None), ('log', 50)])
 def test_allantools_agrees_to_1e_12(
-    spacing: str, count: int | None, record_property: Callable[[str, object], None]
+    spacing: str, count: int | None, record_property: Record
 ) -> None:
     """A walk on a large constant, where digits get lost if anywhere."""
     rng = stream(5, spacing, 'test', 'allan')

@@ -44,6 +44,8 @@ from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.spatial_scenarios import Swaying
 from sim_sensors.world.world import Dipoles, World, load_world
 
+Record = Callable[[str, object], None]
+
 TIMES = (1.0, 2.5, 4.0)
 RUNS = 200
 
@@ -93,9 +95,7 @@ def unscaled(q: FloatArray, v: FloatArray) -> FloatArray:
     return (q @ q) * rotated(q, v)
 
 
-def test_the_filter_is_filterpys_with_derivatives_by_differences(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_the_filter_is_filterpys_with_derivatives_by_differences(record_property: Record) -> None:
     """Prediction by scipy's exponential; F by differences of it, H by differences of q v q*."""
     setup, inputs = measured()
     settings = AttitudeSettings()
@@ -203,9 +203,7 @@ def band(runs: int) -> FloatArray:
     return np.asarray(chi2.ppf([0.025, 0.975], 3 * runs) / (3 * runs))
 
 
-def test_nees_of_a_right_model_is_inside_its_band(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_nees_of_a_right_model_is_inside_its_band(record_property: Record) -> None:
     """Each time has a false-alarm rate of 5 %, all three 14 %; seeds are fixed."""
     ratios = nees_of(right_model())
     for ratio in ratios:

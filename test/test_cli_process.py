@@ -97,15 +97,6 @@ def test_a_signal_while_plots_are_drawn_gives_no_traceback(
     assert done.status in (0, 128 + getattr(signal, name))
 
 
-def test_without_a_standard_output_nothing_is_printed() -> None:
-    """The shell closes standard output by `>&-`."""
-    command = f'"{sys.executable}" -m sim2real_eval.cli models >&-'
-    done = subprocess.run(
-        command, shell=True, capture_output=True, text=True, check=False, env=environment()
-    )
-    assert (done.returncode, done.stderr) == (0, '')
-
-
 @pytest.mark.skipif(not Path('/proc/self/task').is_dir(), reason='counts threads by /proc')
 @pytest.mark.parametrize(('set_by_user', 'threads'), [({}, 1), ({'OPENBLAS_NUM_THREADS': '2'}, 2)])
 def test_linear_algebra_has_one_thread_unless_the_user_wants_more(

@@ -19,6 +19,8 @@ from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.scenarios import Circle, FigureEight, HalfSine, Line, Standstill
 
+Record = Callable[[str, object], None]
+
 DRIVE = FigureEight(duration=20.0, rest_time=2.0, speed=3.0, length=30.0, width=15.0)
 
 
@@ -160,9 +162,7 @@ def _normalised(seed: int, gyroscope_bias: float = 0.0) -> tuple[float, float, f
     )
 
 
-def test_errors_match_the_stated_covariance(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_errors_match_the_stated_covariance(record_property: Record) -> None:
     """Mean NEES and NIS of 40 runs within 99.9 % chi-square bounds, left once in 250 seeds; the
     NEES is outside for a gyroscope bias ten times as large as stated.
     """

@@ -280,15 +280,6 @@ def test_any_chunking_gives_the_same_bits_with_all_effects():
     assert {-1, 0, 2} <= set(whole.status.tolist())
 
 
-def test_seeds_and_runs_draw_other_outages_and_states():
-    outages, times = Outages(interval=5.0, length=5.0), np.arange(200.0)
-    patterns = {
-        outages.start(seed, label, 'gps').is_active(times).tobytes()
-        for seed, label in ((1, 'a'), (2, 'a'), (1, 'b'))
-    }
-    assert len(patterns) == 3
-
-
 def test_first_fix_of_a_standstill_is_at_time_zero_of_the_outages():
     """Outages count from the first fix, wherever that is in the motion."""
     model = GpsModel(outages=Outages(given=(0.0, 1.0)))

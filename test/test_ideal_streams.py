@@ -26,7 +26,6 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.motions import motion_of
-from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import load_world
 
@@ -189,14 +188,6 @@ def test_the_twin_covers_the_time_that_all_streams_share() -> None:
     broken = dataclasses.replace(ideal, linear_acceleration=np.full((len(ideal), 3), np.nan))
     with pytest.raises(Exception, match='noise-free IMU: message 0'):
         simulated(recorded(motion, {'ideal_imu': broken}), imu=load_imu('ideal'))
-
-
-def test_without_noise_free_streams_the_motion_is_that_of_the_odometry() -> None:
-    """Every sensor measures the same motion if there are no noise-free streams."""
-    motion = motion_of('circle', duration=2.0)
-    maker = TwinMaker(recorded(motion, {}), seed=1)
-    assert isinstance(maker.motion, OdometryMotion)
-    assert maker.motion_for(imu.ImuModel) is maker.motion
 
 
 def test_a_gap_of_the_stream_is_filled_from_odometry() -> None:

@@ -6,21 +6,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
-from judge_examples import dynamics, simple
+from judge_examples import dynamics
 from textbook_filter import ANGLES, filter_at, loosened, random_covariance, relative, transfer
 
 from sim2real_eval.judge.robot_localization.configuration import DEFAULT_PROCESS_NOISE
-from sim2real_eval.judge.robot_localization.filter import (
-    advance,
-    dynamics_of,
-    process,
-    sigma_weights,
-)
+from sim2real_eval.judge.robot_localization.filter import advance, process, sigma_weights
 from sim2real_eval.judge.robot_localization.state import (
     AX,
     CONTROL_NS,
@@ -32,6 +26,8 @@ from sim2real_eval.judge.robot_localization.state import (
     new_filter,
 )
 
+Record = Callable[[str, object], None]
+
 ALPHA, KAPPA, BETA = 0.5, 0.0, 2.0
 MS = 1_000_000
 
@@ -42,13 +38,7 @@ def textbook(dyn: Dynamics, alpha: float = ALPHA, beta: float = BETA) -> Dynamic
     return Dynamics(settings, sigma_weights(alpha, KAPPA, beta))
 
 
-def test_the_option_makes_the_unscented_filter_the_textbooks(tmp_path: Path) -> None:
-    config = simple(tmp_path)
-    assert not dynamics_of(config).settings.textbook
-    assert dynamics_of(config, textbook=True).settings.textbook
-
-
-def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], None]) -> None:
+def test_a_run_agrees_with_filterpy(record_property: Record) -> None:
     """10 s of a random drive; the points of filterpy are drawn again before each correction."""
     rng = np.random.default_rng(3)
     Q = np.diag(DEFAULT_PROCESS_NOISE)

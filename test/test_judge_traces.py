@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from test_judge_node import covariance_error, expected_filtered, run
 
+Record = Callable[[str, object], None]
+
 TRACES = Path(__file__).parent / 'traces'
 CASES = sorted(path.parent.name for path in TRACES.glob('*/case.yaml'))
 assert len(CASES) >= 10
 
 
 @pytest.mark.parametrize('name', CASES)
-def test_judge_publishes_what_the_node_published(
-    name: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_judge_publishes_what_the_node_published(name: str, record_property: Record) -> None:
     """Same rows at the same ticks, all else to 1e-9 (m, m/s, rad, relative covariance)."""
     folder = TRACES / name
     judged = run(folder)

@@ -171,22 +171,6 @@ def test_a_restarted_node_measures_like_a_new_one(graph: Graph) -> None:
     assert graph.stop(process) == 0
 
 
-def test_a_late_subscriber_receives_the_rest(graph: Graph) -> None:
-    graph.start('imu_node')
-    graph.connect(TOPIC)
-    half = TRUTH.take(slice(0, 151))
-    play(graph, half)
-    late: list[Imu] = []
-    graph.node.create_subscription(Imu, TOPIC, late.append, 100)
-    graph.wait(lambda: graph.values()['subscriptions'] == '2', 'the second subscription')
-    got = graph.received[TOPIC]
-    later_odometry = TRUTH.take(slice(151, None))
-    graph.play(later_odometry, lambda k: len(got) >= len(final_stamps(TRUTH, 100.0, 151 + k)))
-    graph.wait(lambda: len(late) == len(got) - len(final_stamps(half, 100.0)), 'the rest')
-    assert imu_bits(late) == imu_bits(got[-len(late) :])
-    assert imu_bits(got) == batch_bits(TRUTH)
-
-
 def ask(graph: Graph, name: str, value: object) -> tuple[bool, str]:
     request = SetParameters.Request()
     request.parameters = [Parameter(name, value=value).to_parameter_msg()]

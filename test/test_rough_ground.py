@@ -24,6 +24,8 @@ from sim_sensors.motion.sprung_car import SprungCar
 from sim_sensors.motion.vehicles import VehicleCommand, VehicleState
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
+Record = Callable[[str, object], None]
+
 SPEED = 0.7  # m/s
 SECONDS = 68.0
 SETTLED = 4.0  # s, before which it reaches the speed
@@ -113,7 +115,7 @@ def is_likely(ratio: FloatArray, free: FloatArray, alarms: float) -> bool:
 
 
 def test_body_spectrum_follows_the_road_spectrum(
-    rough: PhysicalMotion, record_property: Callable[[str, object], None]
+    rough: PhysicalMotion, record_property: Record
 ) -> None:
     """By the hertz and over 1 to 8 Hz, the latter to 25 %: a false alarm once in 10^4."""
     felt = rough.noise_free_imu.linear_acceleration
@@ -125,9 +127,7 @@ def test_body_spectrum_follows_the_road_spectrum(
     assert chi2.ppf(1.0 - 0.25e-4, free.sum()) / free.sum() < 1.25
 
 
-def test_the_car_on_its_ground_equals_the_linear_quarter_car(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_the_car_on_its_ground_equals_the_linear_quarter_car(record_property: Record) -> None:
     """1 to 10 Hz to 6 % of the acceleration; half the stiffness of the tyres would give 28 %."""
     driven = ahead(dataclasses.replace(CAR, road='A'), 20.0)
     begin = round(SETTLED / CAR.timestep)

@@ -29,6 +29,8 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FixArray, ImuArray
 from sim_sensors.motion.scenarios import Circle, HalfSine, Line, Scenario
 
+Record = Callable[[str, object], None]
+
 pytest.importorskip('gtsam')
 
 MOTIONS: tuple[Scenario, ...] = (
@@ -89,9 +91,7 @@ def test_fixes_are_positions_of_base_link(
     assert np.mean(checked['NEES position'].squares) < 6.0
 
 
-def test_errors_are_what_the_covariances_say(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_errors_are_what_the_covariances_say(record_property: Record) -> None:
     """NEES at one moment of 36 runs: chi-square with 108 degrees of freedom, 4 alarms in 1000."""
     squares: dict[str, float] = {}
     for number in range(36):
@@ -282,9 +282,7 @@ def test_fixes_at_the_very_end_of_the_imu() -> None:
             assert np.isfinite(run.pose_covariance).all()
 
 
-def test_the_velocity_of_a_real_drive_is_met(
-    real_dir: Path, record_property: Callable[[str, object], None]
-) -> None:
+def test_the_velocity_of_a_real_drive_is_met(real_dir: Path, record_property: Record) -> None:
     """45 s of a car: the receiver's carrier-phase velocity, which the smoother has not seen."""
     (path,) = segments(real_dir, [3])
     recording = read_recording(path)

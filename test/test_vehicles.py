@@ -117,15 +117,6 @@ def test_the_vehicle_follows_its_path(drives, name):
 
 
 @pytest.mark.parametrize('name', DRIVES)
-def test_the_undisturbed_vehicle_follows_within_6_cm(name):
-    motion = drive(name, seed=0, run='a', variation=STEADY)
-    rear = motion.at_lever_arm((-ART.cg_to_rear, 0.0, 0.0))
-    fine = waypoints(name, 20.0)
-    fine = np.concatenate([fine[:-1] + k / 20 * np.diff(fine, axis=0) for k in range(20)])
-    assert cKDTree(fine).query(rear.position[:, :2])[0].max() < 0.06
-
-
-@pytest.mark.parametrize('name', DRIVES)
 def test_speed_and_energy_are_bounded(drives, name):
     """No state passes what the motor can do, nor the lateral force what tyres can hold."""
     for motion in drives[name]:
