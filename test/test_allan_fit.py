@@ -65,7 +65,7 @@ def weak() -> list[tuple[NoiseTerms, float]]:
 
 
 def test_terms_come_back_within_three_sigma_in_100_of_102_seeds(record_property: Record) -> None:
-    """All terms at once. With 99.7 % inside, 3 of 102 records are outside in 0.4 % of runs."""
+    """All terms at once. 3 of 102 records are outside in 0.4 % of runs if 99.7 % are inside."""
     good, relative, errors = 0, [], []
     for seed in range(102):
         rate = (10.0, 100.0, 1000.0)[seed % 3]

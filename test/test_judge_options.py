@@ -79,15 +79,12 @@ def test_the_textbooks_unscented_filter_is_near_the_extended_one(tmp_path: Path)
 @pytest.mark.parametrize(
     ('arguments', 'named'),
     [
-        (('--correct', 'gravy'), "'gravy'"),
-        (('--correct', 'unscented'), 'unscented'),
-        (('--latency', 'odom'), "'odom'"),
-        (('--latency', 'odom=-1'), 'odom: -1.0'),
-        (('--latency', '=1'), "''"),
-        (('--latency', '/gps=1'), 'gps'),
+        (('--correct', 'gravy'), "'gravy'"), (('--correct', 'unscented'), 'unscented'),
+        (('--latency', 'odom'), "'odom'"), (('--latency', 'odom=-1'), 'odom: -1.0'),
+        (('--latency', '=1'), "''"), (('--latency', '/gps=1'), 'gps'),
         (('--transforms', 'gone.yaml'), 'gone.yaml'),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_option_is_refused_by_its_value(
     tmp_path: Path, capsys: Capture, arguments: tuple[str, ...], named: str
 ) -> None:

@@ -69,7 +69,7 @@ def test_a_run_agrees_with_filterpy(record_property: Record) -> None:
 
 
 def test_linear_motion_is_predicted_as_by_the_extended_filter() -> None:
-    """With known attitude and rates; at alpha = 0.001 the usual sums lose six more digits."""
+    """Attitude and rates are known; at alpha = 0.001 the usual sums lose six more digits."""
     rng = np.random.default_rng(4)
     P, x = random_covariance(rng, N, 2.0), rng.normal(size=N)
     exact_states = np.r_[3:6, 9:12]

@@ -76,7 +76,7 @@ def test_a_queue_of_future_measurements_blocks_the_timeout(tmp_path: Path) -> No
 
 
 def test_messages_of_one_arrival_are_delivered_in_the_order_of_the_case(tmp_path: Path) -> None:
-    """The first message initialises the filter. Without a case: odometry, pose, twist, IMU."""
+    """The first message initialises the filter. The default is odometry, pose, twist, IMU."""
     clock = stamps(100.0, 1.0)
     moving = np.tile([3.0, 0.0, 0.0], (len(clock), 1))
     run = recording({'imu': imu(clock), 'odom': odometry(clock, velocity=moving)})

@@ -96,14 +96,11 @@ def test_another_process_unpickles_an_instance_of_a_class_in_a_file(tmp_path: Pa
 @pytest.mark.parametrize(
     ('name', 'problem'),
     [
-        ('mine.py:Main', 'Mine'),
-        ('mine.py:path', 'not a mapping'),
-        ('none.py:Mine', 'none.py'),
-        ('mine.py', 'mine.py'),
-        ('bad.py:Mine', 'SyntaxError'),
+        ('mine.py:Main', 'Mine'), ('mine.py:path', 'not a mapping'), ('none.py:Mine', 'none.py'),
+        ('mine.py', 'mine.py'), ('bad.py:Mine', 'SyntaxError'),
         ('raising.py:Mine', 'ValueError: no luck'),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, name: str, problem: str) -> None:
     (tmp_path / 'mine.py').write_text('from os import path\nclass Mine(dict):\n    pass\n')
     (tmp_path / 'bad.py').write_text('class :\n')

@@ -95,7 +95,7 @@ def test_the_wheel_node_gives_the_bits_of_the_batch_run_and_the_truth(graph: Gra
 
 
 def test_the_vision_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Path) -> None:
-    """With ambiguous tags and drop-outs; a reset does not read the file of the world again."""
+    """Tags are ambiguous and fixes drop out; a reset does not read the file of the world again."""
     ring = tmp_path / 'ring.yaml'
     ring.write_bytes(config_path('worlds', 'tag_ring.yaml').read_bytes())
     graph.listen('vision/pose', PoseWithCovarianceStamped)

@@ -184,13 +184,10 @@ def test_interpolation_has_consistent_derivatives_between_samples():
 @pytest.mark.parametrize(
     ('name', 'order'),
     [
-        ('position', 6),
-        ('velocity', 5),
-        ('acceleration', 4),
-        ('angular_velocity', 5),
+        ('position', 6), ('velocity', 5), ('acceleration', 4), ('angular_velocity', 5),
         ('angular_acceleration', 4),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize('motion', [tumbling, FigureEight(ramp_time=0.0).at])
 def test_interpolation_converges_with_its_order(motion, name, order):
     """The quintic through exact samples errs by h^6, its derivatives by h^5 and h^4."""

@@ -53,16 +53,11 @@ def test_the_motion_passes_through_the_recorded_samples():
 @pytest.mark.parametrize(
     ('source', 'name', 'order'),
     [
-        ('twist', 'position', 4),
-        ('twist', 'velocity', 3),
-        ('twist', 'acceleration', 2),
-        ('position', 'position', 3),
-        ('position', 'velocity', 2),
-        ('position', 'acceleration', 2),
-        ('twist', 'angular_velocity', 2),
-        ('twist', 'angular_acceleration', 1),
+        ('twist', 'position', 4), ('twist', 'velocity', 3), ('twist', 'acceleration', 2),
+        ('position', 'position', 3), ('position', 'velocity', 2), ('position', 'acceleration', 2),
+        ('twist', 'angular_velocity', 2), ('twist', 'angular_acceleration', 1),
     ],
-)
+)  # fmt: skip
 def test_errors_fall_with_the_interval_by_their_order(source, name, order):
     """Velocity slopes are differences of second order; orientation loses one more order."""
     fine = np.linspace(0.0, 12.0, 3001)

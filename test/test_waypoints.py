@@ -70,13 +70,10 @@ def test_the_course_is_held_at_rest_and_never_jumps_by_a_turn() -> None:
 @pytest.mark.parametrize(
     ('text', 'named'),
     [
-        ('', 't, x, y'),
-        ('t,x\n0,1\n', 'y'),
-        ('t,x,y\n0,1,east\n', "line 2: y 'east'"),
-        ('t,x,y\n0,1\n', "line 2: y ''"),
-        ('t,x,y\n0,1,2\n', '1 waypoints'),
+        ('', 't, x, y'), ('t,x\n0,1\n', 'y'), ('t,x,y\n0,1,east\n', "line 2: y 'east'"),
+        ('t,x,y\n0,1\n', "line 2: y ''"), ('t,x,y\n0,1,2\n', '1 waypoints'),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_table_is_refused_by_file_and_line(tmp_path: Path, text: str, named: str) -> None:
     path = tmp_path / 'points.csv'
     path.write_text(text, encoding='utf-8')
