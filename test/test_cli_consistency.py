@@ -44,7 +44,7 @@ def test_consistency_adds_a_table_and_a_plot_to_the_same_estimate(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_json_has_what_the_table_has(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_json_has_the_rows_of_the_table(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     outcome = call(
         capsys, 'judge', bags[0], '--config', 'clean', '--consistency', '--json', '--out',
         tmp_path / 'estimate.csv',

@@ -63,7 +63,7 @@ def test_the_truth_of_a_recording_is_measured_at_its_origin_or_at_the_option(
 
 
 @pytest.mark.parametrize('waypoints', ['truth', 'gps'])
-def test_a_driven_recording_lies_where_the_recorded_one_did(
+def test_a_driven_recording_stays_at_the_place_of_the_recorded_one(
     bag: Path, tmp_path: Path, capsys: Capture, waypoints: str
 ) -> None:
     """A part of the drive is followed; the tracker stays within 0.3 m of the exact fixes."""

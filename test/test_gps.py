@@ -50,7 +50,7 @@ def positions(fixes):
     return np.stack([fixes.latitude, fixes.longitude, fixes.altitude]).tobytes()
 
 
-def test_a_perfect_gps_is_where_the_antenna_is():
+def test_a_perfect_gps_gives_the_position_of_the_antenna():
     motion = Circle(duration=20.0)
     fixes = run(GpsModel(lever_arm=(0.3, -0.1, 0.5)), motion)
     times = np.arange(201) * 0.1
@@ -61,7 +61,7 @@ def test_a_perfect_gps_is_where_the_antenna_is():
     assert fixes.frame == 'gps_link'
 
 
-def test_the_local_frame_is_where_it_was_put():
+def test_fixes_are_in_the_given_local_frame():
     frame = LocalFrame(-33.9, 18.4, 25.0)
     fixes = run(GpsModel(), Line(duration=20.0), frame=frame)
     assert (fixes.latitude[0], fixes.longitude[0]) == pytest.approx((-33.9, 18.4), abs=1e-12)
@@ -186,7 +186,7 @@ def test_covariance_changes_no_bit_of_the_positions(noise):
     assert (variances(fixes[1])[1:] != variances(fixes[2])[1:]).all()
 
 
-def test_constant_covariance_is_the_one_that_the_gaussian_error_has():
+def test_the_constant_covariance_is_that_of_the_gaussian_error():
     """NEES of 20001 fixes has mean 3 with standard error sqrt(6/n)."""
     model = GpsModel(noise=GaussianNoise(), covariance=ConstantCovariance())
     fixes = run(model, Standstill(duration=2000.0))

@@ -45,7 +45,7 @@ def turntable(rate, times, tilt=(0.0, 0.0, 0.0)):
     return Trajectory(times, zero, spin.as_quat(), zero, body, zero, zero)
 
 
-def test_at_rest_and_level_it_reads_gravity_upward_and_no_rate():
+def test_an_imu_at_rest_and_level_reads_gravity_upward_and_no_rate():
     imu = simulate(IdealImu(), Standstill(duration=1.0), seed=1, run='a')
     np.testing.assert_allclose(imu.linear_acceleration, np.tile([0.0, 0.0, G], (101, 1)))
     assert not imu.angular_velocity.any()
@@ -184,7 +184,7 @@ def test_covariance_is_the_variance_of_the_white_noise_or_unknown():
     assert not imu.linear_acceleration_covariance.any()
 
 
-def test_orientation_is_absent_unless_asked_for():
+def test_orientation_is_absent_by_default():
     imu = simulate(ChronoImu(), Circle(duration=2.0), seed=1, run='a')
     np.testing.assert_array_equal(imu.orientation, np.tile([0.0, 0.0, 0.0, 1.0], (201, 1)))
     expected = np.zeros((201, 3, 3))

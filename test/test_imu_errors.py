@@ -84,7 +84,7 @@ def test_the_allan_deviation_of_chrono_has_both_slopes_of_its_parameters():
     assert K * math.sqrt(40.0 / 3.0) / expected[-1] > 0.97
 
 
-def test_chrono_drift_follows_the_nominal_rate_and_not_the_real_interval():
+def test_the_drift_of_chrono_follows_the_nominal_rate():
     model = ChronoImu()
     regular = model.start(1, 'a').measure(still(50)).gyroscope_bias
     stretched = model.start(1, 'a').measure(still(50, rate=20.0)).gyroscope_bias

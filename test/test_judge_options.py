@@ -64,7 +64,7 @@ def test_options_on_the_command_line_override_the_case(tmp_path: Path, capsys: C
     assert estimate('--latency', 'odom=0', case='latency: {odom: 0.2}') == extended
 
 
-def test_the_textbooks_unscented_filter_is_near_the_extended_one(tmp_path: Path) -> None:
+def test_the_corrected_unscented_filter_is_near_the_extended_filter(tmp_path: Path) -> None:
     """Within 1 cm of each other in a gentle turn, where the original's is 4 cm off."""
     path, file = turn(tmp_path), tmp_path / 'params.yaml'
     run = read_recording(path)

@@ -27,7 +27,7 @@ from sim2real_eval.judge.robot_localization.state import AX, CONTROL_NS, VROLL, 
 
 
 @given(seeds, st.floats(1e-4, 0.5))
-def test_prediction_is_the_textbook_one(seed: int, dt: float) -> None:
+def test_the_prediction_equals_the_textbook_formulas(seed: int, dt: float) -> None:
     """x by the motion, P by its exact Jacobian, for any attitude below 80 degrees of pitch."""
     rng = np.random.default_rng(seed)
     x, P, Q = random_state(rng), random_covariance(rng, N), random_covariance(rng, N)

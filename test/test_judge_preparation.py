@@ -79,7 +79,7 @@ def test_covariance_turns_as_a_matrix(tmp_path: Path) -> None:
     np.testing.assert_allclose(covariance.R, R @ C @ R.T, atol=1e-14)
 
 
-def test_centripetal_and_tangential_acceleration_are_taken_off(tmp_path: Path) -> None:
+def test_centripetal_and_tangential_acceleration_are_subtracted(tmp_path: Path) -> None:
     """IMU 1 m ahead, 2 rad/s, 3 rad/s^2: p x alpha - (p x w) x w = (4, -3, 0) is added."""
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('ax', 'ay', 'az'))
     message = imu(stamps(1.0, 1.0), force=np.array([[-4.0, 3.0, 0.0]]))
@@ -128,7 +128,7 @@ def test_the_mask_turns_with_the_sensor(tmp_path: Path) -> None:
         assert measurement.states == states
 
 
-def test_mounting_angles_are_taken_off_the_orientation(tmp_path: Path) -> None:
+def test_mounting_angles_are_subtracted_from_the_orientation(tmp_path: Path) -> None:
     """Yaw mounting: exact; roll and pitch of the robot are turned into base_link's axes."""
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('roll', 'pitch', 'yaw'))
     message = dataclasses.replace(

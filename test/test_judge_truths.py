@@ -148,7 +148,7 @@ def test_increments_in_the_world_are_fused_as_body_velocity(tmp_path: Path) -> N
     assert last[1] == pytest.approx(2.0, abs=1e-2)
 
 
-def test_commands_move_the_estimate_and_then_brake_it(tmp_path: Path) -> None:
+def test_commands_accelerate_and_brake_the_estimate(tmp_path: Path) -> None:
     """1 m/s for 5 s with gain 0.8: 1 - exp(-0.8 t); after the timeout gain 1.0 brakes to zero."""
     run = recording({'imu': imu(stamps(100.0, 10.0)), 'cmd_vel': commands(stamps(20.0, 5.0), 1.0)})
     config = simple(

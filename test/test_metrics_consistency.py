@@ -151,7 +151,7 @@ def test_orientation_errors_are_in_the_coordinates_of_their_covariance() -> None
         np.testing.assert_allclose(squares[1].squares, expected, rtol=1e-3)
 
 
-def test_bounds_hold_as_often_as_they_say() -> None:
+def test_90_percent_bounds_contain_90_percent_of_consistent_sets() -> None:
     """400 sets of 50 chi-square samples: within four deviations of 0.9 (false alarm 6e-5)."""
     rng = np.random.default_rng(11)
     freedom = np.tile([1, 2, 6, 3, 9], 10)

@@ -127,7 +127,7 @@ def test_a_slow_truth_has_a_finding_with_both_rates() -> None:
     assert slow_truth_advice(15.0, 15.0) == []
 
 
-def test_a_truth_at_4_hz_does_what_the_advice_says() -> None:
+def test_a_truth_at_4_hz_causes_errors_above_2_hz() -> None:
     """Motion above 2 Hz becomes error of a perfect estimate; the truth's entropy changes."""
     fast = np.arange(0, 20, 1 / 60)
     shake = 5 + np.sin(2 * np.pi * 3 * fast)

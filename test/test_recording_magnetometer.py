@@ -48,7 +48,7 @@ def test_a_broken_or_ambiguous_magnetometer_is_left_out(tmp_path: Path) -> None:
     assert chosen.roles['mag'] == '/b'
 
 
-def test_a_magnetometer_has_the_lever_arm_of_the_imu_whose_frame_it_has(tmp_path: Path) -> None:
+def test_a_magnetometer_in_the_frame_of_the_imu_has_its_lever_arm(tmp_path: Path) -> None:
     good = dataclasses.replace(drive(), transforms=())
     write_recording(good, tmp_path / 'line_3')
     path = tmp_path / 'line_3/recording.yaml'

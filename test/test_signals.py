@@ -190,7 +190,7 @@ def test_lags_lie_within_twice_their_uncertainty() -> None:
     assert 170 <= inside <= 199
 
 
-def test_no_lag_where_there_is_none_to_find() -> None:
+def test_unlike_or_constant_signals_have_no_lag() -> None:
     """Standstill, unlike signals, and a peak at the end of what was asked for."""
     a, b = noise('a', 1000, 1), noise('b', 1000, 1)
     assert find_lag(0 * a, 0 * a, 100.0, 0.5) is None

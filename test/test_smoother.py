@@ -253,7 +253,7 @@ def test_a_missing_gtsam_is_refused_with_what_to_install(monkeypatch: pytest.Mon
         SmootherJudge.load()
 
 
-def test_a_recording_without_gps_or_with_one_fix() -> None:
+def test_one_fix_is_enough_and_no_gps_is_refused() -> None:
     recording, _ = drive(WAVY, 11)
     fixes, imu = recording.gps, recording.imu
     assert isinstance(fixes, FixArray)

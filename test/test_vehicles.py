@@ -130,7 +130,7 @@ def test_speed_and_energy_are_bounded(drives, name):
         assert np.abs(forward[:, 1]).max() < 0.5
 
 
-def test_same_seed_and_run_give_the_same_bits_and_others_another_drive(drives):
+def test_a_drive_depends_on_seed_and_run_only(drives):
     first = drives['circle'][0]
     assert_identical(first, drive('circle', seed=5, run='circle_0'))
     for other in (drives['circle'][1], drive('circle', seed=6, run='circle_0', duration=20.0)):
@@ -145,7 +145,7 @@ def test_a_shorter_drive_is_the_beginning_of_a_longer_one(drives):
         )
 
 
-def test_runs_differ_by_what_was_declared():
+def test_start_offsets_have_the_declared_deviation():
     """The deviation of 120 offsets strays 25 % from 0.05 with probability 2e-4 (chi-square)."""
     starts = [drive('line', seed=1, run=f'r{k}', duration=0.001) for k in range(60)]
     offsets = np.array([s.at_lever_arm((-ART.cg_to_rear, 0, 0)).position[0, :2] for s in starts])

@@ -39,7 +39,7 @@ def test_waypoints_after_a_restart_of_the_clock_are_removed() -> None:
     assert len(repaired) == 10
 
 
-def test_a_jump_that_stays_is_kept_and_noted() -> None:
+def test_a_permanent_jump_of_the_waypoints_is_kept_and_noted() -> None:
     repaired = repair_waypoints([0, 1, 2, 3], [0, 1, 500, 501], [0, 0, 0, 0])
     assert len(repaired) == 4
     (note,) = repaired.notes
