@@ -240,8 +240,7 @@ def test_wrong_units_are_reported_with_the_option_that_corrects_them(
 
 
 def test_a_rate_that_contradicts_the_time_column_is_reported(table: Path) -> None:
-    alike = read_signals(table, TableOptions(rate=RATE))
-    assert alike.notes == ()
+    assert read_signals(table, TableOptions(rate=RATE)).notes == ()
     other = read_signals(table, TableOptions(rate=2 * RATE))
     assert other.rate is None
     assert other.notes[0].numbers == {'found': 50.0, 'given': 100.0}

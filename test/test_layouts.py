@@ -121,35 +121,21 @@ def test_plotjuggler_plots_existing_series() -> None:
             check_field(str(source), '/')
         computed[snippet.get('name')] = sources
         # Every source has its variable in the function.
-        function = str(snippet.findtext('function'))
-        assert set(re.findall(r'\bv\d\b|\bvalue\b', function)) == {
-            'value',
-            *(f'v{k}' for k in range(1, len(sources))),
-        }
+        variables = set(re.findall(r'\bv\d\b|\bvalue\b', str(snippet.findtext('function'))))
+        assert variables == {'value', *(f'v{k}' for k in range(1, len(sources)))}
     (plugin,) = root.iter('plugin')
     assert plugin.get('ID') == root.find('previouslyLoaded_Streamer').get('name')
     subscribed = plugin.find('selected_topics').get('value').split(';')
     assert set(subscribed) <= set(TOPICS)
-    curves = list(root.iter('curve'))
-    assert len(curves) > 10
     plotted = set()
-    for curve in curves:
-        name = curve.get('name')
-        for series in (
-            [curve.get('curve_x'), curve.get('curve_y')] if curve.get('curve_x') else [name]
-        ):
-            plotted.add(series)
-            if series in computed:
-                continue
-            if series.startswith('/diagnostics/'):
-                assert re.fullmatch(r'/diagnostics//evaluation_node: evaluation/VEPD \w+', series)
-                continue
-            check_field(series, '/')
-            assert any(series.startswith(f'{topic}/') for topic in subscribed)
+    for curve in root.iter('curve'):
+        xy = curve.get('curve_x'), curve.get('curve_y')
+        plotted |= set(xy) if xy[0] else {curve.get('name')}
+    assert len(plotted) > 10
     assert set(computed) <= plotted
-    models = {
-        series.rpartition(' ')[2]
-        for series in plotted
-        if ' VEPD ' in f' {series}'.replace('/', ' ')
-    }
-    assert models == set(PAPER_MODELS)
+    diagnostics = {series for series in plotted if series.startswith('/diagnostics/')}
+    for series in plotted - set(computed) - diagnostics:
+        check_field(series, '/')
+        assert any(series.startswith(f'{topic}/') for topic in subscribed)
+    vepd = '/diagnostics//evaluation_node: evaluation/VEPD '
+    assert diagnostics == {vepd + model for model in PAPER_MODELS}
