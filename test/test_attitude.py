@@ -15,7 +15,6 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 from test_trajectory import assert_consistent
 
-from sim2real_eval.benches.attitude.estimate import attitude_errors
 from sim2real_eval.benches.attitude.filter import (
     ACCELEROMETER,
     CAMERA,
@@ -31,6 +30,7 @@ from sim2real_eval.benches.attitude.filter import (
 from sim2real_eval.benches.attitude.study import (
     HAND_HELD,
     AttitudeSetup,
+    attitude_errors,
     measure,
     simulated_run,
     simulated_study,

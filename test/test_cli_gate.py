@@ -13,9 +13,8 @@ import pytest
 from cli_examples import Outcome, call, check_refused, run_of
 from comparison_examples import study_of, twin, written
 
-from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import RunScore
-from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.gate import GatedResult
 from sim2real_eval.study.outcome import seal_record

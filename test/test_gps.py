@@ -19,16 +19,16 @@ import pytest
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.gps.gps import (
     ConstantCovariance,
+    GaussianNoise,
     GpsModel,
     HdopCovariance,
     ZeroCovariance,
     load_gps,
     simulate,
 )
-from sim_sensors.gps.position_noise import GaussianNoise
 from sim_sensors.gps.simulators import RandomWalkNoise
 from sim_sensors.motion.scenarios import Circle, Line, Standstill
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
 
 SIGMAS = 4.5
 

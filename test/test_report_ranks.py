@@ -13,7 +13,7 @@ from rich.console import Console
 from study_examples import drawn_study
 
 from sim2real_eval.report.ranking_tables import metric_lines, ranks_table, short_number
-from sim2real_eval.report.study_figures import _share, ranks_figure
+from sim2real_eval.report.study_plots import _share, ranks_figure
 from sim2real_eval.report.style import save_png
 from sim2real_eval.study.secondary_results import SideResults, side_results
 from sim2real_eval.study.sensitivity import ranking_pairs
