@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers of tests of fits: candidates whose scores follow a known law instead of a judge's."""
+"""Candidates of a fit whose scores follow a known law."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For the tests of noise-free streams: a motion that is shaken, and recordings with streams."""
+"""A shaken motion, and recordings with noise-free streams."""
 
 from __future__ import annotations
 

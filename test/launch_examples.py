@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Content of the launch files, read without ROS; and what they do, with it."""
+"""Content of the launch files without ROS, and their processes with ROS."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording with all inputs, and how it is fed to the live judge step by step."""
+"""A recording with all inputs, and its delivery to the live judge step by step."""
 
 from __future__ import annotations
 

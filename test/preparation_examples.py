@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements that the judge makes of messages, one by one, and how sensors are mounted."""
+"""Measurements of the judge from single messages, and mountings of sensors."""
 
 from __future__ import annotations
 

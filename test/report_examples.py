@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawn studies to report on: labels that try to be more than text, and folders of a study."""
+"""Drawn studies for reports, also with hostile labels."""
 
 from __future__ import annotations
 

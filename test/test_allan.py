@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Allan estimator meets published numbers and allantools, and bands have the right edf."""
+"""The Allan estimator against published numbers and allantools."""
 
 from __future__ import annotations
 

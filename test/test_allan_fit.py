@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fitted terms recover what was simulated, are honest about it, and say what cannot be seen."""
+"""Fitted noise terms have their true values within their stated uncertainties."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def disturbed() -> AttitudeSetup:
 
 @pytest.mark.parametrize('wrong', [biased, disturbed])
 def test_nees_of_a_wrong_model_is_outside_its_band(wrong) -> None:
-    """As in [Ligorio2015]: a bias or a magnet that the filter does not model."""
+    """The filter does not model a bias or a magnet [Ligorio2015]."""
     runs = RUNS // 4
     assert (nees_of(dataclasses.replace(wrong(), runs=runs)) > band(runs)[1]).all()
 

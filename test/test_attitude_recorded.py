@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attitude filter on recordings: mountings, late sensors, frames, and what is told of them."""
+"""The attitude filter on recordings: mountings, late sensors, frames and findings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages about an overconfident attitude filter, and what it takes from broken messages."""
+"""Findings on an overconfident attitude filter, and broken messages."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_only_a_wrong_sensor_is_suspected(names, wrong) -> None:
 
 
 def test_an_underconfident_filter_suspects_no_sensor() -> None:
-    """Not even one that is wrong: what the filter states leaves room for it."""
+    """The stated covariance leaves room even for a wrong sensor."""
     right = setup()
     iron = dataclasses.replace(right.mag.magnetometer, constant_bias=(1e-6, 0.0, 0.0))
     mag = dataclasses.replace(right.mag, magnetometer=iron)

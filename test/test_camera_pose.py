@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses from features: exact without noise, as OpenCV's, and as uncertain as they say."""
+"""Poses from features: exact without noise, equal to OpenCV, with honest covariances."""
 
 from __future__ import annotations
 

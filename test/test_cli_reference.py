@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real reference`: the recording that it writes, its findings and its label."""
+"""`sim2real reference`: the recording, its findings and its label."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chain of verbs, each on the output of the previous one, for installed copies."""
+"""A chain of commands, each on the output of the previous one, for installed copies."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error-state filter: physical truths, consistency."""
+"""The error-state filter: consistency with its covariances, gates and gaps."""
 
 from __future__ import annotations
 

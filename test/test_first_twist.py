@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first twist of Gazebo's odometry is left out of a truth, and nothing else is."""
+"""Only the first twist of Gazebo's odometry is removed from a truth."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of real receivers: fixes of several kinds, outages, heavy tails, wander.
+"""Kinds of fix, outages, heavy tails and wander of real receivers.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPS of other simulators and of data sheets: each with the law of its source.
+"""GPS models of other simulators and of data sheets, each with the law of its source.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.
@@ -181,7 +181,7 @@ def test_rotors_states_metres_for_positions_without_error():
 
 
 def test_carla_errs_in_degrees():
-    """In metres: std 111.2 km north, that times the cosine of the latitude east; at any rate."""
+    """The deviation is 111.2 km per degree north, and that times cos(latitude) east."""
     n = 5000
     error = still(load_gps('carla_gnss'), n).position_error
     degree = math.radians(6371e3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensors on noise-free streams that are still arriving: the bits of the batch."""
+"""Live sensors on noise-free streams give the bits of the batch."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def arriving(recording: Recording, seed: int) -> list[tuple[str, MessageArray]]:
 
 @pytest.mark.parametrize('seed', [1, 2, 3])
 def test_live_sensors_give_the_bits_of_the_batch(seed: int) -> None:
-    """Whichever stream is behind, begins first or ends first."""
+    """Either stream may be behind, begin first or end first."""
     motion = motion_of('swaying', duration=1.2)
     ideal = noise_free_imu(motion)
     cut = slice(seed * 7, len(ideal) - (3 - seed) * 11)

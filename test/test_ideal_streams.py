@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensors on what noise-free ones of a simulator measured, in place of differentiated odometry."""
+"""Sensors on noise-free streams of a simulator instead of differentiated odometry."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_positions_and_fields_are_those_of_the_simulator() -> None:
 
 
 def test_noise_free_streams_are_found_by_their_topics(tmp_path: Path) -> None:
-    """In a bag and in a folder of tables; none is taken for a real IMU."""
+    """No stream in a bag or in a folder of tables is taken for a real IMU."""
     motion = motion_of('circle', duration=2.0)
     recording = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
     for storage in ('mcap', 'csv'):

@@ -53,7 +53,7 @@ def test_chrono_bias_variance_grows_linearly_with_the_samples():
 
 
 def test_chrono_white_noise_is_per_sample_at_every_rate():
-    """As upstream; exact it is that at 100 Hz, see test_imu_catalogue."""
+    """This is the upstream variant; the exact one is this at 100 Hz, see test_imu_catalogue."""
     for rate in (50.0, 200.0):
         model = ChronoImu(
             rate=rate,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixes on their way to the filter: the world transform, the timer, what is refused."""
+"""Fixes on their way to the filter: world transform, timer and refusals."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_the_yaw_of_the_mounting_is_subtracted_from_the_heading(tmp_path: Path) 
 
 
 def test_absent_orientation_counts_as_heading_east(tmp_path: Path) -> None:
-    """As in the original: -1 is not looked at. The user is told."""
+    """The original ignores the covariance of -1; a finding reports it."""
     absent = run(tmp_path, yaw=0.0, attitude=False)
     present = run(tmp_path, yaw=0.0)
     assert absent.gps_position.tobytes() == present.gps_position.tobytes()
@@ -192,7 +192,7 @@ def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, Navsat
 
 
 def test_a_fix_waits_for_a_new_filtered_odometry() -> None:
-    """And goes out once; where the odometry was when the transform was fixed is the origin."""
+    """It is published once, relative to the odometry at which the transform was fixed."""
     node, memory = node_with_a_transform(publish_filtered_gps=False)
     receive_fix(node, memory, 2)
     assert ticked(node, memory)[0] == -1

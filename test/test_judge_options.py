@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the judge: on the line, in case.yaml, and for whom they are not."""
+"""Options of the judge on the command line and in case.yaml."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The prediction against textbook formulas on dense matrices and scipy; control worked by hand."""
+"""The prediction against textbook formulas and scipy; control calculated by hand."""
 
 from __future__ import annotations
 

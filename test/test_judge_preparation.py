@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From messages to measurements: frames, lever arms, gravity, increments, masks, by hand."""
+"""From messages to measurements, calculated by hand: frames, lever arms, gravity, masks."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_centripetal_and_tangential_acceleration_are_subtracted(tmp_path: Path) 
 
 @pytest.mark.parametrize('yaw', [0.0, 0.7, 3.0])
 def test_gravity_is_removed_from_a_level_sensor(tmp_path: Path, yaw: float) -> None:
-    """Also when mounted turned: the mounting yaw does not matter."""
+    """The yaw of the mounting does not matter."""
     config = filter_config(tmp_path, **GRAVITY_REMOVED)
     (acceleration,) = prepared(config, at_rest((0.0, 0.0, yaw)), mounted((0.0, 0.0, yaw)))
     np.testing.assert_allclose(acceleration.z, 0.0, atol=1e-14)

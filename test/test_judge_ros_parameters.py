@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter files: read as ROS reads them, refused in one line when wrong."""
+"""Parameter files are read as ROS reads them, or refused in one line."""
 
 from __future__ import annotations
 

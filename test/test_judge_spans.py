@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""However a recording is cut into spans of time, the judge publishes the same bits."""
+"""The judge publishes the same bits for any division of a recording into spans."""
 
 from __future__ import annotations
 

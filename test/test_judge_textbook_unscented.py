@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The textbook's unscented filter against filterpy's and against the extended filter."""
+"""The corrected unscented filter against filterpy and the extended filter."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When messages are taken, when ticks come, and what they publish."""
+"""Times of messages and ticks, and the estimates published at them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_filter_predicts_through_silence_after_the_timeout(tmp_path: Path) -
 
 
 def test_a_queue_of_future_measurements_blocks_the_timeout(tmp_path: Path) -> None:
-    """As in the original: odometry stamped 3 s ahead waits, and no estimate is published."""
+    """Odometry stamped 3 s ahead waits, and no estimate is published, as in the original."""
     arrivals = imu(stamps(100.0, 1.0))
     waiting = dataclasses.replace(
         odometry(stamps(10.0, 1.0) + 3_000_000_000), arrival_ns=stamps(10.0, 1.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge against traces of the real nodes that come with the tests; see traces/README.md."""
+"""The judge against traces of the real nodes; see traces/README.md."""
 
 from __future__ import annotations
 

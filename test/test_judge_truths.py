@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Properties of the judge that hold for all numbers: physics, symmetries, time."""
+"""Properties of the judge for all numbers: physics, symmetries, time."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_shift_of_all_stamps_changes_no_bit(tmp_path: Path, shift_ns: int) -> 
 
 
 def test_increments_in_the_world_are_fused_as_body_velocity(tmp_path: Path) -> None:
-    """As in the original: driving north without orientation, the estimate slides sideways."""
+    """The original does this: driving north without orientation, the estimate slides sideways."""
     clock = stamps(10.0, 10.0)
     track = np.zeros((len(clock), 3))
     track[:, 1] = 2.0 * (clock - START_NS) * 1e-9

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixes on the UTM grid, against the registry of zones that ships with PROJ."""
+"""Fixes on the UTM grid, against the registry of zones of PROJ."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_zones_have_the_exceptions_of_norway_and_svalbard(
 def test_convergence_is_the_direction_of_true_north_on_the_grid(
     latitude: float, longitude: float
 ) -> None:
-    """By finite differences of 2 m along the meridian, to 1e-7 rad."""
+    """Finite differences of 2 m along the meridian, to 1e-7 rad."""
     step = 1e-5
     latitudes = np.array([latitude, latitude - step, latitude + step])
     easting, northing, convergence = to_utm(latitudes, np.full(3, longitude))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts of the viewers name topics that our nodes publish, and fields that exist."""
+"""Layouts of viewers name published topics and existing fields."""
 
 from __future__ import annotations
 

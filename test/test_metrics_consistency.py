@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A filter that knows its noises is consistent; one that does not is found out."""
+"""Consistency tests accept a filter that knows its noises and reject others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Truths about speed, and what a user is told about a run."""
+"""Components of speed, and findings on the weaknesses of a run."""
 
 from __future__ import annotations
 

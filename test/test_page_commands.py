@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command of the tutorial, the how-to pages and the README, as a reader gives them.
+"""Every command of the tutorial, the how-to pages and the README succeeds.
 
 The commands of a page run in order in a folder of its own, beside the files that it shows. All
 pages have the recordings and the result of the tutorial. A block after `<!-- not run: why -->`

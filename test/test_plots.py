@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots show every run, are written as the same bytes every time, and tables fit a terminal."""
+"""Plots show every run and have reproducible bytes; tables fit a terminal."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_model_far_away_makes_the_axis_logarithmic(far: float, scale: str) -> 
 
 
 def test_densities_are_sums_of_gaussians_of_scotts_width() -> None:
-    """Up to their scale; equal runs have ticks alone."""
+    """The scale is arbitrary; equal runs have ticks only."""
     real, sim = scores(12, 0.2), {'ch_rw': scores(9, 0.1), 'same': scores(1, 0.3) * 4}
     (panel,) = density_figure(real, sim).axes
     curves, ticks = panel.lines[::2], panel.lines[1::2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses of an IMU with known errors tell these errors, within their standard errors."""
+"""Calibration from poses recovers known errors of an IMU within their standard errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording with a planted fault is told that fault, its remedy, and no symptom of it."""
+"""A recording with a planted fault gets its finding and remedy, and no other finding."""
 
 from __future__ import annotations
 

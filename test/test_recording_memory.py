@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of recordings: the arrays of the messages, not their bytes or objects."""
+"""Reading and writing keep the arrays of the messages in memory, not their bytes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bags are written whole or not at all, and read back to equal arrays."""
+"""Bags are written completely or not at all, and read back to equal arrays."""
 
 from __future__ import annotations
 

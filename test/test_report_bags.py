@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of a study as bags: read back by rosbags they hold what the study holds."""
+"""Runs of a study as bags, read back by rosbags."""
 
 from __future__ import annotations
 

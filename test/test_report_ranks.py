@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and picture of rankings: what they show is what was worked out."""
+"""Tables and pictures of rankings show the calculated values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""path_follower_node over real DDS: it commands what the batch run commands, bit for bit."""
+"""path_follower_node over real DDS gives the commands of the batch run, bit for bit."""
 
 from __future__ import annotations
 

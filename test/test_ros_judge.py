@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""judge_node as a process of its own over DDS, under simulated time driven in lockstep."""
+"""judge_node in a process of its own over DDS, in lockstep with simulated time."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_set_pose_and_reset_reach_the_judge(graph: Graph, folder: Path, run: Rec
 
 
 def test_a_message_with_an_unknown_frame_is_reported(graph: Graph, run: Recording) -> None:
-    """By the service and on /diagnostics, which continues while the clock stands."""
+    """The status service and /diagnostics report it, also while the clock stands."""
     from diagnostic_msgs.msg import DiagnosticArray
 
     received: list[DiagnosticArray] = []

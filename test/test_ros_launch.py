@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real sensors take the queues that an experiment asks them for."""
+"""Sensors use the queues that an experiment requests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""magnetometer_node over real DDS: what it publishes is what the batch command writes."""
+"""magnetometer_node over real DDS publishes the bits of the batch run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def batch(model: Any) -> Any:
 
 
 def test_the_magnetometer_node_gives_the_bits_of_the_batch_run(graph: Graph) -> None:
-    """Among 500 magnets, mounted off the middle, at 50 Hz, and the error in it beside."""
+    """The sensor is mounted off the centre among 500 magnets; its error is published too."""
     graph.listen('imu/mag', MagneticField)
     graph.listen('magnetometer_node/truth/error', Vector3Stamped)
     graph.start(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How executables end: by a signal in whatever callback, and by an error of their own."""
+"""Executables end without an error after a signal, and with one after a fault."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The car on springs over a road of known spectrum: what shakes it, and which IMU feels it."""
+"""The car on springs over a road of known spectrum, and the vibration of its IMU."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def is_likely(ratio: FloatArray, free: FloatArray, alarms: float) -> bool:
 def test_body_spectrum_follows_the_road_spectrum(
     rough: PhysicalMotion, record_property: Record
 ) -> None:
-    """By the hertz and over 1 to 8 Hz, the latter to 25 %: a false alarm once in 10^4."""
+    """Every hertz and the sum over 1 to 8 Hz, to 25 %; a false alarm once in 10^4."""
     felt = rough.noise_free_imu.linear_acceleration
     ratio, free = ratios(rough, felt, 1.0 / CAR.timestep, (1, 8))
     assert is_likely(ratio, free, 0.5e-4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runner: GTSAM's measurements, predictions that meet the truth, Monte Carlo covariances."""
+"""The scenario runner against GTSAM, true motion and Monte Carlo covariances."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_the_size_found_from_noisy_powers_has_the_wanted_power() -> None:
 
 
 def test_the_size_of_a_power_that_jumps_is_at_the_jump() -> None:
-    """As of an IMU whose delay passes a timeout of the filter: seen in part before it."""
+    """The delay of an IMU that exceeds a timeout of the filter has such a power."""
     search = SizeSearch(0.1, 5.0, 0.8)
     while not search.is_done:
         size = search.next

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of a comparison of signals: each held to what its textbook says of it.
+"""Parts of a comparison of signals, each against its textbook law.
 
 Seeds are fixed; bands of random results have false-alarm rates of 1e-3 or less, given beside them.
 """
@@ -100,7 +100,7 @@ def test_the_default_segment_gives_at_least_seven_segments(samples: int) -> None
 @settings(max_examples=25)
 @given(st.integers(-40, 40), st.floats(-100, 100))
 def test_shift_is_found_to_a_sample(shift: int, drift: float) -> None:
-    """Also on a slope common to both, under noise of a tenth of the signal."""
+    """The series have a common slope and noise of a tenth of the signal."""
     both = np.cumsum(noise('walk', 2100, 3), axis=0) + drift * np.linspace(0, 1, 2100)[:, None]
     reference = both[50:2050]
     series = both[50 - shift : 2050 - shift] + 0.1 * noise('on top', 2000, 3)

@@ -176,7 +176,7 @@ def write_bag(section: str, path: Path, drive: SimpleNamespace) -> None:
 
 
 def test_every_simulator_has_a_layout() -> None:
-    """But MuJoCo, which runs here: its commands are run as they stand on the page."""
+    """MuJoCo has none: its commands run here as they are on the page."""
     assert set(SECTIONS) == {*LAYOUTS, 'MuJoCo'}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smoother against true motion, sensors whose noise is known, and its own finer problems."""
+"""The smoother against true motion and sensors with known noise."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies on dask.distributed: the same bytes, and clear words when a cluster is not fit."""
+"""Studies on dask.distributed give the same bytes; unfit clusters are refused."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_rotations_agree_with_scipy():
     st.sampled_from([1e-12, 1e-4, 0.1, 0.5, 0.9, 1.1, 3.0]),
 )
 def test_body_rate_is_the_derivative_of_the_exponential(numbers, size):
-    """Also across the angle of 1 rad where the series hand over to the closed forms."""
+    """The angle of 1 rad, where the series end, is included."""
     direction, first, second = np.array(numbers).reshape(3, 1, 3)
     phi = direction * size
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion through recorded odometry: accuracy, locality, what it says and refuses."""
+"""Motion through recorded odometry: accuracy, locality, remarks and refusals."""
 
 from __future__ import annotations
 

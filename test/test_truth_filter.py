@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The low pass of the truth: gain, no lag, steady turns kept, what is refused."""
+"""The low pass of the truth: gain, phase, steady turns and refusals."""
 
 from __future__ import annotations
 

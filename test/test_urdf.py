@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot's URDF is a body that can be and the robot of sim_sensors; needs xacro (PyPI)."""
+"""The robot's URDF is physically possible and equals the robot of sim_sensors; needs xacro."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_inertia_of_every_body_is_physically_possible(robot: ElementTree.Element
 
 
 def test_moments_of_inertia_are_those_of_the_shapes(robot: ElementTree.Element) -> None:
-    """By Monte Carlo over each shape: 200000 points, each moment within 1 % (> 5 sigma)."""
+    """Monte Carlo over 200000 points of each shape: moments within 1 % (> 5 sigma)."""
     rng = np.random.default_rng(1)
     for link in robot.findall('link'):
         inertial, geometry = link.find('inertial'), link.find('visual/geometry')
