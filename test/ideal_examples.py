@@ -69,7 +69,7 @@ def recorded(motion: Motion, ideal: dict[str, MessageArray], rate: float = 100.0
 
 
 def noise_free_imu(motion: Motion, rate: float = 1000.0, **placed: object) -> ImuArray:
-    """Return what an IMU without errors measures."""
+    """Return the messages of an IMU without errors."""
     model = dataclasses.replace(load_imu('ideal'), rate=rate, **placed)
     measured: ImuArray = imu.simulate(model, motion, **EXACT)
     return measured

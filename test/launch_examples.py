@@ -33,7 +33,6 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def declared(file: str) -> list[str]:
-    """Names in the order of their declaration."""
     names: list[str] = []
     for call in calls(tree(file), 'declare'):
         names += [ast.literal_eval(word) for word in call.args]

@@ -38,7 +38,7 @@ def prepared(
     initialised: bool = True,
     correct: Set[str] = frozenset(),
 ) -> list[Measurement]:
-    """All measurements of a topic, with the filter at state x and angular acceleration given."""
+    """Return all measurements of a topic for a filter state x and an angular acceleration."""
     frames = FrameTree(transforms, assume_identity=not transforms)
     sources = {config.sources[0].name: array}
     inputs = build_inputs(config, None, sources, None, None, None, frames, correct)

@@ -51,7 +51,7 @@ def with_record(outcome: StudyOutcome, **changes: Any) -> StudyOutcome:
 
 
 def small_study(**words: Any) -> StudyOutcome:
-    """A drawn study that is resampled a few times only: for what does not look at the numbers."""
+    """Return a drawn study with few resamples, for tests that ignore the numbers."""
     return with_record(drawn_study(**words), uncertainty={'resamples': 200})
 
 

@@ -38,7 +38,7 @@ def fitted(values: FloatArray, rate: float) -> AllanFit:
 
 
 def scores(fitted_terms: list[NoiseTerms]) -> FloatArray:
-    """How far the white noise is off, in its own uncertainties."""
+    """Return the errors of the white noise over their uncertainties."""
     return np.array([(terms.white.value - N) / terms.white.std for terms in fitted_terms])
 
 
@@ -47,14 +47,13 @@ Record = Callable[[str, object], None]
 
 @pytest.fixture(scope='module')
 def white() -> list[NoiseTerms]:
-    """Terms of 320 records of white noise."""
     records = stream(0, 'white', 'test', 'recovery').standard_normal((320, 4096))
     return [fitted(N * 10.0 * samples, 100.0).terms for samples in records]
 
 
 @pytest.fixture(scope='module')
 def weak() -> list[tuple[NoiseTerms, float]]:
-    """Terms of 160 records of white noise and a fifth of the flicker that shows well, and it."""
+    """Return terms of 160 records of white noise and weak flicker, and the true flicker."""
     true_terms = truth(SAMPLES, 100.0, walk=False)
     true_terms['bias_instability'] *= 0.2
     fits = []
@@ -156,7 +155,7 @@ def test_flicker_and_a_bias_that_comes_back_are_separated(
 
 
 def test_a_short_record_leaves_open_whether_the_bias_comes_back() -> None:
-    """18 correlation times, where tens are needed: open in most of 10 records."""
+    """18 correlation times are too few: most of 10 records leave it open."""
     undecided = 0
     for seed in range(10):
         rng = stream(seed, 'short', 'test', 'bias')
@@ -167,7 +166,7 @@ def test_a_short_record_leaves_open_whether_the_bias_comes_back() -> None:
 
 
 def test_the_upper_bound_of_an_unseen_term_holds() -> None:
-    """A walk too weak to be seen is below its 95 % bound in 95 % of 60 records, 4 sigma: >= 50."""
+    """A weak walk is below its 95 % bound in 50 or more of 60 records (4 sigma)."""
     held = 0
     for seed in range(60):
         true_terms = {**truth(4096, 100.0, flicker=False), 'bias_instability': 0.0}
@@ -209,7 +208,7 @@ def test_a_walk_is_not_fitted_as_a_ramp(white: float, most: int) -> None:
 
 
 def test_a_ramp_that_outgrows_the_noise_is_found() -> None:
-    """Over half the record it rises by 200 deviations of the mean of that half's white noise."""
+    """In half of the record it rises by 200 deviations of the mean of the noise."""
     n = 4096
     slope = 200.0 * np.sqrt(2.0 / n) / (n / 2)
     for seed in range(10):

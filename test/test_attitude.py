@@ -199,7 +199,7 @@ def nees_of(setup: AttitudeSetup) -> FloatArray:
 
 
 def band(runs: int) -> FloatArray:
-    """Interval of 95 % of such ratios."""
+    """Return the 95 % interval of such ratios."""
     return np.asarray(chi2.ppf([0.025, 0.975], 3 * runs) / (3 * runs))
 
 
@@ -236,7 +236,7 @@ def test_nees_of_a_wrong_model_is_outside_its_band(wrong) -> None:
 
 
 def test_errors_with_a_30_hz_camera_stay_in_their_bounds() -> None:
-    """30 Hz beside 100 Hz: 99 % bounds hold 99 %; yaw gets better, and the NIS is chi-square."""
+    """The camera improves the yaw, 99 % bounds hold, and the NIS is chi-square."""
     camera = load_camera('webcam_vga')
     sharp = dataclasses.replace(camera, noise_std=(0.1, 0.1))
     setup = dataclasses.replace(right_model(), camera=sharp, runs=8, motion=swaying(5.0))
@@ -250,7 +250,7 @@ def test_errors_with_a_30_hz_camera_stay_in_their_bounds() -> None:
 
 
 def test_a_run_does_not_depend_on_the_other_runs() -> None:
-    """The number of processes cannot matter either: each makes whole runs."""
+    """Results then do not depend on the number of processes, each of which makes whole runs."""
     setup = dataclasses.replace(right_model(), runs=3, motion=swaying(0.5))
     study = simulated_study(setup)
     assert study.rmse[2].tobytes() == simulated_run(setup, 3).errors.rmse.tobytes()

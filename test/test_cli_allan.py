@@ -95,7 +95,6 @@ WRONG = (
 
 @pytest.fixture(scope='module')
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with inputs that `allan` refuses."""
     folder = tmp_path_factory.mktemp('place')
     write_runs(folder, ('drive_line', 1), ('drive_circle', 1))
     (folder / 'empty').mkdir()

@@ -17,7 +17,6 @@ from command_copies import CommandCopy, call_copy, until
 
 @pytest.fixture(scope='module')
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two recordings, line_1 and line_2."""
     folder = tmp_path_factory.mktemp('place')
     write_runs(folder, ('drive_line', 1), ('drive_line', 2))
     return folder

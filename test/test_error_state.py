@@ -73,7 +73,7 @@ def test_heading_stays_uncertain_during_a_long_standstill() -> None:
     ],
 )
 def test_errors_of_a_drive_stay_within_the_stated_covariance(motion: Circle | HalfSine) -> None:
-    """Lever arms, biases and noise; the second half, when the heading has been found."""
+    """The second half of a drive with lever arms, biases and noise."""
     inputs, *_ = measured(
         motion, QUIET, np.random.default_rng(2), gyroscope_bias=np.array([0.005, -0.005, 0.01]),
         accelerometer_bias=np.array([0.05, 0.05, -0.05]), imu_arm=(0.3, -0.2, 0.4),
@@ -105,7 +105,7 @@ def test_errors_of_a_drive_stay_within_the_stated_covariance(motion: Circle | Ha
 
 
 def test_estimate_without_noise_does_not_depend_on_the_rate() -> None:
-    """50, 100, 200 Hz, lever arms: the error of the integration falls by four at each."""
+    """The error of the integration falls by four from 50 to 100 and to 200 Hz."""
     worst = []
     for rate in (50.0, 100.0, 200.0):
         inputs, *_ = measured(
@@ -212,7 +212,7 @@ def test_the_gate_refuses_an_outlier_and_counts_it() -> None:
 
 
 def test_a_diverged_filter_recovers_after_the_gate_timeout() -> None:
-    """The fixes jump by 100 m for good: refused for 5 s, then followed."""
+    """The fixes jump by 100 m and are refused for 5 s."""
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(5))
     fix = inputs.fix.copy()
     fix[50:] += [100.0, 0.0, 0.0]
@@ -258,7 +258,7 @@ def test_shifted_stamps_and_repeated_runs_change_no_bit() -> None:
 
 
 def test_the_output_rate_does_not_change_the_estimate() -> None:
-    """Estimates cut the intervals of the integration, which leaves its error and no more."""
+    """Only the error of the integration differs."""
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(8))
     settings = [dataclasses.replace(QUIET, output_frequency=rate) for rate in (10.0, 70.0)]
     runs = [filter_inputs(inputs, setting) for setting in settings]
@@ -294,7 +294,7 @@ def test_a_run_that_is_too_short_has_no_estimate() -> None:
 
 
 def test_one_fix_is_enough_to_run() -> None:
-    """No velocity can be told; it is 0 and stated to be unknown."""
+    """The velocity is 0 and stated to be unknown."""
     inputs, *_ = measured(Standstill(duration=2.0), QUIET)
     lonely = dataclasses.replace(
         inputs, fix_ns=inputs.fix_ns[:1], fix=inputs.fix[:1],

@@ -41,7 +41,7 @@ def run(model, motion=None, **options):
 
 
 def generator():
-    """Rates of the chain, written from its definition: 1/dwell out, shared by the weights."""
+    """Return the rates of the chain: 1/dwell away from a state, shared by the weights."""
     rates = np.zeros((5, 5))
     for k, name in enumerate(FIX_STATES):
         weights = np.array(getattr(CHANGING, f'from_{name}'))
@@ -67,7 +67,7 @@ def test_by_default_the_kind_of_fix_is_constant():
 
 
 def test_shares_of_the_states_are_those_of_the_matrix_exponential():
-    """After a long time (scipy expm), and on the way there over 1500 receivers."""
+    """The limit, and shares of 1500 receivers on the way to it (scipy expm)."""
     limit = scipy.linalg.expm(generator() * 1e5)[4]
     np.testing.assert_allclose(CHANGING.stationary(), limit, atol=1e-9)
     times = np.array([3.0, 30.0])
@@ -102,7 +102,7 @@ def test_the_time_in_a_state_is_exponential():
 
 
 def test_each_state_has_its_error_covariance_and_status():
-    """The errors are those without states times the scale, bit for bit; so are the deviations."""
+    """The errors are those without states times the scale, bit for bit."""
     scale = (7.0, 40.0, 30.0, 10.0, 1.0)
     states = dataclasses.replace(QUICK, error_scale=scale, stated_scale=(1.0, 5.0, 4.0, 3.0, 2.0))
     plain = GpsModel(noise=GaussianNoise(), covariance=ConstantCovariance())
@@ -287,7 +287,7 @@ def test_any_chunking_gives_the_same_bits_with_all_effects():
 
 
 def test_first_fix_of_a_standstill_is_at_time_zero_of_the_outages():
-    """Outages count from the first fix, wherever that is in the motion."""
+    """Times of outages count from the first fix."""
     model = GpsModel(outages=Outages(given=(0.0, 1.0)))
     fixes = run(model, Standstill(duration=20.0), start_ns=7_000_000_000)
     assert np.flatnonzero(fixes.status < 0).tolist() == list(range(10))

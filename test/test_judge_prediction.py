@@ -111,7 +111,7 @@ FORWARD, TURN = np.eye(6)[0], np.eye(6)[5]
         (1.0, -0.02, 1.02, 'error 1.02 outside the band: set point 0, deceleration gain'),
     ],
 )
-def test_control_accelerates_as_worked_by_hand(
+def test_control_accelerates_as_calculated_by_hand(
     command: float, velocity: float, acceleration: float, why: str
 ) -> None:
     """The forward axis: the acceleration replaces ax, and moves v and x in the same step."""
@@ -127,7 +127,7 @@ def test_control_accelerates_as_worked_by_hand(
 
 
 def test_control_of_a_rate_is_added_to_the_rate() -> None:
-    """Yaw rate 1, no command ever: braked at 1.0 rad/s^2; the angle uses the new rate."""
+    """A yaw rate of 1 without a command is braked at 1.0 rad/s^2; the angle uses the new rate."""
     dyn = dynamics(control_mask=TURN, control_limits=LIMITS, control_timeout_ns=200_000_000)
     x = np.zeros(N)
     x[VYAW] = 1.0
@@ -151,7 +151,7 @@ def test_command_older_than_the_timeout_counts_as_zero(age_ns: int, acceleration
     assert flt.x[AX] == pytest.approx(acceleration, rel=1e-12)
 
 
-def test_control_leaves_the_covariance_as_without() -> None:
+def test_control_does_not_change_the_covariance() -> None:
     """Jacobian and dynamic noise use the state before control acts."""
     rng = np.random.default_rng(8)
     x, P, Q = random_state(rng), random_covariance(rng, N), random_covariance(rng, N)

@@ -40,14 +40,13 @@ _SMALL = {'vepd': _FEW, 'study': _FEW, 'fit': _FEW, 'compare': ['--jobs=1'], 'tu
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a block that are commands, without comments, those cut by \\ whole."""
+    """Return the commands of a block, without comments and with continued lines joined."""
     joined = textwrap.dedent(text).replace('\\\n', ' ')
     found = [re.sub(r'(^|\s)#.*', '', line).strip() for line in joined.splitlines()]
     return [line for line in found if line]
 
 
 def run(line: str) -> None:
-    """Run a line in this folder."""
     words = [
         one
         for word in shlex.split(line)
@@ -67,7 +66,7 @@ def run(line: str) -> None:
 
 
 def follow(page: Path, folder: Path) -> None:
-    """Do what a page says, in a folder."""
+    """Run the commands of a page in a folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for block in _BLOCK.finditer(page.read_text('utf-8')):
@@ -84,7 +83,7 @@ def follow(page: Path, folder: Path) -> None:
 
 @pytest.fixture(scope='module')
 def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of somebody who has followed the tutorial."""
+    """Return the folder of the tutorial after all of its commands."""
     folder = tmp_path_factory.mktemp('tutorial')
     follow(TUTORIAL, folder)
     return folder

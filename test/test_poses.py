@@ -66,7 +66,7 @@ def recorded(poses: int, seed: int, tilt: float = np.pi) -> Signals:
 
 
 def z_scores(calibration: PoseCalibration) -> np.ndarray:
-    """Errors over standard errors of all that is known."""
+    """Return the errors of the known values over their standard errors."""
     scores = []
     triads = calibration.gyroscope, calibration.accelerometer
     for triad, true in zip(triads, (GYROSCOPE, ACCELEROMETER), strict=True):

@@ -84,7 +84,7 @@ def test_each_fault_gives_one_finding_whose_remedy_repairs_it(name: str) -> None
 
 
 def as_noise_free(recording: Recording) -> Recording:
-    """Give its sensors the roles of the noise-free ones of a simulator."""
+    """Move the messages of IMU and GPS to the roles of noise-free sensors."""
     for kind in ('imu', 'gps'):
         array = recording.require(kind)
         recording = recording.with_messages(f'ideal_{kind}', array).with_messages(kind, None)
@@ -113,7 +113,7 @@ def test_a_fault_of_a_noise_free_sensor_is_found_and_repaired(name: str) -> None
 
 
 def test_noise_free_sensors_are_measured_like_real_ones() -> None:
-    """No real sensor is missed, and a topic that has a role is not offered for another one."""
+    """They replace the real sensors, and their topics are not offered for other roles."""
     real, exact = check(good()), check(as_noise_free(good()))
     assert exact.findings == ()
     values = {
@@ -334,7 +334,6 @@ def without_altitude(recording: Recording) -> Recording:
 
 
 def frozen_truth(recording: Recording) -> Recording:
-    """The truth stands still, without a twist, while the vehicle drives."""
     still = {'position': zeroed, 'linear_velocity': zeroed, 'angular_velocity': zeroed}
     return altered('truth', **still)(recording)
 

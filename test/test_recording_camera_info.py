@@ -31,7 +31,7 @@ def plain() -> CameraInfoArray:
 
 
 def zooming(coefficients: int) -> CameraInfoArray:
-    """Every number is another one in every message, and all fields are used."""
+    """Return messages in which every number differs and all fields are used."""
     rng = np.random.default_rng(coefficients)
     n = len(STAMPS)
     return dataclasses.replace(
@@ -48,7 +48,7 @@ def recorded(info: CameraInfoArray) -> Recording:
 
 
 def test_rosbags_reads_the_fields_of_sensor_msgs_camera_info() -> None:
-    """Field by field as sensor_msgs/CameraInfo defines it; the other byte order, too."""
+    """Both byte orders are read."""
     rows = encode(CAMERA_INFO, plain(), 'x')
     message = TYPESTORE.deserialize_cdr(rows[7], TYPE)
     stamp = message.header.stamp

@@ -30,7 +30,6 @@ def registry() -> Registry[Any]:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An installed package with good and bad entry points."""
     (tmp_path / 'strangers.py').write_text('class Theirs(dict):\n    pass\n')
     info = tmp_path / 'strangers-1.0.dist-info'
     info.mkdir()

@@ -87,8 +87,7 @@ def test_errors_are_estimate_minus_truth(study: StudyOutcome, folder: Path) -> N
         assert np.hypot(q.z, q.w) == pytest.approx(1.0, abs=1e-12)
 
 
-def test_the_bags_are_recordings_again(folder: Path) -> None:
-    """Our own reader takes the truth of a bag for what it is."""
+def test_the_bags_are_read_as_recordings_with_a_truth(folder: Path) -> None:
     recording = read_recording(
         folder / 'clean' / REAL / 'circle_1_1', topics={'truth': '/truth/odometry'}
     )

@@ -52,7 +52,7 @@ def graph() -> Iterator[Graph]:
 
 
 def test_the_node_gives_the_commands_of_the_batch_run(graph: Graph, tmp_path: FilePath) -> None:
-    """Late and repeated odometry besides changes nothing; it is counted."""
+    """Late and repeated odometry is counted and changes nothing."""
     path, controller = tmp_path / 'path.csv', 'yaw_distance_pid'
     path.write_text(table(), encoding='utf-8')
     expected_steps = batch(TRUTH, path, controller)

@@ -59,7 +59,7 @@ def bits(messages: Sequence[Any]) -> bytes:
 
 
 def test_the_wheel_node_gives_the_bits_of_the_batch_run_and_the_truth(graph: Graph) -> None:
-    """At 40 Hz, a differential drive in place of none; joints turn as the batch run's do."""
+    """A differential drive at 40 Hz; joints turn as in the batch run."""
     for topic, kind in (
         ('wheel/odometry', Odometry),
         ('wheel_odometry_node/truth/odometry', Odometry),

@@ -115,7 +115,7 @@ def test_shift_is_found_to_a_sample(shift: int, drift: float) -> None:
 def test_correlation_at_each_lag_is_that_of_the_overlap(
     n: int, offset: float, most: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lag found is that of numpy's largest coefficient, also of products added up in parts."""
+    """The lag is that of numpy's largest coefficient, also if products are added up in parts."""
     monkeypatch.setattr(lag, '_AT_ONCE', part)
     reference = offset + np.cumsum(noise(f'walk {n}', n, 1), axis=0)
     series = np.roll(reference, 7, axis=0) + 0.3 * noise(f'on it {n}', n, 1)
@@ -145,7 +145,7 @@ def test_axes_without_motion_do_not_change_the_lag() -> None:
 
 @pytest.mark.parametrize('samples', [16, 40, 100])
 def test_noise_has_no_lag(samples: int) -> None:
-    """One search of 10,000 finds one: of 300 none, but for 3 % of all seeds."""
+    """One search of 10,000 finds a lag; 300 find none for 97 % of seeds."""
     for k in range(300):
         both = (noise(f'{side} {samples} {k}', samples, 3) for side in ('one', 'other'))
         assert find_lag(*both, 100.0, 0.5) is None, k

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 @pytest.fixture(scope='module')
 def cluster() -> Iterator[Any]:
-    """Two workers in this process, which talk over TCP as those of other machines do."""
+    """Return two workers in this process, connected over TCP."""
     options = {'processes': False, 'protocol': 'tcp://', 'dashboard_address': None}
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as scheduler:
         yield scheduler

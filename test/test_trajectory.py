@@ -35,7 +35,7 @@ def tumbling(times: np.ndarray) -> Trajectory:
 
 
 def assert_consistent(at, times, *, rtol: float = 0.0, atol: float, step: float = 1e-4) -> None:
-    """Every derivative is the five-point difference of what it is the derivative of."""
+    """Check every derivative against the five-point difference of its integral."""
 
     def difference(values):
         back2, back, ahead, ahead2 = values
@@ -62,7 +62,7 @@ def assert_identical(a: Trajectory, b: Trajectory) -> None:
 
 
 def chunked(motion, times: np.ndarray, sizes: list[int]) -> Trajectory:
-    """The motion at `times`, asked for in chunks of the given sizes, repeated."""
+    """Return the motion at `times`, computed in chunks of the given sizes."""
     parts, first, turn = [], 0, 0
     while first < len(times):
         last = first + sizes[turn % len(sizes)]

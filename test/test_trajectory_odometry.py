@@ -92,7 +92,7 @@ def test_acceleration_between_positions_is_as_accurate_as_at_them():
 
 
 def test_acceleration_from_positions_is_linear_between_second_differences():
-    """Between uneven samples too; at them it is that of numpy's parabola through three."""
+    """The second differences at uneven samples are those of numpy's parabola through three."""
     record = uneven(20)
     motion = OdometryMotion(record, origin_ns=ORIGIN, velocity='position')
     time = (record.stamp_ns - ORIGIN) * 1e-9
@@ -152,7 +152,7 @@ def test_velocity_acceleration_and_rates_are_continuous_at_the_samples(source):
 
 @pytest.mark.parametrize('source', ['twist', 'position'])
 def test_output_depends_on_the_four_samples_around_it_only(source):
-    """The promise that the live node rests on: the same bits from a window as from the record."""
+    """The live node relies on this: a window gives the bits of the whole record."""
     record = uneven(40)
     whole = OdometryMotion(record, origin_ns=ORIGIN, velocity=source)
     knots = (record.stamp_ns - ORIGIN) * 1e-9
@@ -217,7 +217,7 @@ def test_noise_of_the_truth_gives_accelerations_of_its_formula():
 
 
 def test_position_error_does_not_accumulate():
-    """A biased velocity of 0.1 m/s leads nowhere: positions are still met at every sample."""
+    """With a velocity bias of 0.1 m/s the positions are still met at every sample."""
     record = uneven(200)
     biased = dataclasses.replace(record, linear_velocity=record.linear_velocity + 0.1)
     motion = OdometryMotion(biased, origin_ns=ORIGIN)

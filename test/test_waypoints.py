@@ -48,7 +48,6 @@ def test_a_permanent_jump_of_the_waypoints_is_kept_and_noted() -> None:
 
 @pytest.mark.parametrize('step', [-0.7, 0.0, 0.25])
 def test_the_course_on_a_circle_or_a_line_is_its_tangent(step: float) -> None:
-    """Return a path that turns by `step` rad each second at 1 m/s, or a straight one."""
     t = np.arange(12.0)
     heading = 0.3 + step * t
     if step:

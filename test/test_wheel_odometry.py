@@ -63,7 +63,7 @@ def test_a_swerve_without_errors_reports_the_true_pose_for_any_motion() -> None:
     ids=['differential', 'ackermann'],
 )
 def test_wheels_without_errors_follow_the_motion_of_their_vehicle(drive, arm) -> None:
-    """The ART vehicle never slips sideways at its rear axle; what is left is the step of 20 ms."""
+    """The rear axle of the ART vehicle never slips sideways; the step of 20 ms is the error."""
     motion = motion_of('drive_half_sine', seed=3, run='run_1', duration=20.0, parameters={})
     model = perfect(drive, lever_arm=(arm or -0.196863, 0.0, 0.0))
     odometry = wheel_odometry.simulate(model, motion, seed=0, run='run')
@@ -73,7 +73,7 @@ def test_wheels_without_errors_follow_the_motion_of_their_vehicle(drive, arm) ->
     np.testing.assert_allclose(odometry.orientation, truth.orientation, atol=1e-5)
 
 
-def test_wheels_turn_as_the_driven_robot_of_the_path_follower() -> None:
+def test_wheels_turn_like_those_of_the_path_follower() -> None:
     """Two implementations of the differential drive agree, forward and backward."""
     robot, wheels = DifferentialDrive(), DifferentialWheels()
     steps = np.array([[0.3, 0.0, 0.2], [-0.1, 0.0, 0.4], [0.0, 0.0, -0.5]])
@@ -183,7 +183,7 @@ def test_source_noise_is_its_formula_and_depends_on_the_rate() -> None:
 
 
 def test_per_distance_noise_and_slips_do_not_depend_on_the_rate() -> None:
-    """After 2 m at 20, 40 and 160 steps; of slips by themselves the very places are the same."""
+    """Errors after 2 m in 20, 40 and 160 steps; slips are at the same places."""
     for n in (20, 40, 160):
         error = 0.0508 * rolled(PerDistance(density=0.02), n, 2.0 / 0.0508 / n)
         expected = 0.02 * math.sqrt(2.0)
@@ -269,7 +269,7 @@ def test_the_error_of_encoders_never_exceeds_one_count() -> None:
 
 @pytest.mark.parametrize('drive', [SWERVE, DifferentialWheels(), AckermannWheels()])
 def test_stated_covariance_is_that_of_the_errors(drive) -> None:
-    """300 runs of white noise on a path with bends: each variance, and the whole by its NEES."""
+    """Variances and NEES of 300 runs of white noise on a path with bends."""
     model = WheelOdometryModel(
         drive=drive, lever_arm=(0.2, 0.1, 0.0), noise=PerDistance(density=0.005), rate=20.0
     )
@@ -306,7 +306,6 @@ def test_stepping_gives_the_bits_of_one_call(model: WheelOdometryModel) -> None:
 
 
 def test_sources_of_error_are_independent() -> None:
-    """Noise, radii and steering are the same with and without slips."""
     truth = dance(np.arange(0.0, 4.0, 0.02))
     some = dataclasses.replace(FULL, encoder_counts=0.0)
     less = dataclasses.replace(some, slip=Slip(), radius_error=0.0)
