@@ -105,7 +105,7 @@ def fix_bits(fixes: list[FixArray]) -> bytes:
 
 
 def batch_bits(judged: JudgedRun) -> bytes:
-    """Bits of a batch run, laid out as those of a live one."""
+    """Return the bits of a batch run in the order of `Published.bits`."""
     filtered = (*ODOMETRY_FIELDS, 'tick_ns')
     gps = ('gps_stamp_ns', 'gps_position', 'gps_covariance')
     bits = b''.join(getattr(judged, name).tobytes() for name in (*filtered, *gps))
@@ -126,7 +126,7 @@ def live_judge(
 def arrivals(
     live: LiveJudge, recording: Recording, case: ReplayOptions
 ) -> list[tuple[int, str, MessageArray]]:
-    """Every message with what takes it, in order of arrival, ties in the order of the case."""
+    """Return every message and its input in order of arrival, ties in the order of the case."""
     topics = {topic_name(topic): array for topic, array in recording.messages.items()}
     rank = {topic: number for number, topic in enumerate(case.topics)}
     takers: list[tuple[str, MessageArray | None]] = [
@@ -163,7 +163,7 @@ def give(live: LiveJudge, taker: str, message: Any) -> list[OdometryArray]:
 def step_through(
     live: LiveJudge, recording: Recording, case: ReplayOptions | None = None
 ) -> Published:
-    """Clock step by clock step: deliver, tick the filter if due, tick navsat_transform if due."""
+    """Deliver the messages and tick both nodes when due, clock step by clock step."""
     case = case or ReplayOptions()
     clock, events, out = case.clock, arrivals(live, recording, case), Published()
     start = events[0][0] if clock.start_ns is None else clock.start_ns

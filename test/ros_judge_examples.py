@@ -148,14 +148,14 @@ class Graph:
         self.node.create_subscription(kind, topic, inbox.data.append, 1000, raw=True)
 
     def listen(self, topic: str) -> Heard:
-        """Subscribe, and wait until the node knows."""
+        """Subscribe to a topic and wait until the node has discovered the subscription."""
         inbox, before = Heard(), self.status()['subscribers'][topic]
         self._subscribe(topic, inbox)
         self.until_status(lambda status: status['subscribers'][topic] > before)
         return inbox
 
     def start(self) -> None:
-        """Start the node and wait until both sides know of each other, on every topic."""
+        """Start the node and wait for discovery on both sides and every topic."""
         self.sent.clear()
         before = self.listeners()
         self.process = subprocess.Popen(command(*self.arguments), stderr=self.log)

@@ -85,7 +85,7 @@ def test_published_variances_of_a_real_sensor(
 def test_allantools_agrees_to_1e_12(
     spacing: str, count: int | None, record_property: Record
 ) -> None:
-    """A walk on a large constant, where digits get lost if anywhere."""
+    """A walk on a large constant loses the most digits."""
     rng = stream(5, spacing, 'test', 'allan')
     values = 9.8 + np.cumsum(rng.standard_normal(50_000)) * 1e-4 + rng.standard_normal(50_000)
     grid = averaging_factors(len(values), count)
@@ -164,7 +164,7 @@ def test_the_simple_relative_error_is_that_of_the_thesis() -> None:
 def test_degrees_of_freedom_are_those_of_greenhall_and_riley(
     term: int, alpha: int, tolerance: float
 ) -> None:
-    """allantools has their formulas; at short averaging times it takes continuous noise."""
+    """allantools has their formulas, with continuous noise at short averaging times."""
     grid = factors(64, 256, 1024, 4096)
     alone = np.eye(6)[term]
     dof = degrees_of_freedom(20_000, grid, alone)
@@ -202,7 +202,7 @@ def test_covariance_of_points_is_that_of_simulated_records(term: int, name: str)
 
 @pytest.mark.parametrize('n', [1000, 2_160_000, 600_000_000])
 def test_covariances_are_positive_definite_for_any_length(n: int) -> None:
-    """A week at 1 kHz too: correlations within 1, and no combination without variance."""
+    """Correlations are within 1, also for a week at 1 kHz."""
     grid = averaging_factors(n)
     covariance = AllanCovariance(n, grid)
     for term in range(4):
@@ -229,7 +229,7 @@ def test_the_band_contains_the_truth_in_68_percent_of_records() -> None:
 
 
 def test_local_slopes_are_those_of_the_noise() -> None:
-    """Within half of the way to the next kind, which the first two points are too few for."""
+    """Within half of the distance to the next kind of noise, except at the first two points."""
     rng = stream(9, 'slope', 'test', 'allan')
     white = rng.standard_normal(20_000)
     grid = averaging_factors(20_000)

@@ -41,7 +41,7 @@ SETTINGS = AttitudeSettings(
 
 @functools.cache
 def recorded() -> Recording:
-    """All sensors are free of noise and along the body; the first truth is not upright."""
+    """Return sensors without noise along the body; the first truth is not upright."""
     motion = Swaying.from_mapping({'duration': 4.0, 'rpy': [0.2, -0.4, 1.1]}, 'test')
     twin = Twin('test', gps=None, imu=load_imu('ideal'), others={'mag': load_mag('ideal')})
     return synthetic_recording(
@@ -50,7 +50,7 @@ def recorded() -> Recording:
 
 
 def posed(recording: Recording, frame: str, variances: FloatArray) -> Recording:
-    """Every tenth sample of the truth is a pose of the camera."""
+    """Add every tenth sample of the truth as a pose of the camera."""
     truth = recording.truth
     some = truth.take(slice(None, None, 10))
     covariance = np.tile(np.diag([1.0, 1.0, 1.0, *variances]), (len(some), 1, 1))
@@ -61,7 +61,7 @@ def posed(recording: Recording, frame: str, variances: FloatArray) -> Recording:
 
 
 def test_mounted_sensors_give_the_attitude_of_the_body() -> None:
-    """scipy turns what they measure into frames askew; the attitude is that of the body."""
+    """scipy rotates the measurements into the frames of the sensors."""
     plain = recorded()
     imu, mag = plain.imu, plain.mag
     on = {
@@ -94,7 +94,7 @@ def test_mounted_sensors_give_the_attitude_of_the_body() -> None:
 
 
 def test_each_sensor_alone_observes_its_own_directions() -> None:
-    """Gravity leaves the heading open, the field the turn about itself, a pose nothing."""
+    """Gravity leaves the heading open, the field a rotation about itself, a pose nothing."""
     wide = dataclasses.replace(SETTINGS, initial_std=0.05)
     plain = posed(recorded(), 'map', np.full(3, 1e-4))
     truth = plain.truth
@@ -113,7 +113,7 @@ def test_each_sensor_alone_observes_its_own_directions() -> None:
 
 
 def test_the_covariance_of_a_pose_is_about_the_axes_of_the_world() -> None:
-    """One that knows the heading alone mends the heading and leaves the tilt, at any attitude."""
+    """A pose that knows only the heading corrects the heading and not the tilt."""
     plain = posed(recorded(), 'map', np.array([1e4, 1e4, 1e-8]))
     truth = plain.truth
     alone = dataclasses.replace(

@@ -49,7 +49,7 @@ def estimate_of(attitude: Rotation) -> AttitudeEstimate:
 
 
 def test_angles_are_those_of_scipy_and_the_rotation_is_right_at_90_degrees() -> None:
-    """At a pitch of 90 degrees yaw and roll are anything; the rotation is what it was made."""
+    """Yaw and roll are undefined at a pitch of 90 degrees."""
     rng = np.random.default_rng(3)
     truth = Rotation.random(200, random_state=4)
     by = rng.uniform(0.0, 3.0, 200)
@@ -153,7 +153,7 @@ def test_a_broken_sample_of_the_accelerometer_still_steps_the_gyroscope() -> Non
 
 
 def test_held_rates_are_those_of_the_latest_sample() -> None:
-    """The gaps do not matter: rounding of times must not reach one sample further back."""
+    """Rounded times must not select the sample before it."""
     inputs = measure(setup(1.0), 'run')
     rng = np.random.default_rng(5)
     sparse_imu = inputs.imu.take(np.sort(rng.choice(len(inputs.imu), 40, replace=False)))

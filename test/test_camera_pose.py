@@ -22,7 +22,7 @@ STD = np.array([0.4, 0.6])
 
 
 def visible_points(world: World, pose: CameraPose = TILTED) -> tuple[FloatArray, FloatArray]:
-    """The points in the image, and where they are there."""
+    """Return the points in the image and their pixels."""
     places = world.landmarks.positions
     pixels = BENT.project((places - pose.position) @ pose.rotation)
     inside = BENT.inside(pixels)
@@ -115,7 +115,7 @@ def test_refining_is_never_more_uncertain_than_the_linear_pose() -> None:
 
 
 def test_a_small_far_board_is_not_mirrored() -> None:
-    """Nine corners at 0.35 m [Ligorio2015]: descending from the linear pose alone gets caught."""
+    """Nine corners at 0.35 m [Ligorio2015]; a descent from the linear pose alone fails."""
     points = chessboard(3, 3, 0.02, (0.0, -0.02, -0.02), (0.0, 0.0, 0.0))
     turn = Rotation.from_euler('zy', [0.6, 0.2]).as_matrix()
     true = CameraPose(turn @ np.array([-0.35, 0.0, 0.0]), turn @ FORWARD, np.zeros((6, 6)))
@@ -134,7 +134,7 @@ def test_a_small_far_board_is_not_mirrored() -> None:
 
 
 def test_the_pose_of_the_body_has_the_transformed_covariance() -> None:
-    """Against samples of the camera's pose that are changed one by one."""
+    """The oracle is the numerical derivative by each component of the camera's pose."""
     rng = np.random.default_rng(4)
     root = 0.01 * rng.standard_normal((6, 6))
     pose = CameraPose(TILTED.position, TILTED.rotation, root @ root.T)
@@ -158,7 +158,7 @@ def test_the_pose_of_the_body_has_the_transformed_covariance() -> None:
     cloud(5).landmarks.positions,
 ])  # fmt: skip
 def test_points_that_do_not_determine_the_pose_are_refused(points: FloatArray) -> None:
-    """On a line, in one place, three, five in space."""
+    """Points on a line, at one place, three points, and five in space."""
     pose = CameraPose(np.zeros(3), FORWARD, np.zeros((6, 6)))
     local = points @ pose.rotation
     rays = local[:, :2] / local[:, 2:]
@@ -184,7 +184,7 @@ def test_planes_are_distinguished_from_scenes_with_depth() -> None:
 
 @pytest.mark.parametrize('method', ['dlt', 'refined'])
 def test_points_near_a_plane_give_an_accurate_pose(method: str) -> None:
-    """The camera matrix of such points is open, or off by metres."""
+    """The camera matrix of such points is undetermined, or wrong by metres."""
     flat = board(3, 4).landmarks.positions
     bumps = np.random.default_rng(3).uniform(-0.5, 0.5, len(flat))
 

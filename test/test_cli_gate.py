@@ -33,7 +33,7 @@ def write_result(
     warmup: float = 0.0,
     judge_digest: str = 'aa',
 ) -> Path:
-    """Write study.json; a model is by how much its RMSE lies above that of reality."""
+    """Write study.json; the number of a model is its excess of RMSE over reality."""
     rows = []
     for index, (model, offset) in enumerate({REAL: 0.0, **models}.items()):
         # Real runs do not depend on which models there are, and models on their own name only.

@@ -160,7 +160,7 @@ def test_default_covariance_is_two_millimetres_in_the_end():
 
 
 def test_airsim_covariances_equal_those_of_the_reference_trace(reference_dir):
-    """The trace that was recorded around the real judge gives it the same covariances."""
+    """The trace was recorded at the real judge."""
     path = reference_dir / 'judge' / 'node' / 'b_paper_airsim' / 'gps.csv.gz'
     with gzip.open(path, 'rb') as stream:
         rows = list(csv.DictReader(io.StringIO(stream.read().decode())))
@@ -196,7 +196,7 @@ def test_the_constant_covariance_is_that_of_the_gaussian_error():
 
 
 def test_type_of_a_zero_covariance_can_be_chosen():
-    """Chrono's own ROS code sends 2 where 1 is meant [Chrono]."""
+    """Chrono's ROS code sends 2 instead of 1 [Chrono]."""
     fixes = run(GpsModel(covariance=ZeroCovariance(type='diagonal_known')))
     assert (fixes.position_covariance_type == 2).all()
 

@@ -28,7 +28,7 @@ PRESETS = {name: load_gps(name) for name in preset_names('gps')}
 
 
 def with_upstream():
-    """Every model as it is, and as upstream where it has defects."""
+    """Return every model, and its upstream variant where that has defects."""
     for name, model in PRESETS.items():
         yield pytest.param(model, id=name)
         if 'variant' in model.noise.declared():
@@ -92,7 +92,7 @@ def test_law_of_the_error_does_not_depend_on_the_rate_of_the_fixes(name):
 
 
 def test_only_these_upstream_noises_depend_on_the_rate():
-    """Gazebo's defects are others, and PX4's classic plugin runs at the rate of the physics."""
+    """Gazebo has other defects; PX4's classic plugin runs at the rate of the physics."""
     cases = {
         name: upstream(noise) for name, noise in NOISES.items() if 'variant' in noise.declared()
     }

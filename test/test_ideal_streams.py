@@ -35,7 +35,7 @@ EAST = np.array([3.0, 0.0, 0.0])  # m
 
 
 def test_odometry_and_noise_free_streams_agree_on_smooth_motion() -> None:
-    """The motion that odometry at 100 Hz misses is a small part of the noise of good sensors."""
+    """The motion missed by odometry at 100 Hz is a small part of the noise of good sensors."""
     motion, room = motion_of('figure_eight', duration=SECONDS), load_world('dipole_room')
     streams = {
         'ideal_imu': noise_free_imu(motion),
@@ -80,7 +80,7 @@ def test_shaking_is_simulated_from_the_noise_free_imu() -> None:
 
 
 def test_the_mounting_of_the_noise_free_sensor_is_corrected() -> None:
-    """An IMU elsewhere measures what one there would, to the derivative of the rates."""
+    """An IMU at another place measures the forces there, to the derivative of the rates."""
     motion = motion_of('swaying', duration=SECONDS)
     arm, rpy = (0.3, -0.2, 0.5), (0.1, -0.4, 2.0)
     ideal_imu = noise_free_imu(motion, lever_arm=arm, mounting_rpy=rpy, frame_id='there')
@@ -103,7 +103,7 @@ def test_the_mounting_of_the_noise_free_sensor_is_corrected() -> None:
 
 
 def test_positions_and_fields_are_those_of_the_simulator() -> None:
-    """A motion whose odometry is 3 m beside the antenna, in a field that no world has."""
+    """The odometry is 3 m beside the antenna, and no world has this field."""
     motion = motion_of('circle', duration=SECONDS)
     room = load_world('dipole_room')
     beside = recorded(motion, {})
@@ -146,7 +146,7 @@ def test_noise_free_streams_are_found_by_their_topics(tmp_path: Path) -> None:
 
 
 def test_lever_arms_of_noise_free_sensors_do_not_move_the_models(tmp_path: Path) -> None:
-    """One that is not named is at the base, and simulated ones are as their models say."""
+    """Sensors without a lever arm are at the base; simulated ones are where their models say."""
     motion = motion_of('swaying', duration=2.0)
     arm = (0.3, -0.2, 0.5)
     streams = {
@@ -191,7 +191,7 @@ def test_the_twin_covers_the_time_that_all_streams_share() -> None:
 
 
 def test_a_gap_of_the_stream_is_filled_from_odometry() -> None:
-    """Two seconds without messages: not a cubic through what vibrates."""
+    """A cubic through a vibration would be wrong for two seconds."""
     motion = Shaken(motion_of('circle', duration=6.0))
     ideal = noise_free_imu(motion)
     outside_gap = (ideal.stamp_ns < 2_000_000_000) | (ideal.stamp_ns > 4_000_000_000)
@@ -214,7 +214,7 @@ def test_noise_free_fixes_give_the_origin_on_the_earth() -> None:
 
 
 def test_the_user_selects_the_noise_free_streams(tmp_path: Path) -> None:
-    """A simulator's IMU as the one to be judged, and a topic without its slash."""
+    """A noise-free IMU can be judged, and a topic may lack its slash."""
     motion = motion_of('circle', duration=2.0)
     recording = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
     write_recording(recording, tmp_path / 'bag')

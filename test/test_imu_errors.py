@@ -42,8 +42,7 @@ def test_chrono_first_sample_already_has_a_moved_bias():
 
 
 def test_chrono_bias_variance_grows_linearly_with_the_samples():
-    """Var b[k] = k drift^2 dt/tau from any sample on, which is independent of the k before; the
-    error of a variance of n increments is sqrt(2/n), and n is 3000 at least."""
+    """Var b[k] = k drift^2 dt/tau; a variance of n >= 3000 increments errs by sqrt(2/n)."""
     bias = ChronoImu().start(1, 'a').measure(still(40_000)).accelerometer_bias
     for k in (1, 10, 40):
         expected = k * 0.1**2 * 0.01 / 0.1

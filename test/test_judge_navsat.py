@@ -205,7 +205,7 @@ def test_a_fix_waits_for_a_new_filtered_odometry() -> None:
 def test_publishing_filtered_gps_consumes_the_odometry_at_every_tick(
     publish: bool, passed_on: int
 ) -> None:
-    """An odometry before an empty tick no longer counts for the fix after it."""
+    """An odometry before an empty tick is not used for the fix after it."""
     node, memory = node_with_a_transform(publish_filtered_gps=publish)
     receive_odometry(node, memory, np.zeros(6))
     assert ticked(node, memory)[0] == -1
@@ -234,7 +234,7 @@ def test_covariance_turns_with_the_track(tmp_path: Path) -> None:
 
 
 def test_use_odometry_yaw_takes_the_heading_from_the_filter(tmp_path: Path) -> None:
-    """use_odometry_yaw: the track is turned by nothing but the convergence, whatever the IMU."""
+    """Only the convergence turns the track; the IMU has no effect."""
     velocity = steps_of(run(tmp_path, yaw=0.7, use_odometry_yaw=True, zero_altitude=True))
     assert math.atan2(velocity[1], velocity[0]) == pytest.approx(0.0, abs=1e-5)
 
@@ -253,7 +253,7 @@ def test_a_recording_without_fixes_is_refused(tmp_path: Path) -> None:
 
 
 def test_fixes_of_unknown_status_are_used(tmp_path: Path) -> None:
-    """-2 is what a message says when nobody set its status."""
+    """The status is -2 in messages in which nobody set it."""
     assert len(run(tmp_path, status=-2).gps_stamp_ns) == len(run(tmp_path).gps_stamp_ns) > 0
 
 
@@ -264,7 +264,7 @@ def no_imu() -> Recording:
 
 
 def test_a_run_without_heading_publishes_no_fix(tmp_path: Path, no_imu: Recording) -> None:
-    """No IMU: refused; with use_odometry_yaw and no other sensor nothing ever starts."""
+    """It is refused without an IMU; with use_odometry_yaw and no other sensor nothing starts."""
     config = filter_config(tmp_path, **POSITION)
     with pytest.raises(JudgeError, match='use_odometry_yaw'):
         judge(no_imu, config, navsat_config(tmp_path))

@@ -21,7 +21,7 @@ UKF = Options(unscented=True)
 
 
 def turn(folder: Path) -> Path:
-    """A folder with a recorded turn of 4 s and a file that serves either filter; its path."""
+    """Write a recorded turn of 4 s and parameters for either filter; return its path."""
     clock = stamps(20.0, 4.0)
     t = (clock - clock[0]) * 1e-9
     rng = np.random.default_rng(5)
@@ -65,7 +65,7 @@ def test_options_on_the_command_line_override_the_case(tmp_path: Path, capsys: C
 
 
 def test_the_corrected_unscented_filter_is_near_the_extended_filter(tmp_path: Path) -> None:
-    """Within 1 cm of each other in a gentle turn, where the original's is 4 cm off."""
+    """They differ by 1 cm in a gentle turn, and the original one by 4 cm."""
     path, file = turn(tmp_path), tmp_path / 'params.yaml'
     run = read_recording(path)
     extended, original, textbook = (

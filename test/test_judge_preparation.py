@@ -40,7 +40,7 @@ def test_a_message_gives_pose_then_twist_then_acceleration(tmp_path: Path) -> No
 
 
 def test_absent_quantities_are_left_out(tmp_path: Path) -> None:
-    """-1 in the first element of a covariance; a rate that is absent likewise."""
+    """They have -1 in the first element of their covariance."""
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('yaw', 'vyaw', 'ax'))
     message = imu(stamps(10.0, 0.1), attitude=False)
     assert [m.part for m in prepared(config, message)] == ['twist', 'acceleration']
@@ -109,7 +109,7 @@ def test_gravity_stays_in_with_a_tilted_sensor_as_in_the_original(tmp_path: Path
 
 
 def test_without_orientation_gravity_follows_the_filters_attitude(tmp_path: Path) -> None:
-    """A robot pitched by 0.2 rad: right when the filter knows, g sin(0.2) wrong when not."""
+    """The error for a robot pitched by 0.2 rad is g sin(0.2) if the filter does not know it."""
     config = filter_config(tmp_path, **GRAVITY_REMOVED, gravitational_acceleration=10.0)
     force = Rotation.from_euler('y', 0.2).inv().apply([[0.0, 0.0, 10.0]])
     message = imu(stamps(1.0, 1.0), force=force, attitude=False)
@@ -140,7 +140,7 @@ def test_mounting_angles_are_subtracted_from_the_orientation(tmp_path: Path) -> 
 
 
 def test_relative_poses_start_at_the_origin(tmp_path: Path) -> None:
-    """The first pose is removed: later ones are seen from it."""
+    """Later poses are relative to the first one."""
     config = filter_config(
         tmp_path, odom0='odom', odom0_config=mask('x', 'y', 'yaw'), odom0_relative=True
     )

@@ -24,7 +24,7 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 @pytest.mark.parametrize('node', ['/**', 'ekf_filter_node', '/ekf_filter_node', 'any_other_name'])
 def test_parameters_are_found_under_the_names_of_a_node(tmp_path: Path, node: str) -> None:
-    """For all nodes, by name, or under the only name that there is."""
+    """A file may name all nodes, the node, or a single other node."""
     config = FilterConfig.from_file(parameter_file(tmp_path, {**IMU, 'frequency': 12.5}, node))
     assert config.frequency == 12.5
 

@@ -84,7 +84,7 @@ def test_linear_motion_is_predicted_as_by_the_extended_filter() -> None:
 
 
 def test_small_deviations_move_as_in_the_extended_filter() -> None:
-    """The filters differ in second order: a hundredth of P, a hundredth of it."""
+    """The filters differ in second order: a hundredth of P gives a hundredth of the difference."""
     rng = np.random.default_rng(5)
     x, P = 0.5 * rng.normal(size=N), loosened(random_covariance(rng, N, 1.0))
     differences = []

@@ -75,7 +75,7 @@ def truth_at(run: JudgedRun, motion: Scenario) -> np.ndarray:
 
 
 def test_a_body_at_rest_stays_at_rest(tmp_path: Path) -> None:
-    """Positions pass through UTM coordinates of 5e6 m, hence 1e-6 m/s and not zero."""
+    """Positions pass through UTM coordinates of 5e6 m, which leaves 1e-6 m/s."""
     run = judged(tmp_path, Standstill(duration=10.0, heading=0.7))
     assert np.abs(run.linear_velocity).max() < 1e-6
     assert np.abs(run.angular_velocity).max() < 1e-6
@@ -200,7 +200,7 @@ def test_lever_arm_of_a_turning_imu_is_compensated(tmp_path: Path) -> None:
     ],
 )
 def test_a_clock_of_another_epoch_is_refused(tmp_path: Path, clock: Clock) -> None:
-    """Such as the case.yaml of another recording."""
+    """The case.yaml of another recording has such a clock."""
     run = recording({'imu': imu(stamps(100.0, 1.0))})
     with pytest.raises(JudgeError, match='1000000000000'):
         judge(run, simple(tmp_path), None, ReplayOptions(clock))

@@ -34,7 +34,7 @@ WALK = 0.1
 
 @pytest.fixture(scope='module')
 def drive() -> tuple[OdometryArray, OdometryArray]:
-    """True speed as the filter's model says, a random walk, and measurements of it; fixed seed."""
+    """Return the true speed, a random walk as in the filter's model, and measurements of it."""
     rng = np.random.default_rng(5)
     stamp_ns = stamps(RATE, SECONDS)
     n = len(stamp_ns)
@@ -77,7 +77,7 @@ def series(values: np.ndarray, freedom: int | np.ndarray, *, correlated: bool = 
 def squared_walks(
     rng: np.random.Generator, runs: int, n: int, freedom: int, memory: float
 ) -> np.ndarray:
-    """Squares, (runs, n), of stationary errors that forget by `memory` from sample to sample."""
+    """Return squares, (runs, n), of stationary errors with the correlation `memory` per sample."""
     noise = rng.normal(size=(n, runs, freedom)) * np.sqrt(1.0 - memory**2)
     noise[0] = rng.normal(size=(runs, freedom))
     errors = lfilter([1.0], [1.0, -memory], noise, axis=0)
@@ -124,7 +124,7 @@ def test_wrong_process_noise_shows_on_its_side(
 def test_two_d_mode_changes_neither_innovations_nor_their_freedom(
     tmp_path: Path, drive: tuple[OdometryArray, OdometryArray]
 ) -> None:
-    """The seven states that it measures as 0 are 0 already: they add nothing, and do not count."""
+    """The seven states measured as 0 are 0 already and do not count."""
     _, measured = drive
     (free,) = nis(judged(tmp_path, measured, WALK))
     flat = judged(tmp_path, measured, WALK, two_d=True)

@@ -102,7 +102,7 @@ def test_overlays_show_truth_real_and_simulated_estimates() -> None:
 
 
 def running_away(top: float) -> VelocitySeries:
-    """A speed of 0 to 1 m/s whose estimate leaves it for `top` at the end."""
+    """Return a speed of 0 to 1 m/s whose estimate jumps to `top` at the end."""
     time = np.arange(0.0, 5.0, 0.1)
     truth = np.abs(np.sin(time))
     estimate = np.where(time > 4.0, top, truth + 0.05)

@@ -44,7 +44,7 @@ def graph() -> Iterator[Graph]:
 
 
 def play(graph: Graph, truth: OdometryArray) -> list:
-    """Play odometry, wait for what follows from it, and return it."""
+    """Play odometry and return the measurements that follow from it."""
     got, before = graph.received[TOPIC], len(graph.received[TOPIC])
     graph.play(truth, lambda k: len(got) >= before + len(final_stamps(truth, 100.0, k)))
     return got[before:]
@@ -91,7 +91,7 @@ def test_gaps_and_odometry_out_of_order_are_reported_only(graph: Graph) -> None:
 
 
 def test_a_clock_that_jumps_back_restarts_the_same_noise(graph: Graph) -> None:
-    """A loop of one second: both rounds have the same bits, in whichever order /clock comes."""
+    """Both rounds of a loop of one second have the same bits, in any order of /clock."""
     graph.start('imu_node', 'use_sim_time:=true', *DEEP)
     graph.connect(TOPIC)
     graph.wait(lambda: graph.clock.get_subscription_count() == 1, 'the node to hear /clock')

@@ -164,7 +164,7 @@ def test_vibration_reaches_the_imu_and_not_slow_odometry(rough: PhysicalMotion) 
 
 @pytest.mark.parametrize('damping', [0.0, 8.0])
 def test_tyre_force_follows_stiffness_and_damping(damping: float) -> None:
-    """The car falls 1 cm: stiffness times compression, and damping times its rate, or nothing."""
+    """The car falls 1 cm; the force is never negative."""
     mujoco = pytest.importorskip('mujoco')
     car = SprungCar(tyre_damping=damping)
     model = car.model()

@@ -85,7 +85,7 @@ def test_without_rotation_the_prediction_is_the_truth_to_rounding() -> None:
 
 
 def test_with_rotation_the_error_falls_with_the_sample_time() -> None:
-    """Samples are held from their start on, so to first order."""
+    """Samples are held from their start on, so the error is of first order."""
     scenario = ConstantTwist(angular_velocity=(0.1, 0.2, 0.9), velocity=(2.0, 0.0, 0.5))
     errors = []
     for dt in (0.02, 0.01, 0.005):
@@ -97,7 +97,7 @@ def test_with_rotation_the_error_falls_with_the_sample_time() -> None:
 
 
 def test_tables_and_recorded_motions_are_scenarios() -> None:
-    """A table, samples and a motion on the ground, whose first time may be any."""
+    """Their first time is arbitrary."""
     figure = FigureEight(duration=4.0)
     runner = ScenarioRunner(figure, params(), 0.001)
     predicted = runner.predict(runner.integrate(4.0))
@@ -168,7 +168,7 @@ def test_monte_carlo_has_the_predicted_covariance(number: int, form: str) -> Non
 
 
 def test_gtsams_monte_carlo_agrees_with_ours() -> None:
-    """Its own covariance of 1000 runs of the page, by the same test: 1e-4 false alarms."""
+    """GTSAM's covariance of 1000 runs, by the same test: 1e-4 false alarms."""
     gtsam = load_gtsam()
     scenario = gtsam_scenario(gtsam, PAGE)
     gtsam_runner = gtsam.ScenarioRunner(
@@ -277,7 +277,7 @@ def test_runs_of_a_wrong_length_or_number_are_refused() -> None:
 
 
 def test_runs_that_turn_too_far_for_the_tangent_form_are_refused() -> None:
-    """Noise alone may take them there: 3 rad/s/sqrt(Hz) over 2 s are 4 rad about each axis."""
+    """Noise of 3 rad/s/sqrt(Hz) over 2 s alone is 4 rad about each axis."""
     runner = ScenarioRunner(PAGE, params(gyroscope_covariance=9.0), 0.01)
     with pytest.raises(PreintegrationError, match='or the form manifold'):
         runner.prediction_errors(T, 100)

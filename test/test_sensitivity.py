@@ -33,7 +33,7 @@ def injected(recording: Recording, name: str, size: float) -> Recording:
 
 
 def fix_offset(before: Recording, after: Recording) -> np.ndarray:
-    """Return by how many metres east, north and up the fixes moved."""
+    """Return how far the fixes moved, m east, north and up."""
     fixes = [
         np.stack([gps.latitude, gps.longitude, gps.altitude]) for gps in (before.gps, after.gps)
     ]
@@ -92,7 +92,7 @@ def test_the_standard_error_is_the_scatter_of_new_runs(draws: int) -> None:
 
 
 def test_the_search_finds_the_size_of_the_wanted_power() -> None:
-    """Under a power that is known exactly: probit of slope 2.8 in the logarithm of the size."""
+    """The power is exact: a probit of slope 2.8 in the logarithm of the size."""
     for true in (0.004, 0.3, 40.0):
         search = SizeSearch(0.3, 100.0, 0.8)
         while not search.is_done:

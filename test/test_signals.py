@@ -191,7 +191,7 @@ def test_lags_lie_within_twice_their_uncertainty() -> None:
 
 
 def test_unlike_or_constant_signals_have_no_lag() -> None:
-    """Standstill, unlike signals, and a peak at the end of what was asked for."""
+    """A correlation with its peak at the end of the range has none either."""
     a, b = noise('a', 1000, 1), noise('b', 1000, 1)
     assert find_lag(0 * a, 0 * a, 100.0, 0.5) is None
     assert find_lag(a, b, 100.0, 0.5) is None
@@ -244,7 +244,7 @@ def test_grid_that_meets_the_stamps_changes_no_value(n: int, rate: float, start:
 
 @pytest.mark.parametrize('step_ns', [1_000_000, 2_500_001])
 def test_even_stamps_after_hours_are_on_their_grid(step_ns: int) -> None:
-    """Seconds of 20 hours are rounded to 1e-11 s, steps of them thus to 1e-8 of a millisecond."""
+    """Seconds after 20 hours are rounded to 1e-11 s."""
     stamps = 72_000_000_000_000 + step_ns * np.arange(100_000)
     time, values = seconds(stamps, 0), noise('samples', 100_000, 1)
     assert median_rate(time) == 1e9 / step_ns

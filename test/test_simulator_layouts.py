@@ -93,7 +93,7 @@ def topics_of(section: str) -> dict[str, str]:
 def drive_of(
     layout: Layout, imu: ImuModel = EXACT, gps: str = 'ch_rw', duration: float = 6.0
 ) -> SimpleNamespace:
-    """Messages of a circle as ROS would have them, the sensors where the layout says."""
+    """Return the messages of a circle in ROS axes, with the sensors of a layout."""
     motion, labels = Circle(duration=duration, radius=3.0), {'seed': 5, 'run': 'a'}
     imu = dataclasses.replace(imu, lever_arm=layout.imu_at)
     gps = dataclasses.replace(load_gps(gps), lever_arm=layout.gps_at)

@@ -154,7 +154,7 @@ def test_a_robust_loss_changes_little_without_outliers() -> None:
 
 
 def test_the_smoother_is_more_accurate_than_the_filter() -> None:
-    """Over 6 runs together, in position and in velocity; in theory at each moment but the last."""
+    """Mean squares of position and velocity over 6 runs."""
     squares = np.zeros((2, 2))
     for seed in range(6):
         recording, heading = drive(MOTIONS[seed % 3], 300 + seed)
@@ -202,7 +202,7 @@ def test_an_outage_is_bridged_from_both_ends() -> None:
 
 
 def test_a_gap_in_the_imu_widens_the_covariance() -> None:
-    """A second without IMU, in which the vehicle turns."""
+    """The vehicle turns during a second without IMU."""
     recording, heading = drive(WAVY, 8)
     imu = recording.imu
     time = (imu.stamp_ns - START_NS) * 1e-9
@@ -265,7 +265,7 @@ def test_one_fix_is_enough_and_no_gps_is_refused() -> None:
 
 
 def test_fixes_at_the_very_end_of_the_imu() -> None:
-    """One with its last message is refused; one a moment before leaves an estimate behind it."""
+    """A fix with the last IMU message is refused; an earlier one leaves an estimate behind it."""
     recording, _ = drive(WAVY, 11)
     fixes, imu = recording.gps, recording.imu
     last = int(imu.stamp_ns[-1])
@@ -283,7 +283,7 @@ def test_fixes_at_the_very_end_of_the_imu() -> None:
 
 
 def test_the_velocity_of_a_real_drive_is_met(real_dir: Path, record_property: Record) -> None:
-    """45 s of a car: the receiver's carrier-phase velocity, which the smoother has not seen."""
+    """45 s of a car against the carrier-phase velocity of its receiver, which is not used."""
     (path,) = segments(real_dir, [3])
     recording = read_recording(path)
     assert recording.truth is not None

@@ -89,7 +89,7 @@ def test_a_steady_turn_stays_and_its_sign_does_not_matter() -> None:
 
 @pytest.mark.parametrize('cutoff', [1.0, 4.0, 12.0])
 def test_the_ends_of_a_record_stay_in_motion(cutoff: float) -> None:
-    """A straight line stays one; no end of a wave has more acceleration than the wave."""
+    """A straight line stays straight, and no end of a wave accelerates more than the wave."""
     n = 2000
     time = np.arange(n) / RATE
     line = np.outer(time, [1.0, -2.0, 0.0])
@@ -137,7 +137,7 @@ def test_velocity_stays_the_derivative_of_position() -> None:
 
 
 def test_a_spin_above_the_cutoff_keeps_the_velocity_in_the_world() -> None:
-    """Five turns a second and 1 m/s ahead: in the body that is a wave, which 2 Hz would take."""
+    """At five turns a second the velocity in the body is a wave above the cutoff of 2 Hz."""
     n = 2000
     turn = Rotation.from_rotvec(np.outer(np.arange(n) / RATE, [0.0, 0.0, 10.0 * np.pi]))
     ahead = np.tile([1.0, 0.0, 0.0], (n, 1))

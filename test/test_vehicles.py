@@ -106,7 +106,7 @@ def test_accelerations_are_continuous(drives, name):
 
 @pytest.mark.parametrize('name', DRIVES)
 def test_the_vehicle_follows_its_path(drives, name):
-    """Within 8 cm once the start pose (5 cm, 3 deviations) is made good: seeds are fixed."""
+    """Within 8 cm after the error of the start (5 cm, 3 deviations); seeds are fixed."""
     points = cKDTree(waypoints(name, 20.0))
     for motion in drives[name]:
         rear = motion.at_lever_arm((-ART.cg_to_rear, 0.0, 0.0))
@@ -118,7 +118,7 @@ def test_the_vehicle_follows_its_path(drives, name):
 
 @pytest.mark.parametrize('name', DRIVES)
 def test_speed_and_energy_are_bounded(drives, name):
-    """No state passes what the motor can do, nor the lateral force what tyres can hold."""
+    """By the power of the motor and the lateral force of the tyres."""
     for motion in drives[name]:
         rear = motion.at_lever_arm((-ART.cg_to_rear, 0.0, 0.0))
         speed = np.linalg.norm(rear.velocity, axis=1)
