@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers of tests of fits: candidates whose scores follow a known law instead of a judge's."""
+"""Candidates of a fit whose scores follow a known law."""
 
 from __future__ import annotations
 
@@ -32,11 +32,7 @@ def gps_noise(name: str, *, start: float, low: float = 0.01, high: float = 1.0) 
 
 
 class DrawnScores(CandidateScores):
-    """Candidates with RMSE = law(parameters) times a lognormal factor, one per run and draw.
-
-    The factors are those of all candidates, as with common random numbers. The entropy falls with
-    the logarithm of the RMSE.
-    """
+    """Candidates with RMSE = law(parameters) times lognormal factors that all candidates share."""
 
     def __init__(
         self,
@@ -104,11 +100,7 @@ def drawn_fit(
         candidates, 'vepd', folds_held_out, options=UncertaintyOptions(resamples=resamples)
     )
     estimates = estimate_parameters(
-        surface,
-        parameters,
-        candidates.coordinates[validation.fitted],
-        real.scenarios,
-        repetitions=repetitions,
-        error=error,
-    )
+        surface, parameters, candidates.coordinates[validation.fitted], real.scenarios,
+        repetitions=repetitions, error=error,
+    )  # fmt: skip
     return validation, estimates

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For the tests of noise-free streams: a motion that is shaken, and recordings with streams."""
+"""A shaken motion, and recordings with noise-free streams."""
 
 from __future__ import annotations
 
@@ -58,13 +58,10 @@ def recorded(motion: Motion, ideal: dict[str, MessageArray], rate: float = 100.0
     moved = motion.at(stamps * 1e-9)
     truth = dataclasses.replace(
         truth_of(motion_of('standstill', duration=1.0)).take(np.zeros(len(stamps), dtype=int)),
-        stamp_ns=stamps,
-        arrival_ns=stamps,
-        position=moved.position,
-        orientation=moved.orientation,
+        stamp_ns=stamps, arrival_ns=stamps, position=moved.position, orientation=moved.orientation,
         linear_velocity=rotations.rotate_back(moved.orientation, moved.velocity),
         angular_velocity=moved.angular_velocity,
-    )
+    )  # fmt: skip
     recording = Recording.of_truth(truth, 'drive', 'drive')
     for role, array in ideal.items():
         recording = recording.with_messages(role, array)
@@ -72,7 +69,7 @@ def recorded(motion: Motion, ideal: dict[str, MessageArray], rate: float = 100.0
 
 
 def noise_free_imu(motion: Motion, rate: float = 1000.0, **placed: object) -> ImuArray:
-    """Return what an IMU without errors measures."""
+    """Return the messages of an IMU without errors."""
     model = dataclasses.replace(load_imu('ideal'), rate=rate, **placed)
     measured: ImuArray = imu.simulate(model, motion, **EXACT)
     return measured
@@ -84,5 +81,5 @@ def simulated(recording: Recording, **models: object) -> Recording:
     other_models = {
         name: model for name, model in all_models.items() if name not in ('gps', 'imu')
     }
-    twin = Twin('own', all_models['gps'], all_models['imu'], other_models)  # type: ignore[arg-type]
+    twin = Twin('own', all_models['gps'], all_models['imu'], other_models)
     return TwinMaker(recording, seed=3, world=load_world('dipole_room')).make(twin)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Content of the launch files, read without ROS; and what they do, with it."""
+"""Content of the launch files without ROS, and their processes with ROS."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def declared(file: str) -> list[str]:
-    """Names in the order of their declaration."""
     names: list[str] = []
     for call in calls(tree(file), 'declare'):
         names += [ast.literal_eval(word) for word in call.args]
@@ -72,18 +71,13 @@ class Started:
 def description(file: str) -> Any:
     """The launch description, as `ros2 launch` makes it."""
     spec = importlib.util.spec_from_file_location(file.partition('.')[0], FILES[file])
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.generate_launch_description()
 
 
 def started(file: str, *, into: list[Started] | None = None, **arguments: str) -> list[Started]:
-    """Processes that a launch file starts at once; all but the start itself is real.
-
-    `into` collects the processes up to an error.
-    """
+    """Return the processes that a launch file would start, up to an error in `into`."""
     from launch import LaunchContext
 
     context = LaunchContext()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording with all inputs, and how it is fed to the live judge step by step."""
+"""A recording with all inputs, and its delivery to the live judge step by step."""
 
 from __future__ import annotations
 
@@ -65,21 +65,12 @@ def everything(folder: Path, **more: object) -> FilterConfig:
     """Wheel speed, fixes through navsat_transform, attitude, rates, acceleration, commands."""
     parameters = {'odom1_pose_rejection_threshold': 3.0, **more}
     return filter_config(
-        folder,
-        frequency=35.0,
-        odom0='wheel/odom',
-        odom0_config=mask('vx', 'vyaw'),
-        odom1='odometry/gps',
-        odom1_config=mask('x', 'y'),
-        imu0='imu/data',
-        imu0_config=mask('yaw', 'vyaw', 'ax', 'ay'),
-        imu0_remove_gravitational_acceleration=True,
-        use_control=True,
-        acceleration_gains=[1.0] * 6,
-        control_config=[True, False, False, False, False, True],
-        control_timeout=0.5,
-        **parameters,
-    )
+        folder, frequency=35.0, odom0='wheel/odom', odom0_config=mask('vx', 'vyaw'),
+        odom1='odometry/gps', odom1_config=mask('x', 'y'), imu0='imu/data',
+        imu0_config=mask('yaw', 'vyaw', 'ax', 'ay'), imu0_remove_gravitational_acceleration=True,
+        use_control=True, acceleration_gains=[1.0] * 6,
+        control_config=[True, False, False, False, False, True], control_timeout=0.5, **parameters,
+    )  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -114,7 +105,7 @@ def fix_bits(fixes: list[FixArray]) -> bytes:
 
 
 def batch_bits(judged: JudgedRun) -> bytes:
-    """Bits of a batch run, laid out as those of a live one."""
+    """Return the bits of a batch run in the order of `Published.bits`."""
     filtered = (*ODOMETRY_FIELDS, 'tick_ns')
     gps = ('gps_stamp_ns', 'gps_position', 'gps_covariance')
     bits = b''.join(getattr(judged, name).tobytes() for name in (*filtered, *gps))
@@ -135,7 +126,7 @@ def live_judge(
 def arrivals(
     live: LiveJudge, recording: Recording, case: ReplayOptions
 ) -> list[tuple[int, str, MessageArray]]:
-    """Every message with what takes it, in order of arrival, ties in the order of the case."""
+    """Return every message and its input in order of arrival, ties in the order of the case."""
     topics = {topic_name(topic): array for topic, array in recording.messages.items()}
     rank = {topic: number for number, topic in enumerate(case.topics)}
     takers: list[tuple[str, MessageArray | None]] = [
@@ -172,7 +163,7 @@ def give(live: LiveJudge, taker: str, message: Any) -> list[OdometryArray]:
 def step_through(
     live: LiveJudge, recording: Recording, case: ReplayOptions | None = None
 ) -> Published:
-    """Clock step by clock step: deliver, tick the filter if due, tick navsat_transform if due."""
+    """Deliver the messages and tick both nodes when due, clock step by clock step."""
     case = case or ReplayOptions()
     clock, events, out = case.clock, arrivals(live, recording, case), Published()
     start = events[0][0] if clock.start_ns is None else clock.start_ns

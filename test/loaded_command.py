@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads what a command needs, in the process that `command_copies` copies fresh ones from."""
+"""Load the imports of a command in the process from which `command_copies` forks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements that the judge makes of messages, one by one, and how sensors are mounted."""
+"""Measurements of the judge from single messages, and mountings of sensors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def prepared(
     initialised: bool = True,
     correct: Set[str] = frozenset(),
 ) -> list[Measurement]:
-    """All measurements of a topic, with the filter at state x and angular acceleration given."""
+    """Return all measurements of a topic for a filter state x and an angular acceleration."""
     frames = FrameTree(transforms, assume_identity=not transforms)
     sources = {config.sources[0].name: array}
     inputs = build_inputs(config, None, sources, None, None, None, frames, correct)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawn studies to report on: labels that try to be more than text, and folders of a study."""
+"""Drawn studies for reports, also with hostile labels."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ from sim2real_eval.metrics.options import ENDS_EARLY
 from sim2real_eval.study.outcome import RunKey, StudyOutcome
 
 HOSTILE = (
-    '<script>alert(1)</script>',
-    '"><img src=x onerror=alert(2)>',
-    "' onload='alert(3)",
-    '</script><script>alert(4)</script>',
-    '</style></svg><b>bold</b>',
+    '<script>alert(1)</script>', '"><img src=x onerror=alert(2)>', "' onload='alert(3)",
+    '</script><script>alert(4)</script>', '</style></svg><b>bold</b>',
     '&lt;i&gt; & &amp; {{ 7 * 7 }} {% raw %}',
-    '\u202eLTR-\u0645\u062b\u0627\u0644 javascript:alert(5)',
-    'a' * 200,
-)
+    '\u202eLTR-\u0645\u062b\u0627\u0644 javascript:alert(5)', 'a' * 200,
+)  # fmt: skip
 """Labels: each must be read as it stands, and do nothing."""
 
 
@@ -55,7 +51,7 @@ def with_record(outcome: StudyOutcome, **changes: Any) -> StudyOutcome:
 
 
 def small_study(**words: Any) -> StudyOutcome:
-    """A drawn study that is resampled a few times only: for what does not look at the numbers."""
+    """Return a drawn study with few resamples, for tests that ignore the numbers."""
     return with_record(drawn_study(**words), uncertainty={'resamples': 200})
 
 

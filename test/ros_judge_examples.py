@@ -34,7 +34,7 @@ from sim_sensors.core.measurements import MessageArray, OdometryArray
 
 PATIENCE_S = 180.0
 _AGAIN_S = 0.5
-# What takes a message: topic, message type, and the name under which the node counts it.
+# Input: topic, message class and message type.
 TAKERS: dict[str, tuple[str, Any, str]] = {
     'odom0': ('/wheel/odom', Odometry, 'nav_msgs/msg/Odometry'),
     'imu0': ('/imu/data', Imu, 'sensor_msgs/msg/Imu'),
@@ -47,7 +47,7 @@ TAKERS: dict[str, tuple[str, Any, str]] = {
 }  # fmt: skip
 COUNTED_AS = {'fix': 'gps/fix', 'heading': 'imu', 'command': 'cmd_vel'}
 Script = list[tuple[str, Any]]
-"""What happens, in order: ('clock', ns), or what takes a message and the message."""
+"""Events in order: ('clock', ns), or the name of an input and its message."""
 
 
 _START_PROCESS = Side._start_process
@@ -62,10 +62,7 @@ def start_judge_node_here(side: Side, command: Sequence[str], *folders: Path) ->
 
 
 def start_in_this_process(side: Side, command: Sequence[str], *folders: Path) -> None:
-    """Run a judge_node with the arguments of a command in this process.
-
-    Its libraries are then loaded once and not for each run.
-    """
+    """Run a judge_node in this process, which loads its libraries once for all runs."""
     words = list(command[command.index('--ros-args') :])
     executor = side._node.executor
     judge = JudgeNode(context=side._node.context, use_global_arguments=False, cli_args=words)
@@ -79,7 +76,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def play(live: LiveJudge, script: Script) -> Published:
-    """Output of a judge in this process that follows the script of the node."""
+    """Return the output of a judge in this process that follows the script of the node."""
     out, timers = Published(), None
     for taker, what in script:
         if taker != 'clock':
@@ -122,7 +119,7 @@ class Heard:
 
 
 class Graph:
-    """A ROS graph of one judge_node and of what publishes and listens here."""
+    """A ROS graph of one judge_node and of its publishers and subscribers in this process."""
 
     def __init__(self, folder: Path, arguments: list[str]) -> None:
         self.context = Context()
@@ -151,14 +148,14 @@ class Graph:
         self.node.create_subscription(kind, topic, inbox.data.append, 1000, raw=True)
 
     def listen(self, topic: str) -> Heard:
-        """Subscribe, and wait until the node knows."""
+        """Subscribe to a topic and wait until the node has discovered the subscription."""
         inbox, before = Heard(), self.status()['subscribers'][topic]
         self._subscribe(topic, inbox)
         self.until_status(lambda status: status['subscribers'][topic] > before)
         return inbox
 
     def start(self) -> None:
-        """Start the node and wait until both sides know of each other, on every topic."""
+        """Start the node and wait for discovery on both sides and every topic."""
         self.sent.clear()
         before = self.listeners()
         self.process = subprocess.Popen(command(*self.arguments), stderr=self.log)
@@ -176,13 +173,13 @@ class Graph:
             raise
 
     def listeners(self) -> list[set[bytes]]:
-        """Return who subscribes to each topic."""
+        """Return the subscribers of each topic."""
         look = self.node.get_subscriptions_info_by_topic
         topics = [publisher.topic_name for publisher in self.publishers.values()]
         return [{bytes(info.endpoint_gid) for info in look(topic)} for topic in topics]
 
     def _heard_beside(self, before: Sequence[set[bytes]]) -> bool:
-        """Whether somebody new subscribes to each topic, and publishers know all who do."""
+        """Return True if each topic has a new subscriber that its publisher knows."""
         return all(
             now - then and publisher.get_subscription_count() == len(now)
             for publisher, now, then in zip(
@@ -191,7 +188,7 @@ class Graph:
         )
 
     def kill(self) -> None:
-        """End the node without a farewell."""
+        """End the node by SIGKILL."""
         self.process.kill()
         self.process.wait()
 
@@ -210,7 +207,7 @@ class Graph:
             self.executor.spin_once(timeout_sec=0.02)
 
     def call(self, client: Any) -> str:
-        """Ask, and ask again: a request or answer is lost where one side is not yet matched."""
+        """Call a service repeatedly: calls are lost until both sides are matched."""
         future = client.call_async(Trigger.Request())
         requested = time.monotonic()
 
@@ -243,7 +240,7 @@ class Graph:
         self.clock.publish(message)
 
     def reach(self, now_ns: int, dealt: Callable[[dict[str, Any]], bool]) -> None:
-        """Set the clock, again where that was lost, until the node has dealt with it."""
+        """Set the clock, repeatedly if it is lost, until the node has reacted."""
         sent = 0.0
 
         def reached(status: dict[str, Any]) -> bool:
@@ -258,7 +255,7 @@ class Graph:
         self.until_status(reached)
 
     def step(self, taker: str, what: Any) -> None:
-        """Send one thing and wait until the node has dealt with it."""
+        """Send one message and wait until the node has counted it."""
         if taker == 'clock':
             self.reach(what, lambda status: int(status['next_tick_ns']) > what)
             return
@@ -269,7 +266,7 @@ class Graph:
         self.until_status(lambda s: s['received'].get(name, 0) == self.sent[name])
 
     def play(self, script: Script) -> dict[str, Any]:
-        """Send everything in lockstep and wait until all that was published is here."""
+        """Send everything in lockstep and wait until all published messages are here."""
         for taker, what in script:
             self.step(taker, what)
         status = self.status()

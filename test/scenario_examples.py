@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Example, random and GTSAM scenarios, shared by the tests of scenarios and their runner."""
+"""Example, random and GTSAM scenarios for the tests of scenarios and their runner."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that a sensor gives the same bits for one call and for a trajectory that is cut."""
+"""Check that a sensor gives the same bits for a whole and a divided trajectory."""
 
 from __future__ import annotations
 

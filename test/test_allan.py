@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Allan estimator meets published numbers and allantools, and bands have the right edf."""
+"""The Allan estimator against published numbers and allantools."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from sim2real_eval.characterization.allan_covariance import AllanCovariance, deg
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.seeding import stream
 from sim_sensors.noise.processes import GaussMarkov
+
+Record = Callable[[str, object], None]
 
 
 def factors(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -61,7 +63,7 @@ def test_phase_dat_and_its_bounds_are_those_of_stable32(reference_dir: Path) -> 
 
 @pytest.mark.parametrize('axis', range(6))
 def test_published_variances_of_a_real_sensor(
-    real_dir: Path, axis: int, record_property: Callable[[str, object], None]
+    real_dir: Path, axis: int, record_property: Record
 ) -> None:
     """ADIS16405, 1e6 samples; published to 8 digits of data in other units, hence 3e-6."""
     folder = real_dir / 'adis16405_static'
@@ -81,9 +83,9 @@ def test_published_variances_of_a_real_sensor(
 
 @pytest.mark.parametrize(('spacing', 'count'), [('octave', None), ('log', 50)])
 def test_allantools_agrees_to_1e_12(
-    spacing: str, count: int | None, record_property: Callable[[str, object], None]
+    spacing: str, count: int | None, record_property: Record
 ) -> None:
-    """A walk on a large constant, where digits get lost if anywhere."""
+    """A walk on a large constant loses the most digits."""
     rng = stream(5, spacing, 'test', 'allan')
     values = 9.8 + np.cumsum(rng.standard_normal(50_000)) * 1e-4 + rng.standard_normal(50_000)
     grid = averaging_factors(len(values), count)
@@ -93,7 +95,7 @@ def test_allantools_agrees_to_1e_12(
         values, rate=200.0, data_type='freq', taus=grid / 200.0
     )
     record_property('relative', np.abs(curve.deviation / expected - 1.0).max())
-    np.testing.assert_allclose(curve.deviation, expected, rtol=1e-12)
+    np.testing.assert_allclose(curve.deviation, expected, rtol=1e-12, err_msg='allantools, 1e-12')
     assert np.array_equal(curve.terms, terms)
     assert np.array_equal(curve.factors, grid)
 
@@ -114,7 +116,7 @@ def test_a_record_on_disk_gives_the_same_bits(
     st.floats(1e-6, 1e6), st.floats(-1e3, 1e3), st.floats(0.1, 1e4), st.integers(16, 700),
     st.integers(0, 2**32),
 )  # fmt: skip
-def test_scale_goes_through_and_a_constant_does_not(
+def test_deviations_scale_and_ignore_a_constant(
     scale: float, constant: float, rate: float, n: int, seed: int
 ) -> None:
     values = np.random.default_rng(seed).standard_normal(n)
@@ -128,7 +130,7 @@ def test_scale_goes_through_and_a_constant_does_not(
     np.testing.assert_allclose(plain.variance, direct, rtol=1e-9)
 
 
-def test_factors_reach_half_the_record_and_no_further() -> None:
+def test_averaging_factors_reach_half_of_the_record() -> None:
     for n in (8, 9, 100, 1001):
         for count in (None, 50):
             grid = averaging_factors(n, count)
@@ -141,7 +143,7 @@ def test_factors_reach_half_the_record_and_no_further() -> None:
 
 
 @pytest.mark.parametrize('bad', [np.nan, np.inf])
-def test_what_is_not_finite_is_refused(bad: float) -> None:
+def test_a_sample_that_is_not_finite_is_refused(bad: float) -> None:
     values = np.ones(100)
     values[42] = bad
     with pytest.raises(ParameterError, match='sample 42'):
@@ -150,7 +152,7 @@ def test_what_is_not_finite_is_refused(bad: float) -> None:
         allan_curve(np.ones(100), 1.0, factors(1, 60))
 
 
-def test_textbook_error_is_that_of_the_thesis() -> None:
+def test_the_simple_relative_error_is_that_of_the_thesis() -> None:
     curve = AllanCurve(1001, 1.0, factors(1, 100), np.ones(2))
     expected = [1 / np.sqrt(2 * (1001 / 1 - 1)), 1 / np.sqrt(2 * (1001 / 100 - 1))]
     np.testing.assert_allclose(simple_relative_error(curve), expected)
@@ -162,7 +164,7 @@ def test_textbook_error_is_that_of_the_thesis() -> None:
 def test_degrees_of_freedom_are_those_of_greenhall_and_riley(
     term: int, alpha: int, tolerance: float
 ) -> None:
-    """allantools has their formulas; at short averaging times it takes continuous noise."""
+    """allantools has their formulas, with continuous noise at short averaging times."""
     grid = factors(64, 256, 1024, 4096)
     alone = np.eye(6)[term]
     dof = degrees_of_freedom(20_000, grid, alone)
@@ -199,8 +201,8 @@ def test_covariance_of_points_is_that_of_simulated_records(term: int, name: str)
 
 
 @pytest.mark.parametrize('n', [1000, 2_160_000, 600_000_000])
-def test_covariance_is_one_for_records_of_any_length(n: int) -> None:
-    """A week at 1 kHz too: correlations within 1, and no combination without variance."""
+def test_covariances_are_positive_definite_for_any_length(n: int) -> None:
+    """Correlations are within 1, also for a week at 1 kHz."""
     grid = averaging_factors(n)
     covariance = AllanCovariance(n, grid)
     for term in range(4):
@@ -211,7 +213,7 @@ def test_covariance_is_one_for_records_of_any_length(n: int) -> None:
         assert np.linalg.eigvalsh(correlation).min() > 1e-3
 
 
-def test_band_holds_the_truth_as_often_as_it_says() -> None:
+def test_the_band_contains_the_truth_in_68_percent_of_records() -> None:
     """White noise, true deviation known; 400 records, each point within 4 sigma (0.093)."""
     rng = stream(8, 'band', 'test', 'allan')
     grid = averaging_factors(1024)
@@ -226,8 +228,8 @@ def test_band_holds_the_truth_as_often_as_it_says() -> None:
     assert (np.abs(hits / 400 - 0.683) < 0.093).all()
 
 
-def test_slopes_are_those_of_the_noise() -> None:
-    """Within half of the way to the next kind, which the first two points are too few for."""
+def test_local_slopes_are_those_of_the_noise() -> None:
+    """Within half of the distance to the next kind of noise, except at the first two points."""
     rng = stream(9, 'slope', 'test', 'allan')
     white = rng.standard_normal(20_000)
     grid = averaging_factors(20_000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attitude filter on recordings: mountings, late sensors, frames, and what is told of them."""
+"""The attitude filter on recordings: mountings, late sensors, frames and findings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SETTINGS = AttitudeSettings(
 
 @functools.cache
 def recorded() -> Recording:
-    """All sensors are free of noise and along the body; the first truth is not upright."""
+    """Return sensors without noise along the body; the first truth is not upright."""
     motion = Swaying.from_mapping({'duration': 4.0, 'rpy': [0.2, -0.4, 1.1]}, 'test')
     twin = Twin('test', gps=None, imu=load_imu('ideal'), others={'mag': load_mag('ideal')})
     return synthetic_recording(
@@ -50,50 +50,37 @@ def recorded() -> Recording:
 
 
 def posed(recording: Recording, frame: str, variances: FloatArray) -> Recording:
-    """Every tenth sample of the truth is a pose of the camera."""
+    """Add every tenth sample of the truth as a pose of the camera."""
     truth = recording.truth
-    assert truth is not None
     some = truth.take(slice(None, None, 10))
     covariance = np.tile(np.diag([1.0, 1.0, 1.0, *variances]), (len(some), 1, 1))
-    return recording.with_messages(
-        'camera_pose',
-        PoseArray(
-            some.stamp_ns, some.arrival_ns, frame, some.position, some.orientation, covariance
-        ),
+    poses = PoseArray(
+        some.stamp_ns, some.arrival_ns, frame, some.position, some.orientation, covariance
     )
+    return recording.with_messages('camera_pose', poses)
 
 
-def test_sensors_are_turned_as_the_static_transforms_say() -> None:
-    """scipy turns what they measure into frames askew; the attitude is that of the body."""
+def test_mounted_sensors_give_the_attitude_of_the_body() -> None:
+    """scipy rotates the measurements into the frames of the sensors."""
     plain = recorded()
     imu, mag = plain.imu, plain.mag
-    assert imu is not None
-    assert mag is not None
     on = {
         'imu_askew': Rotation.from_euler('xyz', [0.3, -0.2, 2.0]),
         'mag_askew': Rotation.from_euler('xyz', [-1.0, 0.4, 0.7]),
     }
+    imu = dataclasses.replace(
+        imu, frame='imu_askew',
+        angular_velocity=on['imu_askew'].inv().apply(imu.angular_velocity),
+        linear_acceleration=on['imu_askew'].inv().apply(imu.linear_acceleration),
+    )  # fmt: skip
+    field = on['mag_askew'].inv().apply(mag.magnetic_field)
+    mag = dataclasses.replace(mag, frame='mag_askew', magnetic_field=field)
+    transforms = tuple(
+        StaticTransform('base_link', frame, (0.0, 0.0, 0.0), tuple(turn.as_quat().tolist()))
+        for frame, turn in on.items()
+    )
     askew = dataclasses.replace(
-        plain.with_messages(
-            'imu',
-            dataclasses.replace(
-                imu,
-                frame='imu_askew',
-                angular_velocity=on['imu_askew'].inv().apply(imu.angular_velocity),
-                linear_acceleration=on['imu_askew'].inv().apply(imu.linear_acceleration),
-            ),
-        ).with_messages(
-            'mag',
-            dataclasses.replace(
-                mag,
-                frame='mag_askew',
-                magnetic_field=on['mag_askew'].inv().apply(mag.magnetic_field),
-            ),
-        ),
-        transforms=tuple(
-            StaticTransform('base_link', frame, (0.0, 0.0, 0.0), tuple(turn.as_quat().tolist()))
-            for frame, turn in on.items()
-        ),
+        plain.with_messages('imu', imu).with_messages('mag', mag), transforms=transforms
     )
     # The field of the first seconds is that of the world, whatever the mounting.
     field = measure_early_field(make_twin_maker(askew, None, seed=0))
@@ -106,12 +93,11 @@ def test_sensors_are_turned_as_the_static_transforms_say() -> None:
     assert of[0].suspects == of[1].suspects == ()
 
 
-def test_each_sensor_alone_holds_the_directions_that_it_measures() -> None:
-    """Gravity leaves the heading open, the field the turn about itself, a pose nothing."""
+def test_each_sensor_alone_observes_its_own_directions() -> None:
+    """Gravity leaves the heading open, the field a rotation about itself, a pose nothing."""
     wide = dataclasses.replace(SETTINGS, initial_std=0.05)
     plain = posed(recorded(), 'map', np.full(3, 1e-4))
     truth = plain.truth
-    assert truth is not None
     ends = {}
     for used in ('accelerometer', 'magnetometer', 'camera'):
         switches = {name: name == used for name in ('accelerometer', 'magnetometer', 'camera')}
@@ -126,11 +112,10 @@ def test_each_sensor_alone_holds_the_directions_that_it_measures() -> None:
     assert np.linalg.norm(ends['camera']) < 4e-3
 
 
-def test_a_pose_is_uncertain_about_the_axes_of_the_world() -> None:
-    """One that knows the heading alone mends the heading and leaves the tilt, at any attitude."""
+def test_the_covariance_of_a_pose_is_about_the_axes_of_the_world() -> None:
+    """A pose that knows only the heading corrects the heading and not the tilt."""
     plain = posed(recorded(), 'map', np.array([1e4, 1e4, 1e-8]))
     truth = plain.truth
-    assert truth is not None
     alone = dataclasses.replace(
         SETTINGS, accelerometer=False, magnetometer=False, gyroscope_density=1e-5
     )
@@ -148,8 +133,6 @@ def test_a_pose_is_uncertain_about_the_axes_of_the_world() -> None:
 def test_late_sensors_are_used_and_assumed_frames_are_reported() -> None:
     plain = recorded()
     mag, imu = plain.mag, plain.imu
-    assert mag is not None
-    assert imu is not None
     late = plain.with_messages('mag', mag.take(mag.stamp_ns > mag.stamp_ns[0] + 1_500_000_000))
     run = recorded_run(posed(late, 'board', np.full(3, 1e-4)), SETTINGS, seed=1)
     assert run.errors.angles[-1, 3] < 2e-3
@@ -160,18 +143,15 @@ def test_late_sensors_are_used_and_assumed_frames_are_reported() -> None:
     (assumed,) = (note for note in notes if note.code == 'attitude.same_orientation')
     assert imu.frame in assumed.words['frames']
     assert assumed.words['reference'] == 'base_link'
-    with pytest.raises(AttitudeError, match='my_bag: the magnetometer states no covariance'):
+    with pytest.raises(AttitudeError, match='my_bag: the magnetometer'):
         recorded_run(bare, dataclasses.replace(SETTINGS, magnetometer_std=0.0))
 
 
 def test_covariances_turn_with_their_sensors() -> None:
     """R C R^T by scipy, for IMU, magnetometer and pose, with another variance on each axis."""
     imu, mag = recorded().imu, recorded().mag
-    assert imu is not None
-    assert mag is not None
     plain = posed(recorded(), 'map', np.array([1e-4, 4e-4, 9e-4]))
     poses = plain.camera_pose
-    assert poses is not None
     sizes = np.diag([1.0, 4.0, 9.0])
     n = len(imu)
     turns = [Rotation.from_euler('xyz', angles) for angles in ([0.3, -0.2, 2.0], [-1.0, 0.4, 0.7])]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -54,55 +53,48 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-WRONG = {
-    'allan': 'required: RECORDING',
-    'allan gone': 'gone: no such file or folder',
-    'allan gone.csv': 'gone.csv: no such file or folder',
-    'allan empty': 'empty: not a recording',
-    'allan file.txt': 'file.txt: cannot be read as a table of numbers: no numbers in it',
-    'allan torn.csv': 'torn.csv: cannot be read as a table of numbers',
-    'allan bare.csv': '3 columns without names; name them with --columns',
-    'allan bare.csv --columns a,b': '3 columns, but 2 names',
-    'allan bare.csv --columns a,b,c': 'no axis is named among a, b, c',
-    'allan bare.csv --columns gx,gx,c': 'gyroscope_x is named twice',
-    'allan named.csv': 'no column time or stamp_ns; give the --sample-rate',
-    'allan named.csv --sample-rate 0': "'0' must be a number > 0",
-    'allan named.csv --sample-rate 10': 'named: 2 samples are too few',
-    'allan circle_1': 'circle_1: the sensor never stands still',
-    'allan line_1': 'line_1: the sensor never stands still',
-    'allan line_1 --sample-rate 100': '--sample-rate: goes with tables only',
-    'allan line_1 --topic imu=/gone': 'topic /gone is missing',
-    'allan line_1 --axis pitch': 'no axis pitch; there are gyroscope_x',
-    'allan line_1 --outliers none --outlier-factor 2': '--outlier-factor: goes with',
-    'allan line_1 --gyro-unit rpm': 'invalid choice',
-    'allan line_1 --moving keep --fit-from 1e6': '--fit-from: 1e+06 s leaves 0 averaging times of',
-    'allan line_1 --out file.txt': 'file.txt: is not a folder',
-    'allan line_1 --out file.txt/sub': 'cannot be made; ',
-    'allan void.csv': 'void.csv: cannot be read as a table of numbers: no numbers in it',
-    'allan head.csv': 'no numbers in it',
-    'allan nan_time.csv': 'time of sample 1 is nan; must be a time',
-    'allan nan.csv --sample-rate 10': 'nan: gyroscope_x: sample 1 is nan; must be a number',
-    'allan nan.csv ./nan.csv': 'recordings: nan.csv: is given twice; must be given once',
-    'allan huge.csv --sample-rate 10': 'huge: gyroscope_x: sample 1 is 1e+300; must be a',
-    'allan back.csv': '1 samples are too few (2 samples with a repeated or backward stamp',
-    'allan slow.csv': 'time steps by 1e+07 s; must be 2e-05 to 2 s in s; name it stamp_ns,',
-    'allan fast.csv': 'time_ms steps by 1e-05 s; must be 2e-05 to 2 s in ms; name it stamp_ns,',
-    'allan seconds.csv': 'stamp_ns steps by 1e-09 s; must be 2e-05 to 2 s in ns; name it',
-    'allan uneven.npz': '2 times for 9 samples; must be one for each',
-    'allan epoch.csv': 'time of sample 0 is 1.7e+18; must be a time in s; name it stamp_ns,',
-    'allan tables': 'is tables/log.csv a table? then name that file',
-    'allan picture.png': 'picture.png: neither a recording nor a table; must be a folder, .mcap,',
-    'allan point.npy --sample-rate 10 --columns gx': 'the array has 0 dimensions of type float64',
-    'allan cube.npy --sample-rate 10 --columns gx': 'the array has 3 dimensions of type float64',
-    'allan complex.npy --sample-rate 10 --columns gx': 'of type complex128; must be one or two',
-    'allan nan_rate.npz': 'fs is nan; must be a number > 0',
-    'allan less_rate.npz': 'fs is -5.0; must be a number > 0',
-}
+# Lines that are refused, and what the error names.
+WRONG = (
+    ('gone', 'gone'),
+    ('gone.csv', 'gone.csv'),
+    ('empty', 'empty'),
+    ('file.txt', 'file.txt'),
+    ('torn.csv', 'torn.csv'),
+    ('bare.csv', '--columns'),
+    ('bare.csv --columns a,b', '3 columns, but 2 names'),
+    ('bare.csv --columns a,b,c', 'a, b, c'),
+    ('bare.csv --columns gx,gx,c', 'gyroscope_x'),
+    ('named.csv', '--sample-rate'),
+    ('named.csv --sample-rate 0', "'0'"),
+    ('named.csv --sample-rate 10', '2 samples'),
+    ('circle_1', 'circle_1'),
+    ('line_1 --sample-rate 100', '--sample-rate'),
+    ('line_1 --topic imu=/gone', '/gone'),
+    ('line_1 --axis pitch', 'pitch'),
+    ('line_1 --outliers none --outlier-factor 2', '--outlier-factor'),
+    ('line_1 --gyro-unit rpm', 'rpm'),
+    ('line_1 --moving keep --fit-from 1e6', '--fit-from'),
+    ('line_1 --out file.txt', 'file.txt'),
+    ('line_1 --out file.txt/sub', 'file.txt/sub'),
+    ('nan_time.csv', 'sample 1 is nan'),
+    ('nan.csv --sample-rate 10', 'gyroscope_x: sample 1 is nan'),
+    ('nan.csv ./nan.csv', 'nan.csv'),
+    ('huge.csv --sample-rate 10', '1e+300'),
+    ('back.csv', '2 samples'),
+    ('slow.csv', 'time steps by 1e+07 s'),
+    ('fast.csv', 'time_ms steps by 1e-05 s'),
+    ('seconds.csv', 'stamp_ns steps by 1e-09 s'),
+    ('uneven.npz', '2 times for 9 samples'),
+    ('epoch.csv', '1.7e+18'),
+    ('tables', 'tables/log.csv'),
+    ('point.npy --sample-rate 10 --columns gx', '0 dimensions'),
+    ('complex.npy --sample-rate 10 --columns gx', 'complex128'),
+    ('nan_rate.npz', 'fs is nan'),
+)
 
 
 @pytest.fixture(scope='module')
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with inputs that `allan` refuses."""
     folder = tmp_path_factory.mktemp('place')
     write_runs(folder, ('drive_line', 1), ('drive_circle', 1))
     (folder / 'empty').mkdir()
@@ -112,8 +104,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'bare.csv': '1,2,3\n4,5,6\n',
         'named.csv': 'gyroscope_x,b\n1,2\n3,4\n',
         'torn.csv': 'gyroscope_x,time\n1,2\n3\n',
-        'void.csv': '',
-        'head.csv': 'gyroscope_x,time\n',
         'nan_time.csv': 'gyroscope_x,time\n1,2\n3,nan\n',
         'nan.csv': 'gyroscope_x\n1\nnan\n3\n',
         'slow.csv': 'gx,time\n1,0\n2,1e7\n3,2e7\n',
@@ -123,41 +113,32 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'seconds.csv': 'gx,stamp_ns\n1,1\n2,2\n3,3\n',
         'epoch.csv': 'gx,time\n1,17e17\n2,17e17\n3,17e17\n',
         'tables/log.csv': 'gx,time\n1,0\n',
-        'picture.png': 'text',
     }.items():
         (folder / name).write_text(text, encoding='utf-8')
-    for name, array in {
-        'point': np.array(1.0),
-        'cube': np.zeros((3, 3, 3)),
-        'complex': np.zeros((9, 1), dtype=np.complex128),
-    }.items():
-        np.save(folder / f'{name}.npy', array)
-    for name, rate in {'nan': np.nan, 'less': -5.0}.items():
-        np.savez(folder / f'{name}_rate.npz', gyro=np.zeros((9, 3)), fs=rate)
+    np.save(folder / 'point.npy', np.array(1.0))
+    np.save(folder / 'complex.npy', np.zeros((9, 1), dtype=np.complex128))
+    np.savez(folder / 'nan_rate.npz', gyro=np.zeros((9, 3)), fs=np.nan)
     np.savez(folder / 'uneven.npz', gyro=np.zeros((9, 3)), time=np.arange(2.0))
     return folder
 
 
-@pytest.mark.parametrize('line', WRONG)
+@pytest.mark.parametrize(('words', 'named'), WRONG)
 def test_a_wrong_command_line_is_refused_in_one_line(
-    line: str, place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    words: str, named: str, place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place)
-    check_refused(capsys, WRONG[line], *shlex.split(line))
+    check_refused(capsys, named, 'allan', *words.split())
 
 
 UNITS = ('--gyro-unit', 'deg/s', '--accel-unit', 'g')
 
 
-def test_table_to_terms_files_and_a_model_that_simulates(
+def test_the_model_of_a_table_simulates_the_noise_of_the_table(
     table: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'noise'
     done = call(capsys, 'allan', table, *UNITS, '--out', out)
     assert done.status == 0
-    assert 'deg/sqrt(h)' in done.out
-    assert 'ug/sqrt(Hz)' in done.out
-    assert str(out) in done.out
     assert sorted(path.name for path in out.iterdir()) == sorted(FILES)
 
     record = json.loads((out / 'allan.json').read_text(encoding='utf-8'))
@@ -192,7 +173,7 @@ def test_table_to_terms_files_and_a_model_that_simulates(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_same_seed_same_bytes_and_no_overwriting(
+def test_equal_inputs_give_equal_bytes_and_nothing_is_overwritten(
     table: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     first, second = tmp_path / 'one', tmp_path / 'two'
@@ -203,7 +184,7 @@ def test_same_seed_same_bytes_and_no_overwriting(
     assert contents(first) == contents(second)
     refused = call(capsys, 'allan', table, *UNITS, '--out', first)
     assert refused.status == 2
-    assert 'exists; choose another --out or give --overwrite' in refused.err
+    assert '--overwrite' in refused.err
     assert contents(first) == contents(second)
     other = (*UNITS, '--axis', 'gyroscope_x', '--no-check', '--overwrite', '--out', first)
     assert call(capsys, 'allan', table, *other).status == 0
@@ -211,14 +192,15 @@ def test_same_seed_same_bytes_and_no_overwriting(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_several_recordings_are_averaged_and_a_bad_one_left_out(
+def test_recordings_are_averaged_by_length_without_the_broken_one(
     table: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     short = write_csv(tmp_path / 'night_2.csv', 'wx,wy,wz', np.rad2deg(samples(2)[:5000, :3]))
     options = ('--sample-rate', RATE, '--no-check', '--json', '--axis', 'gyroscope_x', *UNITS)
-    (both,) = (call(capsys, 'allan', table, short, 'gone.csv', *options, '--weights', 'length'),)
+    both = call(capsys, 'allan', table, short, 'gone.csv', *options, '--weights', 'length')
     assert both.status == 1
-    assert both.complaints == ['sim2real: error: left out: gone.csv: no such file or folder']
+    (complaint,) = both.complaints
+    assert 'gone.csv' in complaint
     record = json.loads(both.out)
     values = [
         recording['axes']['gyroscope_x']['terms']['white']['value']
@@ -228,9 +210,7 @@ def test_several_recordings_are_averaged_and_a_bad_one_left_out(
     assert mean == pytest.approx((2 * values[0] + values[1]) / 3, rel=1e-9)
 
 
-def test_the_interquartile_outlier_rule_is_reported_with_its_bias(
-    table: Path, capsys: Capture
-) -> None:
+def test_the_interquartile_rule_reports_its_bias(table: Path, capsys: Capture) -> None:
     done = call(capsys, 'allan', table, *UNITS, '--outliers', 'iqr', '--no-check')
     assert done.status == 0
     assert '(-13.48% for clean Gaussian noise)' in done.err
@@ -241,33 +221,27 @@ def test_wrong_units_are_reported_with_the_option_that_corrects_them(
     table: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """Tables and recordings are checked alike; correct units give no finding."""
-    right = call(capsys, 'allan', table, *UNITS, '--no-check')
-    assert 'give the unit' not in right.err
-    assert '10000 samples, 200 s at 50 Hz' in right.out
+    assert '-unit' not in call(capsys, 'allan', table, *UNITS, '--no-check').err
     refused = call(capsys, 'allan', table, '--no-check')
     assert refused.status == 2
-    assert 'gyroscope noise (is the unit right? --gyro-unit) is 1.1' in refused.err
+    assert '--gyro-unit' in refused.err
     wrong = call(capsys, 'allan', table, '--no-check', '--moving', 'keep')
     assert wrong.status == 0
-    assert 'seems to be in g; give the unit with --accel-unit' in wrong.err
-    assert 'give the unit with --gyro-unit deg/s' in wrong.err
+    assert '--accel-unit' in wrong.err
+    assert '--gyro-unit deg/s' in wrong.err
     in_g = standing(30.0, imu_model=dataclasses.replace(load_imu('bno055'), rate=50.0))
-    assert in_g.imu is not None
     scaled = dataclasses.replace(in_g.imu, linear_acceleration=in_g.imu.linear_acceleration / 9.8)
     write_recording(in_g.with_messages('imu', scaled), tmp_path / 'bag')
-    bag = call(capsys, 'allan', tmp_path / 'bag', '--no-check')
-    assert 'seems to be in g; give the unit with --accel-unit' in bag.err
+    assert '--accel-unit' in call(capsys, 'allan', tmp_path / 'bag', '--no-check').err
     corrected = call(capsys, 'allan', tmp_path / 'bag', '--no-check', '--accel-unit', 'g')
     assert corrected.status == 0
-    assert 'give the unit' not in corrected.err
+    assert '-unit' not in corrected.err
 
 
 def test_a_rate_that_contradicts_the_time_column_is_reported(table: Path) -> None:
-    alike = read_signals(table, TableOptions(rate=RATE))
-    assert alike.notes == ()
+    assert read_signals(table, TableOptions(rate=RATE)).notes == ()
     other = read_signals(table, TableOptions(rate=2 * RATE))
     assert other.rate is None
-    assert other.stamp_ns is not None
     assert other.notes[0].numbers == {'found': 50.0, 'given': 100.0}
     skipped = ('-', *AXES)
     renumbered = read_signals(table, TableOptions(rate=2 * RATE, columns=skipped))
@@ -280,27 +254,16 @@ def test_a_time_column_that_counts_samples_is_reported(tmp_path: Path) -> None:
     assert [note.code for note in signals.notes] == ['signals.one_second']
 
 
-def test_nanoseconds_may_be_written_with_an_exponent(tmp_path: Path) -> None:
-    """NumPy writes doubles by default; their resolution at this epoch is 256 ns."""
-    stamps = 1_700_000_000_000_000_000 + 10_000_000 * np.arange(100)
-    np.savetxt(tmp_path / 'a.csv', np.column_stack([stamps, np.zeros(100)]), delimiter=',',
-               header='stamp_ns,gx', comments='')  # fmt: skip
-    read_stamps = read_signals(tmp_path / 'a.csv').stamp_ns
-    assert read_stamps is not None
-    assert np.abs(read_stamps - stamps).max() <= 128
-
-
 @pytest.mark.parametrize(('name', 'size'), [('time_ms', 1e3), ('time_us', 1e6), ('stamp_ns', 1e9)])
-def test_times_in_other_units(name: str, size: float, tmp_path: Path) -> None:
+def test_times_are_read_in_the_unit_of_their_name(name: str, size: float, tmp_path: Path) -> None:
     path = tmp_path / 'log.csv'
     rows = (f'{round(k * 0.02 * size)},{k % 3}' for k in range(9))
     path.write_text('\n'.join([f'{name},gx', *rows]) + '\n', encoding='utf-8')
     signals = read_signals(path)
-    assert signals.stamp_ns is not None
     assert np.diff(signals.stamp_ns).tolist() == [20_000_000] * 8
 
 
-def test_arrays_of_numpy_are_read(tmp_path: Path) -> None:
+def test_numpy_files_are_read_like_tables(tmp_path: Path) -> None:
     values = samples()
     np.savez(tmp_path / 'a.npz', gyro=values[:, :3], acc=values[:, 3:], fs=RATE)
     from_npz = read_signals(tmp_path / 'a.npz')
@@ -324,23 +287,18 @@ def test_stamps_of_a_table_keep_their_nanoseconds(tmp_path: Path) -> None:
     path = tmp_path / 'log.csv'
     path.write_text('\n'.join(lines) + '\n', encoding='utf-8')
     signals = read_signals(path)
-    assert signals.stamp_ns is not None
     assert signals.stamp_ns.tolist() == stamps
     assert signals.axes == ('gyroscope_x',)
     assert signals.column('gyroscope_x').tolist() == [0.5 * k for k in range(9)]
     spaced = tmp_path / 'log.txt'
     spaced.write_text('# t ax\n0.0 1.5\n0.1 2.5\n', encoding='utf-8')
     again = read_signals(spaced, TableOptions(accelerometer_unit='mg'))
-    assert again.stamp_ns is not None
     assert again.stamp_ns.tolist() == [0, 100_000_000]
     assert again.column('accelerometer_x') == pytest.approx([0.0147099750, 0.0245166250])
 
 
 def test_a_real_sensor_has_its_published_noise(real_dir: Path) -> None:
-    """ADIS16405 for 2.8 h, fitted above its low pass. The deviation published at 1.28 s, where
-    white noise rules, is met within 3 sigma of fit, misfit and point; the bias is near that of
-    the data sheet.
-    """
+    """ADIS16405, 2.8 h: the deviation at 1.28 s within 3 sigma, the bias near the data sheet."""
     folder = real_dir / 'adis16405_static'
     result = analyse(read_signals(folder / 'adis16405_imu1_si.npz'), AllanOptions(fit_from=0.1))
     with (folder / 'adev_published_vs_allantools.csv').open(encoding='utf-8') as file:

@@ -8,16 +8,59 @@ import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli_examples import Outcome, call, check_refused, run_of
 from comparison_examples import study_of, twin, written
-from gate_examples import write_result
 
+from sim2real_eval.metrics.options import REAL, MetricOptions
+from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.gate import GatedResult
 from sim2real_eval.study.outcome import seal_record
 
 Capture = pytest.CaptureFixture[str]
+
+
+def write_result(
+    folder: Path,
+    models: dict[str, float],
+    *,
+    scenarios: tuple[str, ...] = ('line', 'circle'),
+    runs: int = 10,
+    seed: int = 0,
+    failures: tuple[str, ...] = (),
+    warmup: float = 0.0,
+    judge_digest: str = 'aa',
+) -> Path:
+    """Write study.json; the number of a model is its excess of RMSE over reality."""
+    rows = []
+    for index, (model, offset) in enumerate({REAL: 0.0, **models}.items()):
+        # Real runs do not depend on which models there are, and models on their own name only.
+        rng = np.random.default_rng([seed, index and sum(model.encode())])
+        for scenario in scenarios:
+            for number in range(1, runs + 1):
+                rmse = 0.1 + offset + 0.01 * float(rng.random())
+                entropy = 0.05 * float(rng.random())
+                score = RunScore(rmse, entropy, 0.0, entropy, 300, 20.0)
+                values = dataclasses.asdict(score)
+                rows.append(
+                    {
+                        'judge': 'clean', 'recording': f'{scenario}_{number}', 'model': model,
+                        'repetition': 1, 'scenario': scenario, 'group': '', 'values': values,
+                        'notes': [],
+                    }
+                )  # fmt: skip
+    files = [{'name': 'clean.yaml', 'sha256': judge_digest}]
+    record = {
+        'state': 'finished', 'component': 'horizontal', 'start_heading': False,
+        'metric': MetricOptions(warmup=warmup).to_mapping(),
+        'judges': [{'label': 'clean', 'files': files}],
+        'failures': [{'recording': name, 'reason': 'gone'} for name in failures], 'runs': rows,
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / 'study.json').write_text(json.dumps(seal_record(record)), encoding='utf-8')
+    return folder
 
 
 def gate(capsys: Capture, *arguments: object) -> Outcome:
@@ -29,14 +72,11 @@ def test_the_limit_decides(capsys: Capture, tmp_path: Path) -> None:
     result = write_result(tmp_path / 'r', {'good': 0.0, 'bad': 0.2})
     failed = gate(capsys, result, '--max-vepd', 0.05)
     assert failed.status == 1
-    assert failed.out.startswith('FAIL: 3 of 6 numbers break a limit, worst first. bad in ')
-    assert 'limit 0.05' in failed.out
-    assert len(failed.out.splitlines()) == 1
+    (line,) = failed.out.splitlines()
+    assert line.startswith('FAIL: 3 of 6 numbers')
     passed = gate(capsys, result, '--max-vepd', 0.05, '--models', 'good')
     assert passed.status == 0
-    assert passed.out.startswith(
-        'PASS: 3 numbers within the limits; the closest to its limit is good'
-    )
+    assert passed.out.startswith('PASS: 3 numbers')
 
 
 @pytest.mark.parametrize('by', ['estimate', 'low', 'high'])
@@ -86,10 +126,8 @@ def test_an_unknown_interval_breaks_every_limit(capsys: Capture, tmp_path: Path)
     assert gate(capsys, result, '--max-vepd', 1).status == 0
     outcome = gate(capsys, result, '--max-vepd', 1, '--by', 'low')
     assert outcome.status == 2
-    assert 'must have one for --by low' in outcome.err
-    outcome = gate(capsys, result, '--max-vepd', 1, '--by', 'high')
-    assert outcome.status == 1
-    assert 'intervals are unknown' in outcome.out
+    assert '--by low' in outcome.err
+    assert gate(capsys, result, '--max-vepd', 1, '--by', 'high').status == 1
 
 
 def test_a_baseline_may_not_be_exceeded(capsys: Capture, tmp_path: Path) -> None:
@@ -101,9 +139,7 @@ def test_a_baseline_may_not_be_exceeded(capsys: Capture, tmp_path: Path) -> None
     for file in (old, record_file):
         assert gate(capsys, old, '--baseline', file).status == 0
         assert gate(capsys, better, '--baseline', file).status == 0
-        outcome = gate(capsys, worse, '--baseline', file, '--by', 'low')
-        assert outcome.status == 1
-        assert 'above the baseline' in outcome.out
+        assert gate(capsys, worse, '--baseline', file, '--by', 'low').status == 1
         assert gate(capsys, worse, '--baseline', file, '--max-increase', 0.02).status == 0
         assert gate(capsys, better, '--baseline', file, '--max-increase', -0.02).status == 1
 
@@ -113,22 +149,21 @@ def test_real_runs_that_differ_from_the_baseline_are_reported(
 ) -> None:
     result = write_result(tmp_path / 'r', {'m': 0.05})
     other = write_result(tmp_path / 'other', {'m': 0.05}, seed=1)
-    remark = 'The real runs are not those of the baseline'
+    remark = 'real runs are not'
     assert remark in gate(capsys, result, '--baseline', other, '--max-increase', 1).out
     assert remark not in gate(capsys, result, '--baseline', result).out
 
 
-def test_stand_ins_are_not_compared_with_real_recordings(tmp_path: Path) -> None:
+@pytest.mark.parametrize('key', ['synthetic', 'off_ticks'])
+def test_results_with_other_settings_are_not_compared(tmp_path: Path, key: str) -> None:
     result = GatedResult.read(write_result(tmp_path / 'r', {'m': 0.05}))
-    real, drawn = (
-        dataclasses.replace(result, settings={**result.settings, 'synthetic': synthetic})
-        for synthetic in (False, True)
+    without, with_key = (
+        dataclasses.replace(result, settings={**result.settings, key: value})
+        for value in (False, True)
     )
-    assert drawn.differs(real) == 'synthetic is False there and True here'
-    assert drawn.differs(drawn) is None
-    late = dataclasses.replace(drawn, settings={**drawn.settings, 'off_ticks': True})
-    assert late.differs(drawn) == 'off_ticks is False there and True here'
-    assert result.differs(real) is None
+    assert with_key.differs(without) == f'{key} is False there and True here'
+    assert with_key.differs(with_key) is None
+    assert result.differs(without) is None
 
 
 def test_a_lost_model_and_lost_recordings_break_the_gate(capsys: Capture, tmp_path: Path) -> None:
@@ -137,18 +172,15 @@ def test_a_lost_model_and_lost_recordings_break_the_gate(capsys: Capture, tmp_pa
     junit = tmp_path / 'gate.xml'
     outcome = gate(capsys, new, '--baseline', old, '--junit', junit)
     assert outcome.status == 1
-    assert 'Recordings were left out: bag_7' in outcome.out
-    assert 'n in line (judge clean): is in the baseline, and not in the result' in outcome.out
+    assert 'bag_7' in outcome.out
+    assert 'n in line (judge clean)' in outcome.out
     suite = check_junit(junit)
     # Three cases for m, three skipped for the new o, three failures for n, one for recordings.
     assert (suite.get('tests'), suite.get('failures'), suite.get('skipped')) == ('10', '4', '3')
 
 
 def check_junit(path: Path) -> ET.Element:
-    """Check attributes, order of elements and counts by Ant's schema, and return the suite.
-
-    Source: JUnit.xsd of windyroad/JUnit-Schema.
-    """
+    """Check a file by Ant's schema (JUnit.xsd of windyroad/JUnit-Schema) and return the suite."""
     root = ET.parse(path).getroot()
     assert root.tag == 'testsuites'
     (suite,) = root
@@ -181,7 +213,9 @@ def test_labels_may_hold_anything(capsys: Capture, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: Path) -> None:
+def test_a_result_of_the_preset_called_baseline_is_compared(
+    capsys: Capture, tmp_path: Path
+) -> None:
     paths = []
     for number in (1, 2):
         recording = run_of('drive_line', number)
@@ -189,49 +223,42 @@ def test_a_real_result_and_a_preset_called_baseline(capsys: Capture, tmp_path: P
         paths.append(tmp_path / recording.name)
     result = written(tmp_path / 'result', paths, study_of(twin('baseline', label='baseline')))
     assert gate(capsys, result, '--baseline', result, '--max-vepd', 100).status == 0
-    assert 'as in the baseline' in gate(capsys, result, '--baseline', result).out
     assert gate(capsys, result / 'study.json', '--max-vepd', 0).status == 1
 
 
 @pytest.mark.parametrize(
-    ('arguments', 'complaint'),
+    ('arguments', 'named'),
     [
-        ('r', '--max-vepd: is missing'),
-        ('gone --max-vepd 1', 'gone/study.json: cannot be read'),
-        ('empty --max-vepd 1', 'empty/study.json: cannot be read'),
-        ('text.json --max-vepd 1', 'text.json: is not the record of a study'),
-        ('list.json --max-vepd 1', 'list.json: is not the record of a study'),
-        ('deep.json --max-vepd 1', 'deep.json: is not the record of a study'),
-        ('nan.json --max-vepd 1', 'nan.json: '),
-        ('r --max-vepd -1', "'-1' must be a number >= 0"),
-        ('r --max-vepd nan', "'nan' must be a number"),
-        ('r --max-increase 0.1', '--max-increase: goes with --baseline only'),
-        ('r --max-vepd 1 --models nope', "--models: 'nope' is unknown; must be one of m"),
-        ('r --max-vepd 1 --scenarios nope', "--scenarios: 'nope' is unknown"),
-        ('r --max-vepd 1 --judge-names nope', "--judge-names: 'nope' is unknown"),
-        ('r --max-vepd 1 --confidence 1', 'must be a number >= 0.5 and <= 0.999'),
-        ('r --max-vepd 1 --junit empty', 'empty: is a folder'),
-        ('r --baseline warm', 'warm: cannot be compared with r: metric.warmup is'),
-        ('r --baseline other', 'judge clean has other parameters'),
+        ('r', '--max-vepd'),
+        ('gone --max-vepd 1', 'gone/study.json'),
+        ('empty --max-vepd 1', 'empty/study.json'),
+        ('list.json --max-vepd 1', 'list.json'),
+        ('deep.json --max-vepd 1', 'deep.json'),
+        ('nan.json --max-vepd 1', 'nan.json'),
+        ('r --max-vepd -1', "'-1'"),
+        ('r --max-vepd nan', "'nan'"),
+        ('r --max-increase 0.1', '--max-increase'),
+        ('r --max-vepd 1 --models nope', "--models: 'nope'"),
+        ('r --max-vepd 1 --scenarios nope', "--scenarios: 'nope'"),
+        ('r --max-vepd 1 --judge-names nope', "--judge-names: 'nope'"),
+        ('r --max-vepd 1 --confidence 1', '0.999'),
+        ('r --max-vepd 1 --junit empty', 'empty'),
+        ('r --baseline warm', 'metric.warmup'),
+        ('r --baseline other', 'judge clean'),
     ],
 )
-def test_wrong_lines(
-    capsys: Capture,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: str,
-    complaint: str,
+def test_wrong_inputs_are_refused_in_one_line(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, named: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_result(tmp_path / 'r', {'m': 0.0})
     write_result(tmp_path / 'warm', {'m': 0.0}, warmup=5.0)
     write_result(tmp_path / 'other', {'m': 0.0}, judge_digest='bb')
-    (tmp_path / 'empty').mkdir()
-    (tmp_path / 'text.json').write_text('no', encoding='utf-8')
-    (tmp_path / 'list.json').write_text('[]', encoding='utf-8')
-    (tmp_path / 'deep.json').write_text('[' * 100_000, encoding='utf-8')
-    record = json.loads((tmp_path / 'r' / 'study.json').read_text(encoding='utf-8'))
+    Path('empty').mkdir()
+    Path('list.json').write_text('[]', encoding='utf-8')
+    Path('deep.json').write_text('[' * 100_000, encoding='utf-8')
+    record = json.loads(Path('r', 'study.json').read_text(encoding='utf-8'))
     record['runs'][0]['values']['rmse'] = float('nan')
     del record['sha256']
-    (tmp_path / 'nan.json').write_text(json.dumps(seal_record(record)), encoding='utf-8')
-    check_refused(capsys, complaint, 'gate', *arguments.split())
+    Path('nan.json').write_text(json.dumps(seal_record(record)), encoding='utf-8')
+    check_refused(capsys, named, 'gate', *arguments.split())

@@ -60,40 +60,36 @@ def test_the_page_is_in_the_folder_and_the_answer_on_the_terminal(
     capsys: Capture, study: Path
 ) -> None:
     outcome = call(capsys, 'report', study)
-    assert outcome.status == 0
-    assert outcome.err == ''
+    assert (outcome.status, outcome.err) == (0, '')
     assert outcome.out.startswith('SYNTHETIC')
     best = min(StudyOutcome.read(study).table('clean'), key=lambda row: row.vepd)
-    assert outcome.out.splitlines()[1].split()[:3] == ['Nearest', 'model', best.model]
+    assert best.model in outcome.out.splitlines()[1]
     first = contents(study)
     assert {'report.html', 'tables.md', 'tables.tex'} <= {Path(name).name for name in first}
-    page = (study / 'report.html').read_text('utf-8')
-    assert 'stand_in: {scenarios: [line], runs: 2' in page
-    assert '<h3>Consistency</h3>' in page
     assert call(capsys, 'report', study).status == 0
     assert contents(study) == first
 
 
-def test_code_that_a_result_names_runs_only_when_asked(capsys: Capture, study: Path) -> None:
+def test_code_named_in_a_result_runs_only_on_request(capsys: Capture, study: Path) -> None:
     """A user who opens the result of somebody else has not read its metrics."""
     (study.parent / 'theirs.py').write_text("open('ran', 'w').close()\nclass Theirs: pass\n")
     record = json.loads((study / 'study.json').read_text('utf-8'))
     record['more_metrics'] = ['theirs.py:Theirs']
     (study / 'study.json').write_text(json.dumps(record), 'utf-8')
-    check_refused(capsys, 'has another sha256 than its content', 'report', study)
+    check_refused(capsys, 'sha256', 'report', study)
     del record['sha256']
     (study / 'study.json').write_text(json.dumps(record), 'utf-8')
-    check_refused(capsys, 'has no sha256 of its content', 'report', study)
+    check_refused(capsys, 'sha256', 'report', study)
     (study / 'study.json').write_text(json.dumps(seal_record(record)), 'utf-8')
     outcome = call(capsys, 'report', study)
     assert outcome.status == 0
-    assert 'left out: metric theirs.py:Theirs, whose code would run' in outcome.err
+    assert 'theirs.py:Theirs' in outcome.err
     assert not (study.parent / 'ran').exists()
     call(capsys, 'report', study, '--run-metrics')
     assert (study.parent / 'ran').exists()
 
 
-def test_paths_and_answer_as_json_and_bags_beside(capsys: Capture, study: Path) -> None:
+def test_json_names_the_page_the_tables_and_the_answer(capsys: Capture, study: Path) -> None:
     outcome = call(capsys, 'report', study, '--out', 'paper/page.html', '--mcap', 'bags', '--json')
     summary = json.loads(outcome.out)
     assert summary['page'] == 'paper/page.html'
@@ -108,19 +104,14 @@ def test_paths_and_answer_as_json_and_bags_beside(capsys: Capture, study: Path) 
     assert again.status == 0
 
 
-def test_what_is_no_study_is_refused(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize('record', [None, '{}', '{"state": "unfinished"}'])
+def test_a_folder_without_a_finished_study_is_refused(
+    record: str | None, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / 'empty').mkdir()
-    check_refused(capsys, 'study.json: cannot be read', 'report', tmp_path / 'empty')
-    check_refused(capsys, 'study.json: cannot be read', 'report', tmp_path / 'nothing')
-    (tmp_path / 'broken').mkdir()
-    (tmp_path / 'broken' / 'study.json').write_text('{}', encoding='utf-8')
-    check_refused(capsys, 'is not the record of a study', 'report', tmp_path / 'broken')
-    (tmp_path / 'half').mkdir()
-    (tmp_path / 'half' / 'study.json').write_text('{"state": "unfinished"}', encoding='utf-8')
-    check_refused(capsys, 'not finished', 'report', tmp_path / 'half')
+    if record:
+        Path('study.json').write_text(record, encoding='utf-8')
+    check_refused(capsys, str(tmp_path), 'report', tmp_path)
 
 
 def test_a_folder_of_vepd_is_a_study_of_one_judge(
@@ -131,15 +122,8 @@ def test_a_folder_of_vepd_is_a_study_of_one_judge(
     for number in (1, 2):
         write_recording(run_of('line', number), tmp_path / f'line_{number}')
     words = [
-        '--models',
-        'ch_rw,ch_gauss',
-        '--warmup',
-        '1',
-        '--judge-config',
-        'clean',
-        '--jobs',
-        '1',
-    ]
+        '--models', 'ch_rw,ch_gauss', '--warmup', '1', '--judge-config', 'clean', '--jobs', '1',
+    ]  # fmt: skip
     done = call(capsys, 'vepd', '--real', 'line_1', 'line_2', *words, '--out', 'result')
     assert done.status == 0
     outcome = StudyOutcome.read('result')
@@ -150,12 +134,10 @@ def test_a_folder_of_vepd_is_a_study_of_one_judge(
         printed = [float(row['vepd']) for row in csv.DictReader(file)]
     assert [row.vepd for row in outcome.table(outcome.judges[0])] == printed
     assert call(capsys, 'report', 'result').status == 0
-    page = Path('result', 'report.html').read_text('utf-8')
-    assert '<h3>One run: real, simulated and true speed</h3>' in page
-    assert '<h3>Tracks</h3>' in page
+    assert Path('result', 'report.html').is_file()
 
 
-def test_tables_show_what_the_paper_printed_beside_ours() -> None:
+def test_tables_have_the_numbers_of_the_paper_beside_ours() -> None:
     ranking = standings(small_study(scenarios=('line', 'circle', 'half_sine'), runs=2))
     tables = paper_tables(ranking)
     assert len(tables) == 5  # ranking and scenarios under two judges, and all judges

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import Screen, call, contents, write_runs
+from cli_examples import call, contents, write_runs
 from recording_examples import arrays_equal
 
 from sim2real_eval.recording.reading import read_recording
@@ -22,9 +20,7 @@ SHORT = ('--duration', 6)
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3', 'csv'])
-def test_recordings_read_back_and_equal_seeds_give_equal_bytes(
-    tmp_path: Path, capsys: Capture, storage: str
-) -> None:
+def test_equal_seeds_give_equal_recordings(tmp_path: Path, capsys: Capture, storage: str) -> None:
     words = ['simulate', '--motion', 'drive_line', *SHORT, '--runs', 2, '--storage', storage]
     folders = {'a': 3, 'b': 3, 'c': 4}
     for folder, seed in folders.items():
@@ -37,26 +33,10 @@ def test_recordings_read_back_and_equal_seeds_give_equal_bytes(
     runs = [read_recording(tmp_path / 'a/out' / name) for name in ('line_1', 'line_2')]
     for number, run in enumerate(runs, start=1):
         assert (run.name, run.scenario) == (f'line_{number}', 'line')
-        assert run.imu is not None
-        assert run.gps is not None
-        assert run.truth is not None
         assert (len(run.imu), len(run.gps), len(run.truth)) == (601, 61, 601)
     assert not arrays_equal(*(run.messages['/imu/data'] for run in runs))
     # The motions of the runs differ too.
     assert not arrays_equal(*(run.messages['/ground_truth/odometry'] for run in runs))
-
-
-def test_every_storage_holds_the_same_messages(tmp_path: Path, capsys: Capture) -> None:
-    words = ['simulate', '--motion', 'circle', *SHORT]
-    for storage in ('mcap', 'sqlite3', 'csv'):
-        out = tmp_path / storage
-        assert call(capsys, *words, '--storage', storage, '--out', out).status == 0
-    first, *copies = (
-        read_recording(tmp_path / storage / 'circle_1') for storage in ('mcap', 'sqlite3', 'csv')
-    )
-    for copy in copies:
-        for topic, array in first.messages.items():
-            assert arrays_equal(array, copy.messages[topic]), topic
 
 
 def test_the_estimate_of_a_simulated_run_meets_the_true_speed(
@@ -73,13 +53,12 @@ def test_the_estimate_of_a_simulated_run_meets_the_true_speed(
     assert judged.status == 0
     data = np.genfromtxt(table, delimiter=',', names=True)
     truth = read_recording(tmp_path / 'line_1').truth
-    assert truth is not None
     speed = np.interp(data['stamp_ns'], truth.stamp_ns, truth.linear_velocity[:, 0])
     late = data['stamp_ns'] > truth.stamp_ns[0] + 6e9
     assert np.hypot(data['vx'], data['vy'])[late] == pytest.approx(speed[late], abs=0.3)
 
 
-def test_set_changes_the_motion(tmp_path: Path, capsys: Capture) -> None:
+def test_the_option_set_changes_the_motion(tmp_path: Path, capsys: Capture) -> None:
     outcome = call(
         capsys, 'simulate', '--motion', 'circle', *SHORT, '--set', 'radius=5', '--set',
         'clockwise=true', '--out', tmp_path,
@@ -87,11 +66,12 @@ def test_set_changes_the_motion(tmp_path: Path, capsys: Capture) -> None:
     assert outcome.status == 0
     truth = read_recording(tmp_path / 'circle_1').truth
     expected = Circle(duration=6.0, radius=5.0, clockwise=True).at(np.array([4.0]))
-    assert truth is not None
     np.testing.assert_allclose(truth.position[400], expected.position[0], atol=1e-12)
 
 
-def test_a_recorded_truth_is_measured_anew(tmp_path: Path, capsys: Capture) -> None:
+def test_a_recorded_truth_is_measured_by_simulated_sensors(
+    tmp_path: Path, capsys: Capture
+) -> None:
     """The truth and the real sensor are copied unchanged; the other sensor is simulated."""
     (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
     out = tmp_path / 'twins'
@@ -102,8 +82,7 @@ def test_a_recorded_truth_is_measured_anew(tmp_path: Path, capsys: Capture) -> N
     assert outcome.status == 0
     written = json.loads(outcome.out)
     assert [summary['path'] for summary in written] == [
-        str(out / 'circle_1_1'),
-        str(out / 'circle_1_2'),
+        str(out / f'circle_1_{number}') for number in (1, 2)
     ]
     assert {summary['scenario'] for summary in written} == {'circle'}
     real = read_recording(path)
@@ -132,27 +111,17 @@ def test_without_gps_there_are_no_fixes(tmp_path: Path, capsys: Capture) -> None
         assert '/gps/fix' not in recording.messages
 
 
-def test_a_broken_truth_is_named_and_the_rest_is_written(tmp_path: Path, capsys: Capture) -> None:
+def test_a_missing_truth_is_named_and_the_others_are_simulated(
+    tmp_path: Path, capsys: Capture
+) -> None:
     (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
     out = tmp_path / 'twins'
     outcome = call(capsys, 'simulate', '--truth', tmp_path / 'gone', path, '--out', out)
     assert outcome.status == 1
-    assert outcome.complaints == [
-        f'sim2real: error: left out: {tmp_path / "gone"}: no such file or folder'
-    ]
+    (complaint,) = outcome.complaints
+    assert str(tmp_path / 'gone') in complaint
     assert outcome.out.splitlines() == [str(out / 'circle_1')]
     assert [path.name for path in out.iterdir()] == ['circle_1']
-
-
-def test_the_progress_bar_counts_the_runs_of_a_broken_truth(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
-    monkeypatch.setenv('TERM', 'xterm')
-    monkeypatch.setattr(sys, 'stderr', screen := Screen())
-    line = ['simulate', '--truth', path, tmp_path / 'gone', '--runs', 2, '--out', tmp_path / 'o']
-    assert call(capsys, *line).status == 1
-    assert re.findall(r'recordings[^\r\n]*?(\d/\d)', screen.getvalue())[-1] == '4/4'
 
 
 @pytest.mark.parametrize('on_truth', [False, True])
@@ -175,7 +144,7 @@ def test_missing_runs_are_added_only_to_recordings_of_the_same_command(
     for other in (['--seed', 5], ['--gps', 'ch_gauss'], ['--storage', 'csv']):
         refused = call(capsys, *words, *other)
         assert refused.status == 2
-        assert f'{names[0]}: exists and is another recording' in refused.complaints[0]
+        assert names[0] in refused.complaints[0]
         assert contents(out) == before
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chain of verbs, each on the output of the previous one, for installed copies."""
+"""A chain of commands, each on the output of the previous one, for installed copies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from cli_examples import call, call_process
 from command_copies import call_copy
 
 
-def test_from_a_motion_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recordings_are_simulated_judged_and_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bags = tmp_path / 'bags'
     simulated = call(
         capsys, 'simulate', '--motion', 'drive_line', '--runs', 2, '--duration', 6, '--gps',
@@ -41,7 +43,7 @@ def test_from_a_motion_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert sorted(rows_of_series, key=str) == sorted(rows, key=str)
 
 
-def test_the_command_runs_as_a_process_and_finds_its_configuration() -> None:
+def test_the_installed_command_finds_its_configuration() -> None:
     outcome = call_process('models', '--json')
     assert outcome.status == 0
     names = json.loads(outcome.out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error-state filter: physical truths, consistency."""
+"""The error-state filter: consistency with its covariances, gates and gaps."""
 
 from __future__ import annotations
 
@@ -14,29 +14,23 @@ from judge_examples import START_NS
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.judge.inertial.error_state import FilteredRun, filter_inputs
+from sim2real_eval.judge.inertial.error_state import filter_inputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.scenarios import Circle, FigureEight, HalfSine, Line, Standstill
 
-G = 9.80665
+Record = Callable[[str, object], None]
+
 DRIVE = FigureEight(duration=20.0, rest_time=2.0, speed=3.0, length=30.0, width=15.0)
 
 
 def test_observable_biases_are_estimated_at_rest() -> None:
-    """A minute: rates about the level axes and the force along the vertical; the rate about it
-    from the standstill. All keep to what is stated of them, three deviations, which six right
-    ones leave once in 60 seeds.
-    """
+    """One minute; within three deviations, which six right biases leave once in 60 seeds."""
     gyroscope, accelerometer = np.array([0.01, -0.008, 0.012]), np.array([0.05, -0.08, 0.1])
     inputs, rates, forces = measured(
-        Standstill(duration=60.0),
-        QUIET,
-        np.random.default_rng(1),
-        fix_rate=2.0,
-        gyroscope_bias=gyroscope,
-        accelerometer_bias=accelerometer,
-    )
+        Standstill(duration=60.0), QUIET, np.random.default_rng(1), fix_rate=2.0,
+        gyroscope_bias=gyroscope, accelerometer_bias=accelerometer,
+    )  # fmt: skip
     estimate = filter_inputs(inputs, QUIET, start_heading=0.0)
     error = np.concatenate([rates[-1], forces[-1]]) - estimate.x[-1, 10:]
     deviation = np.sqrt(np.diagonal(estimate.P[-1])[9:])
@@ -49,9 +43,7 @@ def test_observable_biases_are_estimated_at_rest() -> None:
 
 
 def test_heading_stays_uncertain_during_a_long_standstill() -> None:
-    """Two minutes: the noise of the forces tells no heading. NEES of yaw and of the bias of its
-    rate over 16 runs within 99.9 % bounds (it was 8 and 4); an unknown heading stays unknown.
-    """
+    """Two minutes: NEES of yaw and of its bias over 16 runs within 99.9 % bounds."""
     settings = InertialSettings()
     motion, squares = Standstill(duration=120.0), np.zeros(2)
     for seed in range(16):
@@ -81,16 +73,12 @@ def test_heading_stays_uncertain_during_a_long_standstill() -> None:
     ],
 )
 def test_errors_of_a_drive_stay_within_the_stated_covariance(motion: Circle | HalfSine) -> None:
-    """Lever arms, biases and noise; the second half, when the heading has been found."""
+    """The second half of a drive with lever arms, biases and noise."""
     inputs, *_ = measured(
-        motion,
-        QUIET,
-        np.random.default_rng(2),
-        gyroscope_bias=np.array([0.005, -0.005, 0.01]),
-        accelerometer_bias=np.array([0.05, 0.05, -0.05]),
-        imu_arm=(0.3, -0.2, 0.4),
+        motion, QUIET, np.random.default_rng(2), gyroscope_bias=np.array([0.005, -0.005, 0.01]),
+        accelerometer_bias=np.array([0.05, 0.05, -0.05]), imu_arm=(0.3, -0.2, 0.4),
         antenna=(-0.5, 0.2, 1.5),
-    )
+    )  # fmt: skip
     run = filter_inputs(inputs, QUIET).judged
     late = slice(len(run) // 2, None)
     truth = truth_at(motion, run.stamp_ns[late])
@@ -117,7 +105,7 @@ def test_errors_of_a_drive_stay_within_the_stated_covariance(motion: Circle | Ha
 
 
 def test_estimate_without_noise_does_not_depend_on_the_rate() -> None:
-    """50, 100, 200 Hz, lever arms: the error of the integration falls by four at each."""
+    """The error of the integration falls by four from 50 to 100 and to 200 Hz."""
     worst = []
     for rate in (50.0, 100.0, 200.0):
         inputs, *_ = measured(
@@ -140,22 +128,18 @@ def _square(error: FloatArray, covariance: FloatArray) -> float:
 
 
 def _normalised(seed: int, gyroscope_bias: float = 0.0) -> tuple[float, float, float, float]:
-    """NEES at the end of a run of all 15 states, of the pose and of the velocity that are handed
-    out; sum of its NIS.
+    """Return the NEES of the 15 states, of pose and velocity at the end of a run, and its sum of
+    NIS.
     """
     rng = np.random.default_rng(seed)
     start = QUIET.start
     first = rng.normal(scale=start.gyroscope_bias_deviation, size=3)
     first[2] += gyroscope_bias
     inputs, rates, forces = measured(
-        DRIVE,
-        QUIET,
-        rng,
-        gyroscope_bias=first,
+        DRIVE, QUIET, rng, gyroscope_bias=first,
         accelerometer_bias=rng.normal(scale=start.accelerometer_bias_deviation, size=3),
-        imu_arm=(0.3, -0.2, 0.4),
-        antenna=(0.5, 0.2, 1.5),
-    )
+        imu_arm=(0.3, -0.2, 0.4), antenna=(0.5, 0.2, 1.5),
+    )  # fmt: skip
     heading = _heading() + rng.normal(scale=start.heading_deviation)
     estimate = filter_inputs(inputs, QUIET, start_heading=heading)
     truth = truth_at(DRIVE, estimate.judged.stamp_ns[-1:])
@@ -178,13 +162,9 @@ def _normalised(seed: int, gyroscope_bias: float = 0.0) -> tuple[float, float, f
     )
 
 
-def test_errors_match_the_stated_covariance(
-    record_property: Callable[[str, object], None],
-) -> None:
-    """40 runs, model and truth alike: mean NEES of the 15 states, of pose and velocity of
-    base_link, and mean NIS of 94 fixes each, within 99.9 % chi-square bounds, which a right filter
-    leaves once in 250 seeds. The NIS of the start, whose velocity has a wide prior, is left out.
-    The NEES is outside for a gyroscope bias ten times as large as stated.
+def test_errors_match_the_stated_covariance(record_property: Record) -> None:
+    """Mean NEES and NIS of 40 runs within 99.9 % chi-square bounds, left once in 250 seeds; the
+    NEES is outside for a gyroscope bias ten times as large as stated.
     """
     squares = np.sum([_normalised(seed) for seed in range(40)], axis=0)
     for name, total, freedom in zip(
@@ -198,10 +178,7 @@ def test_errors_match_the_stated_covariance(
 
 
 def test_start_under_coarse_fixes_is_not_a_standstill() -> None:
-    """A line with 2.5 m/s^2 from the first moment: fixes of 0.3 m hardly show it within the
-    second in which the filter is levelled, 0.25 rad off. It has to know: NEES of pose and velocity
-    over 20 runs of 3 degrees of freedom each stay below 3 (1 is right; the start is not Gaussian).
-    """
+    """A start with 2.5 m/s^2 is levelled 0.25 rad off; the mean NEES of 20 runs is below 3."""
     motion = Line(duration=8.0, speed=10.0, ramp_time=4.0)
     ratios = []
     for seed in range(20):
@@ -221,13 +198,10 @@ def test_the_gate_refuses_an_outlier_and_counts_it() -> None:
     fix = inputs.fix.copy()
     fix[40] += [3.0, 0.0, 0.0]
     spoiled = dataclasses.replace(inputs, fix=fix)
+    no_gate = dataclasses.replace(QUIET, gate=0.0)
     clean, gated, open_ = (
         filter_inputs(filter_input, settings, start_heading=_heading()).judged
-        for filter_input, settings in (
-            (inputs, QUIET),
-            (spoiled, QUIET),
-            (spoiled, dataclasses.replace(QUIET, gate=0.0)),
-        )
+        for filter_input, settings in ((inputs, QUIET), (spoiled, QUIET), (spoiled, no_gate))
     )
     assert (clean.parts[0].rejected, gated.parts[0].rejected, open_.parts[0].rejected) == (0, 1, 0)
     assert gated.corrections.nis[39] > 25.0
@@ -238,7 +212,7 @@ def test_the_gate_refuses_an_outlier_and_counts_it() -> None:
 
 
 def test_a_diverged_filter_recovers_after_the_gate_timeout() -> None:
-    """The fixes jump by 100 m for good: refused for 5 s, then followed."""
+    """The fixes jump by 100 m and are refused for 5 s."""
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(5))
     fix = inputs.fix.copy()
     fix[50:] += [100.0, 0.0, 0.0]
@@ -270,7 +244,7 @@ def test_a_held_vehicle_has_no_lateral_and_vertical_speed() -> None:
     assert sorted(set(runs[1].corrections.states.tolist())) == [2, 3]
 
 
-def test_stamps_may_be_shifted_and_runs_repeated_without_changing_a_bit() -> None:
+def test_shifted_stamps_and_repeated_runs_change_no_bit() -> None:
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(7))
     shift = 86_400_000_000_123
     later = dataclasses.replace(inputs, imu_ns=inputs.imu_ns + shift, fix_ns=inputs.fix_ns + shift)
@@ -284,20 +258,17 @@ def test_stamps_may_be_shifted_and_runs_repeated_without_changing_a_bit() -> Non
 
 
 def test_the_output_rate_does_not_change_the_estimate() -> None:
-    """Estimates cut the intervals of the integration, which leaves its error and no more."""
+    """Only the error of the integration differs."""
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(8))
-    runs: list[FilteredRun] = [
-        filter_inputs(inputs, dataclasses.replace(QUIET, output_frequency=rate))
-        for rate in (10.0, 70.0)
-    ]
-    shared, a, b = np.intersect1d(
-        runs[0].judged.stamp_ns, runs[1].judged.stamp_ns, return_indices=True
-    )
+    settings = [dataclasses.replace(QUIET, output_frequency=rate) for rate in (10.0, 70.0)]
+    runs = [filter_inputs(inputs, setting) for setting in settings]
+    stamps = [run.judged.stamp_ns for run in runs]
+    shared, a, b = np.intersect1d(*stamps, return_indices=True)
     assert len(shared) > 0
     np.testing.assert_allclose(runs[0].x[a], runs[1].x[b], atol=1e-4)
 
 
-def test_a_gap_of_the_imu_makes_the_filter_less_sure() -> None:
+def test_a_gap_of_the_imu_widens_the_covariance() -> None:
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(9), fix_rate=0.5)
     keep = np.abs(inputs.imu_ns - START_NS - 9_000_000_000) > 500_000_000
     cut = dataclasses.replace(
@@ -315,7 +286,7 @@ def test_a_gap_of_the_imu_makes_the_filter_less_sure() -> None:
     assert (error < 4.0 * np.sqrt(np.diagonal(torn.pose_covariance[at])[:3])).all()
 
 
-def test_a_run_too_short_for_an_estimate_has_none() -> None:
+def test_a_run_that_is_too_short_has_no_estimate() -> None:
     inputs, *_ = measured(Standstill(duration=2.0), QUIET)
     run = filter_inputs(inputs, QUIET, start_ns=START_NS + 10_000_000_000).judged
     assert len(run) == 0
@@ -323,7 +294,7 @@ def test_a_run_too_short_for_an_estimate_has_none() -> None:
 
 
 def test_one_fix_is_enough_to_run() -> None:
-    """No velocity can be told; it is 0 and stated to be unknown."""
+    """The velocity is 0 and stated to be unknown."""
     inputs, *_ = measured(Standstill(duration=2.0), QUIET)
     lonely = dataclasses.replace(
         inputs, fix_ns=inputs.fix_ns[:1], fix=inputs.fix[:1],

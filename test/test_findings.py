@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sim2real_eval
 from sim2real_eval.common.findings import (
     Finding,
     FindingKind,
@@ -27,7 +24,6 @@ from sim2real_eval.common.findings import (
 from sim_sensors.core.errors import Remark
 
 KINDS = declared_kinds()
-SOURCES = Path(sim2real_eval.__file__).parent
 NUMBERS = st.integers(-(2**62), 2**62) | st.floats(-1e6, 1e6, allow_nan=False)
 
 
@@ -54,52 +50,24 @@ RUNS = st.lists(
 
 
 @pytest.mark.parametrize('code', KINDS)
-def test_each_declaration_shows_itself_alone_and_merged(code: str) -> None:
-    kind = KINDS[code]
-    assert re.fullmatch(r'[a-z_]+\.[a-z0-9_]+', code)
-    assert kind.meaning.endswith('.')
-    assert not kind.remedy.endswith('.')
-    low, high = example(kind, 2.0), example(kind, 3.0)
+def test_every_kind_of_finding_can_be_merged_and_stored(code: str) -> None:
+    low, high = example(KINDS[code], 2.0), example(KINDS[code], 3.0)
     (merged,) = merge_findings([('real', [low]), ('real', [high])])
-    assert str(merged).startswith('2 of 2 real runs: /imu: ')
-    assert str(low).endswith(low.remedy)
+    assert (merged.code, merged.runs) == (code, (('real', 2, 2),))
     assert from_records(json.loads(json.dumps(to_records([low, merged])))) == (low, merged)
 
 
-def test_all_codes_are_declared_where_declared_kinds_looks() -> None:
-    makers = re.compile(r'\bFindingKind\(|(?<![\w.])Finding\(|= (?:decisive|assumed|routine)\(')
-    for path in SOURCES.rglob('*.py'):
-        if path.name != 'findings.py':
-            assert not makers.search(path.read_text(encoding='utf-8')), path
-
-
-def test_every_declared_code_has_a_producer() -> None:
-    texts = {path: path.read_text(encoding='utf-8') for path in SOURCES.rglob('*.py')}
-    words = {path: set(re.findall(r'\w+', text)) for path, text in texts.items()}
-    for path, text in texts.items():
-        if path.name == 'findings.py' and path.parent.name != 'common':
-            for name in re.findall(r'^([A-Z]\w*) = (?:\w+)\($', text, re.MULTILINE):
-                assert any(name in names for file, names in words.items() if file != path), name
-
-
-def test_a_finding_needs_the_values_of_its_template() -> None:
-    kind = KINDS['recording.gap']
+@pytest.mark.parametrize('values', [{}, {'count': 3, 'more': 1}])
+def test_a_finding_is_refused_without_the_values_of_its_template(values: dict[str, int]) -> None:
     with pytest.raises(ValueError, match='do not fit'):
-        kind('/imu', count=3)
-    with pytest.raises(ValueError, match='do not fit'):
-        KINDS['recording.stamp_zero']('/imu', count=3, more=1)
+        KINDS['recording.stamp_zero']('/imu', **values)
 
 
 def test_records_of_other_versions_keep_their_text() -> None:
     former = {
-        'code': 'nothing.known',
-        'severity': 'assumed',
-        'subject': '/imu',
-        'numbers': {},
-        'words': {},
-        'text': '/imu: 3 {strange} messages; wait',
-        'remedy': 'wait',
-    }
+        'code': 'nothing.known', 'severity': 'assumed', 'subject': '/imu', 'numbers': {},
+        'words': {}, 'text': '/imu: 3 {strange} messages; wait', 'remedy': 'wait',
+    }  # fmt: skip
     finding = Finding.from_record(former)
     assert (str(finding), finding.code) == (former['text'], former['code'])
     assert finding.severity is Severity.ASSUMED
@@ -114,10 +82,9 @@ def test_numbers_become_ranges_and_runs_are_counted_by_group() -> None:
         ('simulated', []),
     ]
     gps, imu = merge_findings(runs)
-    assert str(gps).startswith('1 of 2 real runs: /gps: header stamp is zero (1x)')
+    assert gps.runs == (('real', 1, 2),)
     assert imu.runs == (('real', 2, 2), ('simulated', 1, 2))
     assert imu.numbers == {'count': (3, 20)}
-    assert '(3 to 20x)' in str(imu)
 
 
 def test_remarks_of_a_sensor_model_merge_by_their_numbers() -> None:
@@ -134,17 +101,10 @@ def test_remarks_of_a_sensor_model_merge_by_their_numbers() -> None:
 
 
 def test_kinds_with_per_model_keep_the_models_apart() -> None:
-    too_fast, stamp_zero = (
-        KINDS['estimate.too_fast'],
-        KINDS['recording.stamp_zero']('/imu', count=3),
-    )
-    diverged = too_fast(limit=100, first=2.0, speed=500.0)
-    runs = [
-        ('real', [stamp_zero]),
-        ('ch_rw', [stamp_zero]),
-        ('airsim', [stamp_zero, diverged]),
-        ('airsim', [diverged]),
-    ]
+    stamp_zero = KINDS['recording.stamp_zero']('/imu', count=3)
+    diverged = KINDS['estimate.too_fast'](limit=100, first=2.0, speed=500.0)
+    runs = [('real', [stamp_zero]), ('ch_rw', [stamp_zero])]
+    runs += [('airsim', [stamp_zero, diverged]), ('airsim', [diverged])]
     first, second = merge_models(runs)
     assert first.runs == (('simulated airsim', 2, 2),)
     assert second.runs == (('real', 1, 1), ('simulated', 2, 3))
@@ -167,11 +127,11 @@ def test_the_most_severe_come_first() -> None:
 
 
 @given(RUNS, st.randoms())
-def test_the_order_of_runs_changes_nothing(
+def test_merging_does_not_depend_on_the_order_of_runs(
     runs: list[tuple[str, list[Finding]]], random: object
 ) -> None:
     shuffled = list(runs)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     assert merge_findings(runs) == merge_findings(shuffled)
     assert merge_models(runs) == merge_models(shuffled)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first twist of Gazebo's odometry is left out of a truth, and nothing else is."""
+"""Only the first twist of Gazebo's odometry is removed from a truth."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from sim_sensors.core.measurements import OdometryArray
 
 
 def first_twists(rate: float, first: float, *, speed: float = 0.0) -> OdometryArray:
-    """Return the odometry that Gazebo gives of a robot 8.45 cm above the origin, turned by 1 rad:
-    the mean of its twist over the last ten steps of 1 ms, whose first is the way from the origin.
-    `first` is the time of the first message, s.
+    """Return the odometry of Gazebo from `first` s on, whose twists are means of ten steps of 1
+    ms, and the first step leads from the origin to a pose 8.45 cm above it, turned by 1 rad.
     """
     count = 60
     stamps = np.round((first + np.arange(count) / rate) * 1e9).astype(np.int64)
@@ -32,7 +31,7 @@ def first_twists(rate: float, first: float, *, speed: float = 0.0) -> OdometryAr
     )
 
 
-def test_the_first_twist_of_gazebo_is_left_out() -> None:
+def test_the_first_twist_of_gazebo_is_removed() -> None:
     for rate, first, wrong_count in ((1000.0, 0.001, 9), (100.0, 0.009, 1), (100.0, 0.01, 0)):
         array = first_twists(rate, first)
         remaining, notes = check_messages('here', '/truth', array, is_truth=True)
@@ -43,7 +42,7 @@ def test_the_first_twist_of_gazebo_is_left_out() -> None:
         assert len(check_messages('here', '/odom', array)[0]) == 60
 
 
-def test_a_twist_that_is_wrong_throughout_or_a_fast_start_stay() -> None:
+def test_other_wrong_twists_and_fast_starts_are_kept() -> None:
     fast = first_twists(100.0, 0.01, speed=30.0)
     scaled = dataclasses.replace(fast, linear_velocity=100.0 * fast.linear_velocity)
     late = np.zeros((60, 3))

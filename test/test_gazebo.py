@@ -21,7 +21,6 @@ def world(repository: Path) -> ElementTree.Element:
 
 def test_joints_connect_links_that_exist(world: ElementTree.Element) -> None:
     model = world.find("model[@name='car']")
-    assert model is not None
     links = {link.get('name') for link in model.findall('link')}
     children = [joint.findtext('child') for joint in model.findall('joint')]
     assert {joint.findtext('parent') for joint in model.findall('joint')} <= links
@@ -33,7 +32,7 @@ def test_joints_connect_links_that_exist(world: ElementTree.Element) -> None:
     assert {part.text for part in steering if part.tag.endswith('_joint')} == joints
 
 
-def test_inertias_are_those_of_real_bodies(world: ElementTree.Element) -> None:
+def test_inertias_are_physically_possible(world: ElementTree.Element) -> None:
     for inertial in world.iter('inertial'):
         moments = sorted(
             float(inertial.findtext(f'inertia/{axis}')) for axis in ('ixx', 'iyy', 'izz')
@@ -43,7 +42,7 @@ def test_inertias_are_those_of_real_bodies(world: ElementTree.Element) -> None:
         assert moments[0] + moments[1] >= moments[2]
 
 
-def test_the_wheels_stand_on_the_ground_at_the_measures_of_the_steering(
+def test_wheels_stand_on_the_ground_where_the_steering_expects_them(
     world: ElementTree.Element,
 ) -> None:
     model = world.find("model[@name='car']")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of real receivers: fixes of several kinds, outages, heavy tails, wander.
+"""Kinds of fix, outages, heavy tails and wander of real receivers.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.
@@ -40,15 +40,8 @@ def run(model, motion=None, **options):
     return simulate(model, motion or Line(duration=60.0), seed=1, run='a', **options)
 
 
-def moments(errors):
-    return errors.mean(), (errors**2).mean()
-
-
-# Kinds of fix.
-
-
 def generator():
-    """Rates of the chain, written from its definition: 1/dwell out, shared by the weights."""
+    """Return the rates of the chain: 1/dwell away from a state, shared by the weights."""
     rates = np.zeros((5, 5))
     for k, name in enumerate(FIX_STATES):
         weights = np.array(getattr(CHANGING, f'from_{name}'))
@@ -56,6 +49,13 @@ def generator():
         rates[k] = weights / weights.sum() / CHANGING.dwell[k]
         rates[k, k] = -1.0 / CHANGING.dwell[k]
     return rates
+
+
+def assert_shares(states, share):
+    """Check shares of receivers by state, within `SIGMAS` binomial deviations."""
+    measured_share = np.bincount(states, minlength=5) / len(states)
+    deviation = np.sqrt(share * (1.0 - share) / len(states))
+    np.testing.assert_array_less(np.abs(measured_share - share), SIGMAS * deviation + 1e-9)
 
 
 def test_by_default_the_kind_of_fix_is_constant():
@@ -67,35 +67,24 @@ def test_by_default_the_kind_of_fix_is_constant():
 
 
 def test_shares_of_the_states_are_those_of_the_matrix_exponential():
-    """After a long time (scipy expm), and on the way there over 1500 receivers."""
+    """The limit, and shares of 1500 receivers on the way to it (scipy expm)."""
     limit = scipy.linalg.expm(generator() * 1e5)[4]
     np.testing.assert_allclose(CHANGING.stationary(), limit, atol=1e-9)
     times = np.array([3.0, 30.0])
     states = np.stack([CHANGING.start(k, 'a', 'gps').advance(times) for k in range(1500)])
     for j, t in enumerate(times):
-        share = scipy.linalg.expm(generator() * t)[4]
-        measured_share = np.bincount(states[:, j], minlength=5) / len(states)
-        np.testing.assert_array_less(
-            np.abs(measured_share - share),
-            SIGMAS * np.sqrt(share * (1.0 - share) / len(states)) + 1e-9,
-        )
+        assert_shares(states[:, j], scipy.linalg.expm(generator() * t)[4])
 
 
 def test_stationary_start_is_stationary():
     law = dataclasses.replace(CHANGING, initial='stationary')
-    share = law.stationary()
-    states = np.stack(
-        [law.start(k, 'a', 'gps').advance(np.array([0.0, 7.0])) for k in range(1500)]
-    )
+    times = np.array([0.0, 7.0])
+    states = np.stack([law.start(k, 'a', 'gps').advance(times) for k in range(1500)])
     for j in range(2):
-        measured_share = np.bincount(states[:, j], minlength=5) / len(states)
-        np.testing.assert_array_less(
-            np.abs(measured_share - share),
-            SIGMAS * np.sqrt(share * (1.0 - share) / len(states)) + 1e-9,
-        )
+        assert_shares(states[:, j], law.stationary())
 
 
-def test_states_change_at_the_same_times_at_every_rate():
+def test_states_do_not_depend_on_the_rate():
     fine = QUICK.start(1, 'a', 'gps').advance(np.arange(20_000) * 0.1)
     coarse = QUICK.start(1, 'a', 'gps').advance(np.arange(2_000) * 1.0)
     np.testing.assert_array_equal(fine[::10], coarse)
@@ -113,7 +102,7 @@ def test_the_time_in_a_state_is_exponential():
 
 
 def test_each_state_has_its_error_covariance_and_status():
-    """The errors are those without states times the scale, bit for bit; so are the deviations."""
+    """The errors are those without states times the scale, bit for bit."""
     scale = (7.0, 40.0, 30.0, 10.0, 1.0)
     states = dataclasses.replace(QUICK, error_scale=scale, stated_scale=(1.0, 5.0, 4.0, 3.0, 2.0))
     plain = GpsModel(noise=GaussianNoise(), covariance=ConstantCovariance())
@@ -162,9 +151,6 @@ def test_before_the_first_fix_there_is_no_position():
     assert not fixes.position_covariance_type.any()
 
 
-# Outages.
-
-
 def test_an_outage_changes_no_other_fix():
     model = GpsModel(noise=GnssNoise(white_std=(0.1,) * 3, gauss_markov_std=(1.0,) * 3))
     whole = run(model)
@@ -178,17 +164,13 @@ def test_silent_outages_send_nothing_and_are_the_same_outages():
     outages = Outages(given=(5.0, 9.0), interval=10.0, length=3.0)
     model = GpsModel(noise=GaussianNoise(), outages=outages, delivery=Delivery(drop_out=0.1))
     loud = run(dataclasses.replace(model, delivery=Delivery()))
+    origin_ns, quiet = 1_700_000_000_000_000_007, dataclasses.replace(outages, silent=True)
     silent = run(
-        dataclasses.replace(
-            model, delivery=Delivery(), outages=dataclasses.replace(outages, silent=True)
-        ),
-        origin_ns=1_700_000_000_000_000_007,
+        dataclasses.replace(model, delivery=Delivery(), outages=quiet), origin_ns=origin_ns
     )
     fixed = loud.status >= 0
     assert 40 < (~fixed).sum() < 400
-    np.testing.assert_array_equal(
-        silent.stamp_ns, loud.stamp_ns[fixed] + 1_700_000_000_000_000_007
-    )
+    np.testing.assert_array_equal(silent.stamp_ns, loud.stamp_ns[fixed] + origin_ns)
     np.testing.assert_array_equal(silent.latitude, loud.latitude[fixed])
     assert not silent.status.any()
 
@@ -210,9 +192,7 @@ def test_silent_outages_do_not_depend_on_the_chunking():
 
 @pytest.mark.parametrize('rate', [1.0, 5.0])
 def test_random_outages_have_their_share_and_are_the_same_at_every_rate(rate):
-    """Share length/(length + interval); an alternating renewal process over T errs by
-    sqrt(2 interval^2 length^2 / (interval + length)^3 / T).
-    """
+    """An alternating renewal process over T errs by sqrt(2 up^2 down^2 / (up + down)^3 / T)."""
     end, up, down = 100_000.0, 60.0, 8.0
     outages = Outages(interval=up, length=down)
     times = np.arange(int(end * rate)) / rate
@@ -223,17 +203,12 @@ def test_random_outages_have_their_share_and_are_the_same_at_every_rate(rate):
     np.testing.assert_array_equal(out[: int(1000 * rate) : int(rate)], coarse)
 
 
-# Errors.
-
-
 def test_wander_is_the_sum_of_its_parts():
     """Variance white^2 + m^2 + K^2 t, covariance m^2 exp(-lag/T) + K^2 t of 4500 axes."""
     noise = GnssNoise(
-        white_std=(0.5,) * 3,
-        gauss_markov_std=(1.0,) * 3,
-        gauss_markov_time=(20.0,) * 3,
+        white_std=(0.5,) * 3, gauss_markov_std=(1.0,) * 3, gauss_markov_time=(20.0,) * 3,
         random_walk=(0.1,) * 3,
-    )
+    )  # fmt: skip
     dt = np.array([0.0, 10.0, 15.0])
     errors = np.stack([noise.start(k, 'a', 'gps').advance(dt) for k in range(1500)])
     bound = SIGMAS * math.sqrt(2.0 / errors[:, 0].size)
@@ -243,7 +218,7 @@ def test_wander_is_the_sum_of_its_parts():
     assert (errors[:, 1] * errors[:, 2]).mean() == pytest.approx(expected, abs=bound * 1.5)
 
 
-def test_constant_parts_stay():
+def test_mean_and_turn_on_error_stay_constant():
     noise = GnssNoise(mean=(1.0, 2.0, 3.0), turn_on_std=(0.5,) * 3)
     errors = np.stack([noise.start(k, 'a', 'gps').advance(np.zeros(2)) for k in range(500)])
     assert (errors[:, 0] == errors[:, 1]).all()
@@ -301,30 +276,18 @@ def test_any_chunking_gives_the_same_bits_with_all_effects():
         states=dataclasses.replace(QUICK, initial='none'),
         outages=Outages(given=(1.0, 2.0), interval=3.0, length=1.0),
         noise=GnssNoise(
-            white_std=(0.3,) * 3,
-            tails='student_t',
-            turn_on_std=(1.0,) * 3,
-            gauss_markov_std=(1.0,) * 3,
-            random_walk=(0.1,) * 3,
+            white_std=(0.3,) * 3, tails='student_t', turn_on_std=(1.0,) * 3,
+            gauss_markov_std=(1.0,) * 3, random_walk=(0.1,) * 3,
         ),
-    )
+    )  # fmt: skip
     truth = Circle(duration=20.0).at(2.0 + np.arange(150) * 0.1)
     places = [0, *range(1, 50), 149]
     _, whole = assert_stepping_gives_the_same_bits(model, truth, places)
     assert {-1, 0, 2} <= set(whole.status.tolist())
 
 
-def test_seeds_and_runs_draw_other_outages_and_states():
-    outages, times = Outages(interval=5.0, length=5.0), np.arange(200.0)
-    patterns = {
-        outages.start(seed, label, 'gps').is_active(times).tobytes()
-        for seed, label in ((1, 'a'), (2, 'a'), (1, 'b'))
-    }
-    assert len(patterns) == 3
-
-
 def test_first_fix_of_a_standstill_is_at_time_zero_of_the_outages():
-    """Outages count from the first fix, wherever that is in the motion."""
+    """Times of outages count from the first fix."""
     model = GpsModel(outages=Outages(given=(0.0, 1.0)))
     fixes = run(model, Standstill(duration=20.0), start_ns=7_000_000_000)
     assert np.flatnonzero(fixes.status < 0).tolist() == list(range(10))
@@ -332,30 +295,22 @@ def test_first_fix_of_a_standstill_is_at_time_zero_of_the_outages():
 
 
 @pytest.mark.parametrize(
-    ('mapping', 'message'),
+    ('mapping', 'name'),
     [
-        ({'outages': {'given': [1.0]}}, r'f.yaml: outages.given: \[1.0\] is not allowed; must be'),
-        ({'outages': {'given': [3, 2]}}, r'must be increasing times, a start and an end'),
-        ({'outages': {'given': 3}}, r'given: 3 is not allowed; must be a list of numbers >= 0'),
-        ({'outages': {'length': -1}}, r'outages.length: -1 is not allowed; must be a number >= 0'),
-        ({'outages': {'interval': 1e-9}}, r'interval: 1e-09 is not allowed; must be 0 or >= 0.0'),
-        ({'outages': {'length': 1e-9}}, r'length: 1e-09 is not allowed; must be 0 or >= 0.001'),
-        ({'states': {'dwell': 1e-9}}, r'states.dwell: 1e-09 is not allowed; must be 0 or'),
-        ({'states': {'dwell': [1, 2]}}, r'must be a number or a list of 5 numbers >= 0 \[s\]'),
-        ({'states': {'status': [0.5, 0, 0, 0, 0]}}, r'must be one of -1, 0, 1, 2'),
-        ({'states': {'initial': 'dgps'}}, r"'dgps' is not allowed; must be one of none, single"),
-        ({'states': {'initial': 'stationary'}}, r'states.initial: .stationary. needs a dwell > 0'),
-        (
-            {'states': {'dwell': [0, 0, 0, 1, 0], 'from_float': [0, 0, 0, 1, 0]}},
-            r'states.from_float: no state follows float; must have a weight > 0 for another state',
-        ),
-        ({'geodesy': 'flat'}, r"geodesy: 'flat' is not allowed; must be one of wgs84, chrono"),
-        (
-            {'noise': {'model': 'gnss', 'degrees_of_freedom': 2}},
-            r'noise.degrees_of_freedom: 2 is not allowed; must be a number > 2',
-        ),
+        ({'outages': {'given': [1.0]}}, r'f.yaml: outages.given: \[1.0\]'),
+        ({'outages': {'given': [3, 2]}}, 'outages.given'),
+        ({'outages': {'given': 3}}, 'outages.given: 3'),
+        ({'outages': {'length': -1}}, 'outages.length: -1'),
+        ({'outages': {'interval': 1e-9}}, 'outages.interval: 1e-09'),
+        ({'states': {'dwell': [1, 2]}}, r'states.dwell: \[1, 2\]'),
+        ({'states': {'status': [0.5, 0, 0, 0, 0]}}, 'states.status'),
+        ({'states': {'initial': 'dgps'}}, "states.initial: 'dgps'"),
+        ({'states': {'initial': 'stationary'}}, 'states.initial: .stationary'),
+        ({'states': {'dwell': [0, 0, 0, 1, 0], 'from_float': [0, 0, 0, 1, 0]}}, 'from_float'),
+        ({'geodesy': 'flat'}, "geodesy: 'flat'"),
+        ({'noise': {'model': 'gnss', 'degrees_of_freedom': 2}}, 'noise.degrees_of_freedom: 2'),
     ],
 )
-def test_a_wrong_parameter_is_refused_by_name(mapping, message):
-    with pytest.raises(ParameterError, match=message):
+def test_a_wrong_parameter_is_refused_by_name(mapping, name):
+    with pytest.raises(ParameterError, match=name):
         GpsModel.from_mapping(mapping, 'f.yaml')

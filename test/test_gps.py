@@ -15,9 +15,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.gps.gps import (
@@ -25,7 +22,6 @@ from sim_sensors.gps.gps import (
     GaussianNoise,
     GpsModel,
     HdopCovariance,
-    NoNoise,
     ZeroCovariance,
     load_gps,
     simulate,
@@ -35,13 +31,6 @@ from sim_sensors.motion.scenarios import Circle, Line, Standstill
 from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
 
 SIGMAS = 4.5
-NOISES = {'none': NoNoise(), 'gauss': GaussianNoise(), 'walk': RandomWalkNoise()}
-COVARIANCES = {
-    'zero': ZeroCovariance(),
-    'calibrated': HdopCovariance(),
-    'default': HdopCovariance(hdop_limit=0.1, time_constant=0.9),
-    'constant': ConstantCovariance(),
-}
 
 
 def run(model, motion=None, **options):
@@ -61,7 +50,7 @@ def positions(fixes):
     return np.stack([fixes.latitude, fixes.longitude, fixes.altitude]).tobytes()
 
 
-def test_a_perfect_gps_is_where_the_antenna_is():
+def test_a_perfect_gps_gives_the_position_of_the_antenna():
     motion = Circle(duration=20.0)
     fixes = run(GpsModel(lever_arm=(0.3, -0.1, 0.5)), motion)
     times = np.arange(201) * 0.1
@@ -72,7 +61,7 @@ def test_a_perfect_gps_is_where_the_antenna_is():
     assert fixes.frame == 'gps_link'
 
 
-def test_the_local_frame_is_where_it_was_put():
+def test_fixes_are_in_the_given_local_frame():
     frame = LocalFrame(-33.9, 18.4, 25.0)
     fixes = run(GpsModel(), Line(duration=20.0), frame=frame)
     assert (fixes.latitude[0], fixes.longitude[0]) == pytest.approx((-33.9, 18.4), abs=1e-12)
@@ -80,19 +69,6 @@ def test_the_local_frame_is_where_it_was_put():
     np.testing.assert_allclose(
         enu(fixes, frame), Line(duration=20.0).at(np.arange(201) * 0.1).position, atol=2e-9
     )
-
-
-@pytest.mark.parametrize('noise', NOISES)
-@pytest.mark.parametrize('covariance', COVARIANCES)
-@given(cuts=st.lists(st.integers(0, 60), max_size=10))
-@settings(max_examples=6)
-def test_array_run_and_any_chunking_give_the_same_bits(noise, covariance, cuts):
-    model = GpsModel(
-        noise=NOISES[noise], covariance=COVARIANCES[covariance], lever_arm=(0.3, 0.1, 0.2)
-    )
-    truth = Circle(duration=20.0).at(3.0 + np.arange(60) * 0.13)
-    sensor, whole = assert_stepping_gives_the_same_bits(model, truth, cuts)
-    assert sensor.position_error.tobytes() == whole.position_error[-1].tobytes()
 
 
 def test_fix_by_fix_from_the_motion_gives_the_bits_of_simulate():
@@ -107,15 +83,12 @@ def test_fix_by_fix_from_the_motion_gives_the_bits_of_simulate():
         assert (step.position_covariance[0] == whole.position_covariance[k]).all()
 
 
-def test_truth_that_does_not_move_on_is_refused():
+def test_repeated_times_of_the_truth_are_refused():
     sensor = GpsModel().start(1, 'a')
     motion = Standstill(duration=1.0)
     sensor.measure(motion.at([0.5]))
     with pytest.raises(MotionError, match='must increase'):
         sensor.measure(motion.at([0.5]))
-
-
-# Ch:Gauss.
 
 
 def test_gaussian_positions_err_by_the_stated_deviation_on_every_axis():
@@ -129,8 +102,8 @@ def test_gaussian_positions_err_by_the_stated_deviation_on_every_axis():
 
 
 def test_differenced_gaussian_positions_are_noise_of_0_42_metres_per_second():
-    """std sigma sqrt(2)/dt = 0.424 m/s for 3 cm at 10 Hz and lag-1 autocorrelation -0.5. The
-    std of n first differences errs by sqrt(3/4n) and their correlation by sqrt(1/2n).
+    """sigma sqrt(2)/dt; the std of n differences errs by sqrt(3/4n), their correlation by
+    sqrt(1/2n).
     """
     error = enu(run(load_gps('ch_gauss'), Standstill(duration=2000.0)))
     speed = np.diff(error, axis=0) / 0.1
@@ -143,10 +116,7 @@ def test_differenced_gaussian_positions_are_noise_of_0_42_metres_per_second():
         assert lag == pytest.approx(-0.5, abs=SIGMAS * math.sqrt(0.5 / n))
 
 
-# Ch:RW.
-
-
-def test_walked_positions_start_true_and_their_differences_stay_below_the_speed_limit():
+def test_walked_positions_start_true_and_keep_the_speed_limit():
     fixes = run(load_gps('ch_rw'), Standstill(duration=600.0))
     error = enu(fixes)
     np.testing.assert_allclose(error[0], 0.0, atol=1e-9)
@@ -156,9 +126,6 @@ def test_walked_positions_start_true_and_their_differences_stay_below_the_speed_
     assert speed.max() > 0.0158
     # 26 times less than the 0.424 m/s of Ch:Gauss.
     assert 0.03 * math.sqrt(2.0) / 0.1 / 0.016 == pytest.approx(26.5, abs=0.1)
-
-
-# AirSim covariance.
 
 
 def hdop(t, limit=0.85, time_constant=12.4):
@@ -171,15 +138,11 @@ def test_hdop_converges_the_same_at_every_rate(rate):
     fixes = run(model)
     t = fixes.stamp_ns * 1e-9
     std = 0.02 * hdop(t)
-    np.testing.assert_allclose(variances(fixes)[:, 0], std**2, rtol=1e-12)
-    np.testing.assert_allclose(variances(fixes)[:, 1], std**2, rtol=1e-12)
-    np.testing.assert_allclose(variances(fixes)[:, 2], (2.0 * std) ** 2, rtol=1e-12)
+    np.testing.assert_allclose(variances(fixes), np.outer(std**2, [1.0, 1.0, 4.0]), rtol=1e-12)
 
 
 def test_calibrated_covariance_has_the_values_of_the_specification():
-    """By the law of [AirSim]: 3.94 m^2 at 0.1 s, 0.814 at 10 s, 0.170 at 20 s, 1.07e-3 at 60 s and
-    2.89e-4 in the end; off the diagonal zero; type approximated.
-    """
+    """The law of [AirSim], m^2; zero off the diagonal, type approximated."""
     fixes = run(load_gps('airsim'), Standstill(duration=400.0))
     east = variances(fixes)[:, 0]
     assert east[0] == pytest.approx(4.0, rel=1e-12)
@@ -196,8 +159,8 @@ def test_default_covariance_is_two_millimetres_in_the_end():
     assert variances(fixes)[-1, 0] == pytest.approx(4e-6, rel=1e-3)
 
 
-def test_covariance_is_that_of_the_reference_trace(reference_dir):
-    """The trace that was recorded around the real judge gives it the same covariances."""
+def test_airsim_covariances_equal_those_of_the_reference_trace(reference_dir):
+    """The trace was recorded at the real judge."""
     path = reference_dir / 'judge' / 'node' / 'b_paper_airsim' / 'gps.csv.gz'
     with gzip.open(path, 'rb') as stream:
         rows = list(csv.DictReader(io.StringIO(stream.read().decode())))
@@ -209,9 +172,6 @@ def test_covariance_is_that_of_the_reference_trace(reference_dir):
     fixes = run(load_gps('airsim'), Standstill(duration=100.0))
     np.testing.assert_allclose(fixes.position_covariance[:n].reshape(n, 9), traced[:n], rtol=1e-12)
     assert {int(row['cov_type']) for row in rows} == {1}
-
-
-# The grid of variants.
 
 
 @pytest.mark.parametrize('noise', ['baseline', 'ch_gauss', 'ch_rw'])
@@ -226,11 +186,7 @@ def test_covariance_changes_no_bit_of_the_positions(noise):
     assert (variances(fixes[1])[1:] != variances(fixes[2])[1:]).all()
 
 
-def test_the_three_errors_differ():
-    assert len({positions(run(load_gps(name))) for name in ('baseline', 'ch_gauss', 'ch_rw')}) == 3
-
-
-def test_constant_covariance_is_the_one_that_the_gaussian_error_has():
+def test_the_constant_covariance_is_that_of_the_gaussian_error():
     """NEES of 20001 fixes has mean 3 with standard error sqrt(6/n)."""
     model = GpsModel(noise=GaussianNoise(), covariance=ConstantCovariance())
     fixes = run(model, Standstill(duration=2000.0))
@@ -240,7 +196,7 @@ def test_constant_covariance_is_the_one_that_the_gaussian_error_has():
 
 
 def test_type_of_a_zero_covariance_can_be_chosen():
-    """Chrono's own ROS code sends 2 where 1 is meant [Chrono]."""
+    """Chrono's ROS code sends 2 instead of 1 [Chrono]."""
     fixes = run(GpsModel(covariance=ZeroCovariance(type='diagonal_known')))
     assert (fixes.position_covariance_type == 2).all()
 
@@ -256,29 +212,17 @@ def test_antenna_can_be_placed_by_a_static_transform():
 
 
 @pytest.mark.parametrize(
-    ('mapping', 'message'),
+    ('mapping', 'name'),
     [
-        (
-            {'rate': 0},
-            r'f.yaml: rate: 0 is not allowed; must be a number >= 1e-06 and <= 100000 \[Hz\]',
-        ),
-        ({'nois': {}}, r'f.yaml: nois: unknown parameter .did you mean noise\?'),
-        ({'noise': 3}, r'f.yaml: noise: 3 is not allowed; must be a mapping'),
-        ({'noise': {'std': 1}}, r'noise.model: is missing; must be one of .*none, gaussian'),
-        (
-            {'noise': {'model': 'white'}},
-            r"noise.model: 'white' is unknown; must be one of .*gaussian",
-        ),
-        (
-            {'noise': {'model': 'gaussian', 'std': [1, 2]}},
-            r'noise.std: \[1, 2\] is not allowed; must be a number or a list of 3 numbers',
-        ),
-        (
-            {'covariance': {'model': 'airsim', 'type': 'guessed'}},
-            r"covariance.type: 'guessed' is not allowed; must be one of unknown, approximated",
-        ),
+        ({'rate': 0}, r'f.yaml: rate: 0 .*\[Hz\]'),
+        ({'nois': {}}, 'nois: .*noise'),
+        ({'noise': 3}, 'noise: 3'),
+        ({'noise': {'std': 1}}, 'noise.model'),
+        ({'noise': {'model': 'white'}}, "noise.model: 'white'"),
+        ({'noise': {'model': 'gaussian', 'std': [1, 2]}}, r'noise.std: \[1, 2\]'),
+        ({'covariance': {'model': 'airsim', 'type': 'guessed'}}, "covariance.type: 'guessed'"),
     ],
 )
-def test_a_wrong_parameter_is_refused_by_name(mapping, message):
-    with pytest.raises(ParameterError, match=message):
+def test_a_wrong_parameter_is_refused_by_name(mapping, name):
+    with pytest.raises(ParameterError, match=name):
         GpsModel.from_mapping(mapping, 'f.yaml')

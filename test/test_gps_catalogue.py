@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPS of other simulators and of data sheets: each with the law of its source.
+"""GPS models of other simulators and of data sheets, each with the law of its source.
 
 Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
 are fixed.
@@ -28,15 +28,12 @@ PRESETS = {name: load_gps(name) for name in preset_names('gps')}
 
 
 def with_upstream():
-    """Every model as it is, and as upstream where it has defects."""
+    """Return every model, and its upstream variant where that has defects."""
     for name, model in PRESETS.items():
         yield pytest.param(model, id=name)
         if 'variant' in model.noise.declared():
             model = dataclasses.replace(model, noise=upstream(model.noise))
             yield pytest.param(model, id=f'{name} as upstream')
-
-
-# All of them.
 
 
 @pytest.mark.parametrize('model', list(with_upstream()))
@@ -58,17 +55,11 @@ def test_the_stated_error_is_that_of_the_positions(model):
     assert np.isnan(fixes.position_error[~has_fix]).all()
 
 
-# Intervals over which the errors of each kind change, s.
+# Intervals over which the errors of a kind change, s; 1 s for all others.
 TIMES = {
-    'gaussian': 1.0,
-    'chrono_random_walk': 4.0,
-    'gnss': 45.0,
-    'gazebo': 300.0,
-    'geodetic': 1.0,
-    'hector': 1000.0,
-    'px4_classic': 60.0,
-    'px4_markov': 0.4,
-}
+    'chrono_random_walk': 4.0, 'gnss': 45.0, 'gazebo': 300.0, 'hector': 1000.0,
+    'px4_classic': 60.0, 'px4_markov': 0.4,
+}  # fmt: skip
 NOISES = {
     name: model.noise
     for name, model in PRESETS.items()
@@ -101,7 +92,7 @@ def test_law_of_the_error_does_not_depend_on_the_rate_of_the_fixes(name):
 
 
 def test_only_these_upstream_noises_depend_on_the_rate():
-    """Gazebo's defects are others, and PX4's classic plugin runs at the rate of the physics."""
+    """Gazebo has other defects; PX4's classic plugin runs at the rate of the physics."""
     cases = {
         name: upstream(noise) for name, noise in NOISES.items() if 'variant' in noise.declared()
     }
@@ -113,9 +104,6 @@ def test_every_kind_of_noise_is_in_the_catalogue():
     assert {model.noise.kind for model in PRESETS.values()} == set(
         POSITION_NOISES.names(installed=False)
     )
-
-
-# Gazebo.
 
 
 def test_gazebo_bias_is_a_symmetric_mixture():
@@ -156,14 +144,10 @@ def test_gz_dynamic_bias_has_the_deviation_and_correlation_of_its_density():
 
 
 def test_gz_navsat_as_upstream_errs_in_degrees_with_one_bias_that_never_moves():
-    noise = upstream(
-        GazeboPositionNoise(
-            std=(1e-5, 9.0, 0.6),
-            bias_mean=(1e-4, 9.0, 0.0),
-            dynamic_bias_std=(1.0, 1.0, 1.0),
-            dynamic_bias_time=10.0,
-        )
-    )
+    noise = upstream(GazeboPositionNoise(
+        std=(1e-5, 9.0, 0.6), bias_mean=(1e-4, 9.0, 0.0), dynamic_bias_std=(1.0, 1.0, 1.0),
+        dynamic_bias_time=10.0,
+    ))  # fmt: skip
     n = 5000
     fixes = still(GpsModel(noise=noise), n)
     latitude = fixes.latitude - DEFAULT_ORIGIN.latitude_deg
@@ -189,9 +173,6 @@ def test_gz_navsat_preset_as_upstream_is_tens_of_kilometres_off():
     assert fixes.covariance_type == 0
 
 
-# RotorS, CARLA, Chrono, gnss-ins-sim, data sheets.
-
-
 def test_rotors_states_metres_for_positions_without_error():
     fixes = still(load_gps('rotors_gps'), 100)
     assert not fixes.position_error.any()
@@ -200,7 +181,7 @@ def test_rotors_states_metres_for_positions_without_error():
 
 
 def test_carla_errs_in_degrees():
-    """In metres: std 111.2 km north, that times the cosine of the latitude east; at any rate."""
+    """The deviation is 111.2 km per degree north, and that times cos(latitude) east."""
     n = 5000
     error = still(load_gps('carla_gnss'), n).position_error
     degree = math.radians(6371e3)
@@ -231,7 +212,7 @@ def test_consistent_presets_state_the_covariance_of_their_errors(name):
     assert np.mean(nees) == pytest.approx(3.0, abs=SIGMAS * math.sqrt(6.0 / len(nees)))
 
 
-def test_zed_f9p_has_the_circular_error_of_its_data_sheet():
+def test_errors_of_a_zed_f9p_are_those_of_its_data_sheet():
     """Half of the fixes within 1 cm on the map (CEP), half within 1 cm in height (R50)."""
     error = ensemble(load_gps('zed_f9p_rtk').noise, [1.0], 1500)[:, 0]
     bound = SIGMAS * math.sqrt(0.25 / len(error)) + 0.005
@@ -239,7 +220,7 @@ def test_zed_f9p_has_the_circular_error_of_its_data_sheet():
     assert (np.abs(error[:, 2]) < 0.01).mean() == pytest.approx(0.5, abs=bound)
 
 
-def test_nmea_navsat_driver_states_by_the_quality_of_the_fix():
+def test_nmea_navsat_driver_states_covariances_by_the_quality_of_the_fix():
     """(k hdop)^2 horizontally and (4 k hdop)^2 vertically, k = 0.02 m with RTK, 4 m alone."""
     fixes = still(load_gps('nmea_navsat_driver'), 6000)
     stated = {int(s): variances(fixes)[fixes.status == s] for s in np.unique(fixes.status)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensors on noise-free streams that are still arriving: the bits of the batch."""
+"""Live sensors on noise-free streams give the bits of the batch."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def arriving(recording: Recording, seed: int) -> list[tuple[str, MessageArray]]:
 
 
 @pytest.mark.parametrize('seed', [1, 2, 3])
-def test_live_it_is_the_batch_to_the_bit(seed: int) -> None:
-    """Whichever stream is behind, begins first or ends first."""
+def test_live_sensors_give_the_bits_of_the_batch(seed: int) -> None:
+    """Either stream may be behind, begin first or end first."""
     motion = motion_of('swaying', duration=1.2)
     ideal = noise_free_imu(motion)
     cut = slice(seed * 7, len(ideal) - (3 - seed) * 11)
@@ -81,8 +81,7 @@ def test_live_it_is_the_batch_to_the_bit(seed: int) -> None:
         assert np.array_equal(joined, getattr(batch, name)), name
 
 
-def test_the_nodes_listen_to_the_noise_free_sensors() -> None:
-    """Over the graph, of each kind: the bits of the batch."""
+def test_nodes_with_noise_free_sensors_give_the_bits_of_the_batch() -> None:
     pytest.importorskip('rclpy', reason='no ROS')
     from ros_examples import graph_of_its_own
 
@@ -140,7 +139,7 @@ def test_the_nodes_listen_to_the_noise_free_sensors() -> None:
             assert np.array_equal(getattr(live, field), getattr(batch[name], field)), field
 
 
-def test_a_stream_that_stalls_costs_no_time_and_little_memory() -> None:
+def test_the_waiting_messages_of_a_stalled_stream_are_limited() -> None:
     """Waiting messages are limited, and each message is examined once."""
     motion = motion_of('circle', duration=2.0)
     ideal = noise_free_imu(motion)

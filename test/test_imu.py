@@ -12,11 +12,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
-from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.imu.imu import simulate
@@ -46,10 +45,7 @@ def turntable(rate, times, tilt=(0.0, 0.0, 0.0)):
     return Trajectory(times, zero, spin.as_quat(), zero, body, zero, zero)
 
 
-# Physics of the perfect IMU.
-
-
-def test_at_rest_and_level_it_reads_gravity_upward_and_no_rate():
+def test_an_imu_at_rest_and_level_reads_gravity_upward_and_no_rate():
     imu = simulate(IdealImu(), Standstill(duration=1.0), seed=1, run='a')
     np.testing.assert_allclose(imu.linear_acceleration, np.tile([0.0, 0.0, G], (101, 1)))
     assert not imu.angular_velocity.any()
@@ -60,10 +56,8 @@ def test_gravity_is_that_of_the_simulated_world():
     np.testing.assert_allclose(imu.linear_acceleration[:, 2], 1.62)
 
 
-def test_circle_gives_centripetal_force_to_the_left_and_its_yaw_rate():
-    """v^2/r and v/r, counter-clockwise, once the speed is constant; also at every heading, where
-    Chrono's accelerometer in world axes would turn with it.
-    """
+def test_a_circle_gives_centripetal_force_and_its_yaw_rate():
+    """v^2/r to the left and v/r, counter-clockwise, at constant speed and every heading."""
     circle = Circle(duration=20.0)
     truth = circle.at(np.arange(0.0, 20.0, 0.01))
     speed = np.linalg.norm(truth.velocity, axis=1)
@@ -84,10 +78,8 @@ def test_lever_arm_forward_on_a_turntable_adds_centripetal_force():
     np.testing.assert_allclose(result.linear_acceleration[:, 2], G)
 
 
-def test_mounting_turns_what_the_imu_feels():
-    """Yawed by 90 degrees its x axis is the body's left; pitched by 90 degrees its x axis is down,
-    so the ground pushes along -x.
-    """
+def test_the_mounting_turns_forces_and_rates():
+    """Yawed by 90 degrees, the x axis is the body's left; pitched by 90 degrees, it is down."""
     truth = turntable(0.5, np.arange(10) * 0.01)
     yawed = IdealImu(lever_arm=(0.0, 1.0, 0.0), mounting_rpy=(0.0, 0.0, math.pi / 2))
     result = yawed.start(1, 'a').measure(truth)
@@ -117,17 +109,6 @@ def test_a_static_transform_mounts_the_imu_as_its_quaternion_says(rotvec, transl
     assert (Rotation.from_quat(result.orientation) * attitude.inv()).magnitude().max() < 1e-8
 
 
-# Stepping.
-
-
-@pytest.mark.parametrize('name', MODELS)
-@given(st.lists(st.integers(0, 120), max_size=12))
-@settings(max_examples=15)
-def test_array_run_and_any_chunking_give_the_same_bits(name, cuts):
-    truth = FigureEight(duration=20.0).at(5.0 + np.arange(120) * 0.0103)
-    assert_stepping_gives_the_same_bits(MODELS[name], truth, cuts)
-
-
 @pytest.mark.parametrize('name', MODELS)
 def test_sample_by_sample_from_the_motion_gives_the_bits_of_simulate(name):
     motion = FigureEight(duration=2.0)
@@ -140,7 +121,7 @@ def test_sample_by_sample_from_the_motion_gives_the_bits_of_simulate(name):
             assert getattr(step, field)[0].tobytes() == getattr(whole, field)[k].tobytes()
 
 
-def test_seed_run_and_sensor_each_change_the_noise_and_nothing_else_does():
+def test_noise_depends_on_seed_run_and_sensor_only():
     motion = Standstill(duration=0.2)
 
     def rates(**changes):
@@ -183,16 +164,11 @@ def test_a_start_outside_the_motion_is_refused():
         simulate(IdealImu(), Standstill(duration=1.0), seed=1, run='a', start_ns=-1)
 
 
-def test_truth_that_does_not_move_on_is_refused():
+def test_repeated_times_of_the_truth_are_refused():
     sensor = IdealImu().start(1, 'a')
     sensor.measure(turntable(0.0, np.array([0.0, 0.01])))
-    with pytest.raises(
-        MotionError, match=r'truth at 0.01 s does not follow .* at 0.01 s; times must'
-    ):
+    with pytest.raises(MotionError, match=r'truth at 0\.01 s'):
         sensor.measure(turntable(0.0, np.array([0.01])))
-
-
-# Covariances and orientation.
 
 
 def test_covariance_is_the_variance_of_the_white_noise_or_unknown():
@@ -208,7 +184,7 @@ def test_covariance_is_the_variance_of_the_white_noise_or_unknown():
     assert not imu.linear_acceleration_covariance.any()
 
 
-def test_orientation_is_absent_unless_asked_for():
+def test_orientation_is_absent_by_default():
     imu = simulate(ChronoImu(), Circle(duration=2.0), seed=1, run='a')
     np.testing.assert_array_equal(imu.orientation, np.tile([0.0, 0.0, 0.0, 1.0], (201, 1)))
     expected = np.zeros((201, 3, 3))
@@ -233,18 +209,13 @@ def attitude_errors(imu, truth):
     return (published * Rotation.from_quat(truth.orientation).inv()).as_rotvec()
 
 
-def test_ahrs_states_the_covariance_that_its_error_has():
-    """NEES of 20000 practically independent errors (time constant 1/20 of the interval): its mean
-    has expectation 3 and standard error sqrt(6/n), and its law is chi-squared with 3 degrees.
-    """
+def test_the_stated_covariance_of_an_ahrs_fits_its_errors():
+    """NEES of 20000 independent errors: chi-squared with 3 degrees, mean 3 +- sqrt(6/n)."""
     n = 20_000
     orientation = Orientation(
-        mode='ahrs',
-        roll_pitch_std=0.02,
-        yaw_std=0.06,
-        roll_pitch_time_constant=0.05,
+        mode='ahrs', roll_pitch_std=0.02, yaw_std=0.06, roll_pitch_time_constant=0.05,
         yaw_time_constant=0.05,
-    )
+    )  # fmt: skip
     truth = turntable(0.7, np.arange(n, dtype=float), tilt=(0.4, 0.2, 0.0))
     result = IdealImu(rate=1.0, orientation=orientation).start(1, 'a').measure(truth)
     errors = attitude_errors(result, truth)
@@ -270,7 +241,7 @@ def test_ahrs_error_is_correlated_for_its_time_constants():
     np.testing.assert_allclose(lagged, math.exp(-1.0), atol=SIGMAS * 0.02)
 
 
-def test_ahrs_leaves_rates_and_forces_as_they_are():
+def test_an_ahrs_does_not_change_rates_and_forces():
     motion = Circle(duration=2.0)
     plain = simulate(ChronoImu(), motion, seed=1, run='a')
     ahrs = simulate(ChronoImu(orientation=AHRS), motion, seed=1, run='a')
@@ -278,7 +249,7 @@ def test_ahrs_leaves_rates_and_forces_as_they_are():
     assert plain.linear_acceleration.tobytes() == ahrs.linear_acceleration.tobytes()
 
 
-def test_two_antennas_give_the_heading_with_the_noise_of_their_positions():
+def test_the_heading_of_two_antennas_has_the_noise_of_their_positions():
     """Deviation sqrt(2) std / baseline for a level body, over cos(pitch) for a pitched one."""
     orientation = Orientation(
         mode='two_antennas', baseline=2.0, antenna_std=0.02, yaw_time_constant=1.0

@@ -30,7 +30,7 @@ def test_temperature_moves_bias_and_scale():
     assert gyroscope(1, temperature=hot, temperature_bias=0.1)[0, 0] == pytest.approx(1.0)
 
 
-def test_a_battery_that_goes_down_moves_bias_and_scale():
+def test_supply_voltage_moves_bias_and_scale():
     """5 V to 3 V in 1 s, of a sensor that is right at 3.3 V."""
     chain = AccelerometerChain(supply_bias=(0.5, 0.0, 0.0), supply_scale=(0.0, 0.0, 0.01))
     supply = Supply(profile='ramp', initial=5.0, final=3.0, time=1.0)
@@ -41,7 +41,7 @@ def test_a_battery_that_goes_down_moves_bias_and_scale():
     np.testing.assert_allclose(force.linear_acceleration[:, 2], expected)
 
 
-def test_a_cubic_of_4_p_by_range_squared_is_a_share_p_of_full_scale_off_the_best_line():
+def test_a_cubic_error_has_its_nonlinearity_in_percent_of_full_scale():
     full, share = 40.0, 0.005
     chain = AccelerometerChain(cubic=4.0 * share / full**2, quadratic=0.0)
     values = np.linspace(-full, full, 4001)[:, None] * np.ones(3)

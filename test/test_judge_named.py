@@ -42,7 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_filter_of_several_is_asked_for_and_taken(dual: Path, tmp_path: Path) -> None:
+def test_one_of_several_filters_is_selected_by_name(dual: Path, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r'ekf_filter_node_odom.*--section'):
         JudgeSetup.load(dual)
     first = JudgeSetup.load(dual, options=Options(section='ekf_filter_node_odom'))
@@ -51,14 +51,13 @@ def test_a_filter_of_several_is_asked_for_and_taken(dual: Path, tmp_path: Path) 
     case.write_text('section: ekf_filter_node_map\n')
     second = JudgeSetup.load(dual, case=case)
     assert second.filter.world_frame == 'map'
-    assert second.navsat is not None
     assert second.navsat.zero_altitude
     assert second.settings()['case']['section'] == 'ekf_filter_node_map'
     with pytest.raises(ParameterError, match='did you mean ekf_filter_node_map'):
         JudgeSetup.load(dual, options=Options(section='ekf_filter_node_mop'))
 
 
-def test_a_node_by_its_name_is_of_its_kind(dual: Path) -> None:
+def test_the_name_of_a_node_decides_its_filter(dual: Path) -> None:
     tree = yaml.safe_load(dual.read_text())
     tree['ukf_filter_node_odom'] = tree.pop('ekf_filter_node_odom')
     dual.write_text(yaml.safe_dump(tree))
@@ -68,18 +67,17 @@ def test_a_node_by_its_name_is_of_its_kind(dual: Path) -> None:
     assert setup.filter.sigma_points is None
 
 
-def test_inputs_hear_other_topics(dual: Path) -> None:
+def test_inputs_can_be_renamed(dual: Path) -> None:
     options = Options(section='ekf_filter_node_odom', topics={'imu0': '/vn100/imu'})
     setup = JudgeSetup.load(dual, options=options)
     assert [source.topic for source in setup.filter.sources] == ['vn100/imu']
     assert setup.settings()['case']['renamed'] == {'imu0': '/vn100/imu'}
-    with pytest.raises(ParameterError, match=r'imu1: is no input .*\(did you mean imu0\?\); must'):
-        JudgeSetup.load(
-            dual, options=Options(section='ekf_filter_node_odom', topics={'imu1': '/x'})
-        )
+    unknown = Options(section='ekf_filter_node_odom', topics={'imu1': '/x'})
+    with pytest.raises(ParameterError, match=r'imu1.*imu0'):
+        JudgeSetup.load(dual, options=unknown)
 
 
-def test_case_names_topics(tmp_path: Path) -> None:
+def test_a_case_can_rename_topics(tmp_path: Path) -> None:
     case = tmp_path / 'case.yaml'
     case.write_text('topics: {odom0: /wheel/odometry}\n')
     assert ReplayOptions.from_file(case).renamed == {'odom0': 'wheel/odometry'}
@@ -88,8 +86,8 @@ def test_case_names_topics(tmp_path: Path) -> None:
         ReplayOptions.from_file(case)
 
 
-def test_unknown_topics_are_refused_but_for_an_imu(dual: Path, run: Path) -> None:
-    """The IMU of the recording stands in, and that is told before anything else."""
+def test_unknown_topics_are_refused_except_for_an_imu(dual: Path, run: Path) -> None:
+    """The IMU of the recording is used instead, and a finding says so."""
     recording = read_recording(run)
     imu = Options(section='ekf_filter_node_map', topics={'imu0': '/vn100/imu'})
     notes = JudgeSetup.load(dual, options=imu).judge(recording).notes
@@ -101,18 +99,17 @@ def test_unknown_topics_are_refused_but_for_an_imu(dual: Path, run: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ('arguments', 'complaint'),
+    ('arguments', 'named'),
     [
-        (['--topic', 'thruth=/odom'], 'did you mean truth'),
-        (['--topic', 'imu=/a', '--topic', 'imu=/b'], 'imu is given twice'),
-        (['--topic', 'odom0=/a', '--judge', 'error_state'], 'odom0 is an input of'),
+        (['--topic', 'thruth=/odom'], 'truth'),
+        (['--topic', 'imu=/a', '--topic', 'imu=/b'], 'imu'),
+        (['--topic', 'odom0=/a', '--judge', 'error_state'], 'odom0'),
     ],
 )
-def test_wrong_topics_are_refused(
-    run: Path, tmp_path: Path, capsys: Capture, arguments: list[str], complaint: str
+def test_wrong_topics_are_refused_by_name(
+    run: Path, tmp_path: Path, capsys: Capture, arguments: list[str], named: str
 ) -> None:
-    outcome = call(
-        capsys, 'judge', run, '--config', 'clean', *arguments, '--out', tmp_path / 'x.csv'
-    )
+    out = tmp_path / 'x.csv'
+    outcome = call(capsys, 'judge', run, '--config', 'clean', *arguments, '--out', out)
     assert outcome.status == 2
-    assert complaint in outcome.complaints[0]
+    assert named in outcome.complaints[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixes on their way to the filter: the world transform, the timer, what is refused."""
+"""Fixes on their way to the filter: world transform, timer and refusals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from sim2real_eval.judge.robot_localization.preparation import (
     tick,
 )
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
-from sim2real_eval.recording.recording import StaticTransform
+from sim2real_eval.recording.recording import Recording, StaticTransform
 
 GEOD = Geod(ellps='WGS84')
 POSITION = {'odom0': 'odometry/gps', 'odom0_config': mask('x', 'y')}
@@ -112,13 +112,13 @@ def test_offsets_are_added_to_the_heading(
     assert math.atan2(velocity[1], velocity[0]) == pytest.approx(turn, abs=1e-5)
 
 
-def test_track_is_turned_by_the_filters_yaw_minus_the_heading(tmp_path: Path) -> None:
+def test_the_track_is_turned_by_the_yaw_of_the_filter_minus_the_heading(tmp_path: Path) -> None:
     """The filter's yaw comes from the same IMU here, so both agree and the track stays."""
     velocity = steps_of(run(tmp_path, yaw=1.0, zero_altitude=True))
     assert math.atan2(velocity[1], velocity[0]) == pytest.approx(0.0, abs=1e-5)
 
 
-def test_mounting_yaw_is_taken_off_the_heading(tmp_path: Path) -> None:
+def test_the_yaw_of_the_mounting_is_subtracted_from_the_heading(tmp_path: Path) -> None:
     """An IMU that is mounted turned by 0.3 rad reports 1.3 when the robot heads 1.0."""
     turned = (0.0, 0.0, math.sin(0.15), math.cos(0.15))
     transforms = (
@@ -130,7 +130,7 @@ def test_mounting_yaw_is_taken_off_the_heading(tmp_path: Path) -> None:
 
 
 def test_absent_orientation_counts_as_heading_east(tmp_path: Path) -> None:
-    """As in the original: -1 is not looked at. The user is told."""
+    """The original ignores the covariance of -1; a finding reports it."""
     absent = run(tmp_path, yaw=0.0, attitude=False)
     present = run(tmp_path, yaw=0.0)
     assert absent.gps_position.tobytes() == present.gps_position.tobytes()
@@ -138,10 +138,8 @@ def test_absent_orientation_counts_as_heading_east(tmp_path: Path) -> None:
     assert not any(note.code == 'rl.navsat_no_heading' for note in present.notes)
 
 
-def test_first_tick_publishes_nothing_and_its_fix_may_still_come(tmp_path: Path) -> None:
-    """10 Hz fixes, 10 Hz timer 20 ms later: the transform is fixed at the tick at 120 ms from the
-    fix at 100 ms; the next tick publishes the fix at 200 ms.
-    """
+def test_the_first_tick_publishes_nothing(tmp_path: Path) -> None:
+    """The tick at 120 ms sets the transform from the fix at 100 ms; the next publishes a fix."""
     judged = run(tmp_path)
     assert (judged.gps_stamp_ns[:3] - START_NS).tolist() == [200_000_000, 300_000_000, 400_000_000]
     # Its position is relative to the datum, where the odometry was then.
@@ -152,7 +150,6 @@ def test_fixes_slower_than_the_timer_come_out_a_tick_later(tmp_path: Path) -> No
     """1 Hz fixes, 10 Hz timer: the fix that set the transform is published at the next tick."""
     judged = run(tmp_path, fix_rate=1.0)
     assert (judged.gps_stamp_ns[:2] - START_NS).tolist() == [0, 1_000_000_000]
-    assert not any('dropped' in str(note) for note in judged.notes)
 
 
 def test_half_of_twenty_hertz_fixes_are_used_by_a_ten_hertz_timer(tmp_path: Path) -> None:
@@ -160,7 +157,6 @@ def test_half_of_twenty_hertz_fixes_are_used_by_a_ten_hertz_timer(tmp_path: Path
     assert 97 <= len(judged.gps_stamp_ns) <= 100
     # The last fix has no successor that could overtake it.
     assert (np.diff(judged.gps_stamp_ns[:-1]) == 100_000_000).all()
-    assert any('dropped' in str(note) and 'of 200 fixes' in str(note) for note in judged.notes)
     assert len(run(tmp_path, fix_rate=20.0, frequency=50.0).gps_stamp_ns) >= 197
 
 
@@ -196,7 +192,7 @@ def node_with_a_transform(*, publish_filtered_gps: bool) -> tuple[Navsat, Navsat
 
 
 def test_a_fix_waits_for_a_new_filtered_odometry() -> None:
-    """And goes out once; where the odometry was when the transform was fixed is the origin."""
+    """It is published once, relative to the odometry at which the transform was fixed."""
     node, memory = node_with_a_transform(publish_filtered_gps=False)
     receive_fix(node, memory, 2)
     assert ticked(node, memory)[0] == -1
@@ -206,10 +202,10 @@ def test_a_fix_waits_for_a_new_filtered_odometry() -> None:
 
 
 @pytest.mark.parametrize(('publish', 'passed_on'), [(False, 1), (True, -1)])
-def test_publishing_filtered_gps_uses_the_odometry_up_at_every_tick(
+def test_publishing_filtered_gps_consumes_the_odometry_at_every_tick(
     publish: bool, passed_on: int
 ) -> None:
-    """An odometry before an empty tick no longer counts for the fix after it."""
+    """An odometry before an empty tick is not used for the fix after it."""
     node, memory = node_with_a_transform(publish_filtered_gps=publish)
     receive_odometry(node, memory, np.zeros(6))
     assert ticked(node, memory)[0] == -1
@@ -237,52 +233,55 @@ def test_covariance_turns_with_the_track(tmp_path: Path) -> None:
     assert judged.gps_covariance[3, 0, 1] != 0.0
 
 
-def test_filtered_odometry_gives_the_heading_when_asked(tmp_path: Path) -> None:
-    """use_odometry_yaw: the track is turned by nothing but the convergence, whatever the IMU."""
+def test_use_odometry_yaw_takes_the_heading_from_the_filter(tmp_path: Path) -> None:
+    """Only the convergence turns the track; the IMU has no effect."""
     velocity = steps_of(run(tmp_path, yaw=0.7, use_odometry_yaw=True, zero_altitude=True))
     assert math.atan2(velocity[1], velocity[0]) == pytest.approx(0.0, abs=1e-5)
 
 
-def test_fixes_without_a_fix_are_left_out(tmp_path: Path) -> None:
-    with pytest.raises(JudgeError) as error:
-        judge(recording({'imu': imu(stamps(100.0, 1.0))}),
-              filter_config(tmp_path, **POSITION), navsat_config(tmp_path))  # fmt: skip
-    assert 'needs fixes' in str(error.value)
+def test_messages_without_a_fix_are_left_out(tmp_path: Path) -> None:
     judged = run(tmp_path, status=-1)
     assert len(judged.gps_stamp_ns) == 0
-    assert any(note.code == 'navsat.messages_without_fix' for note in judged.notes)
-    assert any(note.code == 'navsat.no_fix' for note in judged.notes)
+    codes = {note.code for note in judged.notes}
+    assert {'navsat.messages_without_fix', 'navsat.no_fix'} <= codes
+
+
+def test_a_recording_without_fixes_is_refused(tmp_path: Path) -> None:
+    only_imu = recording({'imu': imu(stamps(100.0, 1.0))})
+    with pytest.raises(JudgeError, match='needs fixes'):
+        judge(only_imu, filter_config(tmp_path, **POSITION), navsat_config(tmp_path))
 
 
 def test_fixes_of_unknown_status_are_used(tmp_path: Path) -> None:
-    """-2 is what a message says when nobody set its status."""
+    """The status is -2 in messages in which nobody set it."""
     assert len(run(tmp_path, status=-2).gps_stamp_ns) == len(run(tmp_path).gps_stamp_ns) > 0
 
 
-def test_a_run_without_heading_publishes_no_fix_and_says_so(tmp_path: Path) -> None:
-    """No IMU: refused; with use_odometry_yaw and no other sensor nothing ever starts."""
+@pytest.fixture
+def no_imu() -> Recording:
     stamp_ns, latitude, longitude = east_drive(10.0)
-    only = recording({'fix': fixes(stamp_ns, latitude, longitude)})
+    return recording({'fix': fixes(stamp_ns, latitude, longitude)})
+
+
+def test_a_run_without_heading_publishes_no_fix(tmp_path: Path, no_imu: Recording) -> None:
+    """It is refused without an IMU; with use_odometry_yaw and no other sensor nothing starts."""
     config = filter_config(tmp_path, **POSITION)
     with pytest.raises(JudgeError, match='use_odometry_yaw'):
-        judge(only, config, navsat_config(tmp_path))
-    judged = judge(only, config, navsat_config(tmp_path, use_odometry_yaw=True))
+        judge(no_imu, config, navsat_config(tmp_path))
+    judged = judge(no_imu, config, navsat_config(tmp_path, use_odometry_yaw=True))
     assert len(judged) == len(judged.gps_stamp_ns) == 0
     assert any(note.code == 'navsat.fixes_unused' for note in judged.notes)
 
 
-def test_gps_odometry_without_navsat_parameters_is_refused(tmp_path: Path) -> None:
-    stamp_ns, latitude, longitude = east_drive(10.0)
-    only = recording({'fix': fixes(stamp_ns, latitude, longitude)})
+def test_gps_odometry_without_navsat_parameters_is_refused(
+    tmp_path: Path, no_imu: Recording
+) -> None:
     with pytest.raises(JudgeError, match='navsat_transform_node'):
-        judge(only, filter_config(tmp_path, **POSITION))
+        judge(no_imu, filter_config(tmp_path, **POSITION))
 
 
-def test_unknown_frames_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(('known', 'missing'), [('imu', 'gps'), ('gps', 'imu')])
+def test_unknown_frames_are_refused(tmp_path: Path, known: str, missing: str) -> None:
     """No transform is assumed if the recording has some."""
-    imu_only = (StaticTransform('base_link', 'imu_link'),)
-    with pytest.raises(JudgeError, match=r"navsat_transform.*'gps_link' to 'base_link'"):
-        run(tmp_path, transforms=imu_only)
-    gps_only = (StaticTransform('base_link', 'gps_link'),)
-    with pytest.raises(JudgeError, match="'imu_link' to 'base_link'"):
-        run(tmp_path, transforms=gps_only)
+    with pytest.raises(JudgeError, match=f"'{missing}_link' to 'base_link'"):
+        run(tmp_path, transforms=(StaticTransform('base_link', f'{known}_link'),))

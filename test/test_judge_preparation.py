@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From messages to measurements: frames, lever arms, gravity, increments, masks, by hand."""
+"""From messages to measurements, calculated by hand: frames, lever arms, gravity, masks."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import PoseArray, TwistArray
 
 G = 9.80665
+GRAVITY_REMOVED = {
+    'imu0': 'imu', 'imu0_config': mask('ax', 'ay', 'az'),
+    'imu0_remove_gravitational_acceleration': True,
+}  # fmt: skip
 
 
 def at_rest(rpy: tuple[float, float, float], *, attitude: bool = True):
@@ -28,7 +32,7 @@ def at_rest(rpy: tuple[float, float, float], *, attitude: bool = True):
     return dataclasses.replace(message, orientation=R.as_quat()[None])
 
 
-def test_one_message_gives_pose_twist_and_acceleration_in_this_order(tmp_path: Path) -> None:
+def test_a_message_gives_pose_then_twist_then_acceleration(tmp_path: Path) -> None:
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('yaw', 'vyaw', 'ax'))
     measurements = prepared(config, imu(stamps(10.0, 0.2)))
     assert [m.part for m in measurements] == ['pose', 'twist', 'acceleration'] * 2
@@ -36,7 +40,7 @@ def test_one_message_gives_pose_twist_and_acceleration_in_this_order(tmp_path: P
 
 
 def test_absent_quantities_are_left_out(tmp_path: Path) -> None:
-    """-1 in the first element of a covariance; a rate that is absent likewise."""
+    """They have -1 in the first element of their covariance."""
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('yaw', 'vyaw', 'ax'))
     message = imu(stamps(10.0, 0.1), attitude=False)
     assert [m.part for m in prepared(config, message)] == ['twist', 'acceleration']
@@ -46,22 +50,16 @@ def test_absent_quantities_are_left_out(tmp_path: Path) -> None:
 
 
 def test_twist_is_turned_and_moved_to_base_link(tmp_path: Path) -> None:
-    """v_base = R v + p x w: sensor 1 m ahead, turned by 90 degrees, robot turning at 2 rad/s.
-
-    The sensor moves sideways at 2 m/s beside what the robot does: p x w = (0, -2, 0).
-    """
+    """v_base = R v + p x w: sensor 1 m ahead, turned by 90 degrees, at 2 rad/s: (0, -2, 0)."""
     config = filter_config(
         tmp_path, twist0='dvl', twist0_config=mask('vx', 'vy', 'vz', 'vroll', 'vpitch', 'vyaw')
     )
     covariance = np.diag([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     array = TwistArray(
-        stamp_ns=stamps(1.0, 1.0),
-        arrival_ns=stamps(1.0, 1.0),
-        frame='imu_link',
-        linear_velocity=np.array([[3.0, 0.0, 0.5]]),
-        angular_velocity=np.array([[0.1, 0.2, 0.3]]),
+        stamp_ns=stamps(1.0, 1.0), arrival_ns=stamps(1.0, 1.0), frame='imu_link',
+        linear_velocity=np.array([[3.0, 0.0, 0.5]]), angular_velocity=np.array([[0.1, 0.2, 0.3]]),
         twist_covariance=covariance[None],
-    )
+    )  # fmt: skip
     x = np.zeros(N)
     x[VROLL + 2] = 2.0
     (twist,) = prepared(config, array, mounted((0, 0, math.pi / 2), (1, 0, 0)), x=x)
@@ -81,10 +79,8 @@ def test_covariance_turns_as_a_matrix(tmp_path: Path) -> None:
     np.testing.assert_allclose(covariance.R, R @ C @ R.T, atol=1e-14)
 
 
-def test_centripetal_and_tangential_acceleration_are_taken_off(tmp_path: Path) -> None:
-    """IMU 1 m ahead, 2 rad/s and 3 rad/s^2 of yaw: it feels -4 ahead and +3 to the left more
-    than base_link. p x alpha - (p x w) x w = (4, -3, 0).
-    """
+def test_centripetal_and_tangential_acceleration_are_subtracted(tmp_path: Path) -> None:
+    """IMU 1 m ahead, 2 rad/s, 3 rad/s^2: p x alpha - (p x w) x w = (4, -3, 0) is added."""
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('ax', 'ay', 'az'))
     message = imu(stamps(1.0, 1.0), force=np.array([[-4.0, 3.0, 0.0]]))
     x = np.zeros(N)
@@ -97,27 +93,15 @@ def test_centripetal_and_tangential_acceleration_are_taken_off(tmp_path: Path) -
 
 @pytest.mark.parametrize('yaw', [0.0, 0.7, 3.0])
 def test_gravity_is_removed_from_a_level_sensor(tmp_path: Path, yaw: float) -> None:
-    """Also when mounted turned: the mounting yaw does not matter."""
-    config = filter_config(
-        tmp_path,
-        imu0='imu',
-        imu0_config=mask('ax', 'ay', 'az'),
-        imu0_remove_gravitational_acceleration=True,
-    )
+    """The yaw of the mounting does not matter."""
+    config = filter_config(tmp_path, **GRAVITY_REMOVED)
     (acceleration,) = prepared(config, at_rest((0.0, 0.0, yaw)), mounted((0.0, 0.0, yaw)))
     np.testing.assert_allclose(acceleration.z, 0.0, atol=1e-14)
 
 
 def test_gravity_stays_in_with_a_tilted_sensor_as_in_the_original(tmp_path: Path) -> None:
-    """0.5 rad of mounting roll at rest leaves (0, -4.70, 1.20) [run]: gravity is computed in the
-    sensor frame and subtracted in base_link.
-    """
-    config = filter_config(
-        tmp_path,
-        imu0='imu',
-        imu0_config=mask('ax', 'ay', 'az'),
-        imu0_remove_gravitational_acceleration=True,
-    )
+    """Gravity in the sensor frame is subtracted in base_link: (0, -4.70, 1.20) [run]."""
+    config = filter_config(tmp_path, **GRAVITY_REMOVED)
     (acceleration,) = prepared(config, at_rest((0.5, 0.0, 0.0)), mounted((0.5, 0.0, 0.0)))
     expected = [0.0, -G * math.sin(0.5), G * (1.0 - math.cos(0.5))]
     np.testing.assert_allclose(acceleration.z, expected, atol=1e-13)
@@ -125,14 +109,8 @@ def test_gravity_stays_in_with_a_tilted_sensor_as_in_the_original(tmp_path: Path
 
 
 def test_without_orientation_gravity_follows_the_filters_attitude(tmp_path: Path) -> None:
-    """A robot pitched by 0.2 rad: right when the filter knows, g sin(0.2) wrong when not."""
-    config = filter_config(
-        tmp_path,
-        imu0='imu',
-        imu0_config=mask('ax', 'ay', 'az'),
-        imu0_remove_gravitational_acceleration=True,
-        gravitational_acceleration=10.0,
-    )
+    """The error for a robot pitched by 0.2 rad is g sin(0.2) if the filter does not know it."""
+    config = filter_config(tmp_path, **GRAVITY_REMOVED, gravitational_acceleration=10.0)
     force = Rotation.from_euler('y', 0.2).inv().apply([[0.0, 0.0, 10.0]])
     message = imu(stamps(1.0, 1.0), force=force, attitude=False)
     x = np.zeros(N)
@@ -141,7 +119,7 @@ def test_without_orientation_gravity_follows_the_filters_attitude(tmp_path: Path
     np.testing.assert_allclose(prepared(config, message)[0].z[0], -10.0 * math.sin(0.2))
 
 
-def test_mask_turns_with_the_sensor(tmp_path: Path) -> None:
+def test_the_mask_turns_with_the_sensor(tmp_path: Path) -> None:
     """x of a sensor turned by 90 degrees measures y; turned by 45 degrees it counts as both."""
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('ax'))
     message = imu(stamps(1.0, 1.0))
@@ -150,7 +128,7 @@ def test_mask_turns_with_the_sensor(tmp_path: Path) -> None:
         assert measurement.states == states
 
 
-def test_mounting_angles_are_taken_off_the_orientation(tmp_path: Path) -> None:
+def test_mounting_angles_are_subtracted_from_the_orientation(tmp_path: Path) -> None:
     """Yaw mounting: exact; roll and pitch of the robot are turned into base_link's axes."""
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('roll', 'pitch', 'yaw'))
     message = dataclasses.replace(
@@ -162,7 +140,7 @@ def test_mounting_angles_are_taken_off_the_orientation(tmp_path: Path) -> None:
 
 
 def test_relative_poses_start_at_the_origin(tmp_path: Path) -> None:
-    """The first pose is removed: later ones are seen from it."""
+    """Later poses are relative to the first one."""
     config = filter_config(
         tmp_path, odom0='odom', odom0_config=mask('x', 'y', 'yaw'), odom0_relative=True
     )
@@ -198,13 +176,10 @@ def test_poses_of_another_frame_are_turned_into_the_world(tmp_path: Path) -> Non
     """A pose in a frame 10 m north of odom and turned by 90 degrees."""
     config = filter_config(tmp_path, pose0='pose', pose0_config=mask('x', 'y', 'yaw'))
     array = PoseArray(
-        stamp_ns=stamps(1.0, 1.0),
-        arrival_ns=stamps(1.0, 1.0),
-        frame='marker',
-        position=np.array([[1.0, 2.0, 0.0]]),
-        orientation=np.array([[0.0, 0.0, 0.0, 1.0]]),
+        stamp_ns=stamps(1.0, 1.0), arrival_ns=stamps(1.0, 1.0), frame='marker',
+        position=np.array([[1.0, 2.0, 0.0]]), orientation=np.array([[0.0, 0.0, 0.0, 1.0]]),
         pose_covariance=np.diag([1.0, 2, 3, 4, 5, 6])[None],
-    )
+    )  # fmt: skip
     half = math.sqrt(0.5)
     link = StaticTransform('odom', 'marker', (0.0, 10.0, 0.0), (0.0, 0.0, half, half))
     (pose,) = prepared(config, array, (link,))
@@ -213,9 +188,7 @@ def test_poses_of_another_frame_are_turned_into_the_world(tmp_path: Path) -> Non
 
 
 def test_two_d_mode_measures_the_plane(tmp_path: Path) -> None:
-    """z, roll, pitch, vz, vroll, vpitch, az are 0 with variance 1e-6, uncorrelated with the rest,
-    whatever the message says about them.
-    """
+    """The states out of the plane are 0 with variance 1e-6, uncorrelated with the others."""
     config = filter_config(
         tmp_path, two_d_mode=True, odom0='odom', odom0_config=mask('x', 'z', 'roll', 'yaw')
     )
@@ -232,9 +205,7 @@ def test_two_d_mode_measures_the_plane(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('bad', [math.nan, math.inf, -math.inf])
 def test_entries_that_are_not_finite_are_left_out(tmp_path: Path, bad: float) -> None:
-    """Turning a vector into base_link spreads NaN over its three components; the other vector of
-    the message stays. The first measurement of all is copied as it is, as in the original.
-    """
+    """NaN spreads over its vector; the first measurement is copied, as in the original."""
     config = filter_config(tmp_path, odom0='odom', odom0_config=mask('vx', 'vy', 'vyaw'))
     array = odometry(
         stamps(1.0, 1.0), velocity=np.array([[bad, 2.0, 0.0]]), rate=np.array([[0.0, 0.0, 0.5]])
@@ -247,18 +218,16 @@ def test_entries_that_are_not_finite_are_left_out(tmp_path: Path, bad: float) ->
     assert first.states == [6, 7, 11]
 
 
-def test_two_increments_at_one_stamp_measure_nothing(tmp_path: Path) -> None:
-    """dt = 0: the velocity is infinite or undefined, and dropped."""
+def test_an_increment_over_no_time_measures_nothing(tmp_path: Path) -> None:
     config = filter_config(
         tmp_path, odom0='odom', odom0_config=mask('x', 'y'), odom0_differential=True
     )
-    clock = stamps(1.0, 1.0).repeat(2)
-    array = odometry(clock, position=np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
+    array = odometry(stamps(1.0, 1.0).repeat(2), position=np.array([[0.0] * 3, [1.0, 0.0, 0.0]]))
     (measurements,) = prepared(config, array)
     assert measurements.states == []
 
 
-def test_type_that_does_not_fit_the_input_is_refused(tmp_path: Path) -> None:
+def test_messages_of_another_type_than_the_input_are_refused(tmp_path: Path) -> None:
     config = filter_config(tmp_path, imu0='odom', imu0_config=mask('yaw'))
-    with pytest.raises(JudgeError, match='needs sensor_msgs/Imu messages, the topic has nav_msgs'):
+    with pytest.raises(JudgeError, match=r'sensor_msgs/Imu.*nav_msgs'):
         prepared(config, odometry(stamps(1.0, 1.0)))

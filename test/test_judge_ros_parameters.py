@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter files: read as ROS reads them, refused in one line when wrong."""
+"""Parameter files are read as ROS reads them, or refused in one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 @pytest.mark.parametrize('node', ['/**', 'ekf_filter_node', '/ekf_filter_node', 'any_other_name'])
 def test_parameters_are_found_under_the_names_of_a_node(tmp_path: Path, node: str) -> None:
-    """For all nodes, by name, or under the only name that there is."""
+    """A file may name all nodes, the node, or a single other node."""
     config = FilterConfig.from_file(parameter_file(tmp_path, {**IMU, 'frequency': 12.5}, node))
     assert config.frequency == 12.5
 
@@ -80,27 +80,19 @@ def test_exponents_without_a_dot_are_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ('text', 'problem'),
+    'text',
     [
-        ('', 'section'),
-        ('3', 'section'),
-        ('frequency: 30.0', 'section'),
-        ('a: {ros__parameters: 3}', 'section'),
-        ('[', 'not valid YAML'),
-        ('a: \x00', 'not valid YAML'),
-        ('a: {ros__parameters: {imu0: /imu, frequency: 2001-99-99}}', 'not valid YAML'),
-        ('a: {ros__parameters: {imu0: /imu, frequency: 0x_}}', 'not valid YAML'),
-        ('a: {ros__parameters: {imu0: !!int foo}}', 'not valid YAML'),
-        ('a: {ros__parameters: {frequency: ' + '9' * 5000 + '}}', 'not valid YAML'),
-        ('&a\nx: *a', 'refers to itself'),
-        ('[' * 600, 'nested too deeply'),
+        '', '3', 'frequency: 30.0', 'a: {ros__parameters: 3}', '[', 'a: \x00', '[' * 600,
+        'a: {ros__parameters: {imu0: /imu, frequency: 2001-99-99}}',
+        'a: {ros__parameters: {imu0: /imu, frequency: 0x_}}',
+        'a: {ros__parameters: {imu0: !!int foo}}',
+        'a: {ros__parameters: {frequency: ' + '9' * 5000 + '}}', '&a\nx: *a',
     ],
-)
-def test_file_that_is_no_parameter_file_is_refused(
-    tmp_path: Path, text: str, problem: str
-) -> None:
+    ids=range(12),
+)  # fmt: skip
+def test_a_file_without_parameters_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
     path = write(tmp_path, text)
-    with pytest.raises(ParameterError, match=problem) as error:
+    with pytest.raises(ParameterError) as error:
         FilterConfig.from_file(path)
     assert str(error.value).startswith(str(path))
     assert '\n' not in str(error.value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""However a recording is cut into spans of time, the judge publishes the same bits."""
+"""The judge publishes the same bits for any division of a recording into spans."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def assert_same(actual: JudgedRun, expected: JudgedRun) -> None:
 
 
 @pytest.mark.parametrize('smooth', [False, True], ids=['as they come', 'with history'])
-def test_a_run_in_spans_is_the_run_at_once(
+def test_a_run_in_spans_gives_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, smooth: bool
 ) -> None:
     """Messages arrive late and out of order, and some arrive at one time."""
@@ -52,7 +52,7 @@ def test_a_run_in_spans_is_the_run_at_once(
 
 
 @pytest.mark.parametrize('beyond', [1, 2])
-def test_a_last_span_of_a_message_or_none_ends(
+def test_a_last_span_with_one_message_gives_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beyond: int
 ) -> None:
     """A span also corrects measurements that waited from the span before."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge against traces of the real nodes that come with the tests; see traces/README.md."""
+"""The judge against traces of the real nodes; see traces/README.md."""
 
 from __future__ import annotations
 
@@ -10,21 +10,16 @@ import numpy as np
 import pytest
 from test_judge_node import covariance_error, expected_filtered, run
 
+Record = Callable[[str, object], None]
+
 TRACES = Path(__file__).parent / 'traces'
 CASES = sorted(path.parent.name for path in TRACES.glob('*/case.yaml'))
-
-
-def test_there_are_traces() -> None:
-    assert len(CASES) >= 10
+assert len(CASES) >= 10
 
 
 @pytest.mark.parametrize('name', CASES)
-def test_judge_publishes_what_the_node_published(
-    name: str, record_property: Callable[[str, object], None]
-) -> None:
-    """Same rows at the same ticks, the rest to 1e-9 (m, m/s, rad, relative covariance); with the
-    unscented filter too, where the order of measurements of equal stamps decides.
-    """
+def test_judge_publishes_what_the_node_published(name: str, record_property: Record) -> None:
+    """Same rows at the same ticks, all else to 1e-9 (m, m/s, rad, relative covariance)."""
     folder = TRACES / name
     judged = run(folder)
     stamp_ns, tick_ns, expected = expected_filtered(folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts of the viewers name topics that our nodes publish, and fields that exist."""
+"""Layouts of viewers name published topics and existing fields."""
 
 from __future__ import annotations
 
@@ -20,19 +20,15 @@ from sim_sensors.gps.gps import PAPER_MODELS
 ODOMETRY = 'nav_msgs/msg/Odometry'
 # Topics that launches and nodes publish in the root namespace; test_ros_* check the nodes.
 TOPICS = {
-    '/ground_truth/odometry': ODOMETRY,
-    '/odometry/filtered': ODOMETRY,
-    '/odometry/gps': ODOMETRY,
-    '/wheel/odometry': ODOMETRY,
-    '/real/odometry/filtered': ODOMETRY,
-    '/sim/odometry/filtered': ODOMETRY,
-    '/imu/data': 'sensor_msgs/msg/Imu',
+    '/ground_truth/odometry': ODOMETRY, '/odometry/filtered': ODOMETRY, '/odometry/gps': ODOMETRY,
+    '/wheel/odometry': ODOMETRY, '/real/odometry/filtered': ODOMETRY,
+    '/sim/odometry/filtered': ODOMETRY, '/imu/data': 'sensor_msgs/msg/Imu',
     '/gps/fix': 'sensor_msgs/msg/NavSatFix',
     '/imu_node/truth/bias': 'geometry_msgs/msg/TwistStamped',
     '/gps_node/truth/position_error': 'geometry_msgs/msg/Vector3Stamped',
     '/evaluation_node/vepd': 'std_msgs/msg/String',
     '/diagnostics': 'diagnostic_msgs/msg/DiagnosticArray',
-}
+}  # fmt: skip
 STORE = get_typestore(Stores.ROS2_JAZZY)
 
 
@@ -125,44 +121,21 @@ def test_plotjuggler_plots_existing_series() -> None:
             check_field(str(source), '/')
         computed[snippet.get('name')] = sources
         # Every source has its variable in the function.
-        function = str(snippet.findtext('function'))
-        assert set(re.findall(r'\bv\d\b|\bvalue\b', function)) == {
-            'value',
-            *(f'v{k}' for k in range(1, len(sources))),
-        }
+        variables = set(re.findall(r'\bv\d\b|\bvalue\b', str(snippet.findtext('function'))))
+        assert variables == {'value', *(f'v{k}' for k in range(1, len(sources)))}
     (plugin,) = root.iter('plugin')
     assert plugin.get('ID') == root.find('previouslyLoaded_Streamer').get('name')
     subscribed = plugin.find('selected_topics').get('value').split(';')
     assert set(subscribed) <= set(TOPICS)
-    curves = list(root.iter('curve'))
-    assert len(curves) > 10
     plotted = set()
-    for curve in curves:
-        name = curve.get('name')
-        for series in (
-            [curve.get('curve_x'), curve.get('curve_y')] if curve.get('curve_x') else [name]
-        ):
-            plotted.add(series)
-            if series in computed:
-                continue
-            if series.startswith('/diagnostics/'):
-                assert re.fullmatch(r'/diagnostics//evaluation_node: evaluation/VEPD \w+', series)
-                continue
-            check_field(series, '/')
-            assert any(series.startswith(f'{topic}/') for topic in subscribed)
+    for curve in root.iter('curve'):
+        xy = curve.get('curve_x'), curve.get('curve_y')
+        plotted |= set(xy) if xy[0] else {curve.get('name')}
+    assert len(plotted) > 10
     assert set(computed) <= plotted
-    models = {
-        series.rpartition(' ')[2]
-        for series in plotted
-        if ' VEPD ' in f' {series}'.replace('/', ' ')
-    }
-    assert models == set(PAPER_MODELS)
-
-
-def test_splitters_have_as_many_parts_as_they_state() -> None:
-    root = ElementTree.fromstring(text('plotjuggler.xml'))
-    for splitter in root.iter('DockSplitter'):
-        parts = [child for child in splitter if child.tag in ('DockSplitter', 'DockArea')]
-        sizes = [float(size) for size in str(splitter.get('sizes')).split(';')]
-        assert len(parts) == int(str(splitter.get('count'))) == len(sizes)
-        assert sum(sizes) == pytest.approx(1.0)
+    diagnostics = {series for series in plotted if series.startswith('/diagnostics/')}
+    for series in plotted - set(computed) - diagnostics:
+        check_field(series, '/')
+        assert any(series.startswith(f'{topic}/') for topic in subscribed)
+    vepd = '/diagnostics//evaluation_node: evaluation/VEPD '
+    assert diagnostics == {vepd + model for model in PAPER_MODELS}

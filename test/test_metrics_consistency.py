@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A filter that knows its noises is consistent; one that does not is found out."""
+"""Consistency tests accept a filter that knows its noises and reject others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WALK = 0.1
 
 @pytest.fixture(scope='module')
 def drive() -> tuple[OdometryArray, OdometryArray]:
-    """True speed as the filter's model says, a random walk, and measurements of it; fixed seed."""
+    """Return the true speed, a random walk as in the filter's model, and measurements of it."""
     rng = np.random.default_rng(5)
     stamp_ns = stamps(RATE, SECONDS)
     n = len(stamp_ns)
@@ -57,14 +57,9 @@ def judged(
     first = [1e-9] * 15
     first[6] = 1.0
     config = filter_config(
-        folder,
-        frequency=RATE,
-        two_d_mode=two_d,
-        odom0='wheel/odom',
-        odom0_config=mask('vx'),
-        process_noise_covariance=noise,
-        initial_estimate_covariance=first,
-    )
+        folder, frequency=RATE, two_d_mode=two_d, odom0='wheel/odom', odom0_config=mask('vx'),
+        process_noise_covariance=noise, initial_estimate_covariance=first,
+    )  # fmt: skip
     return judge(recording({'/wheel/odom': measured}), config)
 
 
@@ -82,7 +77,7 @@ def series(values: np.ndarray, freedom: int | np.ndarray, *, correlated: bool = 
 def squared_walks(
     rng: np.random.Generator, runs: int, n: int, freedom: int, memory: float
 ) -> np.ndarray:
-    """Squares, (runs, n), of stationary errors that forget by `memory` from sample to sample."""
+    """Return squares, (runs, n), of stationary errors with the correlation `memory` per sample."""
     noise = rng.normal(size=(n, runs, freedom)) * np.sqrt(1.0 - memory**2)
     noise[0] = rng.normal(size=(runs, freedom))
     errors = lfilter([1.0], [1.0, -memory], noise, axis=0)
@@ -92,9 +87,7 @@ def squared_walks(
 def test_a_filter_that_knows_its_noises_is_consistent(
     tmp_path: Path, drive: tuple[OdometryArray, OdometryArray]
 ) -> None:
-    """8000 independent innovations, and errors that are correlated over some tenths of a second:
-    both keep their 99.9 % bounds.
-    """
+    """8000 independent innovations and correlated errors are within their 99.9 % bounds."""
     truth, measured = drive
     run = judged(tmp_path, measured, WALK)
     assessment = consistency(nis(run)[0], 0.999)
@@ -131,7 +124,7 @@ def test_wrong_process_noise_shows_on_its_side(
 def test_two_d_mode_changes_neither_innovations_nor_their_freedom(
     tmp_path: Path, drive: tuple[OdometryArray, OdometryArray]
 ) -> None:
-    """The seven states that it measures as 0 are 0 already: they add nothing, and do not count."""
+    """The seven states measured as 0 are 0 already and do not count."""
     _, measured = drive
     (free,) = nis(judged(tmp_path, measured, WALK))
     flat = judged(tmp_path, measured, WALK, two_d=True)
@@ -142,10 +135,7 @@ def test_two_d_mode_changes_neither_innovations_nor_their_freedom(
 
 
 def test_orientation_errors_are_in_the_coordinates_of_their_covariance() -> None:
-    """Roll of a vehicle that faces north is a turn about the world's y axis.
-
-    An error in roll is one deviation if the covariance states roll, ten if it states x.
-    """
+    """Facing north, an error in roll is one deviation if roll is stated, ten if x is stated."""
     stamp_ns = stamps(10.0, 1.0)
     truth = odometry(stamp_ns, yaw=np.full(len(stamp_ns), np.pi / 2))
     covariance = np.tile(np.diag([1.0, 1.0, 1.0, 1e-4, 1e-6, 1e-4]), (len(stamp_ns), 1, 1))
@@ -161,10 +151,8 @@ def test_orientation_errors_are_in_the_coordinates_of_their_covariance() -> None
         np.testing.assert_allclose(squares[1].squares, expected, rtol=1e-3)
 
 
-def test_bounds_hold_as_often_as_they_say() -> None:
-    """400 sets of 50 chi-square samples of mixed freedom: the share inside 90 % bounds is within
-    four standard deviations of 0.9 (false alarm 6e-5, fixed seed).
-    """
+def test_90_percent_bounds_contain_90_percent_of_consistent_sets() -> None:
+    """400 sets of 50 chi-square samples: within four deviations of 0.9 (false alarm 6e-5)."""
     rng = np.random.default_rng(11)
     freedom = np.tile([1, 2, 6, 3, 9], 10)
     verdicts = [
@@ -174,7 +162,7 @@ def test_bounds_hold_as_often_as_they_say() -> None:
     assert abs(share - 0.9) < 4.0 * np.sqrt(0.09 / 400)
 
 
-def test_nothing_measured_is_no_verdict_on_the_filter() -> None:
+def test_a_series_without_samples_has_no_verdict() -> None:
     assessment = consistency(series(np.zeros(0), 1))
     assert assessment.samples == 0
     assert np.isnan(assessment.ratio)
@@ -186,17 +174,14 @@ def test_nothing_measured_is_no_verdict_on_the_filter() -> None:
 
 @pytest.mark.parametrize('memory', [0.0, 0.8, 0.95])
 def test_correlation_time_is_that_of_the_process(memory: float) -> None:
-    """Squares of errors that forget by m forget by m^2: (1 + m^2) / (1 - m^2) samples.
-
-    Mean of 20 series of 4000 samples: within 10 % (the scatter of one is 15 % at m = 0.95).
-    """
+    """Errors that forget by m: (1 + m^2) / (1 - m^2) samples; mean of 20 series, 10 %."""
     rng = np.random.default_rng(3)
     times = [correlation_time(values) for values in squared_walks(rng, 20, 4000, 2, memory)]
     true = (1.0 + memory**2) / (1.0 - memory**2)
     assert np.mean(times) == pytest.approx(true, rel=0.1)
 
 
-def test_a_series_that_does_not_vary_is_one_sample() -> None:
+def test_a_constant_series_counts_as_one_sample() -> None:
     assert correlation_time(np.full(50, 3.0)) == 50.0
     assert correlation_time(np.zeros(1)) == 1.0
 
@@ -208,12 +193,8 @@ def test_a_series_that_does_not_vary_is_one_sample() -> None:
 def test_correlated_errors_are_not_called_inconsistent(
     memory: float, most: float, naive: float
 ) -> None:
-    """200 consistent runs of 1000 samples: the verdict is wrong about as often as it says, 5 %.
-
-    Measured over 4000 runs: 4.5 % at m = 0, and 6.9 % at m = 0.95, where a run is worth 51
-    samples, against 66 % when all its samples are taken as independent; 4.8 % where it is worth
-    three, and 6.4 % for errors that never change, which as many as estimated would make 19 and
-    41 %. The bounds here are three standard deviations above (fixed seed).
+    """The verdict on 200 consistent runs is wrong in 5 %, as stated (4.5 to 6.9 % over 4000 runs),
+    against 66 % with independent samples at m = 0.95. Bounds are three deviations above.
     """
     runs = squared_walks(np.random.default_rng(17), 200, 1000, 3, memory)
 
@@ -225,11 +206,8 @@ def test_correlated_errors_are_not_called_inconsistent(
     assert wrong(correlated=False) >= naive
 
 
-def test_runs_add_up_at_equal_times() -> None:
-    """16 runs of 50 correlated samples: degrees of freedom add, bounds narrow by the root of 16;
-    and a filter that is overconfident by 1.5 is found out, which one run of that length does not
-    do.
-    """
+def test_squares_of_runs_are_added_at_equal_times() -> None:
+    """16 runs of 50 correlated samples: bounds narrow by 4 and show an overconfidence of 1.5."""
     runs = squared_walks(np.random.default_rng(23), 16, 50, 2, 0.9)
     runs_by_index = [[series(run, 2, correlated=True)] for run in runs]
     (all_runs,) = over_runs(runs_by_index)

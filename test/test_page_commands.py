@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command of the tutorial, the how-to pages and the README, as a reader gives them.
+"""Every command of the tutorial, the how-to pages and the README succeeds.
 
 The commands of a page run in order in a folder of its own, beside the files that it shows. All
 pages have the recordings and the result of the tutorial. A block after `<!-- not run: why -->`
@@ -40,14 +40,13 @@ _SMALL = {'vepd': _FEW, 'study': _FEW, 'fit': _FEW, 'compare': ['--jobs=1'], 'tu
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a block that are commands, without comments, those cut by \\ whole."""
+    """Return the commands of a block, without comments and with continued lines joined."""
     joined = textwrap.dedent(text).replace('\\\n', ' ')
     found = [re.sub(r'(^|\s)#.*', '', line).strip() for line in joined.splitlines()]
     return [line for line in found if line]
 
 
 def run(line: str) -> None:
-    """Run a line in this folder."""
     words = [
         one
         for word in shlex.split(line)
@@ -67,7 +66,7 @@ def run(line: str) -> None:
 
 
 def follow(page: Path, folder: Path) -> None:
-    """Do what a page says, in a folder."""
+    """Run the commands of a page in a folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for block in _BLOCK.finditer(page.read_text('utf-8')):
@@ -84,19 +83,19 @@ def follow(page: Path, folder: Path) -> None:
 
 @pytest.fixture(scope='module')
 def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of somebody who has followed the tutorial."""
+    """Return the folder of the tutorial after all of its commands."""
     folder = tmp_path_factory.mktemp('tutorial')
     follow(TUTORIAL, folder)
     return folder
 
 
-def test_the_tutorial_leads_to_a_page(tutorial: Path) -> None:
+def test_the_tutorial_gives_a_report(tutorial: Path) -> None:
     assert len(list((tutorial / 'bags').iterdir())) == 6
     assert 'zed_f9p_rtk' in (tutorial / 'result_gps' / 'report.html').read_text('utf-8')
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: page.stem)
-def test_the_commands_of_a_page(page: Path, tutorial: Path, tmp_path: Path) -> None:
+def test_all_commands_of_a_page_succeed(page: Path, tutorial: Path, tmp_path: Path) -> None:
     (tmp_path / 'bags').symlink_to(tutorial / 'bags')
     # A page that gives the command of the tutorial continues what is finished.
     shutil.copytree(tutorial / 'result', tmp_path / 'result')

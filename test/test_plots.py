@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots show every run, are written as the same bytes every time, and tables fit a terminal."""
+"""Plots show every run and have reproducible bytes; tables fit a terminal."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import image
@@ -58,7 +57,7 @@ def test_a_model_far_away_makes_the_axis_logarithmic(far: float, scale: str) -> 
 
 
 def test_densities_are_sums_of_gaussians_of_scotts_width() -> None:
-    """Up to their scale; equal runs have ticks alone."""
+    """The scale is arbitrary; equal runs have ticks only."""
     real, sim = scores(12, 0.2), {'ch_rw': scores(9, 0.1), 'same': scores(1, 0.3) * 4}
     (panel,) = density_figure(real, sim).axes
     curves, ticks = panel.lines[::2], panel.lines[1::2]
@@ -79,56 +78,31 @@ def test_png_files_are_the_same_bytes_and_free_of_metadata(tmp_path: Path) -> No
     overlays = {'line': Overlay(series(0.1), {model: series(0.2) for model in FIVE})}
     files: list[list[bytes]] = []
     for folder in (tmp_path / 'one', tmp_path / 'two'):
-        paths = [
-            *save_scores(folder, real, sim),
-            save_png(overlay_figure(overlays), folder / 'o.png'),
-        ]
+        paths = save_scores(folder, real, sim)
+        paths = [*paths, save_png(overlay_figure(overlays), folder / 'o.png')]
         files.append([path.read_bytes() for path in paths])
-        assert sorted(path.name for path in folder.iterdir()) == [
-            'entropy.png',
-            'o.png',
-            'rmse.png',
-        ]
+    assert len(files[0]) == 3
     assert files[0] == files[1]
     assert all(b'Software' not in data and b'matplotlib' not in data for data in files[0])
     pixels = image.imread(tmp_path / 'one' / 'o.png')
-    assert pixels.shape[1] > 1000
     assert pixels[..., :3].std() > 0.05  # not an empty page
-
-
-def test_plots_leave_no_global_state() -> None:
-    import sys
-
-    before = dict(mpl.rcParams)
-    overlay_figure({'line': Overlay(series(0.1), {'m': series(0.2)})})
-    assert dict(mpl.rcParams) == before
-    if 'matplotlib.pyplot' in sys.modules:
-        assert sys.modules['matplotlib.pyplot'].get_fignums() == []
 
 
 def test_overlays_show_truth_real_and_simulated_estimates() -> None:
     real, sim, other = series(0.1), series(0.2), series(0.3)
     other = VelocitySeries(other.se_time, other.se_vel, other.gt_time, other.gt_vel + 1.0)
     figure = overlay_figure(
-        {'line': Overlay(real, {'a': sim, 'b': other}), 'sine': Overlay(real, {'a': sim})},
-        speed_label='forward speed',
+        {'line': Overlay(real, {'a': sim, 'b': other}), 'sine': Overlay(real, {'a': sim})}
     )
-    assert len(figure.axes) == 4
     first = [np.asarray(line.get_ydata()) for line in figure.axes[0].lines]
     for velocity in (real.se_vel, real.gt_vel, sim.se_vel):
         assert any(np.array_equal(velocity, drawn) for drawn in first)
-    assert len(first) == 3  # a replayed truth is drawn once
-    assert len(figure.axes[1].lines) == 4  # a truth of its own is drawn too
-    assert figure.axes[3].texts[0].get_text() == 'no run'
-    assert [panel.get_ylabel() for panel in figure.axes] == ['line', '', 'sine', '']
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert 'truth' in labels
-    assert 'truth, simulated' in labels
-    assert figure.get_supylabel() == 'forward speed [m/s]'
+    # A replayed truth is drawn once; a truth of its own is drawn beside it.
+    assert [len(panel.lines) for panel in figure.axes[:2]] == [3, 4]
 
 
 def running_away(top: float) -> VelocitySeries:
-    """A speed of 0 to 1 m/s whose estimate leaves it for `top` at the end."""
+    """Return a speed of 0 to 1 m/s whose estimate jumps to `top` at the end."""
     time = np.arange(0.0, 5.0, 0.1)
     truth = np.abs(np.sin(time))
     estimate = np.where(time > 4.0, top, truth + 0.05)
@@ -136,7 +110,7 @@ def running_away(top: float) -> VelocitySeries:
 
 
 @pytest.mark.parametrize('top', [4000.0, -4000.0])
-def test_an_estimate_that_runs_away_hides_no_other_and_is_said_to_be_clipped(top: float) -> None:
+def test_a_diverged_estimate_is_clipped_and_labelled(top: float) -> None:
     """On the axis of the largest estimate the truth of all panels would be a line at 0."""
     sane, wild = running_away(1.1), running_away(top)
     figure = overlay_figure({'line': Overlay(sane, {'ch_rw': sane, 'airsim': wild})})
@@ -146,35 +120,17 @@ def test_an_estimate_that_runs_away_hides_no_other_and_is_said_to_be_clipped(top
     # The truth is 1 m/s high; two of its ranges beyond it, and a margin, are drawn at most.
     assert low <= 0.0 < 1.1 < high
     assert high - low < 6.0
-    # Above the axes, where it covers nothing.
-    assert calm.get_title(loc='right') == ''
-    assert lost.get_title(loc='right') == 'cut, up to 4e+03 m/s'
+    assert [panel.get_title(loc='right') != '' for panel in (calm, lost)] == [False, True]
 
 
-def test_estimates_near_the_truth_are_clipped_nowhere() -> None:
-    """Two ranges off: bad, but the truth is still to be seen beside it."""
+def test_estimates_near_the_truth_are_not_clipped() -> None:
     off = running_away(2.9)
     (panel,) = overlay_figure({'line': Overlay(running_away(1.0), {'a': off})}).axes
     assert panel.get_title(loc='right') == ''
     assert panel.get_ylim()[1] > 2.9
 
 
-def test_what_the_margin_still_shows_is_not_called_cut() -> None:
-    near, wild = running_away(3.1), running_away(4000.0)
-    full_axes, cut_axes = overlay_figure({'line': Overlay(near, {'a': near, 'b': wild})}).axes
-    assert full_axes.get_ylim()[1] > 3.1
-    assert [panel.get_title(loc='right') != '' for panel in (full_axes, cut_axes)] == [False, True]
-
-
-def test_what_lies_beyond_the_truth_clips_nothing() -> None:
-    """There the judge only predicts, and nothing is drawn."""
-    wild = running_away(4000.0)
-    short = VelocitySeries(wild.se_time, wild.se_vel, wild.gt_time[:40], wild.gt_vel[:40])
-    figure = overlay_figure({'line': Overlay(short, {'a': short})})
-    assert figure.axes[0].get_title(loc='right') == ''
-
-
-def test_models_keep_their_colour_whatever_runs_beside() -> None:
+def test_the_colour_of_a_model_does_not_depend_on_the_others() -> None:
     alone = model_colours(['ch_rw'])
     beside = model_colours(['mine', *FIVE])
     assert alone['ch_rw'] == beside['ch_rw']
@@ -183,32 +139,22 @@ def test_models_keep_their_colour_whatever_runs_beside() -> None:
     assert model_colours(many) == model_colours(many[::-1])
 
 
-def row(model: str, scenario: str, rank: float) -> VepdRow:
-    return VepdRow(10, 10, 0.2242, 0.0859, 0.1551, model, scenario, rank)
-
-
-def test_console_table_is_sorted_and_fits_80_columns() -> None:
-    rows = [row(model, s, 5 - i) for s in ('sine', 'all') for i, model in enumerate(FIVE)]
-    console = Console(width=80, record=True, file=None, quiet=False, no_color=True)
+def test_the_console_table_is_sorted_and_fits_80_columns() -> None:
+    rows = [
+        VepdRow(10, 10, 0.2242, 0.0859, 0.1551, model, scenario, 5 - i)
+        for scenario in ('sine', '[b]')
+        for i, model in enumerate(FIVE)
+    ]
+    console = Console(width=80, no_color=True)
     with console.capture() as capture:
         console.print(
             vepd_console_table(rows, forward_rmse={('airsim', 'sine'): 1.25}, published=True)
         )
-    text = capture.get()
-    lines = [line.split() for line in text.splitlines()]
-    models = [word for line in lines for word in line if word in FIVE]
+    lines = capture.get().splitlines()
+    models = [word for line in lines for word in line.split() if word in FIVE]
     assert models == [*FIVE[::-1], *FIVE[::-1]]
-    assert all(len(line) <= 80 for line in text.splitlines())
-    (airsim,) = (line for line in lines if 'airsim' in line and '1.2500' in line)
+    assert all(len(line) <= 80 for line in lines)
+    (airsim,) = (line.split() for line in lines if 'airsim' in line and '1.2500' in line)
     assert airsim == ['3', 'airsim', '10/10', '0.2242', '0.0859', '0.1551', '1.2500', '0.0660']
-    assert 'm/s' in text
-    assert '…' not in text
-
-
-def test_labels_that_look_like_markup_are_shown_as_they_are() -> None:
-    console = Console(width=80)
-    with console.capture() as capture:
-        console.print(vepd_console_table([row('[red]x[/red]', '[b]', 1.5)]))
-    assert '[red]x[/red]' in capture.get()
-    assert '1.5' in capture.get()
-    assert 'forward' not in capture.get()
+    # A label that looks like markup is shown as it is.
+    assert '[b]' in capture.get()

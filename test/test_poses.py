@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses of an IMU with known errors tell these errors, within their standard errors."""
+"""Calibration from poses recovers known errors of an IMU within their standard errors."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ IMU = ImuChain(
 
 
 def turned_by_hand(poses: int, seed: int, tilt: float = np.pi) -> Trajectory:
-    """Hold an IMU in one pose after the other, turned smoothly about a fixed axis between them;
-    at most by `tilt` rad away from level.
-    """
+    """Return poses of an IMU, at most `tilt` rad from level, with smooth turns between them."""
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(poses, 3))
     vectors *= (tilt * rng.uniform(0.3, 1.0, poses) / np.linalg.norm(vectors, axis=1))[:, None]
@@ -56,15 +54,8 @@ def turned_by_hand(poses: int, seed: int, tilt: float = np.pi) -> Trajectory:
         rate.append(np.zeros((held, 3)))
     turns, rates = np.concatenate(orientation), np.concatenate(rate)
     still = np.zeros_like(rates)
-    return Trajectory(
-        time=np.arange(len(rates)) / RATE,
-        position=still,
-        orientation=turns,
-        velocity=still,
-        acceleration=still,
-        angular_velocity=rates,
-        angular_acceleration=still,
-    )
+    time = np.arange(len(rates)) / RATE
+    return Trajectory(time, still, turns, still, rates, still, still)
 
 
 @functools.cache
@@ -75,12 +66,10 @@ def recorded(poses: int, seed: int, tilt: float = np.pi) -> Signals:
 
 
 def z_scores(calibration: PoseCalibration) -> np.ndarray:
-    """Errors over standard errors of all that is known."""
+    """Return the errors of the known values over their standard errors."""
     scores = []
-    for triad, true in (
-        (calibration.gyroscope, GYROSCOPE),
-        (calibration.accelerometer, ACCELEROMETER),
-    ):
+    triads = calibration.gyroscope, calibration.accelerometer
+    for triad, true in zip(triads, (GYROSCOPE, ACCELEROMETER), strict=True):
         for name, values in true.items():
             off = np.subtract(triad.values[name], values)
             scores.append(off / np.array(triad.errors[name]))
@@ -111,15 +100,14 @@ def test_another_gravity_is_another_scale() -> None:
     )
 
 
-def test_the_model_has_what_was_found_and_keeps_its_noise() -> None:
+def test_the_calibrated_model_keeps_its_noise() -> None:
     calibration = calibrate_poses(recorded(36, 1))
     model = calibration.applied(ImuChain(gyroscope=GyroscopeChain(noise_density=0.3)))
     assert model.gyroscope.noise_density == (0.3, 0.3, 0.3)
     assert model.accelerometer.scale == calibration.accelerometer.values['scale']
 
 
-def test_a_bias_of_many_poses_does_not_claim_to_hold_the_rate_of_the_earth() -> None:
-    """The bias of a record in one pose claims to hold it, and is replaced."""
+def test_the_bias_of_many_poses_does_not_contain_the_rate_of_the_earth() -> None:
     still = chain_model({}, rate=RATE, biases={'gyroscope_x': (0.01, 0.0)})
     assert still.gyroscope.earth_in_bias
     calibration = calibrate_poses(recorded(36, 1))
@@ -128,9 +116,7 @@ def test_a_bias_of_many_poses_does_not_claim_to_hold_the_rate_of_the_earth() -> 
     assert not model.gyroscope.earth_in_bias
 
 
-@pytest.mark.parametrize(
-    ('poses', 'tilt', 'problem'), [(8, np.pi, '8 poses of 2 s'), (20, 0.1, 'too much alike')]
-)
-def test_what_tells_too_little_is_refused(poses: int, tilt: float, problem: str) -> None:
-    with pytest.raises(SignalFileError, match=problem):
+@pytest.mark.parametrize(('poses', 'tilt'), [(8, np.pi), (20, 0.1)])
+def test_few_or_similar_poses_are_refused(poses: int, tilt: float) -> None:
+    with pytest.raises(SignalFileError):
         calibrate_poses(recorded(poses, 1, tilt))

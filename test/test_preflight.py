@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording with a planted fault is told that fault, its remedy, and no symptom of it."""
+"""A recording with a planted fault gets its finding and remedy, and no other finding."""
 
 from __future__ import annotations
 
@@ -57,26 +57,34 @@ def short(findings: Iterable[Finding]) -> set[str]:
     return {finding.code.partition('.')[2] for finding in findings}
 
 
+def stated_corrections(finding: Finding) -> dict[str, dict[str, Any]]:
+    """Return the corrections that a remedy gives for recording.yaml."""
+    line = re.search(r'`(corrections: .*)` in recording', finding.remedy)
+    return yaml.safe_load(line[1])['corrections'] if line else {}
+
+
+def corrected(recording: Recording, corrections: dict[str, dict[str, Any]]) -> Recording:
+    parsed = {
+        role: CORRECTIONS[role].from_mapping(mapping, 'here')
+        for role, mapping in corrections.items()
+    }
+    return correct_recording(recording, parsed)
+
+
 @pytest.mark.parametrize('name', FAULTS)
-def test_a_planted_fault_is_told_alone_and_its_remedy_mends_it(name: str) -> None:
+def test_each_fault_gives_one_finding_whose_remedy_repairs_it(name: str) -> None:
     code, plant = FAULTS[name]
     broken = plant(good())
     findings = check(broken).findings
     assert short(findings) == {code}
     assert checked_beside_twins(broken) == findings
     (finding,) = findings
-    line = re.search(r'`(corrections: .*)` in recording', finding.remedy)
-    if line and 'VALUE' not in finding.remedy:
-        stated = yaml.safe_load(line[1])['corrections']
-        corrections = {
-            role: CORRECTIONS[role].from_mapping(parameters, 'here')
-            for role, parameters in stated.items()
-        }
-        assert codes(correct_recording(broken, corrections)) == set()
+    if 'VALUE' not in finding.remedy and (stated := stated_corrections(finding)):
+        assert codes(corrected(broken, stated)) == set()
 
 
 def as_noise_free(recording: Recording) -> Recording:
-    """Give its sensors the roles of the noise-free ones of a simulator."""
+    """Move the messages of IMU and GPS to the roles of noise-free sensors."""
     for kind in ('imu', 'gps'):
         array = recording.require(kind)
         recording = recording.with_messages(f'ideal_{kind}', array).with_messages(kind, None)
@@ -90,7 +98,7 @@ def as_noise_free(recording: Recording) -> Recording:
         'fixes late', 'latitude and longitude exchanged', 'fix gap', 'truth in NED',
     ],
 )  # fmt: skip
-def test_a_fault_of_a_noise_free_sensor_is_told_and_its_remedy_mends_it(name: str) -> None:
+def test_a_fault_of_a_noise_free_sensor_is_found_and_repaired(name: str) -> None:
     code, plant = FAULTS[name]
     code = {'no_gravity': 'noise_free_no_gravity', 'gap_large': 'noise_free_gap'}.get(code, code)
     broken = as_noise_free(plant(good()))
@@ -98,19 +106,14 @@ def test_a_fault_of_a_noise_free_sensor_is_told_and_its_remedy_mends_it(name: st
     (finding,) = run.findings
     assert finding.code == f'check.{code}'
     assert finding.subject.startswith('/ground_truth')
-    line = re.search(r'`(corrections: .*)` in recording', finding.remedy)
-    if line:
-        stated = yaml.safe_load(line[1])['corrections']
+    stated = stated_corrections(finding)
+    if stated:
         assert stated.keys() == run.corrections.keys() <= {'ideal_imu', 'ideal_gps', 'truth'}
-        corrections = {
-            role: CORRECTIONS[role].from_mapping(parameters, 'here')
-            for role, parameters in stated.items()
-        }
-        assert codes(correct_recording(broken, corrections)) == set()
+        assert codes(corrected(broken, stated)) == set()
 
 
-def test_noise_free_sensors_stand_in_for_real_ones_and_are_measured_alike() -> None:
-    """No real sensor is missed, and a topic that has a role is not offered for another one."""
+def test_noise_free_sensors_are_measured_like_real_ones() -> None:
+    """They replace the real sensors, and their topics are not offered for other roles."""
     real, exact = check(good()), check(as_noise_free(good()))
     assert exact.findings == ()
     values = {
@@ -128,7 +131,7 @@ def test_noise_free_sensors_stand_in_for_real_ones_and_are_measured_alike() -> N
     assert missing.words == {'role': 'gps', 'topics': '/ground_truth/odometry'}
 
 
-def test_errors_are_held_against_a_noise_free_imu_and_no_row_is_repeated() -> None:
+def test_a_noise_free_imu_is_the_reference_of_the_simulated_imu() -> None:
     """The motion is shaken by 0.77 m/s^2, faster than its odometry; 0.02 is stated."""
     motion = Shaken(motion_of('figure_eight', duration=30.0))
     bare = recorded(motion, {'ideal_imu': noise_free_imu(motion)}, 50.0)
@@ -139,7 +142,7 @@ def test_errors_are_held_against_a_noise_free_imu_and_no_row_is_repeated() -> No
     assert len(rows) == len(set(rows))
 
 
-def test_slow_or_torn_streams_of_a_noise_free_magnetometer_are_told() -> None:
+def test_slow_or_interrupted_noise_free_magnetometers_are_reported() -> None:
     imu = good().require('imu')
     zero = np.zeros((len(imu), 3, 3))
     field = 5e-6 * imu.linear_acceleration
@@ -172,12 +175,12 @@ PAIRS = (
 
 
 @pytest.mark.parametrize(('first', 'second'), PAIRS)
-def test_two_faults_are_told_and_nothing_else(first: str, second: str) -> None:
+def test_two_faults_give_their_two_findings_only(first: str, second: str) -> None:
     (first_code, plant), (second_code, plant_too) = FAULTS[first], FAULTS[second]
     assert codes(plant_too(plant(good()))) == {first_code, second_code}
 
 
-def test_an_imu_on_its_side_as_its_transform_says_is_right_without_truth_too() -> None:
+def test_an_imu_on_its_side_as_its_transform_says_is_right_without_truth() -> None:
     turn = Rotation.from_euler('x', 90.0, degrees=True)
     imu = good().require('imu')
     sideways = dataclasses.replace(
@@ -195,7 +198,7 @@ def test_an_imu_on_its_side_as_its_transform_says_is_right_without_truth_too() -
 
 @pytest.mark.parametrize('number', range(18))
 def test_good_recordings_pass(number: int) -> None:
-    """None of 200 such recordings fails; these are among them."""
+    """None of 200 such recordings fails; these are a sample of them."""
     gps = ('zed_f9p_rtk', 'gnss_ins_sim_gps', 'px4_gz_bridge_gps')[number % 3]
     motions = ('figure_eight', 'half_sine', 'line', 'circle', 'swaying', 'standstill')
     assert check(good(number, motions[number // 3], gps)).status != 'fail'
@@ -212,10 +215,9 @@ def test_the_twelve_good_drives_pass(real_dir: Path) -> None:
     assert set.union(*codes) == set.intersection(*codes) | {'check.moving_start'}
 
 
-def test_a_truth_that_was_made_of_the_fixes_is_named() -> None:
-    """As fixes without any error are."""
-    run = check(good(gps='baseline'))
-    assert 'check.truth_of_fixes' in {finding.code for finding in run.findings}
+def test_a_truth_computed_from_the_fixes_is_reported() -> None:
+    """Fixes without any error agree with the truth as if it had been computed from them."""
+    assert 'truth_of_fixes' in codes(good(gps='baseline'))
 
 
 def moved(recording: Recording, position: np.ndarray) -> Recording:
@@ -223,8 +225,8 @@ def moved(recording: Recording, position: np.ndarray) -> Recording:
     return recording.with_messages('truth', truth)
 
 
-def test_a_truth_that_follows_the_slow_errors_of_the_fixes_is_named_and_no_other() -> None:
-    """One with noise of its own, white or wandering, is independent of them."""
+def test_only_a_truth_with_the_slow_errors_of_the_fixes_is_reported() -> None:
+    """A truth with its own white or wandering noise is independent of the fixes."""
     run, random = good(), np.random.default_rng(0)
     truth, fixes = run.truth, run.gps
     frame = LocalFrame(fixes.latitude[0], fixes.longitude[0], fixes.altitude[0])
@@ -240,32 +242,27 @@ def test_a_truth_that_follows_the_slow_errors_of_the_fixes_is_named_and_no_other
     assert codes(moved(run, truth.position + wander)) == set()
 
 
-WRONG: dict[str, dict[str, object]] = {
-    'gps': {'delay': 0.6},
-    'imu': {'acceleration_scale': 1.3, 'rate_scale': -1.0, 'rotation': (90.0, 0.0, 0.0)},
-    'truth': {'axes': 'ned', 'speed_scale': 2.0},
-}
-
-
-@pytest.mark.parametrize(('role', 'given'), [*WRONG.items(), ('gps', {'swapped': True})])
-def test_what_is_to_be_set_counts_what_is_set_already(role: str, given: dict[str, Any]) -> None:
-    """A correction that was wrong is taken back by its remedies."""
+@pytest.mark.parametrize(
+    ('role', 'given'),
+    [
+        ('gps', {'delay': 0.6}),
+        ('gps', {'swapped': True}),
+        ('imu', {'acceleration_scale': 1.3, 'rate_scale': -1.0, 'rotation': (90.0, 0.0, 0.0)}),
+        ('truth', {'axes': 'ned', 'speed_scale': 2.0}),
+    ],
+)
+def test_remedies_undo_a_wrong_correction(role: str, given: dict[str, Any]) -> None:
     run = check(correct_recording(good(), {role: CORRECTIONS[role](**given)}))
-    lines = [
-        re.search(r'`(corrections: .*)` in recording', finding.remedy) for finding in run.findings
-    ]
     printed: dict[str, Any] = {}
-    for line in lines:
-        if line:
-            printed |= yaml.safe_load(line[1])['corrections'][role]
+    for finding in run.findings:
+        printed |= stated_corrections(finding).get(role, {})
     assert printed.keys() == given.keys()
     merged = run.corrections.get(role, {})
     for corrections in (printed, *([] if merged == printed else [merged])):
         assert codes(correct_recording(good(), {role: CORRECTIONS[role](**corrections)})) == set()
 
 
-def test_two_corrections_of_an_imu_are_one() -> None:
-    """Also where both turn axes, and worlds between them."""
+def test_two_corrections_of_an_imu_combine_into_one() -> None:
     kind, random, imu = CORRECTIONS['imu'], np.random.default_rng(11), good().require('imu')
 
     def drawn() -> Any:
@@ -278,17 +275,22 @@ def test_two_corrections_of_an_imu_are_one() -> None:
             rate_bias=tuple(random.uniform(-0.1, 0.1, 3)),
         )
 
-    for _ in range(20):
-        first, later = drawn(), drawn()
+    pairs = [(drawn(), drawn()) for _ in range(20)]
+    pairs.append((
+        kind(acceleration_std=0.1, rate_std=0.2), kind(acceleration_scale=-9.8, rate_std=0.3)
+    ))  # fmt: skip
+    for first, later in pairs:
         twice, once = later.applied(first.applied(imu)), first.followed_by(later).applied(imu)
         assert rotations.between(twice.orientation, once.orientation).max() < 1e-6
         for name in ('angular_velocity', 'linear_acceleration'):
             np.testing.assert_allclose(getattr(once, name), getattr(twice, name), atol=1e-6)
+    for name in ('linear_acceleration_covariance', 'angular_velocity_covariance'):
+        np.testing.assert_allclose(getattr(once, name), getattr(twice, name))
 
 
 @pytest.mark.parametrize('frd', [('orientation',), ('orientation', 'measurements')])
-def test_an_imu_of_north_east_down_is_put_right(frd: tuple[str, ...]) -> None:
-    """Whether all of it is of forward-right-down, or the orientation alone."""
+def test_the_axes_of_a_north_east_down_imu_are_corrected(frd: tuple[str, ...]) -> None:
+    """All of it, or the orientation alone, is forward-right-down."""
     half = (180.0, 0.0, 0.0)
     rotation = half if 'measurements' in frd else (0.0, 0.0, 0.0)
     orientation_rpy = (0.0, 0.0, 0.0) if 'measurements' in frd else half
@@ -300,33 +302,16 @@ def test_an_imu_of_north_east_down_is_put_right(frd: tuple[str, ...]) -> None:
     assert 'orientation_tilt' not in codes(correct_recording(good(), {'imu': correction}))
 
 
-def test_a_deviation_that_is_set_and_then_scaled_is_the_product() -> None:
-    first = CORRECTIONS['imu'](acceleration_std=0.1, rate_std=0.2)
-    later = CORRECTIONS['imu'](acceleration_scale=-9.8, rate_std=0.3)
-    imu = good().require('imu')
-    twice, once = later.applied(first.applied(imu)), first.followed_by(later).applied(imu)
-    for name in ('linear_acceleration', 'angular_velocity'):
-        np.testing.assert_allclose(
-            getattr(once, f'{name}_covariance'), getattr(twice, f'{name}_covariance')
-        )
-
-
-def test_a_factor_is_one_of_what_is_stated_too() -> None:
-    imu = correct_recording(good(), {'imu': CORRECTIONS['imu'](acceleration_scale=2.0)}).imu
-    np.testing.assert_allclose(
-        imu.linear_acceleration_covariance, 4.0 * good().imu.linear_acceleration_covariance
-    )
-
-
 @pytest.mark.parametrize(
     ('text', 'problem'),
     [
-        ('gps: {swapped: true}', 'longitudes of /gps/fix are no latitudes'),
-        ('imu: {acceleration_scale: 0}', 'acceleration_scale: 0 is not allowed'),
-        ('truth: {turn: 3}', 'has no truth topic; must be one of its roles: imu, gps'),
+        ('gps: {swapped: true}', '/gps/fix'),
+        ('imu: {acceleration_scale: 0}', 'acceleration_scale: 0'),
+        ('imu: {delya: 0.6}', 'delya'),
+        ('truth: {turn: 3}', 'truth'),
     ],
 )
-def test_a_correction_that_cannot_be_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_impossible_correction_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     far = altered('gps', longitude=lambda degrees: degrees * 0.0 + 103.8)(good())
     write_recording(far.with_messages('truth', None), tmp_path / 'run', storage='csv')
     (tmp_path / 'run/recording.yaml').write_text(f'corrections: {{{text}}}\n')
@@ -334,7 +319,7 @@ def test_a_correction_that_cannot_be_is_refused(tmp_path: Path, text: str, probl
         read_recording(tmp_path / 'run')
 
 
-def test_a_latitude_beyond_the_pole_is_a_longitude() -> None:
+def test_fixes_with_a_latitude_above_90_degrees_are_exchanged() -> None:
     far = altered('gps', longitude=lambda degrees: degrees * 0.0 + 103.8)(good()).gps
     swapped = dataclasses.replace(far, latitude=far.longitude, longitude=far.latitude)
     read, (note,) = check_messages('x', '/fix', swapped)
@@ -348,8 +333,7 @@ def without_altitude(recording: Recording) -> Recording:
     )
 
 
-def at_rest_unseen(recording: Recording) -> Recording:
-    """The truth stands still, without a twist, while the vehicle drives."""
+def frozen_truth(recording: Recording) -> Recording:
     still = {'position': zeroed, 'linear_velocity': zeroed, 'angular_velocity': zeroed}
     return altered('truth', **still)(recording)
 
@@ -360,53 +344,49 @@ def at_rest_unseen(recording: Recording) -> Recording:
         (without_altitude, 'recording.no_altitude'),
         (selected_messages('imu', every_nth(100)), 'check.few_messages'),
         (selected_messages('gps', every_nth(80)), 'check.few_messages'),
-        (at_rest_unseen, 'check.frozen'),
+        (frozen_truth, 'check.frozen'),
     ],
 )
-def test_what_would_pass_unseen_is_told(plant: Change, code: str) -> None:
+def test_missing_information_is_reported(plant: Change, code: str) -> None:
     assert code in {finding.code for finding in check(plant(good())).findings}
 
 
-def test_axes_that_the_imu_shares_are_those_of_the_robot() -> None:
-    """They are named, and never put right."""
+def test_truth_and_imu_turned_alike_mean_a_turned_base_link() -> None:
+    """This is reported and never corrected."""
     run = rotated_imu(0.0, 0.0, 84.0)(correction('truth', body_yaw=84.0)(good()))
     run_check = check(run)
     assert short(run_check.findings) == {'base_sideways'}
     assert not run_check.corrections
 
 
-def test_one_corrected_recording_is_read_so(tmp_path: Path) -> None:
+def test_a_corrected_recording_is_noted(tmp_path: Path) -> None:
     write_recording(FAULTS['fixes late'][1](good()), tmp_path / 'late', storage='csv')
     with (tmp_path / 'late/recording.yaml').open('a') as stream:
         stream.write('corrections: {gps: {delay: 0.6}}\n')
     read = read_recording(tmp_path / 'late')
     assert read.gps.stamp_ns.tolist() == good().gps.stamp_ns.tolist()
     assert 'recording.corrected' in {finding.code for finding in read.notes}
-    (tmp_path / 'late/recording.yaml').write_text('corrections: {gps: {delya: 0.6}}\n')
-    with pytest.raises(RecordingError, match=r'corrections\.gps\.delya: .*did you mean delay'):
-        read_recording(tmp_path / 'late')
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_the_verb_says_what_mends_it_and_its_status_is_for_ci(
+def test_check_exits_with_0_for_good_1_for_faulty_and_2_for_unreadable_recordings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_recording(good(), tmp_path / 'good', storage='mcap')
     write_recording(FAULTS['on its side'][1](good()), tmp_path / 'side', storage='mcap')
-    assert call(capsys, 'check', tmp_path / 'good', '--plot', tmp_path / 'check.png').status == 0
-    assert (tmp_path / 'check.png').read_bytes()[:4] == b'\x89PNG'
-    picture = (tmp_path / 'check.png').read_bytes()
-    assert call(capsys, 'check', tmp_path / 'side', '--plot', tmp_path / 'check.png').status == 2
+    picture = tmp_path / 'check.png'
+    assert call(capsys, 'check', tmp_path / 'good', '--plot', picture).status == 0
+    before = picture.read_bytes()
+    assert call(capsys, 'check', tmp_path / 'side', '--plot', picture).status == 2
+    assert picture.read_bytes() == before
     assert call(capsys, 'check', tmp_path / 'good', '--plot', tmp_path / 'check.txt').status == 2
-    assert (tmp_path / 'check.png').read_bytes() == picture
     os.mkfifo(tmp_path / 'pipe')
     assert call(capsys, 'check', tmp_path / 'pipe').status == 2
+    assert call(capsys, 'check', tmp_path / 'gone').status == 2
     done = call(capsys, 'check', tmp_path / 'good', tmp_path / 'side')
     assert done.status == 1
-    assert '-> set `corrections: {imu: {rotation: [90, 0, 0]}}` in recording.yaml' in done.out
-    done = call(capsys, 'check', tmp_path / 'side', '--json')
-    record = json.loads(done.out)
+    assert '`corrections: {imu: {rotation: [90, 0, 0]}}`' in done.out
+    record = json.loads(call(capsys, 'check', tmp_path / 'side', '--json').out)
     assert record['status'] == 'fail'
     (worst,) = (row for row in record['recordings'][0]['checks'] if row['status'] == 'fail')
     assert worst['finding']['numbers']['tilt']['value'] == pytest.approx(90.0, abs=2.0)
-    assert call(capsys, 'check', tmp_path / 'gone').status == 2

@@ -31,28 +31,24 @@ def plain() -> CameraInfoArray:
 
 
 def zooming(coefficients: int) -> CameraInfoArray:
-    """Every number is another one in every message, and all fields are used."""
+    """Return messages in which every number differs and all fields are used."""
     rng = np.random.default_rng(coefficients)
     n = len(STAMPS)
     return dataclasses.replace(
-        plain(),
-        distortion_model='rational_polynomial',
-        size=rng.integers(1, 2**32, (n, 2)),
-        distortion=rng.normal(size=(n, coefficients)),
-        matrix=rng.normal(size=(n, 3, 3)),
-        rectification=rng.normal(size=(n, 3, 3)),
-        projection=rng.normal(size=(n, 3, 4)),
+        plain(), distortion_model='rational_polynomial', size=rng.integers(1, 2**32, (n, 2)),
+        distortion=rng.normal(size=(n, coefficients)), matrix=rng.normal(size=(n, 3, 3)),
+        rectification=rng.normal(size=(n, 3, 3)), projection=rng.normal(size=(n, 3, 4)),
         binning=rng.integers(0, 5, (n, 2)),
         roi=np.hstack([rng.integers(0, 2**32, (n, 4)), rng.integers(0, 2, (n, 1))]),
-    )
+    )  # fmt: skip
 
 
 def recorded(info: CameraInfoArray) -> Recording:
     return drive().with_messages('camera_info', info)
 
 
-def test_rosbags_reads_what_a_camera_is() -> None:
-    """Field by field as sensor_msgs/CameraInfo defines it; the other byte order, too."""
+def test_rosbags_reads_the_fields_of_sensor_msgs_camera_info() -> None:
+    """Both byte orders are read."""
     rows = encode(CAMERA_INFO, plain(), 'x')
     message = TYPESTORE.deserialize_cdr(rows[7], TYPE)
     stamp = message.header.stamp
@@ -76,37 +72,24 @@ def test_rosbags_reads_what_a_camera_is() -> None:
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3', 'csv'])
 @pytest.mark.parametrize('coefficients', [0, 1, 6, 14])
-def test_what_any_camera_tells_comes_back_to_the_bit(
+def test_camera_info_is_read_as_it_was_written(
     tmp_path: Path, storage: str, coefficients: int
 ) -> None:
     written = zooming(coefficients)
     write_recording(recorded(written), tmp_path / 'seen', storage=storage)
     read = read_recording(tmp_path / 'seen')
-    assert read.camera_info is not None
     assert arrays_equal(read.camera_info, written)
     assert not [note for note in read.notes if note.subject == '/camera/camera_info']
 
 
-def test_a_camera_that_never_tells_anything_survives_the_table(tmp_path: Path) -> None:
+def test_an_empty_table_of_camera_info_is_read(tmp_path: Path) -> None:
     empty = dataclasses.replace(plain().take(slice(0, 0)), frame='', distortion_model='')
     write_camera_info(tmp_path / 'none.csv', empty)
     assert arrays_equal(read_camera_info(tmp_path / 'none.csv')[0], empty)
     assert encode(CAMERA_INFO, empty, 'x') == []
 
 
-def test_width_is_not_taken_for_height() -> None:
-    """rosbags fills in the fields by name."""
-    written = zooming(8)
-    message = TYPESTORE.deserialize_cdr(encode(CAMERA_INFO, written, 'x')[3], TYPE)
-    roi = message.roi
-    assert [message.width, message.height] == written.size[3].tolist()
-    assert [message.binning_x, message.binning_y] == written.binning[3].tolist()
-    assert [roi.x_offset, roi.y_offset, roi.height, roi.width, roi.do_rectify] == (
-        written.roi[3].tolist()
-    )
-
-
-def test_what_other_cameras_tell_is_not_read(tmp_path: Path) -> None:
+def test_camera_info_on_another_topic_is_read_by_name_only(tmp_path: Path) -> None:
     written = recorded(plain())
     messages = dict(written.messages)
     messages['/rear/camera_info'] = messages.pop('/camera/camera_info')
@@ -121,36 +104,33 @@ def test_what_other_cameras_tell_is_not_read(tmp_path: Path) -> None:
     assert arrays_equal(named.camera_info, plain())
 
 
-def test_a_camera_that_tells_no_numbers_is_left_out(tmp_path: Path) -> None:
+def test_camera_info_without_numbers_is_left_out(tmp_path: Path) -> None:
     broken = dataclasses.replace(plain(), matrix=np.full((len(STAMPS), 3, 3), np.nan))
     write_recording(recorded(broken), tmp_path / 'seen')
     read = read_recording(tmp_path / 'seen')
     assert read.camera_info is None
-    notes = [str(note) for note in read.notes if note.subject == '/camera/camera_info']
-    assert len(notes) == 1
-    assert 'matrix is not finite' in notes[0]
-    assert notes[0].endswith('topic is left out')
+    (note,) = (note for note in read.notes if note.subject == '/camera/camera_info')
+    assert note.code == 'recording.topic_left_out'
 
 
-def test_lenses_that_change_and_damaged_messages_are_named() -> None:
+def test_changing_lenses_and_damaged_messages_are_refused() -> None:
     rows = encode(CAMERA_INFO, plain(), 'x')
     received = np.zeros(2, np.int64)
     other = encode(CAMERA_INFO, zooming(8), 'x')[0]
-    message = (
-        r'x: distortion models \(coefficients\) plumb_bob \(5\), rational_polynomial \(8\); must'
-    )
-    with pytest.raises(RecordingError, match=message):
+    with pytest.raises(RecordingError, match=r'plumb_bob \(5\), rational_polynomial \(8\)'):
         decode(CAMERA_INFO, [rows[0], other], received, 'x')
-    with pytest.raises(RecordingError, match='x: message 1 of 40 bytes is not a sensor_msgs'):
+    with pytest.raises(RecordingError, match='message 1 of 40 bytes'):
         decode(CAMERA_INFO, [rows[0], rows[1][:40]], received, 'x')
 
 
 @pytest.mark.parametrize(('column', 'value', 'message'), [
-    ('width', '-1', r'line 3: width: -1 is not allowed; must be in 0 \.\. 4294967295'),
-    ('k4', 'x', r"line 3: k4: 'x' is not allowed; must be a number"),
-    ('distortion_model', 'fisheye', r'2 different values \(fisheye, plumb_bob\)'),
+    ('width', '-1', 'line 3: width: -1'),
+    ('k4', 'x', "line 3: k4: 'x'"),
+    ('distortion_model', 'fisheye', 'fisheye, plumb_bob'),
 ])  # fmt: skip
-def test_a_wrong_line_is_named(tmp_path: Path, column: str, value: str, message: str) -> None:
+def test_a_wrong_entry_is_refused_by_its_line(
+    tmp_path: Path, column: str, value: str, message: str
+) -> None:
     write_recording(recorded(plain()), tmp_path / 'seen', storage='csv')
     path = tmp_path / 'seen/camera_info.csv'
     rows = [line.split(',') for line in path.read_text().splitlines()]
@@ -160,8 +140,7 @@ def test_a_wrong_line_is_named(tmp_path: Path, column: str, value: str, message:
         read_recording(tmp_path / 'seen')
 
 
-def test_wrong_shapes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r'CameraInfoArray\.roi has shape \(50, 4\)'):
-        dataclasses.replace(plain(), roi=plain().roi[:, :4])
-    with pytest.raises(ValueError, match=r'CameraInfoArray\.size must be in 0 \.\. 4294967295'):
-        dataclasses.replace(plain(), size=-plain().size)
+def test_wrong_shapes_and_sizes_are_refused() -> None:
+    for name, value in (('roi', plain().roi[:, :4]), ('size', -plain().size)):
+        with pytest.raises(ValueError, match=rf'CameraInfoArray\.{name}'):
+            dataclasses.replace(plain(), **{name: value})

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +24,8 @@ Capture = pytest.CaptureFixture[str]
 MOTION = ('simulate', '--motion', 'circle', '--duration', '4', '--gps', 'baseline')
 
 
-def test_a_magnetometer_that_is_broken_or_in_doubt_spoils_no_recording(tmp_path: Path) -> None:
-    """No judge reads it: left out where it cannot be used, none taken where there are two."""
+def test_a_broken_or_ambiguous_magnetometer_is_left_out(tmp_path: Path) -> None:
+    """No judge reads it, so the recording is read without it."""
     good = drive()
     field = good.mag
     nothing = dataclasses.replace(field, magnetic_field=field.magnetic_field * np.nan)
@@ -35,7 +34,6 @@ def test_a_magnetometer_that_is_broken_or_in_doubt_spoils_no_recording(tmp_path:
     assert (read.mag, read.roles) == (None, {k: v for k, v in good.roles.items() if k != 'mag'})
     notes = [note for note in read.notes if note.subject == '/imu/mag']
     assert [note.code for note in notes] == ['recording.topic_left_out']
-    assert '200 of 200 messages are broken' in notes[0].problem
     late = dataclasses.replace(
         field, stamp_ns=field.stamp_ns + 10**12, arrival_ns=field.arrival_ns + 10**12
     )
@@ -50,7 +48,7 @@ def test_a_magnetometer_that_is_broken_or_in_doubt_spoils_no_recording(tmp_path:
     assert chosen.roles['mag'] == '/b'
 
 
-def test_a_magnetometer_has_the_lever_arm_of_the_imu_whose_frame_it_has(tmp_path: Path) -> None:
+def test_a_magnetometer_in_the_frame_of_the_imu_has_its_lever_arm(tmp_path: Path) -> None:
     good = dataclasses.replace(drive(), transforms=())
     write_recording(good, tmp_path / 'line_3')
     path = tmp_path / 'line_3/recording.yaml'
@@ -82,9 +80,7 @@ def test_simulate_writes_the_field_of_the_world_along_the_motion(
     np.testing.assert_allclose(up, world.gravity, atol=1e-9)
 
 
-def test_without_a_world_it_is_the_field_of_the_earth_where_the_recording_is(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_without_a_world_the_field_is_that_of_the_earth(tmp_path: Path, capsys: Capture) -> None:
     """--origin, then the place of the fixes, then the origin of a world file."""
     sydney = LocalFrame(-33.8568, 151.2153, 24.0)
     line = (*MOTION, '--imu', 'ideal', '--origin=-33.8568,151.2153,24')
@@ -98,7 +94,7 @@ def test_without_a_world_it_is_the_field_of_the_earth_where_the_recording_is(
     np.testing.assert_allclose(again.mag.magnetic_field, expected, atol=1e-10)
 
 
-def test_a_twin_has_the_magnetometer_where_and_when_the_real_one_was() -> None:
+def test_a_twin_has_mounting_and_start_of_the_real_magnetometer() -> None:
     """Mounted as the static transform of its frame says, and from its first stamp on."""
     good = drive(100)
     position = np.cumsum(np.full((50, 3), 0.01), axis=0)
@@ -121,7 +117,7 @@ def test_a_twin_has_the_magnetometer_where_and_when_the_real_one_was() -> None:
     assert maker.make(Twin('b', None, None)).mag is maker.real.mag
 
 
-def test_where_the_magnetometer_has_nothing_there_is_none() -> None:
+def test_a_span_without_field_measurements_has_no_magnetometer() -> None:
     good = drive(100)
     end = int(good.mag.stamp_ns[0])
     cut = cut_to_span(
@@ -132,27 +128,11 @@ def test_where_the_magnetometer_has_nothing_there_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ('words', 'problem'),
-    [
-        (('--mag', 'bmm15'), "mag model: 'bmm15' is unknown (did you mean bmm150?)"),
-        (('--mag', 'chrono'), "'chrono' is an IMU model; must be one of"),
-        (('--world', 'rom'), "world: 'rom' is unknown"),
-        (('--world', 'gone.yaml'), 'gone.yaml: cannot be read'),
-    ],
+    'words',
+    [('--mag', 'bmm15'), ('--mag', 'chrono'), ('--world', 'rom'), ('--world', 'gone.yaml')],
 )
 def test_a_wrong_magnetometer_or_world_is_refused(
-    tmp_path: Path,
-    capsys: Capture,
-    monkeypatch: pytest.MonkeyPatch,
-    words: tuple[str, str],
-    problem: str,
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, words: tuple[str, str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    check_refused(capsys, problem, *MOTION, *words, '--out', 'out')
-
-
-def test_models_lists_magnetometers_and_worlds(capsys: Capture) -> None:
-    listed = json.loads(call(capsys, 'models', '--json').out)
-    assert sorted(listed['mag']) == ['bmm150', 'disturbed', 'ideal', 'xsens_mtx']
-    assert listed['mag']['bmm150']['rate'] == 10.0
-    assert {'default', 'dipole_room', 'chessboard'} <= set(listed['worlds'])
+    check_refused(capsys, words[1], *MOTION, *words, '--out', 'out')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of recordings: the arrays of the messages, not their bytes or objects."""
+"""Reading and writing keep the arrays of the messages in memory, not their bytes."""
 
 from __future__ import annotations
 
@@ -46,10 +46,7 @@ def write_and_read_imu(folder: Path, count: int) -> ImuArray:
 
 
 def peak_kb() -> int:
-    """Return the peak memory of this process, kB.
-
-    `ru_maxrss` is not used, as it starts with the memory of the parent process.
-    """
+    """Return the peak memory of this process, kB (`ru_maxrss` includes that of the parent)."""
     lines = Path('/proc/self/status').read_text(encoding='ascii').splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith('VmHWM'))
 
@@ -86,7 +83,7 @@ def test_parts_do_not_change_with_a_reused_buffer() -> None:
 
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='memory is read from /proc')
-def test_memory_of_writing_and_reading_grows_by_the_arrays_only(tmp_path: Path) -> None:
+def test_writing_and_reading_take_at_most_350_bytes_per_message(tmp_path: Path) -> None:
     run = [sys.executable, __file__, str(tmp_path)]
     lines = subprocess.run(run, check=True, capture_output=True, text=True).stdout.splitlines()
     bytes_per_message = {step: float(number) for step, number in map(str.split, lines)}

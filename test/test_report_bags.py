@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of a study as bags: read back by rosbags they hold what the study holds."""
+"""Runs of a study as bags, read back by rosbags."""
 
 from __future__ import annotations
 
@@ -87,12 +87,10 @@ def test_errors_are_estimate_minus_truth(study: StudyOutcome, folder: Path) -> N
         assert np.hypot(q.z, q.w) == pytest.approx(1.0, abs=1e-12)
 
 
-def test_the_bags_are_recordings_again(folder: Path) -> None:
-    """Our own reader takes the truth of a bag for what it is."""
+def test_the_bags_are_read_as_recordings_with_a_truth(folder: Path) -> None:
     recording = read_recording(
         folder / 'clean' / REAL / 'circle_1_1', topics={'truth': '/truth/odometry'}
     )
-    assert recording.truth is not None
     assert np.allclose(np.linalg.norm(recording.truth.linear_velocity, axis=1), 1.0)
 
 
@@ -104,11 +102,9 @@ def test_equal_studies_give_equal_bags(study: StudyOutcome, folder: Path, tmp_pa
 def test_hostile_labels_stay_inside_the_folder(tmp_path: Path) -> None:
     study = drawn_study(judges=('one',), scenarios=('line',), runs=2, models={'m': 0.1})
     study = renamed(
-        study,
-        judge={'one': '../../escape'},
-        model={'m': HOSTILE[3]},
+        study, judge={'one': '../../escape'}, model={'m': HOSTILE[3]},
         recording={'line_1': 'a/b', 'line_2': 'a\\b'},
-    )
+    )  # fmt: skip
     bags = write_bags(study, tmp_path / 'bags')
     assert len(set(bags)) == 4
     assert all((bag / 'metadata.yaml').is_file() for bag in bags)
@@ -117,8 +113,8 @@ def test_hostile_labels_stay_inside_the_folder(tmp_path: Path) -> None:
     assert [row['model'] for row in index] == [run.key.model for run in study.runs]
 
 
-def test_without_positions_there_are_speeds(study: StudyOutcome, tmp_path: Path) -> None:
-    def blind(key):  # type: ignore[no-untyped-def]
+def test_a_study_without_positions_has_speeds_only(study: StudyOutcome, tmp_path: Path) -> None:
+    def blind(key):
         signals = study.signals(key)
         nothing = np.full_like(signals.position, np.nan)
         return dataclasses.replace(
@@ -130,7 +126,7 @@ def test_without_positions_there_are_speeds(study: StudyOutcome, tmp_path: Path)
     assert set(messages(bags[0])) == {'/truth/speed', '/estimate/speed', '/error/speed'}
 
 
-def test_a_folder_that_is_not_of_bags_is_not_touched(study: StudyOutcome, tmp_path: Path) -> None:
+def test_a_folder_of_other_files_is_not_changed(study: StudyOutcome, tmp_path: Path) -> None:
     (tmp_path / 'mine.txt').write_text('mine', encoding='utf-8')
     for overwrite in (False, True):
         with pytest.raises(Sim2RealError, match=r'exists|bags\.json'):

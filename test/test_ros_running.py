@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How executables end: by a signal in whatever callback, and by an error of their own."""
+"""Executables end without an error after a signal, and with one after a fault."""
 
 from __future__ import annotations
 
@@ -48,10 +48,8 @@ def ended(first: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize('first', ['rclpy.shutdown()', 'rclpy.shutdown(); raise SystemError'])
-def test_what_a_callback_cannot_do_after_the_signal_is_no_error(first: str) -> None:
-    """The handler of SIGINT shuts the context down while a callback is about to publish, or while
-    compiled code runs, which makes a SystemError of the KeyboardInterrupt.
-    """
+def test_a_callback_that_fails_after_a_signal_is_not_an_error(first: str) -> None:
+    """SIGINT shuts the context down before a callback publishes, or within compiled code."""
     done = ended(first)
     assert (done.returncode, done.stderr) == (0, '')
 
@@ -68,12 +66,12 @@ INTERRUPTED = """
 """
 
 
-def test_an_interrupt_of_which_compiled_code_makes_another_error_is_none() -> None:
+def test_an_interrupt_that_compiled_code_converts_is_not_an_error() -> None:
     done = ended(INTERRUPTED.strip())
     assert (done.returncode, done.stderr) == (0, '')
 
 
-def test_an_error_of_the_node_itself_is_not_hidden() -> None:
+def test_an_error_of_the_node_is_shown() -> None:
     done = ended('pass')
     assert done.returncode == 1
     assert 'RuntimeError: a fault' in done.stderr

@@ -58,8 +58,8 @@ def bits(messages: Sequence[Any]) -> bytes:
     return np.array(rows).tobytes()
 
 
-def test_wheels_give_the_bits_of_the_batch_run_and_their_truth_beside(graph: Graph) -> None:
-    """At 40 Hz, a differential drive in place of none; joints turn as the batch run's do."""
+def test_the_wheel_node_gives_the_bits_of_the_batch_run_and_the_truth(graph: Graph) -> None:
+    """A differential drive at 40 Hz; joints turn as in the batch run."""
     for topic, kind in (
         ('wheel/odometry', Odometry),
         ('wheel_odometry_node/truth/odometry', Odometry),
@@ -75,12 +75,9 @@ def test_wheels_give_the_bits_of_the_batch_run_and_their_truth_beside(graph: Gra
     graph.play(TRUTH, lambda k: len(got) >= len(final_stamps(TRUTH, 40.0, k)))
     assert stamps(got) == final_stamps(TRUTH, 40.0)
     plain = load_wheels('differential')
-    model = dataclasses.replace(
-        plain,
-        rate=40.0,
-        noise=dataclasses.replace(plain.noise, density=0.05),
-        drive=dataclasses.replace(plain.drive, half_track=0.25),
-    )
+    noise = dataclasses.replace(plain.noise, density=0.05)
+    drive = dataclasses.replace(plain.drive, half_track=0.25)
+    model = dataclasses.replace(plain, rate=40.0, noise=noise, drive=drive)
     expected = wheel_odometry.simulate(model, MOTION, seed=7, run='circle_1', origin_ns=ORIGIN)
     assert bits(got) == bits(list(messages_of(expected.take(slice(0, len(got))))))
     assert {(m.header.frame_id, m.child_frame_id) for m in got} == {('odom', 'base_link')}
@@ -97,13 +94,8 @@ def test_wheels_give_the_bits_of_the_batch_run_and_their_truth_beside(graph: Gra
     np.testing.assert_array_equal([list(m.position) for m in joints], whole.wheel_angle)
 
 
-def test_vision_gives_the_bits_of_the_batch_run_and_is_silent_without_tags(
-    graph: Graph, tmp_path: Path
-) -> None:
-    """In the ring, a third of single tags seen wrong; only what is accepted is published.
-
-    The world is read once: a reset does not need its file.
-    """
+def test_the_vision_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Path) -> None:
+    """Tags are ambiguous and fixes drop out; a reset does not read the file of the world again."""
     ring = tmp_path / 'ring.yaml'
     ring.write_bytes(config_path('worlds', 'tag_ring.yaml').read_bytes())
     graph.listen('vision/pose', PoseWithCovarianceStamped)
@@ -116,12 +108,8 @@ def test_vision_gives_the_bits_of_the_batch_run_and_is_silent_without_tags(
     ring.unlink()
     assert graph.call(Trigger, '/vision_node/reset', Trigger.Request()).success
     plain = load_vision('frc_2024')
-    model = dataclasses.replace(
-        plain,
-        ambiguity=0.3,
-        max_range=7.0,
-        delivery=dataclasses.replace(plain.delivery, drop_out=0.1),
-    )
+    delivery = dataclasses.replace(plain.delivery, drop_out=0.1)
+    model = dataclasses.replace(plain, ambiguity=0.3, max_range=7.0, delivery=delivery)
     simulated = vision_pose.simulate(
         model, MOTION, seed=7, run='circle_1', origin_ns=ORIGIN, world=load_world('tag_ring')
     )
@@ -142,7 +130,7 @@ def test_vision_gives_the_bits_of_the_batch_run_and_is_silent_without_tags(
     np.testing.assert_allclose(positions, at.position[:, :2], atol=1e-12)
 
 
-def test_both_share_a_process(graph: Graph) -> None:
+def test_wheels_and_vision_in_one_process_give_the_bits_of_the_batch_run(graph: Graph) -> None:
     """`sensors:=[wheels, vision]` with the defaults of batch runs."""
     graph.listen('wheel/odometry', Odometry)
     graph.listen('vision/pose', PoseWithCovarianceStamped)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The car on springs over a road of known spectrum: what shakes it, and which IMU feels it."""
+"""The car on springs over a road of known spectrum, and the vibration of its IMU."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from sim_sensors.motion.road_classes import REFERENCE_FREQUENCY, ROUGHNESS
 from sim_sensors.motion.roads import Road, SprungCar
 from sim_sensors.motion.vehicles import VehicleCommand, VehicleState
 from sim_sensors.world.earth import STANDARD_GRAVITY
+
+Record = Callable[[str, object], None]
 
 SPEED = 0.7  # m/s
 SECONDS = 68.0
@@ -46,9 +48,7 @@ def rough() -> PhysicalMotion:
 
 
 def responses(frequency: FloatArray) -> FloatArray:
-    """Return what front and rear tracks `(n, 2)` make of the body's upward acceleration, 1/s^2:
-    heave and pitch of a linear car. A track is the mean height of its left and right wheel.
-    """
+    """Return the upward acceleration of a linear car's body per height of front and rear track."""
     body, wheels = CAR.mass - 4.0 * CAR.wheel_mass, 2.0 * CAR.wheel_mass
     turning = body / 12.0 * (CAR.wheelbase**2 + CAR.body_height**2)
     # Heave, pitch, front and rear wheels; an axle has two springs, dampers and tyres.
@@ -69,10 +69,8 @@ def responses(frequency: FloatArray) -> FloatArray:
 
 
 def body_spectrum(frequency: FloatArray, speed: float) -> FloatArray:
-    """Return the density of that acceleration, (m/s^2)^2/Hz: the rear is at a place L / v later.
-
-    The mean of two tracks a width w apart has (1 + x K1(x)) / 2 of the density of one, x = 2 pi n
-    w, on isotropic ground.
+    """Return the density of that acceleration, (m/s^2)^2/Hz; the rear follows L / v later. The
+    mean of two tracks w apart has (1 + x K1(x)) / 2 of the density of one, x = 2 pi n w.
     """
     n = frequency / speed
     x = 2.0 * np.pi * n * CAR.track
@@ -82,7 +80,7 @@ def body_spectrum(frequency: FloatArray, speed: float) -> FloatArray:
     return np.asarray(np.abs(front + rear * later) ** 2 * road)
 
 
-def of_drive(rough: PhysicalMotion, frequency: FloatArray) -> FloatArray:
+def mean_body_spectrum(rough: PhysicalMotion, frequency: FloatArray) -> FloatArray:
     """Return `body_spectrum` averaged over the speeds: they set where the wheel base filters."""
     speeds = np.linalg.norm(rough.truth.linear_velocity[2000:, :2], axis=1)
     assert speeds.std() < 0.03 * SPEED
@@ -96,30 +94,29 @@ def ratios(
     rough: PhysicalMotion, acceleration: FloatArray, rate: float, band: tuple[int, int]
 ) -> tuple[FloatArray, FloatArray]:
     """Return measured over expected power of every hertz of a band, and its degrees of freedom.
-
-    Half-overlapping segments [Welch1967] of a record of T seconds have 2 T degrees of freedom per
-    hertz of a flat spectrum; of another one (sum S)^2 / sum S^2 says how many bins count.
+    Half-overlapping segments [Welch1967] of T seconds have 2 T of them per hertz of a flat
+    spectrum, and (sum S)^2 / sum S^2 bins of another spectrum count.
     """
     settled = acceleration[round(SETTLED * rate) :, 2]
     frequency, density = welch(settled - settled.mean(), fs=rate, nperseg=round(4.0 * rate))
     inside = (frequency >= band[0]) & (frequency < band[1])
     hertz = np.arange(inside.sum()).reshape(band[1] - band[0], 4)
-    true = of_drive(rough, frequency[inside])[hertz]
+    true = mean_body_spectrum(rough, frequency[inside])[hertz]
     free = 2.0 * (SECONDS - SETTLED) / 4.0 * true.sum(axis=1) ** 2 / (true**2).sum(axis=1)
     return density[inside][hertz].sum(axis=1) / true.sum(axis=1), free
 
 
 def is_likely(ratio: FloatArray, free: FloatArray, alarms: float) -> bool:
-    """Say whether all ratios are what chance allows, which it does not for a share of `alarms`."""
+    """Return True if all ratios are likely, at a false-alarm rate of `alarms`."""
     share = alarms / 2.0 / np.size(ratio)
     low, high = (chi2.ppf(probability, free) / free for probability in (share, 1.0 - share))
     return bool(np.all((low < ratio) & (ratio < high)))
 
 
 def test_body_spectrum_follows_the_road_spectrum(
-    rough: PhysicalMotion, record_property: Callable[[str, object], None]
+    rough: PhysicalMotion, record_property: Record
 ) -> None:
-    """By the hertz and over 1 to 8 Hz, the latter to 25 %: a false alarm once in 10^4."""
+    """Every hertz and the sum over 1 to 8 Hz, to 25 %; a false alarm once in 10^4."""
     felt = rough.noise_free_imu.linear_acceleration
     ratio, free = ratios(rough, felt, 1.0 / CAR.timestep, (1, 8))
     assert is_likely(ratio, free, 0.5e-4)
@@ -129,12 +126,8 @@ def test_body_spectrum_follows_the_road_spectrum(
     assert chi2.ppf(1.0 - 0.25e-4, free.sum()) / free.sum() < 1.25
 
 
-def test_the_car_on_its_ground_equals_the_linear_quarter_car(
-    record_property: Callable[[str, object], None],
-) -> None:
-    """From 1 to 10 Hz to 6 % of the acceleration, which are angles and half a step of lag; with
-    half the stiffness of the tyres 28 %.
-    """
+def test_the_car_on_its_ground_equals_the_linear_quarter_car(record_property: Record) -> None:
+    """1 to 10 Hz to 6 % of the acceleration; half the stiffness of the tyres would give 28 %."""
     driven = ahead(dataclasses.replace(CAR, road='A'), 20.0)
     begin = round(SETTLED / CAR.timestep)
     road, truth = Road('A', np.random.default_rng(1)), driven.truth.take(slice(begin, None))
@@ -158,16 +151,12 @@ def test_the_car_on_its_ground_equals_the_linear_quarter_car(
     assert off < 0.06
 
 
-def test_vibration_reaches_the_imu_but_not_slow_odometry(rough: PhysicalMotion) -> None:
-    """Odometry at 8 Hz knows nothing above 4 Hz; of 6 to 8 Hz it leaves less than a twentieth.
-
-    (Cubics through it mirror the resonance at 3 Hz to 5 Hz.) A false alarm once in 10^4.
-    """
+def test_vibration_reaches_the_imu_and_not_slow_odometry(rough: PhysicalMotion) -> None:
+    """Odometry at 8 Hz leaves a twentieth of 6 to 8 Hz. A false alarm once in 10^4."""
     model = dataclasses.replace(load_imu('ideal'), rate=100.0)
     shares = []
     for ideal in ({'ideal_imu': rough.noise_free_imu}, {}):
         imu = simulated(recorded(rough, ideal, 8.0), imu=model).imu
-        assert imu is not None
         shares.append(ratios(rough, imu.linear_acceleration, model.rate, (6, 8)))
     assert is_likely(*shares[0], 1e-4)
     assert shares[1][0].max() < 0.05
@@ -175,7 +164,7 @@ def test_vibration_reaches_the_imu_but_not_slow_odometry(rough: PhysicalMotion) 
 
 @pytest.mark.parametrize('damping', [0.0, 8.0])
 def test_tyre_force_follows_stiffness_and_damping(damping: float) -> None:
-    """The car falls 1 cm: stiffness times compression, and damping times its rate, or nothing."""
+    """The car falls 1 cm; the force is never negative."""
     mujoco = pytest.importorskip('mujoco')
     car = SprungCar(tyre_damping=damping)
     model = car.model()

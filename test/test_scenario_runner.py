@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runner: GTSAM's measurements, predictions that meet the truth, Monte Carlo covariances."""
+"""The scenario runner against GTSAM, true motion and Monte Carlo covariances."""
 
 from __future__ import annotations
 
@@ -48,35 +48,31 @@ def test_ideal_measurements_and_prediction_equal_those_of_gtsam(
     gtsam = load_gtsam()
     scenario = random_scenario(number)
     settings = params(body_p_sensor=mounting() if mounted else np.eye(4))
-    runner_result = ScenarioRunner(scenario, settings, 0.01, TRUE_BIAS)
-    # Named, for GTSAM's runner only points at it.
+    runner = ScenarioRunner(scenario, settings, 0.01, TRUE_BIAS)
+    # GTSAM's runner only points at its scenario, so the name keeps it alive.
     their_scenario = gtsam_scenario(gtsam, scenario)
-    gtsam_runner = gtsam.ScenarioRunner(
+    theirs = gtsam.ScenarioRunner(
         their_scenario, gtsam_params(gtsam, settings), 0.01, gtsam_bias(gtsam, TRUE_BIAS)
     )
-    assert runner_result.imu_sample_time() == gtsam_runner.imuSampleTime()
-    np.testing.assert_array_equal(runner_result.gravity_n(), gtsam_runner.gravity_n())
+    assert runner.imu_sample_time() == theirs.imuSampleTime()
+    ours = runner.integrate(T, ESTIMATED_BIAS)
+    pim = theirs.integrate(T, gtsam_bias(gtsam, ESTIMATED_BIAS))
+    pairs = [(runner.gravity_n(), theirs.gravity_n(), 0.0)]
     for t in (0.0, 0.01, 1.234, 4.9):
-        np.testing.assert_allclose(
-            runner_result.actual_specific_force(t),
-            gtsam_runner.actualSpecificForce(t),
-            rtol=0.0,
-            atol=1e-12,
-        )
-        np.testing.assert_allclose(
-            runner_result.actual_angular_velocity(t),
-            gtsam_runner.actualAngularVelocity(t),
-            rtol=0.0,
-            atol=1e-12,
-        )
-    ours = runner_result.integrate(T, ESTIMATED_BIAS)
-    pim = gtsam_runner.integrate(T, gtsam_bias(gtsam, ESTIMATED_BIAS))
-    assert ours.delta_tij() == pytest.approx(pim.deltaTij(), abs=1e-12)
-    np.testing.assert_allclose(ours.delta_rij(), pim.deltaRij().matrix(), rtol=0.0, atol=1e-9)
-    np.testing.assert_allclose(ours.delta_pij(), pim.deltaPij(), rtol=0.0, atol=1e-9)
-    np.testing.assert_allclose(ours.delta_vij(), pim.deltaVij(), rtol=0.0, atol=1e-9)
-    predicted = gtsam_runner.predict(pim, gtsam_bias(gtsam, TRUE_BIAS))
-    assert_states_alike(runner_result.predict(ours, TRUE_BIAS), predicted, 1e-9)
+        pairs += [
+            (runner.actual_specific_force(t), theirs.actualSpecificForce(t), 1e-12),
+            (runner.actual_angular_velocity(t), theirs.actualAngularVelocity(t), 1e-12),
+        ]
+    pairs += [
+        (ours.delta_tij(), pim.deltaTij(), 1e-12),
+        (ours.delta_rij(), pim.deltaRij().matrix(), 1e-9),
+        (ours.delta_pij(), pim.deltaPij(), 1e-9),
+        (ours.delta_vij(), pim.deltaVij(), 1e-9),
+    ]
+    for value, oracle, atol in pairs:
+        np.testing.assert_allclose(value, oracle, rtol=0.0, atol=atol, err_msg='GTSAM')
+    predicted = theirs.predict(pim, gtsam_bias(gtsam, TRUE_BIAS))
+    assert_states_alike(runner.predict(ours, TRUE_BIAS), predicted, 1e-9)
 
 
 def test_without_rotation_the_prediction_is_the_truth_to_rounding() -> None:
@@ -89,7 +85,7 @@ def test_without_rotation_the_prediction_is_the_truth_to_rounding() -> None:
 
 
 def test_with_rotation_the_error_falls_with_the_sample_time() -> None:
-    """Samples are held from their start on, so to first order."""
+    """Samples are held from their start on, so the error is of first order."""
     scenario = ConstantTwist(angular_velocity=(0.1, 0.2, 0.9), velocity=(2.0, 0.0, 0.5))
     errors = []
     for dt in (0.02, 0.01, 0.005):
@@ -100,8 +96,8 @@ def test_with_rotation_the_error_falls_with_the_sample_time() -> None:
     np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 2.0, rtol=0.02)
 
 
-def test_any_motion_is_a_scenario() -> None:
-    """A table, samples and a motion on the ground, whose first time may be any."""
+def test_tables_and_recorded_motions_are_scenarios() -> None:
+    """Their first time is arbitrary."""
     figure = FigureEight(duration=4.0)
     runner = ScenarioRunner(figure, params(), 0.001)
     predicted = runner.predict(runner.integrate(4.0))
@@ -172,7 +168,7 @@ def test_monte_carlo_has_the_predicted_covariance(number: int, form: str) -> Non
 
 
 def test_gtsams_monte_carlo_agrees_with_ours() -> None:
-    """Its own covariance of 1000 runs of the page, by the same test: 1e-4 false alarms."""
+    """GTSAM's covariance of 1000 runs, by the same test: 1e-4 false alarms."""
     gtsam = load_gtsam()
     scenario = gtsam_scenario(gtsam, PAGE)
     gtsam_runner = gtsam.ScenarioRunner(
@@ -217,7 +213,7 @@ def test_the_bias_walks_by_its_density() -> None:
     assert (np.abs(ratio - 1.0) < 4.5 * np.sqrt(2.0 / 500)).all()
 
 
-def test_draws_depend_on_labels_and_turn_only() -> None:
+def test_draws_depend_on_seed_and_number_only() -> None:
     def runner(seed: int = 0) -> ScenarioRunner:
         return CombinedScenarioRunner(PAGE, combined_params(), 0.01, TRUE_BIAS, seed=seed)
 
@@ -237,8 +233,8 @@ def test_draws_depend_on_labels_and_turn_only() -> None:
     np.testing.assert_array_equal(mean_of_3, many[:3])
 
 
-def test_a_prediction_error_is_that_of_the_integration() -> None:
-    """The fast path for many runs leads where the measurements with Jacobians do."""
+def test_prediction_errors_are_those_of_the_integration() -> None:
+    """The fast path for many runs gives the result of the measurements with Jacobians."""
     for form in ('tangent', 'manifold'):
         settings = params(form=form, accelerometer_covariance=0.0, gyroscope_covariance=0.0)
         runner = ScenarioRunner(random_scenario(1), settings, 0.01, TRUE_BIAS)
@@ -253,8 +249,8 @@ def test_a_prediction_error_is_that_of_the_integration() -> None:
         np.testing.assert_allclose(aim.local_coordinates(other), 0.0, atol=1e-12)
 
 
-def test_gravity_down_is_gravity_up_turned_over() -> None:
-    """The same motion in a world turned by pi about x (NED) is predicted alike."""
+def test_gravity_down_equals_gravity_up_in_a_turned_world() -> None:
+    """The same motion in a world turned by pi about x (NED) has the same specific force."""
     up = Accelerating(acceleration=(0.5, 0.2, 0.1))
     down = Accelerating(acceleration=(0.5, -0.2, -0.1), rpy=(np.pi, 0.0, 0.0))
     ours = ScenarioRunner(up, params())
@@ -264,26 +260,24 @@ def test_gravity_down_is_gravity_up_turned_over() -> None:
     )
 
 
-def test_wrong_runs_are_refused() -> None:
-    with pytest.raises(PreintegrationError, match=r'imu_sample_time: 0\.0 is not allowed'):
+def test_runs_of_a_wrong_length_or_number_are_refused() -> None:
+    with pytest.raises(PreintegrationError, match='imu_sample_time'):
         ScenarioRunner(PAGE, params(), 0.0)
     runner = ScenarioRunner(PAGE, params(), 0.01)
-    for wrong in (0.001, -1.0, float('nan')):
-        with pytest.raises(PreintegrationError, match=r'must be >= 0\.01'):
+    for wrong in (0.001, -1.0, float('nan'), 1e12):
+        with pytest.raises(PreintegrationError):
             runner.integrate(wrong)
-    with pytest.raises(PreintegrationError, match=r'must be <= 50000 \[s\], 5000000 samples'):
-        runner.integrate(1e12)
     for wrong in (1, 2_000_000):
-        with pytest.raises(PreintegrationError, match=f'N: {wrong} is not allowed'):
+        with pytest.raises(PreintegrationError, match=f'N: {wrong}'):
             runner.estimate_covariance(T, wrong)
-    with pytest.raises(PreintegrationError, match='N: 0 is not allowed'):
+    with pytest.raises(PreintegrationError, match='N: 0'):
         runner.estimate_noise_covariance(0)
     with pytest.raises(MotionError, match='outside the motion'):
         runner.integrate(21.0)
 
 
 def test_runs_that_turn_too_far_for_the_tangent_form_are_refused() -> None:
-    """Noise alone may take them there: 3 rad/s/sqrt(Hz) over 2 s are 4 rad about each axis."""
+    """Noise of 3 rad/s/sqrt(Hz) over 2 s alone is 4 rad about each axis."""
     runner = ScenarioRunner(PAGE, params(gyroscope_covariance=9.0), 0.01)
     with pytest.raises(PreintegrationError, match='or the form manifold'):
         runner.prediction_errors(T, 100)
@@ -304,5 +298,5 @@ def test_covariance_agreement_has_its_stated_false_alarm_rate() -> None:
     # Variance where the model has none at all.
     assert covariance_agreement(np.eye(4), model, 50).probability == 0.0
     assert covariance_agreement(np.zeros((2, 2)), np.zeros((2, 2)), 50).probability == 1.0
-    with pytest.raises(PreintegrationError, match='N: 4 is not allowed; must be > 4 for 3 rows'):
+    with pytest.raises(PreintegrationError, match='N: 4'):
         covariance_agreement(model, model, 4)

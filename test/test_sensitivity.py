@@ -33,7 +33,7 @@ def injected(recording: Recording, name: str, size: float) -> Recording:
 
 
 def fix_offset(before: Recording, after: Recording) -> np.ndarray:
-    """Return by how many metres east, north and up the fixes moved."""
+    """Return how far the fixes moved, m east, north and up."""
     fixes = [
         np.stack([gps.latitude, gps.longitude, gps.altitude]) for gps in (before.gps, after.gps)
     ]
@@ -59,7 +59,7 @@ def test_injected_errors_have_their_size(circle: Recording) -> None:
         assert (late == 250_000_000).all()
 
 
-def test_larger_draws_of_one_noise_are_the_same_noise(circle: Recording) -> None:
+def test_noise_of_another_size_is_the_same_noise_scaled(circle: Recording) -> None:
     small, large = (fix_offset(circle, injected(circle, 'gps_noise', size)) for size in (0.1, 1.0))
     assert np.allclose(10.0 * small, large, atol=1e-6)
 
@@ -68,7 +68,7 @@ def scores(rng: np.random.Generator, draws: int, recordings: int = 6) -> np.ndar
     return rng.normal(size=(recordings, draws, 1)).repeat(2, axis=2)
 
 
-def test_equal_runs_are_revealed_in_at_most_five_per_cent() -> None:
+def test_equal_runs_are_told_apart_in_at_most_5_percent() -> None:
     """12 recordings: mean over data sets, whose standard error is 1 %."""
     trials = Trials.of(6, 12, 100, 1000, 0)
     rng = np.random.default_rng(3)
@@ -91,8 +91,8 @@ def test_the_standard_error_is_the_scatter_of_new_runs(draws: int) -> None:
     assert 0.6 < stated / scatter < 1.6
 
 
-def test_the_search_ends_at_the_size_of_the_wanted_power() -> None:
-    """Under a power that is known exactly: probit of slope 2.8 in the logarithm of the size."""
+def test_the_search_finds_the_size_of_the_wanted_power() -> None:
+    """The power is exact: a probit of slope 2.8 in the logarithm of the size."""
     for true in (0.004, 0.3, 40.0):
         search = SizeSearch(0.3, 100.0, 0.8)
         while not search.is_done:
@@ -103,7 +103,7 @@ def test_the_search_ends_at_the_size_of_the_wanted_power() -> None:
         assert estimate.low < true < estimate.high
 
 
-def test_the_size_has_the_wanted_power_and_its_interval_holds_it() -> None:
+def test_the_size_found_from_noisy_powers_has_the_wanted_power() -> None:
     """Each power has an error of 3 %: 60 searches; 95 % intervals miss 8 or more in 0.8 %."""
     rng, powers, held = np.random.default_rng(7), [], 0
     for true in np.geomspace(0.01, 10.0, 60):
@@ -124,8 +124,8 @@ def test_the_size_has_the_wanted_power_and_its_interval_holds_it() -> None:
     assert held >= 53
 
 
-def test_a_power_that_jumps_has_its_size_at_the_jump() -> None:
-    """As of an IMU whose delay passes a timeout of the filter: seen in part before it."""
+def test_the_size_of_a_power_that_jumps_is_at_the_jump() -> None:
+    """The delay of an IMU that exceeds a timeout of the filter has such a power."""
     search = SizeSearch(0.1, 5.0, 0.8)
     while not search.is_done:
         size = search.next

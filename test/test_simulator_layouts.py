@@ -93,7 +93,7 @@ def topics_of(section: str) -> dict[str, str]:
 def drive_of(
     layout: Layout, imu: ImuModel = EXACT, gps: str = 'ch_rw', duration: float = 6.0
 ) -> SimpleNamespace:
-    """Messages of a circle as ROS would have them, the sensors where the layout says."""
+    """Return the messages of a circle in ROS axes, with the sensors of a layout."""
     motion, labels = Circle(duration=duration, radius=3.0), {'seed': 5, 'run': 'a'}
     imu = dataclasses.replace(imu, lever_arm=layout.imu_at)
     gps = dataclasses.replace(load_gps(gps), lever_arm=layout.gps_at)
@@ -176,12 +176,12 @@ def write_bag(section: str, path: Path, drive: SimpleNamespace) -> None:
 
 
 def test_every_simulator_has_a_layout() -> None:
-    """But MuJoCo, which runs here: its commands are run as they stand on the page."""
+    """MuJoCo has none: its commands run here as they are on the page."""
     assert set(SECTIONS) == {*LAYOUTS, 'MuJoCo'}
 
 
 @pytest.mark.parametrize('section', LAYOUTS)
-def test_the_line_is_understood_and_the_bag_becomes_the_motion(section: str, tmp_path) -> None:
+def test_a_bag_of_a_simulator_is_read_as_the_true_motion(section: str, tmp_path) -> None:
     parsed = build_parser('vepd').parse_args(line_of(section))
     for name in parsed.models.split(','):
         load_gps(name)
@@ -213,7 +213,7 @@ def test_the_line_is_understood_and_the_bag_becomes_the_motion(section: str, tmp
 
 
 @pytest.mark.parametrize('section', LAYOUTS)
-def test_the_recipe_ranks_the_models_of_the_simulator_first(section: str, tmp_path) -> None:
+def test_the_models_of_the_simulator_are_nearest_to_it(section: str, tmp_path) -> None:
     """The sensors of the simulator, with the recording.yaml of the page, judged as by `vepd`."""
     parsed = build_parser('vepd').parse_args(line_of(section))
     names, imu = parsed.models.split(','), load_imu(parsed.imu)

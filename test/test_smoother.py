@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smoother against true motion, sensors whose noise is known, and its own finer problems."""
+"""The smoother against true motion and sensors with known noise."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FixArray, ImuArray
 from sim_sensors.motion.scenarios import Circle, HalfSine, Line, Scenario
 
+Record = Callable[[str, object], None]
+
 pytest.importorskip('gtsam')
 
 MOTIONS: tuple[Scenario, ...] = (
@@ -47,7 +49,6 @@ def smooth(
 
 def position_errors(run: JudgedRun, recording: Recording) -> np.ndarray:
     truth = recording.truth
-    assert truth is not None
     at = np.searchsorted(truth.stamp_ns, run.stamp_ns)
     assert (truth.stamp_ns[at] == run.stamp_ns).all()
     return run.position - truth.position[at]
@@ -56,18 +57,15 @@ def position_errors(run: JudgedRun, recording: Recording) -> np.ndarray:
 def with_fixes(recording: Recording, change: dict[str, object]) -> Recording:
     fixes = recording.gps
     assert fixes is not None
-    return recording.with_messages('gps', dataclasses.replace(fixes, **change))  # type: ignore[arg-type]
+    return recording.with_messages('gps', dataclasses.replace(fixes, **change))
 
 
 @pytest.mark.parametrize('motion', MOTIONS, ids=lambda motion: type(motion).__name__)
 def test_perfect_sensors_on_arms_give_the_true_motion(motion: Scenario) -> None:
-    """IMU and antenna half a metre and more off, the IMU turned by 0.6 rad; signals taken as lines
-    between 100 Hz messages leave millimetres.
-    """
+    """Arms of half a metre, a turned IMU; lines between 100 Hz messages leave millimetres."""
     recording, heading = drive(motion, 0, noise=0.0)
     run = smooth(recording, SETTINGS, start_heading=heading)
     truth = recording.truth
-    assert truth is not None
     at = np.searchsorted(truth.stamp_ns, run.stamp_ns)
     assert np.abs(position_errors(run, recording)).max() < 5e-3
     assert np.abs(run.linear_velocity - truth.linear_velocity[at]).max() < 5e-3
@@ -77,15 +75,12 @@ def test_perfect_sensors_on_arms_give_the_true_motion(motion: Scenario) -> None:
 
 
 @pytest.mark.parametrize('judge', [ErrorStateJudge, SmootherJudge])
-def test_fixes_are_handed_out_as_places_of_base_link(
+def test_fixes_are_positions_of_base_link(
     judge: type[ErrorStateJudge] | type[SmootherJudge],
 ) -> None:
-    """The antenna stands 1.35 m off; all judges say where it puts base_link, and errors in
-    position, which are laid through that, are what the covariance says.
-    """
+    """The antenna is 1.35 m away; errors of the positions fit their covariance."""
     recording, heading = drive(MOTIONS[1], 20, noise=0.01)
     truth = recording.truth
-    assert truth is not None
     estimator = judge('mine', (), SETTINGS)
     run = estimator.judge(recording, start_heading=heading)
     at = np.searchsorted(truth.stamp_ns, run.gps_stamp_ns)
@@ -96,12 +91,8 @@ def test_fixes_are_handed_out_as_places_of_base_link(
     assert np.mean(checked['NEES position'].squares) < 6.0
 
 
-def test_errors_are_what_the_covariances_say(
-    record_property: Callable[[str, object], None],
-) -> None:
-    """Normalised squared errors at one moment of each of 36 runs: chi-square with 108 degrees of
-    freedom for each of four quantities. False alarm: 4 in 1000 for a new set of seeds.
-    """
+def test_errors_are_what_the_covariances_say(record_property: Record) -> None:
+    """NEES at one moment of 36 runs: chi-square with 108 degrees of freedom, 4 alarms in 1000."""
     squares: dict[str, float] = {}
     for number in range(36):
         recording, heading = drive(MOTIONS[number % 3], 100 + number)
@@ -118,12 +109,10 @@ def test_errors_are_what_the_covariances_say(
     assert all(low < value < high for value in squares.values()), squares
 
 
-def test_between_nodes_it_is_as_if_there_were_nodes() -> None:
-    """Fixes at 1 Hz; the same with fixes between that are good to 10 km and so only make nodes."""
+def test_estimates_between_fixes_do_not_depend_on_extra_nodes() -> None:
+    """Fixes at 1 Hz; extra fixes with a deviation of 10 km only add nodes."""
     sparse, heading = drive(WAVY, 5, fix_rate=1.0)
     dense, _ = drive(WAVY, 5, fix_rate=20.0)
-    assert sparse.gps is not None
-    assert dense.gps is not None
     has_fix = np.isin(dense.gps.stamp_ns, sparse.gps.stamp_ns)
     vague = np.where(has_fix[:, None, None], dense.gps.position_covariance, 1e8 * np.eye(3))
     dense = with_fixes(dense, {'position_covariance': vague})
@@ -136,11 +125,10 @@ def test_between_nodes_it_is_as_if_there_were_nodes() -> None:
         np.testing.assert_allclose(*variances, rtol=0.02)
 
 
-def test_outliers_are_held_off_by_a_robust_loss() -> None:
+def test_a_robust_loss_reduces_the_effect_of_outliers() -> None:
     """One fix in ten is 30 m off, 100 deviations: without loss metres, with it decimetres."""
     recording, heading = drive(WAVY, 3)
     fixes = recording.gps
-    assert fixes is not None
     wrong = np.arange(4, len(fixes), 10)
     latitude = fixes.latitude.copy()
     latitude[wrong] += 30.0 / 111_000.0
@@ -157,7 +145,7 @@ def test_outliers_are_held_off_by_a_robust_loss() -> None:
     assert max(worst['huber'], worst['cauchy']) < 0.8
 
 
-def test_a_loss_costs_next_to_nothing_where_there_are_no_outliers() -> None:
+def test_a_robust_loss_changes_little_without_outliers() -> None:
     recording, heading = drive(WAVY, 4)
     plain = dataclasses.replace(SETTINGS, smoother=Smoother(loss='none'))
     with_loss = smooth(recording, SETTINGS, start_heading=heading)
@@ -165,13 +153,12 @@ def test_a_loss_costs_next_to_nothing_where_there_are_no_outliers() -> None:
     assert np.abs(with_loss.position - without.position).max() < 0.05
 
 
-def test_it_is_better_than_the_filter_that_has_not_seen_the_future() -> None:
-    """Over 6 runs together, in position and in velocity; in theory at each moment but the last."""
+def test_the_smoother_is_more_accurate_than_the_filter() -> None:
+    """Mean squares of position and velocity over 6 runs."""
     squares = np.zeros((2, 2))
     for seed in range(6):
         recording, heading = drive(MOTIONS[seed % 3], 300 + seed)
         truth = recording.truth
-        assert truth is not None
         for row, judge in enumerate(
             (SmootherJudge('gtsam', (), SETTINGS), ErrorStateJudge('error_state', (), SETTINGS))
         ):
@@ -200,11 +187,10 @@ def assert_within_five_deviations(run: JudgedRun, recording: Recording) -> None:
     assert (np.abs(position_errors(run, recording)) < 5.0 * sigma).all()
 
 
-def test_an_outage_is_bridged_from_both_ends_and_said() -> None:
+def test_an_outage_is_bridged_from_both_ends() -> None:
     """No fix for 5 s: the deviation peaks in the middle; errors stay within 5 deviations."""
     recording, heading = drive(WAVY, 7)
     fixes = recording.gps
-    assert fixes is not None
     time = (fixes.stamp_ns - START_NS) * 1e-9
     blind = recording.with_messages('gps', fixes.take((time < 3.5) | (time > 8.5)))
     run = smooth(blind, SETTINGS, start_heading=heading)
@@ -215,11 +201,10 @@ def test_an_outage_is_bridged_from_both_ends_and_said() -> None:
     assert_within_five_deviations(run, blind)
 
 
-def test_a_gap_in_the_imu_is_bridged_and_makes_less_sure() -> None:
-    """A second without IMU, in which the vehicle turns."""
+def test_a_gap_in_the_imu_widens_the_covariance() -> None:
+    """The vehicle turns during a second without IMU."""
     recording, heading = drive(WAVY, 8)
     imu = recording.imu
-    assert imu is not None
     time = (imu.stamp_ns - START_NS) * 1e-9
     torn = recording.with_messages('imu', imu.take((time < 5.0) | (time > 6.0)))
     run = smooth(torn, SETTINGS, start_heading=heading)
@@ -231,7 +216,7 @@ def test_a_gap_in_the_imu_is_bridged_and_makes_less_sure() -> None:
     assert_within_five_deviations(run, torn)
 
 
-def test_covariances_are_covariances() -> None:
+def test_covariances_are_symmetric_and_positive_definite() -> None:
     recording, heading = drive(MOTIONS[1], 9, fix_rate=3.3)
     run = smooth(recording, SETTINGS, start_heading=heading)
     for P in (run.pose_covariance, run.twist_covariance):
@@ -239,7 +224,7 @@ def test_covariances_are_covariances() -> None:
         assert np.linalg.eigvalsh(P).min() > 0.0
 
 
-def test_it_needs_no_truth_and_starts_when_told() -> None:
+def test_the_truth_is_not_used_and_a_late_start_is_kept() -> None:
     recording, heading = drive(WAVY, 10)
     start_ns = START_NS + 2_050_000_000
     judge = SmootherJudge('gtsam', (), SETTINGS)
@@ -251,23 +236,24 @@ def test_it_needs_no_truth_and_starts_when_told() -> None:
     assert any(note.code == 'smoother.sees_future' for note in late.notes)
 
 
-def test_it_is_a_judge_with_files_and_settings(tmp_path: Path) -> None:
+def test_files_and_settings_are_those_of_the_judge(tmp_path: Path) -> None:
     file = tmp_path / 'mine.yaml'
     file.write_text('smoother: {loss: cauchy, loss_width: 2}\n', encoding='utf-8')
     judge: Judge = SmootherJudge.load(file)
     assert judge.files == (file,)
     assert judge.base_link_frame == 'base_link'
     assert judge.settings()['inertial']['smoother']['loss'] == 'cauchy'
+    assert judge.settings()['gtsam'] == importlib.metadata.version('gtsam')
     assert InertialSettings.load()[0] == InertialSettings()
 
 
-def test_without_gtsam_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_gtsam_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'gtsam', None)
     with pytest.raises(JudgeError, match=r"pip install 'sim2real_sensors\[gtsam\]'"):
         SmootherJudge.load()
 
 
-def test_a_recording_without_gps_or_with_one_fix() -> None:
+def test_one_fix_is_enough_and_no_gps_is_refused() -> None:
     recording, _ = drive(WAVY, 11)
     fixes, imu = recording.gps, recording.imu
     assert isinstance(fixes, FixArray)
@@ -279,11 +265,9 @@ def test_a_recording_without_gps_or_with_one_fix() -> None:
 
 
 def test_fixes_at_the_very_end_of_the_imu() -> None:
-    """One with its last message is refused; one a moment before leaves an estimate behind it."""
+    """A fix with the last IMU message is refused; an earlier one leaves an estimate behind it."""
     recording, _ = drive(WAVY, 11)
     fixes, imu = recording.gps, recording.imu
-    assert fixes is not None
-    assert imu is not None
     last = int(imu.stamp_ns[-1])
     often = dataclasses.replace(SETTINGS, output_frequency=1e4)
     late = dataclasses.replace(fixes.take([20]), stamp_ns=np.array([last]))
@@ -298,10 +282,8 @@ def test_fixes_at_the_very_end_of_the_imu() -> None:
             assert np.isfinite(run.pose_covariance).all()
 
 
-def test_it_meets_the_velocity_of_a_real_drive(
-    real_dir: Path, record_property: Callable[[str, object], None]
-) -> None:
-    """45 s of a car: the receiver's carrier-phase velocity, which the smoother has not seen."""
+def test_the_velocity_of_a_real_drive_is_met(real_dir: Path, record_property: Record) -> None:
+    """45 s of a car against the carrier-phase velocity of its receiver, which is not used."""
     (path,) = segments(real_dir, [3])
     recording = read_recording(path)
     assert recording.truth is not None
@@ -310,9 +292,3 @@ def test_it_meets_the_velocity_of_a_real_drive(
     errors = series.se_vel - np.interp(series.se_time, series.gt_time, series.gt_vel)
     record_property('speed', np.sqrt(np.mean(errors**2)))
     assert np.sqrt(np.mean(errors**2)) < 0.05
-
-
-def test_the_version_of_gtsam_is_told_with_the_result() -> None:
-    """It shapes these numbers and no others."""
-    assert SmootherJudge.load().settings()['gtsam'] == importlib.metadata.version('gtsam')
-    assert 'gtsam' not in ErrorStateJudge.load().settings()

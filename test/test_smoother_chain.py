@@ -28,8 +28,8 @@ def test_joint_covariances_are_blocks_of_the_inverse(count: int) -> None:
         np.testing.assert_allclose(joint, covariance[span, span], rtol=1e-8, atol=1e-10)
 
 
-def test_what_normal_equations_would_lose() -> None:
-    """A first node known to 1 km, tied to the next to 1e-8 m, which nothing else knows."""
+def test_covariances_of_ill_conditioned_chains_are_exact() -> None:
+    """The first node is known to 1 km and tied to the next, unknown node to 1e-8 m."""
     single = [np.array([[1e-3]]), np.zeros((0, 1))]
     joint = joint_covariances(single, [1e8 * np.array([[1.0, -1.0]])])
     np.testing.assert_allclose(joint[0], 1e6, rtol=1e-4)

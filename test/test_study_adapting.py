@@ -37,7 +37,7 @@ def read(folder: Path, changes: dict[str, object]) -> StudyFile:
     return StudyFile.read(write_study_file(folder, changes))
 
 
-def test_all_options_are_derived_from_clips_of_a_car_and_only_once(real_dir: Path) -> None:
+def test_all_options_are_derived_once_from_clips_of_a_car(real_dir: Path) -> None:
     """The car drives at up to 14 m/s, truth and fixes have 4 Hz, the IMU has no orientation."""
     drive = recordings_from_sources(
         [RecordingSource(str(path)) for path in segments(real_dir, (0, 1, 10))]
@@ -55,17 +55,13 @@ def test_all_options_are_derived_from_clips_of_a_car_and_only_once(real_dir: Pat
 
 
 def test_options_that_are_given_or_refused_stay(real_dir: Path) -> None:
-    drive = recordings_from_sources(
-        [RecordingSource(str(path)) for path in segments(real_dir, (1,))]
-    )
+    (path,) = segments(real_dir, (1,))
+    drive = recordings_from_sources([RecordingSource(str(path))])
     chosen = StudyOptions(metric=MetricOptions(rate=9.0, warmup=1.0))
     options, notes = adapt_options(chosen, drive, TWINS, JUDGES)
     assert options.metric == chosen.metric
-    assert {note.code for note in notes} == {
-        'study.matched_rates', 'study.start_heading', 'study.off_ticks'
-    }  # fmt: skip
+    assert not {note.code for note in notes} & {'study.rate', 'study.warmup'}
     refused = StudyOptions().given(ADAPTED)
-    assert refused.adapt == 'none'
     assert adapt_options(refused, drive, TWINS, JUDGES) == (refused, [])
 
 
@@ -77,7 +73,7 @@ def test_keys_of_a_study_file_give_and_refuse_options(tmp_path: Path) -> None:
         StudyOptions(adapt='heading')
 
 
-def test_recordings_are_read_once_and_a_broken_one_fails_when_it_is_needed(tmp_path: Path) -> None:
+def test_a_broken_recording_fails_when_it_is_needed(tmp_path: Path) -> None:
     poses = ''.join(f'{k / 10 + 1} {k} 0 0 0 0 0 1\n' for k in range(30))
     for name, text in (('whole.tum', poses), ('broken.tum', '1 2')):
         (tmp_path / name).write_text(text)
@@ -91,16 +87,12 @@ def test_recordings_are_read_once_and_a_broken_one_fails_when_it_is_needed(tmp_p
         broken.read()
 
 
-def test_rounding_does_not_decide_which_fixes_wait_for_a_tick() -> None:
-    """Rounded stamps lie 64 ns before or after a tick of navsat_transform.
-
-    Fixes that miss the tick wait 20 ms more, in which a car drives 0.24 m.
-    """
+def test_rounded_stamps_do_not_delay_fixes_by_a_tick() -> None:
+    """Stamps 64 ns before or after a tick; a missed tick is 20 ms, or 0.24 m of a car."""
     lap = {'speed': 12.0, 'length': 120.0, 'width': 60.0}
     motion = motion_of('figure_eight', duration=20.0, parameters=lap)
     measured = simulate(motion, gps='zed_f9p_rtk', imu='chrono')
     fixes, judge = measured.gps, JudgeSetup.load('clean')
-    assert fixes is not None
 
     def stamped(stamps: np.ndarray) -> Recording:
         moved = dataclasses.replace(fixes, stamp_ns=stamps, arrival_ns=stamps)
@@ -137,7 +129,7 @@ def test_rounding_does_not_decide_which_fixes_wait_for_a_tick() -> None:
     assert plan(rounded).start_of(pinned_judge).start_ns == begin
 
 
-def test_only_the_judge_that_takes_yaw_from_the_imu_starts_with_the_true_heading() -> None:
+def test_only_a_judge_with_the_yaw_of_the_imu_gets_the_true_heading() -> None:
     drive = simulate(motion_of('circle', duration=5.0), gps='baseline', imu='chrono')
     clean, other = (judge.setup for judge in JUDGES)
     for first in (clean, other):

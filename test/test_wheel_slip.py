@@ -37,7 +37,7 @@ def test_slips_have_their_mean_and_variance() -> None:
         np.testing.assert_array_equal(backward, -added)
 
 
-def test_steps_of_endlessly_many_slips_have_their_mean_and_variance_too() -> None:
+def test_steps_with_very_many_slips_have_their_mean_and_variance() -> None:
     """A wheel far from the centre of a turn rolls 1e13 m; the steps between have their slips."""
     slip = Slip(distance=1.0, length=0.2, ratio=0.5, locked=0.1)
     travels = np.full((2000, 4), 0.5)
@@ -53,11 +53,8 @@ def test_steps_of_endlessly_many_slips_have_their_mean_and_variance_too() -> Non
 
 @pytest.mark.parametrize('locked', [0.0, 0.8])
 def test_the_covariances_include_the_mean_contribution_of_slips(locked: float) -> None:
-    """300 runs of slips alone on 20 m of a bend: mean squares about the truth are as stated.
-
-    NEES should be 3; if the covariances omitted the mean, it would be 19 and 8. Slips are small,
-    because the covariance is of first order, and short compared with a step, because the stated
-    covariance is too large by length / step, here a tenth.
+    """300 runs of slips alone; without the mean contribution, the NEES would be 19 and 8, not 3.
+    Slips are small and shorter than a step, as the covariance is of first order.
     """
     model = WheelOdometryModel(
         drive=DifferentialWheels(), lever_arm=(0.2, 0.1, 0.0), noise=NoWheelNoise(), rate=10.0,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of a motion that obeys the filter's own model, whose best parameters are known."""
+"""Recordings of a motion that obeys the filter's own model, with known best parameters."""
 
 from __future__ import annotations
 
