@@ -13,12 +13,10 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.camera import camera as cameras
 from sim_sensors.camera.camera import FIRST_TAG_ID, CameraModel, Mismatches, Scene
-from sim_sensors.camera.features import CameraMeasurement, FeatureArray
-from sim_sensors.camera.pinhole import Intrinsics
+from sim_sensors.camera.features import CameraMeasurement
 from sim_sensors.camera.pose import PoseEstimate
 from sim_sensors.core.errors import MotionError, ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.world import Landmarks, Tags, World
@@ -41,8 +39,8 @@ def landmarks(*places: tuple[float, float, float]) -> World:
     return World(landmarks=Landmarks(np.arange(len(places)), np.array(places)))
 
 
-def test_features_are_where_an_independent_projection_has_them() -> None:
-    """Matrices of scipy all the way, with lever arm and mounting; to 1e-9 px."""
+def test_features_are_where_scipys_matrices_project_them() -> None:
+    """With lever arm and mounting; to 1e-9 px."""
     model, world, truth = camera(), cloud(80), swaying(40)
     measurement = model.start(0, 'run', world=world).measure(truth)
     body = Rotation.from_quat(truth.orientation).as_matrix()
@@ -61,8 +59,7 @@ def test_features_are_where_an_independent_projection_has_them() -> None:
     assert 40 * 10 < count < 40 * 80
 
 
-def test_axes_are_those_of_images() -> None:
-    """Left of the body is left in the image, u small; up is up, v small; behind is nowhere."""
+def test_left_is_a_small_u_and_up_is_a_small_v() -> None:
     world = landmarks((5.0, 1.0, 0.0), (5.0, 0.0, 1.0), (-5.0, 0.0, 0.0), (5.0, 0.0, 0.0))
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
     measurement = model.start(0, 'run', world=world).measure(at_origin())
@@ -112,8 +109,8 @@ def test_tags_are_seen_from_in_front_by_their_corners() -> None:
     assert np.abs(measurement.position).max() < 1e-9
 
 
-def test_correspondences_are_those_seen_in_both_frames() -> None:
-    """A correspondence joins the measurement before with this one; ages count unbroken rows."""
+def test_correspondences_join_features_of_consecutive_frames() -> None:
+    """Ages count the frames without a gap."""
     measurement = measured(camera(noise_std=(0.5, 0.5), missed=0.2), cloud(60))
     before: dict[int, FloatArray] = {}
     ages: dict[int, int] = {}
@@ -241,7 +238,7 @@ def test_normalised_pose_errors_of_every_frame_are_chi_square() -> None:
     assert low < squares.sum() < high
 
 
-def test_a_batch_run_is_on_the_camera_s_own_stamps_and_poses_go_with_their_features() -> None:
+def test_poses_of_a_batch_run_have_the_stamps_of_their_features() -> None:
     model = camera(
         noise_std=(0.2, 0.2),
         pose=PoseEstimate(),
@@ -265,43 +262,26 @@ def test_a_batch_run_is_on_the_camera_s_own_stamps_and_poses_go_with_their_featu
     assert (whole.poses.take(rows).position == sent.poses.position).all()
 
 
-def test_frames_can_be_taken_from_tracks() -> None:
-    measurement = measured(camera(), cloud(40), frames=5).messages(np.arange(5), 'eye')
-    selection = measurement.take([3, 1])
-    assert selection.stamp_ns.tolist() == [3, 1]
-    assert (
-        selection.ids
-        == np.concatenate(
-            [measurement.ids[measurement.rows(3)], measurement.ids[measurement.rows(1)]]
-        )
-    ).all()
-    assert (selection.pixels[selection.rows(1)] == measurement.pixels[measurement.rows(1)]).all()
-    assert len(measurement.take(slice(2, 2))) == 0
-    with pytest.raises(ValueError, match='must count up'):
-        dataclasses.replace(measurement, first=measurement.first[:-1])
-    with pytest.raises(ValueError, match=r'FeatureArray\.rays has shape'):
-        FeatureArray(**{**dataclasses.asdict(measurement), 'rays': measurement.rays[1:]})
+def test_wrong_parameters_of_a_camera_are_refused() -> None:
+    for mapping, key in (
+        ({'mismatches': {'frames': 1.5}}, 'mismatches.frames'),
+        ({'focal': 3}, 'focal'),
+    ):
+        with pytest.raises(ParameterError, match=key):
+            CameraModel.from_mapping(mapping, 'camera.yaml')
 
 
-def test_a_world_without_anything_to_see_gives_empty_frames() -> None:
-    sent = cameras.simulate(camera(pose=PoseEstimate()), Standstill(duration=1.0), seed=0, run='r')
-    assert len(sent.features) == 31
-    assert len(sent.features.ids) == len(sent.poses) == 0
-
-
-def test_wrong_cameras_scenes_and_times_are_refused() -> None:
-    with pytest.raises(ParameterError, match=r'mismatches\.frames: 1\.5 is not allowed; .*<= 1'):
-        CameraModel.from_mapping({'mismatches': {'frames': 1.5}}, 'camera.yaml')
-    with pytest.raises(ParameterError, match=r'unknown parameter; must be one of .*intrinsics'):
-        CameraModel.from_mapping({'focal': 3}, 'camera.yaml')
+def test_ids_that_collide_or_exceed_31_bits_are_refused() -> None:
     tag = Tags(np.array([0]), np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]]), np.ones(1))
     mark = Landmarks(np.array([FIRST_TAG_ID]), np.zeros((1, 3)))
-    with pytest.raises(SensorError, match=rf'id {FIRST_TAG_ID} of a tag .*must be below'):
+    with pytest.raises(SensorError, match=str(FIRST_TAG_ID)):
         Scene.from_world(World(landmarks=mark, tags=tag))
-    with pytest.raises(SensorError, match=r'id 4294967296; must be in \[0, 2147483647\]'):
+    with pytest.raises(SensorError, match='4294967296'):
         Scene.from_world(World(landmarks=Landmarks(np.array([2**32]), np.zeros((1, 3)))))
+
+
+def test_a_camera_refuses_to_measure_the_past() -> None:
     sensor = camera().start(0, 'run', world=board())
     sensor.measure(swaying(3))
-    with pytest.raises(MotionError, match='does not follow'):
+    with pytest.raises(MotionError):
         sensor.measure(swaying(3))
-    assert Intrinsics().matrix[0, 1] == 0.0

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import csv
 import json
-import re
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import Screen, call, check_refused, contents, run_of, segments
+from cli_examples import call, check_refused, contents, run_of, segments
 
 from sim2real_eval.benches.following import waypoints_of
 from sim2real_eval.recording.reading import read_recording
@@ -55,12 +53,7 @@ def test_equal_seeds_give_equal_tables_plots_and_recordings(
     real = read_recording(bag)
     driven = read_recording(tmp_path / 'a' / 'circle_1_nonlinear')
     # Truth and IMU are those of the simulated robot, at the stamps of the recorded run.
-    assert driven.name == 'circle_1'
-    assert driven.scenario == real.scenario
-    assert driven.gps is None
-    assert driven.truth is not None
-    assert driven.imu is not None
-    assert real.truth is not None
+    assert (driven.name, driven.scenario, driven.gps) == ('circle_1', real.scenario, None)
     assert driven.truth.stamp_ns[0] == real.truth.stamp_ns[0]
     assert abs(int(driven.truth.stamp_ns[-1] - real.truth.stamp_ns[-1])) <= 10_000_000
     way = real.truth.position[-1] - real.truth.position[0]
@@ -69,7 +62,7 @@ def test_equal_seeds_give_equal_tables_plots_and_recordings(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_waypoints_that_were_written_can_be_followed(
+def test_written_waypoints_can_be_followed_again(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     call(capsys, 'follow', bag, '--controllers', 'nonlinear', '--out', tmp_path / 'a')
@@ -80,23 +73,14 @@ def test_waypoints_that_were_written_can_be_followed(
     assert again['pooled'] == record['pooled']
 
 
-def test_runs_of_one_name_are_renamed_or_refused(
-    bag: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    """Tables are named by their folders; a table named like a recording is refused."""
+def test_tables_of_one_name_are_named_by_their_folders(tmp_path: Path, capsys: Capture) -> None:
     table = 't,x,y\n0,0,0\n1,1,0\n2,2,0\n'
     for folder in ('a', 'b'):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / 'way.csv').write_text(table)
-    (tmp_path / 'circle_1.csv').write_text(table)
     ways = [tmp_path / 'a' / 'way.csv', tmp_path / 'b' / 'way.csv']
     outcome = call(capsys, 'follow', *ways, '--controllers', 'nonlinear', '--json')
     assert [run['run'] for run in json.loads(outcome.out)['runs']] == ['a_way', 'b_way']
-    line = ['follow', bag, tmp_path / 'circle_1.csv', '--controllers', 'nonlinear', '--json']
-    outcome = call(capsys, *line)
-    assert outcome.status == 1
-    assert len(outcome.complaints) == 1
-    assert "'circle_1'" in outcome.complaints[0]
 
 
 def test_a_part_is_followed_from_the_origin(bag: Path, capsys: Capture) -> None:
@@ -114,27 +98,11 @@ def test_a_broken_recording_does_not_affect_the_others(
     outcome = call(
         capsys, 'follow', bag, tmp_path / 'blind', '--waypoints', 'truth', '--out', tmp_path / 'o'
     )
-    assert outcome.status == 1
-    assert len(outcome.complaints) == 1
-    assert 'no truth topic' in outcome.complaints[0]
+    assert (outcome.status, len(outcome.complaints)) == (1, 1)
     assert (tmp_path / 'o' / 'circle_1_open_loop').is_dir()
 
 
-@pytest.mark.usefixtures('blank_pictures')
-def test_the_progress_bars_reach_their_ends_past_a_broken_recording(
-    bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two recordings are read and one is written."""
-    monkeypatch.setenv('TERM', 'xterm')
-    monkeypatch.setattr(sys, 'stderr', screen := Screen())
-    line = ['follow', bag, 'gone', '--controllers', 'yaw_pid', '--out', tmp_path / 'o']
-    assert call(capsys, *line).status == 1
-    counts = re.findall(r'(runs|writing)[^\r\n]*?(\d/\d)', screen.getvalue())
-    assert ('runs', '2/2') in counts
-    assert counts[-1] == ('writing', '1/1')
-
-
-def test_waypoints_of_the_gps_are_those_of_the_truth_to_the_noise_of_the_fixes() -> None:
+def test_waypoints_of_the_gps_are_within_5_m_of_those_of_the_truth() -> None:
     recording = run_of('drive_circle', 1, gps='ch_gauss')
     truth, _ = waypoints_of(recording, 'truth')
     fixes, start_ns = waypoints_of(recording, 'gps')
@@ -142,16 +110,13 @@ def test_waypoints_of_the_gps_are_those_of_the_truth_to_the_noise_of_the_fixes()
     assert np.median(np.diff(truth.time)) == pytest.approx(0.2)
     end = np.hypot(truth.x[-1] - fixes.x[-1], truth.y[-1] - fixes.y[-1])
     assert end < 5.0
-    assert any('course over ground' in note for note in fixes.notes)
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_driven_recordings_have_the_sensors_of_simulate(
+def test_driven_recordings_have_magnetometer_camera_wheels_and_vision(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """An ideal magnetometer reads the field of the world at the robot; ideal wheel odometry gives
-    its pose; the camera sees tags. All use one world, whose origin is where the drive starts.
-    """
+    """All use one world, whose origin is where the drive starts; ideal sensors give the truth."""
     (tmp_path / 'room.yaml').write_text(
         'earth_field: {model: constant, value: [0.0, 2.0e-5, -4.0e-5]}\n'
         'dipoles: [{position: [1.0, 0.5, 0.2], moment: 8.0}]\n'
@@ -211,37 +176,32 @@ def test_without_recorded_fixes_the_origin_is_that_of_the_world(
     assert np.linalg.norm(first) < 1.0
 
 
-WRONG = {
-    'follow': 'required: RECORDING|CSV',
-    'follow gone': 'gone: no such file or folder',
-    'follow {bag} --controllers mpc': "'mpc' is not allowed; must be one of open_loop",
-    'follow {bag} --controllers ,': '--controllers: names none',
-    'follow {bag} --set robot.slip=2': 'robot.slip: 2 is not allowed; must be a number',
-    'follow {bag} --set robot.x=2': 'robot.x: unknown parameter',
-    'follow {bag} --set robot=2': 'robot: 2 is not allowed',
-    'follow {bag} --set robot.slip.a=2': 'robot.slip.a: unknown parameter',
-    'follow {bag} --set robot': 'must be KEY=VALUE',
-    'follow {bag} --controller-config gone.yaml': 'gone.yaml: cannot be read',
-    'follow {bag} --imu chrono': '--imu: goes with --out only',
-    'follow {bag} --mag ideal': '--mag: goes with --out only',
-    'follow {bag} --world tag_ring': '--world: goes with --out only',
-    'follow {bag} --mag idael --out o': "'idael' is unknown (did you mean ideal?)",
-    'follow {bag} --camera webcam_vga --out o': '--camera: sees nothing',
-    'follow {bag} --controllers nonlinear --vision tags --out o': 'the world has no tags',
-    'follow {bag} --origin 1,2 --imu chrono --out o': '--origin: goes with --gps or --mag',
-    'follow {bag} --out {bag}': 'exists',
-    'follow {bag} --out o --compare': '--compare: goes with --imu and --out only',
-    'follow {bag} --start 100': '0 waypoints from 100 s to inf s; must be >= 2',
-    'follow {bag} --waypoint-rate 0': "'0' must be a number > 0",
-}
-
-
-@pytest.mark.parametrize('line', WRONG)
+@pytest.mark.parametrize(
+    ('options', 'named'),
+    [
+        ('--controllers mpc', 'mpc'),
+        ('--controllers ,', '--controllers'),
+        ('--set robot.slip=2', 'robot.slip: 2'),
+        ('--set robot.x=2', 'robot.x'),
+        ('--set robot', 'KEY=VALUE'),
+        ('--controller-config gone.yaml', 'gone.yaml'),
+        ('--imu chrono', '--imu'),
+        ('--mag idael --out o', 'idael'),
+        ('--camera webcam_vga --out o', '--camera'),
+        ('--controllers nonlinear --vision tags --out o', 'tags'),
+        ('--origin 1,2 --imu chrono --out o', '--origin'),
+        ('--out {bag}', 'exists'),
+        ('--out o --compare', '--compare'),
+        ('--start 100', '100 s'),
+        ('--waypoint-rate 0', '--waypoint-rate'),
+    ],
+)
 def test_a_wrong_command_line_is_refused_in_one_line(
-    line: str, bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    options: str, named: str, bag: Path, tmp_path: Path, capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    check_refused(capsys, WRONG[line], *line.format(bag=bag).split())
+    check_refused(capsys, named, 'follow', bag, *options.format(bag=bag).split())
 
 
 @pytest.mark.usefixtures('blank_pictures')
@@ -272,9 +232,7 @@ def test_compare_reports_the_yaw_error_of_the_driven_run(
         '--out', tmp_path / 'o', '--compare',
     )  # fmt: skip
     assert outcome.status == 0
-    assert 'yaw_pid: 1 simulated and 1 real runs' in outcome.out
     files = contents(tmp_path / 'o')
     (answer,) = json.loads(files['compare/comparison.json'])['answer']
     assert (answer['sensor'], answer['nearest']) == ('imu', 'yaw_pid')
-    assert call(capsys, 'follow', bag, '--out', tmp_path / 'o').status == 2
     assert {'compare/yaw_error.png', 'compare/comparison.csv', 'circle_1.png'} <= set(files)

@@ -186,7 +186,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ('--real circle_1 --sim half_sine_1 --imu airsim --out o', '--imu'),
         ('--real circle_1 --models nope --out o', 'nope'),
         ('--real circle_1 --models real --imu real --out o', 'real'),
-        ('--real circle_1 --trend-window 4 --out o', '--trend-window'),
+        ('--real circle_1 --trend-window 4 --out o', 'odd'),
         ('--real circle_1 --nperseg 2 --out o', '--nperseg'),
         ('--real circle_1 --rate 0.1 --out o --models ch_rw', '16'),
         ('--real circle_1 --max-lag 99 --out o', '--max-lag'),

@@ -137,7 +137,7 @@ def test_a_node_and_its_children_die_with_a_parent_that_is_killed() -> None:
     until(lambda: not processes(mark), 'its end')
 
 
-def test_a_node_that_ended_is_reported_with_its_last_words() -> None:
+def test_a_node_that_ended_is_reported_with_its_last_output() -> None:
     with (
         pytest.raises(JudgeError, match='node in /here ended with status 3: no such thing'),
         JudgeProcess('node in /here', ['/bin/sh', '-c', 'echo no such thing; exit 3']) as process,
@@ -147,7 +147,7 @@ def test_a_node_that_ended_is_reported_with_its_last_words() -> None:
         JudgeProcess('node', ['/nowhere/node']).__enter__()
 
 
-def test_domains_are_held_and_those_with_a_foreign_graph_are_left_alone() -> None:
+def test_a_domain_in_use_is_not_taken() -> None:
     with free_domain() as first, free_domain() as second:
         assert first != second
         foreign = 1 + (max(first, second)) % 101
@@ -161,7 +161,7 @@ def test_domains_are_held_and_those_with_a_foreign_graph_are_left_alone() -> Non
         assert again == first
 
 
-def test_the_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_private_context_restores_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('ROS_STATIC_PEERS', '10.0.0.1')
     monkeypatch.delenv('ROS_AUTOMATIC_DISCOVERY_RANGE', raising=False)
     before = dict(os.environ)
@@ -170,9 +170,6 @@ def test_the_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
         assert os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
         assert 'ROS_STATIC_PEERS' not in os.environ
     assert dict(os.environ) == before
-
-
-# --- the command ---------------------------------------------------------------------------------
 
 
 def test_the_command_writes_the_bytes_of_the_embedded_judge(
@@ -189,7 +186,7 @@ def test_the_command_writes_the_bytes_of_the_embedded_judge(
     assert len(read_rows(embedded)[1]) > 50
 
 
-def test_what_is_not_installed_is_said_in_one_line(
+def test_a_judge_that_is_not_installed_is_refused_in_one_line(
     bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
@@ -200,43 +197,33 @@ def test_what_is_not_installed_is_said_in_one_line(
         outcome = call(capsys, *arguments, 'robot_localization')
         assert outcome.status == 2
         assert len(outcome.err.splitlines()) == 1
-        assert 'robot_localization is not found by way of AMENT_PREFIX_PATH' in outcome.err
-    monkeypatch.setenv('AMENT_PREFIX_PATH', '')
-    assert call(capsys, *of_judge, 'robot_localization').status == 2
-    for arguments in (of_judge, of_vepd):
-        outcome = call(capsys, *arguments, 'nobody')
-        assert outcome.status == 2
-        assert len(outcome.err.splitlines()) == 1
+        assert 'AMENT_PREFIX_PATH' in outcome.err
     monkeypatch.setattr(external, 'find_spec', lambda name: None)
     outcome = call(capsys, *of_judge, 'judge_node')
     assert outcome.status == 2
-    assert "pip install 'sim2real_sensors[ros]'" in outcome.err
+    assert 'sim2real_sensors[ros]' in outcome.err
     assert not out.exists()
 
 
 @pytest.mark.parametrize(
-    ('script', 'said'),
-    [
-        ('echo "cannot open shared object"; exit 127', 'ended with status 127: cannot open'),
-        ('sleep 600', 'waited 1 s in vain for robot_localization in /judge: its subscriptions'),
-    ],
+    ('script', 'named'),
+    [('echo "no library"; exit 127', 'status 127: no library'), ('sleep 600', 'waited 1 s')],
     ids=['ends', 'hangs'],
 )
 def test_a_node_that_does_not_work_is_reported_and_ended(
     bag: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, script: str,
-    said: str,
+    named: str,
 ) -> None:  # fmt: skip
     mark = uuid.uuid4().hex
     monkeypatch.setenv('MARK', mark)
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(fake_prefix(tmp_path, script)))
-    if 'waited' in said:
-        monkeypatch.setattr(conductor, '_START_TIMEOUT_S', 1.0)
+    monkeypatch.setattr(conductor, '_START_TIMEOUT_S', 1.0 if 'waited' in named else 60.0)
     outcome = call(
         capsys, 'judge', bag, '--config', 'clean', '--judge', 'robot_localization', '--out',
         tmp_path / 'out',
     )  # fmt: skip
     assert outcome.status == 2
-    assert said in outcome.err
+    assert named in outcome.err
     if Path('/proc/self/environ').exists():
         until(lambda: not [pid for pid in processes(mark) if pid != os.getpid()], 'its end')
 
@@ -268,10 +255,7 @@ def test_signals_end_the_command_and_its_node(
 def test_signals_end_workers_and_their_nodes(
     bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, status: int
 ) -> None:
-    """While nodes start their files are there, which workers remove. The study can go on.
-
-    These nodes start for ever, so that both are there at one time.
-    """
+    """Both nodes start for ever; their files are removed, and the study can be continued."""
     mark = uuid.uuid4().hex
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(fake_prefix(tmp_path / 'ros', 'exec sleep 600')))
     with CommandCopy(
@@ -292,10 +276,7 @@ def folders(folder: Path) -> list[Path]:
 
 
 def test_parallel_jobs_have_graphs_of_their_own(bags: list[Path], tmp_path: Path) -> None:
-    """vepd with two jobs writes what the embedded judge gives, to the byte but for its name.
-
-    Record and page say who judged.
-    """
+    """vepd with two jobs writes the bytes of the embedded judge, but for the name of the judge."""
     for judge, jobs in (('embedded', 1), ('judge_node', 2)):
         outcome = call_copy(
             'vepd', '--real', *bags, '--models', 'ch_rw', '--judge-config', 'paper_released',
@@ -306,15 +287,12 @@ def test_parallel_jobs_have_graphs_of_their_own(bags: list[Path], tmp_path: Path
         {name: data for name, data in contents(tmp_path / judge).items() if '.png' not in name}
         for judge in ('judge_node', 'embedded')
     )
-    of_nodes, of_embedded = (json.loads(pids.pop('study.json')) for pids in (nodes, embedded))
-    assert of_nodes['judges'][0].pop('judge') == 'judge_node'
-    assert of_embedded['judges'][0].pop('judge') == 'embedded'
-    assert of_nodes.pop('sha256') != of_embedded.pop('sha256')
-    words = of_nodes.pop('command')
-    assert [word for word in words if word not in ('--judge', 'judge_node')] == of_embedded.pop(
-        'command'
-    )
-    assert of_nodes == of_embedded
-    page = nodes.pop('report.html').replace(b' --judge judge_node', b'')
-    assert page.replace(b'judge_node', b'embedded') == embedded.pop('report.html')
+    record, expected = (json.loads(files.pop('study.json')) for files in (nodes, embedded))
+    assert record['judges'][0].pop('judge') == 'judge_node'
+    assert expected['judges'][0].pop('judge') == 'embedded'
+    for key in ('sha256', 'command'):
+        assert record.pop(key) != expected.pop(key)
+    assert record == expected
+    assert b'judge_node' in nodes.pop('report.html')
+    del embedded['report.html']
     assert nodes == embedded

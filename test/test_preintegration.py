@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import doctest
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,13 +74,11 @@ def test_gtsam_has_the_same_deltas_covariance_and_prediction(
         gtsam_pim.integrateMeasurement(force, rate, DT)
     assert pim.delta_tij() == pytest.approx(gtsam_pim.deltaTij())
     np.testing.assert_allclose(pim.delta_rij(), gtsam_pim.deltaRij().matrix(), atol=1e-13)
-    np.testing.assert_allclose(pim.delta_pij(), gtsam_pim.deltaPij(), atol=1e-12)
+    np.testing.assert_allclose(pim.delta_pij(), gtsam_pim.deltaPij(), atol=1e-12, err_msg='GTSAM')
     np.testing.assert_allclose(pim.delta_vij(), gtsam_pim.deltaVij(), atol=1e-12)
     scale = np.abs(gtsam_pim.preintMeasCov()).max()
-    np.testing.assert_allclose(
-        pim.prediction_covariance(), gtsam_pim.residualCovariance(), rtol=0.0, atol=1e-12 * scale
-    )
     error = np.abs(pim.prediction_covariance() - gtsam_pim.residualCovariance()).max() / scale
+    assert error <= 1e-12, 'covariance of GTSAM, relative to its largest entry'
     record_property('covariance', error)
     record_property('position', np.abs(pim.delta_pij() - gtsam_pim.deltaPij()).max())
     # In the manifold form GTSAM 4.3 keeps it in local coordinates.
@@ -94,7 +90,7 @@ def test_gtsam_has_the_same_deltas_covariance_and_prediction(
     assert_states_alike(pim.predict(start, bias), theirs_at, 1e-11)
 
 
-def test_for_a_mounted_sensor_gtsam_corrects_the_manifold_form_for_another_bias_wrongly() -> None:
+def test_gtsams_manifold_form_corrects_the_bias_of_a_mounted_sensor_wrongly() -> None:
     """By 3 cm after 1.5 s, beside a new integration with that bias; ours by 0.1 mm."""
     gtsam = load_gtsam()
     changes = {'form': 'manifold', 'body_p_sensor': mounting()}
@@ -122,7 +118,7 @@ def test_gtsam_has_the_same_covariance_of_walking_biases(mounted: bool) -> None:
     for force, rate in zip(*samples(3), strict=True):
         pim.integrate_measurement(force, rate, DT)
         gtsam_pim.integrateMeasurement(force, rate, DT)
-    np.testing.assert_allclose(pim.delta_pij(), gtsam_pim.deltaPij(), atol=1e-12)
+    np.testing.assert_allclose(pim.delta_pij(), gtsam_pim.deltaPij(), atol=1e-12, err_msg='GTSAM')
     scale = np.abs(gtsam_pim.preintMeasCov()).max()
     np.testing.assert_allclose(
         pim.preint_meas_cov(), gtsam_pim.preintMeasCov(), rtol=0.0, atol=1e-12 * scale
@@ -132,7 +128,7 @@ def test_gtsam_has_the_same_covariance_of_walking_biases(mounted: bool) -> None:
 @pytest.mark.parametrize('form', FORMS)
 @pytest.mark.parametrize('mounted', [False, True])
 def test_bias_jacobians_are_the_derivatives_of_a_new_integration(mounted: bool, form: str) -> None:
-    """Central differences of the whole integration; no other implementation is needed."""
+    """Central differences of the whole integration, to 3e-7."""
     pose = mounting() if mounted else np.eye(4)
     here = integrated(form=form, body_p_sensor=pose)
     analytic = np.zeros((9, 6))
@@ -156,7 +152,7 @@ def test_bias_jacobians_are_the_derivatives_of_a_new_integration(mounted: bool, 
 
 
 @pytest.mark.parametrize('form', FORMS)
-def test_another_bias_is_corrected_for_to_first_order(form: str) -> None:
+def test_the_error_of_a_bias_correction_is_of_second_order(form: str) -> None:
     """The error of the correction falls with the square of the change."""
     errors = []
     for size in (1e-2, 1e-3):
@@ -167,7 +163,7 @@ def test_another_bias_is_corrected_for_to_first_order(form: str) -> None:
     assert 50.0 < errors[0] / errors[1] < 200.0
 
 
-def test_one_by_one_is_all_at_once_to_the_bit() -> None:
+def test_integration_one_by_one_gives_the_bits_of_all_at_once() -> None:
     force, rate = samples(4)
     for form in FORMS:
         single = PreintegratedImuMeasurements(params(form=form), ESTIMATED_BIAS)
@@ -221,7 +217,7 @@ def test_only_the_manifold_form_integrates_large_rotations() -> None:
     expected = Rotation.from_rotvec([0.0, 0.0, 10.0]).as_matrix()
     np.testing.assert_allclose(manifold.delta_rij(), expected, atol=1e-13)
     tangent = PreintegratedImuMeasurements(params())
-    with pytest.raises(PreintegrationError, match='or the form manifold'):
+    with pytest.raises(PreintegrationError, match='manifold'):
         tangent.integrate_measurements(force, rate, DT)
     assert tangent.delta_tij() == 0.0
 
@@ -250,50 +246,30 @@ def test_matrices_of_rotations_are_those_of_scipy_and_of_differences() -> None:
         assert e == pytest.approx(inverse_terms((angle + 2e-7) ** 2)[0], rel=1e-5)
 
 
-def test_the_example_on_our_page_runs(repository: Path) -> None:
-    doctests = doctest.testfile(
-        str(repository / 'docs' / 'explanation' / 'scenarios.md'),
-        module_relative=False,
-        encoding='utf-8',
-    )
-    assert doctests.attempted >= 8
-    assert doctests.failed == 0
-
-
-def test_gravity_up_or_down() -> None:
-    np.testing.assert_array_equal(PreintegrationParams.make_shared_u().n_gravity, [0, 0, -9.81])
-    np.testing.assert_array_equal(PreintegrationParams.make_shared_d(9.8).n_gravity, [0, 0, 9.8])
-
-
 @pytest.mark.parametrize(
-    ('changes', 'complaint'),
+    'changes',
     [
-        ({'accelerometer_covariance': -1.0}, 'accelerometer_covariance: -1.0 is not allowed'),
-        ({'gyroscope_covariance': [1.0, 2.0]}, 'gyroscope_covariance'),
-        ({'gyroscope_covariance': np.ones((3, 3)) - np.eye(3)}, 'semi-definite matrix of 3 x 3'),
-        ({'integration_covariance': np.triu(np.ones((3, 3)))}, 'integration_covariance'),
-        ({'accelerometer_covariance': np.nan}, 'accelerometer_covariance: nan'),
-        ({'body_p_sensor': 2.0 * np.eye(4)}, 'body_p_sensor'),
-        ({'form': 'lie'}, "form: 'lie' is not allowed; must be one of tangent, manifold"),
-        ({'n_gravity': [0.0, 0.0]}, 'n_gravity'),
+        {'accelerometer_covariance': -1.0},
+        {'gyroscope_covariance': [1.0, 2.0]},
+        {'gyroscope_covariance': np.ones((3, 3)) - np.eye(3)},
+        {'integration_covariance': np.triu(np.ones((3, 3)))},
+        {'accelerometer_covariance': np.nan},
+        {'body_p_sensor': 2.0 * np.eye(4)},
+        {'form': 'lie'},
+        {'n_gravity': [0.0, 0.0]},
     ],
 )
-def test_wrong_parameters_are_refused(changes: dict[str, Any], complaint: str) -> None:
-    parameters = {'n_gravity': [0.0, 0.0, -9.81], **changes}
-    with pytest.raises(PreintegrationError) as refused:
-        PreintegrationParams(**parameters)
-    assert complaint in str(refused.value)
-    assert '\n' not in str(refused.value)
+def test_wrong_parameters_are_refused_by_name(changes: dict[str, Any]) -> None:
+    with pytest.raises(PreintegrationError, match=next(iter(changes))):
+        PreintegrationParams(**{'n_gravity': [0.0, 0.0, -9.81], **changes})
 
 
 def test_wrong_measurements_are_refused() -> None:
     pim = PreintegratedImuMeasurements(params())
-    for arguments, complaint in (
-        ((np.zeros(3), np.zeros(3), 0.0), 'must be > 0'),
-        ((np.zeros(2), np.zeros(3), DT), 'must be alike'),
-        ((np.zeros(3), np.full(3, np.nan), DT), 'not finite'),
+    for force, rate, dt in (
+        (np.zeros(3), np.zeros(3), 0.0),
+        (np.zeros(2), np.zeros(3), DT),
+        (np.zeros(3), np.full(3, np.nan), DT),
     ):
-        with pytest.raises(PreintegrationError, match=complaint):
-            pim.integrate_measurement(*arguments)
-    with pytest.raises(PreintegrationError, match='accelerometer'):
-        ConstantBias(np.zeros(2), np.zeros(3))
+        with pytest.raises(PreintegrationError):
+            pim.integrate_measurement(force, rate, dt)

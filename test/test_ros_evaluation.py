@@ -109,7 +109,7 @@ def late_estimates(arrays: dict[str, MessageArray]) -> OdometryArray:
     return estimate.take(estimate.stamp_ns > truth.stamp_ns[0] + 2_000_000_000)
 
 
-def test_the_graph_measures_what_the_batch_run_measures(recorded: Recorded) -> None:
+def test_the_graph_gives_the_measurements_of_the_batch_run(recorded: Recorded) -> None:
     """Every stamp of the motions, and every bit, to the last interval."""
     for motion, arrays in recorded.items():
         truth = arrays['ground_truth/odometry']
@@ -142,16 +142,11 @@ def test_the_judge_follows_on_the_graph(recorded: Recorded) -> None:
         assert np.sqrt(np.mean(error**2)) < 0.8, motion
 
 
-def test_the_folder_is_that_of_the_command(
-    graph: Graph,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_the_folder_of_the_node_has_the_bytes_of_vepd(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Two repetitions at the rates of a recording, and another that is broken.
-
-    A late subscriber receives the progress.
-    """
+) -> None:  # fmt: skip
+    """Two repetitions, with a broken recording; a late subscriber receives the progress."""
     broken = tmp_path / 'broken_1'
     broken.mkdir()
     inputs = [*short_bags(tmp_path, line=1.0), broken]
@@ -184,28 +179,19 @@ def test_the_folder_is_that_of_the_command(
         assert node.write() == 1
         out, err = capsys.readouterr()
         graph.wait(lambda: late[-1]['finished'], 'its end')
-    assert late[0]['done'] == 1
-    assert not late[0]['finished']
+    assert (late[0]['done'], late[0]['finished']) == (1, False)
     assert (late[-1]['done'], late[-1]['total']) == (2, 4)
     assert [failure['recording'] for failure in late[-1]['failures']] == [broken.name]
-    assert late[-1]['notes'] == []
     live = contents(tmp_path / 'live')
     assert live == contents(tmp_path / 'batch')
-    assert {'vepd.csv', 'study.json', 'series/paper_released/Sim/ch_gauss/line_1.csv'} <= set(live)
     assert out.replace('live', 'batch') == batch.out
-    assert f'evaluation_node: error: left out: {broken}' in err
-    assert {f'{row["vepd"]!r}' for row in late[-1]['vepd']} <= set(
-        live['vepd.csv'].decode().replace('\n', ',').split(',')
-    )
+    assert str(broken) in err
 
 
-def test_mounted_late_and_rolling_sensors_agree_too(
+def test_mounted_late_sensors_and_wheels_give_the_bytes_of_vepd(
     graph: Graph, recorded: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Wheel odometry, lever arms, latencies, odd rates, another truth frame; two models.
-
-    One of them keeps the real GPS.
-    """
+    """Wheel odometry, lever arms, latencies, odd rates, another truth frame, and real GPS."""
     inputs = everything(tmp_path, recorded['drive_half_sine'])
     batch = call(
         capsys, 'vepd', '--real', inputs.bag, '--models', f'{inputs.gps},real',

@@ -72,38 +72,35 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize(
     ('field', 'apart', 'exact', 'nearly'),
     [
-        ('linear_velocity', 0.0, None, None),
-        ('linear_velocity', 1e-12, 'linear_velocity: up to 1e-12 apart', None),
-        ('linear_velocity', 9e-5, 'linear_velocity: up to 9e-05 apart', None),
-        ('angular_velocity', 2e-4, *['angular_velocity: up to 0.0002 apart'] * 2),
-        ('position', 1.5, 'position: up to 1.5 apart', None),
-        ('position', 3.0, *['position: up to 3 apart'] * 2),
-        ('orientation', 0.01, *['orientation: up to 0.01 apart'] * 2),
-        ('pose_covariance', 500.0, 'pose_covariance: up to 500 apart', None),
-        ('twist_covariance', 1e-2, *['twist_covariance: up to 0.01 apart'] * 2),
-        ('gps_stamp_ns', 1, *['gps_stamp_ns: up to 1 apart'] * 2),
+        ('linear_velocity', 0.0, False, False),
+        ('linear_velocity', 1e-12, True, False),
+        ('linear_velocity', 9e-5, True, False),
+        ('angular_velocity', 2e-4, True, True),
+        ('position', 1.5, True, False),
+        ('position', 3.0, True, True),
+        ('orientation', 0.01, True, True),
+        ('pose_covariance', 500.0, True, False),
+        ('twist_covariance', 1e-2, True, True),
+        ('gps_stamp_ns', 1, True, True),
     ],
 )
-def test_two_runs_are_alike(
-    field: str, apart: float, exact: str | None, nearly: str | None
+def test_differences_of_runs_are_found_to_the_bit_or_to_a_tolerance(
+    field: str, apart: float, exact: bool, nearly: bool
 ) -> None:
-    """To the bit, or nearly: the wider, the larger a number is, but for velocities."""
+    """The tolerance is 1e-4 m/s for velocities, and 1e-3 of its size for any other number."""
     values = getattr(RUN, field).copy()
     values[-1] += apart
     second = dataclasses.replace(RUN, **{field: values})
-    for first, two in ((RUN, second), (second, RUN)):
-        difference = first_difference(first, two, exact=True)
-        assert difference == (exact and pytest.approx(exact))
-        assert first_difference(first, two, exact=False) == nearly
+    for pair in ((RUN, second), (second, RUN)):
+        for is_exact, differs in ((True, exact), (False, nearly)):
+            difference = first_difference(*pair, exact=is_exact)
+            assert (difference or '').startswith(f'{field}: ') == differs
 
 
-def test_notes_count_where_bits_do_and_rows_anyway() -> None:
+def test_other_findings_are_a_difference_only_where_bits_are_compared() -> None:
     second = dataclasses.replace(RUN, notes=(NO_NUMBERS(),))
-    assert first_difference(RUN, second, exact=True) == 'notes differ'
+    assert first_difference(RUN, second, exact=True)
     assert first_difference(RUN, second, exact=False) is None
-    shorter = dataclasses.replace(RUN, position=RUN.position[:1])
-    for exact in (True, False):
-        assert first_difference(RUN, shorter, exact=exact) == 'position: 2 and 1 rows'
 
 
 class BatchPass:
@@ -147,23 +144,18 @@ class BatchPass:
 
 
 @pytest.mark.parametrize(
-    ('judge', 'apart', 'differences'),
+    ('judge', 'apart', 'differs'),
     [
-        ('judge_node', 0.0, []),
-        ('judge_node', 1e-9, ['linear_velocity: up to 1e-09 apart']),
-        ('robot_localization', 9e-5, []),
-        ('robot_localization', 2e-4, ['linear_velocity: up to 0.0002 apart']),
+        ('judge_node', 0.0, False),
+        ('judge_node', 1e-9, True),
+        ('robot_localization', 9e-5, False),
+        ('robot_localization', 2e-4, True),
     ],
 )
-def test_a_real_side_that_is_judged_otherwise_is_told(
-    graph: Graph,
-    bags: list[Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    judge: str,
-    apart: float,
-    differences: list[str],
-) -> None:
+def test_a_real_side_that_is_judged_differently_is_reported(
+    graph: Graph, bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge: str,
+    apart: float, differs: bool,
+) -> None:  # fmt: skip
     monkeypatch.setattr(evaluation_node, 'Pass', BatchPass)
     monkeypatch.setattr(BatchPass, 'apart', apart)
     out = f'out:={tmp_path / "out"}'
@@ -179,14 +171,13 @@ def test_a_real_side_that_is_judged_otherwise_is_told(
             plan=dataclasses.replace(study.plan, file=file),
         )
         node.evaluate()
-        assert node.tally.notes == [
-            f'line_1: the estimates of the real side differ with ch_rw: {what}'
-            for what in differences
-        ]
+        assert ['line_1' in note and 'ch_rw' in note for note in node.tally.notes] == [
+            True
+        ] * differs
         assert node.tally.failures == []
 
 
-def test_what_goes_wrong_with_files_of_one_recording_leaves_the_others(
+def test_a_full_disk_in_one_recording_leaves_the_others(
     graph: Graph, bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluation_node, 'Pass', BatchPass)
@@ -195,7 +186,7 @@ def test_what_goes_wrong_with_files_of_one_recording_leaves_the_others(
     with node_of(graph, bags_parameter(bags), 'models:=ch_gauss', f'out:={out}') as node:
         node.evaluate()
         (failure,) = node.tally.failures
-        assert failure.told == 'line_1: /tmp/log: No space left on device'
+        assert 'No space left on device' in failure.told
         assert node.write() == 1
     assert (out / 'series/clean/Sim/ch_gauss/circle_1.csv').exists()
 
@@ -204,15 +195,12 @@ def test_what_goes_wrong_with_files_of_one_recording_leaves_the_others(
 def test_sensors_that_cannot_all_be_started_are_taken_off_the_graph(
     graph: Graph, bags: list[Path], monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
-    """The second cannot be made, or somebody stops the wait for them to find each other."""
+    """The second sensor fails to start, or the wait for the sensors is interrupted."""
 
     def broken(self: GpsModel, *labels: object, **world: object) -> None:
         raise Sim2RealError('broken')
 
-    looked = []
-
-    def look() -> None:
-        looked.append(True)
+    def stop() -> None:
         raise Stopped(signal.SIGINT)
 
     if failing == 'gps':
@@ -223,20 +211,16 @@ def test_sensors_that_cannot_all_be_started_are_taken_off_the_graph(
     sensors = maker.sensors(Twin('both', load_gps('ch_gauss'), load_imu('chrono')))
     truth = graph.node.create_publisher(Odometry, 'truth', QoSProfile(depth=10))
     before = len(list(graph.node.subscriptions))
-    with pytest.raises((Sim2RealError, Stopped)) as raised:
-        SensorBench(graph.node, truth, maker, sensors, 'both', namespace='/sensors', poll=look)
-    assert bool(looked) == (failing == 'wait')
+    with pytest.raises(Stopped if failing == 'wait' else Sim2RealError):
+        SensorBench(graph.node, truth, maker, sensors, 'both', namespace='/sensors', poll=stop)
     assert len(list(graph.node.subscriptions)) == before
     graph.wait(
         lambda: not {'imu_node', 'gps_node'} & set(graph.node.get_node_names()), 'their end'
     )
     graph.node.destroy_publisher(truth)
-    assert raised.value
 
 
-def test_noise_free_sensors_which_are_not_played_are_refused(
-    graph: Graph, bags: list[Path]
-) -> None:
+def test_noise_free_sensors_are_refused_on_the_graph(graph: Graph, bags: list[Path]) -> None:
     """A batch run would measure them, so odometry alone would give other sensors."""
     real = read_recording(bags[0])
     maker = TwinMaker(real.with_messages('ideal_imu', real.imu), seed=0)
@@ -252,7 +236,7 @@ def test_noise_free_sensors_which_are_not_played_are_refused(
     graph.node.destroy_publisher(truth)
 
 
-def test_truth_of_somebody_else_is_refused(
+def test_a_second_publisher_of_the_truth_is_refused(
     graph: Graph, bags: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A simulator that still runs, or is started meanwhile: its odometry would be measured too.
@@ -287,19 +271,17 @@ def test_truth_of_somebody_else_is_refused(
         lambda: all(first._subscription.get_publisher_count() == 2 for first in readers), 'both'
     )
     foreign.publish(Odometry())
-    with pytest.raises(Sim2RealError, match='another node published /truth meanwhile'):
+    with pytest.raises(Sim2RealError, match='/truth'):
         opened.measure(maker.end_ns + 10**9)
     opened.close()
-    with pytest.raises(Sim2RealError, match='/truth: /simulator publishes it too; end that'):
+    with pytest.raises(Sim2RealError, match='/truth: /simulator'):
         bench()
     simulator.destroy_node()
     graph.node.destroy_publisher(truth)
 
 
-def test_what_the_node_is_given_does_not_follow_from_recordings(
-    real_dir: Path, tmp_path: Path
-) -> None:
-    """Even a value that is the default one."""
+def test_given_options_are_not_adapted_to_the_recordings(real_dir: Path, tmp_path: Path) -> None:
+    """Even a value that equals the default."""
     bag = str(real_dir / 'drive0708/segments/drive0708_seg01/bag')
     parameters = {'real': [bag], 'models': 'baseline', 'out': str(tmp_path / 'out')}
     difference = []
