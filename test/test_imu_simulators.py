@@ -28,8 +28,6 @@ from sim_sensors.imu.simulators import (
 )
 from sim_sensors.motion.trajectory import Trajectory
 
-# RotorS.
-
 
 def test_rotors_defaults_are_those_of_the_adis16448():
     model = load_imu('rotors_adis16448')
@@ -44,23 +42,13 @@ def test_rotors_defaults_are_those_of_the_adis16448():
 
 def test_rotors_bias_grows_from_the_turn_on_bias():
     """Var b(t) = turn_on^2 + K^2 tau/2 (1 - exp(-2 t/tau)) over 200 sensors of 3 axes."""
-    model = RotorsImu.from_mapping(
-        {
-            'rate': 10.0,
-            'gyroscope': {
-                'turn_on_bias_sigma': 0.1,
-                'random_walk': 0.2,
-                'bias_correlation_time': 2.0,
-            },
-        },
-        'test',
-    )
+    drift = {'turn_on_bias_sigma': 0.1, 'random_walk': 0.2, 'bias_correlation_time': 2.0}
+    model = RotorsImu.from_mapping({'rate': 10.0, 'gyroscope': drift}, 'test')
     biases = np.array([r.gyroscope_bias for r in many(model, still(20, 10.0), 200)])
     for k in (0, 19):
         expected = 0.01 + 0.04 * (1.0 - math.exp(-(k + 1) * 0.1))
-        assert np.mean(biases[:, k] ** 2) == pytest.approx(
-            expected, rel=SIGMAS * math.sqrt(2.0 / 600)
-        )
+        tolerance = SIGMAS * math.sqrt(2.0 / 600)
+        assert np.mean(biases[:, k] ** 2) == pytest.approx(expected, rel=tolerance)
 
 
 def test_rotors_yaw_from_noise_alone_spreads_with_the_square_root_of_time():
@@ -84,9 +72,6 @@ def test_rotors_states_squared_densities_and_no_orientation_as_upstream():
     np.testing.assert_array_equal(right.orientation_covariance[2], np.zeros((3, 3)))
     assert wrong.angular_velocity.tobytes() == right.angular_velocity.tobytes()
     assert wrong.orientation.tobytes() == right.orientation.tobytes()
-
-
-# CARLA.
 
 
 def test_carla_noise_is_per_sample_and_only_the_gyroscope_has_a_bias():
@@ -139,9 +124,6 @@ def test_heading_is_the_yaw_of_the_truth_alone():
     np.testing.assert_allclose(stated, np.diag([math.pi**2 / 3, math.pi**2 / 3, 0.0]))
 
 
-# gnss-ins-sim.
-
-
 def test_gnss_ins_sim_grades_are_those_of_the_table():
     """[GnssInsSim], in the units printed there."""
     expected = {
@@ -158,7 +140,7 @@ def test_gnss_ins_sim_grades_are_those_of_the_table():
         assert model.gyroscope.drift_time == model.accelerometer.drift_time == 100.0
 
 
-def test_gnss_ins_sim_infinite_time_is_white_noise_as_upstream():
+def test_gnss_ins_sim_drift_of_infinite_time_is_white_noise_as_upstream():
     """Independent from sample to sample with the full deviation; the exact limit stays zero."""
     model = GnssInsSimImu(gyroscope=GnssInsSimGyroscope(drift_std=0.2, drift_time=0.0))
     assert not model.start(1, 'a').measure(still(100)).gyroscope_bias.any()
