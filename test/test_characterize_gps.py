@@ -189,7 +189,6 @@ def test_a_noisy_hdop_is_recovered() -> None:
     """
     model = GpsModel(rate=2.0, covariance=HdopCovariance(hdop_initial=20.0, time_constant=8.0))
     fixes = standing(120.0, gps_model=model).gps
-    assert fixes is not None
     flat = np.broadcast_to(np.eye(3) * 0.02**2, fixes.position_covariance.shape)
     wrong = 0
     for seed in range(20):
@@ -254,7 +253,6 @@ def test_fitted_models_are_consistent_with_the_record_and_recovered() -> None:
     transforms = (StaticTransform('base_link', 'gps_link', (0.1, 0.0, 1.2)),)
     result = characterize_gps([standing(300.0, gps_model=model, seed=4, transforms=transforms)])
     assert result.rate == pytest.approx(5.0)
-    assert result.lever_arm is not None
     assert result.lever_arm.tolist() == [0.1, 0.0, 1.2]
     consistent = {
         (row.model, row.statistic): row.consistent for row in simulated_statistics(result, 0)

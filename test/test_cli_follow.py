@@ -131,8 +131,6 @@ def test_driven_recordings_have_magnetometer_camera_wheels_and_vision(
     assert outcome.status == 0, outcome.err
     driven = read_recording(tmp_path / 'o' / 'circle_1_nonlinear')
     truth, field = driven.truth, driven.mag
-    assert truth is not None
-    assert field is not None
     place = np.column_stack(
         [np.interp(field.stamp_ns, truth.stamp_ns, truth.position[:, k]) for k in range(3)]
     )
@@ -142,9 +140,7 @@ def test_driven_recordings_have_magnetometer_camera_wheels_and_vision(
         np.linalg.norm(field.magnetic_field, axis=1), np.linalg.norm(expected, axis=1), rtol=1e-3
     )
     frames, info = driven.features, driven.camera_info
-    assert frames is not None
     assert len(frames.ids) > 0
-    assert info is not None
     np.testing.assert_array_equal(info.stamp_ns, frames.stamp_ns)
     assert (info.matrix == load_camera('ideal_vga').intrinsics.matrix).all()
     wheels = driven.messages[WHEEL_TOPIC]
@@ -169,7 +165,6 @@ def test_without_recorded_fixes_the_origin_is_that_of_the_world(
     assert outcome.status == 0, outcome.err
     (driven,) = (tmp_path / 'o').glob('*_open_loop')
     fixes = read_recording(driven).gps
-    assert fixes is not None
     frame = load_world('chessboard').frame
     assert frame.latitude_deg != DEFAULT_ORIGIN.latitude_deg
     first = frame.to_enu(fixes.latitude[:1], fixes.longitude[:1], fixes.altitude[:1])

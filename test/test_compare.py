@@ -110,7 +110,6 @@ def test_noise_and_bias_come_out_as_they_were_put_in() -> None:
 
 def test_the_delay_of_a_sensor_is_estimated_and_corrected() -> None:
     run = made(truth_of('drive_half_sine', 1), IDEAL)
-    assert run.imu is not None
     late = dataclasses.replace(run.imu, stamp_ns=run.imu.stamp_ns + 35_000_000)
     late_run = run.with_messages('imu', late)
     rmse = {}
@@ -131,7 +130,6 @@ def test_yaw_comes_from_the_orientation_where_there_is_one() -> None:
     truth = truth_of('drive_circle', 3)
     ideal = dataclasses.replace(load_imu('ideal'), orientation=Orientation(mode='truth'))
     run = made(truth, Twin('compass', None, ideal))
-    assert run.imu is not None
     off = Rotation.from_euler('z', 0.3) * Rotation.from_quat(run.imu.orientation)
     imu = dataclasses.replace(run.imu, orientation=off.as_quat())
     imu_run = run.with_messages('imu', imu)
@@ -145,7 +143,6 @@ def test_yaw_comes_from_the_orientation_where_there_is_one() -> None:
 
 def test_quantities_that_an_imu_marks_as_absent_are_not_compared() -> None:
     run = run_of('drive_circle', 1).with_messages('gps', None)
-    assert run.imu is not None
     absent = np.full_like(run.imu.angular_velocity_covariance, -1.0)
     blind = dataclasses.replace(run.imu, angular_velocity_covariance=absent)
     signals = run_signals(run.with_messages('imu', blind), dataclasses.replace(PLAIN, yaw='gyro'))
@@ -265,12 +262,10 @@ def test_car_drive_against_a_simulated_imu(real_dir: Path) -> None:
     rows = rows_of(comparison)
     assert len(rows) == 7
     rate = rows['angular_rate_z'].real
-    assert rate.correlation is not None
     assert rate.correlation > 0.99
     assert np.degrees(rate.mean) == pytest.approx(0.17, abs=0.03)
     assert np.degrees(rate.rmse) < 1.0
     force = rows['specific_force_y'].real.correlation
-    assert force is not None
     assert force > 0.7
     # Half of 45 s at that drift, on average.
     assert np.degrees(rows['yaw'].real.mean) == pytest.approx(0.17 * 22.5, abs=0.7)

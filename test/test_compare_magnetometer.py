@@ -67,7 +67,6 @@ def test_an_ideal_magnetometer_reads_the_turned_field_of_the_world() -> None:
     )
     run = TwinMaker(mounted, seed=1, world=WORLD).make(Twin('ideal', None, None, {'mag': mag}))
     field = in_world(run).measured['magnetic_field']
-    assert run.truth is not None
     attitude = Rotation.from_quat(run.truth.orientation) * turn
     np.testing.assert_allclose(
         field.true, attitude.inv().apply(WORLD.undisturbed_field), atol=1e-13
@@ -124,10 +123,8 @@ def test_real_against_simulated_has_the_noise_of_both() -> None:
     rows = [row for row in comparison.rows if row.signal.startswith('magnetic_field')]
     assert len(rows) == 3
     for row in rows:
-        assert row.between is not None
         # 0.5 uT a sample; 801 of them.
         assert row.between.rmse == pytest.approx(5e-7, rel=0.1)
-        assert row.between.correlation is not None
         assert row.between.correlation > 0.98
         assert row.signal in LIGORIO_2015
 

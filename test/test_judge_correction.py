@@ -26,8 +26,8 @@ from sim2real_eval.judge.robot_localization.state import VX, YAW, N, X
 
 
 @given(seeds, st.lists(st.integers(0, N - 1), min_size=1, max_size=N, unique=True))
-def test_correction_is_the_textbook_one(seed: int, states: list[int]) -> None:
-    """Joseph form with a dense H, any mask and full measurement covariance."""
+def test_a_correction_is_the_joseph_form_of_a_dense_filter(seed: int, states: list[int]) -> None:
+    """With any mask and a full measurement covariance, to 1e-10."""
     rng = np.random.default_rng(seed)
     x, P = random_state(rng), loosened(random_covariance(rng, N, 2.0))
     index = np.array(sorted(states))

@@ -38,8 +38,8 @@ def test_gazebo_is_started_last_with_its_bridge_and_ends_the_launch(
     world = Path(processes[-1].words[-1]).read_text('utf-8')
     assert (re.findall('<model name="(.*)"', world), 'gz-sim' in world) == (['field'], False)
     robot.write_bytes(b'\xff')
-    with pytest.raises(ParameterError, match=r'robot_file: .* is not UTF-8 text'):
+    with pytest.raises(ParameterError, match='robot_file'):
         started('gazebo.launch.py', robot_file=str(robot))
     gz.unlink()
-    with pytest.raises(ParameterError, match=r'Gazebo \(gz or ign\) is not installed'):
+    with pytest.raises(ParameterError, match='Gazebo'):
         started('gazebo.launch.py')

@@ -18,7 +18,6 @@ from sim2real_eval.common.errors import RecordingError
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors import motion_of
-from sim_sensors.core.measurements import FixArray, ImuArray
 
 
 def varint(value: int) -> bytes:
@@ -101,7 +100,6 @@ def test_a_log_is_a_recording_with_truth_and_noise_free_sensors(tmp_path: Path) 
     assert (run.name, run.scenario) == ('circle_3', 'circle')
     assert read_recording(file).name == 'circle_3'
     truth = run.truth
-    assert truth is not None
     assert (truth.frame, truth.child_frame) == ('map', 'base_link')
     assert truth.stamp_ns.tolist() == STAMPS
     assert truth.position[:, 0] == pytest.approx(1.5e-9 * np.array(STAMPS))
@@ -109,8 +107,6 @@ def test_a_log_is_a_recording_with_truth_and_noise_free_sensors(tmp_path: Path) 
     assert truth.linear_velocity[0].tolist() == [1.5, 0, 0]
     assert truth.angular_velocity[0].tolist() == [0, 0, -0.25]
     measured, fixes = run.messages['/ground_truth/imu'], run.messages['/ground_truth/fix']
-    assert isinstance(measured, ImuArray)
-    assert isinstance(fixes, FixArray)
     assert measured.frame == 'car::imu'
     assert measured.linear_acceleration[2].tolist() == [0.5, 0, 9.80665]
     assert (fixes.frame, fixes.latitude[0], fixes.longitude[0]) == ('car::gps', 43.07, -89.41)
@@ -159,7 +155,6 @@ def test_a_late_twist_is_replaced_by_velocities_of_the_poses(tmp_path: Path) -> 
     motion = motion_of('half_sine', duration=6.0)
     right = simulate(motion, gps='baseline', imu='ideal')
     truth = right.truth
-    assert truth is not None
     late = truth.linear_velocity + 0.5 * np.sin(np.arange(len(truth)))[:, None]
     late_recording = right.with_messages('truth', dataclasses.replace(truth, linear_velocity=late))
     write_recording(late_recording, tmp_path / 'a', storage='csv')

@@ -121,7 +121,6 @@ def test_the_page_leads_with_the_nearest_model_and_its_vepd(
                key=lambda row: row.vepd)  # fmt: skip
     assert best.model == 'ch_rw'
     lead = re.search(r'<div class="lead"><dt>(.*?)</dt><dd>(.*?)</dd>', page, re.S)
-    assert lead is not None
     assert lead[2].startswith(f'ch_rw, of 3: VEPD {best.vepd:.3g}')
 
 

@@ -25,7 +25,6 @@ from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
-from sim2real_eval.ros.judge_node import JudgeNode
 from sim_sensors.core.shipped import config_path
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.ros.messages import messages_of
@@ -129,7 +128,6 @@ class Judged:
     def __init__(self, graph: Graph) -> None:
         parameters = ('use_sim_time:=true', 'assume_identity_frames:=true')
         (node,) = graph.start('judge_node', *parameters, file=FILE)
-        assert isinstance(node, JudgeNode)
         self.graph, self.node, self._sent = graph, node, 0
         self.wheel = graph.node.create_publisher(Odometry, 'wheel/odometry', 10)
         self.heard: list[bytes] = []

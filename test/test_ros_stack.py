@@ -147,7 +147,6 @@ def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
         assert 0.0 < notes['external.rate']['rate'] < 5.1
         assert 'judge.completed' in notes
         first = _SESSIONS[judge.declaration]._side._process
-        assert first is not None
         first.check()
         # A recording with other transforms needs a new process.
         antenna = (StaticTransform('base_link', 'gps_link', (0.1, 0.0, 0.2)),)

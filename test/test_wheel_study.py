@@ -156,7 +156,6 @@ def test_a_recording_of_wheels_and_vision_is_judged_to_0_2_m(
     assert 200 < len(recording.messages[VISION_TOPIC]) <= 600
     judged = JudgeSetup.load('wheels_vision').judge(recording)
     truth = recording.truth
-    assert truth is not None
     place = np.column_stack(
         [np.interp(judged.stamp_ns, truth.stamp_ns, truth.position[:, k]) for k in (0, 1)]
     )
