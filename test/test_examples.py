@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-import yaml
 from test_gazebo_parsers import needs_sdformat, sdf
 
 from sim2real_eval.api import simulate
@@ -121,37 +120,6 @@ def test_an_estimator_in_ros_is_declared_for_its_recording(follow: Follow) -> No
     assert [(name, kind.name) for name, (kind, _) in inputs.items()] == [
         ('gps', 'sensor_msgs/msg/NavSatFix')
     ]
-
-
-def test_the_gazebo_robot_agrees_with_its_drive_and_bridge() -> None:
-    folder = EXAMPLES / 'gazebo_robot'
-    world = ElementTree.parse(folder / 'yard.sdf').getroot().find('world')
-    model = world.find("model[@name='robot']")
-    links = {link.get('name') for link in model.findall('link')}
-    joints = {joint.get('name'): joint for joint in model.findall('joint')}
-    drive = model.find("plugin[@name='gz::sim::systems::DiffDrive']")
-    assert {part.text for part in drive if part.tag.endswith('_joint')} == set(joints)
-    assert {joint.findtext('parent') for joint in joints.values()} == {'base_link'}
-    assert {joint.findtext('child') for joint in joints.values()} == links - {'base_link'}
-    wheels = [model.find(f"link[@name='{side}_wheel']") for side in ('left', 'right')]
-    left, right = (float(wheel.findtext('pose').split()[1]) for wheel in wheels)
-    assert left - right == pytest.approx(float(drive.findtext('wheel_separation')))
-    height = float(model.findtext('pose').split()[2])
-    for wheel in wheels:
-        radius = float(wheel.findtext('collision/geometry/cylinder/radius'))
-        assert radius == float(drive.findtext('wheel_radius')) == height
-    # The bridge names existing topics; odometry is on a grid of whole steps.
-    bridge = {
-        entry['ros_topic_name']: entry['gz_topic_name']
-        for entry in yaml.safe_load((folder / 'bridge.yaml').read_text('utf-8'))
-    }
-    topics = {part.text for tag in ('topic', 'odom_topic') for part in world.iter(tag)}
-    assert set(bridge.values()) <= topics | {'/clock'}
-    publisher = model.find("plugin[@name='gz::sim::systems::OdometryPublisher']")
-    assert publisher.findtext('odom_topic') == '/ground_truth/odometry'
-    step = float(world.findtext('physics/max_step_size'))
-    steps = 1 / float(publisher.findtext('odom_publish_frequency')) / step
-    assert steps == pytest.approx(round(steps))
 
 
 @needs_sdformat

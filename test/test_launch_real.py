@@ -19,7 +19,6 @@ from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, required_packages
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.shipped import config_path
-from sim_sensors.world.world import load_world
 
 PACKAGE = 'sim2real_sensors'
 OTHERS = {
@@ -88,21 +87,6 @@ def test_sensors_get_their_parameters_and_the_transforms_of_their_models(tmp_pat
     assert '--frame-id base_link --child-frame-id my_imu' in text
     assert '--x 0.1 --y 0.2 --z 0.3 --roll 0.0 --pitch 0.0 --yaw 1.5' in text
     assert '--child-frame-id gps_link' in ' '.join(second.words)
-
-
-def test_the_world_of_a_launch_reaches_all_its_sensors() -> None:
-    processes = started(
-        'sensors.launch.py', sensors='[imu, camera, vision]', world='frc_2023_field'
-    )
-    parameters = process_of(processes, 'sensors_node').parameters
-    for node in ('camera_node', 'vision_node'):
-        assert parameters[f'/**/{node}']['world'] == 'frc_2023_field'
-    assert parameters['/**/imu_node']['gravity'] == load_world('frc_2023_field').gravity
-    alone = process_of(
-        started('sensors.launch.py', sensors='[camera, vision]'), 'sensors_node'
-    ).parameters
-    assert alone['/**/camera_node']['world'] == 'chessboard'
-    assert alone['/**/vision_node']['world'] == 'tag_ring'
 
 
 @pytest.mark.parametrize('navsat', ['true', 'false'])
@@ -193,14 +177,11 @@ def test_an_experiment_records_the_topics_of_a_recording(tmp_path: Path) -> None
     assert '--custom-data scenario=line' in text
     topics = recorder.words[recorder.words.index('--topics') + 1 :]
     assert {'/car/ground_truth/odometry', '/car/imu/data', '/car/gps/fix'} < set(topics)
-    assert bag.parent.is_dir()
-    assert not bag.exists()
     motion = process_of(nodes, 'trajectory_node').own
     settings = {'motion': 'drive_line', 'run': 'line_3', 'seed': 2, 'clock': True}
     assert settings.items() <= motion.items()
-    awaited = motion['awaited'].split()
-    assert {'gps/fix', 'gps/fix:/rosbag2_recorder'} < set(awaited)
-    assert 'ground_truth/odometry:imu_node' in awaited
+    awaited = {'gps/fix', 'gps/fix:/rosbag2_recorder', 'ground_truth/odometry:imu_node'}
+    assert awaited < set(motion['awaited'].split())
     queues = recorder.words[recorder.words.index('--qos-profile-overrides-path') + 1]
     assert yaml.safe_load(Path(queues).read_text('utf-8'))['/car/imu/data']['depth'] == 1000
     sensors = process_of(nodes, 'sensors_node').parameters

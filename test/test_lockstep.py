@@ -28,7 +28,7 @@ from sim2real_eval.common.errors import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external import NodeJudgeSetup, connections
 from sim2real_eval.judge.external.connections import Senders, Side, publishers_of
-from sim2real_eval.judge.external.expected import PendingMessage, RecordedFeed, node_grids
+from sim2real_eval.judge.external.expected import PendingMessage, RecordedFeed
 from sim2real_eval.judge.external.graph import Conductor, free_domain, private_context
 from sim2real_eval.judge.external.process import executable, input_topics
 from sim2real_eval.judge.external.side import FilterSide
@@ -248,22 +248,6 @@ def test_inputs_that_share_a_topic_get_topics_of_their_own(tmp_path: Path) -> No
         'odom0': 'wheel/odom', 'odom1': 'odometry/gps', 'imu0': 'imu/data',
         'imu1': 'imu/imu1', 'imu2': 'imu/data/imu2',
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ('clock', 'key'),
-    [
-        (Clock(filter_period_ns=10), 'filter_timer_period_ns'),
-        (Clock(navsat_origin_ns=5_000), 'navsat_timer_origin_ns'),
-        (Clock(navsat_period_ns=7), 'navsat_timer_period_ns'),
-    ],
-)
-def test_timers_that_a_node_cannot_have_are_refused(
-    tmp_path: Path, clock: Clock, key: str
-) -> None:
-    setup = setup_of_everything(tmp_path)
-    with pytest.raises(JudgeError, match=key):
-        node_grids(clock, setup.filter, setup.navsat, 1000, inside=True)
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)

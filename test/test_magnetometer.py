@@ -48,6 +48,20 @@ def field_of(model: Magnetometer, truth: Trajectory, world: World = WORLD, run: 
     return model.start(1, run, world=world).measure(truth).magnetic_field
 
 
+def assert_regression(measured, clean, sensitivity, bias, std, correlation) -> None:
+    """Regress y = S h + b + v [Ligorio2015]: S, b and cov(v) within 4.5 standard errors."""
+    n = len(clean)
+    regressors = np.column_stack([clean, np.ones(n)])
+    coefficients, *_ = np.linalg.lstsq(regressors, measured, rcond=None)
+    spread = np.sqrt(np.diag(np.linalg.inv(regressors.T @ regressors)))
+    expected = np.vstack([np.transpose(sensitivity), bias])
+    assert (np.abs(coefficients - expected) < SIGMAS * np.outer(spread, std)).all()
+    residuals = (measured - regressors @ coefficients) / std
+    # Variance of the product of two normals: 1 + c^2.
+    error = SIGMAS * np.sqrt((1.0 + correlation**2) / n)
+    assert (np.abs(np.cov(residuals.T) - correlation) < error).all()
+
+
 def test_a_level_magnetometer_to_the_north_east_reads_the_field_in_its_axes() -> None:
     """Heading 45 degrees from east: forward is (1, 1) / sqrt 2, left (-1, 1) / sqrt 2."""
     turned = Rotation.from_euler('z', 45.0, degrees=True).as_quat()
@@ -84,8 +98,7 @@ def test_the_reported_error_is_all_that_is_not_the_field_of_the_earth() -> None:
     assert measurement.bias[0].tolist() == [2e-6, 0.0, 0.0]
 
 
-def test_a_regression_finds_sensitivity_hard_iron_and_the_covariance_of_the_noise() -> None:
-    """y = S h + b + v with b after S [Ligorio2015]."""
+def test_a_regression_finds_the_errors_of_a_magnetometer() -> None:
     n = 20000
     sensitivity = np.array([[1.10, 0.05, -0.03], [0.04, 0.95, 0.02], [-0.01, 0.06, 1.03]])
     errors = MagnetometerErrors(
@@ -98,19 +111,12 @@ def test_a_regression_finds_sensitivity_hard_iron_and_the_covariance_of_the_nois
     )
     truth = tumbling(n)
     measured = Magnetometer(magnetometer=errors).start(1, 'a', world=WORLD).measure(truth)
-    regressors = np.column_stack([field_of(IDEAL, truth), np.ones(n)])
-    coefficients, *_ = np.linalg.lstsq(regressors, measured.magnetic_field, rcond=None)
     std = np.array(errors.noise_density) * 10.0
-    spread = np.sqrt(np.diag(np.linalg.inv(regressors.T @ regressors)))
-    expected = np.vstack([sensitivity.T, errors.constant_bias])
-    assert (np.abs(coefficients - expected) < SIGMAS * np.outer(spread, std)).all()
-    residuals = measured.magnetic_field - regressors @ coefficients
     root = correlation_root(errors.noise_correlation)
-    correlation = root @ root.T
+    clean, correlation = field_of(IDEAL, truth), root @ root.T
+    bias = errors.constant_bias
+    assert_regression(measured.magnetic_field, clean, sensitivity, bias, std, correlation)
     covariance = np.outer(std, std) * correlation
-    # Variance of the product of two normals: 1 + c^2, in units of both deviations.
-    error = SIGMAS * np.outer(std, std) * np.sqrt((1.0 + correlation**2) / n)
-    assert (np.abs(np.cov(residuals.T) - covariance) < error).all()
     np.testing.assert_allclose(measured.magnetic_field_covariance[5], covariance, rtol=1e-12)
 
 
@@ -182,7 +188,7 @@ def test_presets_measure_the_field_of_the_earth_within_their_errors(name: str) -
     assert (np.abs(measured.mean(0) - EARTH) < reach).all()
 
 
-def test_a_regression_finds_sensitivity_and_noise_covariance_of_an_imu() -> None:
+def test_a_regression_finds_the_errors_of_an_imu() -> None:
     """Rates and forces of a tumbling body, each triad with a full S and a full covariance."""
     n = 6000
     rng = np.random.default_rng(2)
@@ -206,14 +212,8 @@ def test_a_regression_finds_sensitivity_and_noise_covariance_of_an_imu() -> None
     correlation = root @ root.T
     std = 10.0 * np.array(words['noise_density'])
     for name in ('angular_velocity', 'linear_acceleration'):
-        regressors = np.column_stack([getattr(clean, name), np.ones(n)])
-        coefficients, *_ = np.linalg.lstsq(regressors, getattr(simulated, name), rcond=None)
-        spread = np.sqrt(np.diag(np.linalg.inv(regressors.T @ regressors)))
-        expected = np.vstack([sensitivity.T, words['constant_bias']])
-        assert (np.abs(coefficients - expected) < SIGMAS * np.outer(spread, std)).all()
-        residuals = (getattr(simulated, name) - regressors @ coefficients) / std
-        error = SIGMAS * np.sqrt((1.0 + correlation**2) / n)
-        assert (np.abs(np.cov(residuals.T) - correlation) < error).all()
+        bias, given = words['constant_bias'], getattr(simulated, name)
+        assert_regression(given, getattr(clean, name), sensitivity, bias, std, correlation)
         stated = getattr(simulated, f'{name}_covariance')[0]
         np.testing.assert_allclose(stated, np.outer(std, std) * correlation, rtol=1e-12)
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -160,15 +159,6 @@ def test_one_stamp_ahead_in_a_table_drops_only_its_own_message(
     assert read.require(role).stamp_ns.tolist() == np.delete(stamp, 40).tolist()
 
 
-def test_messages_after_a_stamp_that_is_25_ms_early_count_as_late(tmp_path: Path) -> None:
-    good = drive()
-    stamp = good.imu.stamp_ns.copy()
-    stamp[40] += 25_000_000
-    read = reread(altered(good, 'imu', stamp_ns=stamp), tmp_path)
-    assert count_of(read, 'stamp_order') == 2
-    assert read.imu.stamp_ns.tolist() == np.delete(stamp, [41, 42]).tolist()
-
-
 def test_zero_stamps_take_the_receive_time(tmp_path: Path) -> None:
     good = drive()
     read = reread(altered(good, 'imu', stamp_ns=np.zeros(400, np.int64)), tmp_path)
@@ -319,7 +309,6 @@ def test_a_role_is_guessed_only_from_a_single_candidate(tmp_path: Path) -> None:
         ('topics: {lidar: /a}', 'topics.lidar'),
         ('topics: {imu: [1]}', 'topics.imu'),
         ('arrival: late', 'arrival'),
-        ('lever_arms: {gps: [1, 2]}', 'lever_arms.gps'),
         ('lever_arms: {gps: [1, 2, .nan]}', 'lever_arms.gps'),
         ('truth: {low_pass: .inf}', 'low_pass'),
         ('transforms: [{parent: a}]', r'transforms\[0\]\.child'),
@@ -328,7 +317,6 @@ def test_a_role_is_guessed_only_from_a_single_candidate(tmp_path: Path) -> None:
         ('scenario: all', 'scenario'),
         ('name: a/b', 'name'),
         (r'name: "a\0b"', 'name'),
-        ('name: ..', 'name'),
         ('name: a\nname: b', 'name'),
     ],
 )
@@ -338,17 +326,3 @@ def test_a_wrong_recording_yaml_is_refused_by_key(tmp_path: Path, text: str, key
     with pytest.raises(RecordingError, match=f'recording.yaml.*{key}') as error:
         read_recording(tmp_path / 'line_3')
     assert '\n' not in str(error.value)
-
-
-def test_a_recording_is_a_value_that_processes_can_exchange() -> None:
-    good = drive(20)
-    again = pickle.loads(pickle.dumps(good))
-    assert again.roles == good.roles
-    without = good.with_messages('imu', None)
-    assert without.imu is None
-    assert good.imu is not None
-    assert without.with_messages('imu', good.imu).roles['imu'] == '/imu/data'
-    with pytest.raises(ValueError, match='must be ImuArray'):
-        good.with_messages('imu', good.gps)
-    assert good.start_ns == 1_000_000_000_000
-    assert good.end_ns == 1_000_190_000_000

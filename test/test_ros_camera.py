@@ -27,7 +27,7 @@ from sim_sensors.camera.features import ROW, feature_rows
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.ros.messages import camera_info, feature_messages, messages_of
+from sim_sensors.ros.messages import feature_messages, messages_of
 from sim_sensors.world.world import load_world
 
 WORLD = """
@@ -61,16 +61,7 @@ def feature_bits(messages: list[Any]) -> bytes:
 
 
 def pose_bits(messages: list[Any]) -> bytes:
-    return np.array(
-        [
-            [
-                *(getattr(m.pose.pose.position, axis) for axis in 'xyz'),
-                *(getattr(m.pose.pose.orientation, axis) for axis in 'xyzw'),
-                *m.pose.covariance,
-            ]
-            for m in messages
-        ]
-    ).tobytes()
+    return b''.join(serialize_message(message.pose) for message in messages)
 
 
 def test_camera_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Any) -> None:
@@ -110,19 +101,13 @@ def test_camera_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Any
     features = batch.features.take(slice(0, len(got)))
     assert len(features.ids) > 500
     assert feature_bits(got) == feature_rows(features).tobytes()
-    assert list(feature_messages(features))[5] == got[5]
     poses = batch.poses.take(batch.poses.stamp_ns <= features.stamp_ns[-1])
-    for topic, count in (
-        ('camera/pose', len(poses)),
-        ('camera/camera_info', len(got)),
-        ('camera_node/truth/features', len(got)),
-    ):
+    counts = {'camera/pose': len(poses)}
+    counts |= dict.fromkeys(('camera/camera_info', 'camera_node/truth/features'), len(got))
+    for topic, count in counts.items():
         graph.wait(lambda t=topic, n=count: len(graph.received[t]) == n, f'{count} on {topic}')
-    received = graph.received['camera/pose']
-    assert len(received) > 30
-    assert pose_bits(received) == pose_bits(list(messages_of(poses)))
-    info = graph.received['camera/camera_info'][4]
-    assert info == camera_info(model.intrinsics, stamps(got)[4], 'camera_optical_frame')
+    assert len(poses) > 30
+    assert pose_bits(graph.received['camera/pose']) == pose_bits(list(messages_of(poses)))
     recorded_info = CameraInfoArray.from_intrinsics(
         model.intrinsics, features.stamp_ns, features.arrival_ns, features.frame
     )
@@ -144,14 +129,9 @@ def test_a_point_cloud_can_be_read_by_its_own_description() -> None:
     model = load_camera('webcam_vga')
     simulated = camera.simulate(model, swaying(4), seed=1, run='r', world=board())
     message = list(feature_messages(simulated.features))[2]
-    described = np.dtype(
-        {
-            'names': [field.name for field in message.fields],
-            'formats': [names[field.datatype] for field in message.fields],
-            'offsets': [field.offset for field in message.fields],
-            'itemsize': message.point_step,
-        }
-    )
+    fields = [(field.name, names[field.datatype], field.offset) for field in message.fields]
+    layout = dict(zip(('names', 'formats', 'offsets'), zip(*fields, strict=True), strict=True))
+    described = np.dtype({**layout, 'itemsize': message.point_step})
     points = np.frombuffer(bytes(message.data), described)
     rows = simulated.features.rows(2)
     assert message.width == len(points) == rows.stop - rows.start > 20

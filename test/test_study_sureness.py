@@ -13,14 +13,11 @@ from study_examples import drawn_study
 from study_file_examples import SMALL, write_study_file
 
 from sim2real_eval.cli.main import main
-from sim2real_eval.cli.parser import build_parser
-from sim2real_eval.cli.study import overrides
 from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.metrics.uncertainty.assessment import uncertainty
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.run import scored_runs
 from sim2real_eval.study.secondary_results import study_uncertainty, uncertainty_records
-from sim2real_eval.study.study_file import StudyFile
 
 
 def test_every_scenario_of_every_judge_and_group_has_its_uncertainty() -> None:
@@ -42,17 +39,6 @@ def test_every_scenario_of_every_judge_and_group_has_its_uncertainty() -> None:
         seed=study.record['seed'],
     )
     assert uncertainties['clean', 'ice']['line'] == alone
-
-
-def test_the_command_line_overrides_the_study_file(tmp_path: Path) -> None:
-    path = write_study_file(tmp_path, {**SMALL, 'uncertainty': {'resamples': 200, 'power': 0.9}})
-    options = StudyFile.read(path).options.uncertainty
-    assert (options.resamples, options.level, options.power) == (200, 0.95, 0.9)
-    parsed = build_parser().parse_args(
-        ['study', str(path), '--out', 'o', '--resamples', '150', '--level', '0.8']
-    )
-    options = StudyFile.read(path, overrides(parsed)).options.uncertainty
-    assert (options.resamples, options.level, options.power) == (150, 0.8, 0.9)
 
 
 def test_files_of_a_study_have_its_uncertainty(tmp_path: Path) -> None:
