@@ -89,9 +89,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(
     check_refused(capsys, named, 'characterize', *shlex.split(line))
 
 
-def test_a_recording_gives_a_sensor_set_that_simulates(
-    place: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_sensor_set_can_be_simulated(place: Path, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / 'sensors'
     done = call(capsys, 'characterize', place / 'both', '--out', out)
     assert done.status == 0
@@ -153,9 +151,7 @@ def test_an_imu_without_noise_ends_with_status_1_and_the_gps_is_written(
     assert not (out / 'imu.yaml').exists()
 
 
-def test_a_message_with_nan_is_dropped_and_counted(
-    place: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_nan_is_dropped_and_counted(place: Path, tmp_path: Path, capsys: Capture) -> None:
     alone = read_recording(place / 'imu_only')
     rate = alone.imu.angular_velocity.copy()
     rate[1700, 1] = np.nan
@@ -211,9 +207,7 @@ def test_a_moving_recording_is_analysed_only_on_request(place: Path, capsys: Cap
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_several_recordings_are_pooled_to_the_same_bytes(
-    place: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_pooled_recordings_give_equal_bytes(place: Path, tmp_path: Path, capsys: Capture) -> None:
     first, second = tmp_path / 'one', tmp_path / 'two'
     for out in (first, second):
         arguments = ('characterize', place / 'gps_only', place / 'short', 'gone', '--out', out)

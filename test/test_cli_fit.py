@@ -43,7 +43,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
-def test_a_known_noise_is_inside_the_fitted_interval(
+def test_the_interval_holds_a_known_noise(
     capsys: Capture, bags: list[Path], tmp_path: Path
 ) -> None:
     out = tmp_path / 'fitted'
@@ -67,9 +67,7 @@ def test_a_known_noise_is_inside_the_fitted_interval(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_the_number_of_processes_changes_no_byte(
-    capsys: Capture, bags: list[Path], tmp_path: Path
-) -> None:
+def test_results_do_not_depend_on_jobs(capsys: Capture, bags: list[Path], tmp_path: Path) -> None:
     for jobs, run in ((1, functools.partial(call, capsys)), (2, call_copy)):
         outcome = run(
             'fit', '--real', *bags[:2], '--gps', 'real', '--tune', 'gyroscope.std',

@@ -30,9 +30,7 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / 'circle_1'
 
 
-def test_equal_seeds_give_equal_tables_plots_and_recordings(
-    bag: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_equal_seeds_give_equal_folders(bag: Path, tmp_path: Path, capsys: Capture) -> None:
     line = ['follow', bag, '--controllers', 'yaw_pid,nonlinear', '--imu', 'chrono', '--seed', 3]
     line += ['--set', 'pose.position_std=0.01']
     outcome = call(capsys, *line, '--out', tmp_path / 'a')
@@ -58,9 +56,7 @@ def test_equal_seeds_give_equal_tables_plots_and_recordings(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_written_waypoints_can_be_followed_again(
-    bag: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_written_waypoints_can_be_followed(bag: Path, tmp_path: Path, capsys: Capture) -> None:
     call(capsys, 'follow', bag, '--controllers', 'nonlinear', '--out', tmp_path / 'a')
     table = tmp_path / 'a' / 'waypoints' / 'circle_1.csv'
     outcome = call(capsys, 'follow', table, '--controllers', 'nonlinear', '--json')
@@ -87,9 +83,7 @@ def test_a_part_is_followed_from_the_origin(bag: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_a_broken_recording_does_not_affect_the_others(
-    bag: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_broken_recording_leaves_the_others(bag: Path, tmp_path: Path, capsys: Capture) -> None:
     write_recording(run_of('drive_line', 1).with_messages('truth', None), tmp_path / 'blind')
     outcome = call(
         capsys, 'follow', bag, tmp_path / 'blind', '--waypoints', 'truth', '--out', tmp_path / 'o'
@@ -146,9 +140,7 @@ def test_driven_recordings_have_magnetometer_camera_wheels_and_vision(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_without_recorded_fixes_the_origin_is_that_of_the_world(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_without_fixes_the_origin_is_that_of_the_world(tmp_path: Path, capsys: Capture) -> None:
     write_recording(run_of('drive_line', 1).with_messages('gps', None), tmp_path / 'indoors')
     outcome = call(
         capsys, 'follow', tmp_path / 'indoors', '--controllers', 'open_loop', '--gps', 'ch_gauss',
@@ -192,7 +184,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(
+def test_controllers_rank_as_in_the_thesis_on_a_real_drive(
     real_dir: Path, capsys: Capture
 ) -> None:
     """Feedback beats the open loop; distance control has less distance and more yaw error.
@@ -210,9 +202,7 @@ def test_on_the_real_drive_the_controllers_rank_as_in_the_thesis(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_compare_reports_the_yaw_error_of_the_driven_run(
-    bag: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_compare_reports_the_driven_yaw_error(bag: Path, tmp_path: Path, capsys: Capture) -> None:
     """Waypoints, robot, IMU model, comparison: the pipeline of [Cesenek2019]."""
     outcome = call(
         capsys, 'follow', bag, '--controllers', 'yaw_pid', '--imu', 'airsim',

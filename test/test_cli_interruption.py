@@ -82,7 +82,7 @@ def test_an_error_without_a_signal_is_unchanged_and_handlers_are_restored() -> N
     (signal.SIGINT, 'del', 'blocked', 130),
     (signal.SIGTERM, 'ctypes', 'blocked', 143),
 ])  # fmt: skip
-def test_a_dropped_signal_ends_a_running_or_blocked_program(
+def test_a_dropped_signal_ends_the_program(
     number: int, where: str, then: str, status: int
 ) -> None:
     with subprocess.Popen(

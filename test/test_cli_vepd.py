@@ -126,9 +126,7 @@ def test_options_reach_the_result(bags: list[Path], tmp_path: Path, capsys: Capt
     assert {float(row['n_samples']) for row in runs} == {50.0}
 
 
-def test_series_of_a_result_give_its_table(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_series_give_the_table_again(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     out, again = tmp_path / 'result', tmp_path / 'again'
     models = ['--models', 'ch_rw,airsim']
     assert vepd(capsys, '--real', *bags, *models, '--out', out).status == 0
@@ -200,7 +198,7 @@ def test_a_mistyped_path_is_refused_before_any_recording_is_read(
     check_refused(capsys, '--real: gone', *words)
 
 
-def test_result_is_replaced_only_on_demand(
+def test_results_are_kept_unless_overwritten(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     """The same command finds all runs done; another command needs --overwrite."""
@@ -224,7 +222,7 @@ def test_result_is_replaced_only_on_demand(
     assert changed != before
 
 
-def test_several_judges_give_the_rows_of_each_alone(
+def test_judges_together_equal_each_alone(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     first = ['--real', *bags[:2], '--models', 'ch_rw,airsim']
@@ -236,9 +234,7 @@ def test_several_judges_give_the_rows_of_each_alone(
     assert rows(single / 'vepd.csv') == [row for row in table if row['judge'] == judge]
 
 
-def test_a_killed_vepd_continues_to_the_same_bytes(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_killed_vepd_is_continued(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     """The command is killed after its first runs; until then, a second one is locked out."""
     out, whole = tmp_path / 'out', tmp_path / 'whole'
     words = ['vepd', '--jobs', 1, '--real', *bags, '--models', 'ch_rw', '--out']

@@ -155,9 +155,7 @@ def test_quantities_that_an_imu_marks_as_absent_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize(('real', 'simulated'), [((), ('gps', 'imu')), (('gps',), ('imu',))])
-def test_sets_without_a_common_sensor_are_refused(
-    real: tuple[str, ...], simulated: tuple[str, ...]
-) -> None:
+def test_no_common_sensor_is_refused(real: tuple[str, ...], simulated: tuple[str, ...]) -> None:
     """Sets of recordings without the sensors given."""
     first = second = run_of('drive_line', 1)
     for role in real:
@@ -203,9 +201,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_the_same_command_writes_the_same_folder(
-    runs: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_compare_writes_equal_folders(runs: list[Path], tmp_path: Path, capsys: Capture) -> None:
     arguments = ('compare', '--real', *runs, '--trend-window', 101, '--yaw', 'gyro')
     first = call(capsys, *arguments, '--jobs', 1, '--out', tmp_path / 'one', '--json')
     assert first.status == 0, first.err
@@ -226,9 +222,7 @@ def test_the_same_command_writes_the_same_folder(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_simulated_recordings_are_compared_with_sim(
-    runs: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_sim_compares_given_recordings(runs: list[Path], tmp_path: Path, capsys: Capture) -> None:
     """`simulate --truth` and then `--sim`; a recording without truth is left out and named."""
     done = call(
         capsys, 'simulate', '--truth', *runs, '--imu', 'airsim', '--out', tmp_path / 'twins',

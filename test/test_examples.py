@@ -69,7 +69,7 @@ def test_a_gate_passes_below_its_limit_and_fails_above(follow: Follow) -> None:
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_an_estimator_in_python_ranks_ch_rw_first(
+def test_a_python_estimator_ranks_ch_rw_first(
     follow: Follow, capsys: pytest.CaptureFixture[str]
 ) -> None:
     steps = follow('estimator_in_python')
@@ -97,9 +97,7 @@ def test_vqf_with_a_kalman_filter_follows_the_speed(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_noise_of_a_data_sheet_is_recovered(
-    follow: Follow, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_sheet_noise_is_recovered(follow: Follow, capsys: pytest.CaptureFixture[str]) -> None:
     """Both white noises come back within four standard errors (one in 8,000 draws does not)."""
     steps = follow('data_sheet')
     assert [step() for step in steps.values()] == [0, 0, 0]

@@ -167,9 +167,7 @@ ABSENT = np.tile(np.diag([-1.0, 0.0, 0.0]), (len(CLOCK), 1, 1))
         ({'imu': imu(CLOCK[:1]), 'gps': fixes(SKY)}, '1 usable'),
     ],
 )
-def test_a_recording_that_cannot_be_integrated_is_refused(
-    messages: dict[str, MessageArray], named: str
-) -> None:
+def test_unusable_recordings_are_refused(messages: dict[str, MessageArray], named: str) -> None:
     with pytest.raises((JudgeError, RecordingError), match=named):
         inertial_inputs(recording(messages), SETTINGS)
 

@@ -125,9 +125,7 @@ def test_an_input_with_one_used_part_is_not_silent() -> None:
         (0, 0, 20, ['navsat.fixes_early']),
     ],
 )
-def test_unused_fixes_of_20_are_findings(
-    used: int, lost: int, early: int, codes: list[str]
-) -> None:
+def test_unused_fixes_are_findings(used: int, lost: int, early: int, codes: list[str]) -> None:
     notes = navsat_advice(fixes=20, used=used, lost=lost, early=early, frequency=10.0)
     assert [note.code for note in notes] == codes
 

@@ -74,9 +74,7 @@ def test_gate_counts_the_measurement_as_a_whole() -> None:
     ('given_variance', 'used'),
     [(0.0, 1e-9), (1e-12, 1e-9), (-4.0, 4.0), (-1e-12, 1e-9), (4.0, 4.0)],
 )
-def test_variances_are_floored_after_their_sign_is_dropped(
-    given_variance: float, used: float
-) -> None:
+def test_variances_lose_their_sign_and_get_a_floor(given_variance: float, used: float) -> None:
     flt = filter_at(np.zeros(N), np.eye(N))
     correct(flt, np.array([X]), 1, np.array([1.0]), np.array([[given_variance]]), math.inf)
     assert flt.x[X] == pytest.approx(1.0 / (1.0 + used), rel=1e-15)

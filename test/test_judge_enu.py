@@ -160,9 +160,7 @@ def test_a_datum_is_the_origin_and_its_yaw_is_not_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('differential', [False, True])
-def test_the_live_front_end_gives_the_bits_of_the_batch(
-    tmp_path: Path, differential: bool
-) -> None:
+def test_the_live_front_end_equals_the_batch(tmp_path: Path, differential: bool) -> None:
     """Every input is used, with mounted sensors, a gate, and fixes that come 0.15 s late."""
     run, config = curve(), everything(tmp_path, odom1_differential=differential)
     late = dataclasses.replace(run.gps, arrival_ns=run.gps.stamp_ns + 150_000_000)

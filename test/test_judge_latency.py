@@ -70,9 +70,7 @@ def last(judged: JudgedRun) -> np.ndarray:
 
 
 @pytest.mark.parametrize('case', [late(odom=0.25), late(imu=0.25), late(odom=0.1, imu=0.3)])
-def test_smoothing_uses_late_messages_as_if_they_were_on_time(
-    tmp_path: Path, case: ReplayOptions
-) -> None:
+def test_smoothing_treats_late_messages_as_on_time(tmp_path: Path, case: ReplayOptions) -> None:
     """The estimate after the last message has seen the same measurements in the same order."""
     # The filter must be initialised by the same message in both runs.
     run = drive(START_NS if 'imu' in case.latency_ns else START_NS + 5_000_000)
@@ -86,9 +84,7 @@ def test_smoothing_uses_late_messages_as_if_they_were_on_time(
 
 
 @pytest.mark.parametrize('seconds', [0.05, 0.3])
-def test_every_repeated_measurement_has_a_mahalanobis_distance(
-    tmp_path: Path, seconds: float
-) -> None:
+def test_repeated_measurements_have_a_distance(tmp_path: Path, seconds: float) -> None:
     gated = config(tmp_path, smooth=True, odom0_pose_rejection_threshold=1.5)
     run = drive(START_NS + 5_000_000)
     judged = judge(run, gated, None, late(odom=seconds))

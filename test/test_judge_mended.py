@@ -84,9 +84,7 @@ def test_corrected_gravity_leaves_nothing_at_rest_in_any_attitude_and_mounting(
     assert np.abs(accelerations.z).max() < 1e-12 * G
 
 
-def test_corrected_gravity_keeps_the_acceleration_of_a_tilted_imu(
-    gravity_configs: list[FilterConfig],
-) -> None:
+def test_corrected_gravity_keeps_tilted_accelerations(gravity_configs: list[FilterConfig]) -> None:
     """A body pitched by 0.2 that accelerates forward by 1.5, its IMU mounted anyhow."""
     mounting = (0.5, -0.4, 2.0)
     sensor = Rotation.from_euler('y', 0.2) * Rotation.from_euler('xyz', mounting)

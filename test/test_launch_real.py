@@ -285,7 +285,7 @@ def test_the_demo_runs_without_input_and_with_a_viewer(view: str) -> None:
     ('scenario', 'argument', 'measured'),
     [('sprung_circle', '', True), ('drive_circle', '', False), ('sprung_circle', 'false', False)],
 )
-def test_an_imu_takes_the_exact_forces_of_a_physics_engine(
+def test_an_imu_takes_the_forces_of_the_physics(
     scenario: str, argument: str, measured: bool
 ) -> None:
     processes = started('demo.launch.py', scenario=scenario, noise_free_imu=argument)

@@ -74,9 +74,7 @@ def test_a_run_begins_after_the_end_of_the_one_before(tmp_path: Path) -> None:
         ('pass', WAITING, 'raise SystemExit(3)'),
     ],
 )
-def test_a_process_that_ends_early_ends_the_launch(
-    tmp_path: Path, leader: str, other: str, last: str
-) -> None:
+def test_an_early_end_ends_the_launch(tmp_path: Path, leader: str, other: str, last: str) -> None:
     status, _, numbers = run_all(tmp_path, leader, other, last)
     assert status == 1
     assert numbers == [1]
@@ -101,7 +99,7 @@ def test_a_recorder_that_fails_ends_the_launch(tmp_path: Path, status: int, ends
 
 
 @pytest.mark.parametrize(('status', 'ending', 'ends'), [(0, '', 0), (2, '', 1), (2, 'true', 0)])
-def test_a_node_that_fails_ends_the_launch_unless_told_to(
+def test_a_failing_node_ends_the_launch_unless_its_run_ends(
     status: int, ending: str, ends: int
 ) -> None:
     process = ExecuteProcess(

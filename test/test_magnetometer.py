@@ -255,7 +255,7 @@ def test_an_impossible_correlation_is_refused() -> None:
         GyroscopeChain(noise_correlation=(0.9, 0.9, -0.9))
 
 
-def test_a_walk_through_the_dipole_room_turns_a_compass_by_tens_of_degrees() -> None:
+def test_magnets_in_a_room_turn_a_compass_by_tens_of_degrees() -> None:
     """The path leads straight through the middle of the room, 1.2 m above the floor."""
     world = load_world('dipole_room')
     truth = still(600)

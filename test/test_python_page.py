@@ -68,9 +68,7 @@ def test_the_page_gives_the_vepd_of_the_command(
     assert matplotlib.image.imread(tmp_path / 'vepd.png').std() > 0.01
 
 
-def test_the_page_simulates_sensors_alone(
-    page: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_simulates_sensors(page: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     exec(page[2], {})
     count, latitude = capsys.readouterr().out.split()
     assert int(count) > 100
@@ -130,8 +128,11 @@ def test_a_sensor_can_stay_real_in_a_simulation(bags: list[Path]) -> None:
         (lambda run: s2r.vepd([run], [run], seed=-1), 'seed'),
         (lambda run: s2r.run_judge('bag'), 'Recording'),
         (lambda run: s2r.simulate('bag', gps='ch_gauss'), 'Recording'),
-        (lambda run: s2r.simulate(motion_of('line'), gps='ch_gaus'), 'ch_gauss'),
-        (lambda run: s2r.simulate(motion_of('line'), gps='ch_gauss', seed=-1), 'seed'),
+        (lambda run: s2r.simulate(motion_of('line', duration=2.0), gps='ch_gaus'), 'ch_gauss'),
+        (
+            lambda run: s2r.simulate(motion_of('line', duration=2.0), gps='ch_gauss', seed=-1),
+            'seed',
+        ),
     ],
 )
 def test_wrong_arguments_are_refused(call_wrongly: Any, named: str) -> None:

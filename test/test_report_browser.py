@@ -106,9 +106,7 @@ def settled(browser: Browser, expression: str) -> int:
 
 
 @pytest.mark.parametrize('dark', [False, True])
-def test_text_and_lines_have_the_contrast_of_wcag(
-    browser: Browser, tmp_path: Path, dark: bool
-) -> None:
+def test_the_contrast_is_that_of_wcag(browser: Browser, tmp_path: Path, dark: bool) -> None:
     """4.5 for text, 3 for lines and marks of nine models (WCAG 2.2, 1.4.3 and 1.4.11)."""
     models = {f'm{number}': 0.05 for number in range(9)}
     path = tmp_path / 'report.html'

@@ -113,9 +113,7 @@ def test_every_link_leads_to_a_section(page: str) -> None:
     assert {link[1:] for link in links if link.startswith('#')} <= set(ids)
 
 
-def test_the_page_leads_with_the_nearest_model_and_its_vepd(
-    study: StudyOutcome, page: str
-) -> None:
+def test_the_page_leads_with_the_nearest_model(study: StudyOutcome, page: str) -> None:
     """ch_rw is drawn with the very deviation of the real runs, the others with larger ones."""
     best = min((row for row in study.table('paper_released') if row.scenario == 'all'),
                key=lambda row: row.vepd)  # fmt: skip

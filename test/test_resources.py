@@ -53,9 +53,7 @@ def evaluate(packages: Path, expression: str, **environment: str) -> str:
 @pytest.mark.parametrize(
     'packages', ['lib/python3.12/site-packages', 'local/lib/python3.12/dist-packages', '.']
 )
-def test_configuration_is_found_below_the_prefix_of_the_packages(
-    tmp_path: Path, packages: str
-) -> None:
+def test_configuration_is_found_below_the_prefix(tmp_path: Path, packages: str) -> None:
     folder = install(tmp_path, packages, 'share/sim2real_sensors/config')
     answer = evaluate(folder, 'config_path("gps", "ch_rw.yaml")')
     assert answer == str(tmp_path / 'share/sim2real_sensors/config/gps/ch_rw.yaml')

@@ -133,9 +133,7 @@ def test_an_estimator_starts_at_the_given_initial_pose(run: Recording) -> None:
     assert yaw == pytest.approx(0.5, abs=0.1)
 
 
-def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
-    tmp_path: Path, run: Recording
-) -> None:
+def test_a_lifecycle_node_is_reset_between_replays(tmp_path: Path, run: Recording) -> None:
     """The second replay counts from one again, in the same process."""
     judge = judge_of(tmp_path, COUNTER)
     estimate = judge.judge(run)
@@ -161,7 +159,7 @@ def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
         _SESSIONS.pop(judge.declaration).close()
 
 
-def test_a_missing_answer_is_a_finding_and_a_slow_replay_an_error(
+def test_a_missing_answer_is_a_finding_a_slow_replay_an_error(
     tmp_path: Path, run: Recording
 ) -> None:
     # A node that is slow to configure itself is asked to do so once.

@@ -113,9 +113,7 @@ def test_a_parameter_file_can_name_a_class_beside_it(folder: Path) -> None:
         ('model: my_model.py:MyGps\nraet: 1\n', 'raet'),
     ],
 )
-def test_an_error_in_a_file_of_parameters_names_the_file(
-    folder: Path, text: str, named: str
-) -> None:
+def test_an_error_in_a_parameter_file_names_it(folder: Path, text: str, named: str) -> None:
     yaml = folder / 'mine.yaml'
     yaml.write_text(text)
     with pytest.raises(ParameterError, match=f'mine.yaml.*{named}'):

@@ -51,9 +51,7 @@ def messages(kind: str, velocity: str) -> list[bytes]:
 
 @pytest.mark.parametrize('velocity', ['body', 'world'])
 @pytest.mark.parametrize('kind', ESTIMATES)
-def test_the_speed_of_every_type_of_estimate_is_that_of_the_drive(
-    kind: str, velocity: str
-) -> None:
+def test_every_type_of_estimate_gives_the_speed_of_the_drive(kind: str, velocity: str) -> None:
     data = messages(kind, velocity)
     output = StackOutput(topic='/estimate', type=kind, velocity=velocity)
     received_ns = np.append(STAMPS, STAMPS[-1])

@@ -43,9 +43,7 @@ def test_a_single_model_with_errors_of_another_size_is_distinguishable() -> None
 
 
 @pytest.mark.parametrize(('sigma', 'size'), [(0.005, 'too small'), (0.3, 'too large')])
-def test_the_answer_says_whether_errors_are_too_small_or_too_large(
-    sigma: float, size: str
-) -> None:
+def test_the_answer_says_if_errors_are_too_small_or_too_large(sigma: float, size: str) -> None:
     outcome = drawn_study(judges=('clean',), runs=6, models={'model': sigma})
     answer = study_answer(outcome)
     assert (answer.rmse > answer.real_rmse) == (sigma > 0.05)

@@ -66,9 +66,7 @@ def test_a_model_with_a_base_changes_only_the_given_parameters(tmp_path: Path) -
     assert real_gps.gps is None
 
 
-def test_paths_are_relative_to_the_study_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / 'models').mkdir()
     shipped = config_path('gps', 'ch_rw.yaml')
     (tmp_path / 'models' / 'mine.yaml').write_bytes(shipped.read_bytes())
@@ -115,9 +113,7 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
         ({'conditions': [{'label': 'x', 'outages': [[5, 2]]}]}, 'conditions[0].outages[0]'),
     ],
 )
-def test_an_error_names_its_key_in_one_line(
-    tmp_path: Path, changes: dict[str, Any], key: str
-) -> None:
+def test_an_error_names_its_key(tmp_path: Path, changes: dict[str, Any], key: str) -> None:
     with pytest.raises(Sim2RealError) as caught:
         read(tmp_path, **changes)
     assert key in str(caught.value)

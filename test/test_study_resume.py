@@ -97,7 +97,7 @@ def test_a_broken_run_is_judged_again(tmp_path: Path, undisturbed: dict[str, byt
         ({'recordings': SMALL['recordings']}, 'recordings'),
     ],
 )
-def test_a_folder_with_another_study_is_refused(
+def test_another_study_is_refused(
     tmp_path: Path, changes: dict[str, Any], difference: str
 ) -> None:
     with hold_study(tmp_path / 'out', small_plan(tmp_path, FOUR)):
@@ -137,9 +137,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     assert (done.status, len(done.complaints)) == (2, 1)
 
 
-def test_a_foreign_folder_is_refused_and_unchanged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_foreign_folder_is_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, foreign = write_study_file(tmp_path), tmp_path / 'foreign'
     foreign.mkdir()
     # Also what has names like our own half-written files.

@@ -62,9 +62,7 @@ def test_transforms_that_do_not_reach_a_sensor_of_the_recording_are_refused() ->
 
 
 @pytest.mark.parametrize('transforms', [(), (GPS,)])
-def test_a_sensor_unknown_to_the_recording_is_placed_by_its_model(
-    transforms: tuple[StaticTransform, ...],
-) -> None:
+def test_a_new_sensor_is_placed_by_its_model(transforms: tuple[StaticTransform, ...]) -> None:
     arm, turn = (0.4, 0.1, 0.2), (0.0, 0.0, 0.5 * np.pi)
     mounted = dataclasses.replace(load_imu('ideal'), lever_arm=arm, mounting_rpy=turn)
     mag = dataclasses.replace(load_mag('ideal'), lever_arm=(9.0, 0.0, 0.0))

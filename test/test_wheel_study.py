@@ -143,9 +143,7 @@ def test_a_camera_that_loses_the_tags_and_a_hill_are_findings(capsys: Capture) -
     assert 'note' not in call(capsys, *words, '--duration', 12).err
 
 
-def test_a_recording_of_wheels_and_vision_is_judged_to_0_2_m(
-    capsys: Capture, tmp_path: Path
-) -> None:
+def test_wheels_with_vision_are_judged_to_0_2_m(capsys: Capture, tmp_path: Path) -> None:
     outcome = call(
         capsys, 'simulate', '--motion', 'figure_eight', '--duration', 20, '--wheels', 'swerve',
         '--vision', 'tags', '--world', 'tag_ring', '--out', tmp_path / 'bags',
