@@ -93,11 +93,7 @@ def check_refused(capsys: pytest.CaptureFixture[str], complaint: str, *arguments
 
 
 def call_process(*arguments: object) -> Outcome:
-    """Run the command as a new process with its streams in pipes.
-
-    The working folder is not the source tree, where Python would prefer the sources to an
-    installed copy.
-    """
+    """Run the command as a new process, outside of the source tree, with its streams in pipes."""
     done = subprocess.run(
         command(*arguments), capture_output=True, text=True, cwd=tempfile.gettempdir(),
         env=environment(), timeout=300, check=False,

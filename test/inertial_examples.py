@@ -38,10 +38,7 @@ def measured(
     imu_arm: tuple[float, float, float] = (0.0, 0.0, 0.0),
     antenna: tuple[float, float, float] = (0.0, 0.0, 0.0),
 ) -> tuple[InertialInputs, FloatArray, FloatArray]:
-    """Return inputs, and the biases of gyroscope and accelerometer at the IMU's stamps.
-
-    If `rng` is None, there is no noise but the given biases; with it, noise and walks as stated.
-    """
+    """Return inputs and the biases at the IMU's stamps; without `rng` there is no noise."""
     imu_ns, fix_ns = stamps(rate, motion.end), stamps(fix_rate, motion.end)
     n, m = len(imu_ns), len(fix_ns)
     body = motion.at((imu_ns - START_NS) * 1e-9)

@@ -151,10 +151,7 @@ def test_pixel_noise_is_white_and_of_the_given_deviation() -> None:
 
 
 def test_the_share_of_wrong_correspondences_is_that_of_the_parameters() -> None:
-    """n f p (1 - (1 - p)^(n - 1)) of n; none in other frames; each 4 deviations at most.
-
-    Rest, so that all 48 are tracked from the second frame on.
-    """
+    """n f p (1 - (1 - p)^(n - 1)) of n to 4 deviations; at rest, so that all are tracked."""
     frames, share, part, n = 600, 0.3, 0.15, 48
     model = camera(mismatches=Mismatches(frames=share, features=part))
     measurement = model.start(3, 'run', world=board()).measure(at_origin(frames))

@@ -65,9 +65,7 @@ def test_autocovariance_of_even_records() -> None:
 
 
 def test_white_noise_is_fitted_without_a_wander() -> None:
-    """12 seeds of 3 axes. A wander is found in none (0 of 450 in a longer run), and the deviation
-    is within 3 sigma in all: false alarms 0.27 % each, so 2 of 36 fail by chance in 0.4 %.
-    """
+    """12 seeds of 3 axes within 3 sigma: 2 of 36 fail by chance in 0.4 % of all cases."""
     std, wrong = 0.03, 0
     for seed in range(12):
         error = errors(GaussianNoise(std=(std,) * 3), 600, RATE, seed)
@@ -80,9 +78,7 @@ def test_white_noise_is_fitted_without_a_wander() -> None:
 
 
 def test_white_noise_and_wander_are_recovered() -> None:
-    """8 seeds of 3 axes, 200 correlation times: w, g, T and the walk within 3 sigma in all but
-    2 of 96, and the mean of the logarithms is off by less than 4 sigma of a mean of 24.
-    """
+    """8 seeds of 3 axes, 200 correlation times: 3 sigma in all but 2 of 96."""
     w, g, tau, n, rate = 0.01, 0.05, 5.0, 2000, 2.0
     noise = GnssNoise(white_std=(w,) * 3, gauss_markov_std=(g,) * 3, gauss_markov_time=(tau,) * 3)
     truth = {'white': w, 'wander': g, 'time': tau, 'walk': g * math.sqrt(2.0 / tau)}
@@ -144,10 +140,7 @@ def test_the_second_difference_of_a_walk_follows_its_law(steps: int) -> None:
 
 @pytest.mark.parametrize(('std', 'speed', 'limit'), [(0.047, 0.016, 0.152), (0.01, 0.016, 0.03)])
 def test_a_bounded_walk_is_recovered(std: float, speed: float, limit: float) -> None:
-    """8 seeds of the paper's walk at the rate of the fixes: limits are read off, since they are
-    reached; acceleration within 3 sigma; the plain rule is low where the speed limit
-    takes part of the accelerations.
-    """
+    """8 seeds of the paper's walk: limits are reached and read off; acceleration to 3 sigma."""
     noise = RandomWalkNoise(
         acceleration_std=std, model_rate=RATE, speed_limit=speed, acceleration_limit=limit
     )
@@ -184,9 +177,7 @@ def test_a_noise_free_hdop_is_recovered_to_1e_6() -> None:
 
 
 def test_a_noisy_hdop_is_recovered() -> None:
-    """20 seeds with 10 % of noise: start, limit and time constant within 3 sigma in 59 of 60; a
-    constant with the same noise is a constant in all.
-    """
+    """20 seeds with 10 % of noise: within 3 sigma in 59 of 60."""
     model = GpsModel(rate=2.0, covariance=HdopCovariance(hdop_initial=20.0, time_constant=8.0))
     fixes = standing(120.0, gps_model=model).gps
     flat = np.broadcast_to(np.eye(3) * 0.02**2, fixes.position_covariance.shape)
@@ -213,10 +204,7 @@ def judged(error: FloatArray, stated: float = 0.0) -> CovarianceConsistency:
 
 
 def test_a_stated_covariance_of_the_right_size_is_called_consistent() -> None:
-    """White errors and wanders of 1 and 5 s in 100 s, 8 seeds each: bounds of 95 % are left by no
-    more than 4 of 24 (chance 0.6 %, were they left by 5 %; over 100 seeds: by 4, 3 and 2 %),
-    and by all that state half or twice the deviation.
-    """
+    """95 % bounds are left by at most 4 of 24 records (chance 0.6 %)."""
     noises: list[PositionNoise] = [GaussianNoise(std=(0.02,) * 3)]
     noises += [
         GnssNoise(gauss_markov_std=(0.02,) * 3, gauss_markov_time=(time,) * 3)

@@ -219,9 +219,7 @@ def test_pooled_recordings_give_equal_bytes(place: Path, tmp_path: Path, capsys:
 def test_real_drive_gives_a_receiver_and_a_real_cruise_does_not(
     real_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """The car stands for 52 s in total; fixes are rounded to 1e-7 degrees, 11 mm north. comma2k19
-    never stands still.
-    """
+    """The car stands for 52 s in total; comma2k19 never stands still."""
     done = call(
         capsys, 'characterize', real_dir / 'drive0708' / 'drive0708_mcap', '--topic',
         'imu=/imu/data', '--json',

@@ -78,10 +78,7 @@ def test_ideal_sensors_read_the_truth_at_their_mounting() -> None:
 
 
 def test_noise_and_bias_come_out_as_they_were_put_in() -> None:
-    """RMSE about the mean in its chi-square band (1e-3 each), bias to 4 sigma, floor of spectra.
-
-    Correlation as the signal-to-noise ratio says, to 4 sigma of Fisher's transformation.
-    """
+    """RMSE in its chi-square band (1e-3 each); bias and Fisher's transformation to 4 sigma."""
     density, bias = 0.004, (0.02, -0.01, 0.005)
     imu = ImuChain(
         rate=100.0,
@@ -245,10 +242,7 @@ def test_sim_compares_given_recordings(runs: list[Path], tmp_path: Path, capsys:
 
 
 def test_car_drive_against_a_simulated_imu(real_dir: Path) -> None:
-    """Gyro z follows the course rate of the drive (residual 0.48 deg/s, slope 1).
-
-    Its bias of 0.17 deg/s makes yaw drift; forces correlate with the truth on flat road.
-    """
+    """Gyro z follows the course rate; its bias of 0.17 deg/s makes yaw drift."""
     real = sources([str(path) for path in segments(real_dir, (8, 9))], [], None)
     study = SignalStudy(twins=twins('real', 'airsim'))
     comparison, failures = study_signals(real, study, SignalOptions(yaw='gyro'))

@@ -64,9 +64,7 @@ def test_lines_of_the_board_err_by_the_covariance_of_their_ends() -> None:
 
 
 def test_mismatches_are_not_in_the_errors_of_lines() -> None:
-    """10 % wrong in 2 % of 100 frames, by some 100 px: with them the errors are many times larger.
-    15 lines each: rms to 6 % as above.
-    """
+    """10 % wrong in 2 % of 100 frames, by some 100 px; 15 lines each: rms to 6 %."""
     wrong = signals(noise_std=(0.3, 0.5), mismatches=Mismatches(0.02, 0.1)).features
     right = signals(noise_std=(0.3, 0.5)).features
     assert 0.0 < wrong.mismatched_frames < 0.06

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drifting GPS of Hector and PX4, and how simulators turn metres into degrees.
-
-Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
-are fixed.
-"""
+"""Drifting GPS of Hector and PX4, and geodesies, to 4.5 standard errors; seeds are fixed."""
 
 from __future__ import annotations
 
@@ -43,9 +39,7 @@ def test_hector_drift_depends_on_the_rate_as_upstream_only(dt):
 
 
 def test_hector_velocity_drift_is_integrated_into_the_position():
-    """Against the matrix exponential (Van Loan) of the two coupled equations, and growing as
-    velocity times time in the beginning.
-    """
+    """Against the matrix exponential (Van Loan) of the two coupled equations."""
     f, g, std, speed = 0.02, 0.05, 0.5, 0.3
     noise = HectorNoise(
         drift=(std,) * 3, drift_frequency=f, velocity_drift=(speed,) * 3,

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jamming and spoofing: noise by J/N, loss of the fix, and a walk-off that nothing betrays.
-
-Statistical bounds are 4.5 standard errors; seeds are fixed.
-"""
+"""Jamming and spoofing. Bounds are 4.5 standard errors; seeds are fixed."""
 
 from __future__ import annotations
 

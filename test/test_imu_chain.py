@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generic IMU: each error by itself, their order, and all of them together.
-
-Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
-are fixed.
-"""
+"""The generic IMU. Bounds are 4.5 standard errors (7e-6 per comparison); seeds are fixed."""
 
 from __future__ import annotations
 
@@ -161,9 +157,7 @@ def test_a_source_does_not_change_the_draws_of_another():
 
 @pytest.mark.parametrize('tau', [1.0, 30.0, 1000.0])
 def test_flicker_has_its_plateau_over_the_stated_span_at_every_rate(tau):
-    """Half the mean square of the difference of two clusters of one, two or 16 samples each, over
-    20000 independent axes; the plateau itself is met to 2 %.
-    """
+    """Allan deviation of 2 clusters of 1, 2 or 16 samples over 20000 axes; to 2 %."""
     for m in (1, 2, 16):
         flicker = Flicker(stream(1, 'a', 'b', f'{tau} {m}'), 2.0, 1.0, 1000.0, axes=20_000)
         clusters = flicker.advance(np.full(2 * m, tau / m)).reshape(2, m, -1).mean(1)
@@ -188,8 +182,7 @@ def test_flicker_does_not_depend_on_how_a_time_is_divided():
 
 @pytest.mark.parametrize('rate', [5.0, 50.0])
 def test_flicker_of_a_gyroscope_has_its_plateau_by_allantools(rate):
-    """2000 s of 3 axes; the error of a point is 1/sqrt(2 T/tau) for independent clusters, and
-    less than twice that for flicker [Lesage1973]."""
+    """2000 s of 3 axes; the error of flicker is below twice 1/sqrt(2 T/tau) [Lesage1973]."""
     n = round(2000.0 * rate)
     rates = gyroscope(n, rate, bias_instability=0.01, bias_instability_to=1000.0)
     taus = [2.0, 6.0, 20.0, 60.0]
@@ -228,9 +221,7 @@ def test_low_pass_is_the_zero_order_hold_equivalent_of_the_analogue_filter(order
 @pytest.mark.parametrize('order', [1, 2])
 @pytest.mark.parametrize('rate', [50.0, 1000.0])
 def test_bandwidth_leaves_the_density_inside_the_band_and_states_the_variance(order, rate):
-    """Allan deviation at 1 s is N with and without the filter (T = 2000 s or 200 s of 3 axes);
-    the variance is N^2 w/2 or N^2 w/(2 sqrt 2) when the rate is high.
-    """
+    """The variance is N^2 w/2 (order 1) or N^2 w/(2 sqrt 2) (order 2) at a high rate."""
     n = 200_000 if rate > 100.0 else 100_000
     model = ImuChain(
         rate=rate, gyroscope=GyroscopeChain(noise_density=0.01, bandwidth=8.0, filter_order=order)
@@ -264,9 +255,7 @@ def test_range_holds_values_and_zero_is_no_limit():
 
 
 def test_a_counting_sensor_loses_no_motion_and_has_quantisation_noise():
-    """Sum of the reported increments stays within half a step of the truth; the Allan deviation
-    of what is added is sqrt(3) Q/tau with Q = step/sqrt(12); T = 400 s.
-    """
+    """The Allan deviation of the error is sqrt(3) Q/tau with Q = step/sqrt(12); T = 400 s."""
     n, dt, step = 40_000, np.full(40_000, 0.01), 1e-3
     values = 0.3 + 0.5 * np.random.default_rng(1).standard_normal((n, 1))
     reported = IncrementQuantiser(step, axes=1).apply(values, dt)
@@ -292,9 +281,7 @@ def test_rate_ramp_has_allan_deviation_r_tau_over_sqrt_2():
 
 @pytest.mark.parametrize('rate', [10.0, 100.0])
 def test_allan_curve_is_the_sum_of_its_terms_at_every_rate(rate):
-    """3 Q^2/tau^2 + N^2/tau + 0.664^2 B^2 + K^2 tau/3 + R^2 tau^2/2 [IEEE952], from 2000 s
-    of 3 axes. The error allows for clusters that are correlated, as above.
-    """
+    """3 Q^2/tau^2 + N^2/tau + 0.664^2 B^2 + K^2 tau/3 + R^2 tau^2/2 [IEEE952]."""
     Q, N, B, K, R = 1e-3, 1e-3, 4e-4, 5e-5, 1e-6
     n = round(2000.0 * rate)
     errors = {'noise_density': N, 'bias_instability': B, 'random_walk': K, 'rate_ramp': R}

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hector's IMU: the laws of [Hector], and its defects.
-
-Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
-are fixed.
-"""
+"""The IMU of [Hector]. Bounds are 4.5 standard errors (7e-6 per comparison); seeds are fixed."""
 
 from __future__ import annotations
 
@@ -22,9 +18,7 @@ from sim_sensors.imu.models import ChronoImu
 
 @pytest.mark.parametrize('rate', [10.0, 100.0])
 def test_hector_drift_depends_on_the_rate_as_upstream(rate):
-    """[Hector]: sigma exactly; upstream sigma dt sqrt(2 f/(1 - exp(-2 f dt))), that is sigma
-    sqrt(dt), a tenth at 100 Hz. 1000 s of 3 axes with 1/f = 1 s.
-    """
+    """Upstream sigma dt sqrt(2 f/(1 - exp(-2 f dt))): a tenth at 100 Hz. 1000 s of 3 axes."""
     part = HectorGyroscope(drift=0.3, drift_frequency=1.0)
     n, dt = round(1000.0 * rate), 1.0 / rate
     for variant in ('exact', 'as_upstream'):
@@ -47,9 +41,7 @@ def test_hector_drift_starts_with_its_deviation_either_way():
 
 @pytest.mark.parametrize('variant', ['exact', 'as_upstream'])
 def test_a_yaw_drift_set_in_a_running_plugin_starts_at_zero(variant):
-    """drift sqrt(1 - exp(-2 f t)) after t, 0.836 of it at f t = 0.6; upstream a tenth at 100 Hz.
-    300 sensors; one drawn at the start has all of it at once.
-    """
+    """drift sqrt(1 - exp(-2 f t)) after t; upstream a tenth at 100 Hz. 300 sensors."""
     yaw = HectorYaw(drift=0.1, drift_frequency=0.6, drift_from_zero=True)
     model = HectorImu(variant=variant, orientation=yaw)
     errors = np.array([rotation_vectors(r)[:, 2] for r in many(model, still(100), 300)])
@@ -83,9 +75,7 @@ def test_hector_ignores_the_noise_of_its_yaw_as_upstream():
 
 
 def test_hector_tilts_by_the_bias_of_its_accelerometer():
-    """Levelling with biased accelerometers: roll by/g and pitch -bx/g in the body, so that the
-    attitude fits what is felt; upstream they are about the world's axes at every heading.
-    """
+    """Roll by/g and pitch -bx/g in the body; upstream about the world's axes."""
     part = HectorAccelerometer(offset=(0.1, 0.0, 0.0))
     model = HectorImu(accelerometer=part)
     truth = moving(2, (0.0, 0.0, 0.0), heading=math.pi / 2)

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IMUs of RotorS, CARLA and gnss-ins-sim: the laws of their sources, and their defects.
-
-Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
-are fixed.
-"""
+"""IMUs of RotorS, CARLA and gnss-ins-sim. Bounds are 4.5 standard errors; seeds are fixed."""
 
 from __future__ import annotations
 
@@ -86,9 +82,7 @@ def test_carla_noise_is_per_sample_and_only_the_gyroscope_has_a_bias():
 
 
 def test_carla_first_two_accelerations_are_artefacts_as_upstream():
-    """The positions before the first sample are the origin; from the third sample on a constant
-    acceleration is exact, with uneven steps too [CARLA].
-    """
+    """A constant acceleration is exact from the third sample on, with uneven steps too [CARLA]."""
     truth = moving(6, (0.3, -0.2, 0.0), position=(5.0, 0.0, 0.0))
     t = np.array([0.0, 0.01, 0.025, 0.03, 0.05, 0.051])
     path = np.array([5.0, 0.0, 0.0]) + 0.5 * truth.acceleration * (t**2)[:, None]

@@ -218,9 +218,7 @@ def test_a_course_in_a_turn_is_turned_back_by_the_gyroscope() -> None:
 
 
 def test_the_heading_of_a_slow_vehicle_comes_from_a_longer_course() -> None:
-    """1 m/s on a circle of 20 m, fixes good to 0.5 m, a biased gyroscope: within three stated
-    deviations, which one seed in 100 exceeds.
-    """
+    """1 m/s, fixes good to 0.5 m, a biased gyroscope: within three stated deviations."""
     clock, sky = stamps(100.0, 20.0), stamps(5.0, 20.0)
     rng = np.random.default_rng(11)
     angle = (sky - START_NS) * 1e-9 / 20.0

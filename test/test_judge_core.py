@@ -153,10 +153,7 @@ def test_the_extended_filter_follows_the_core_after_every_event(
 def test_the_unscented_filter_follows_the_core_after_every_event(
     reference_dir: Path, case: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """To ten times what the original changes by when its input changes in the last place, as the
-    weights of its sums amplify that by up to 1 / alpha^2; beside it, to rounding as above, which
-    no change of the input shows where the weights are small.
-    """
+    """To rounding, and to ten times the effect of a change of the input in its last place."""
     folder, rounding = core(reference_dir, case, 'ukf'), Rounding()
     config = yaml.safe_load((folder / 'config.yaml').read_text(encoding='utf-8'))
     distinct = config['filters']['ukf']

@@ -127,9 +127,7 @@ def random_pairs(n: int, seed: int) -> tuple[PoseArray, np.ndarray]:
 
 
 def test_increments_of_whole_poses_have_the_stated_covariance(tmp_path: Path) -> None:
-    """Mean of the normalised squared error over 1500 independent increments: 6 +- 0.09 (one
-    sigma), asked for within 5 sigma. The original's is too small by dt^3 = 1000.
-    """
+    """Mean NEES of 1500 increments: 6 to 5 sigma (0.09 each). Upstream is off by dt^3 = 1000."""
     states = ('x', 'y', 'z', 'roll', 'pitch', 'yaw')
     config = filter_config(
         tmp_path, pose0='pose', pose0_config=mask(*states), pose0_differential=True
@@ -249,10 +247,7 @@ def circle(folder: Path, case: ReplayOptions, seed: int = 0) -> JudgedRun:
 
 
 def test_a_circle_from_increments_alone_goes_forward(tmp_path: Path) -> None:
-    """Body velocity (2, 0) within 0.1 m/s. An increment is half an interval old when its end
-    arrives, which at 0.25 rad/s and 2 m/s is 0.025 m/s to the right. The original takes world
-    components for body ones: 2 m/s wrong half-way round.
-    """
+    """Increments are half an interval old: 0.025 m/s to the right. Upstream: 2 m/s wrong."""
     corrected, upstream = circle(tmp_path, DIFFERENTIAL), circle(tmp_path, ReplayOptions())
     late = corrected.stamp_ns > START_NS + 5 * 10**9
     smear = np.array([SPEED, -SPEED * RATE * 0.05])
@@ -264,9 +259,7 @@ def test_a_circle_from_increments_alone_goes_forward(tmp_path: Path) -> None:
 def test_innovations_of_increments_are_what_their_covariance_says(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """20 runs of 25 s: 248 increments each. Their mean normalised innovation squared over two
-    degrees of freedom is 1; neighbours share a fix, so that it scatters by 0.02 and not 0.014.
-    """
+    """Mean NIS over two degrees of freedom is 1; it scatters by 0.02 over 20 runs of 25 s."""
 
     def mean(case: ReplayOptions) -> float:
         values = []

@@ -106,9 +106,7 @@ def played(folder: Path) -> tuple[list[OdometryArray], list[FixArray]]:
 
 @pytest.mark.parametrize('name', CASES)
 def test_navsat_transform_publishes_what_the_node_published(name: str) -> None:
-    """UTM, tangent plane, datum, odometry's yaw: same fixes, positions to 1e-6 m (UTM coordinates
-    are 5e6 m, and by another library), covariances to 1e-9 of the largest.
-    """
+    """Positions to 1e-6 m (UTM coordinates are 5e6 m), covariances to 1e-9 of the largest."""
     folder = TRACES / name
     published, _ = played(folder)
     expected = rows(folder / 'expected_odometry_gps.csv')
@@ -127,9 +125,7 @@ def test_navsat_transform_publishes_what_the_node_published(name: str) -> None:
 def test_navsat_transform_sends_the_filtered_position_back_as_the_node_did(
     name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """Latitude and longitude to 1e-9 degrees (0.1 mm), altitude to 1e-8 m, covariance to 1e-12;
-    of the latest odometry, at the ticks at which the node did.
-    """
+    """Latitude and longitude to 1e-9 degrees, altitude to 1e-8 m, covariance to 1e-12."""
     folder = TRACES / name
     _, filtered = played(folder)
     expected = rows(folder / 'expected_gps_filtered.csv')

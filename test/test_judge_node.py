@@ -51,9 +51,7 @@ def expected_filtered(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def covariance_error(actual: np.ndarray, expected: np.ndarray) -> float:
-    """Largest error of an entry (i, j), relative to the largest deviations of i and j so far: a
-    covariance that measurements have shrunk keeps the rounding of what it was.
-    """
+    """Largest error of an entry (i, j), relative to the largest deviations of i and j so far."""
     deviation = np.sqrt(np.diagonal(expected, axis1=1, axis2=2))
     deviation = np.maximum.accumulate(deviation, axis=0)
     return float((np.abs(actual - expected) / (deviation[:, :, None] * deviation[:, None])).max())
@@ -63,9 +61,7 @@ def covariance_error(actual: np.ndarray, expected: np.ndarray) -> float:
 def test_judge_publishes_what_the_node_published(
     reference_dir: Path, name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """Same rows at the same ticks, to 1e-9 (m, m/s, relative for covariances). The tolerance is
-    1e-6 for navsat_transform, whose positions are differences of UTM coordinates of 5e6 m.
-    """
+    """Same rows and ticks, to 1e-9; to 1e-6 behind navsat_transform with its UTM coordinates."""
     folder = trace(reference_dir, name)
     judged = run(folder)
     stamp_ns, tick_ns, expected = expected_filtered(folder)

@@ -34,9 +34,7 @@ operations = st.lists(st.none() | st.integers(0, 5), max_size=120)
 
 @given(operations)
 def test_entries_leave_in_heap_order(steps: list[int | None]) -> None:
-    """Also with equal stamps; the oracle is Python's heapq, which sinks and rises by the same
-    rules. `part` carries the arrival number.
-    """
+    """Also with equal stamps, as in Python's heapq; `part` carries the arrival number."""
     queue, standard, queued = new_queue(128), [], 0
     for number, stamp in enumerate([*steps, *[None] * len(steps)]):
         if stamp is not None:

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Magnetometers, and what their triads share with those of the IMU: any sensitivity, any noise.
-
-Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
-are fixed.
-"""
+"""Magnetometers. Bounds are 4.5 standard errors (7e-6 per comparison); seeds are fixed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of the noise processes.
-
-Statistical bounds are 4.5 standard errors of the estimator unless said otherwise: each comparison
-fails by chance with probability 7e-6, and a test of a hundred of them with less than 1e-3. Seeds
-are fixed, so a failure is a change of the code.
-"""
+"""The noise processes. Bounds are 4.5 standard errors (7e-6 per comparison); seeds are fixed."""
 
 from __future__ import annotations
 
@@ -132,8 +127,7 @@ def test_random_walk_variance_grows_linearly_and_does_not_depend_on_the_rate(rat
 
 
 def test_random_walk_has_allan_deviation_k_over_sqrt_3_at_one_second():
-    """Slope +1/2 through K/sqrt(3) at 1 s and K at 3 s; the bounds are 4.5 times the error of a
-    variance of 20000 s / tau independent values."""
+    """Slope +1/2; 20000 s / tau independent values."""
     walk = RandomWalk(rng(), 0.3, axes=1).advance(np.full(200_000, 0.1))[:, 0]
     taus = np.array([1.0, 3.0, 10.0, 30.0])
     # Exact for samples (not averages) of the walk: K^2 tau/3 (1 + 1/(2 m^2)), m = tau/dt.
@@ -143,9 +137,7 @@ def test_random_walk_has_allan_deviation_k_over_sqrt_3_at_one_second():
 
 
 def test_noise_of_the_integral_is_bounded_and_has_the_allan_slope_of_quantisation():
-    """Sums times dt are the noise now less that at the start, of variance 2 std^2; the Allan
-    deviation is sqrt(3) std / tau. 4000 s of one axis.
-    """
+    """The Allan deviation is sqrt(3) std / tau; 4000 s of one axis."""
     samples = IntegralNoise(rng(), 0.02, axes=1).advance(np.full(40_000, 0.1))[:, 0]
     drift = np.cumsum(samples) * 0.1
     assert np.abs(drift).max() < 0.02 * 10.0
@@ -226,10 +218,7 @@ def test_free_walk_without_pull_is_twice_integrated_white_noise():
 
 
 def test_pull_makes_an_oscillator_of_the_stated_frequency():
-    """The mean of many walks from a kick oscillates at sqrt(c sigma/E_max).
-
-    Two walks with the same draws differ by the homogeneous solution exactly, without any noise.
-    """
+    """sqrt(c sigma/E_max). Two walks with the same draws differ by the homogeneous solution."""
     omega = math.sqrt(0.2 * 0.047)
     changes = {'speed_limit': 0.0, 'acceleration_limit': 0.0}
     plain, kicked = paper_walk(rng(), **changes), paper_walk(rng(), **changes)
@@ -266,11 +255,7 @@ def test_walk_never_exceeds_its_limits(std, limit, a_max):
     [(100.0, 0.1, 0.0069, 0.0074), (10.0, 0.1, 0.0077, 0.0083)],
 )
 def test_walk_speed_becomes_uniform_in_the_ball(model_rate, dt, low, high):
-    """Speed std per axis s_max/sqrt(5) = 0.00716 at 100 Hz, 0.0080 at 10 Hz.
-
-    3000 walks give 9000 values, whose std errs by sqrt(1.14/(4 n)) = 0.56 % (kurtosis 15/7): the
-    bands are 6 times that wide on each side.
-    """
+    """s_max/sqrt(5) per axis at 100 Hz; 9000 values err by 0.56 %, a sixth of the bands."""
     paths, speeds = walks(3000, dt, 300, model_rate=model_rate)
     assert low < speeds.std() < high
     if model_rate == 100.0:
@@ -279,9 +264,7 @@ def test_walk_speed_becomes_uniform_in_the_ball(model_rate, dt, low, high):
 
 
 def test_walk_at_ten_hertz_wanders_nine_centimetres():
-    """0.093 m per axis when stationary; 400 walks give 1200 values, whose std errs by
-    2 %; the bound is 4.9 times that.
-    """
+    """0.093 m per axis; the std of 1200 values errs by 2 %, the bound is 4.9 times that."""
     paths, _ = walks(400, 600.0, 1, model_rate=10.0)
     assert paths.std() == pytest.approx(0.093, rel=0.1)
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page in a real browser, where there is one: layout, dark mode, sorting, hostile labels.
-
-`apt-get install chromium`, or SIM2REAL_BROWSER=/path/to/chrome; skipped without.
-"""
+"""The page in a real browser: `apt-get install chromium`, or SIM2REAL_BROWSER=/path/to/chrome."""
 
 from __future__ import annotations
 

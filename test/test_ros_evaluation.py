@@ -71,10 +71,7 @@ def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope='module')
 def recorded(graph: Graph) -> Recorded:
-    """Two motions, one after the other on the same clock, at twice real time.
-
-    Slower where the machine is so busy that the judge has no time for enough estimates.
-    """
+    """Two motions on the same clock at twice real time; slower if the machine is busy."""
     recorder = Recorder(graph)
     nodes = [
         graph.launch('sensors_node', 'use_sim_time:=true', 'seed:=3', *LOSSLESS),

@@ -102,11 +102,7 @@ def test_other_findings_are_a_difference_only_where_bits_are_compared() -> None:
 
 
 class BatchPass:
-    """In place of a pass on a graph: judged in batch.
-
-    The real side of the second model is `apart` m/s off; the recording `unlucky` meets a full
-    disk.
-    """
+    """A pass judged in batch; the real side of the second model is `apart` m/s off."""
 
     apart = 0.0
     unlucky = ''

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensors and the judge report faults of topics and recover: repeated or reordered messages,
-second publishers, restarts, clocks that jump.
-"""
+"""Sensors and the judge report faults of topics and recover from them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vision poses: what is in view, laws of the error, the gate, stepping.
-
-Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
-are fixed.
-"""
+"""Vision poses. Bounds are 4.5 standard errors (7e-6 per comparison); seeds are fixed."""
 
 from __future__ import annotations
 
@@ -204,10 +200,7 @@ def test_the_gate_refuses_single_tags_that_are_high_far_or_jump() -> None:
 
 
 def test_the_gate_rejects_most_wrong_poses() -> None:
-    """Wrong poses are off by more than 2 m on a circle; most right poses pass.
-
-    Poses after some seconds without a tag cannot be distinguished.
-    """
+    """Wrong poses are more than 2 m off on a circle."""
     model = dataclasses.replace(load_vision('tags'), ambiguity=0.2, noise=EXACT)
     truth = Circle(radius=3.0, speed=2.0, duration=60.0).at(np.arange(1800) / 30.0)
     measurement = model.start(5, 'run', world=RING).measure(truth)

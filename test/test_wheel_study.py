@@ -110,9 +110,7 @@ def test_vepd_is_least_for_the_same_model_and_grows_with_the_noise(study: WheelS
 
 
 def test_steering_offsets_drift_most_and_smooth_errors_have_the_largest_vepd() -> None:
-    """One error at a time against all of them: a steering offset drifts most; errors with a
-    smooth speed have the largest VEPD.
-    """
+    """One error at a time against all of them."""
     models = single_errors()
     real = load_wheels('swerve')
     assert all(model.drive == real.drive and model.rate == real.rate for model in models.values())
