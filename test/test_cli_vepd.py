@@ -88,21 +88,6 @@ def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: C
     assert {'rmse.png', 'entropy.png', 'velocity.png'} <= plots
 
 
-def test_gps_can_stay_real(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
-    """Experiment A of the paper: real GPS, two simulated IMUs."""
-    out = tmp_path / 'result'
-    outcome = vepd(
-        capsys, '--real', *bags[:2], '--gps', 'real', '--imu', 'chrono,airsim',
-        '--out', out, '--json',
-    )  # fmt: skip
-    assert outcome.status == 0
-    record = json.loads(outcome.out)
-    assert list(record['models']) == ['chrono', 'airsim']
-    assert {model['gps'] for model in record['models'].values()} == {'real'}
-    used = {(row['recording'], row['fixes_used']) for row in rows(out / 'runs.csv')}
-    assert len(used) == 2
-
-
 def test_options_reach_the_result(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / 'result'
     outcome = vepd(

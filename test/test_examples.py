@@ -122,5 +122,4 @@ def test_an_estimator_in_ros_is_declared_for_its_recording(follow: Follow) -> No
 
 @needs_sdformat
 def test_gazebo_accepts_the_robot() -> None:
-    done = sdf('cmdCheck', EXAMPLES / 'gazebo_robot' / 'yard.sdf')
-    assert (done.returncode, done.stderr) == (0, '')
+    assert sdf('cmdCheck', EXAMPLES / 'gazebo_robot' / 'yard.sdf').returncode == 0

@@ -93,12 +93,9 @@ def test_without_errors_it_is_the_ideal_imu():
 def test_errors_act_in_the_stated_order():
     """Sensitivity, then bias, then range, then rounding, by hand for 9.80665 m/s^2 upward."""
     chain = AccelerometerChain(
-        scale=(0.0, 0.0, 0.1),
-        cross_axis_upper=(0.0, 0.01, -0.02),
-        constant_bias=(0.5, 0.0, 1.0),
-        range=11.0,
-        quantisation=0.03,
-    )
+        scale=(0.0, 0.0, 0.1), cross_axis_upper=(0.0, 0.01, -0.02),
+        constant_bias=(0.5, 0.0, 1.0), range=11.0, quantisation=0.03,
+    )  # fmt: skip
     result = ImuChain(accelerometer=chain).start(1, 'a').measure(still(3))
     clean = np.array([0.0980665 + 0.5, -0.196133, 10.787315 + 1.0])
     clean[2] = 11.0

@@ -194,13 +194,10 @@ def test_a_regression_finds_the_errors_of_an_imu() -> None:
         acceleration=rng.uniform(-5.0, 5.0, (n, 3)),
     )
     words = {
-        'scale': (0.02, -0.03, 0.04),
-        'cross_axis_upper': (0.01, 0.02, -0.03),
-        'cross_axis_lower': (-0.02, 0.03, 0.01),
-        'constant_bias': (0.1, -0.2, 0.3),
-        'noise_density': (0.01, 0.02, 0.03),
-        'noise_correlation': (-0.5, 0.4, 0.3),
-    }
+        'scale': (0.02, -0.03, 0.04), 'cross_axis_upper': (0.01, 0.02, -0.03),
+        'cross_axis_lower': (-0.02, 0.03, 0.01), 'constant_bias': (0.1, -0.2, 0.3),
+        'noise_density': (0.01, 0.02, 0.03), 'noise_correlation': (-0.5, 0.4, 0.3),
+    }  # fmt: skip
     sensitivity = np.array([[1.02, 0.01, 0.02], [-0.02, 0.97, -0.03], [0.03, 0.01, 1.04]])
     imu = ImuChain(gyroscope=GyroscopeChain(**words), accelerometer=AccelerometerChain(**words))
     simulated, clean = (model.start(1, 'a').measure(truth) for model in (imu, ImuChain()))

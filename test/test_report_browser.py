@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,17 +145,6 @@ def test_columns_sort_both_ways_by_keyboard_and_pointer(browser: Browser, plain:
     assert browser.value(head) == 'descending'
 
 
-def test_filters_leave_the_chosen_rows(browser: Browser, plain: Path) -> None:
-    browser.open(plain)
-    browser.value(UNFOLD)
-    visible_rows = f'{ROWS}.filter(row => row.getClientRects().length).length'
-    total = browser.value(visible_rows)
-    choose(browser, 2, 'ch_rw')
-    assert browser.value(visible_rows) == total // 4
-    choose(browser, 0, 'clean')
-    assert browser.value(visible_rows) == total // 8
-
-
 def test_labels_stay_text_under_the_pointer(browser: Browser, hostile: Path) -> None:
     """The second model is an image that would run a script, which the console would name."""
     browser.open(hostile)
@@ -197,29 +185,6 @@ def test_the_page_can_be_read_without_scripts(plain: Path) -> None:
         assert browser.value('document.querySelector("th button") === null')
         assert browser.value('document.querySelector(".filters").getClientRects().length') == 0
         assert browser.value(OVERFLOW) == 0
-
-
-def test_a_printed_page_has_no_navigation_and_no_scrolling(browser: Browser, plain: Path) -> None:
-    browser.open(plain, dark=True)
-    browser.call('Emulation.setEmulatedMedia', media='print', features=[])
-    assert luminance(browser.value(BACKGROUND)) > 0.9
-    assert browser.value('getComputedStyle(document.querySelector("nav")).display') == 'none'
-    cut = browser.value(
-        'Array.from(document.querySelectorAll(".scroll")).filter('
-        'e => e.scrollHeight > e.clientHeight + 1).length'
-    )
-    assert cut == 0
-    browser.call('Emulation.setEmulatedMedia', media='', features=[])
-
-
-def choose(browser: Browser, number: int, label: str) -> None:
-    """Take the option of a filter as a reader does."""
-    browser.value(
-        f'(() => {{ const box = document.querySelectorAll(".filters select")[{number}];'
-        f'box.selectedIndex = Array.from(box.options).findIndex('
-        f'o => o.textContent === {json.dumps(label)});'
-        'box.dispatchEvent(new Event("input", {bubbles: true})); })()'
-    )
 
 
 def luminance(colour: str) -> float:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from html.parser import HTMLParser
@@ -19,8 +18,7 @@ from sim2real_eval.report.console import decimal
 from sim2real_eval.report.page.evidence import gather
 from sim2real_eval.report.page.figure import library, thinned
 from sim2real_eval.report.page.page import study_page
-from sim2real_eval.report.page.plots import ranking_plot
-from sim2real_eval.report.page.ranking import differs, standings
+from sim2real_eval.report.page.ranking import standings
 from sim2real_eval.report.study_report import study_report
 from sim2real_eval.study.answer import study_answer
 from sim2real_eval.study.findings import WARMUP
@@ -150,16 +148,6 @@ def test_every_plot_has_a_place_and_a_label(page: str) -> None:
     assert places == [str(number) for number in range(len(plots(page)))]
 
 
-def test_colour_shows_significance_and_never_the_rank(study: StudyOutcome) -> None:
-    standing = standings(study)[0]
-    text = json.dumps(ranking_plot(standing, {}).item(len))
-    unlike = [model for model in standing.known.models if differs(standing.known, model)]
-    assert unlike
-    assert '--unlike' in text
-    assert ('--like' in text) == (len(unlike) < len(standing.known.models))
-    assert '--c0' not in text
-
-
 def test_hostile_labels_stay_text() -> None:
     page = study_page(hostile_study())
     reader = read(page)
@@ -168,19 +156,6 @@ def test_hostile_labels_stay_text() -> None:
     assert not [name for name, _ in reader.attributes if name.startswith('on')]
     text = ' '.join(reader.texts)
     assert all(label in text for label in HOSTILE)
-
-
-def test_without_positions_the_page_has_speeds_only() -> None:
-    study = small_study(judges=('clean',), runs=3)
-
-    def blind(key):  # type: ignore[no-untyped-def]
-        signals = study.signals(key)
-        nothing = np.full_like(signals.position, np.nan)
-        return dataclasses.replace(signals, true_position=nothing, position_sigma=nothing)
-
-    page = study_page(StudyOutcome(study.record, study.runs, blind))
-    assert '<h3>Tracks</h3>' not in page
-    assert 'nan' not in page.split('<main>')[1].split('id="provenance"')[0].replace('tenan', '')
 
 
 def test_runs_that_cannot_be_read_are_named_and_left_out_of_plots() -> None:
@@ -194,24 +169,6 @@ def test_runs_that_cannot_be_read_are_named_and_left_out_of_plots() -> None:
 
     page = study_page(StudyOutcome(study.record, study.runs, load))
     assert 'runs/x.npz' in page
-
-
-def test_groups_and_unpaired_runs_are_on_the_page() -> None:
-    study = small_study(judges=('clean',), runs=3, groups=('grass', 'concrete'), models={'m': 0.1})
-    names = {run.key.recording: f'drive_{run.key.recording}' for run in study.runs}
-    sims = renamed(study, recording=names)
-    mixed = tuple(
-        run if run.is_real else other for run, other in zip(study.runs, sims.runs, strict=True)
-    )
-
-    def load(key):  # type: ignore[no-untyped-def]
-        return (study if key.model == 'real' else sims).signals(key)
-
-    outcome = StudyOutcome(study.record, mixed, load)
-    representatives = gather(outcome, 'clean').representatives
-    assert {place[0] for place in representatives} == {'grass', 'concrete'}
-    assert all(set(labels) == {'real', 'm'} for labels in representatives.values())
-    assert '<h3>concrete</h3>' in study_page(outcome)
 
 
 def test_a_report_without_runs_is_refused(tmp_path: Path) -> None:

@@ -74,15 +74,6 @@ def test_a_checkout_is_preferred_to_an_overlay(tmp_path: Path) -> None:
     assert answer == str(tmp_path / 'checkout/config')
 
 
-def test_a_foreign_config_folder_in_site_packages_is_ignored(tmp_path: Path) -> None:
-    folder = install(
-        tmp_path, 'lib/python3.12/site-packages', 'lib/python3.12/site-packages/config'
-    )
-    answer = evaluate(folder, 'config_path()')
-    assert answer.startswith('refused: ')
-    assert str(tmp_path / 'share/sim2real_sensors/config') in answer
-
-
 def test_a_missing_file_is_refused_with_the_existing_names(tmp_path: Path) -> None:
     folder = install(tmp_path, '.', 'share/sim2real_sensors/config')
     answer = evaluate(folder, 'config_path("gps", "ch_rv.yaml")')

@@ -40,20 +40,13 @@ from sim_sensors.imu.imu import load_imu
 
 STAMPS = np.array([1, 2], dtype=np.int64)
 RUN = JudgedRun(
-    stamp_ns=STAMPS,
-    tick_ns=STAMPS,
-    position=np.full((2, 3), 2000.0),
-    orientation=np.full((2, 4), 0.5),
-    linear_velocity=np.ones((2, 3)),
-    angular_velocity=np.ones((2, 3)),
-    pose_covariance=np.full((2, 6, 6), 1e6),
-    twist_covariance=np.full((2, 6, 6), 1e-9),
-    gps_stamp_ns=STAMPS,
-    gps_position=np.full((2, 3), np.nan),
-    gps_covariance=np.ones((2, 6, 6)),
-    parts=(),
+    stamp_ns=STAMPS, tick_ns=STAMPS, position=np.full((2, 3), 2000.0),
+    orientation=np.full((2, 4), 0.5), linear_velocity=np.ones((2, 3)),
+    angular_velocity=np.ones((2, 3)), pose_covariance=np.full((2, 6, 6), 1e6),
+    twist_covariance=np.full((2, 6, 6), 1e-9), gps_stamp_ns=STAMPS,
+    gps_position=np.full((2, 3), np.nan), gps_covariance=np.ones((2, 6, 6)), parts=(),
     notes=(NO_TRUTH(),),
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope='module')
@@ -72,13 +65,10 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     [
         ('linear_velocity', 0.0, False, False),
         ('linear_velocity', 1e-12, True, False),
-        ('linear_velocity', 9e-5, True, False),
         ('angular_velocity', 2e-4, True, True),
         ('position', 1.5, True, False),
         ('position', 3.0, True, True),
-        ('orientation', 0.01, True, True),
         ('pose_covariance', 500.0, True, False),
-        ('twist_covariance', 1e-2, True, True),
         ('gps_stamp_ns', 1, True, True),
     ],
 )
@@ -140,7 +130,6 @@ class BatchPass:
 @pytest.mark.parametrize(
     ('judge', 'apart', 'differs'),
     [
-        ('judge_node', 0.0, False),
         ('judge_node', 1e-9, True),
         ('robot_localization', 9e-5, False),
         ('robot_localization', 2e-4, True),

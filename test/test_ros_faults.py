@@ -75,20 +75,6 @@ def test_reordered_odometry_is_left_out_and_counted(sensor: Graph) -> None:
     sensor.wait(lambda: sensor.values()['odometry late'] == '1', 'the count')
 
 
-def test_two_publishers_of_odometry_are_a_warning_until_one_is_gone(sensor: Graph) -> None:
-    """Both send the same messages, which are measured once."""
-    second = sensor.node.create_publisher(Odometry, 'ground_truth/odometry', QoSProfile(depth=500))
-    sensor.wait(lambda: sensor.said(f'odometry {MIXED}'), 'the warning')
-    assert sensor.statuses()[-1].level == b'\x01'
-    for row in messages_of(TRUTH):
-        sensor.odometry.publish(row)
-        second.publish(row)
-    assert imu_bits(heard(sensor)) == batch_bits(TRUTH)
-    sensor.node.destroy_publisher(second)
-    sensor.wait(lambda: sensor.values()['odometry publishers'] == '1', 'its end')
-    assert MIXED not in sensor.statuses()[-1].message
-
-
 @pytest.mark.parametrize('clock', ['goes on', 'begins anew'])
 def test_a_restarted_simulator_is_measured_again(sensor: Graph, clock: str) -> None:
     """At once if its time continues; after a reset if its time restarts without /clock."""

@@ -50,15 +50,6 @@ def test_the_answer_says_if_errors_are_too_small_or_too_large(sigma: float, size
     assert size in _answer_texts(outcome)['Like the stand-in']
 
 
-def test_metrics_that_do_not_distinguish_a_single_model_do_not_agree_with_vepd() -> None:
-    outcome = drawn_study(judges=('clean',), runs=6, models={'far': 0.3})
-    answer = study_answer(outcome)
-    assert answer.distinguishable is True
-    views = [dataclasses.replace(answer.view, tested=9, distinguished_by=('bias',))]
-    answer = dataclasses.replace(answer, views=tuple(views))
-    assert not answer.agreed
-
-
 def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> None:
     def notes(gps: str, imu: str) -> list[str]:
         file = StudyFile('', StudyOptions(), (), twins(gps, imu), ())

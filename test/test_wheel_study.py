@@ -49,12 +49,9 @@ def driven(wheel_setup: WheelSetup, duration: float) -> WheelStudy:
 
 def setup(runs: int, **changes) -> WheelSetup:
     settings = WheelSetup(
-        variants=VARIANTS,
-        vision=load_vision('tags'),
-        world=load_world('tag_ring'),
-        runs=runs,
+        variants=VARIANTS, vision=load_vision('tags'), world=load_world('tag_ring'), runs=runs,
         seed=1,
-    )
+    )  # fmt: skip
     return dataclasses.replace(settings, **changes)
 
 
@@ -166,16 +163,12 @@ def test_wheels_writes_every_run(capsys: Capture, tmp_path: Path) -> None:
     printed = call(capsys, *words, '--json', '--out', tmp_path / 'out')
     record = json.loads(printed.out)
     assert record == json.loads((tmp_path / 'out' / 'wheels.json').read_text(encoding='utf-8'))
-    assert [drift['label'] for drift in record['variants']] == ['swerve', 'frc_swerve@100']
-    assert record['variants'][1]['model']['rate'] == 100.0
     assert {path.name for path in (tmp_path / 'out').iterdir()} == {
         'wheels.json', 'wheels.png', 'runs.csv',
     }  # fmt: skip
     with (tmp_path / 'out' / 'runs.csv').open(encoding='utf-8') as file:
-        rows = list(csv.DictReader(file))
-    assert [(row['variant'], row['run']) for row in rows] == [
-        ('swerve', '1'), ('swerve', '2'), ('frc_swerve@100', '1'), ('frc_swerve@100', '2'),
-    ]  # fmt: skip
+        runs = [(row['variant'], row['run']) for row in csv.DictReader(file)]
+    assert runs == [(name, run) for name in ('swerve', 'frc_swerve@100') for run in '12']
 
 
 @pytest.mark.parametrize(
