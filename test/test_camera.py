@@ -40,7 +40,7 @@ def landmarks(*places: tuple[float, float, float]) -> World:
 
 
 def test_features_are_where_scipys_matrices_project_them() -> None:
-    """With lever arm and mounting; to 1e-9 px."""
+    """Lever arm and mounting are used; agreement to 1e-9 px."""
     model, world, truth = camera(), cloud(80), swaying(40)
     measurement = model.start(0, 'run', world=world).measure(truth)
     body = Rotation.from_quat(truth.orientation).as_matrix()

@@ -85,7 +85,7 @@ def test_a_rolling_shutter_has_no_effect_at_rest() -> None:
 
 
 def test_each_row_is_projected_from_the_pose_at_its_exposure() -> None:
-    """The extrapolation in a frame against a camera that is taken there, to 0.01 px."""
+    """Against a camera with a global shutter at the time of each row, to 0.01 px."""
     drive = FigureEight(duration=20.0, speed=3.0)
     places = stream(1, 'sphere', 'test', 'rows').standard_normal((600, 3))
     places *= 30.0 / np.linalg.norm(places, axis=1, keepdims=True)

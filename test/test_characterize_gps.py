@@ -101,7 +101,7 @@ def test_white_noise_and_wander_are_recovered() -> None:
 
 
 def test_a_record_shorter_than_the_wander_gives_a_walk_and_a_bound() -> None:
-    """T = 400 s in 60 s: no T but a bound below it, and the density within 3 sigma."""
+    """T = 400 s in a record of 60 s: a bound for T, and the density within 3 sigma."""
     noise = GnssNoise(
         white_std=(0.01,) * 3, gauss_markov_std=(1.0,) * 3, gauss_markov_time=(400.0,) * 3
     )
@@ -116,7 +116,7 @@ def test_a_record_shorter_than_the_wander_gives_a_walk_and_a_bound() -> None:
 
 
 def test_short_records_do_not_bias_the_noise_low() -> None:
-    """200 records of 5 fixes have one deviation: n - 1 counts, as in a pooled variance."""
+    """200 records of 5 fixes: the fit equals the pooled deviation."""
     rng = stream(3, 'short', 'test', 'characterize')
     records = [(np.arange(5.0), rng.standard_normal(5) + 100.0 * k) for k in range(200)]
     fit = fit_markov(records)
@@ -233,7 +233,7 @@ def test_moments_of_the_sum_of_squares_are_those_of_dense_matrices() -> None:
 
 
 def test_fitted_models_are_consistent_with_the_record_and_recovered() -> None:
-    """White and wander: its own model is consistent in everything, white noise not in speed."""
+    """The fitted model is consistent in every statistic, white noise not in speed."""
     noise = GnssNoise(
         white_std=(0.01,) * 3, gauss_markov_std=(0.05, 0.05, 0.1), gauss_markov_time=(5.0,) * 3
     )
@@ -263,7 +263,7 @@ def test_a_noisy_receiver_at_rest_counts_as_standing_still() -> None:
 
 
 def test_fixes_that_never_change_have_no_error() -> None:
-    """AirSim's receiver states a covariance and errs by nothing; a height may be held by hand."""
+    """AirSim's receiver states a covariance but has no error."""
     result = characterize_gps([standing(30.0, gps_model=GpsModel(covariance=HdopCovariance()))])
     for fit in result.axes:
         assert not fit.white.observable
@@ -277,7 +277,7 @@ def test_fixes_that_never_change_have_no_error() -> None:
 
 
 def test_invalid_covariances_are_left_out_of_the_consistency_check() -> None:
-    """Not finite, or negative in two axes, whose determinant is positive all the same."""
+    """Not finite, or negative in two axes, where the determinant is positive."""
     rng = stream(9, 'none', 'test', 'characterize')
     run = run_of_errors(0.5 * rng.standard_normal((400, 3)), RATE, 0.5)
     covariance = run.covariance.copy()

@@ -164,7 +164,7 @@ def test_a_nan_is_dropped_and_counted(place: Path, tmp_path: Path, capsys: Captu
 
 @pytest.mark.parametrize('name', ['mpu6000', 'chrono'])
 def test_a_turn_on_bias_and_a_far_walk_count_as_rest(name: str) -> None:
-    """Without a truth for a bias above 0.1 rad/s; with one for Chrono's walk of 0.3 m/s^2."""
+    """A bias above 0.1 rad/s counts as rest without a truth, a walk of 0.3 m/s^2 with one."""
     unit = load_imu(name)
     recording = standing(40.0, imu_model=unit, seed=3)
     if name == 'chrono':

@@ -56,7 +56,7 @@ def test_identical_recordings_give_zero() -> None:
 
 
 def test_ideal_sensors_read_the_truth_at_their_mounting() -> None:
-    """Far from the middle, turned, on a circle; yaw passes +-pi, position starts anywhere."""
+    """On a circle with lever arms and a mounting; yaw passes +-pi."""
     turn = tuple(Rotation.from_euler('xyz', [0.2, -0.1, 2.5]).as_quat().tolist())
     recording = dataclasses.replace(
         truth_of('drive_circle', 2),
@@ -123,7 +123,7 @@ def test_the_delay_of_a_sensor_is_estimated_and_corrected() -> None:
 
 
 def test_yaw_comes_from_the_orientation_where_there_is_one() -> None:
-    """A compass that is 0.3 rad off, more than half a turn away from the true yaw at times."""
+    """A compass that is 0.3 rad off, across the wrap of the yaw."""
     truth = truth_of('drive_circle', 3)
     ideal = dataclasses.replace(load_imu('ideal'), orientation=Orientation(mode='truth'))
     run = made(truth, Twin('compass', None, ideal))

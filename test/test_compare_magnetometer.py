@@ -44,7 +44,7 @@ def recorded(mag: Magnetometer, *, duration: float = 8.0, **more: object) -> Rec
 
 
 def in_world(run: Recording) -> SensorSignals:
-    """Hold a recording against the field of the world, not the one that it measured first."""
+    """Compare a recording with the field of the world."""
     maker = make_twin_maker(run, WORLD, seed=0)
     return run_signals(maker.real, OPTIONS, maker=maker)
 
@@ -54,7 +54,7 @@ def with_errors(**errors: object) -> Magnetometer:
 
 
 def test_an_ideal_magnetometer_reads_the_turned_field_of_the_world() -> None:
-    """scipy turns it: world to body to a sensor that is mounted askew."""
+    """scipy rotates the field from the world to the body and a tilted sensor."""
     turn = Rotation.from_euler('xyz', [0.3, 0.1, 2.0])
     mag = dataclasses.replace(load_mag('ideal'), frame_id='mag')
     quaternion = tuple(turn.as_quat().tolist())

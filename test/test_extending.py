@@ -32,7 +32,7 @@ def blocks() -> list[tuple[str, str]]:
 
 
 def install(place: Path, *, broken: bool = False) -> None:
-    """Put the package where `pip install --target` would, with what pip would make of its file."""
+    """Write the package and its metadata as `pip install --target` does."""
     for name, text in blocks():
         if name != 'sh':
             target = place / name
@@ -52,7 +52,7 @@ def install(place: Path, *, broken: bool = False) -> None:
 
 @contextlib.contextmanager
 def inside(place: Path) -> Iterator[None]:
-    """Be in a folder whose packages are installed."""
+    """Change to a folder and import packages from it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         patch.syspath_prepend(place)

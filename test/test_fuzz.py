@@ -12,7 +12,7 @@ from sim_sensors.core.parameters import LARGEST, number_of
 
 
 def test_no_changed_input_breaks_a_reader() -> None:
-    """Always the same inputs, as far as a machine comes within a minute."""
+    """The inputs are always the same; the number depends on the machine."""
     counts, problems = fuzz(60.0, seed=17)
     assert problems == []
     assert len(counts) > 20

@@ -91,7 +91,7 @@ def test_without_errors_it_is_the_ideal_imu():
 
 
 def test_errors_act_in_the_stated_order():
-    """Sensitivity, then bias, then range, then rounding, by hand for 9.80665 m/s^2 upward."""
+    """Sensitivity, bias, range, rounding: computed by hand for 9.80665 m/s^2 upward."""
     chain = AccelerometerChain(
         scale=(0.0, 0.0, 0.1), cross_axis_upper=(0.0, 0.01, -0.02),
         constant_bias=(0.5, 0.0, 1.0), range=11.0, quantisation=0.03,

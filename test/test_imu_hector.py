@@ -65,7 +65,7 @@ def rotation_vectors(result):
 
 
 def test_hector_ignores_the_noise_of_its_yaw_as_upstream():
-    """It is stated, but only offset and drift are applied; exact applies what it states."""
+    """Upstream states the noise but applies only offset and drift."""
     model = HectorImu(orientation=HectorYaw(gaussian_noise=0.05, offset=0.2))
     right, wrong = (m.start(1, 'a').measure(still(20_000)) for m in (model, upstream(model)))
     np.testing.assert_allclose(rotation_vectors(wrong), np.tile([0.0, 0.0, 0.2], (20_000, 1)))

@@ -36,7 +36,7 @@ CASES = sorted(
 
 
 def numbers(row: list[str]) -> np.ndarray:
-    """Fields as floats; an empty one is a value that is not measured."""
+    """Fields as floats; an empty field was not measured."""
     return np.array([float(field) if field else np.nan for field in row])
 
 

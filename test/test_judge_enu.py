@@ -123,7 +123,7 @@ def test_every_fix_is_fused_at_any_rate(tmp_path: Path, rate: float) -> None:
 def test_the_enu_front_end_agrees_with_navsat_transform_near_the_origin(
     tmp_path: Path, cartesian: bool, scale: float
 ) -> None:
-    """But for the scale of a plane at height 0 (4e-5 at 260 m) or of UTM (4e-4)."""
+    """Except for the scale of a plane at height 0 (4e-5 at 260 m) or of UTM (4e-4)."""
     fix_ns, frame = stamps(10.0, 10.0), LocalFrame(43.0, -89.4, 260.0)
     path = np.stack([np.linspace(0.0, 80.0, 100), np.linspace(0.0, -30.0, 100), np.zeros(100)], 1)
     run = recording({'imu': imu(stamps(100.0, 10.0)), 'fix': fixes_at(fix_ns, path, frame)})

@@ -71,7 +71,7 @@ def test_corrected_gravity_leaves_nothing_at_rest_in_any_attitude_and_mounting(
     gravity_configs: list[FilterConfig], body: tuple[float, float, float],
     mounting: tuple[float, float, float], with_attitude: bool, relative: bool, north: float,
 ) -> None:  # fmt: skip
-    """The message's own attitude is used, whatever its heading refers to; else the filter's."""
+    """The attitude of the message is used; without one, that of the filter."""
     sensor = Rotation.from_euler('xyz', body) * Rotation.from_euler('xyz', mounting)
     message = dataclasses.replace(
         imu(stamps(1.0, 1.0), force=sensor.inv().apply([[0.0, 0.0, G]]), attitude=with_attitude),
@@ -85,7 +85,7 @@ def test_corrected_gravity_leaves_nothing_at_rest_in_any_attitude_and_mounting(
 
 
 def test_corrected_gravity_keeps_tilted_accelerations(gravity_configs: list[FilterConfig]) -> None:
-    """A body pitched by 0.2 that accelerates forward by 1.5, its IMU mounted anyhow."""
+    """A body pitched by 0.2 rad accelerates forward by 1.5 m/s^2."""
     mounting = (0.5, -0.4, 2.0)
     sensor = Rotation.from_euler('y', 0.2) * Rotation.from_euler('xyz', mounting)
     felt = Rotation.from_euler('y', 0.2).apply([1.5, 0.0, 0.0]) + np.array([0.0, 0.0, G])
@@ -147,7 +147,7 @@ def test_increments_of_whole_poses_have_the_stated_covariance(tmp_path: Path) ->
 
 
 def test_increments_without_orientation_use_the_attitude_of_the_filter(tmp_path: Path) -> None:
-    """From a frame that stands turned in the world; the covariance turns with the increment."""
+    """The frame is turned in the world; the covariance turns with the increment."""
     config = filter_config(
         tmp_path, pose0='pose', pose0_config=mask('x', 'y', 'z'), pose0_differential=True
     )

@@ -89,7 +89,7 @@ def test_judge_publishes_what_the_node_published(
 def test_navsat_transform_publishes_what_the_node_published(
     reference_dir: Path, name: str
 ) -> None:
-    """Same fixes pass on; positions to 1e-6 m, covariances to 1e-9 of the largest."""
+    """Same fixes; positions to 1e-6 m, covariances to 1e-9 of the largest."""
     folder = trace(reference_dir, name)
     judged = run(folder)
     _, rows = read_rows(folder / 'expected_odometry_gps.csv.gz')

@@ -63,7 +63,7 @@ def setup_of_everything(folder: Path, **more: object) -> JudgeSetup:
 
 @pytest.fixture(autouse=True)
 def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our node is in this process; with processes of it there is test_lockstep_process."""
+    """Run judge_node in this process; test_lockstep_process starts it as a process."""
     monkeypatch.setattr(Side, '_start_process', start_judge_node_here)
 
 
@@ -79,7 +79,7 @@ def world() -> Iterator[World]:
 
 
 class UnknownEnd:
-    """A feed that does not know how much is to come until all has come."""
+    """A feed whose end is unknown until it is reached."""
 
     def __init__(self, recorded: RecordedFeed) -> None:
         self._recorded = recorded
@@ -223,7 +223,7 @@ def test_foreign_publishers_of_clock_and_estimates_are_refused(
 
 @contextlib.contextmanager
 def foreign(node: Node, topic: str, message: type) -> Iterator[None]:
-    """Publish a topic by a node that is not of this graph, until the graph has forgotten it."""
+    """Publish a topic by a foreign node, and wait until the graph has lost it."""
     with private_context(node.context.get_domain_id()) as context:
         other = Node('other', context=context)
         other.create_publisher(message, topic, 1)

@@ -50,7 +50,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope='module')
 def long_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that takes a judge node many seconds."""
+    """Run that occupies a judge node for many seconds."""
     (path,) = write_runs(tmp_path_factory.mktemp('long'), ('drive_line', 1))
     return path
 
@@ -199,7 +199,7 @@ def test_a_node_that_does_not_work_is_reported_and_ended(
 def test_a_signal_ends_command_and_node(
     long_bag: Path, tmp_path: Path, name: str, status: int
 ) -> None:
-    """Ctrl-C reaches the group of the command, in which the node is not."""
+    """Ctrl-C reaches the process group of the command, but not the node."""
     mark = uuid.uuid4().hex
     with CommandCopy(
         'judge', long_bag, '--config', 'clean', '--judge', 'judge_node', '--out',

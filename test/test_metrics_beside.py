@@ -48,7 +48,7 @@ def test_energy_distance_is_scipys_in_one_dimension() -> None:
 
 
 def test_energy_distance_is_an_invariant_metric_beyond_the_marginals() -> None:
-    """The same values paired otherwise: both Wasserstein distances are 0, this one is not."""
+    """The same values in other pairs: both Wasserstein distances are 0, this one is not."""
     values = np.linspace(0.0, 1.0, 20)
     up, down = np.stack([values, values], 1), np.stack([values, values[::-1]], 1)
     assert energy_distance(up, up[::-1]) == 0.0
@@ -110,7 +110,7 @@ def test_rank_agreement_is_scipys_with_ties_too() -> None:
 
 
 def test_rank_agreement_p_value_counts_orders() -> None:
-    """Five models in the same order: 1 of 120; in the contrary order every other is as good."""
+    """Five models in the same order: 1 of 120; in the reversed order all of them."""
     order = [1.0, 2.0, 3.0, 4.0, 5.0]
     assert rank_agreement(order, order).p_value == pytest.approx(1 / 120)
     assert rank_agreement(order, order[::-1]).p_value == 1.0
@@ -219,7 +219,7 @@ def test_a_model_like_reality_seldom_has_hidden_differences() -> None:
 
 
 def test_a_yaw_error_that_vepd_cannot_see_is_a_hidden_difference() -> None:
-    """Yaw is in no speed: a model that is wrong in yaw only is like reality to VEPD."""
+    """Yaw does not enter the speed, so VEPD cannot see an error in yaw only."""
     study = drawn_study(judges=('clean',), scenarios=('line',), runs=12, models={'turned': 0.05})
     rng = np.random.default_rng(5)
     runs = []

@@ -31,7 +31,7 @@ def points(count: int = 2000, seed: int = 1) -> FloatArray:
 def test_opencv_projects_to_the_same_pixels(
     camera: Intrinsics, record_property: Callable[[str, object], None]
 ) -> None:
-    """To 1e-9 px. OpenCV has no skew, so its rays are multiplied by the matrix here."""
+    """OpenCV has no skew: its rays are multiplied by the camera matrix."""
     cv2 = pytest.importorskip('cv2', reason='no OpenCV')
     d = camera.distortion
     lens = np.array([d.k1, d.k2, d.p1, d.p2, d.k3])

@@ -65,7 +65,7 @@ def integrated(
 def test_gtsam_has_the_same_deltas_covariance_and_prediction(
     number: int, mounted: bool, form: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """But for the bias Jacobians of its manifold form, which forget the mounting."""
+    """Except for the bias Jacobians of its manifold form, which ignore the mounting."""
     gtsam = load_gtsam()
     pim = integrated(number, form=form, body_p_sensor=mounting() if mounted else np.eye(4))
     kind = getattr(gtsam, f'PreintegratedImuMeasurements{form.capitalize()}')
@@ -91,7 +91,7 @@ def test_gtsam_has_the_same_deltas_covariance_and_prediction(
 
 
 def test_gtsams_manifold_form_corrects_the_bias_of_a_mounted_sensor_wrongly() -> None:
-    """By 3 cm after 1.5 s, beside a new integration with that bias; ours by 0.1 mm."""
+    """GTSAM is 3 cm off a new integration after 1.5 s, this project 0.1 mm."""
     gtsam = load_gtsam()
     changes = {'form': 'manifold', 'body_p_sensor': mounting()}
     pim = integrated(**changes)

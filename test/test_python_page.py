@@ -21,7 +21,7 @@ from sim_sensors import Sim2RealError, motion_of
 
 @pytest.fixture(scope='module')
 def page(repository: Path) -> list[str]:
-    """The code of the page: the analysis, recordings to do it on, sensors alone."""
+    """Code blocks of the page: an analysis, its recordings, sensors."""
     text = (repository / 'docs' / 'howto' / 'python.md').read_text('utf-8')
     return re.findall(r'```python\n(.*?)```', text, re.DOTALL)
 

@@ -33,7 +33,7 @@ def inner(number: int, data: bytes) -> bytes:
 
 
 def doubles(*values: float, first: int = 2) -> bytes:
-    """As on the wire: what is zero is left out."""
+    """Encode doubles as protocol buffers do, without zeros."""
     return b''.join(
         varint(8 * (first + k) + 1) + struct.pack('<d', value)
         for k, value in enumerate(values)
@@ -149,7 +149,7 @@ def test_another_file_is_not_a_log(tmp_path: Path) -> None:
 
 
 def test_a_late_twist_is_replaced_by_velocities_of_the_poses(tmp_path: Path) -> None:
-    """Gazebo's is the mean of ten steps, and so 5 ms late: 10 mm/s at 2 m/s^2."""
+    """The twist of Gazebo is a mean of ten steps, which is 5 ms late."""
     motion = motion_of('half_sine', duration=6.0)
     right = simulate(motion, gps='baseline', imu='ideal')
     truth = right.truth

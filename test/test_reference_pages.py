@@ -19,7 +19,7 @@ NAMES = [
 
 @pytest.fixture
 def docs(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Their writers can be imported."""
+    """Folder of the documentation, with its writers on the path."""
     monkeypatch.syspath_prepend(repository / 'docs')
     return repository / 'docs'
 

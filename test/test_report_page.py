@@ -31,7 +31,7 @@ VOID = {'meta', 'link', 'img', 'br', 'hr', 'input'}
 
 
 class Reader(HTMLParser):
-    """Elements that are open must be closed in order; keeps tags, attributes and texts."""
+    """Parser that keeps tags, attributes and texts and checks the nesting of elements."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -112,7 +112,7 @@ def test_every_link_leads_to_a_section(page: str) -> None:
 
 
 def test_the_page_leads_with_the_nearest_model(study: StudyOutcome, page: str) -> None:
-    """ch_rw is drawn with the very deviation of the real runs, the others with larger ones."""
+    """ch_rw is drawn with the deviation of the real runs, the others with larger ones."""
     best = min((row for row in study.table('paper_released') if row.scenario == 'all'),
                key=lambda row: row.vepd)  # fmt: skip
     assert best.model == 'ch_rw'
@@ -197,7 +197,7 @@ def test_the_page_of_a_study_of_360_runs_is_below_3_mb() -> None:
 
 
 def test_one_scenario_is_compared_with_its_own_column_of_the_paper() -> None:
-    """As experiments A and D: Table II has the half-sine, Table I all three pooled."""
+    """Table II of the paper has the half-sine, Table I all three pooled."""
     study = small_study(judges=('clean',), scenarios=('half_sine',), runs=3)
     (standing,) = standings(study)
     assert standing.published('ch_rw') == 0.0796

@@ -75,7 +75,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_differences_of_runs_are_found_to_the_bit_or_to_a_tolerance(
     field: str, apart: float, exact: bool, nearly: bool
 ) -> None:
-    """The tolerance is 1e-4 m/s for velocities, and 1e-3 of its size for any other number."""
+    """Velocities may differ by 1e-4, other numbers by 1e-3 plus a thousandth of their size."""
     values = getattr(RUN, field).copy()
     values[-1] += apart
     second = dataclasses.replace(RUN, **{field: values})
@@ -193,7 +193,7 @@ def test_noise_free_sensors_are_refused_on_the_graph(graph: Graph, bags: list[Pa
 def test_a_second_publisher_of_the_truth_is_refused(
     graph: Graph, bags: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a simulator that still runs or is started meanwhile."""
+    """A second simulator still runs or is started meanwhile."""
     maker = TwinMaker(read_recording(bags[0]), seed=0)
     sensors = maker.sensors(Twin('both', load_gps('ch_gauss'), load_imu('chrono')))
     truth = graph.node.create_publisher(Odometry, 'truth', QoSProfile(depth=10))

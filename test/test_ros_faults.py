@@ -107,7 +107,7 @@ KIND = MESSAGE_TYPES['nav_msgs/msg/Odometry']
 
 
 class Judged:
-    """judge_node on a graph, with wheel odometry, given one thing after the other."""
+    """judge_node on a graph, with wheel odometry, which gets one message or tick at a time."""
 
     def __init__(self, graph: Graph) -> None:
         parameters = ('use_sim_time:=true', 'assume_identity_frames:=true')
@@ -133,7 +133,7 @@ class Judged:
         )
 
     def play(self, script: Script) -> list[bytes]:
-        """Give it everything; return the estimates."""
+        """Send all messages and ticks; return the estimates."""
         self.heard.clear()
         before = self.node.health.published
         for what, value in script:
@@ -158,7 +158,7 @@ class Judged:
 
 
 def script_of(rows: Sequence[int]) -> Script:
-    """Rows of WHEELS, each in the step of the clock after it should come, and clock between."""
+    """Rows of WHEELS, each after a tick of the clock, with ticks in between."""
     script: Script = []
     for place, row in enumerate(rows):
         now = int(WHEELS.stamp_ns[0]) + place * 50_000_000

@@ -66,7 +66,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The models as another package, as pip installs it, beside one that is broken."""
+    """Install the models as another package with a broken entry point."""
     info = folder / 'stranger-1.0.dist-info'
     info.mkdir()
     (info / 'METADATA').write_text('Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n')

@@ -86,7 +86,7 @@ def test_a_new_sensor_is_placed_by_its_model(transforms: tuple[StaticTransform, 
 
 
 def test_a_truth_of_another_frame_is_moved_to_the_base() -> None:
-    """An INS 1 m ahead and turned by 90 degrees: back at base_link its truth is the original."""
+    """An INS 1 m ahead and turned by 90 degrees, moved back to base_link."""
     truth = circle()
     arm = np.array([1.0, -0.5, 0.3])
     body = Rotation.from_quat(truth.orientation)

@@ -151,7 +151,7 @@ def test_without_tags_in_view_there_is_no_message() -> None:
 
 
 def test_the_ambiguous_pose_fits_the_image_of_the_tag() -> None:
-    """The centre is where it was in the picture, the normal mirrored at the line of sight."""
+    """The centre keeps its pixel, and the normal is mirrored at the line of sight."""
     world = wall((3.0, 0.5, 0.7))
     model = VisionModel(
         noise=EXACT, ambiguity=0.3, lever_arm=(0.2, 0.0, 0.5), gate=Gate(enabled=False)
