@@ -42,9 +42,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     noise = GnssNoise(
         white_std=(WHITE,) * 3, gauss_markov_std=(WANDER,) * 3, gauss_markov_time=(TIME,) * 3
     )
-    receiver = dataclasses.replace(
-        load_gps('airsim'), rate=5.0, noise=noise, covariance=HdopCovariance(hdop_initial=30.0)
-    )
+    hdop = HdopCovariance(hdop_initial=30.0)
+    receiver = dataclasses.replace(load_gps('airsim'), rate=5.0, noise=noise, covariance=hdop)
     unit = load_imu('airsim')
     both = standing(
         150.0, gps_model=receiver, imu_model=dataclasses.replace(unit, rate=25.0),

@@ -77,13 +77,11 @@ def test_rate_and_force_are_turned_into_the_body() -> None:
         force=np.tile(mounting.inv().apply(truth_force), (n, 1)),
         attitude=False,
     )
-    run = recording(
-        {'imu': sensed, 'gps': placed(sky, np.zeros((len(sky), 3)))},
-        (
-            StaticTransform('base_link', 'imu_link', (0.1, 0.2, 0.3), tuple(mounting.as_quat())),
-            StaticTransform('base_link', 'gps_link', (1.0, 0.0, 2.0)),
-        ),
+    places = (
+        StaticTransform('base_link', 'imu_link', (0.1, 0.2, 0.3), tuple(mounting.as_quat())),
+        StaticTransform('base_link', 'gps_link', (1.0, 0.0, 2.0)),
     )
+    run = recording({'imu': sensed, 'gps': placed(sky, np.zeros((len(sky), 3)))}, places)
     inputs = inertial_inputs(run, SETTINGS)
     np.testing.assert_allclose(inputs.rate, np.tile(truth_rate, (n, 1)), atol=1e-14)
     np.testing.assert_allclose(inputs.force, np.tile(truth_force, (n, 1)), atol=1e-14)
@@ -92,10 +90,8 @@ def test_rate_and_force_are_turned_into_the_body() -> None:
 
 
 def test_a_frame_that_nothing_connects_is_refused_by_name() -> None:
-    run = recording(
-        {'imu': imu(stamps(100.0, 1.0)), 'gps': fixes(stamps(10.0, 1.0))},
-        (StaticTransform('base_link', 'imu_link'),),
-    )
+    messages = {'imu': imu(stamps(100.0, 1.0)), 'gps': fixes(stamps(10.0, 1.0))}
+    run = recording(messages, (StaticTransform('base_link', 'imu_link'),))
     with pytest.raises(JudgeError, match=r"gps: .*'gps_link' to 'base_link'"):
         inertial_inputs(run, SETTINGS)
 
@@ -106,9 +102,8 @@ def test_fixes_are_metres_about_the_first_valid_one() -> None:
     good = placed(sky, enu)
     status = good.status.copy()
     status[0] = -1
-    run = recording(
-        {'imu': imu(stamps(100.0, 1.0)), 'gps': dataclasses.replace(good, status=status)}
-    )
+    gps = dataclasses.replace(good, status=status)
+    run = recording({'imu': imu(stamps(100.0, 1.0)), 'gps': gps})
     inputs = inertial_inputs(run, SETTINGS)
     # The tangent planes of two points 4 m apart differ by 1e-6 rad.
     np.testing.assert_allclose(inputs.fix, enu[1:] - enu[1], atol=1e-4)
@@ -150,19 +145,14 @@ def test_gaps_and_repeated_stamps_of_the_imu_are_findings() -> None:
 
 CLOCK, SKY = stamps(100.0, 1.0), stamps(10.0, 1.0)
 ABSENT = np.tile(np.diag([-1.0, 0.0, 0.0]), (len(CLOCK), 1, 1))
+DEAF = dataclasses.replace(imu(CLOCK), linear_acceleration_covariance=ABSENT)
 
 
 @pytest.mark.parametrize(
     ('messages', 'named'),
     [
         ({'imu': imu(CLOCK)}, 'gps'),
-        (
-            {
-                'imu': dataclasses.replace(imu(CLOCK), linear_acceleration_covariance=ABSENT),
-                'gps': fixes(SKY),
-            },
-            'linear_acceleration',
-        ),
+        ({'imu': DEAF, 'gps': fixes(SKY)}, 'linear_acceleration'),
         ({'imu': imu(CLOCK), 'gps': fixes(SKY + 5_000_000_000)}, 'no valid fix'),
         ({'imu': imu(CLOCK[:1]), 'gps': fixes(SKY)}, '1 usable'),
     ],

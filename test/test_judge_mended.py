@@ -48,14 +48,10 @@ attitudes = st.tuples(angle, st.floats(-1.5, 1.5), angle)
 @pytest.fixture(scope='module')
 def gravity_configs(tmp_path_factory: pytest.TempPathFactory) -> list[FilterConfig]:
     """Both values of `relative`."""
+    imu0 = {'imu0': 'imu', 'imu0_config': mask('ax', 'ay', 'az')}
+    imu0['imu0_remove_gravitational_acceleration'] = True
     return [
-        filter_config(
-            tmp_path_factory.mktemp('gravity'),
-            imu0='imu',
-            imu0_config=mask('ax', 'ay', 'az'),
-            imu0_remove_gravitational_acceleration=True,
-            imu0_relative=relative,
-        )
+        filter_config(tmp_path_factory.mktemp('gravity'), imu0_relative=relative, **imu0)
         for relative in (False, True)
     ]
 
@@ -116,31 +112,25 @@ def random_pairs(n: int, seed: int) -> tuple[PoseArray, np.ndarray]:
     error = rng.standard_normal((2 * n, 6)) @ root.T
     stamp_ns = stamps(10.0, 0.2 * n)
     poses = PoseArray(
-        stamp_ns=stamp_ns,
-        arrival_ns=stamp_ns,
-        frame='odom',
-        position=position + error[:, :3],
+        stamp_ns, stamp_ns, 'odom', position=position + error[:, :3],
         orientation=(Rotation.from_rotvec(error[:, 3:]) * attitude[order]).as_quat(),
         pose_covariance=np.broadcast_to(covariance, (2 * n, 6, 6)),
-    )
+    )  # fmt: skip
     return poses, truth
 
 
 def test_increments_of_whole_poses_have_the_stated_covariance(tmp_path: Path) -> None:
     """Mean NEES of 1500 increments: 6 to 5 sigma (0.09 each). Upstream is off by dt^3 = 1000."""
     states = ('x', 'y', 'z', 'roll', 'pitch', 'yaw')
-    config = filter_config(
-        tmp_path, pose0='pose', pose0_config=mask(*states), pose0_differential=True
-    )
+    pose = {'pose0': 'pose', 'pose0_config': mask(*states), 'pose0_differential': True}
+    config = filter_config(tmp_path, **pose)
     poses, truth = random_pairs(1500, seed=1)
 
     def mean_square(correct: frozenset[str]) -> float:
-        errors = prepared(config, poses, correct=correct)[::2]
-        error = np.array([m.z for m in errors]) - truth
-        R = np.array([m.R for m in errors])
-        return float(
-            np.einsum('ni,ni->n', error, np.linalg.solve(R, error[..., None])[..., 0]).mean()
-        )
+        increments = prepared(config, poses, correct=correct)[::2]
+        errors = np.array([increment.z for increment in increments]) - truth
+        R = np.array([increment.R for increment in increments])
+        return float(np.einsum('ni,nij,nj->n', errors, np.linalg.inv(R), errors).mean())
 
     assert mean_square(DIFFERENTIAL.correct) == pytest.approx(6.0, abs=5 * math.sqrt(12 / 1500))
     assert mean_square(frozenset()) > 500.0
@@ -155,13 +145,9 @@ def test_increments_without_orientation_use_the_attitude_of_the_filter(tmp_path:
     C[:3, :3] = [[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 3.0]]
     clock = stamps(2.0, 1.0)
     array = PoseArray(
-        stamp_ns=clock,
-        arrival_ns=clock,
-        frame='marker',
-        position=np.array([[5.0, 6.0, 7.0], [6.0, 8.0, 6.5]]),
-        orientation=np.array([[0.0, 0.0, 0.0, 1.0]] * 2),
-        pose_covariance=np.stack([C, 2.0 * C]),
-    )
+        clock, clock, 'marker', position=np.array([[5.0, 6.0, 7.0], [6.0, 8.0, 6.5]]),
+        orientation=np.array([[0.0, 0.0, 0.0, 1.0]] * 2), pose_covariance=np.stack([C, 2.0 * C]),
+    )  # fmt: skip
     frame, angles = Rotation.from_euler('xyz', (0.2, 0.1, -2.0)), (0.1, -0.3, 1.2)
     link = StaticTransform('odom', 'marker', (1, 2, 3), tuple(frame.as_quat().tolist()))
     x = np.zeros(N)
@@ -282,12 +268,8 @@ def test_increments_of_navsat_transform_are_body_velocities_too(tmp_path: Path) 
     imu_ns = stamps(100.0, 25.0)
     t = (imu_ns - START_NS) * 1e-9
     latitude, longitude, altitude = LocalFrame(43.0, -89.4, 260.0).to_geodetic(position)
-    run = recording(
-        {
-            'imu': imu(imu_ns, yaw=RATE * t),
-            'fix': fixes(clock, latitude, longitude, altitude=altitude),
-        }
-    )
+    fix = fixes(clock, latitude, longitude, altitude=altitude)
+    run = recording({'imu': imu(imu_ns, yaw=RATE * t), 'fix': fix})
     config = filter_config(
         tmp_path, frequency=100.0, two_d_mode=True, odom0='odometry/gps',
         odom0_config=mask('x', 'y', 'yaw'), odom0_differential=True, imu0='imu',

@@ -12,6 +12,9 @@ import yaml
 
 pytest.importorskip('launch_ros', reason='no ROS installation')
 
+import re
+
+import pytest
 from ament_index_python.packages import get_package_prefix
 from launch_examples import Started, started
 
@@ -292,3 +295,35 @@ def test_an_imu_takes_the_forces_of_the_physics(
     sensors = process_of(processes, 'sensors_node')
     assert sensors.parameters['/**/imu_node']['noise_free.enabled'] is measured
     assert process_of(processes, 'trajectory_node').own['motion'] == scenario
+
+
+def test_gazebo_is_started_last_with_its_bridge_and_ends_the_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gz = tmp_path / 'gz'
+    gz.touch(mode=0o755)
+    monkeypatch.setenv('PATH', str(tmp_path))
+    processes = started('gazebo.launch.py', iterations='5000', out=str(tmp_path / 'bag'))
+    assert processes[-1].words[:5] == ['sim', '-r', '--iterations', '5000', '-s']
+    assert Path(processes[-1].words[-1]).name == 'sim2real_field.sdf'
+    assert Path(process_of(processes, 'parameter_bridge').own['config_file']).is_file()
+    assert {'sensors_node', 'judge_node'} <= {process.executable for process in processes}
+    assert 'record' in ' '.join(processes[-2].words)
+    gz = gz.rename(tmp_path / 'ign')
+    robot = tmp_path / 'robot.urdf'
+    robot.write_text('<plugin filename="gz-sim-imu-system" name="gz::sim::systems::Imu"/>')
+    processes = started('gazebo.launch.py', robot_file=str(robot))
+    option, spawned, *height = process_of(processes, 'create').words[:4]
+    assert [option, *height] == ['-file', '-z', '0']
+    plugin = (
+        '<plugin filename="ignition-gazebo-imu-system" name="ignition::gazebo::systems::Imu"/>'
+    )
+    assert Path(spawned).read_text('utf-8') == plugin
+    world = Path(processes[-1].words[-1]).read_text('utf-8')
+    assert (re.findall('<model name="(.*)"', world), 'gz-sim' in world) == (['field'], False)
+    robot.write_bytes(b'\xff')
+    with pytest.raises(ParameterError, match='robot_file'):
+        started('gazebo.launch.py', robot_file=str(robot))
+    gz.unlink()
+    with pytest.raises(ParameterError, match='Gazebo'):
+        started('gazebo.launch.py')

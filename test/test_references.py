@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every source that is cited is in docs/reference/references.md."""
+"""Reference pages are up to date, and every cited source is in references.md."""
 
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = (
@@ -44,3 +47,34 @@ def test_every_cited_key_is_listed_once() -> None:
     assert len(listed) == len(set(listed)) > 50
     unknown = {(p, key) for p, text in documents().items() for key in cited(p, text) - {*listed}}
     assert not unknown
+
+
+SENSORS = ('index', 'imu', 'gps', 'magnetometer', 'camera', 'wheels', 'vision')
+
+
+ROS = ('launch', 'nodes', 'evaluation_node')
+
+
+NAMES = [
+    *('cli', 'findings', 'parameters', 'recordings'),
+    *(f'sensors/{name}' for name in SENSORS),
+    *(f'ros/{name}' for name in ROS),
+]
+
+
+@pytest.fixture
+def docs(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder of the documentation, with its writers on the path."""
+    monkeypatch.syspath_prepend(repository / 'docs')
+    return repository / 'docs'
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_a_reference_page_is_up_to_date(name: str, docs: Path) -> None:
+    """`python docs/write_reference.py` writes them."""
+    if name not in ('cli', 'findings'):
+        pytest.importorskip('rclpy', reason='the nodes declare parameters too')
+    writer = importlib.import_module('write_reference')
+    assert set(writer.PAGES) == set(NAMES)
+    written = (writer.FOLDER / f'{name}.md').read_text(encoding='utf-8')
+    assert written == writer.PAGES[name]()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of evaluation_node: whether two runs are alike, recordings that fail, sensors that go."""
+"""Parts of evaluation_node: differences of runs, failures, sensors on the graph, topics."""
 
 from __future__ import annotations
 
@@ -13,30 +13,38 @@ import pytest
 pytest.importorskip('rclpy', reason='no ROS')
 
 import numpy as np
+import pytest
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
+from recording_examples import arrays_equal, drive
 from ros_evaluation_examples import bags_parameter, node_of, onlooker, short_bags
-from ros_examples import Graph
+from ros_examples import Graph, graph_of_its_own
 
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external.graph import free_domain, private_context
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.findings import NO_NUMBERS, NO_TRUTH
+from sim2real_eval.recording.cdr import decode
+from sim2real_eval.recording.message_types import default_type
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation.bench import SensorBench
-from sim2real_eval.ros.evaluation.run import first_difference
+from sim2real_eval.ros.evaluation.run import Broadcast, first_difference
 from sim2real_eval.ros.evaluation.study import LiveStudy
 from sim2real_eval.ros.evaluation.tally import Pace
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
+from sim_sensors.camera.features import FeatureArray
+from sim_sensors.camera.pinhole import CameraInfoArray, Intrinsics
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
+from sim_sensors.ros.messages import message_class
 
 STAMPS = np.array([1, 2], dtype=np.int64)
 RUN = JudgedRun(
@@ -237,3 +245,39 @@ def test_given_options_are_not_adapted_to_the_recordings(real_dir: Path, tmp_pat
             node.destroy_node()
         difference.append((options.match_rates, options.metric.warmup, options.metric.rate))
     assert difference == [(True, 5.0, 4.0), (False, 0.0, 4.0)]
+
+
+def test_every_topic_of_a_recording_is_shown() -> None:
+    """A magnetometer and a camera, too, of which it knew no message class."""
+    stamps = 1_000_000_000_000 + 40_000_000 * np.arange(3)
+    rows = np.arange(12.0).reshape(6, 2)
+    features = FeatureArray(
+        stamps, stamps, 'eye', [0, 2, 2, 6], np.arange(6), rows, rows, np.arange(6), rows
+    )
+    recording = drive(30).with_messages('features', features)
+    info = CameraInfoArray.from_intrinsics(Intrinsics(), stamps, stamps, 'eye')
+    recording = recording.with_messages('camera_info', info)
+    messages = {
+        topic: recording.messages[recording.roles[topic]]
+        for topic in ('imu', 'gps', 'truth', 'mag', 'features', 'camera_info')
+    }
+    with graph_of_its_own() as graph:
+        topics = {role: f'/look/{recording.roles[role].strip("/")}' for role in messages}
+        for role, topic in topics.items():
+            graph.listen(topic, message_class(default_type(messages[role]).name))
+        broadcast = Broadcast(graph.node, recording, '/look')
+        graph.wait(
+            lambda: (
+                sum(publisher.get_subscription_count() for publisher in broadcast._publishers)
+                == len(topics)
+            ),
+            'listeners',
+        )
+        broadcast.until(recording.end_ns + 10**9)
+        for role, topic in topics.items():
+            graph.wait(lambda r=role, t=topic: len(graph.received[t]) == len(messages[r]), topic)
+            array = messages[role]
+            data = [serialize_message(message) for message in graph.received[topic]]
+            kind = default_type(array)
+            assert arrays_equal(decode(kind, data, array.arrival_ns, topic).array, array), role
+        broadcast.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies that are killed, continued, changed, or run by two at a time."""
+"""Studies on the disk: killed, continued, changed, damaged, or run by two at a time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cli_examples import call, call_process, contents, pictures_left_blank
 from command_copies import CommandCopy
@@ -15,7 +16,8 @@ from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.study.runner import hold_study
+from sim2real_eval.study.outcome import RunStore, StudyOutcome
+from sim2real_eval.study.runner import hold_study, run_study
 from sim_sensors.core.errors import Sim2RealError
 
 pytestmark = pytest.mark.usefixtures('blank_pictures')
@@ -163,3 +165,44 @@ def test_ctrl_c_ends_with_one_line_that_says_how_to_continue(tmp_path: Path) -> 
     (line,) = done.err.splitlines()
     assert str(out) in line
     assert not list(out.rglob('.*'))
+
+
+@pytest.fixture(scope='module')
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a finished study."""
+    folder = tmp_path_factory.mktemp('study')
+    run_study(small_plan(folder), folder / 'out')
+    return folder / 'out'
+
+
+def test_signals_come_back_to_the_bit_and_damage_is_detected(study: Path, tmp_path: Path) -> None:
+    outcome = StudyOutcome.read(study)
+    run = next(run for run in outcome.runs if not run.is_real)
+    signals = outcome.signals(run.key)
+    RunStore(tmp_path).save(run, signals)
+    for field in dataclasses.fields(signals):
+        stored = getattr(RunStore(tmp_path).signals(run.key), field.name)
+        np.testing.assert_array_equal(stored, getattr(signals, field.name), field.name)
+    path = next(tmp_path.glob('runs/*/*/[!t]*.npz'))
+    whole = path.read_bytes()
+    entry = whole.rindex(b'PK\x01\x02')
+    # A number, the compression method and the encryption flag of a member.
+    for position, flipped in ((len(whole) // 2, 1), (entry + 10, 2), (entry + 8, 1)):
+        data = bytearray(whole)
+        data[position] ^= flipped
+        path.write_bytes(data)
+        with pytest.raises(Sim2RealError, match=path.name):
+            RunStore(tmp_path).signals(run.key)
+
+
+def test_a_damaged_truth_is_written_again(study: Path, tmp_path: Path) -> None:
+    outcome = StudyOutcome.read(study)
+    run = outcome.runs[0]
+    RunStore(tmp_path).save(run, outcome.signals(run.key))
+    (truth,) = tmp_path.glob('runs/*/*/truth.npz')
+    whole = truth.read_bytes()
+    for damaged in (whole[:-1], b''):
+        truth.write_bytes(damaged)
+        assert RunStore(tmp_path).run(run.key) is None
+        RunStore(tmp_path).save(run, outcome.signals(run.key))
+        assert truth.read_bytes() == whole
