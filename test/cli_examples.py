@@ -79,9 +79,7 @@ class Screen(io.StringIO):
 def check_refused(capsys: pytest.CaptureFixture[str], complaint: str, *arguments: object) -> None:
     """Check that a command ends with status 2 and one error line, and changes no file."""
     here = Path.cwd()
-    assert not (here / 'setup.py').exists(), (
-        'run this in a temporary folder, not in the source tree'
-    )
+    assert not (here / 'setup.py').exists(), 'run this in a temporary folder'
     before = contents(here), sorted(here.rglob('*'))
     outcome = call(capsys, *arguments)
     assert outcome.status == 2

@@ -177,9 +177,8 @@ def test_the_share_of_wrong_correspondences_is_that_of_the_parameters() -> None:
 
 def test_sources_of_error_do_not_change_one_another() -> None:
     plain = measured(camera(noise_std=(0.5, 0.5)), cloud(40))
-    mixed = measured(
-        camera(noise_std=(0.5, 0.5), mismatches=Mismatches(frames=1.0, features=0.5)), cloud(40)
-    )
+    wrong = Mismatches(frames=1.0, features=0.5)
+    mixed = measured(camera(noise_std=(0.5, 0.5), mismatches=wrong), cloud(40))
     right = mixed.ids == mixed.true_ids
     assert 0.4 < right.mean() < 0.7
     assert (mixed.pixels[right] == plain.pixels[right]).all()
@@ -224,9 +223,8 @@ def test_normalised_pose_errors_of_every_frame_are_chi_square() -> None:
     truth = swaying(frames)
     measurement = model.start(6, 'run', world=cloud(60)).measure(truth)
     assert measurement.has_pose.all()
-    turn = (
-        Rotation.from_quat(measurement.orientation) * Rotation.from_quat(truth.orientation).inv()
-    )
+    turn = Rotation.from_quat(measurement.orientation)
+    turn *= Rotation.from_quat(truth.orientation).inv()
     errors = np.concatenate([measurement.position - truth.position, turn.as_rotvec()], axis=1)
     squares = np.einsum(
         'ni,ni->n', errors, np.linalg.solve(measurement.pose_covariance, errors[..., None])[..., 0]

@@ -60,11 +60,8 @@ def test_a_rolling_shutter_shifts_by_pixel_velocity_times_delay(
         position=step * np.array([velocity]),
         orientation=np.concatenate([turn, np.ones((1, 1))], axis=1),
     )
-    rolling, first, then = (
-        pixels_by_id(ROW, still),
-        pixels_by_id(0.0, still),
-        pixels_by_id(0.0, later),
-    )
+    views = ((ROW, still), (0.0, still), (0.0, later))
+    rolling, first, then = (pixels_by_id(*view) for view in views)
     both = sorted(rolling.keys() & first.keys() & then.keys())
     assert len(both) > 60
     shift = np.array([rolling[k] - first[k] for k in both])
@@ -123,10 +120,8 @@ def test_a_box_hides_its_solid_angle() -> None:
 def test_a_turned_box_hides_only_points_behind_or_inside_it() -> None:
     mapping = {'boxes': [{'position': [3, 0, 0], 'rpy': [0, 0, np.pi / 4], 'size': [1, 1, 1]}]}
     boxes = world_from_mapping(mapping, 'test').boxes
-    half = np.sqrt(0.5)
-    points = np.array(
-        [[3 - half, 0, 0], [1, 0, 0], [6, 0, 0], [6, 1.3, 0], [6, 1.5, 0], [3, 0, 0]]
-    )
+    front = 3 - np.sqrt(0.5)
+    points = np.array([[front, 0, 0], [1, 0, 0], [6, 0, 0], [6, 1.3, 0], [6, 1.5, 0], [3, 0, 0]])
     hidden = boxes.hide(np.zeros(3), points).tolist()
     # The edges of the square are 0.7 m to the sides at 3 m: 1.41 m at 6 m.
     assert hidden == [False, False, True, True, False, True]

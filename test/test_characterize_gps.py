@@ -43,10 +43,7 @@ def test_the_filter_gives_the_likelihood_of_the_dense_covariance() -> None:
     white, wander, tau = 0.3, 1.7, 5.0
     dense = wander * np.exp(-np.abs(time[:, None] - time[None, :]) / tau) + white * np.eye(80)
     factor = cholesky(dense, lower=True)
-    ey, e1 = (
-        solve_triangular(factor, y, lower=True),
-        solve_triangular(factor, np.ones(80), lower=True),
-    )
+    ey, e1 = (solve_triangular(factor, x, lower=True) for x in (y, np.ones(80)))
     expected = [ey @ ey, ey @ e1, e1 @ e1, 2.0 * np.log(np.diag(factor)).sum()]
     filtered = innovations(y, np.r_[0.0, np.diff(time)], white, wander, tau)
     np.testing.assert_allclose(filtered, expected, rtol=1e-11, err_msg='scipy.linalg.cholesky')
@@ -92,9 +89,8 @@ def test_white_noise_and_wander_are_recovered() -> None:
                     continue
                 assert parameter.observable, key
                 wrong += not parameter.agrees_with(value)
-                off[key].append(
-                    math.log(parameter.value / value) / (parameter.std / parameter.value)
-                )
+                scale = parameter.std / parameter.value
+                off[key].append(math.log(parameter.value / value) / scale)
     assert wrong <= 2
     for key, scores in off.items():
         assert abs(np.mean(scores)) < 4.0 / math.sqrt(len(scores)), key
@@ -198,18 +194,14 @@ def test_a_noisy_hdop_is_recovered() -> None:
 def judged(error: FloatArray, stated: float = 0.0) -> CovarianceConsistency:
     """Errors against one stated deviation, m, with the fits of their axes."""
     run = run_of_errors(error, RATE, stated)
-    return covariance_consistency(
-        [run], [fit_markov([(run.time, column)]) for column in run.error.T]
-    )
+    fits = [fit_markov([(run.time, column)]) for column in run.error.T]
+    return covariance_consistency([run], fits)
 
 
 def test_a_stated_covariance_of_the_right_size_is_called_consistent() -> None:
     """95 % bounds are left by at most 4 of 24 records (chance 0.6 %)."""
     noises: list[PositionNoise] = [GaussianNoise(std=(0.02,) * 3)]
-    noises += [
-        GnssNoise(gauss_markov_std=(0.02,) * 3, gauss_markov_time=(time,) * 3)
-        for time in (1.0, 5.0)
-    ]
+    noises += [GnssNoise(gauss_markov_std=(0.02,) * 3, gauss_markov_time=(t,) * 3) for t in (1, 5)]
     n_outside = 0
     for seed in range(8):
         for noise in noises:
@@ -242,9 +234,8 @@ def test_fitted_models_are_consistent_with_the_record_and_recovered() -> None:
     result = characterize_gps([standing(300.0, gps_model=model, seed=4, transforms=transforms)])
     assert result.rate == pytest.approx(5.0)
     assert result.lever_arm.tolist() == [0.1, 0.0, 1.2]
-    consistent = {
-        (row.model, row.statistic): row.consistent for row in simulated_statistics(result, 0)
-    }
+    rows = simulated_statistics(result, 0)
+    consistent = {(row.model, row.statistic): row.consistent for row in rows}
     assert all(value for (name, _), value in consistent.items() if name == 'gps')
     assert not consistent['gps_gaussian', 'horizontal speed [m/s]']
     back = gps_recovered_parameters(result, 0)

@@ -34,9 +34,8 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for scenario in ('line', 'circle'):
         for number in (1, 2, 3):
             name = f'{scenario}_{number}'
-            motion = motion_of(
-                f'drive_{scenario}', seed=7, run=name, duration=DURATION, parameters={}
-            )
+            motion_name = f'drive_{scenario}'
+            motion = motion_of(motion_name, seed=7, run=name, duration=DURATION, parameters={})
             recording = synthetic_recording(motion, twin, seed=7, run=name, scenario=scenario)
             paths.append(folder / name)
             write_recording(recording, paths[-1])

@@ -85,9 +85,8 @@ def test_a_part_is_followed_from_the_origin(bag: Path, capsys: Capture) -> None:
 @pytest.mark.usefixtures('blank_pictures')
 def test_a_broken_recording_leaves_the_others(bag: Path, tmp_path: Path, capsys: Capture) -> None:
     write_recording(run_of('drive_line', 1).with_messages('truth', None), tmp_path / 'blind')
-    outcome = call(
-        capsys, 'follow', bag, tmp_path / 'blind', '--waypoints', 'truth', '--out', tmp_path / 'o'
-    )
+    words = ('follow', bag, tmp_path / 'blind', '--waypoints', 'truth', '--out', tmp_path / 'o')
+    outcome = call(capsys, *words)
     assert (outcome.status, len(outcome.complaints)) == (1, 1)
     assert (tmp_path / 'o' / 'circle_1_open_loop').is_dir()
 
@@ -121,9 +120,8 @@ def test_driven_recordings_have_magnetometer_camera_wheels_and_vision(
     assert outcome.status == 0, outcome.err
     driven = read_recording(tmp_path / 'o' / 'circle_1_nonlinear')
     truth, field = driven.truth, driven.mag
-    place = np.column_stack(
-        [np.interp(field.stamp_ns, truth.stamp_ns, axis) for axis in truth.position.T]
-    )
+    axes = [np.interp(field.stamp_ns, truth.stamp_ns, axis) for axis in truth.position.T]
+    place = np.column_stack(axes)
     expected = np.linalg.norm(load_world(tmp_path / 'room.yaml').magnetic_field(place), axis=1)
     assert np.ptp(expected) > 1e-7
     np.testing.assert_allclose(np.linalg.norm(field.magnetic_field, axis=1), expected, rtol=1e-3)

@@ -55,9 +55,8 @@ def test_place_gravity_and_field_are_those_of_the_library_and_of_pygeomag(capsys
     wmm = GeoMag(coefficients_file='wmm/WMM_2020.COF').calculate(45.48, 9.23, 0.17, 2021.5)
     field = [1e9 * earth['intensity_t'], earth['inclination_deg'], earth['declination_deg']]
     np.testing.assert_allclose(field, [wmm.f, wmm.i, wmm.d], rtol=1e-9, err_msg='pygeomag')
-    np.testing.assert_allclose(
-        earth['east_north_up_t'], [1e-9 * wmm.y, 1e-9 * wmm.x, -1e-9 * wmm.z]
-    )
+    east_north_up = [1e-9 * wmm.y, 1e-9 * wmm.x, -1e-9 * wmm.z]
+    np.testing.assert_allclose(earth['east_north_up_t'], east_north_up)
 
 
 def test_extremes_of_the_map_are_fields_of_the_world_there(capsys: Capture) -> None:

@@ -256,9 +256,8 @@ def test_car_drive_against_a_simulated_imu(real_dir: Path) -> None:
 
 def test_runs_are_paired_by_name_and_time() -> None:
     run = run_signals(run_of('drive_circle', 1), PLAIN)
-    later = dataclasses.replace(
-        run, start_ns=run.start_ns + 10**13, end_ns=run.end_ns + 10**13, name='circle_1'
-    )
+    end_ns = run.end_ns + 10**13
+    later = dataclasses.replace(run, start_ns=run.start_ns + 10**13, end_ns=end_ns)
     names = ('circle_1', 'circle_1_yaw_pid', 'circle_10', 'other')
     named_runs = [dataclasses.replace(run, name=name) for name in names]
     assert partners([run], named_runs) == [0, 0, None, None]

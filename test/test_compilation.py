@@ -49,10 +49,8 @@ def test_one_of_two_processes_compiles_a_function_that_both_need(tmp_path: Path)
     (tmp_path / 'compiled_module.py').write_text(MODULE, encoding='utf-8')
     environment = {**os.environ, 'NUMBA_CACHE_DIR': str(tmp_path / 'cache')}
     command = [sys.executable, '-c', SCRIPT.format(folder=str(tmp_path))]
-    processes = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
-        for _ in range(2)
-    ]
+    streams = {'stdout': subprocess.PIPE, 'text': True, 'env': environment}
+    processes = [subprocess.Popen(command, **streams) for _ in range(2)]
     hits = sorted(int(process.communicate()[0]) for process in processes)
     assert hits == [0, 1]
     assert len(list((tmp_path / 'cache').rglob('*.nbc'))) == 1

@@ -94,9 +94,8 @@ def test_a_dipole_is_a_uniformly_magnetised_ball_within_its_radius() -> None:
     normals = RNG.standard_normal((50, 3))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     within, without = (ball.field(r * normals) for r in (0.01 * (1 - 1e-9), 0.01 * (1 + 1e-9)))
-    np.testing.assert_allclose(
-        (within * normals).sum(1), (without * normals).sum(1), rtol=1e-7, atol=1e-7
-    )
+    inner, outer = ((field * normals).sum(1) for field in (within, without))
+    np.testing.assert_allclose(inner, outer, rtol=1e-7, atol=1e-7)
 
 
 def test_a_field_at_many_points_is_that_at_each_to_the_bit() -> None:

@@ -86,9 +86,8 @@ def test_vqf_with_a_kalman_filter_follows_the_speed(monkeypatch: pytest.MonkeyPa
     pytest.importorskip('vqf')
     monkeypatch.syspath_prepend(EXAMPLES / 'estimator_in_python')
     judge = runpy.run_path(str(EXAMPLES / 'estimator_in_python' / 'vqf_kalman.py'))['VqfKalman']
-    drive = simulate(
-        motion_of('figure_eight', duration=20.0), gps='zed_f9p_rtk', imu='xsens_mtx', seed=1
-    )
+    motion = motion_of('figure_eight', duration=20.0)
+    drive = simulate(motion, gps='zed_f9p_rtk', imu='xsens_mtx', seed=1)
     estimate = judge().judge(drive)
     speed = np.hypot(*estimate.velocity[:, :2].T)
     true = np.hypot(*drive.truth.linear_velocity[:, :2].T)

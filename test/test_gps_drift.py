@@ -130,9 +130,8 @@ def test_px4_markov_noise_has_its_law_at_its_rate(name, a, step, expected, is_ex
     effective = n * (1.0 - a * a) / (1.0 + a * a)
     bound = SIGMAS * math.sqrt(0.5 / effective) + (0.0 if is_exact else 4e-3)
     east = 1.0 if is_exact else math.cos(LATITUDE)
-    np.testing.assert_allclose(
-        error.std(0), expected * np.array([east, 1.0, 1.5]), rtol=bound + 2e-3
-    )
+    axes = expected * np.array([east, 1.0, 1.5])
+    np.testing.assert_allclose(error.std(0), axes, rtol=bound + 2e-3)
     np.testing.assert_allclose(lag_one(error), a, atol=SIGMAS * math.sqrt((1.0 - a * a) / n))
 
 

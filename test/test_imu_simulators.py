@@ -58,12 +58,10 @@ def test_rotors_states_squared_densities_and_no_orientation_as_upstream():
     model = load_imu('rotors_adis16448')
     right, wrong = (m.start(1, 'a').measure(still(3)) for m in (model, upstream(model)))
     density = model.gyroscope.noise_density
-    np.testing.assert_allclose(
-        wrong.angular_velocity_covariance[2], np.eye(3) * density**2, rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        right.angular_velocity_covariance[2], np.eye(3) * density**2 * 100.0, rtol=1e-9
-    )
+    stated = np.eye(3) * density**2
+    np.testing.assert_allclose(wrong.angular_velocity_covariance[2], stated, rtol=1e-12)
+    stated = stated * 100.0
+    np.testing.assert_allclose(right.angular_velocity_covariance[2], stated, rtol=1e-9)
     np.testing.assert_array_equal(wrong.orientation_covariance[2], np.full((3, 3), -1.0))
     np.testing.assert_array_equal(right.orientation_covariance[2], np.zeros((3, 3)))
     assert wrong.angular_velocity.tobytes() == right.angular_velocity.tobytes()
@@ -76,9 +74,8 @@ def test_carla_noise_is_per_sample_and_only_the_gyroscope_has_a_bias():
         model = CarlaImu(rate=rate, gyroscope=part, variant='as_upstream')
         rates = model.start(1, 'a').measure(still(20_000, rate)).angular_velocity
         np.testing.assert_allclose(rates.std(0), 0.05, rtol=bound(20_000))
-        np.testing.assert_allclose(
-            rates.mean(0), [0.1, 0.2, 0.3], atol=SIGMAS * 0.05 / math.sqrt(20_000)
-        )
+        tolerance = SIGMAS * 0.05 / math.sqrt(20_000)
+        np.testing.assert_allclose(rates.mean(0), [0.1, 0.2, 0.3], atol=tolerance)
 
 
 def test_carla_first_two_accelerations_are_artefacts_as_upstream():

@@ -235,9 +235,8 @@ def test_the_heading_is_given_or_measured_or_the_course_in_this_order() -> None:
 
     assert yaw(moving, SETTINGS, 0.3) == pytest.approx(0.3)
     assert yaw(moving, SETTINGS, None) == pytest.approx(0.7)
-    by_course = dataclasses.replace(
-        SETTINGS, start=dataclasses.replace(SETTINGS.start, heading='course')
-    )
+    start = dataclasses.replace(SETTINGS.start, heading='course')
+    by_course = dataclasses.replace(SETTINGS, start=start)
     assert yaw(moving, by_course, None) == pytest.approx(1.0, abs=1e-4)
 
 

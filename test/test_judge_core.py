@@ -30,9 +30,8 @@ from sim2real_eval.judge.robot_localization.state import (
 )
 
 VISIBLE = ('control', 'dynamic_3d', 'gating_angles', 'late_gaps_ticks', 'masks_fullcov')
-CASES = sorted(
-    {*VISIBLE, *(path.parent.name for path in REFERENCE.glob('judge/core/*/expected_ekf.csv.gz'))}
-)
+TRACES = REFERENCE.glob('judge/core/*/expected_ekf.csv.gz')
+CASES = sorted({*VISIBLE, *(path.parent.name for path in TRACES)})
 
 
 def numbers(row: list[str]) -> np.ndarray:

@@ -56,7 +56,7 @@ def config(folder: Path, *, smooth: bool, **more: float) -> FilterConfig:
 
 def late(**seconds: float) -> ReplayOptions:
     return ReplayOptions(
-        latency_ns={topic: round(value * 1e9) for topic, value in seconds.items()}
+        latency_ns={topic: round(delay * 1e9) for topic, delay in seconds.items()}
     )
 
 
@@ -158,9 +158,8 @@ def test_latency_is_added_to_a_recorded_arrival(tmp_path: Path) -> None:
     later = dataclasses.replace(imu(clock), arrival_ns=clock + 80_000_000)
     case = ReplayOptions(Clock(start_ns=START_NS), latency_ns={'imu': 50_000_000})
     arrival_ns = judge(recording({'imu': travelled}), simple(tmp_path), None, case)
-    expected = judge(
-        recording({'imu': later}), simple(tmp_path), None, ReplayOptions(Clock(start_ns=START_NS))
-    )
+    case = ReplayOptions(Clock(start_ns=START_NS))
+    expected = judge(recording({'imu': later}), simple(tmp_path), None, case)
     assert arrival_ns.tick_ns.tobytes() == expected.tick_ns.tobytes()
     assert arrival_ns.position.tobytes() == expected.position.tobytes()
 

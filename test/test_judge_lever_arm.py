@@ -21,23 +21,20 @@ TOPIC = '/ground_truth/odometry'
 
 def recorded(antenna: tuple[float, float, float], stated_arm: bool) -> Recording:
     """Return a noise-free circle of 5 m; `stated_arm`: the recording states the antenna."""
-    motion = SCENARIOS.get('circle').from_mapping(
-        {'radius': 5.0, 'speed': 2.0, 'duration': 20.0}, ''
-    )
+    parameters = {'radius': 5.0, 'speed': 2.0, 'duration': 20.0}
+    motion = SCENARIOS.get('circle').from_mapping(parameters, '')
     frames = (
         StaticTransform('base_link', 'imu_link'),
         StaticTransform('base_link', 'gps_link', antenna),
     )
     bare = Recording('circle_1', 'circle', '', {TOPIC: truth_of(motion)}, {'truth': TOPIC}, frames)
-    gps = dataclasses.replace(
-        load_gps('baseline'), covariance=ConstantCovariance(std=(0.01, 0.01, 0.02))
-    )
+    covariance = ConstantCovariance(std=(0.01, 0.01, 0.02))
+    gps = dataclasses.replace(load_gps('baseline'), covariance=covariance)
     measured = TwinMaker(bare, seed=0).make(Twin('ideal', gps, load_imu('ideal')))
     if stated_arm:
         return measured
-    return dataclasses.replace(
-        measured, transforms=(frames[0], StaticTransform('base_link', 'gps_link'))
-    )
+    centred = (frames[0], StaticTransform('base_link', 'gps_link'))
+    return dataclasses.replace(measured, transforms=centred)
 
 
 def position_error(recording: Recording) -> float:

@@ -48,9 +48,8 @@ def test_threads_give_the_bits_and_the_order_of_one_after_another(tmp_path: Path
     expected = [bits(judge(run, config, navsat)) for run in drives]
     assert len({run[3] for run in expected}) == len(drives)
     for threads in (1, 3, None):
-        assert [
-            bits(run) for run in judge_all(drives, config, navsat, threads=threads)
-        ] == expected
+        judged = judge_all(drives, config, navsat, threads=threads)
+        assert [bits(run) for run in judged] == expected
 
 
 def test_the_error_of_one_recording_is_raised(tmp_path: Path) -> None:

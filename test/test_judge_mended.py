@@ -138,9 +138,8 @@ def test_increments_of_whole_poses_have_the_stated_covariance(tmp_path: Path) ->
 
 def test_increments_without_orientation_use_the_attitude_of_the_filter(tmp_path: Path) -> None:
     """The frame is turned in the world; the covariance turns with the increment."""
-    config = filter_config(
-        tmp_path, pose0='pose', pose0_config=mask('x', 'y', 'z'), pose0_differential=True
-    )
+    pose = {'pose0': 'pose', 'pose0_config': mask('x', 'y', 'z'), 'pose0_differential': True}
+    config = filter_config(tmp_path, **pose)
     C = np.zeros((6, 6))
     C[:3, :3] = [[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 3.0]]
     clock = stamps(2.0, 1.0)
@@ -156,15 +155,13 @@ def test_increments_without_orientation_use_the_attitude_of_the_filter(tmp_path:
     turn = (Rotation.from_euler('xyz', angles).inv() * frame).as_matrix()
     assert measurements.states == [6, 7, 8]
     np.testing.assert_allclose(measurements.z, turn @ [2.0, 4.0, -1.0], atol=1e-13)
-    np.testing.assert_allclose(
-        measurements.R, turn @ (3.0 * C[:3, :3] / 0.25) @ turn.T, atol=1e-12
-    )
+    expected = turn @ (3.0 * C[:3, :3] / 0.25) @ turn.T
+    np.testing.assert_allclose(measurements.R, expected, atol=1e-12)
 
 
 def test_increments_with_orientation_do_not_use_the_heading_of_the_filter(tmp_path: Path) -> None:
-    config = filter_config(
-        tmp_path, odom0='odom', odom0_config=mask('x', 'y'), odom0_differential=True
-    )
+    odom = {'odom0': 'odom', 'odom0_config': mask('x', 'y'), 'odom0_differential': True}
+    config = filter_config(tmp_path, **odom)
     array = odometry(
         stamps(2.0, 1.0),
         position=np.array([[5.0, 6.0, 0.0], [5.0, 8.0, 0.0]]),

@@ -77,10 +77,8 @@ def test_judge_publishes_what_the_node_published(
     pose, twist = expected[:, 13:49].reshape(n, 6, 6), expected[:, 49:].reshape(n, 6, 6)
     record_property('position', np.abs(published[:, :3] - expected[:, :3]).max())
     record_property('velocity', np.abs(velocity - expected[:, 7:13]).max())
-    errors = [
-        covariance_error(judged.pose_covariance, pose),
-        covariance_error(judged.twist_covariance, twist),
-    ]
+    pairs = ((judged.pose_covariance, pose), (judged.twist_covariance, twist))
+    errors = [covariance_error(*pair) for pair in pairs]
     record_property('covariance', max(errors))
     assert max(errors) < tolerance, f'covariances of robot_localization, relative: {tolerance}'
 

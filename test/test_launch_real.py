@@ -155,10 +155,8 @@ def test_a_follower_gets_the_truth_or_the_estimate(
         ground_truth='true_odometry', gps='ch_rw', namespace='/car',
     )  # fmt: skip
     assert len(named(processes, 'judge_node')) == judges
-    follower, sensors = (
-        process_of(processes, 'path_follower_node'),
-        process_of(processes, 'sensors_node'),
-    )
+    names = ('path_follower_node', 'sensors_node')
+    follower, sensors = (process_of(processes, name) for name in names)
     assert f'ground_truth/odometry:={odometry}' in follower.words
     assert 'ground_truth/odometry:=true_odometry' in sensors.words
     assert sensors.parameters['/**/gps_node']['model'] == 'ch_rw'
@@ -279,7 +277,7 @@ def test_the_demo_runs_without_input_and_with_a_viewer(view: str) -> None:
     expected = {'none': set(), 'rviz': {'rviz2'}, 'foxglove': {'foxglove_bridge'}}
     assert viewers == expected.get(view, {view})
     layouts = [
-        word for process in processes for word in process.words if 'config/layouts/' in word
+        word for started in processes for word in started.words if 'config/layouts/' in word
     ]
     assert all(Path(layout).is_file() for layout in layouts)
 

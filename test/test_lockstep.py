@@ -258,9 +258,8 @@ def test_the_real_ekf_node_meets_its_own_traces(reference_dir: Path, name: str) 
     if not folder.is_dir():
         pytest.skip(f'no trace {folder}')
     navsat = folder / 'navsat_params.yaml'
-    setup = JudgeSetup.load(
-        folder / 'params.yaml', navsat if navsat.exists() else None, folder / 'case.yaml'
-    )
+    navsat_file = navsat if navsat.exists() else None
+    setup = JudgeSetup.load(folder / 'params.yaml', navsat_file, folder / 'case.yaml')
     run_by_node = NodeJudgeSetup.of(setup, 'robot_localization').judge(read_recording(folder))
     header, rows = read_rows(folder / 'expected_filtered.csv.gz')
     assert run_by_node.stamp_ns.tolist() == [int(row[0]) for row in rows]

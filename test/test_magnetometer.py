@@ -69,9 +69,8 @@ def test_a_level_magnetometer_to_the_north_east_reads_the_field_in_its_axes() ->
 
 def test_mounting_and_lever_arm_give_the_field_at_the_sensor() -> None:
     """Rotations by scipy; near magnets."""
-    world = dataclasses.replace(
-        WORLD, dipoles=Dipoles.scattered(20, (-3, -3, -1), (3, 3, 1), 5.0, seed=1)
-    )
+    magnets = Dipoles.scattered(20, (-3, -3, -1), (3, 3, 1), 5.0, seed=1)
+    world = dataclasses.replace(WORLD, dipoles=magnets)
     arm, rpy = (0.3, -0.2, 0.5), (0.2, -0.4, 1.9)
     truth = FigureEight(duration=10.0).at(np.arange(0.0, 8.0, 0.05))
     model = Magnetometer(lever_arm=arm, mounting_rpy=rpy)
@@ -144,9 +143,7 @@ FULL = MagnetometerErrors(
 def test_array_run_and_any_chunking_give_the_same_bits(cuts) -> None:
     world = load_world('dipole_room')
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(80) * 0.0103)
-    model = Magnetometer(
-        magnetometer=FULL, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, 0.2, 3.0)
-    )
+    model = Magnetometer(magnetometer=FULL, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, 0.2, 3))
     sensor, whole = assert_stepping_gives_the_same_bits(model, truth, cuts, world=world)
     assert sensor.bias.tobytes() == whole.bias[-1].tobytes()
 
@@ -155,9 +152,8 @@ def test_the_batch_run_is_on_the_grid_of_the_sensor_and_arrives_as_delivered() -
     model = dataclasses.replace(
         load_mag('xsens_mtx'), rate=30.0, latency=0.25, delivery=Delivery(jitter=0.01)
     )
-    simulated = simulate(
-        model, Standstill(duration=2.0), seed=1, run='a', world=WORLD, origin_ns=1_000_000_000
-    )
+    place = {'world': WORLD, 'origin_ns': 1_000_000_000}
+    simulated = simulate(model, Standstill(duration=2.0), seed=1, run='a', **place)
     assert simulated.stamp_ns.tolist() == [10**9 + round(k * 1e9 / 30.0) for k in range(61)]
     assert (simulated.arrival_ns - simulated.stamp_ns >= 0.24e9).all()
     assert simulated.frame == 'imu_link'
@@ -237,9 +233,8 @@ def test_only_possible_correlations_have_a_root(correlation) -> None:
 
 
 def test_fully_correlated_axes_have_one_noise() -> None:
-    draws = WhiteDensity(np.random.default_rng(1), 1.0, correlation=(1.0, 1.0, 1.0)).advance(
-        np.ones(5)
-    )
+    process = WhiteDensity(np.random.default_rng(1), 1.0, correlation=(1.0, 1.0, 1.0))
+    draws = process.advance(np.ones(5))
     np.testing.assert_allclose(draws, draws[:, [0]] * np.ones(3), atol=1e-15)
 
 

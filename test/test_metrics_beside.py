@@ -42,9 +42,8 @@ def test_energy_distance_is_scipys_in_one_dimension() -> None:
     rng = np.random.default_rng(1)
     for n, m in ((3, 8), (10, 10), (1, 5)):
         x, y = rng.normal(size=(n, 1)), rng.normal(1.0, 2.0, (m, 1))
-        np.testing.assert_allclose(
-            energy_distance(x, y), scipy_energy(x[:, 0], y[:, 0]), rtol=1e-10
-        )
+        expected = scipy_energy(x[:, 0], y[:, 0])
+        np.testing.assert_allclose(energy_distance(x, y), expected, rtol=1e-10, err_msg='scipy')
 
 
 def test_energy_distance_is_an_invariant_metric_beyond_the_marginals() -> None:
@@ -72,9 +71,8 @@ def test_autocorrelation_of_known_processes() -> None:
     coefficient, series = 0.8, np.zeros(n)
     for i in range(1, n):
         series[i] = coefficient * series[i - 1] + white[i]
-    np.testing.assert_allclose(
-        autocorrelation(series, 10), coefficient ** np.arange(1, 11), atol=0.05
-    )
+    powers = coefficient ** np.arange(1, 11)
+    np.testing.assert_allclose(autocorrelation(series, 10), powers, atol=0.05)
     assert not autocorrelation(np.full(10, 3.0), 4).any()
 
 
@@ -137,9 +135,7 @@ def test_a_metric_without_methods_is_refused_when_it_is_loaded(tmp_path: Path) -
 
 def test_values_of_a_run_agree_with_its_score() -> None:
     """Mean square = bias^2 + spread^2, warm-up or none; a noisier receiver is further off."""
-    twins = tuple(
-        Twin(name, load_gps(name), load_imu('chrono')) for name in ('ch_gauss', 'baseline')
-    )
+    twins = [Twin(name, load_gps(name), load_imu('chrono')) for name in ('ch_gauss', 'baseline')]
     motion = drive('circle', seed=1, run='circle_1')
     recording = synthetic_recording(motion, twins[1], seed=1, run='circle_1', scenario='circle')
     setup = JudgeSetup.load('clean')

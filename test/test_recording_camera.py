@@ -37,9 +37,8 @@ chessboards:
 def simulate_camera_messages() -> CameraMessages:
     """Frames of which some are empty and some have no pose."""
     model = camera(noise_std=(0.3, 0.3), missed=0.7, pose=PoseEstimate(), latency=0.01)
-    simulated = simulate(
-        model, swaying(40), seed=1, run='r', origin_ns=1_000_000_000_000, world=board(2, 3)
-    )
+    motion, world = swaying(40), board(2, 3)
+    simulated = simulate(model, motion, seed=1, run='r', origin_ns=10**12, world=world)
     counts = np.diff(simulated.features.first)
     assert counts.min() == 0 < counts.max()
     assert 0 < len(simulated.poses) < 40

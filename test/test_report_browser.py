@@ -169,9 +169,8 @@ def test_an_injected_script_is_refused(browser: Browser, plain: Path) -> None:
     """The page's own policy names the one script that may run."""
     slipped = plain.with_name('slipped.html')
     text = plain.read_text(encoding='utf-8')
-    slipped.write_text(
-        text.replace('<main>', '<main><script>document.title = "owned"</script>'), 'utf-8'
-    )
+    script = '<script>document.title = "owned"</script>'
+    slipped.write_text(text.replace('<main>', f'<main>{script}'), 'utf-8')
     browser.open(slipped)
     assert browser.value('document.title') == 'Drawn study'
     assert any('Content Security Policy' in line for line in browser.complaints())

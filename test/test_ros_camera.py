@@ -83,9 +83,8 @@ def test_camera_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Any
     )  # fmt: skip
     recorded = truth()
     graph.connect('camera/features')
-    graph.wait(
-        lambda: all(map(graph._publishers_of, ('camera/pose', 'camera/camera_info'))), 'its topics'
-    )
+    others = ('camera/pose', 'camera/camera_info')
+    graph.wait(lambda: all(map(graph._publishers_of, others)), 'its topics')
     got = graph.received['camera/features']
     graph.play(recorded, lambda k: len(got) >= len(final_stamps(recorded, 35.0, k)))
     assert stamps(got) == final_stamps(recorded, 35.0)

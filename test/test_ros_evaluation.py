@@ -73,10 +73,8 @@ def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
 def recorded(graph: Graph) -> Recorded:
     """Two motions on the same clock at twice real time; slower if the machine is busy."""
     recorder = Recorder(graph)
-    nodes = [
-        graph.launch('sensors_node', 'use_sim_time:=true', 'seed:=3', *LOSSLESS),
-        start_judge(graph),
-    ]
+    nodes = [graph.launch('sensors_node', 'use_sim_time:=true', 'seed:=3', *LOSSLESS)]
+    nodes.append(start_judge(graph))
     graph.wait(
         lambda: all(
             reader.get_publisher_count()

@@ -59,10 +59,8 @@ def test_a_model_with_a_base_changes_only_the_given_parameters(tmp_path: Path) -
     changed, real_gps = read(tmp_path, models=models).twins
     assert changed.gps == load_gps('ch_gauss_airsim')
     chrono = load_imu('chrono').to_mapping()
-    assert changed.imu.to_mapping() == {
-        **chrono,
-        'gyroscope': {**chrono['gyroscope'], 'drift': 0.5},
-    }
+    gyroscope = {**chrono['gyroscope'], 'drift': 0.5}
+    assert changed.imu.to_mapping() == {**chrono, 'gyroscope': gyroscope}
     assert real_gps.gps is None
 
 
@@ -133,9 +131,8 @@ def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
     def plan(*words: object) -> StudyPlan:
         options = build_parser().parse_args(['study', *map(str, words)])
         name = options.study
-        return StudyPlan.load(
-            tmp_path / name if name.endswith('.yaml') else name, overrides(options)
-        )
+        file = tmp_path / name if name.endswith('.yaml') else name
+        return StudyPlan.load(file, overrides(options))
 
     def repeat(original: StudyPlan) -> StudyPlan:
         program, verb, *words = original.record['command']

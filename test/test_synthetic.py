@@ -39,9 +39,8 @@ def test_positions_of_every_motion_are_the_integral_of_its_velocities(name: str)
     steps = 0.005 * (velocity[1:] + velocity[:-1])
     way = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
     moved = truth.position[:, :2] - truth.position[0, :2]
-    np.testing.assert_allclose(
-        moved, way, rtol=0, atol=1e-3 if name.startswith('sprung') else 1e-4
-    )
+    tolerance = 1e-3 if name.startswith('sprung') else 1e-4
+    np.testing.assert_allclose(moved, way, rtol=0, atol=tolerance)
     # Swaying motions stay in one place by default.
     assert (np.abs(forward).max() > 0.5) == (name not in ('standstill', 'swaying'))
 

@@ -44,9 +44,8 @@ def test_a_chain_of_transforms_equals_their_product() -> None:
         StaticTransform('plate', 'imu_link', (0.0, 0.0, 0.0), QUARTER),
         GPS,
     ).make(IDEAL)
-    direct = maker(circle(), StaticTransform('base_link', 'imu_link', arm, QUARTER), GPS).make(
-        IDEAL
-    )
+    mounting = StaticTransform('base_link', 'imu_link', arm, QUARTER)
+    direct = maker(circle(), mounting, GPS).make(IDEAL)
     level = maker(circle()).make(IDEAL)
     force = chain.imu.linear_acceleration
     np.testing.assert_allclose(force, direct.imu.linear_acceleration, atol=1e-12)

@@ -31,9 +31,8 @@ def wall(*places, toward=math.pi):
     """Tags of 20 cm whose faces look into the direction `toward`, rad from x to y."""
     turn = Rotation.from_euler('z', toward) * Rotation.from_euler('xyz', [np.pi / 2, 0, np.pi / 2])
     n = len(places)
-    return World(
-        tags=Tags(np.arange(n), np.array(places), np.tile(turn.as_quat(), (n, 1)), [0.2] * n)
-    )
+    turns = np.tile(turn.as_quat(), (n, 1))
+    return World(tags=Tags(np.arange(n), np.array(places), turns, [0.2] * n))
 
 
 def seen_by_camera(world, at, heading=0.0, **changes):
@@ -97,9 +96,8 @@ def errors(model, world, runs=2000):
     """Errors of position and rotation about the world's axes, and what is stated."""
     truth = straight(runs, 30.0, 0.0)
     measurement = model.start(2, 'run', world=world).measure(truth)
-    turn = (
-        Rotation.from_quat(measurement.orientation) * Rotation.from_quat(truth.orientation).inv()
-    )
+    turn = Rotation.from_quat(measurement.orientation)
+    turn *= Rotation.from_quat(truth.orientation).inv()
     return np.hstack([measurement.position - truth.position, turn.as_rotvec()]), measurement
 
 
@@ -116,9 +114,8 @@ def test_the_error_is_k_d_to_the_a_over_n_to_the_b_and_stated(distance, count) -
     assert np.abs(normalised.mean(axis=0) / expected).max() < SIGMAS / math.sqrt(2000)
     assert np.abs(normalised.std(axis=0) / expected - 1.0).max() < SIGMAS * math.sqrt(0.5 / 2000)
     np.testing.assert_allclose(np.sqrt(np.diag(measurement.pose_covariance[0])), expected)
-    nees = np.einsum(
-        'ni,nij,nj->n', normalised, np.linalg.inv(measurement.pose_covariance), normalised
-    )
+    information = np.linalg.inv(measurement.pose_covariance)
+    nees = np.einsum('ni,nij,nj->n', normalised, information, normalised)
     assert nees.mean() == pytest.approx(6.0, abs=SIGMAS * math.sqrt(12.0 / 2000))
 
 
@@ -204,9 +201,8 @@ def test_the_gate_rejects_most_wrong_poses() -> None:
     model = dataclasses.replace(load_vision('tags'), ambiguity=0.2, noise=EXACT)
     truth = Circle(radius=3.0, speed=2.0, duration=60.0).at(np.arange(1800) / 30.0)
     measurement = model.start(5, 'run', world=RING).measure(truth)
-    wrong = measurement.flipped & (
-        np.linalg.norm(measurement.position - truth.position, axis=1) > 2.0
-    )
+    off = np.linalg.norm(measurement.position - truth.position, axis=1)
+    wrong = measurement.flipped & (off > 2.0)
     assert wrong.sum() > 50
     assert measurement.accepted[wrong].mean() < 0.3
     right = (measurement.count > 0) & ~measurement.flipped & (measurement.distance < 7.0)

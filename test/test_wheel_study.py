@@ -149,9 +149,8 @@ def test_wheels_with_vision_are_judged_to_0_2_m(capsys: Capture, tmp_path: Path)
     assert 200 < len(recording.messages[VISION_TOPIC]) <= 600
     judged = JudgeSetup.load('wheels_vision').judge(recording)
     truth = recording.truth
-    place = np.column_stack(
-        [np.interp(judged.stamp_ns, truth.stamp_ns, truth.position[:, k]) for k in (0, 1)]
-    )
+    axes = [np.interp(judged.stamp_ns, truth.stamp_ns, axis) for axis in truth.position.T[:2]]
+    place = np.column_stack(axes)
     inside = (judged.stamp_ns > truth.stamp_ns[200]) & (judged.stamp_ns < truth.stamp_ns[-1])
     error = np.linalg.norm(judged.position[inside, :2] - place[inside], axis=1)
     assert np.sqrt(np.mean(error**2)) < 0.2
