@@ -18,12 +18,8 @@ def truth(n: int, rate: float, *, flicker: bool = True, walk: bool = True) -> di
     floor = 0.664 * instability if flicker else N / np.sqrt(30.0 / rate)
     density = floor * np.sqrt(3.0 / (n / rate / 100.0)) if walk else 0.0
     zeros = dict.fromkeys(COEFFICIENTS, 0.0)
-    return {
-        **zeros,
-        'white': N,
-        'bias_instability': float(instability),
-        'random_walk': float(density),
-    }
+    coefficients = {'white': N, 'bias_instability': float(instability)}
+    return {**zeros, **coefficients, 'random_walk': float(density)}
 
 
 def record(

@@ -92,12 +92,8 @@ def test_tags_are_seen_from_in_front_by_their_corners() -> None:
     """Tag 7 faces the camera, tag 8 away; the first corner is left below for the camera."""
     towards = Rotation.from_euler('xyz', [np.pi / 2, 0.0, -np.pi / 2]).as_quat()
     away = Rotation.from_euler('xyz', [np.pi / 2, 0.0, np.pi / 2]).as_quat()
-    tags = Tags(
-        np.array([7, 8]),
-        np.array([[3.0, 0.5, 0.0], [3.0, -0.5, 0.0]]),
-        np.array([towards, away]),
-        np.array([0.2, 0.2]),
-    )
+    places = np.array([[3.0, 0.5, 0.0], [3.0, -0.5, 0.0]])
+    tags = Tags(np.array([7, 8]), places, np.array([towards, away]), np.array([0.2, 0.2]))
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
     measurement = model.start(0, 'run', world=World(tags=tags)).measure(at_origin())
     assert measurement.ids.tolist() == [FIRST_TAG_ID + 28 + corner for corner in range(4)]
@@ -191,12 +187,8 @@ def test_sources_of_error_do_not_change_one_another() -> None:
 
 
 def test_stepping_gives_the_bits_of_one_run() -> None:
-    model = camera(
-        noise_std=(0.5, 0.7),
-        missed=0.1,
-        mismatches=Mismatches(frames=0.4, features=0.3),
-        pose=PoseEstimate(),
-    )
+    wrong = Mismatches(frames=0.4, features=0.3)
+    model = camera(noise_std=(0.5, 0.7), missed=0.1, mismatches=wrong, pose=PoseEstimate())
     truth = swaying(30)
     whole = model.start(2, 'run', world=board(4, 4)).measure(truth)
     assert whole.has_pose.sum() > 12
@@ -234,12 +226,9 @@ def test_normalised_pose_errors_of_every_frame_are_chi_square() -> None:
 
 
 def test_poses_of_a_batch_run_have_the_stamps_of_their_features() -> None:
-    model = camera(
-        noise_std=(0.2, 0.2),
-        pose=PoseEstimate(),
-        latency=0.05,
-        delivery=Delivery(jitter=0.01, drop_out=0.3),
-    )
+    delivery = Delivery(jitter=0.01, drop_out=0.3)
+    options = {'pose': PoseEstimate(), 'latency': 0.05, 'delivery': delivery}
+    model = camera(noise_std=(0.2, 0.2), **options)
     motion = swaying(60)
     whole = cameras.simulate(
         dataclasses.replace(model, delivery=Delivery()), motion, seed=1, run='r', world=board()

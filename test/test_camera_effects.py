@@ -55,11 +55,9 @@ def test_a_rolling_shutter_shifts_by_pixel_velocity_times_delay(
 
     step = 1e-4
     turn = 0.5 * step * np.array([rate])
-    later = dataclasses.replace(
-        still,
-        position=step * np.array([velocity]),
-        orientation=np.concatenate([turn, np.ones((1, 1))], axis=1),
-    )
+    pose = {'position': step * np.array([velocity])}
+    pose['orientation'] = np.concatenate([turn, np.ones((1, 1))], axis=1)
+    later = dataclasses.replace(still, **pose)
     views = ((ROW, still), (0.0, still), (0.0, later))
     rolling, first, then = (pixels_by_id(*view) for view in views)
     both = sorted(rolling.keys() & first.keys() & then.keys())

@@ -16,11 +16,7 @@ from sim2real_eval.cli.parser import build_parser
 
 
 def verb_parsers() -> dict[str, argparse.ArgumentParser]:
-    (action,) = (
-        action
-        for action in build_parser()._actions
-        if isinstance(action, argparse._SubParsersAction)
-    )
+    (action,) = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
     return dict(action.choices)
 
 

@@ -80,11 +80,9 @@ def test_ideal_sensors_read_the_truth_at_their_mounting() -> None:
 def test_noise_and_bias_come_out_as_they_were_put_in() -> None:
     """RMSE in its chi-square band (1e-3 each); bias and Fisher's transformation to 4 sigma."""
     density, bias = 0.004, (0.02, -0.01, 0.005)
-    imu = ImuChain(
-        rate=100.0,
-        gyroscope=GyroscopeChain(noise_density=(density,) * 3, constant_bias=bias),
-        accelerometer=AccelerometerChain(noise_density=(0.03,) * 3),
-    )
+    gyroscope = GyroscopeChain(noise_density=(density,) * 3, constant_bias=bias)
+    accelerometer = AccelerometerChain(noise_density=(0.03,) * 3)
+    imu = ImuChain(rate=100.0, gyroscope=gyroscope, accelerometer=accelerometer)
     run = made(truth_of('drive_half_sine', 3), Twin('chain', None, imu))
     comparison = compare_signals([run], [run], PLAIN)
     rows = rows_of(comparison)

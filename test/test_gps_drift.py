@@ -105,11 +105,9 @@ def test_px4_classic_drifts_eleven_metres_over_a_minute():
     """walk sqrt(tau / 2) and exp(-t / tau)."""
     errors = ensemble(Px4ClassicNoise(), [0.2, 60.0], 800)
     n = len(errors)
-    np.testing.assert_allclose(
-        errors[:, 0].std(0),
-        np.array([2.0, 2.0, 4.0]) * math.sqrt(30.0),
-        rtol=SIGMAS * math.sqrt(0.5 / n),
-    )
+    expected = np.array([2.0, 2.0, 4.0]) * math.sqrt(30.0)
+    tolerance = SIGMAS * math.sqrt(0.5 / n)
+    np.testing.assert_allclose(errors[:, 0].std(0), expected, rtol=tolerance)
     measured = np.corrcoef(errors[:, 0, 0], errors[:, 1, 0])[0, 1]
     assert measured == pytest.approx(math.exp(-1.0), abs=SIGMAS / math.sqrt(n))
 

@@ -69,11 +69,9 @@ def test_a_spoofer_moves_the_position_without_a_stated_error() -> None:
 
 
 def test_drawn_events_do_not_depend_on_rate_or_chunks() -> None:
-    model = dataclasses.replace(
-        RECEIVER,
-        jamming=Jamming(interval=10.0, length=3.0),
-        spoofing=Spoofing(interval=20.0, length=10.0),
-    )
+    events = {'jamming': Jamming(interval=10.0, length=3.0)}
+    events['spoofing'] = Spoofing(interval=20.0, length=10.0)
+    model = dataclasses.replace(RECEIVER, **events)
     truth = Standstill(duration=200.0)
     times = np.arange(2000) * 0.1
     whole = model.start(1, 'a').measure(truth.at(times))

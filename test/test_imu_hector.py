@@ -87,10 +87,9 @@ def test_hector_tilts_by_the_bias_of_its_accelerometer():
 
 
 def test_hector_services_set_the_drift_of_a_sensor_that_is_on():
-    model = HectorImu(
-        gyroscope=HectorGyroscope(drift=0.3, drift_frequency=1e-9, offset=0.01),
-        accelerometer=HectorAccelerometer(drift=0.3, drift_frequency=1e-9),
-    )
+    drift = {'drift': 0.3, 'drift_frequency': 1e-9}
+    gyroscope, accelerometer = HectorGyroscope(offset=0.01, **drift), HectorAccelerometer(**drift)
+    model = HectorImu(gyroscope=gyroscope, accelerometer=accelerometer)
     sensor = model.start(1, 'a')
     pieces = [still(3)._take([k]) for k in range(3)]
     assert np.abs(sensor.measure(pieces[0]).gyroscope_bias).min() > 0.01

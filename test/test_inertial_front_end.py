@@ -71,12 +71,8 @@ def test_rate_and_force_are_turned_into_the_body() -> None:
     truth_rate = np.array([0.1, 0.2, 0.3])
     clock, sky = stamps(100.0, 1.0), stamps(10.0, 1.0)
     n = len(clock)
-    sensed = imu(
-        clock,
-        rate=np.tile(mounting.inv().apply(truth_rate), (n, 1)),
-        force=np.tile(mounting.inv().apply(truth_force), (n, 1)),
-        attitude=False,
-    )
+    rate, force = (mounting.inv().apply(vector) for vector in (truth_rate, truth_force))
+    sensed = imu(clock, rate=np.tile(rate, (n, 1)), force=np.tile(force, (n, 1)), attitude=False)
     places = (
         StaticTransform('base_link', 'imu_link', (0.1, 0.2, 0.3), tuple(mounting.as_quat())),
         StaticTransform('base_link', 'gps_link', (1.0, 0.0, 2.0)),

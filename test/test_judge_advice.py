@@ -45,10 +45,9 @@ def test_a_configured_but_absent_orientation_is_a_finding(tmp_path: Path) -> Non
 
 def test_a_given_start_heading_of_zero_leaves_no_finding() -> None:
     drive = simulate(motion_of('line', duration=3.0), gps='baseline', imu='chrono')
-    note_codes = [
-        {note.code for note in JudgeSetup.load('clean').judge(drive, start_heading=start).notes}
-        for start in (None, 0.0)
-    ]
+    setup = JudgeSetup.load('clean')
+    runs = [setup.judge(drive, start_heading=start) for start in (None, 0.0)]
+    note_codes = [{note.code for note in run.notes} for run in runs]
     assert ['rl.no_start_heading' in codes for codes in note_codes] == [True, False]
 
 

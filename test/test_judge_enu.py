@@ -73,13 +73,10 @@ def circle(
     """Two thirds of a turn in 10 s; the heading is measured."""
     frame = LocalFrame(43.0, -89.4, 260.0)
     fix_ns, imu_ns = stamps(rate, 10.0), stamps(100.0, 10.0)
-    run = recording(
-        {
-            'imu': imu(imu_ns, yaw=angle(imu_ns), rate=np.array([[0.0, 0.0, RATE]] * len(imu_ns))),
-            'fix': fixes_at(fix_ns, antenna_on_circle(fix_ns), frame),
-        },
-        transforms,
-    )
+    rates = np.array([[0.0, 0.0, RATE]] * len(imu_ns))
+    fix = fixes_at(fix_ns, antenna_on_circle(fix_ns), frame)
+    messages = {'imu': imu(imu_ns, yaw=angle(imu_ns), rate=rates), 'fix': fix}
+    run = recording(messages, transforms)
     return judge(run, config_of(folder, 'x', 'y', 'z'), None, ENU)
 
 

@@ -23,10 +23,8 @@ def recorded(antenna: tuple[float, float, float], stated_arm: bool) -> Recording
     """Return a noise-free circle of 5 m; `stated_arm`: the recording states the antenna."""
     parameters = {'radius': 5.0, 'speed': 2.0, 'duration': 20.0}
     motion = SCENARIOS.get('circle').from_mapping(parameters, '')
-    frames = (
-        StaticTransform('base_link', 'imu_link'),
-        StaticTransform('base_link', 'gps_link', antenna),
-    )
+    mounting = StaticTransform('base_link', 'gps_link', antenna)
+    frames = (StaticTransform('base_link', 'imu_link'), mounting)
     bare = Recording('circle_1', 'circle', '', {TOPIC: truth_of(motion)}, {'truth': TOPIC}, frames)
     covariance = ConstantCovariance(std=(0.01, 0.01, 0.02))
     gps = dataclasses.replace(load_gps('baseline'), covariance=covariance)
@@ -42,11 +40,9 @@ def position_error(recording: Recording) -> float:
     judged = JudgeSetup.load('clean').judge(recording)
     truth = recording.truth
     late = (judged.stamp_ns > truth.stamp_ns[0] + 10**10) & (judged.stamp_ns < truth.stamp_ns[-1])
-    errors = [
-        judged.position[late, axis]
-        - np.interp(judged.stamp_ns[late], truth.stamp_ns, truth.position[:, axis])
-        for axis in range(2)
-    ]
+    way = truth.position.T[:2]
+    expected = [np.interp(judged.stamp_ns[late], truth.stamp_ns, axis) for axis in way]
+    errors = judged.position[late, :2].T - expected
     # The world frame of the filter starts at the robot; the truth starts at the origin.
     return float(np.hypot(*errors).max())
 

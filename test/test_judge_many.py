@@ -15,12 +15,8 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.embedded import judge, judge_all
 from sim2real_eval.recording.recording import Recording
 
-PARAMETERS = {
-    **YAW,
-    'frequency': 50.0,
-    'odom0': 'odometry/gps',
-    'odom0_config': [True, True, False] + [False] * 12,
-}
+FIXES = {'odom0': 'odometry/gps', 'odom0_config': [True, True, False] + [False] * 12}
+PARAMETERS = {**YAW, 'frequency': 50.0, **FIXES}
 
 
 def drive(seed: int) -> Recording:

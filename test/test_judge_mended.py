@@ -162,11 +162,9 @@ def test_increments_without_orientation_use_the_attitude_of_the_filter(tmp_path:
 def test_increments_with_orientation_do_not_use_the_heading_of_the_filter(tmp_path: Path) -> None:
     odom = {'odom0': 'odom', 'odom0_config': mask('x', 'y'), 'odom0_differential': True}
     config = filter_config(tmp_path, **odom)
-    array = odometry(
-        stamps(2.0, 1.0),
-        position=np.array([[5.0, 6.0, 0.0], [5.0, 8.0, 0.0]]),
-        yaw=np.array([math.pi / 2, math.pi / 2 + 0.3]),
-    )
+    position = np.array([[5.0, 6.0, 0.0], [5.0, 8.0, 0.0]])
+    yaw = math.pi / 2 + np.array([0.0, 0.3])
+    array = odometry(stamps(2.0, 1.0), position=position, yaw=yaw)
     x = np.zeros(N)
     x[ROLL + 2] = 2.0
     (measurements,) = prepared(config, array, x=x, correct=DIFFERENTIAL.correct)
@@ -179,11 +177,8 @@ def test_increments_of_another_body_frame_are_moved_by_their_lever_arm(tmp_path:
         tmp_path, odom0='odom', odom0_config=mask('x', 'y', 'z'), odom0_differential=True,
         odom0_pose_use_child_frame=True,
     )  # fmt: skip
-    array = odometry(
-        stamps(2.0, 1.0),
-        position=np.array([[0.0, 0.0, 0.0], [1.0, 0.5, 0.2]]),
-        child_frame='imu_link',
-    )
+    position = np.array([[0.0, 0.0, 0.0], [1.0, 0.5, 0.2]])
+    array = odometry(stamps(2.0, 1.0), position=position, child_frame='imu_link')
     C = np.diag([1.0, 2.0, 3.0, 0.0, 0.0, 0.0])
     array = dataclasses.replace(array, pose_covariance=np.stack([C, C]))
     x = np.zeros(N)

@@ -76,10 +76,9 @@ def test_a_run_with_a_larger_queue_gives_the_same_bits(
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('yaw', 'vyaw', 'ax'), **odom)
     clock = stamps(100.0, 20.0)
     rng = np.random.default_rng(3)
-    ahead = dataclasses.replace(
-        odometry(clock + 15_000_000_000, velocity=rng.normal(size=(len(clock), 3))),
-        arrival_ns=clock,
-    )
+    velocity = rng.normal(size=(len(clock), 3))
+    ahead = odometry(clock + 15_000_000_000, velocity=velocity)
+    ahead = dataclasses.replace(ahead, arrival_ns=clock)
     run = recording({'odom': ahead, 'imu': imu(clock, yaw=0.1 * rng.normal(size=len(clock)))})
     monkeypatch.setattr(embedded, '_FIRST_CAPACITY', 10_000)
     once = judge(run, config)

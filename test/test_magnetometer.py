@@ -184,11 +184,9 @@ def test_a_regression_finds_the_errors_of_an_imu() -> None:
     """Rates and forces of a tumbling body, each triad with a full S and a full covariance."""
     n = 6000
     rng = np.random.default_rng(2)
-    truth = dataclasses.replace(
-        tumbling(n),
-        angular_velocity=rng.uniform(-3.0, 3.0, (n, 3)),
-        acceleration=rng.uniform(-5.0, 5.0, (n, 3)),
-    )
+    motion = {'angular_velocity': rng.uniform(-3.0, 3.0, (n, 3))}
+    motion['acceleration'] = rng.uniform(-5.0, 5.0, (n, 3))
+    truth = dataclasses.replace(tumbling(n), **motion)
     words = {
         'scale': (0.02, -0.03, 0.04), 'cross_axis_upper': (0.01, 0.02, -0.03),
         'cross_axis_lower': (-0.02, 0.03, 0.01), 'constant_bias': (0.1, -0.2, 0.3),

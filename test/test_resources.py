@@ -39,14 +39,10 @@ def evaluate(packages: Path, expression: str, **environment: str) -> str:
         'except Sim2RealError as error: print("refused:", error)\n'
     )
     variables = {key: value for key, value in os.environ.items() if key != 'AMENT_PREFIX_PATH'}
-    done = subprocess.run(
-        [sys.executable, '-c', code],
-        env={**variables, 'PYTHONPATH': str(packages), **environment},
-        cwd=packages,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    streams = {'capture_output': True, 'text': True, 'check': True}
+    environment = {**variables, 'PYTHONPATH': str(packages), **environment}
+    command = [sys.executable, '-c', code]
+    done = subprocess.run(command, env=environment, cwd=packages, **streams)
     return done.stdout.strip()
 
 

@@ -75,14 +75,9 @@ def recorded(graph: Graph) -> Recorded:
     recorder = Recorder(graph)
     nodes = [graph.launch('sensors_node', 'use_sim_time:=true', 'seed:=3', *LOSSLESS)]
     nodes.append(start_judge(graph))
-    graph.wait(
-        lambda: all(
-            reader.get_publisher_count()
-            for topic, reader in recorder.subscriptions.items()
-            if topic != 'ground_truth/odometry'
-        ),
-        'the nodes',
-    )
+    readers = dict(recorder.subscriptions)
+    readers.pop('ground_truth/odometry', None)
+    graph.wait(lambda: all(r.get_publisher_count() for r in readers.values()), 'the nodes')
     arrays: Recorded = {}
     start_ns = START_NS
     for motion, factor in itertools.product(MOTIONS, (2.0, 0.5, 0.125)):

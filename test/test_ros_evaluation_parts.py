@@ -156,11 +156,9 @@ def test_a_real_side_that_is_judged_differently_is_reported(
         setup = dataclasses.replace(study.setup, kind=judge)
         judges = (dataclasses.replace(study.judge, setup=setup),)
         file = dataclasses.replace(study.plan.file, judges=judges)
-        node.study = dataclasses.replace(
-            study,
-            settings=dataclasses.replace(study.settings, judge=judge),
-            plan=dataclasses.replace(study.plan, file=file),
-        )
+        settings = dataclasses.replace(study.settings, judge=judge)
+        plan = dataclasses.replace(study.plan, file=file)
+        node.study = dataclasses.replace(study, settings=settings, plan=plan)
         node.evaluate()
         assert ['line_1' in note and 'ch_rw' in note for note in node.tally.notes] == [
             True
@@ -266,13 +264,8 @@ def test_every_topic_of_a_recording_is_shown() -> None:
         for role, topic in topics.items():
             graph.listen(topic, message_class(default_type(messages[role]).name))
         broadcast = Broadcast(graph.node, recording, '/look')
-        graph.wait(
-            lambda: (
-                sum(publisher.get_subscription_count() for publisher in broadcast._publishers)
-                == len(topics)
-            ),
-            'listeners',
-        )
+        publishers = broadcast._publishers
+        graph.wait(lambda: all(p.get_subscription_count() for p in publishers), 'listeners')
         broadcast.until(recording.end_ns + 10**9)
         for role, topic in topics.items():
             graph.wait(lambda r=role, t=topic: len(graph.received[t]) == len(messages[r]), topic)

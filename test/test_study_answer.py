@@ -63,10 +63,9 @@ def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> No
 def test_a_truth_that_was_made_from_the_fixes_is_a_doubt_about_receivers_only() -> None:
     """Fixes without errors look as if the truth was made from them."""
     recording = good(gps='baseline')
-    receiver, inertial = (
-        {note.code: note for note in compare_one(recording, study_of(variant))[0].notes}
-        for variant in (twin('ch_rw'), twin(None))
-    )
+    variants = (twin('ch_rw'), twin(None))
+    notes = [compare_one(recording, study_of(variant))[0].notes for variant in variants]
+    receiver, inertial = ({note.code: note for note in findings} for findings in notes)
     assert receiver['study.truth_of_fixes'].severity is Severity.DECISIVE
     assert 'study.truth_of_fixes' not in inertial
     assert inertial['check.truth_of_fixes'].severity is Severity.ASSUMED

@@ -121,11 +121,9 @@ def line_with_fixes(turn_deg: float) -> tuple[OdometryArray, Recording]:
     truth = truth_of(SCENARIOS.get('half_sine').from_mapping(parameters, 'half_sine'))
     measured = maker(truth).make(IDEAL)
     turn = Rotation.from_euler('z', turn_deg, degrees=True)
-    rotated = dataclasses.replace(
-        truth,
-        position=turn.apply(truth.position),
-        orientation=(turn * Rotation.from_quat(truth.orientation)).as_quat(),
-    )
+    orientation = (turn * Rotation.from_quat(truth.orientation)).as_quat()
+    position = turn.apply(truth.position)
+    rotated = dataclasses.replace(truth, position=position, orientation=orientation)
     return rotated, measured
 
 
