@@ -42,9 +42,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
-def test_the_interval_holds_a_known_noise(
-    capsys: Capture, bags: list[Path], tmp_path: Path
-) -> None:
+def test_the_interval_holds_known_noise(capsys: Capture, bags: list[Path], tmp_path: Path) -> None:
     out = tmp_path / 'fitted'
     outcome = call(
         capsys, 'fit', '--real', *bags, '--tune', 'gps.noise.std=0.02:1', '--candidates', 16,

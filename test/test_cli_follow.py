@@ -182,9 +182,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_controllers_rank_as_in_the_thesis_on_a_real_drive(
-    real_dir: Path, capsys: Capture
-) -> None:
+def test_controllers_rank_as_in_the_thesis_on_real_data(real_dir: Path, capsys: Capture) -> None:
     """Feedback beats the open loop, and distance control has more yaw error."""
     bags = segments(real_dir, [9])
     record = json.loads(call(capsys, 'follow', *bags, '--json').out)

@@ -67,7 +67,7 @@ def test_options_of_other_judges_are_refused(
     assert not out.exists()
 
 
-def test_a_transform_file_moves_the_antenna(
+def test_transform_files_move_the_antenna(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     """An antenna placed one metre higher makes the estimate one metre lower."""

@@ -183,9 +183,7 @@ def test_a_mistyped_path_is_refused_before_any_recording_is_read(
     check_refused(capsys, '--real: gone', *words)
 
 
-def test_results_are_kept_unless_overwritten(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_results_are_not_overwritten(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     """The same command finds all runs done; another command needs --overwrite."""
     out = tmp_path / 'result'
     first = ['--real', bags[0], '--models', 'ch_rw', '--out', out]
@@ -207,9 +205,7 @@ def test_results_are_kept_unless_overwritten(
     assert changed != before
 
 
-def test_judges_together_equal_each_alone(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_judges_together_equal_one_each(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     first = ['--real', *bags[:2], '--models', 'ch_rw,airsim']
     both = ['--judge-config', 'paper_released', '--judge-config', 'clean']
     assert vepd(capsys, *first, *both, '--out', tmp_path / 'both').status == 0

@@ -114,7 +114,7 @@ def test_the_map_of_a_shipped_world_covers_its_objects(name: str) -> None:
     assert panels[0].get_xlim() == (x0, x1)
 
 
-def test_a_world_file_is_drawn(
+def test_worlds_are_drawn(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -101,7 +101,7 @@ def test_navsat_transform_without_a_heading_is_a_finding(tmp_path: Path) -> None
         ((0, 0, 0, 0, 0), 'rl.no_message'),
     ],
 )
-def test_inputs_that_are_mostly_refused_late_or_silent_are_findings(
+def test_refused_late_or_silent_inputs_are_findings(
     counts: tuple[int, ...], code: str | None
 ) -> None:
     """Counts of received, older, unusable, fused and rejected messages."""

@@ -121,7 +121,7 @@ def test_the_same_latency_everywhere_moves_only_the_ticks(tmp_path: Path) -> Non
     ('front_end', 'fix_ns', 'made_ns'),
     [('navsat_transform', 0, 20_000_000), ('enu', 0, 0), ('enu', 70_000_000, 70_000_000)],
 )
-def test_odometry_gps_reaches_the_filter_after_its_latency(
+def test_odometry_gps_arrives_after_its_latency(
     tmp_path: Path, front_end: str, fix_ns: int, made_ns: int
 ) -> None:
     """Against a recorded topic that arrives then; navsat_transform ticks 20 ms after each fix."""

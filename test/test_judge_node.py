@@ -98,9 +98,7 @@ def test_navsat_transform_publishes_what_the_node_published(
     assert np.abs(judged.gps_covariance - covariance).max() <= 1e-9 * max(covariance.max(), 1e-9)
 
 
-def test_csv_has_the_columns_of_the_traces_and_all_digits(
-    reference_dir: Path, tmp_path: Path
-) -> None:
+def test_csv_has_the_columns_of_traces_and_all_digits(reference_dir: Path, tmp_path: Path) -> None:
     folder = trace(reference_dir, 'a_paper_circle_gauss')
     judged = run(folder)
     header, rows = read_rows(judged.write_csv(tmp_path / 'judged.csv'))

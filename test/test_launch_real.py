@@ -286,9 +286,7 @@ def test_the_demo_runs_without_input_and_with_a_viewer(view: str) -> None:
     ('scenario', 'argument', 'measured'),
     [('sprung_circle', '', True), ('drive_circle', '', False), ('sprung_circle', 'false', False)],
 )
-def test_an_imu_takes_the_forces_of_the_physics(
-    scenario: str, argument: str, measured: bool
-) -> None:
+def test_an_imu_takes_forces_of_the_physics(scenario: str, argument: str, measured: bool) -> None:
     processes = started('demo.launch.py', scenario=scenario, noise_free_imu=argument)
     sensors = process_of(processes, 'sensors_node')
     assert sensors.parameters['/**/imu_node']['noise_free.enabled'] is measured

@@ -99,9 +99,7 @@ def test_a_recorder_that_fails_ends_the_launch(tmp_path: Path, status: int, ends
 
 
 @pytest.mark.parametrize(('status', 'ending', 'ends'), [(0, '', 0), (2, '', 1), (2, 'true', 0)])
-def test_a_failing_node_ends_the_launch_unless_its_run_ends(
-    status: int, ending: str, ends: int
-) -> None:
+def test_a_failing_node_ends_the_launch_within_a_run(status: int, ending: str, ends: int) -> None:
     process = ExecuteProcess(
         cmd=[sys.executable, '-c', f'raise SystemExit({status})'], on_exit=fail_on_error
     )

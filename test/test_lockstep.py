@@ -113,7 +113,7 @@ def assert_same(run: JudgedRun, expected: JudgedRun) -> None:
     ],
     ids=['usual', 'unscented on a coarse clock', 'enu'],
 )
-def test_judge_node_gives_the_bits_of_the_batch(
+def test_judge_node_has_the_bits_of_the_batch(
     tmp_path: Path, options: Options, clock: Clock
 ) -> None:
     """Every input, mounted sensors, a start heading; both filters and front ends."""
@@ -203,9 +203,7 @@ def test_a_lost_message_is_an_error(
     assert dropped == 1 or lost == 'rest'
 
 
-def test_foreign_publishers_of_clock_and_estimates_are_refused(
-    tmp_path: Path, world: World
-) -> None:
+def test_foreign_publishers_of_clock_or_estimates_fail(tmp_path: Path, world: World) -> None:
     node, executor = world
     run = curve(0.5)
     setup = setup_of_everything(tmp_path).started(start_ns=run.start_ns)
@@ -285,9 +283,7 @@ def test_the_real_ekf_node_equals_the_batch_judge_with_mounted_sensors(tmp_path:
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
-def test_transforms_missing_in_the_real_node_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_transforms_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The node silently drops an input without a transform."""
     pytest.importorskip('tf2_msgs')
     setup = NodeJudgeSetup.of(setup_of_everything(tmp_path), 'robot_localization')

@@ -196,7 +196,7 @@ def test_a_node_that_does_not_work_is_reported_and_ended(
 
 @NO_PROC
 @pytest.mark.parametrize(('name', 'status'), [('SIGINT', 130), ('SIGTERM', 143), ('SIGKILL', -9)])
-def test_a_signal_ends_command_and_node(
+def test_signals_end_command_and_node(
     long_bag: Path, tmp_path: Path, name: str, status: int
 ) -> None:
     """Ctrl-C reaches the process group of the command, but not the node."""

@@ -142,7 +142,5 @@ def test_a_point_cloud_can_be_read_by_its_own_description() -> None:
     assert points['y'] == pytest.approx(simulated.features.rays[rows, 1], rel=1e-6)
 
 
-def test_a_world_without_features_is_refused(
-    graph: Graph, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_featureless_world_is_refused(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
     assert "'default'" in refused(capsys, 'camera_node', 'world:=default')[-1]

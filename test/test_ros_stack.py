@@ -159,9 +159,7 @@ def test_a_lifecycle_node_is_reset_between_replays(tmp_path: Path, run: Recordin
         _SESSIONS.pop(judge.declaration).close()
 
 
-def test_a_missing_answer_is_a_finding_a_slow_replay_an_error(
-    tmp_path: Path, run: Recording
-) -> None:
+def test_missing_answers_are_findings_slow_replays_errors(tmp_path: Path, run: Recording) -> None:
     # A node that is slow to configure itself is asked to do so once.
     notes = {'skip': 3, 'broken': 'slow'}
     lossy = {**COUNTER, 'parameters': notes, 'reset': '', 'repeats': 1}

@@ -99,7 +99,7 @@ def test_a_broken_run_is_judged_again(tmp_path: Path, undisturbed: dict[str, byt
         ({'recordings': SMALL['recordings']}, 'recordings'),
     ],
 )
-def test_another_study_is_refused(
+def test_other_studies_are_refused(
     tmp_path: Path, changes: dict[str, Any], difference: str
 ) -> None:
     with hold_study(tmp_path / 'out', small_plan(tmp_path, FOUR)):
