@@ -265,7 +265,10 @@ def test_every_topic_of_a_recording_is_shown() -> None:
             graph.listen(topic, message_class(default_type(messages[role]).name))
         broadcast = Broadcast(graph.node, recording, '/look')
         publishers = broadcast._publishers
-        graph.wait(lambda: all(p.get_subscription_count() for p in publishers), 'listeners')
+        count = len(topics)
+        graph.wait(
+            lambda: sum(p.get_subscription_count() for p in publishers) == count, 'listeners'
+        )
         broadcast.until(recording.end_ns + 10**9)
         for role, topic in topics.items():
             graph.wait(lambda r=role, t=topic: len(graph.received[t]) == len(messages[r]), topic)
