@@ -28,8 +28,15 @@ from sim2real_eval.characterization.walk_fit import fit_walk
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
-from sim_sensors.gps.gps import ConstantCovariance, GpsModel, HdopCovariance, load_gps
-from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise, PositionNoise
+from sim_sensors.gps.gps import (
+    ConstantCovariance,
+    GaussianNoise,
+    GnssNoise,
+    GpsModel,
+    HdopCovariance,
+    PositionNoise,
+    load_gps,
+)
 from sim_sensors.gps.simulators import RandomWalkNoise
 
 RATE = 10.0

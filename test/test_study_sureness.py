@@ -13,10 +13,9 @@ from study_examples import drawn_study
 from study_file_examples import SMALL, write_study_file
 
 from sim2real_eval.cli.main import main
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import scored_runs
+from sim2real_eval.metrics.options import REAL
+from sim2real_eval.metrics.uncertainty import uncertainty
+from sim2real_eval.study.outcome import StudyOutcome, scored_runs
 from sim2real_eval.study.secondary_results import study_uncertainty, uncertainty_records
 
 

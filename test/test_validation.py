@@ -17,7 +17,7 @@ from claims import CLAIMS, Claim
 from realities import EXACT, Models, Reality, errors
 from vepd_predicts import scored, summary
 
-from sim2real_eval.metrics.distances import vepd
+from sim2real_eval.metrics.scores import vepd
 
 
 def test_every_claim_of_the_page_holds() -> None:
