@@ -13,19 +13,13 @@ N = 1e-3
 
 
 def truth(n: int, rate: float, *, flicker: bool = True, walk: bool = True) -> dict[str, float]:
-    """Coefficients that all show in `n` samples: white noise reaches the plateau after 30 samples,
-    the walk leaves it at a hundredth of the record.
-    """
+    """Coefficients that all show in `n` samples of a rate."""
     instability = N / np.sqrt(30.0 / rate) / 0.664 if flicker else 0.0
     floor = 0.664 * instability if flicker else N / np.sqrt(30.0 / rate)
     density = floor * np.sqrt(3.0 / (n / rate / 100.0)) if walk else 0.0
     zeros = dict.fromkeys(COEFFICIENTS, 0.0)
-    return {
-        **zeros,
-        'white': N,
-        'bias_instability': float(instability),
-        'random_walk': float(density),
-    }
+    coefficients = {'white': N, 'bias_instability': float(instability)}
+    return {**zeros, **coefficients, 'random_walk': float(density)}
 
 
 def record(

@@ -79,9 +79,7 @@ class Screen(io.StringIO):
 def check_refused(capsys: pytest.CaptureFixture[str], complaint: str, *arguments: object) -> None:
     """Check that a command ends with status 2 and one error line, and changes no file."""
     here = Path.cwd()
-    assert not (here / 'setup.py').exists(), (
-        'run this in a temporary folder, not in the source tree'
-    )
+    assert not (here / 'setup.py').exists(), 'run this in a temporary folder'
     before = contents(here), sorted(here.rglob('*'))
     outcome = call(capsys, *arguments)
     assert outcome.status == 2
@@ -93,11 +91,7 @@ def check_refused(capsys: pytest.CaptureFixture[str], complaint: str, *arguments
 
 
 def call_process(*arguments: object) -> Outcome:
-    """Run the command as a new process with its streams in pipes.
-
-    The working folder is not the source tree, where Python would prefer the sources to an
-    installed copy.
-    """
+    """Run the command as a new process, outside of the source tree, with its streams in pipes."""
     done = subprocess.run(
         command(*arguments), capture_output=True, text=True, cwd=tempfile.gettempdir(),
         env=environment(), timeout=300, check=False,

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -34,34 +32,19 @@ _THRESHOLDS = 20_000, 5, 5
 # are prepared once per process. None of them is among the tests of colcon, which would compile
 # again in another process.
 _COMPILING = (
-    'test_judge_live',
-    'test_judge_enu',
-    'test_judge_diverged',
-    'test_judge_core',
-    'test_judge_prediction',
-    'test_judge_correction',
-    'test_judge_filter',
-    'test_judge_mended',
-    'test_judge_queue',
-    'test_judge_textbook_unscented',
-    'test_lockstep',
-)
+    'test_judge_live', 'test_judge_enu', 'test_judge_diverged', 'test_judge_core',
+    'test_judge_prediction', 'test_judge_correction', 'test_judge_filter', 'test_judge_mended',
+    'test_judge_queue', 'test_judge_textbook_unscented', 'test_lockstep',
+)  # fmt: skip
 # These files need no judge and keep the other worker busy meanwhile.
 _MEANWHILE = (
-    'test_allan',
-    'test_allan_fit',
-    'test_attitude',
-    'test_characterize_gps',
-    'test_gps_drift',
-)
+    'test_allan', 'test_allan_fit', 'test_attitude', 'test_characterize_gps', 'test_gps_drift',
+)  # fmt: skip
 # These files mostly wait for processes; at the end they would leave a core idle.
 _WAITING = (
-    'test_lockstep_process',
-    'test_ros_evaluation_ends',
-    'test_ros_evaluation',
-    'test_ros_judge',
-    'test_cli_wrong_lines',
-)
+    'test_lockstep_process', 'test_ros_evaluation_ends', 'test_ros_evaluation',
+    'test_ros_judge', 'test_cli_wrong_lines',
+)  # fmt: skip
 _FIRST = (*_COMPILING, *_MEANWHILE, *_WAITING)
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -114,21 +97,6 @@ def recorded_figure(record_property: Callable[[str, object], None]) -> Callable[
         record_property(name, value.item() if isinstance(value, np.generic) else value)
 
     return record
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let every second worker load the test files in reverse order.
-
-    pytest rewrites the assertions of a file when it is first loaded and caches the result. In this
-    way each of two workers rewrites one half and reads the other half from the cache.
-    """
-    worker = getattr(session.config, 'workerinput', {}).get('workerid', 'gw0')
-    if session.config.args != session.config.getini('testpaths') or worker[-1] in '02468':
-        return
-    for path in sorted(Path(__file__).parent.glob('test_*.py'), reverse=True):
-        # Collection reports failures and skips.
-        with contextlib.suppress(Exception, pytest.skip.Exception):
-            importlib.import_module(path.stem)
 
 
 def pytest_collection_finish() -> None:

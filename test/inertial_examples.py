@@ -13,16 +13,10 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.motion.trajectory import Motion, Trajectory
 from sim_sensors.world.earth import DEFAULT_ORIGIN
 
-QUIET = InertialSettings.from_mapping(
-    {
-        'gyroscope_noise': 1e-3,
-        'accelerometer_noise': 1e-2,
-        'gyroscope_bias_walk': 1e-5,
-        'accelerometer_bias_walk': 1e-3,
-        'start': {'gyroscope_bias_deviation': 0.01, 'accelerometer_bias_deviation': 0.1},
-    },
-    'test',
-)
+_NOISE = {'gyroscope_noise': 1e-3, 'accelerometer_noise': 1e-2}
+_WALKS = {'gyroscope_bias_walk': 1e-5, 'accelerometer_bias_walk': 1e-3}
+_START = {'gyroscope_bias_deviation': 0.01, 'accelerometer_bias_deviation': 0.1}
+QUIET = InertialSettings.from_mapping({**_NOISE, **_WALKS, 'start': _START}, 'test')
 
 
 def measured(
@@ -38,10 +32,7 @@ def measured(
     imu_arm: tuple[float, float, float] = (0.0, 0.0, 0.0),
     antenna: tuple[float, float, float] = (0.0, 0.0, 0.0),
 ) -> tuple[InertialInputs, FloatArray, FloatArray]:
-    """Return inputs, and the biases of gyroscope and accelerometer at the IMU's stamps.
-
-    If `rng` is None, there is no noise but the given biases; with it, noise and walks as stated.
-    """
+    """Return inputs and the biases at the IMU's stamps; without `rng` there is no noise."""
     imu_ns, fix_ns = stamps(rate, motion.end), stamps(fix_rate, motion.end)
     n, m = len(imu_ns), len(fix_ns)
     body = motion.at((imu_ns - START_NS) * 1e-9)
@@ -64,24 +55,16 @@ def measured(
     gyroscope = walk(gyroscope_bias, settings.gyroscope_bias_walk)
     accelerometer = walk(accelerometer_bias, settings.accelerometer_bias_walk)
     error = 0.0 if rng is None else rng.normal(scale=fix_deviation, size=(m, 3))
+    force = at_imu.specific_force(settings.gravity) + accelerometer
     inputs = InertialInputs(
-        imu_ns=imu_ns,
-        rate=body.angular_velocity + gyroscope + white(settings.gyroscope_noise),
-        force=at_imu.specific_force(settings.gravity)
-        + accelerometer
-        + white(settings.accelerometer_noise),
-        imu_yaw=np.full(n, np.nan),
-        imu_yaw_variance=np.full(n, np.nan),
-        imu_arm=np.asarray(imu_arm),
-        fix_ns=fix_ns,
+        imu_ns=imu_ns, rate=body.angular_velocity + gyroscope + white(settings.gyroscope_noise),
+        force=force + white(settings.accelerometer_noise), imu_yaw=np.full(n, np.nan),
+        imu_yaw_variance=np.full(n, np.nan), imu_arm=np.asarray(imu_arm), fix_ns=fix_ns,
         fix=at_antenna.position + error,
         fix_covariance=np.tile(fix_deviation**2 * np.eye(3), (m, 1, 1)),
-        antenna=np.asarray(antenna),
-        origin=DEFAULT_ORIGIN,
-        fix_topic='gps',
-        fixes_received=m,
+        antenna=np.asarray(antenna), origin=DEFAULT_ORIGIN, fix_topic='gps', fixes_received=m,
         notes=(),
-    )
+    )  # fmt: skip
     return inputs, gyroscope, accelerometer
 
 

@@ -59,37 +59,27 @@ def drive(n: int = 400, start_ns: int = 1_000_000_000_000) -> Recording:
         return np.broadcast_to(np.diag(rng.uniform(0.1, 1, size)), (count, size, size))
 
     imu = ImuArray(
-        **base(n, 10_000_000, 'imu_link'),
-        orientation=quaternion(n),
-        angular_velocity=rng.normal(size=(n, 3)),
-        linear_acceleration=rng.normal(size=(n, 3)),
-        orientation_covariance=covariance(n, 3),
-        angular_velocity_covariance=covariance(n, 3),
+        **base(n, 10_000_000, 'imu_link'), orientation=quaternion(n),
+        angular_velocity=rng.normal(size=(n, 3)), linear_acceleration=rng.normal(size=(n, 3)),
+        orientation_covariance=covariance(n, 3), angular_velocity_covariance=covariance(n, 3),
         linear_acceleration_covariance=covariance(n, 3),
-    )
+    )  # fmt: skip
     m = n // 10
     fix = FixArray(
-        **base(m, 100_000_000, 'gps_link', 3_000_001),
-        latitude=43 + rng.normal(size=m) * 1e-5,
-        longitude=-89 + rng.normal(size=m) * 1e-5,
-        altitude=rng.normal(size=m) + 260,
-        status=np.zeros(m, np.int64),
-        position_covariance=covariance(m, 3),
+        **base(m, 100_000_000, 'gps_link', 3_000_001), latitude=43 + rng.normal(size=m) * 1e-5,
+        longitude=-89 + rng.normal(size=m) * 1e-5, altitude=rng.normal(size=m) + 260,
+        status=np.zeros(m, np.int64), position_covariance=covariance(m, 3),
         position_covariance_type=np.full(m, 2),
-    )
+    )  # fmt: skip
     k = n // 2
 
     def odometry(frame: str, child: str, scale: float) -> OdometryArray:
         return OdometryArray(
-            **base(k, 20_000_000, frame),
-            child_frame=child,
-            position=rng.normal(size=(k, 3)),
-            orientation=quaternion(k),
-            linear_velocity=rng.normal(size=(k, 3)),
-            angular_velocity=rng.normal(size=(k, 3)),
-            pose_covariance=scale * covariance(k, 6),
+            **base(k, 20_000_000, frame), child_frame=child, position=rng.normal(size=(k, 3)),
+            orientation=quaternion(k), linear_velocity=rng.normal(size=(k, 3)),
+            angular_velocity=rng.normal(size=(k, 3)), pose_covariance=scale * covariance(k, 6),
             twist_covariance=scale * covariance(k, 6),
-        )
+        )  # fmt: skip
 
     pose = PoseArray(
         **base(m, 100_000_000, 'odom', 250_000_000),
@@ -114,19 +104,13 @@ def drive(n: int = 400, start_ns: int = 1_000_000_000_000) -> Recording:
         scenario='line',
         path='',
         messages={
-            '/imu/data': imu,
-            '/gps/fix': fix,
+            '/imu/data': imu, '/gps/fix': fix,
             '/ground_truth/odometry': odometry('map', 'base_link', 0.0),
-            '/odom': odometry('odom', 'base_footprint', 1.0),
-            '/imu/mag': magnetic,
-            '/pose': pose,
-            '/gps/vel': twist,
-            '/cmd_vel': command,
+            '/odom': odometry('odom', 'base_footprint', 1.0), '/imu/mag': magnetic,
+            '/pose': pose, '/gps/vel': twist, '/cmd_vel': command,
         },
         roles={
-            'imu': '/imu/data',
-            'gps': '/gps/fix',
-            'truth': '/ground_truth/odometry',
+            'imu': '/imu/data', 'gps': '/gps/fix', 'truth': '/ground_truth/odometry',
             'mag': '/imu/mag',
         },
         transforms=(
@@ -134,7 +118,7 @@ def drive(n: int = 400, start_ns: int = 1_000_000_000_000) -> Recording:
             StaticTransform('base_link', 'gps_link', (1e-17, 0.5, 1.0)),
         ),
         ros_types={'/cmd_vel': 'geometry_msgs/msg/TwistStamped'},
-    )
+    )  # fmt: skip
 
 
 def write_bags(root: Path) -> Path:

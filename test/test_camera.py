@@ -13,12 +13,10 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.camera import camera as cameras
 from sim_sensors.camera.camera import FIRST_TAG_ID, CameraModel, Mismatches, Scene
-from sim_sensors.camera.features import CameraMeasurement, FeatureArray
-from sim_sensors.camera.pinhole import Intrinsics
+from sim_sensors.camera.features import CameraMeasurement
 from sim_sensors.camera.pose import PoseEstimate
 from sim_sensors.core.errors import MotionError, ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.world import Landmarks, Tags, World
@@ -41,8 +39,8 @@ def landmarks(*places: tuple[float, float, float]) -> World:
     return World(landmarks=Landmarks(np.arange(len(places)), np.array(places)))
 
 
-def test_features_are_where_an_independent_projection_has_them() -> None:
-    """Matrices of scipy all the way, with lever arm and mounting; to 1e-9 px."""
+def test_features_are_where_scipys_matrices_project_them() -> None:
+    """Lever arm and mounting are used; agreement to 1e-9 px."""
     model, world, truth = camera(), cloud(80), swaying(40)
     measurement = model.start(0, 'run', world=world).measure(truth)
     body = Rotation.from_quat(truth.orientation).as_matrix()
@@ -61,8 +59,7 @@ def test_features_are_where_an_independent_projection_has_them() -> None:
     assert 40 * 10 < count < 40 * 80
 
 
-def test_axes_are_those_of_images() -> None:
-    """Left of the body is left in the image, u small; up is up, v small; behind is nowhere."""
+def test_left_is_a_small_u_and_up_is_a_small_v() -> None:
     world = landmarks((5.0, 1.0, 0.0), (5.0, 0.0, 1.0), (-5.0, 0.0, 0.0), (5.0, 0.0, 0.0))
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
     measurement = model.start(0, 'run', world=world).measure(at_origin())
@@ -95,12 +92,8 @@ def test_tags_are_seen_from_in_front_by_their_corners() -> None:
     """Tag 7 faces the camera, tag 8 away; the first corner is left below for the camera."""
     towards = Rotation.from_euler('xyz', [np.pi / 2, 0.0, -np.pi / 2]).as_quat()
     away = Rotation.from_euler('xyz', [np.pi / 2, 0.0, np.pi / 2]).as_quat()
-    tags = Tags(
-        np.array([7, 8]),
-        np.array([[3.0, 0.5, 0.0], [3.0, -0.5, 0.0]]),
-        np.array([towards, away]),
-        np.array([0.2, 0.2]),
-    )
+    places = np.array([[3.0, 0.5, 0.0], [3.0, -0.5, 0.0]])
+    tags = Tags(np.array([7, 8]), places, np.array([towards, away]), np.array([0.2, 0.2]))
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
     measurement = model.start(0, 'run', world=World(tags=tags)).measure(at_origin())
     assert measurement.ids.tolist() == [FIRST_TAG_ID + 28 + corner for corner in range(4)]
@@ -112,8 +105,8 @@ def test_tags_are_seen_from_in_front_by_their_corners() -> None:
     assert np.abs(measurement.position).max() < 1e-9
 
 
-def test_correspondences_are_those_seen_in_both_frames() -> None:
-    """A correspondence joins the measurement before with this one; ages count unbroken rows."""
+def test_correspondences_join_features_of_consecutive_frames() -> None:
+    """Ages count the frames without a gap."""
     measurement = measured(camera(noise_std=(0.5, 0.5), missed=0.2), cloud(60))
     before: dict[int, FloatArray] = {}
     ages: dict[int, int] = {}
@@ -154,10 +147,7 @@ def test_pixel_noise_is_white_and_of_the_given_deviation() -> None:
 
 
 def test_the_share_of_wrong_correspondences_is_that_of_the_parameters() -> None:
-    """n f p (1 - (1 - p)^(n - 1)) of n; none in other frames; each 4 deviations at most.
-
-    Rest, so that all 48 are tracked from the second frame on.
-    """
+    """n f p (1 - (1 - p)^(n - 1)) of n to 4 deviations; at rest, so that all are tracked."""
     frames, share, part, n = 600, 0.3, 0.15, 48
     model = camera(mismatches=Mismatches(frames=share, features=part))
     measurement = model.start(3, 'run', world=board()).measure(at_origin(frames))
@@ -183,9 +173,8 @@ def test_the_share_of_wrong_correspondences_is_that_of_the_parameters() -> None:
 
 def test_sources_of_error_do_not_change_one_another() -> None:
     plain = measured(camera(noise_std=(0.5, 0.5)), cloud(40))
-    mixed = measured(
-        camera(noise_std=(0.5, 0.5), mismatches=Mismatches(frames=1.0, features=0.5)), cloud(40)
-    )
+    wrong = Mismatches(frames=1.0, features=0.5)
+    mixed = measured(camera(noise_std=(0.5, 0.5), mismatches=wrong), cloud(40))
     right = mixed.ids == mixed.true_ids
     assert 0.4 < right.mean() < 0.7
     assert (mixed.pixels[right] == plain.pixels[right]).all()
@@ -198,12 +187,8 @@ def test_sources_of_error_do_not_change_one_another() -> None:
 
 
 def test_stepping_gives_the_bits_of_one_run() -> None:
-    model = camera(
-        noise_std=(0.5, 0.7),
-        missed=0.1,
-        mismatches=Mismatches(frames=0.4, features=0.3),
-        pose=PoseEstimate(),
-    )
+    wrong = Mismatches(frames=0.4, features=0.3)
+    model = camera(noise_std=(0.5, 0.7), missed=0.1, mismatches=wrong, pose=PoseEstimate())
     truth = swaying(30)
     whole = model.start(2, 'run', world=board(4, 4)).measure(truth)
     assert whole.has_pose.sum() > 12
@@ -230,9 +215,8 @@ def test_normalised_pose_errors_of_every_frame_are_chi_square() -> None:
     truth = swaying(frames)
     measurement = model.start(6, 'run', world=cloud(60)).measure(truth)
     assert measurement.has_pose.all()
-    turn = (
-        Rotation.from_quat(measurement.orientation) * Rotation.from_quat(truth.orientation).inv()
-    )
+    turn = Rotation.from_quat(measurement.orientation)
+    turn *= Rotation.from_quat(truth.orientation).inv()
     errors = np.concatenate([measurement.position - truth.position, turn.as_rotvec()], axis=1)
     squares = np.einsum(
         'ni,ni->n', errors, np.linalg.solve(measurement.pose_covariance, errors[..., None])[..., 0]
@@ -241,13 +225,10 @@ def test_normalised_pose_errors_of_every_frame_are_chi_square() -> None:
     assert low < squares.sum() < high
 
 
-def test_a_batch_run_is_on_the_camera_s_own_stamps_and_poses_go_with_their_features() -> None:
-    model = camera(
-        noise_std=(0.2, 0.2),
-        pose=PoseEstimate(),
-        latency=0.05,
-        delivery=Delivery(jitter=0.01, drop_out=0.3),
-    )
+def test_poses_of_a_batch_run_have_the_stamps_of_their_features() -> None:
+    delivery = Delivery(jitter=0.01, drop_out=0.3)
+    options = {'pose': PoseEstimate(), 'latency': 0.05, 'delivery': delivery}
+    model = camera(noise_std=(0.2, 0.2), **options)
     motion = swaying(60)
     whole = cameras.simulate(
         dataclasses.replace(model, delivery=Delivery()), motion, seed=1, run='r', world=board()
@@ -265,43 +246,26 @@ def test_a_batch_run_is_on_the_camera_s_own_stamps_and_poses_go_with_their_featu
     assert (whole.poses.take(rows).position == sent.poses.position).all()
 
 
-def test_frames_can_be_taken_from_tracks() -> None:
-    measurement = measured(camera(), cloud(40), frames=5).messages(np.arange(5), 'eye')
-    selection = measurement.take([3, 1])
-    assert selection.stamp_ns.tolist() == [3, 1]
-    assert (
-        selection.ids
-        == np.concatenate(
-            [measurement.ids[measurement.rows(3)], measurement.ids[measurement.rows(1)]]
-        )
-    ).all()
-    assert (selection.pixels[selection.rows(1)] == measurement.pixels[measurement.rows(1)]).all()
-    assert len(measurement.take(slice(2, 2))) == 0
-    with pytest.raises(ValueError, match='must count up'):
-        dataclasses.replace(measurement, first=measurement.first[:-1])
-    with pytest.raises(ValueError, match=r'FeatureArray\.rays has shape'):
-        FeatureArray(**{**dataclasses.asdict(measurement), 'rays': measurement.rays[1:]})
+def test_wrong_parameters_of_a_camera_are_refused() -> None:
+    for mapping, key in (
+        ({'mismatches': {'frames': 1.5}}, 'mismatches.frames'),
+        ({'focal': 3}, 'focal'),
+    ):
+        with pytest.raises(ParameterError, match=key):
+            CameraModel.from_mapping(mapping, 'camera.yaml')
 
 
-def test_a_world_without_anything_to_see_gives_empty_frames() -> None:
-    sent = cameras.simulate(camera(pose=PoseEstimate()), Standstill(duration=1.0), seed=0, run='r')
-    assert len(sent.features) == 31
-    assert len(sent.features.ids) == len(sent.poses) == 0
-
-
-def test_wrong_cameras_scenes_and_times_are_refused() -> None:
-    with pytest.raises(ParameterError, match=r'mismatches\.frames: 1\.5 is not allowed; .*<= 1'):
-        CameraModel.from_mapping({'mismatches': {'frames': 1.5}}, 'camera.yaml')
-    with pytest.raises(ParameterError, match=r'unknown parameter; must be one of .*intrinsics'):
-        CameraModel.from_mapping({'focal': 3}, 'camera.yaml')
+def test_ids_that_collide_or_exceed_31_bits_are_refused() -> None:
     tag = Tags(np.array([0]), np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]]), np.ones(1))
     mark = Landmarks(np.array([FIRST_TAG_ID]), np.zeros((1, 3)))
-    with pytest.raises(SensorError, match=rf'id {FIRST_TAG_ID} of a tag .*must be below'):
+    with pytest.raises(SensorError, match=str(FIRST_TAG_ID)):
         Scene.from_world(World(landmarks=mark, tags=tag))
-    with pytest.raises(SensorError, match=r'id 4294967296; must be in \[0, 2147483647\]'):
+    with pytest.raises(SensorError, match='4294967296'):
         Scene.from_world(World(landmarks=Landmarks(np.array([2**32]), np.zeros((1, 3)))))
+
+
+def test_a_camera_refuses_to_measure_the_past() -> None:
     sensor = camera().start(0, 'run', world=board())
     sensor.measure(swaying(3))
-    with pytest.raises(MotionError, match='does not follow'):
+    with pytest.raises(MotionError):
         sensor.measure(swaying(3))
-    assert Intrinsics().matrix[0, 1] == 0.0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_examples import call, check_refused, contents, run_of, write_runs
+from cli_examples import call, check_refused, contents, run_of
 from gps_standstill_examples import standing
 
 from sim2real_eval.characterization.calibration import calibrate
@@ -22,7 +22,6 @@ from sim2real_eval.report.sensor_set_folder import FILES
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.gps.gps import GnssNoise, HdopCovariance, load_gps
-from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Circle, Standstill
 
@@ -42,9 +41,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     noise = GnssNoise(
         white_std=(WHITE,) * 3, gauss_markov_std=(WANDER,) * 3, gauss_markov_time=(TIME,) * 3
     )
-    receiver = dataclasses.replace(
-        load_gps('airsim'), rate=5.0, noise=noise, covariance=HdopCovariance(hdop_initial=30.0)
-    )
+    hdop = HdopCovariance(hdop_initial=30.0)
+    receiver = dataclasses.replace(load_gps('airsim'), rate=5.0, noise=noise, covariance=hdop)
     unit = load_imu('airsim')
     both = standing(
         150.0, gps_model=receiver, imu_model=dataclasses.replace(unit, rate=25.0),
@@ -56,78 +54,59 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'imu_only': dataclasses.replace(both.with_messages('gps', None), transforms=()),
         'short': standing(5.0, gps_model=receiver),
         'imu_moving': synthetic_recording(
-            Circle(duration=30.0),
-            Twin('moving', None, dataclasses.replace(unit, rate=50.0)),
-            seed=1,
-            run='moving',
-            scenario='circle',
+            Circle(duration=30.0), Twin('moving', None, dataclasses.replace(unit, rate=50.0)),
+            seed=1, run='moving', scenario='circle',
         ),
         'moving': standing(30.0, gps_model=receiver, motion=Circle(duration=30.0)),
         'bare': run_of('drive_line', 1).with_messages('gps', None).with_messages('imu', None),
-    }.items():
+    }.items():  # fmt: skip
         write_recording(dataclasses.replace(recording, name=name), folder / name)
-    write_runs(folder, ('drive_line', 1))
     (folder / 'file.txt').write_text('text', encoding='utf-8')
     (folder / 'empty').mkdir()
     return folder
 
 
-WRONG = {
-    'characterize': 'required: RECORDING',
-    'characterize gps_only --poses gone': 'gone: no such file or folder',
-    'characterize gone': 'gone: no such file or folder',
-    'characterize empty': 'empty: not a recording',
-    'characterize short': 'short: fixes for 5 s are too few; must be 8 s or more',
-    'characterize line_1': 'line_1: fixes for 6 s are too few',
-    'characterize moving': 'must be 0.2 m/s or less; a calibration needs a standstill',
-    'characterize bare': 'bare: neither a GPS nor an IMU; name one with --topic',
-    'characterize both --topic gps=/gone': 'topic /gone is missing',
-    'characterize both --k 0': "'0' must be a number > 0",
-    'characterize both --out file.txt': 'file.txt',
-    'characterize both --out file.txt/sub': 'cannot be made; ',
-}
-
-
-@pytest.mark.parametrize('line', WRONG)
-def test_wrong_command_line_is_one_line_of_complaint_and_leaves_nothing(
-    line: str, place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ('line', 'named'),
+    [
+        ('', 'RECORDING'),
+        ('gone', 'gone'),
+        ('empty', 'empty'),
+        ('short', '5 s'),
+        ('moving', '0.2 m/s'),
+        ('bare', '--topic'),
+        ('both --topic gps=/gone', '/gone'),
+        ('both --k 0', '--k'),
+        ('both --out file.txt/sub', 'file.txt'),
+    ],
+)
+def test_a_wrong_command_line_is_refused_in_one_line(
+    line: str, named: str, place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place)
-    check_refused(capsys, WRONG[line], *shlex.split(line))
+    check_refused(capsys, named, 'characterize', *shlex.split(line))
 
 
-def test_recording_to_a_sensor_set_that_simulates(
-    place: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_sensor_set_can_be_simulated(place: Path, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / 'sensors'
     done = call(capsys, 'characterize', place / 'both', '--out', out)
     assert done.status == 0
     assert sorted(path.name for path in out.iterdir()) == sorted(FILES)
-    assert f'--models {out / "gps.yaml"} --imu {out / "imu.yaml"}' in done.out
-    assert 'Gauss-Markov time' in done.out
-    assert 'gyroscope z' in done.out
-
     record = json.loads((out / 'characterization.json').read_text(encoding='utf-8'))
     for axis in ('east', 'north', 'up'):
         estimates = record['gps']['axes'][axis]
         for key, truth in (('white', WHITE), ('wander', WANDER), ('time', TIME)):
             estimate = estimates[key]
-            assert estimate['observable']
-            assert (
-                abs(np.log(estimate['value'] / truth)) < 4.0 * estimate['std'] / estimate['value']
-            )
+            tolerance = 4.0 * estimate['std'] / estimate['value']
+            assert abs(np.log(estimate['value'] / truth)) < tolerance, f'{key}: 4 sigma'
     stated = record['gps']['stated_covariance']
     assert stated['start']['value'] == pytest.approx(30.0, rel=1e-6)
     assert stated['time_constant']['value'] == pytest.approx(12.4, rel=1e-6)
     assert record['imu']['axes']['gyroscope_x']['terms']['white']['observable']
 
-    receiver = load_gps(out / 'gps.yaml')
-    assert receiver.lever_arm == (0.1, -0.2, 1.3)
-    assert receiver.rate == 5.0
-    assert receiver.covariance.kind == 'airsim'
+    receiver, unit = load_gps(out / 'gps.yaml'), load_imu(out / 'imu.yaml')
+    assert (receiver.lever_arm, receiver.rate) == ((0.1, -0.2, 1.3), 5.0)
     assert load_gps(out / 'gps_random_walk.yaml').noise.kind == 'chrono_random_walk'
-    assert load_gps(out / 'gps_gaussian.yaml').covariance == receiver.covariance
-    unit = load_imu(out / 'imu.yaml')
     assert unit.lever_arm == (0.0, 0.0, 0.4)
     assert unit.mounting_rpy == pytest.approx((0.0, 0.0, np.pi / 2))
     simulated = call(
@@ -142,7 +121,7 @@ def test_recording_to_a_sensor_set_that_simulates(
     ('name', 'present', 'missing'),
     [('gps_only', 'gps.yaml', 'imu.yaml'), ('imu_only', 'imu.yaml', 'gps.yaml')],
 )
-def test_one_sensor_alone_will_do(
+def test_one_sensor_alone_is_enough(
     name: str, present: str, missing: str, place: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'sensors'
@@ -152,37 +131,26 @@ def test_one_sensor_alone_will_do(
     assert not (out / missing).exists()
     assert 'lever_arm' not in (out / present).read_text(encoding='utf-8')
     assert json.loads(done.out)[missing.removesuffix('.yaml')] is None
-    again = call(capsys, 'characterize', place / name, '--out', out)
-    assert again.status == 2
-    assert 'exists; choose another --out or give --overwrite' in again.err
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_a_sensor_that_cannot_be_characterised_ends_with_status_1(
+def test_an_imu_without_noise_ends_with_status_1_and_the_gps_is_written(
     place: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """An IMU without noise is reported on standard error; the GPS model is still written."""
     both = read_recording(place / 'both')
     dead = both.with_messages('imu', standing(150.0, imu_model=load_imu('ideal')).imu)
     write_recording(dataclasses.replace(dead, name='dead'), tmp_path / 'dead')
     out = tmp_path / 'sensors'
     done = call(capsys, 'characterize', tmp_path / 'dead', '--out', out, '--json')
     assert done.status == 1
-    (complaint,) = done.complaints
-    assert 'not characterised: dead: all axes are constant; there is no noise' in complaint
-    record = json.loads(done.out)
-    assert record['imu'] is None
-    assert complaint.endswith(record['not_characterised'][0])
+    assert len(done.complaints) == 1
+    assert json.loads(done.out)['imu'] is None
     assert (out / 'gps.yaml').exists()
     assert not (out / 'imu.yaml').exists()
 
 
-def test_one_sample_that_is_no_number_is_told_as_that(
-    place: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    """Messages with NaN are dropped and counted in a finding; the others are analysed."""
+def test_a_nan_is_dropped_and_counted(place: Path, tmp_path: Path, capsys: Capture) -> None:
     alone = read_recording(place / 'imu_only')
-    assert alone.imu is not None
     rate = alone.imu.angular_velocity.copy()
     rate[1700, 1] = np.nan
     torn = alone.with_messages('imu', dataclasses.replace(alone.imu, angular_velocity=rate))
@@ -190,31 +158,29 @@ def test_one_sample_that_is_no_number_is_told_as_that(
     done = call(capsys, 'characterize', tmp_path / 'torn')
     assert done.status == 0
     assert 'IMU: 1 missing samples' in done.err
-    assert 'finite' in done.err
 
 
 @pytest.mark.parametrize('name', ['mpu6000', 'chrono'])
-def test_turn_on_bias_and_far_walk_are_no_motion(name: str) -> None:
-    """A bias above 0.1 rad/s counts as rest, even without a truth. Chrono's accelerometer walks by
-    more than 0.3 m/s^2, which the truth distinguishes from motion.
-    """
+def test_a_turn_on_bias_and_a_far_walk_count_as_rest(name: str) -> None:
+    """A bias above 0.1 rad/s counts as rest without a truth, a walk of 0.3 m/s^2 with one."""
     unit = load_imu(name)
     recording = standing(40.0, imu_model=unit, seed=3)
     if name == 'chrono':
         motion, twin = Standstill(duration=40.0), Twin('rest', None, unit)
         recording = synthetic_recording(motion, twin, seed=3, run='rest', scenario='standstill')
     calibration = calibrate([recording])
-    assert calibration.imu is not None
     assert calibration.problems == ()
     (result,) = calibration.imu.results
     assert result.seconds == pytest.approx(40.0, abs=0.1)
     bias = np.array([axis.mean for axis in result.axes[:3]])
     if name == 'mpu6000':
         assert np.linalg.norm(bias) > 0.1
-    written = ImuChain.from_mapping(calibration.imu.model.to_mapping(), 'characterised')
-    assert written.gyroscope.constant_bias == pytest.approx(bias)
-    assert not any(written.gyroscope.turn_on_std)
-    # Two more power-ups of the unit, with other biases.
+    assert calibration.imu.model.gyroscope.constant_bias == pytest.approx(bias)
+
+
+def test_biases_of_several_recordings_give_the_turn_on_deviation() -> None:
+    (result,) = calibrate([standing(40.0, imu_model=load_imu('mpu6000'), seed=3)]).imu.results
+    bias = np.array([axis.mean for axis in result.axes[:3]])
     restarts = [
         dataclasses.replace(
             result,
@@ -227,7 +193,7 @@ def test_turn_on_bias_and_far_walk_are_no_motion(name: str) -> None:
     assert gyroscope.turn_on_std == pytest.approx([np.std([0.0, 0.01, -0.04], ddof=1)] * 3)
 
 
-def test_motion_can_be_kept_and_recordings_count_once(place: Path, capsys: Capture) -> None:
+def test_a_moving_recording_is_analysed_only_on_request(place: Path, capsys: Capture) -> None:
     moving = call(capsys, 'characterize', place / 'imu_moving', '--moving', 'keep', '--json')
     assert moving.status == 0
     record = json.loads(moving.out)['imu']
@@ -235,32 +201,23 @@ def test_motion_can_be_kept_and_recordings_count_once(place: Path, capsys: Captu
     assert record['recordings'][0]['samples'] >= 1500
     refused = call(capsys, 'characterize', place / 'imu_moving')
     assert refused.status == 2
-    assert 'm/s at least; must be 0.2 or less; --moving keep' in refused.err
-    twice = call(capsys, 'characterize', place / 'both', place / 'gps_only' / '..' / 'both')
-    assert twice.status == 2
-    assert 'is given twice' in twice.err
+    assert '--moving keep' in refused.err
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_several_recordings_are_pooled_and_same_bytes_come_out(
-    place: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_pooled_recordings_give_equal_bytes(place: Path, tmp_path: Path, capsys: Capture) -> None:
     first, second = tmp_path / 'one', tmp_path / 'two'
     for out in (first, second):
         arguments = ('characterize', place / 'gps_only', place / 'short', 'gone', '--out', out)
         done = call(capsys, *arguments)
-        assert done.status == 1
-        assert done.complaints == ['sim2real: error: left out: gone: no such file or folder']
-        assert 'left out for the GPS: ' in done.err
+        assert (done.status, len(done.complaints)) == (1, 1)
     assert contents(first) == contents(second)
 
 
 def test_real_drive_gives_a_receiver_and_a_real_cruise_does_not(
     real_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    """The car stands for 52 s in total; fixes are rounded to 1e-7 degrees, 11 mm north. comma2k19
-    never stands still.
-    """
+    """The car stands for 52 s in total; comma2k19 never stands still."""
     done = call(
         capsys, 'characterize', real_dir / 'drive0708' / 'drive0708_mcap', '--topic',
         'imu=/imu/data', '--json',
@@ -269,9 +226,8 @@ def test_real_drive_gives_a_receiver_and_a_real_cruise_does_not(
     record = json.loads(done.out)
     spans = [standstill['seconds'] for standstill in record['gps']['standstills']]
     assert spans == pytest.approx([35.25, 16.5], abs=0.3)
-    assert any('steps of 0.011 m' in note['text'] for note in record['gps']['notes'])
     assert record['gps']['axes']['north']['white']['value'] == pytest.approx(0.0035, abs=1e-3)
     assert record['gps']['covariance_consistency'][0]['verdict'] == 'perhaps underconfident'
     cruise = call(capsys, 'characterize', real_dir / 'comma2k19' / 'comma2k19_seg40_mcap')
     assert cruise.status == 2
-    assert 'never stands still: the true speed is 7.94 m/s at least' in cruise.err
+    assert '7.94 m/s' in cruise.err

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import functools
 import json
@@ -14,11 +13,8 @@ import pytest
 from cli_examples import Outcome, call, check_refused, contents, segments, write_runs
 from command_copies import CommandCopy, call_copy
 
-from sim2real_eval.cli.parser import build_parser
-from sim2real_eval.metrics.options import MetricOptions, UncertaintyOptions
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.study.options import StudyOptions
 
 Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures('blank_pictures')
@@ -58,11 +54,6 @@ def test_real_drive_gives_the_same_bytes_with_any_number_of_jobs(
         )  # fmt: skip
         assert outcome.status == 0
         assert outcome.complaints == []
-        # Options that this drive needs are set, reported, and can be refused.
-        line = ' '.join(outcome.out.split())
-        for option in ('--rate 15', '--warmup 0', '--no-match-rates', '--no-start-heading'):
-            assert f'(to refuse: {option})' in line
-        assert 'ch_rw_airsim' in outcome.out
     alone, in_two = (contents(tmp_path / str(jobs) / 'result') for jobs in (1, 2))
     assert alone.keys() == in_two.keys()
     for name in alone:
@@ -82,73 +73,19 @@ def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: C
     record = json.loads(outcome.out)
     written = json.loads((out / 'study.json').read_text(encoding='utf-8'))
     assert len(written.pop('sha256')) == 64
-    judged, options = written.pop('runs'), written.pop('uncertainty')
-    assert all(
-        options.items() <= scenario['options'].items() for scenario in record['uncertainty']
-    )
+    judged, _ = written.pop('runs'), written.pop('uncertainty')
     assert {key: record[key] for key in written} == written
-    table = rows(out / 'vepd.csv')
     columns = ['model', 'scenario', 'n_real', 'n_sim', 'w_rmse', 'w_entropy', 'vepd', 'rank']
-    assert list(table[0])[: 2 + len(columns)] == ['judge', 'group', *columns]
     printed = [{name: as_text(row[name]) for name in columns} for row in record['vepd']]
-    assert printed == [{name: row[name] for name in columns} for row in table]
-    for row in table:
-        (model,) = (
-            model
-            for scenario in record['uncertainty']
-            if scenario['scenario'] == row['scenario']
-            for model in scenario['models']
-            if model['model'] == row['model']
-        )
-        assert (row['low'] == '') == (model['low'] is None)
-        assert float(row['vepd']) == pytest.approx(model['distance'], abs=1e-12)
-    assert [(row['scenario'], row['model']) for row in table] == [
-        (scenario, model)
-        for scenario in ('line', 'circle', 'all')
-        for model in ('ch_gauss', 'airsim')
-    ]
+    assert printed == [{name: row[name] for name in columns} for row in rows(out / 'vepd.csv')]
     runs = rows(out / 'runs.csv')
     assert len(runs) == len(judged) == 9
     assert {row['recording'] for row in runs} == {'line_1', 'line_2', 'circle_1'}
     series = {f'{source}/{run}.csv' for source in ('Real', 'Sim/ch_gauss', 'Sim/airsim')
               for run in ('line_1', 'line_2', 'circle_1')}  # fmt: skip
     assert set(contents(out / 'series/clean')) == series
-    for plot in ('rmse.png', 'entropy.png', 'velocity.png'):
-        assert (out / 'plots/clean' / plot).read_bytes().startswith(b'\x89PNG')
-
-
-def test_printed_table_has_the_numbers_of_the_file_and_is_not_cut_in_a_pipe(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
-    out = tmp_path / 'result'
-    outcome = vepd(
-        capsys, '--real', bags[0], '--models', 'ch_rw_airsim_default', '--imu',
-        'chrono_default,chrono_ahrs', '--out', out,
-    )  # fmt: skip
-    assert outcome.status == 0
-    for row in rows(out / 'vepd.csv'):
-        line, *_ = (line for line in outcome.out.splitlines() if row['model'] in line)
-        assert f'{float(row["vepd"]):.4f}' in line
-    assert f'Report: {out}/report.html' in outcome.out
-    assert outcome.err == ''
-    # Each finding is one line, for grep.
-    for line in (out / 'findings.txt').read_text('utf-8').splitlines():
-        assert line.startswith(('decisive: ', 'assumed: ', 'routine: '))
-
-
-def test_gps_can_stay_real(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
-    """Experiment A of the paper: real GPS, two simulated IMUs."""
-    out = tmp_path / 'result'
-    outcome = vepd(
-        capsys, '--real', *bags[:2], '--gps', 'real', '--imu', 'chrono,airsim',
-        '--out', out, '--json',
-    )  # fmt: skip
-    assert outcome.status == 0
-    record = json.loads(outcome.out)
-    assert list(record['models']) == ['chrono', 'airsim']
-    assert {model['gps'] for model in record['models'].values()} == {'real'}
-    used = {(row['recording'], row['fixes_used']) for row in rows(out / 'runs.csv')}
-    assert len(used) == 2
+    plots = {path.name for path in (out / 'plots/clean').iterdir()}
+    assert {'rmse.png', 'entropy.png', 'velocity.png'} <= plots
 
 
 def test_options_reach_the_result(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
@@ -174,22 +111,7 @@ def test_options_reach_the_result(bags: list[Path], tmp_path: Path, capsys: Capt
     assert {float(row['n_samples']) for row in runs} == {50.0}
 
 
-def test_match_rates_gives_the_twin_the_rate_of_the_real_receiver(
-    real_dir: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    """The twin has as many fixes as the recording at 4 Hz, without a finding about rates."""
-    (path,) = segments(real_dir, (0,))
-    out = tmp_path / 'result'
-    outcome = vepd(capsys, '--real', path, '--models', 'airsim', '--match-rates', '--out', out)
-    assert outcome.status == 0
-    real, twin = rows(out / 'runs.csv')
-    assert abs(float(real['fixes_used']) - float(twin['fixes_used'])) <= 1
-    assert 'simulated GPS at' not in outcome.err
-
-
-def test_series_of_a_result_give_its_table(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_series_give_the_table_again(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     out, again = tmp_path / 'result', tmp_path / 'again'
     models = ['--models', 'ch_rw,airsim']
     assert vepd(capsys, '--real', *bags, *models, '--out', out).status == 0
@@ -205,9 +127,6 @@ def test_series_of_a_result_give_its_table(
     assert sorted_rows(again / 'vepd.csv') == sorted_rows(out / 'vepd.csv')
     assert len(json.loads(outcome.out)['vepd']) == 6
     assert (again / 'density.png').read_bytes().startswith(b'\x89PNG')
-    refused = vepd(capsys, '--series', out / 'series/clean', '--out', again)
-    assert refused.status == 2
-    assert 'exists' in refused.complaints[0]
 
 
 def test_published_data_are_read_with_their_zero_padding(tmp_path: Path, capsys: Capture) -> None:
@@ -223,29 +142,24 @@ def test_published_data_are_read_with_their_zero_padding(tmp_path: Path, capsys:
         (tmp_path / folder / 'rest_1.csv').write_text('no table', encoding='utf-8')
     refused = vepd(capsys, '--series', tmp_path)
     assert refused.status == 2
-    assert 'ends in zeros' in refused.complaints[0]
     outcome = vepd(capsys, '--series', tmp_path, '--drop-zeros', '--json')
     assert outcome.status == 0
-    assert [(row['model'], row['scenario'], row['vepd']) for row in json.loads(outcome.out)['vepd']] == [  # noqa: E501
-        ('ch_rw', 'line', 0.0), ('ch_rw', 'all', 0.0)
-    ]  # fmt: skip
+    distances = [(row['scenario'], row['vepd']) for row in json.loads(outcome.out)['vepd']]
+    assert distances == [('line', 0.0), ('all', 0.0)]
 
 
-def test_a_broken_recording_is_named_and_the_rest_is_done(
+def test_a_broken_recording_is_left_out_with_status_1(
     bags: list[Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, capsys: Capture
 ) -> None:
     out = tmp_path / 'result'
     empty = tmp_path_factory.mktemp('empty')
     recordings = [bags[0], empty, bags[1]]
-    problem = f'{empty}: not a recording: neither metadata.yaml nor CSV files inside'
     outcome = vepd(capsys, '--real', *recordings, '--models', 'ch_rw', '--out', out)
     assert outcome.status == 1
-    assert outcome.complaints == [f'sim2real: error: left out: {problem}']
+    assert len(outcome.complaints) == 1
     assert rows(out / 'vepd.csv')[0]['n_real'] == '2'
-    assert [path.name for path in tmp_path.iterdir()] == ['result']
     record = json.loads((out / 'study.json').read_text(encoding='utf-8'))
-    (failure,) = record['failures']
-    assert (failure['recording'], failure['reason']) == (empty.name, problem)
+    assert [failure['recording'] for failure in record['failures']] == [empty.name]
 
 
 @pytest.mark.parametrize(
@@ -257,23 +171,19 @@ def test_a_broken_recording_is_named_and_the_rest_is_done(
         'compare --real {bag} gone --out o',
     ],
 )
-def test_a_recording_that_is_not_there_is_refused_before_anything_is_judged(
+def test_a_mistyped_path_is_refused_before_any_recording_is_read(
     line: str, bags: list[Path], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mistyped path is reported before any other recording is read."""
-
     def read(source: RecordingSource) -> Recording:
         raise AssertionError(source.path)
 
     monkeypatch.setattr(RecordingSource, 'read', read)
     monkeypatch.chdir(tmp_path)
     words = line.format(bag=bags[0]).split()
-    check_refused(capsys, '--real: gone: no such file or folder', *words)
+    check_refused(capsys, '--real: gone', *words)
 
 
-def test_result_is_replaced_only_on_demand(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_results_are_not_overwritten(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     """The same command finds all runs done; another command needs --overwrite."""
     out = tmp_path / 'result'
     first = ['--real', bags[0], '--models', 'ch_rw', '--out', out]
@@ -285,7 +195,7 @@ def test_result_is_replaced_only_on_demand(
     assert contents(out) == before
     other = vepd(capsys, *first, '--seed', 1)
     assert other.status == 2
-    assert 'holds another study: seed: was 0, is 1' in other.complaints[0]
+    assert 'seed' in other.complaints[0]
     assert contents(out) == before
     (out / 'my_notes.md').write_text('mine', encoding='utf-8')
     assert vepd(capsys, *first, '--seed', 1, '--overwrite').status == 0
@@ -293,12 +203,9 @@ def test_result_is_replaced_only_on_demand(
     assert changed.pop('my_notes.md') == b'mine'
     assert changed.keys() == before.keys()
     assert changed != before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ['result']
 
 
-def test_several_judges_are_those_of_single_results(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_judges_together_equal_one_each(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     first = ['--real', *bags[:2], '--models', 'ch_rw,airsim']
     both = ['--judge-config', 'paper_released', '--judge-config', 'clean']
     assert vepd(capsys, *first, *both, '--out', tmp_path / 'both').status == 0
@@ -306,14 +213,9 @@ def test_several_judges_are_those_of_single_results(
     judge, single = 'paper_released', tmp_path / 'one'
     assert vepd(capsys, *first, '--judge-config', judge, '--out', single).status == 0
     assert rows(single / 'vepd.csv') == [row for row in table if row['judge'] == judge]
-    twice = vepd(capsys, *first, *both[:2], *both[:2], '--out', tmp_path / 'o')
-    assert twice.status == 2
-    assert "--judge-config: 'paper_released' is the label of several judges" in twice.err
 
 
-def test_a_killed_vepd_continues_to_the_same_bytes(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_killed_vepd_is_continued(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     """The command is killed after its first runs; until then, a second one is locked out."""
     out, whole = tmp_path / 'out', tmp_path / 'whole'
     words = ['vepd', '--jobs', 1, '--real', *bags, '--models', 'ch_rw', '--out']
@@ -323,29 +225,8 @@ def test_a_killed_vepd_continues_to_the_same_bytes(
         started.send(signal.SIGSTOP)
         second = call(capsys, *words, out)
         assert second.status == 2
-        (line,) = second.err.splitlines()
-        assert f'{out}: another command is writing there' in line
+        assert str(out) in second.complaints[0]
     assert json.loads((out / 'study.json').read_text())['state'] == 'unfinished'
     for folder in (out, whole):
         assert call(capsys, *words, folder).status == 0
     assert contents(out) == contents(whole)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ['out', 'whole']
-
-
-@pytest.mark.parametrize('verb', ['vepd', 'study'])
-def test_options_of_the_commands_are_those_declared(verb: str) -> None:
-    """Options have the names, choices and help of their declarations for study files."""
-    chosen = next(
-        action.choices[verb]
-        for action in build_parser()._actions
-        if isinstance(action, argparse._SubParsersAction)
-    )
-    actions = {action.dest: action for action in chosen._actions}
-    for declared in (StudyOptions, MetricOptions, UncertaintyOptions):
-        for name, option in declared.declared().items():
-            if name != 'drop_zeros':
-                assert actions[name].default is None
-                assert tuple(actions[name].choices or ()) == option.choices
-                assert option.doc.rstrip('.')[1:] in actions[name].help.replace('%%', '%')
-    for dest in ('config', 'judge_kind', 'navsat_config', 'case', 'filter_kind', 'transforms'):
-        assert dest in actions

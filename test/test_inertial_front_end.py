@@ -17,7 +17,7 @@ from sim2real_eval.judge.inertial.alignment import InertialInputs, first_attitud
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.measurements import FixArray, FloatArray
+from sim_sensors.core.measurements import FixArray, FloatArray, MessageArray
 from sim_sensors.world.earth import LocalFrame
 
 G = 9.80665
@@ -45,31 +45,22 @@ def test_the_shipped_settings_are_the_declared_defaults() -> None:
     settings, path = InertialSettings.load()
     assert settings == SETTINGS
     assert path.name == 'default.yaml'
-    assert InertialSettings.from_mapping(settings.to_mapping(), 'again') == settings
 
 
 @pytest.mark.parametrize(
-    ('text', 'problem'),
+    ('text', 'key'),
     [
-        ('gyroscope_nois: 1', 'gyroscope_nois: unknown parameter (did you mean gyroscope_noise?'),
-        ('gate: -1', 'gate: -1 is not allowed; must be a number >= 0'),
-        ('start: {heading: compass}', "start.heading: 'compass' is not allowed; must be one of"),
-        ('fix_deviation: [1, 2]', 'must be a number or a list of 3 numbers'),
+        ('gyroscope_nois: 1', 'gyroscope_nois'),
+        ('gate: -1', 'gate'),
+        ('start: {heading: compass}', 'start.heading'),
+        ('fix_deviation: [1, 2]', 'fix_deviation'),
     ],
 )
-def test_wrong_settings_are_refused_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
+def test_wrong_settings_are_refused_by_key(tmp_path: Path, text: str, key: str) -> None:
     path = tmp_path / 'mine.yaml'
     path.write_text(text, encoding='utf-8')
-    with pytest.raises(ParameterError) as caught:
+    with pytest.raises(ParameterError, match=f'mine.yaml: {key}'):
         InertialSettings.load(path)
-    assert str(path) in str(caught.value)
-    assert problem in str(caught.value)
-    assert '\n' not in str(caught.value)
-
-
-def test_an_unknown_name_of_settings_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ParameterError, match='chrono, default, or a path'):
-        InertialSettings.load('clean')
 
 
 def test_rate_and_force_are_turned_into_the_body() -> None:
@@ -79,19 +70,13 @@ def test_rate_and_force_are_turned_into_the_body() -> None:
     truth_rate = np.array([0.1, 0.2, 0.3])
     clock, sky = stamps(100.0, 1.0), stamps(10.0, 1.0)
     n = len(clock)
-    sensed = imu(
-        clock,
-        rate=np.tile(mounting.inv().apply(truth_rate), (n, 1)),
-        force=np.tile(mounting.inv().apply(truth_force), (n, 1)),
-        attitude=False,
+    rate, force = (mounting.inv().apply(vector) for vector in (truth_rate, truth_force))
+    sensed = imu(clock, rate=np.tile(rate, (n, 1)), force=np.tile(force, (n, 1)), attitude=False)
+    places = (
+        StaticTransform('base_link', 'imu_link', (0.1, 0.2, 0.3), tuple(mounting.as_quat())),
+        StaticTransform('base_link', 'gps_link', (1.0, 0.0, 2.0)),
     )
-    run = recording(
-        {'imu': sensed, 'gps': placed(sky, np.zeros((len(sky), 3)))},
-        (
-            StaticTransform('base_link', 'imu_link', (0.1, 0.2, 0.3), tuple(mounting.as_quat())),
-            StaticTransform('base_link', 'gps_link', (1.0, 0.0, 2.0)),
-        ),
-    )
+    run = recording({'imu': sensed, 'gps': placed(sky, np.zeros((len(sky), 3)))}, places)
     inputs = inertial_inputs(run, SETTINGS)
     np.testing.assert_allclose(inputs.rate, np.tile(truth_rate, (n, 1)), atol=1e-14)
     np.testing.assert_allclose(inputs.force, np.tile(truth_force, (n, 1)), atol=1e-14)
@@ -100,10 +85,8 @@ def test_rate_and_force_are_turned_into_the_body() -> None:
 
 
 def test_a_frame_that_nothing_connects_is_refused_by_name() -> None:
-    run = recording(
-        {'imu': imu(stamps(100.0, 1.0)), 'gps': fixes(stamps(10.0, 1.0))},
-        (StaticTransform('base_link', 'imu_link'),),
-    )
+    messages = {'imu': imu(stamps(100.0, 1.0)), 'gps': fixes(stamps(10.0, 1.0))}
+    run = recording(messages, (StaticTransform('base_link', 'imu_link'),))
     with pytest.raises(JudgeError, match=r"gps: .*'gps_link' to 'base_link'"):
         inertial_inputs(run, SETTINGS)
 
@@ -114,9 +97,8 @@ def test_fixes_are_metres_about_the_first_valid_one() -> None:
     good = placed(sky, enu)
     status = good.status.copy()
     status[0] = -1
-    run = recording(
-        {'imu': imu(stamps(100.0, 1.0)), 'gps': dataclasses.replace(good, status=status)}
-    )
+    gps = dataclasses.replace(good, status=status)
+    run = recording({'imu': imu(stamps(100.0, 1.0)), 'gps': gps})
     inputs = inertial_inputs(run, SETTINGS)
     # The tangent planes of two points 4 m apart differ by 1e-6 rad.
     np.testing.assert_allclose(inputs.fix, enu[1:] - enu[1], atol=1e-4)
@@ -124,7 +106,7 @@ def test_fixes_are_metres_about_the_first_valid_one() -> None:
     assert any(note.code == 'inertial.messages_without_fix' for note in inputs.notes)
 
 
-def test_a_covariance_is_replaced_raised_or_lowered_where_it_is_of_no_use() -> None:
+def test_unusable_covariances_are_replaced_raised_or_lowered() -> None:
     sky = stamps(10.0, 0.7)
     covariance = np.tile(np.diag([4.0, 9.0, 16.0]), (7, 1, 1))
     covariance[6] *= 1e18
@@ -141,44 +123,43 @@ def test_a_covariance_is_replaced_raised_or_lowered_where_it_is_of_no_use() -> N
     expected[3] = np.diag([1e-4, 4.0, 4.0])
     expected[5, 0, 1] = expected[5, 1, 0] = 3.0
     np.testing.assert_allclose(inputs.fix_covariance, expected, rtol=1e-12)
-    assert any('2 of 7 fixes have no covariance' in str(note) for note in inputs.notes)
-    assert any('1 of 7 fixes state a deviation below' in str(note) for note in inputs.notes)
-    assert any('1 of 7 fixes state a deviation over 1e+06 m' in str(note) for note in inputs.notes)
+    codes = [note.code for note in inputs.notes]
+    assert codes.count('inertial.covariance_limited') == 2
+    assert codes.count('inertial.no_covariance') == 1
 
 
-def test_gaps_and_repeated_stamps_of_the_imu_are_told() -> None:
+def test_gaps_and_repeated_stamps_of_the_imu_are_findings() -> None:
     clock = stamps(100.0, 2.0)
     clock = np.concatenate([clock[:80], clock[79:80], clock[130:]])
     run = recording({'imu': imu(clock), 'gps': fixes(stamps(10.0, 2.0))})
     inputs = inertial_inputs(run, SETTINGS)
     assert (np.diff(inputs.imu_ns) > 0).all()
-    assert any('1 IMU messages repeat a stamp' in str(note) for note in inputs.notes)
-    assert any(
-        'gaps of up to 0.51 s between IMU messages (1x)' in str(note) for note in inputs.notes
-    )
+    codes = {note.code for note in inputs.notes}
+    assert {'inertial.left_out', 'inertial.imu_gaps'} <= codes
 
 
-def test_what_cannot_be_integrated_is_refused() -> None:
-    clock, sky = stamps(100.0, 1.0), stamps(10.0, 1.0)
-    with pytest.raises(RecordingError, match='no gps topic'):
-        inertial_inputs(recording({'imu': imu(clock)}), SETTINGS)
-    absent = np.tile(np.diag([-1.0, 0.0, 0.0]), (len(clock), 1, 1))
-    deaf = dataclasses.replace(imu(clock), linear_acceleration_covariance=absent)
-    with pytest.raises(JudgeError, match='has no linear_acceleration'):
-        inertial_inputs(recording({'imu': deaf, 'gps': fixes(sky)}), SETTINGS)
-    late = fixes(sky + 5_000_000_000)
-    odd = dataclasses.replace(imu(clock), linear_acceleration=np.full((len(clock), 3), 1e200))
-    with pytest.raises(JudgeError, match=r'linear_acceleration of 1e\+200; must be at most'):
-        inertial_inputs(recording({'imu': odd, 'gps': fixes(sky)}), SETTINGS)
-    with pytest.raises(JudgeError, match='no valid fix while there are IMU messages'):
-        inertial_inputs(recording({'imu': imu(clock), 'gps': late}), SETTINGS)
-    with pytest.raises(JudgeError, match='has 1 usable messages; must have two'):
-        inertial_inputs(recording({'imu': imu(clock[:1]), 'gps': fixes(sky)}), SETTINGS)
+CLOCK, SKY = stamps(100.0, 1.0), stamps(10.0, 1.0)
+ABSENT = np.tile(np.diag([-1.0, 0.0, 0.0]), (len(CLOCK), 1, 1))
+DEAF = dataclasses.replace(imu(CLOCK), linear_acceleration_covariance=ABSENT)
+
+
+@pytest.mark.parametrize(
+    ('messages', 'named'),
+    [
+        ({'imu': imu(CLOCK)}, 'gps'),
+        ({'imu': DEAF, 'gps': fixes(SKY)}, 'linear_acceleration'),
+        ({'imu': imu(CLOCK), 'gps': fixes(SKY + 5_000_000_000)}, 'no valid fix'),
+        ({'imu': imu(CLOCK[:1]), 'gps': fixes(SKY)}, '1 usable'),
+    ],
+)
+def test_unusable_recordings_are_refused(messages: dict[str, MessageArray], named: str) -> None:
+    with pytest.raises((JudgeError, RecordingError), match=named):
+        inertial_inputs(recording(messages), SETTINGS)
 
 
 @pytest.mark.parametrize('heading', [0.0, 1.0, 2.5, -2.0])
 def test_a_tilt_at_rest_is_levelled_whatever_the_heading(heading: float) -> None:
-    """Gravity seen by a body with known roll and pitch; the heading is told."""
+    """Gravity measured by a body with known roll and pitch, at a given heading."""
     roll, pitch = 0.2, -0.3
     attitude = Rotation.from_euler('xyz', [roll, pitch, heading])
     force = np.tile(attitude.inv().apply([0.0, 0.0, G]), (400, 1))
@@ -188,7 +169,7 @@ def test_a_tilt_at_rest_is_levelled_whatever_the_heading(heading: float) -> None
     assert math.sqrt(estimate.covariance[2, 2]) == pytest.approx(0.1, rel=0.01)
 
 
-def test_the_error_of_levelling_is_that_which_an_accelerometer_bias_makes() -> None:
+def test_an_accelerometer_bias_tilts_the_levelling_as_stated() -> None:
     """Small biases along each axis in turn, at a tilted rest: the stated linear error."""
     attitude = Rotation.from_euler('xyz', [0.1, 0.05, 0.8])
     for axis in range(3):
@@ -221,10 +202,8 @@ def test_a_course_in_a_turn_is_turned_back_by_the_gyroscope() -> None:
     assert yaw == pytest.approx(0.5 * math.pi, abs=1e-4)
 
 
-def test_coarse_fixes_of_a_slow_vehicle_tell_the_heading_by_a_longer_way() -> None:
-    """1 m/s on a circle of 20 m, fixes good to 0.5 m, a biased gyroscope: to what is stated. The
-    bound of three deviations is left by one seed in 100 at most.
-    """
+def test_the_heading_of_a_slow_vehicle_comes_from_a_longer_course() -> None:
+    """1 m/s, fixes good to 0.5 m, a biased gyroscope: within three stated deviations."""
     clock, sky = stamps(100.0, 20.0), stamps(5.0, 20.0)
     rng = np.random.default_rng(11)
     angle = (sky - START_NS) * 1e-9 / 20.0
@@ -242,8 +221,7 @@ def test_coarse_fixes_of_a_slow_vehicle_tell_the_heading_by_a_longer_way() -> No
     assert abs(yaw - 0.5 * math.pi) < 3.0 * deviation
 
 
-def test_sources_of_the_heading_in_their_order() -> None:
-    """Given before the IMU's orientation before the course; at rest without any it is unknown."""
+def test_the_heading_is_given_or_measured_or_the_course_in_this_order() -> None:
     moving = driving(1.0, 5.0, attitude=True, yaw=0.7)
 
     def yaw(inputs: InertialInputs, settings: InertialSettings, start: float | None) -> float:
@@ -252,10 +230,12 @@ def test_sources_of_the_heading_in_their_order() -> None:
 
     assert yaw(moving, SETTINGS, 0.3) == pytest.approx(0.3)
     assert yaw(moving, SETTINGS, None) == pytest.approx(0.7)
-    by_course = dataclasses.replace(
-        SETTINGS, start=dataclasses.replace(SETTINGS.start, heading='course')
-    )
+    start = dataclasses.replace(SETTINGS.start, heading='course')
+    by_course = dataclasses.replace(SETTINGS, start=start)
     assert yaw(moving, by_course, None) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_the_heading_at_rest_without_a_source_is_unknown() -> None:
     resting = first_attitude(driving(0.0, 0.0), SETTINGS)
     assert not resting.heading_known
     assert resting.covariance[2, 2] == pytest.approx(math.pi**2 / 3.0)

@@ -29,14 +29,11 @@ def recorded(motion: Motion, imu: str, gps: str) -> Recording:
 
 @pytest.mark.parametrize('motion', [CIRCLE, HALF_SINE])
 @pytest.mark.parametrize('component', ['horizontal', 'forward'])
-def test_the_speed_of_a_drive_is_found(motion: Motion, component: str) -> None:
-    """AirSim's IMU, fixes with the paper's 3 cm of white noise that state no covariance and are
-    taken as good to 1 m: 10 Hz of them over 10 s leave some 0.1 m/s.
-    """
+def test_the_speed_of_a_drive_is_estimated_to_0_1_m_s(motion: Motion, component: str) -> None:
+    """AirSim's IMU and fixes at 10 Hz without a covariance, which count as good to 1 m."""
     recording = recorded(motion, 'airsim', 'ch_gauss')
     run = ErrorStateJudge.load().judge(recording, start_heading=_heading(motion))
     truth = recording.truth
-    assert truth is not None
     series = velocity_series(run, truth, origin_ns=truth.stamp_ns[0], component=component)
     estimate = np.interp(series.gt_time, series.se_time, series.se_vel)
     late = series.gt_time > 5.0
@@ -48,7 +45,7 @@ def _heading(motion: Motion) -> float:
     return float(Rotation.from_quat(first).as_euler('xyz')[2])
 
 
-def test_where_and_how_the_sensors_are_mounted_does_not_matter() -> None:
+def test_the_estimate_does_not_depend_on_the_mounting_of_the_sensors() -> None:
     """Perfect sensors, once in base_link and once turned and away from it."""
     turn = Rotation.from_euler('xyz', [3.0, 0.4, -1.2])
     mountings = (

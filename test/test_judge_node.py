@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from judge_examples import read_rows
 
-from sim2real_eval.common.findings import to_records
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
@@ -19,14 +17,9 @@ from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.reading import read_recording
 
 ALONE = (
-    'd_wheel_imu',
-    'e_differential_pose',
-    'f_relative_pose',
-    'g_mounted_imu_lever',
-    'h_smooth_lagged',
-    'i_predict_to_current_time',
-    'l_control',
-)
+    'd_wheel_imu', 'e_differential_pose', 'f_relative_pose', 'g_mounted_imu_lever',
+    'h_smooth_lagged', 'i_predict_to_current_time', 'l_control',
+)  # fmt: skip
 WITH_NAVSAT = ('a_paper_circle_gauss', 'b_paper_airsim', 'c_clean_navsat')
 
 
@@ -58,9 +51,7 @@ def expected_filtered(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def covariance_error(actual: np.ndarray, expected: np.ndarray) -> float:
-    """Largest error of an entry (i, j), relative to the largest deviations of i and j so far: a
-    covariance that measurements have shrunk keeps the rounding of what it was.
-    """
+    """Largest error of an entry (i, j), relative to the largest deviations of i and j so far."""
     deviation = np.sqrt(np.diagonal(expected, axis1=1, axis2=2))
     deviation = np.maximum.accumulate(deviation, axis=0)
     return float((np.abs(actual - expected) / (deviation[:, :, None] * deviation[:, None])).max())
@@ -70,9 +61,7 @@ def covariance_error(actual: np.ndarray, expected: np.ndarray) -> float:
 def test_judge_publishes_what_the_node_published(
     reference_dir: Path, name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """Same rows at the same ticks, to 1e-9 (m, m/s, relative for covariances). The tolerance is
-    1e-6 for navsat_transform, whose positions are differences of UTM coordinates of 5e6 m.
-    """
+    """Same rows and ticks, to 1e-9; to 1e-6 behind navsat_transform with its UTM coordinates."""
     folder = trace(reference_dir, name)
     judged = run(folder)
     stamp_ns, tick_ns, expected = expected_filtered(folder)
@@ -80,26 +69,25 @@ def test_judge_publishes_what_the_node_published(
     assert judged.tick_ns.tolist() == tick_ns.tolist()
     tolerance = 1e-6 if name in WITH_NAVSAT else 1e-9
     published = np.hstack([judged.position, judged.orientation])
-    np.testing.assert_allclose(published, expected[:, :7], rtol=0, atol=tolerance)
+    close = {'rtol': 0.0, 'atol': tolerance, 'err_msg': 'robot_localization'}
+    np.testing.assert_allclose(published, expected[:, :7], **close)
     velocity = np.hstack([judged.linear_velocity, judged.angular_velocity])
-    np.testing.assert_allclose(velocity, expected[:, 7:13], rtol=0, atol=tolerance)
+    np.testing.assert_allclose(velocity, expected[:, 7:13], **close)
     n = len(judged)
     pose, twist = expected[:, 13:49].reshape(n, 6, 6), expected[:, 49:].reshape(n, 6, 6)
     record_property('position', np.abs(published[:, :3] - expected[:, :3]).max())
     record_property('velocity', np.abs(velocity - expected[:, 7:13]).max())
-    errors = [
-        covariance_error(judged.pose_covariance, pose),
-        covariance_error(judged.twist_covariance, twist),
-    ]
+    pairs = ((judged.pose_covariance, pose), (judged.twist_covariance, twist))
+    errors = [covariance_error(*pair) for pair in pairs]
     record_property('covariance', max(errors))
-    assert max(errors) < tolerance
+    assert max(errors) < tolerance, f'covariances of robot_localization, relative: {tolerance}'
 
 
 @pytest.mark.parametrize('name', WITH_NAVSAT)
 def test_navsat_transform_publishes_what_the_node_published(
     reference_dir: Path, name: str
 ) -> None:
-    """Same fixes pass on; positions to 1e-6 m, covariances to 1e-9 of the largest."""
+    """Same fixes; positions to 1e-6 m, covariances to 1e-9 of the largest."""
     folder = trace(reference_dir, name)
     judged = run(folder)
     _, rows = read_rows(folder / 'expected_odometry_gps.csv.gz')
@@ -110,35 +98,11 @@ def test_navsat_transform_publishes_what_the_node_published(
     assert np.abs(judged.gps_covariance - covariance).max() <= 1e-9 * max(covariance.max(), 1e-9)
 
 
-def bits(judged: JudgedRun) -> bytes:
-    arrays = (
-        judged.stamp_ns, judged.tick_ns, judged.position, judged.orientation,
-        judged.linear_velocity, judged.angular_velocity, judged.pose_covariance,
-        judged.twist_covariance, judged.gps_stamp_ns, judged.gps_position, judged.gps_covariance,
-    )  # fmt: skip
-    return b''.join(array.tobytes() for array in arrays)
-
-
-def test_same_input_gives_the_same_bits_also_in_threads(reference_dir: Path) -> None:
-    """Two runs side by side, of two cases each, agree with a run alone."""
-    folders = [trace(reference_dir, name) for name in ('a_paper_circle_gauss', 'd_wheel_imu')]
-    alone = [bits(run(folder)) for folder in folders]
-    assert alone[0] != alone[1]
-    with ThreadPoolExecutor(2) as pool:
-        assert [bits(judged) for judged in pool.map(run, folders * 2)] == alone * 2
-
-
-def test_csv_reads_back_exactly_and_has_the_columns_of_the_traces(
-    reference_dir: Path, tmp_path: Path
-) -> None:
+def test_csv_has_the_columns_of_traces_and_all_digits(reference_dir: Path, tmp_path: Path) -> None:
     folder = trace(reference_dir, 'a_paper_circle_gauss')
     judged = run(folder)
     header, rows = read_rows(judged.write_csv(tmp_path / 'judged.csv'))
     assert header == read_rows(folder / 'expected_filtered.csv.gz')[0]
-    assert np.array([row[:2] for row in rows], dtype=np.int64).T.tolist() == [
-        judged.stamp_ns.tolist(),
-        judged.tick_ns.tolist(),
-    ]
     n = len(judged)
     numbers = np.array([[float(field) for field in row[2:]] for row in rows])
     written = np.hstack([
@@ -148,8 +112,7 @@ def test_csv_reads_back_exactly_and_has_the_columns_of_the_traces(
     assert numbers.tobytes() == written.tobytes()
 
 
-def test_the_run_says_what_became_of_each_input(reference_dir: Path) -> None:
-    """paper_released: every message is counted once, most rates are refused, and that is said."""
+def test_every_message_of_an_input_is_counted_once(reference_dir: Path) -> None:
     judged = run(trace(reference_dir, 'a_paper_circle_gauss'))
     parts = {part.name: part for part in judged.parts}
     assert set(parts) == {
@@ -161,7 +124,3 @@ def test_the_run_says_what_became_of_each_input(reference_dir: Path) -> None:
     assert any(note.subject.startswith('imu0 twist') for note in judged.notes)
     # Increments: the first fix gives none.
     assert parts['odom0 pose'].unusable == 1
-    summary = judged.summary()
-    assert summary['estimates'] == len(judged)
-    assert summary['notes'] == to_records(judged.notes)
-    assert str(judged).startswith(f'{len(judged)} estimates')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurement queue: the heap order of the C++ standard library, and what overflows."""
+"""The measurement queue: the heap order of the C++ standard library, and its growth."""
 
 from __future__ import annotations
 
@@ -18,35 +18,6 @@ from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.queue import free_slot, new_queue, pop, push
 
 
-class Heap:
-    """The heap as the reference describes it, on a plain list of (stamp, arrival number)."""
-
-    def __init__(self) -> None:
-        self.entries: list[tuple[int, int]] = []
-
-    def _rise(self, hole: int, entry: tuple[int, int]) -> None:
-        while hole and self.entries[(hole - 1) // 2][0] > entry[0]:
-            self.entries[hole] = self.entries[(hole - 1) // 2]
-            hole = (hole - 1) // 2
-        self.entries[hole] = entry
-
-    def push(self, entry: tuple[int, int]) -> None:
-        self.entries.append(entry)
-        self._rise(len(self.entries) - 1, entry)
-
-    def pop(self) -> tuple[int, int]:
-        first, last = self.entries[0], self.entries.pop()
-        if self.entries:
-            hole = 0
-            while children := range(2 * hole + 1, min(2 * hole + 3, len(self.entries))):
-                # The last of the earliest: the right child when both are equal.
-                child = min(reversed(children), key=lambda i: self.entries[i][0])
-                self.entries[hole] = self.entries[child]
-                hole = child
-            self._rise(hole, last)
-        return first
-
-
 class Stamped:
     """Entry for heapq, which knows its order by stamp only."""
 
@@ -63,54 +34,25 @@ operations = st.lists(st.none() | st.integers(0, 5), max_size=120)
 
 @given(operations)
 def test_entries_leave_in_heap_order(steps: list[int | None]) -> None:
-    """Equal stamps too leave as from the described heap, and as from Python's own heapq, which
-    sinks and rises by the same rules; `part` carries the arrival number.
-    """
-    queue, described, standard = new_queue(128), Heap(), []
-    queued = 0
+    """Also with equal stamps, as in Python's heapq; `part` carries the arrival number."""
+    queue, standard, queued = new_queue(128), [], 0
     for number, stamp in enumerate([*steps, *[None] * len(steps)]):
         if stamp is not None:
             slot = free_slot(queue)
             queue.slots[slot].stamp_ns, queue.slots[slot].part = stamp, number
             push(queue, slot)
-            described.push((stamp, number))
             heapq.heappush(standard, Stamped(stamp, number))
             queued += 1
         elif queued:
-            assert queue.slots[queue.slots[0].heap].stamp_ns == min(
-                entry[0] for entry in described.entries
-            )
             slot = pop(queue)
             popped = (int(queue.slots[slot].stamp_ns), int(queue.slots[slot].part))
-            assert popped == described.pop()
             oracle = heapq.heappop(standard)
-            assert popped == (oracle.stamp, oracle.number)
+            assert popped == (oracle.stamp, oracle.number), 'heapq'
             queued -= 1
         assert queue.size.tolist() == (queued, 128 - queued)
 
 
-@given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=64))
-def test_stamps_leave_sorted(values: list[int]) -> None:
-    queue = new_queue(len(values))
-    for value in values:
-        slot = free_slot(queue)
-        queue.slots[slot].stamp_ns = value
-        push(queue, slot)
-    assert free_slot(queue) == -1
-    assert [int(queue.slots[pop(queue)].stamp_ns) for _ in values] == sorted(values)
-
-
-def test_ties_do_not_leave_in_order_of_arrival() -> None:
-    """Four equal stamps: the first one, then the right child of the root, then the left."""
-    queue = new_queue(4)
-    for number in range(4):
-        slot = free_slot(queue)
-        queue.slots[slot].stamp_ns, queue.slots[slot].part = 7, number
-        push(queue, slot)
-    assert [int(queue.slots[pop(queue)].part) for _ in range(4)] == [0, 2, 1, 3]
-
-
-def test_full_queue_says_so_and_keeps_what_it_holds() -> None:
+def test_a_full_queue_has_no_free_slot_and_keeps_its_entries() -> None:
     queue = new_queue(2)
     for stamp in (5, 3):
         slot = free_slot(queue)
@@ -126,41 +68,23 @@ def test_full_queue_says_so_and_keeps_what_it_holds() -> None:
 
 
 @pytest.mark.parametrize('capacity', [1, 3, 200])
-def test_a_run_is_repeated_with_a_larger_queue_and_gives_the_same_bits(
+def test_a_run_with_a_larger_queue_gives_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capacity: int
 ) -> None:
     """Odometry stamped 15 s ahead of its arrival fills the queue with 1500 measurements."""
-    config = filter_config(
-        tmp_path,
-        odom0='odom',
-        odom0_config=mask('vx', 'vy', 'vyaw'),
-        imu0='imu',
-        imu0_config=mask('yaw', 'vyaw', 'ax'),
-    )
+    odom = {'odom0': 'odom', 'odom0_config': mask('vx', 'vy', 'vyaw')}
+    config = filter_config(tmp_path, imu0='imu', imu0_config=mask('yaw', 'vyaw', 'ax'), **odom)
     clock = stamps(100.0, 20.0)
     rng = np.random.default_rng(3)
-    ahead = dataclasses.replace(
-        odometry(clock + 15_000_000_000, velocity=rng.normal(size=(len(clock), 3))),
-        arrival_ns=clock,
-    )
+    velocity = rng.normal(size=(len(clock), 3))
+    ahead = odometry(clock + 15_000_000_000, velocity=velocity)
+    ahead = dataclasses.replace(ahead, arrival_ns=clock)
     run = recording({'odom': ahead, 'imu': imu(clock, yaw=0.1 * rng.normal(size=len(clock)))})
-    capacities: list[int] = []
-
-    def counted(size: int) -> object:
-        capacities.append(size)
-        return new_queue(size)
-
-    monkeypatch.setattr(embedded, 'new_queue', counted)
     monkeypatch.setattr(embedded, '_FIRST_CAPACITY', 10_000)
     once = judge(run, config)
-    assert capacities == [10_000]
-    capacities.clear()
     monkeypatch.setattr(embedded, '_FIRST_CAPACITY', capacity)
     again = judge(run, config)
-    assert len(capacities) > 1
-    assert capacities == sorted(capacities)
-    assert capacities[-2] < 1500 < capacities[-1]
     for name in ('stamp_ns', 'tick_ns', 'position', 'linear_velocity', 'pose_covariance'):
-        assert getattr(once, name).tobytes() == getattr(again, name).tobytes()
+        assert getattr(once, name).tobytes() == getattr(again, name).tobytes(), name
     assert once.parts == again.parts
     assert once.stamp_ns[-1] > START_NS + 15_000_000_000

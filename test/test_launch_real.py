@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,16 @@ import yaml
 
 pytest.importorskip('launch_ros', reason='no ROS installation')
 
+import re
+
+import pytest
 from ament_index_python.packages import get_package_prefix
-from launch_examples import FILES, Started, calls, declared, description, started, tree
+from launch_examples import Started, started
 
 from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, required_packages
 from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.world.world import load_world
 
 PACKAGE = 'sim2real_sensors'
 OTHERS = {
@@ -63,28 +64,19 @@ def named(processes: list[Started], executable: str) -> list[Started]:
     return [process for process in processes if process.executable == executable]
 
 
-def one(processes: list[Started], executable: str) -> Started:
+def process_of(processes: list[Started], executable: str) -> Started:
     (process,) = named(processes, executable)
     return process
 
 
-@pytest.mark.parametrize('file', FILES)
-def test_every_file_has_the_arguments_that_were_read_in_it(file: str) -> None:
-    arguments = {argument.name: argument for argument in description(file).get_launch_arguments()}
-    assert set(declared(file)) <= set(arguments)
-    for argument in arguments.values():
-        assert argument.description
-        assert argument.default_value is not None or argument.name == 'real'
-
-
-def test_sensors_measure_as_told_and_are_where_their_models_say(tmp_path: Path) -> None:
+def test_sensors_get_their_parameters_and_the_transforms_of_their_models(tmp_path: Path) -> None:
     model = tmp_path / 'mine.yaml'
     model.write_text(config_path('imu', 'ideal.yaml').read_text('utf-8') + '\n' + MODEL)
     processes = started(
         'sensors.launch.py', imu=str(model), gps='ch_rw', noise_free_gps='true', seed='7',
         run='a/1/b', namespace='/car',
     )  # fmt: skip
-    sensors = one(processes, 'sensors_node')
+    sensors = process_of(processes, 'sensors_node')
     imu, gps = sensors.parameters['/**/imu_node'], sensors.parameters['/**/gps_node']
     labels = {'seed': 7, 'run': 'a/1/b'}
     odometry = {'noise_free.enabled': False}
@@ -100,35 +92,8 @@ def test_sensors_measure_as_told_and_are_where_their_models_say(tmp_path: Path) 
     assert '--child-frame-id gps_link' in ' '.join(second.words)
 
 
-def test_the_world_of_a_launch_is_that_of_all_its_sensors() -> None:
-    processes = started(
-        'sensors.launch.py', sensors='[imu, camera, vision]', world='frc_2023_field'
-    )
-    parameters = one(processes, 'sensors_node').parameters
-    assert (
-        parameters['/**/camera_node']['world']
-        == parameters['/**/vision_node']['world']
-        == 'frc_2023_field'
-    )
-    assert parameters['/**/imu_node']['gravity'] == load_world('frc_2023_field').gravity
-    alone = one(
-        started('sensors.launch.py', sensors='[camera, vision]'), 'sensors_node'
-    ).parameters
-    assert alone['/**/camera_node']['world'] == 'chessboard'
-    assert alone['/**/vision_node']['world'] == 'tag_ring'
-
-
-def test_a_file_of_parameters_goes_before_what_the_arguments_say(tmp_path: Path) -> None:
-    own_file = tmp_path / 'own.yaml'
-    own_file.write_text('/**/imu_node: {ros__parameters: {seed: 5, imu.rate: 50.0}}\n')
-    processes = started('sensors.launch.py', params_file=str(own_file), sensor_transforms='false')
-    (sensors,) = processes
-    assert sensors.parameters['/**/imu_node']['seed'] == 5
-    assert sensors.parameters['/**/imu_node']['imu.rate'] == 50.0
-
-
 @pytest.mark.parametrize('navsat', ['true', 'false'])
-def test_the_judge_is_the_one_asked_for(navsat: str) -> None:
+def test_the_requested_judge_is_started(navsat: str) -> None:
     publishers = ['static_transform_publisher'] * 2
     processes = started('judge.launch.py', navsat=navsat, imu_z='0.4')
     names = [process.executable for process in processes]
@@ -146,8 +111,8 @@ def test_the_judge_is_the_one_asked_for(navsat: str) -> None:
     assert 'imu:=imu/data' in processes[2].words
 
 
-def test_judge_node_is_told_where_the_sensors_are() -> None:
-    file = one(
+def test_judge_node_gets_the_transforms_of_the_arguments() -> None:
+    file = process_of(
         started('judge.launch.py', judge='judge_node', imu_yaw=str(math.pi / 2), gps_x='1.5'),
         'judge_node',
     ).own['static_transforms_file']
@@ -157,19 +122,17 @@ def test_judge_node_is_told_where_the_sensors_are() -> None:
     assert imu.rotation == pytest.approx((0.0, 0.0, root, root), abs=1e-11)
     assert gps.translation == (1.5, 0.0, 0.0)
     processes = started('judge.launch.py', judge='judge_node', static_transforms_file=file)
-    assert one(processes, 'judge_node').own['static_transforms_file'] == file
+    assert process_of(processes, 'judge_node').own['static_transforms_file'] == file
     none = started('judge.launch.py', judge='judge_node', sensor_transforms='false')
-    assert one(none, 'judge_node').own['static_transforms_file'] == ''
+    assert process_of(none, 'judge_node').own['static_transforms_file'] == ''
 
 
 @pytest.mark.parametrize('file', ['demo.launch.py', 'experiment.launch.py'])
-def test_the_judge_takes_the_sensors_to_be_where_their_models_say(
-    file: str, tmp_path: Path
-) -> None:
+def test_judge_node_gets_the_transforms_of_the_models(file: str, tmp_path: Path) -> None:
     model = tmp_path / 'mine.yaml'
     model.write_text(config_path('imu', 'ideal.yaml').read_text('utf-8') + '\n' + MODEL)
     more = {'out': str(tmp_path)} if file.startswith('experiment') else {}
-    judge = one(started(file, imu=str(model), **more), 'judge_node').own
+    judge = process_of(started(file, imu=str(model), **more), 'judge_node').own
     imu, gps = read_transforms(Path(judge['static_transforms_file']))
     assert imu.child == 'my_imu'
     assert imu.translation == (0.1, 0.2, 0.3)
@@ -181,7 +144,7 @@ def test_the_judge_takes_the_sensors_to_be_where_their_models_say(
     ('feedback', 'judges', 'odometry'),
     [('truth', 0, 'true_odometry'), ('judge', 1, 'odometry/filtered')],
 )
-def test_a_follower_sees_the_truth_or_what_the_judge_makes_of_the_sensors(
+def test_a_follower_gets_the_truth_or_the_estimate(
     feedback: str, judges: int, odometry: str, tmp_path: Path
 ) -> None:
     path, own_file = tmp_path / 'path.csv', tmp_path / 'own.yaml'
@@ -192,33 +155,21 @@ def test_a_follower_sees_the_truth_or_what_the_judge_makes_of_the_sensors(
         ground_truth='true_odometry', gps='ch_rw', namespace='/car',
     )  # fmt: skip
     assert len(named(processes, 'judge_node')) == judges
-    follower, sensors = one(processes, 'path_follower_node'), one(processes, 'sensors_node')
+    names = ('path_follower_node', 'sensors_node')
+    follower, sensors = (process_of(processes, name) for name in names)
     assert f'ground_truth/odometry:={odometry}' in follower.words
     assert 'ground_truth/odometry:=true_odometry' in sensors.words
     assert sensors.parameters['/**/gps_node']['model'] == 'ch_rw'
-    assert follower.own['path'] == str(path)
-    assert follower.own['controller'] == 'nonlinear'
-    assert follower.own['stamped'] is True
-    assert follower.own['at_robot'] is False
-    assert follower.own['nonlinear.bandwidth'] == 1.5
-    for judge in named(processes, 'judge_node'):
-        file = judge.own['static_transforms_file']
-        assert [transform.child for transform in read_transforms(Path(file))] == [
-            'imu_link',
-            'gps_link',
-        ]
+    expected = {'path': str(path), 'controller': 'nonlinear', 'stamped': True}
+    expected |= {'at_robot': False, 'nonlinear.bandwidth': 1.5}
+    assert expected.items() <= follower.own.items()
 
 
-def test_an_experiment_records_what_a_recording_is_made_of(tmp_path: Path) -> None:
+def test_an_experiment_records_the_topics_of_a_recording(tmp_path: Path) -> None:
     processes = started(
-        'experiment.launch.py',
-        scenario='drive_line',
-        gps='ch_rw',
-        first_run='3',
-        seed='2',
-        out=str(tmp_path / 'out'),
-        namespace='car',
-    )
+        'experiment.launch.py', scenario='drive_line', gps='ch_rw', first_run='3', seed='2',
+        out=str(tmp_path / 'out'), namespace='car',
+    )  # fmt: skip
     (recorder,) = [process for process in processes if process.words[:2] == ['bag', 'record']]
     nodes = [process for process in processes if process is not recorder]
     bag = tmp_path / 'out' / 'ch_rw' / 'line_3'
@@ -227,36 +178,28 @@ def test_an_experiment_records_what_a_recording_is_made_of(tmp_path: Path) -> No
     assert '--custom-data scenario=line' in text
     topics = recorder.words[recorder.words.index('--topics') + 1 :]
     assert {'/car/ground_truth/odometry', '/car/imu/data', '/car/gps/fix'} < set(topics)
-    assert bag.parent.is_dir()
-    assert not bag.exists()
-    motion = one(nodes, 'trajectory_node').own
-    assert motion['motion'] == 'drive_line'
-    assert motion['run'] == 'line_3'
-    assert motion['seed'] == 2
-    assert motion['clock'] is True
-    assert motion['use_sim_time'] is False
-    awaited = motion['awaited'].split()
-    assert {'gps/fix', 'gps/fix:/rosbag2_recorder'} < set(awaited)
-    assert 'ground_truth/odometry:imu_node' in awaited
+    motion = process_of(nodes, 'trajectory_node').own
+    settings = {'motion': 'drive_line', 'run': 'line_3', 'seed': 2, 'clock': True}
+    assert settings.items() <= motion.items()
+    awaited = {'gps/fix', 'gps/fix:/rosbag2_recorder', 'ground_truth/odometry:imu_node'}
+    assert awaited < set(motion['awaited'].split())
     queues = recorder.words[recorder.words.index('--qos-profile-overrides-path') + 1]
     assert yaml.safe_load(Path(queues).read_text('utf-8'))['/car/imu/data']['depth'] == 1000
-    process = one(nodes, 'sensors_node').parameters['/**']
-    assert (
-        process['qos_overrides./car/ground_truth/odometry.subscription.reliability'] == 'reliable'
-    )
-    assert process['qos_overrides./car/gps/fix.publisher.depth'] == 1000
-    sensors = one(nodes, 'sensors_node').parameters
+    sensors = process_of(nodes, 'sensors_node').parameters
+    reliability = 'qos_overrides./car/ground_truth/odometry.subscription.reliability'
+    assert sensors['/**'][reliability] == 'reliable'
+    assert sensors['/**']['qos_overrides./car/gps/fix.publisher.depth'] == 1000
     labels = {'model': 'ch_rw', 'seed': 2, 'run': 'recording/1/line_3'}
     assert labels.items() <= sensors['/**/gps_node'].items()
-    assert one(nodes, 'judge_node').own['use_sim_time'] is True
+    assert process_of(nodes, 'judge_node').own['use_sim_time'] is True
     # The sensors' own, not the judge's too.
     assert len(named(nodes, 'static_transform_publisher')) == 2
 
 
-def test_an_experiment_overwrites_nothing_and_can_do_without_a_judge(tmp_path: Path) -> None:
+def test_an_experiment_overwrites_no_run_and_needs_no_judge(tmp_path: Path) -> None:
     processes = started('experiment.launch.py', judge='none', out=str(tmp_path))
     assert not named(processes, 'judge_node')
-    assert 'odometry/filtered' not in one(processes, 'trajectory_node').own['awaited']
+    assert 'odometry/filtered' not in process_of(processes, 'trajectory_node').own['awaited']
     (tmp_path / 'ch_gauss' / 'circle_2').mkdir(parents=True)
     with pytest.raises(Exception, match='circle_2 exists already'):
         started('experiment.launch.py', runs='2', out=str(tmp_path))
@@ -266,62 +209,39 @@ def test_the_evaluation_gets_its_parameters_with_their_types(tmp_path: Path) -> 
     for name in ('b', 'a'):
         (tmp_path / name).mkdir()
     (node,) = started(
-        'evaluate.launch.py',
-        real=f'{tmp_path}/? 12',
-        models='ch_rw,airsim',
-        seed='4',
-        out='12',
-        topics='truth=/odom imu=/imu',
-        rate_factor='2',
-        start_heading='true',
-    )
-    parameters = node.own
+        'evaluate.launch.py', real=f'{tmp_path}/? 12', models='ch_rw,airsim', seed='4', out='12',
+        topics='truth=/odom imu=/imu', rate_factor='2', start_heading='true',
+    )  # fmt: skip
+    expected = {
+        'real': [f'{tmp_path}/a', f'{tmp_path}/b', '12'], 'topics': ['truth=/odom', 'imu=/imu'],
+        'models': 'ch_rw,airsim', 'out': '12', 'seed': 4, 'rate_factor': 2.0,
+        'start_heading': True,
+    }  # fmt: skip
     assert node.executable == 'evaluation_node'
-    assert parameters['real'] == [f'{tmp_path}/a', f'{tmp_path}/b', '12']
-    assert parameters['topics'] == ['truth=/odom', 'imu=/imu']
-    assert parameters['models'] == 'ch_rw,airsim'
-    assert parameters['out'] == '12'
-    assert parameters['seed'] == 4
-    assert parameters['rate_factor'] == 2.0
-    assert isinstance(parameters['rate_factor'], float)
-    assert parameters['start_heading'] is True
+    assert expected.items() <= node.own.items()
+    assert isinstance(node.own['rate_factor'], float)
     (node,) = started('evaluate.launch.py', real='x')
     assert 'topics' not in node.own
 
 
 @pytest.mark.parametrize(
-    ('file', 'package', 'arguments', 'remedy'),
+    ('file', 'package', 'arguments'),
     [
-        ('sensors.launch.py', 'tf2_ros', {}, 'sensor_transforms:=false'),
-        ('judge.launch.py', 'robot_localization', {}, 'judge:=judge_node'),
-        ('demo.launch.py', 'tf2_ros', {}, 'sensor_transforms:=false'),
-        ('demo.launch.py', 'rviz2', {'view': 'rviz'}, 'view:=none'),
-        (
-            'experiment.launch.py',
-            'robot_localization',
-            {'judge': 'robot_localization'},
-            'apt install ros-jazzy-robot-localization or judge:=judge_node',
-        ),
-        ('experiment.launch.py', 'ros2bag', {}, 'apt install ros-jazzy-ros2bag'),
+        ('sensors.launch.py', 'tf2_ros', {}),
+        ('judge.launch.py', 'robot_localization', {}),
+        ('demo.launch.py', 'rviz2', {'view': 'rviz'}),
+        ('experiment.launch.py', 'ros2bag', {}),
     ],
 )
 def test_without_a_package_nothing_is_started(
-    file: str,
-    package: str,
-    arguments: dict[str, str],
-    remedy: str,
-    index: Path,
-    tmp_path: Path,
+    file: str, package: str, arguments: dict[str, str], index: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv('ROS_DISTRO', 'jazzy')
+) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     (index / package).unlink()
     processes: list[Started] = []
-    with pytest.raises(ParameterError) as raised:
+    with pytest.raises(ParameterError, match=f'{package} is not installed; apt install ros-'):
         started(file, into=processes, **arguments)
-    assert f'{package} is not installed; apt install ros-jazzy-' in str(raised.value)
-    assert remedy in str(raised.value)
     assert not processes
     assert not Path('out').exists()
 
@@ -331,7 +251,6 @@ def test_without_a_package_nothing_is_started(
     [
         ('demo.launch.py', {'duration': '-1'}),
         ('demo.launch.py', {'sensors_params_file': '/gone.yaml'}),
-        ('demo.launch.py', {'imu': 'gone', 'view': 'rviz'}),
         ('sensors.launch.py', {'imu': 'gone'}),
         ('experiment.launch.py', {'runs': '0'}),
         ('judge.launch.py', {'judge': 'judge_node', 'imu_yaw': 'east'}),
@@ -357,28 +276,50 @@ def test_the_demo_runs_without_input_and_with_a_viewer(view: str) -> None:
     viewers = {p.package for p in processes if p.package not in (PACKAGE, 'tf2_ros')}
     expected = {'none': set(), 'rviz': {'rviz2'}, 'foxglove': {'foxglove_bridge'}}
     assert viewers == expected.get(view, {view})
-    for process in processes:
-        for word in process.words:
-            if re.search(r'config/layouts/', word):
-                assert Path(word).is_file()
-
-
-@pytest.mark.parametrize(
-    'file', ['demo.launch.py', 'sensors.launch.py', 'judge.launch.py', 'path_follower.launch.py']
-)
-def test_every_node_of_ours_is_watched(file: str) -> None:
-    text = FILES[file].read_text('utf-8')
-    assert text.count('on_exit=ended') == len(calls(tree(file), 'node', 'trajectory_node'))
+    layouts = [
+        word for started in processes for word in started.words if 'config/layouts/' in word
+    ]
+    assert all(Path(layout).is_file() for layout in layouts)
 
 
 @pytest.mark.parametrize(
     ('scenario', 'argument', 'measured'),
     [('sprung_circle', '', True), ('drive_circle', '', False), ('sprung_circle', 'false', False)],
 )
-def test_an_imu_measures_what_the_physics_know(
-    scenario: str, argument: str, measured: bool
-) -> None:
+def test_an_imu_takes_forces_of_the_physics(scenario: str, argument: str, measured: bool) -> None:
     processes = started('demo.launch.py', scenario=scenario, noise_free_imu=argument)
-    sensors = one(processes, 'sensors_node')
+    sensors = process_of(processes, 'sensors_node')
     assert sensors.parameters['/**/imu_node']['noise_free.enabled'] is measured
-    assert one(processes, 'trajectory_node').own['motion'] == scenario
+    assert process_of(processes, 'trajectory_node').own['motion'] == scenario
+
+
+def test_gazebo_is_started_last_with_its_bridge_and_ends_the_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gz = tmp_path / 'gz'
+    gz.touch(mode=0o755)
+    monkeypatch.setenv('PATH', str(tmp_path))
+    processes = started('gazebo.launch.py', iterations='5000', out=str(tmp_path / 'bag'))
+    assert processes[-1].words[:5] == ['sim', '-r', '--iterations', '5000', '-s']
+    assert Path(processes[-1].words[-1]).name == 'sim2real_field.sdf'
+    assert Path(process_of(processes, 'parameter_bridge').own['config_file']).is_file()
+    assert {'sensors_node', 'judge_node'} <= {process.executable for process in processes}
+    assert 'record' in ' '.join(processes[-2].words)
+    gz = gz.rename(tmp_path / 'ign')
+    robot = tmp_path / 'robot.urdf'
+    robot.write_text('<plugin filename="gz-sim-imu-system" name="gz::sim::systems::Imu"/>')
+    processes = started('gazebo.launch.py', robot_file=str(robot))
+    option, spawned, *height = process_of(processes, 'create').words[:4]
+    assert [option, *height] == ['-file', '-z', '0']
+    plugin = (
+        '<plugin filename="ignition-gazebo-imu-system" name="ignition::gazebo::systems::Imu"/>'
+    )
+    assert Path(spawned).read_text('utf-8') == plugin
+    world = Path(processes[-1].words[-1]).read_text('utf-8')
+    assert (re.findall('<model name="(.*)"', world), 'gz-sim' in world) == (['field'], False)
+    robot.write_bytes(b'\xff')
+    with pytest.raises(ParameterError, match='robot_file'):
+        started('gazebo.launch.py', robot_file=str(robot))
+    gz.unlink()
+    with pytest.raises(ParameterError, match='Gazebo'):
+        started('gazebo.launch.py')

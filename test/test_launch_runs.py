@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,9 @@ from sim2real_eval.ros_launch.nodes import ENDING_RUN, LaunchRun, LaunchRuns, fa
 
 
 def run_all(
-    tmp_path: Path,
-    leader: str,
-    other: str,
-    last: str = 'pass',
-    recorder: str = '',
-    output: str = '',
+    tmp_path: Path, leader: str, other: str, last: str = 'pass', recorder: str = ''
 ) -> tuple[int, list[str], list[int]]:
-    """Three runs of three small programs; exit status, what they wrote, the numbers made."""
+    """Start three runs of small programs; return the status, their log and the runs begun."""
     log, numbers = tmp_path / 'log', []
 
     def process(code: str, number: int) -> Any:
@@ -39,10 +33,7 @@ def run_all(
         keeper = process(recorder, number) if recorder else None
         processes = [process(other, number), *([keeper] if keeper else [])]
 
-        def check(wrote: Callable[[Any], str]) -> str:
-            return '' if wrote(end).strip() == output else f'{wrote(end)} is not {output}'
-
-        return LaunchRun(first, [*processes, first], [end], keeper, check)
+        return LaunchRun(first, [*processes, first], [end], keeper, lambda wrote: '')
 
     service = LaunchService(noninteractive=True)
     runs = LaunchRuns(make, [1, 2, 3], 0.1)
@@ -66,7 +57,7 @@ log.write('{number}-moved\\n')
 """
 
 
-def test_a_run_begins_when_all_of_the_one_before_has_ended(tmp_path: Path) -> None:
+def test_a_run_begins_after_the_end_of_the_one_before(tmp_path: Path) -> None:
     status, log, numbers = run_all(tmp_path, MOVING, WAITING, "log.write('{number}-last\\n')")
     assert status == 0
     assert numbers == [1, 2, 3]
@@ -83,9 +74,7 @@ def test_a_run_begins_when_all_of_the_one_before_has_ended(tmp_path: Path) -> No
         ('pass', WAITING, 'raise SystemExit(3)'),
     ],
 )
-def test_what_ends_out_of_turn_ends_the_launch(
-    tmp_path: Path, leader: str, other: str, last: str
-) -> None:
+def test_an_early_end_ends_the_launch(tmp_path: Path, leader: str, other: str, last: str) -> None:
     status, _, numbers = run_all(tmp_path, leader, other, last)
     assert status == 1
     assert numbers == [1]
@@ -101,7 +90,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize(('status', 'ends'), [(0, 0), (2, 0), (3, 1)])
-def test_a_recorder_has_to_end_well(tmp_path: Path, status: int, ends: int) -> None:
+def test_a_recorder_that_fails_ends_the_launch(tmp_path: Path, status: int, ends: int) -> None:
     keeping = KEEPING.replace('{status}', str(status))
     moving = MOVING + 'time.sleep(0.5)\n'
     status, _, numbers = run_all(tmp_path, moving, WAITING, recorder=keeping)
@@ -109,19 +98,8 @@ def test_a_recorder_has_to_end_well(tmp_path: Path, status: int, ends: int) -> N
     assert numbers == ([1] if ends else [1, 2, 3])
 
 
-@pytest.mark.parametrize(('output', 'ends'), [('done', 0), ('other', 1)])
-def test_a_run_with_which_something_is_wrong_is_the_last(
-    tmp_path: Path, output: str, ends: int
-) -> None:
-    status, _, numbers = run_all(tmp_path, MOVING, WAITING, "print('done')", output=output)
-    assert status == ends
-    assert numbers == ([1] if ends else [1, 2, 3])
-
-
 @pytest.mark.parametrize(('status', 'ending', 'ends'), [(0, '', 0), (2, '', 1), (2, 'true', 0)])
-def test_a_node_that_fails_ends_the_launch_unless_told_to(
-    status: int, ending: str, ends: int
-) -> None:
+def test_a_failing_node_ends_the_launch_within_a_run(status: int, ending: str, ends: int) -> None:
     process = ExecuteProcess(
         cmd=[sys.executable, '-c', f'raise SystemExit({status})'], on_exit=fail_on_error
     )

@@ -8,10 +8,7 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,18 +27,8 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external import NodeJudgeSetup, connections
-from sim2real_eval.judge.external.connections import (
-    Senders,
-    Side,
-    publishers_of,
-    wait_for_only_publisher,
-)
-from sim2real_eval.judge.external.expected import (
-    NodeOutput,
-    PendingMessage,
-    RecordedFeed,
-    node_grids,
-)
+from sim2real_eval.judge.external.connections import Senders, Side, publishers_of
+from sim2real_eval.judge.external.expected import PendingMessage, RecordedFeed
 from sim2real_eval.judge.external.graph import Conductor, free_domain, private_context
 from sim2real_eval.judge.external.process import executable, input_topics
 from sim2real_eval.judge.external.side import FilterSide
@@ -63,6 +50,7 @@ TRACES = (
     'e_differential_pose', 'f_relative_pose', 'g_mounted_imu_lever', 'h_smooth_lagged',
     'i_predict_to_current_time', 'l_control',
 )  # fmt: skip
+World = tuple[Node, SingleThreadedExecutor]
 
 
 def setup_of_everything(folder: Path, **more: object) -> JudgeSetup:
@@ -75,12 +63,12 @@ def setup_of_everything(folder: Path, **more: object) -> JudgeSetup:
 
 @pytest.fixture(autouse=True)
 def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our node is in this process; with processes of it there is test_lockstep_process."""
+    """Run judge_node in this process; test_lockstep_process starts it as a process."""
     monkeypatch.setattr(Side, '_start_process', start_judge_node_here)
 
 
 @pytest.fixture
-def world() -> Iterator[tuple[Node, SingleThreadedExecutor]]:
+def world() -> Iterator[World]:
     with free_domain() as domain, private_context(domain) as context:
         node = Node('world', context=context)
         executor = SingleThreadedExecutor(context=context)
@@ -91,7 +79,7 @@ def world() -> Iterator[tuple[Node, SingleThreadedExecutor]]:
 
 
 class UnknownEnd:
-    """A feed that does not know how much is to come until all has come."""
+    """A feed whose end is unknown until it is reached."""
 
     def __init__(self, recorded: RecordedFeed) -> None:
         self._recorded = recorded
@@ -125,7 +113,7 @@ def assert_same(run: JudgedRun, expected: JudgedRun) -> None:
     ],
     ids=['usual', 'unscented on a coarse clock', 'enu'],
 )
-def test_judge_node_gives_the_bits_of_the_batch_judge(
+def test_judge_node_has_the_bits_of_the_batch(
     tmp_path: Path, options: Options, clock: Clock
 ) -> None:
     """Every input, mounted sensors, a start heading; both filters and front ends."""
@@ -146,12 +134,8 @@ def test_judge_node_gives_the_bits_of_the_batch_judge(
     assert_same(run_by_node, expected)
 
 
-def test_two_sides_on_one_clock_do_not_meet(
-    tmp_path: Path, world: tuple[Node, SingleThreadedExecutor]
-) -> None:
-    """Other messages, ends that are not known beforehand, one after the other; then a shorter run
-    on the same node.
-    """
+def test_two_judges_on_one_clock_do_not_mix(tmp_path: Path, world: World) -> None:
+    """Two pairs of runs of different lengths, whose ends are unknown beforehand."""
     node, executor = world
     short = curve(0.5, transforms=())
     start_ns = short.start_ns
@@ -173,12 +157,8 @@ def test_two_sides_on_one_clock_do_not_meet(
     assert not [name for name, _ in node.get_topic_names_and_types() if name.startswith('/real/')]
 
 
-def test_the_wall_clock_can_set_the_pace(
-    tmp_path: Path, world: tuple[Node, SingleThreadedExecutor]
-) -> None:
-    """0.9 s of a run at a factor of 2 take 0.43 s at least, less a step at either end; what a
-    stall of 0.3 s costs is not made up for.
-    """
+def test_the_wall_clock_can_set_the_pace(tmp_path: Path, world: World) -> None:
+    """0.9 s at a factor of 2 take 0.43 s, less two steps; a stall of 0.3 s adds to it."""
     node, executor = world
     run = curve(0.5)
     setup = setup_of_everything(tmp_path).started(start_ns=run.start_ns)
@@ -203,9 +183,6 @@ def test_the_wall_clock_can_set_the_pace(
 def test_a_lost_message_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str, judge: str
 ) -> None:
-    """Best effort may lose a single one; the next estimate has its stamp but not its bits. When
-    no more come, the estimate bears another stamp, and no estimate is invented.
-    """
     if judge == 'robot_localization' and ABSENT:
         pytest.skip(ABSENT)
     setup = NodeJudgeSetup.of(setup_of_everything(tmp_path), judge)
@@ -226,84 +203,25 @@ def test_a_lost_message_is_an_error(
     assert dropped == 1 or lost == 'rest'
 
 
-def test_a_difference_is_told_with_its_first_tick(monkeypatch: pytest.MonkeyPatch) -> None:
-    estimate = JudgeSetup.load('clean').judge(curve(0.5))
-    published = NodeOutput('node')
-    monkeypatch.setattr(published, 'run', lambda _: estimate)
-    assert batch_bits(published.identical_run(estimate)) == batch_bits(estimate)
-    other = dataclasses.replace(estimate, position=estimate.position.copy())
-    other.position[7, 2] = -0.0
-    with pytest.raises(JudgeError, match=rf'tick at {estimate.tick_ns[7]} ns .*\(position\)'):
-        published.identical_run(other)
-    other = dataclasses.replace(estimate, gps_stamp_ns=estimate.gps_stamp_ns[:-1])
-    with pytest.raises(JudgeError, match=rf'fix at {estimate.gps_stamp_ns[-1]} ns'):
-        published.identical_run(other)
-
-
-def test_others_that_publish_the_clock_or_estimates_are_refused(
-    tmp_path: Path, world: tuple[Node, SingleThreadedExecutor]
-) -> None:
+def test_foreign_publishers_of_clock_or_estimates_fail(tmp_path: Path, world: World) -> None:
     node, executor = world
     run = curve(0.5)
     setup = setup_of_everything(tmp_path).started(start_ns=run.start_ns)
     with foreign(node, '/clock', ClockMessage):
         alone = Conductor(node, [], [], executor=executor, start_ns=run.start_ns)
-        with pytest.raises(JudgeError, match=r'^/clock: /other publishes it too; end that'):
+        with pytest.raises(JudgeError, match=r'^/clock: /other'):
             alone.play()
     topic = '/real/odometry/filtered'
     with foreign(node, topic, Odometry), FilterSide(node, 'real', setup, run) as side:
         feeds = [RecordedFeed(run, setup)]
         conductor = Conductor(node, [side], feeds, executor=executor, start_ns=run.start_ns)
-        with pytest.raises(JudgeError, match=f'^{topic}: /other publishes it too; end that'):
+        with pytest.raises(JudgeError, match=f'^{topic}: /other'):
             conductor.play()
-
-
-def publisher(participant: int, node: str = '_NODE_NAME_UNKNOWN_') -> SimpleNamespace:
-    """Graph information about a publisher: without a node's name while that comes or goes."""
-    return SimpleNamespace(node_name=node, node_namespace='/', endpoint_gid=[participant] * 16)
-
-
-OWN, LEFT_OVER, NAMESAKE = publisher(1, 'own'), publisher(1), publisher(2, 'own')
-NAMELESS, STRANGER = publisher(3), publisher(3, 'stranger')
-
-
-@pytest.mark.parametrize(
-    ('publisher_lists', 'refused'),
-    [
-        ([[OWN, LEFT_OVER]], ''),
-        ([[LEFT_OVER], [OWN, LEFT_OVER]], ''),
-        ([[OWN, NAMELESS], [OWN]], ''),
-        ([[OWN, NAMESAKE], [OWN]], ''),
-        ([[OWN, NAMELESS], [OWN, STRANGER]], '/stranger'),
-        ([[OWN, LEFT_OVER, NAMELESS]], 'another node'),
-        ([[OWN, NAMESAKE]], 'another /own'),
-    ],
-)
-def test_publishers_that_come_or_go_are_waited_for_and_those_that_stay_are_refused(
-    publisher_lists: list[list[SimpleNamespace]], refused: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No real node can be made to stay without a name."""
-    looks = iter(publisher_lists)
-    node: Any = SimpleNamespace(
-        get_publishers_info_by_topic=lambda _: next(looks, publisher_lists[-1])
-    )
-    # Each look takes ten seconds.
-    monkeypatch.setattr(connections, 'time', SimpleNamespace(monotonic=count(0.0, 10.0).__next__))
-    work = wait_for_only_publisher(node, '/topic', '/own', 'it must be one')
-    with pytest.raises(JudgeError) if refused else contextlib.nullcontext() as run_by_node:
-        for wait in work:
-            while not wait.is_met():
-                pass
-    assert not list(looks)
-    assert not refused or str(run_by_node.value) == (
-        f'/topic: {refused} publishes it too; end that, or take another ROS_DOMAIN_ID: '
-        'it must be one'
-    )
 
 
 @contextlib.contextmanager
 def foreign(node: Node, topic: str, message: type) -> Iterator[None]:
-    """Publish a topic by a node that is not of this graph, until the graph has forgotten it."""
+    """Publish a topic by a foreign node, and wait until the graph has lost it."""
     with private_context(node.context.get_domain_id()) as context:
         other = Node('other', context=context)
         other.create_publisher(message, topic, 1)
@@ -322,35 +240,12 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_inputs_on_one_topic_and_those_of_navsat_transform_get_topics_of_their_own(
-    tmp_path: Path,
-) -> None:
+def test_inputs_that_share_a_topic_get_topics_of_their_own(tmp_path: Path) -> None:
     setup = setup_of_everything(tmp_path, imu1='imu', imu2='imu/data')
     assert input_topics(setup.filter) == {
         'odom0': 'wheel/odom', 'odom1': 'odometry/gps', 'imu0': 'imu/data',
         'imu1': 'imu/imu1', 'imu2': 'imu/data/imu2',
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ('clock', 'named'),
-    [
-        (Clock(filter_period_ns=10), 'filter_timer_period_ns: 10'),
-        (Clock(navsat_origin_ns=5_000), 'navsat_timer_origin_ns: 5000'),
-        (Clock(navsat_period_ns=7), 'navsat_timer_period_ns: 7'),
-        (Clock(filter_origin_ns=900), 'navsat_timer_origin_ns: 20001000'),
-    ],
-)
-def test_timers_that_a_node_cannot_have_are_refused(
-    tmp_path: Path, clock: Clock, named: str
-) -> None:
-    """But navsat_transform's are free where it is ours."""
-    setup = setup_of_everything(tmp_path)
-    with pytest.raises(JudgeError, match=named):
-        node_grids(clock, setup.filter, setup.navsat, 1000, inside=True)
-    if clock.filter_period_ns is None:
-        grids = node_grids(clock, setup.filter, setup.navsat, 1000, inside=False)
-        assert grids.next_ns > 1000
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
@@ -361,9 +256,8 @@ def test_the_real_ekf_node_meets_its_own_traces(reference_dir: Path, name: str) 
     if not folder.is_dir():
         pytest.skip(f'no trace {folder}')
     navsat = folder / 'navsat_params.yaml'
-    setup = JudgeSetup.load(
-        folder / 'params.yaml', navsat if navsat.exists() else None, folder / 'case.yaml'
-    )
+    navsat_file = navsat if navsat.exists() else None
+    setup = JudgeSetup.load(folder / 'params.yaml', navsat_file, folder / 'case.yaml')
     run_by_node = NodeJudgeSetup.of(setup, 'robot_localization').judge(read_recording(folder))
     header, rows = read_rows(folder / 'expected_filtered.csv.gz')
     assert run_by_node.stamp_ns.tolist() == [int(row[0]) for row in rows]
@@ -371,13 +265,12 @@ def test_the_real_ekf_node_meets_its_own_traces(reference_dir: Path, name: str) 
     columns = [header.index(name) for name in ('vx', 'vy', 'vz')]
     expected = np.array([[float(row[column]) for column in columns] for row in rows])
     error = np.abs(run_by_node.linear_velocity - expected).max()
-    assert error < (1e-6 if navsat.exists() else 1e-9)
-    (note,) = (note for note in run_by_node.notes if 'robot_localization judged' in str(note))
-    assert note.numbers == {'apart': pytest.approx(0.001)}
+    tolerance = 1e-6 if navsat.exists() else 1e-9
+    assert error < tolerance, f'ekf_node differs from its trace by more than {tolerance} m/s'
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
-def test_the_real_ekf_node_takes_mounted_sensors_and_commands(tmp_path: Path) -> None:
+def test_the_real_ekf_node_equals_the_batch_judge_with_mounted_sensors(tmp_path: Path) -> None:
     pytest.importorskip('tf2_msgs')
     setup, run = setup_of_everything(tmp_path), curve(2.0)
     expected = setup.judge(run, start_heading=0.3)
@@ -390,9 +283,7 @@ def test_the_real_ekf_node_takes_mounted_sensors_and_commands(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
-def test_transforms_that_the_real_node_did_not_get_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_transforms_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The node silently drops an input without a transform."""
     pytest.importorskip('tf2_msgs')
     setup = NodeJudgeSetup.of(setup_of_everything(tmp_path), 'robot_localization')

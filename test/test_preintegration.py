@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import doctest
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,7 +65,7 @@ def integrated(
 def test_gtsam_has_the_same_deltas_covariance_and_prediction(
     number: int, mounted: bool, form: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """But for the bias Jacobians of its manifold form, which forget the mounting."""
+    """Except for the bias Jacobians of its manifold form, which ignore the mounting."""
     gtsam = load_gtsam()
     pim = integrated(number, form=form, body_p_sensor=mounting() if mounted else np.eye(4))
     kind = getattr(gtsam, f'PreintegratedImuMeasurements{form.capitalize()}')
@@ -76,13 +74,11 @@ def test_gtsam_has_the_same_deltas_covariance_and_prediction(
         gtsam_pim.integrateMeasurement(force, rate, DT)
     assert pim.delta_tij() == pytest.approx(gtsam_pim.deltaTij())
     np.testing.assert_allclose(pim.delta_rij(), gtsam_pim.deltaRij().matrix(), atol=1e-13)
-    np.testing.assert_allclose(pim.delta_pij(), gtsam_pim.deltaPij(), atol=1e-12)
+    np.testing.assert_allclose(pim.delta_pij(), gtsam_pim.deltaPij(), atol=1e-12, err_msg='GTSAM')
     np.testing.assert_allclose(pim.delta_vij(), gtsam_pim.deltaVij(), atol=1e-12)
     scale = np.abs(gtsam_pim.preintMeasCov()).max()
-    np.testing.assert_allclose(
-        pim.prediction_covariance(), gtsam_pim.residualCovariance(), rtol=0.0, atol=1e-12 * scale
-    )
     error = np.abs(pim.prediction_covariance() - gtsam_pim.residualCovariance()).max() / scale
+    assert error <= 1e-12, 'covariance of GTSAM, relative to its largest entry'
     record_property('covariance', error)
     record_property('position', np.abs(pim.delta_pij() - gtsam_pim.deltaPij()).max())
     # In the manifold form GTSAM 4.3 keeps it in local coordinates.
@@ -94,8 +90,8 @@ def test_gtsam_has_the_same_deltas_covariance_and_prediction(
     assert_states_alike(pim.predict(start, bias), theirs_at, 1e-11)
 
 
-def test_for_a_mounted_sensor_gtsam_corrects_the_manifold_form_for_another_bias_wrongly() -> None:
-    """By 3 cm after 1.5 s, beside a new integration with that bias; ours by 0.1 mm."""
+def test_gtsams_manifold_form_corrects_the_bias_of_a_mounted_sensor_wrongly() -> None:
+    """GTSAM is 3 cm off a new integration after 1.5 s, this project 0.1 mm."""
     gtsam = load_gtsam()
     changes = {'form': 'manifold', 'body_p_sensor': mounting()}
     pim = integrated(**changes)
@@ -122,41 +118,38 @@ def test_gtsam_has_the_same_covariance_of_walking_biases(mounted: bool) -> None:
     for force, rate in zip(*samples(3), strict=True):
         pim.integrate_measurement(force, rate, DT)
         gtsam_pim.integrateMeasurement(force, rate, DT)
-    np.testing.assert_allclose(pim.delta_pij(), gtsam_pim.deltaPij(), atol=1e-12)
+    np.testing.assert_allclose(pim.delta_pij(), gtsam_pim.deltaPij(), atol=1e-12, err_msg='GTSAM')
     scale = np.abs(gtsam_pim.preintMeasCov()).max()
-    np.testing.assert_allclose(
-        pim.preint_meas_cov(), gtsam_pim.preintMeasCov(), rtol=0.0, atol=1e-12 * scale
-    )
+    close = {'rtol': 0.0, 'atol': 1e-12 * scale, 'err_msg': 'GTSAM'}
+    np.testing.assert_allclose(pim.preint_meas_cov(), gtsam_pim.preintMeasCov(), **close)
 
 
 @pytest.mark.parametrize('form', FORMS)
 @pytest.mark.parametrize('mounted', [False, True])
 def test_bias_jacobians_are_the_derivatives_of_a_new_integration(mounted: bool, form: str) -> None:
-    """Central differences of the whole integration; no other implementation is needed."""
+    """Central differences of the whole integration, to 3e-7."""
     pose = mounting() if mounted else np.eye(4)
     here = integrated(form=form, body_p_sensor=pose)
     analytic = np.zeros((9, 6))
     analytic[:3, 3:] = here.del_r_del_bias_omega()
     analytic[3:6] = np.hstack([here.del_p_del_bias_acc(), here.del_p_del_bias_omega()])
     analytic[6:] = np.hstack([here.del_v_del_bias_acc(), here.del_v_del_bias_omega()])
-    step = 1e-4
-    for axis in range(6):
-        around = []
-        for sign in (1.0, -1.0):
-            vector = ESTIMATED_BIAS.vector
-            vector[axis] += sign * step
-            shifted = integrated(
-                bias=ConstantBias(vector[:3], vector[3:]), form=form, body_p_sensor=pose
-            )
-            turn = Rotation.from_matrix(here.delta_rij().T @ shifted.delta_rij()).as_rotvec()
-            around.append(np.concatenate([turn, shifted.delta_pij(), shifted.delta_vij()]))
-        np.testing.assert_allclose(
-            analytic[:, axis], (around[0] - around[1]) / (2.0 * step), rtol=0.0, atol=3e-7
-        )
+
+    def deltas(vector: FloatArray) -> FloatArray:
+        """Turn, position and velocity of an integration with another bias."""
+        bias = ConstantBias(vector[:3], vector[3:])
+        shifted = integrated(bias=bias, form=form, body_p_sensor=pose)
+        turn = Rotation.from_matrix(here.delta_rij().T @ shifted.delta_rij()).as_rotvec()
+        return np.concatenate([turn, shifted.delta_pij(), shifted.delta_vij()])
+
+    centre = ESTIMATED_BIAS.vector
+    for axis, step in enumerate(1e-4 * np.eye(6)):
+        slope = (deltas(centre + step) - deltas(centre - step)) / 2e-4
+        np.testing.assert_allclose(analytic[:, axis], slope, rtol=0.0, atol=3e-7)
 
 
 @pytest.mark.parametrize('form', FORMS)
-def test_another_bias_is_corrected_for_to_first_order(form: str) -> None:
+def test_the_error_of_a_bias_correction_is_of_second_order(form: str) -> None:
     """The error of the correction falls with the square of the change."""
     errors = []
     for size in (1e-2, 1e-3):
@@ -167,7 +160,7 @@ def test_another_bias_is_corrected_for_to_first_order(form: str) -> None:
     assert 50.0 < errors[0] / errors[1] < 200.0
 
 
-def test_one_by_one_is_all_at_once_to_the_bit() -> None:
+def test_integration_one_by_one_gives_the_bits_of_all_at_once() -> None:
     force, rate = samples(4)
     for form in FORMS:
         single = PreintegratedImuMeasurements(params(form=form), ESTIMATED_BIAS)
@@ -206,8 +199,9 @@ def test_noise_may_be_correlated_between_axes() -> None:
     force, rate = samples(1)
     plain = PreintegratedImuMeasurements(params(accelerometer_covariance=noise))
     plain.integrate_measurements(force, rate, DT)
+    noise = R.T @ noise @ R
     other = PreintegratedImuMeasurements(
-        params(accelerometer_covariance=R.T @ noise @ R, body_p_sensor=turned)
+        params(accelerometer_covariance=noise, body_p_sensor=turned)
     )
     other.integrate_measurements(force @ R, rate @ R, DT)
     np.testing.assert_allclose(other.preint_meas_cov(), plain.preint_meas_cov(), atol=1e-15)
@@ -221,7 +215,7 @@ def test_only_the_manifold_form_integrates_large_rotations() -> None:
     expected = Rotation.from_rotvec([0.0, 0.0, 10.0]).as_matrix()
     np.testing.assert_allclose(manifold.delta_rij(), expected, atol=1e-13)
     tangent = PreintegratedImuMeasurements(params())
-    with pytest.raises(PreintegrationError, match='or the form manifold'):
+    with pytest.raises(PreintegrationError, match='manifold'):
         tangent.integrate_measurements(force, rate, DT)
     assert tangent.delta_tij() == 0.0
 
@@ -238,9 +232,7 @@ def test_matrices_of_rotations_are_those_of_scipy_and_of_differences() -> None:
         np.testing.assert_allclose(R, Rotation.from_rotvec(phi).as_matrix(), atol=2e-15)
         np.testing.assert_allclose(J @ inverse, np.eye(3), atol=1e-13)
         for axis in range(3):
-            around = [
-                Rotation.from_rotvec(phi + sign * step * np.eye(3)[axis]) for sign in (1, -1)
-            ]
+            around = [Rotation.from_rotvec(phi + h * step * np.eye(3)[axis]) for h in (1, -1)]
             numeric = (around[1].inv() * around[0]).as_rotvec() / (2.0 * step)
             np.testing.assert_allclose(J[:, axis], numeric, atol=1e-9)
         e, rise = inverse_terms(angle * angle)
@@ -250,50 +242,30 @@ def test_matrices_of_rotations_are_those_of_scipy_and_of_differences() -> None:
         assert e == pytest.approx(inverse_terms((angle + 2e-7) ** 2)[0], rel=1e-5)
 
 
-def test_the_example_on_our_page_runs(repository: Path) -> None:
-    doctests = doctest.testfile(
-        str(repository / 'docs' / 'explanation' / 'scenarios.md'),
-        module_relative=False,
-        encoding='utf-8',
-    )
-    assert doctests.attempted >= 8
-    assert doctests.failed == 0
-
-
-def test_gravity_up_or_down() -> None:
-    np.testing.assert_array_equal(PreintegrationParams.make_shared_u().n_gravity, [0, 0, -9.81])
-    np.testing.assert_array_equal(PreintegrationParams.make_shared_d(9.8).n_gravity, [0, 0, 9.8])
-
-
 @pytest.mark.parametrize(
-    ('changes', 'complaint'),
+    'changes',
     [
-        ({'accelerometer_covariance': -1.0}, 'accelerometer_covariance: -1.0 is not allowed'),
-        ({'gyroscope_covariance': [1.0, 2.0]}, 'gyroscope_covariance'),
-        ({'gyroscope_covariance': np.ones((3, 3)) - np.eye(3)}, 'semi-definite matrix of 3 x 3'),
-        ({'integration_covariance': np.triu(np.ones((3, 3)))}, 'integration_covariance'),
-        ({'accelerometer_covariance': np.nan}, 'accelerometer_covariance: nan'),
-        ({'body_p_sensor': 2.0 * np.eye(4)}, 'body_p_sensor'),
-        ({'form': 'lie'}, "form: 'lie' is not allowed; must be one of tangent, manifold"),
-        ({'n_gravity': [0.0, 0.0]}, 'n_gravity'),
+        {'accelerometer_covariance': -1.0},
+        {'gyroscope_covariance': [1.0, 2.0]},
+        {'gyroscope_covariance': np.ones((3, 3)) - np.eye(3)},
+        {'integration_covariance': np.triu(np.ones((3, 3)))},
+        {'accelerometer_covariance': np.nan},
+        {'body_p_sensor': 2.0 * np.eye(4)},
+        {'form': 'lie'},
+        {'n_gravity': [0.0, 0.0]},
     ],
 )
-def test_wrong_parameters_are_refused(changes: dict[str, Any], complaint: str) -> None:
-    parameters = {'n_gravity': [0.0, 0.0, -9.81], **changes}
-    with pytest.raises(PreintegrationError) as refused:
-        PreintegrationParams(**parameters)
-    assert complaint in str(refused.value)
-    assert '\n' not in str(refused.value)
+def test_wrong_parameters_are_refused_by_name(changes: dict[str, Any]) -> None:
+    with pytest.raises(PreintegrationError, match=next(iter(changes))):
+        PreintegrationParams(**{'n_gravity': [0.0, 0.0, -9.81], **changes})
 
 
 def test_wrong_measurements_are_refused() -> None:
     pim = PreintegratedImuMeasurements(params())
-    for arguments, complaint in (
-        ((np.zeros(3), np.zeros(3), 0.0), 'must be > 0'),
-        ((np.zeros(2), np.zeros(3), DT), 'must be alike'),
-        ((np.zeros(3), np.full(3, np.nan), DT), 'not finite'),
+    for force, rate, dt in (
+        (np.zeros(3), np.zeros(3), 0.0),
+        (np.zeros(2), np.zeros(3), DT),
+        (np.zeros(3), np.full(3, np.nan), DT),
     ):
-        with pytest.raises(PreintegrationError, match=complaint):
-            pim.integrate_measurement(*arguments)
-    with pytest.raises(PreintegrationError, match='accelerometer'):
-        ConstantBias(np.zeros(2), np.zeros(3))
+        with pytest.raises(PreintegrationError):
+            pim.integrate_measurement(force, rate, dt)

@@ -19,7 +19,6 @@ from sim2real_eval.recording.message_types import FEATURES
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.ros_launch.sensors import of_models
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.camera.camera import load_camera, simulate
@@ -38,9 +37,8 @@ chessboards:
 def simulate_camera_messages() -> CameraMessages:
     """Frames of which some are empty and some have no pose."""
     model = camera(noise_std=(0.3, 0.3), missed=0.7, pose=PoseEstimate(), latency=0.01)
-    simulated = simulate(
-        model, swaying(40), seed=1, run='r', origin_ns=1_000_000_000_000, world=board(2, 3)
-    )
+    motion, world = swaying(40), board(2, 3)
+    simulated = simulate(model, motion, seed=1, run='r', origin_ns=10**12, world=world)
     counts = np.diff(simulated.features.first)
     assert counts.min() == 0 < counts.max()
     assert 0 < len(simulated.poses) < 40
@@ -68,16 +66,12 @@ def test_features_and_poses_come_back_to_the_bit(tmp_path: Path, storage: str) -
     write_recording(written, tmp_path / 'seen', storage=storage)
     read = read_recording(tmp_path / 'seen')
     assert read.roles == written.roles
-    assert read.features is not None
-    assert arrays_equal(read.features, written.features)
-    assert arrays_equal(read.camera_pose, written.camera_pose)
-    assert read.camera_info is not None
-    assert arrays_equal(read.camera_info, written.camera_info)
-    assert not [note for note in read.notes if note.subject == '/camera/features']
+    for role in ('features', 'camera_pose', 'camera_info'):
+        assert arrays_equal(getattr(read, role), getattr(written, role)), role
 
 
 def test_rosbags_and_the_codec_agree_about_a_frame() -> None:
-    """Empty frames too; a cloud with its fields in another order and with others is read alike."""
+    """Also for empty frames, and for a cloud with more fields in another order."""
     features = simulate_camera_messages().features
     rows = encode(FEATURES, features, 'x')
     full = int(np.argmax(np.diff(features.first)))
@@ -98,8 +92,7 @@ def test_rosbags_and_the_codec_agree_about_a_frame() -> None:
     assert (again.array.pixels == features.take([full]).pixels).all()
 
 
-def test_other_point_clouds_are_not_taken_for_features(tmp_path: Path) -> None:
-    """Not read under another name; left out, with a note, under this one."""
+def test_a_point_cloud_without_ids_is_not_read_as_features(tmp_path: Path) -> None:
     written = with_camera()
     messages = dict(written.messages)
     messages['/lidar/points'] = messages.pop('/camera/features')
@@ -111,38 +104,22 @@ def test_other_point_clouds_are_not_taken_for_features(tmp_path: Path) -> None:
     assert '/lidar/points (sensor_msgs/msg/PointCloud2)' in read.ignored
     named = read_recording(tmp_path / 'lidar', topics={'features': 'lidar/points'})
     assert arrays_equal(named.features, written.features)
-    rows = encode(FEATURES, written.features, 'x')
-    message = TYPESTORE.deserialize_cdr(rows[5], FEATURES.name)
+    message = TYPESTORE.deserialize_cdr(encode(FEATURES, written.features, 'x')[5], FEATURES.name)
     plain = dataclasses.replace(message, fields=message.fields[:3])
     data = [TYPESTORE.serialize_cdr(plain, FEATURES.name)]
-    with pytest.raises(RecordingError, match=r'message 0: has no field id, u, .*camera_node'):
+    with pytest.raises(RecordingError, match='has no field id'):
         decode(FEATURES, data, np.zeros(1, np.int64), 'x')
-    with pytest.raises(RecordingError, match=r'message 1 of 9 bytes is not a sensor_msgs'):
-        decode(FEATURES, [rows[0], b'\x00\x01\x00\x00abcde'], np.zeros(2, np.int64), 'x')
 
 
-def test_a_wrong_line_of_features_is_named(tmp_path: Path) -> None:
-    write_recording(with_camera(), tmp_path / 'seen', storage='csv')
-    path = tmp_path / 'seen/features.csv'
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text(''.join([lines[0], lines[1].replace(',0,', ',x,', 1), *lines[2:]]))
-    with pytest.raises(RecordingError, match=r"features\.csv: line 2: (id|age): 'x' is not"):
-        read_recording(tmp_path / 'seen')
-
-
-def test_simulate_puts_a_camera_into_recordings(tmp_path: Path, capsys: Capture) -> None:
-    """A straight line towards a board: the poses are those of the truth, the camera is mounted."""
+def test_simulate_writes_true_poses_of_a_mounted_camera(tmp_path: Path, capsys: Capture) -> None:
     world = tmp_path / 'board.yaml'
     world.write_text(WORLD)
     line = ('simulate', '--motion', 'line', '--duration', '4', '--camera', 'ideal_vga')
     out = tmp_path / 'out'
     assert call(capsys, *line, '--world', world, '--out', out).status == 0
     run = read_recording(out / 'line_1')
-    assert run.features is not None
-    assert run.camera_pose is not None
     assert len(run.features) == 121
     info, lens = run.camera_info, load_camera('ideal_vga').intrinsics
-    assert info is not None
     assert (info.stamp_ns == run.features.stamp_ns).all()
     assert info.frame == 'camera_optical_frame'
     assert (info.size == [lens.width, lens.height]).all()
@@ -161,8 +138,7 @@ def test_simulate_puts_a_camera_into_recordings(tmp_path: Path, capsys: Capture)
     assert turn.magnitude().max() < 1e-7
 
 
-def test_a_camera_of_a_recording_is_mounted_as_it_says(tmp_path: Path, capsys: Capture) -> None:
-    """Simulated anew on the truth of a recording whose camera is ahead, aside and up."""
+def test_a_twin_has_the_lever_arm_of_the_recorded_camera(tmp_path: Path, capsys: Capture) -> None:
     world = tmp_path / 'board.yaml'
     world.write_text(WORLD)
     line = ('simulate', '--motion', 'line', '--duration', '2', '--camera', 'ideal_vga')
@@ -177,55 +153,16 @@ def test_a_camera_of_a_recording_is_mounted_as_it_says(tmp_path: Path, capsys: C
     twin = Twin('twin', None, None, others={'camera': load_camera('ideal_vga')})
     twin_recording = TwinMaker(place, seed=0, world=load_world(world)).make(twin)
     direct = simulate(
-        model,
-        TwinMaker(place, seed=0, world=load_world(world)).motion,
-        seed=0,
-        run='x',
-        origin_ns=int(run.truth.stamp_ns[0]),
-        world=load_world(world),
-    )
+        model, TwinMaker(place, seed=0, world=load_world(world)).motion, seed=0, run='x',
+        origin_ns=int(run.truth.stamp_ns[0]), world=load_world(world),
+    )  # fmt: skip
     assert twin_recording.features.ids.tolist() == direct.features.ids.tolist()
     assert np.abs(twin_recording.features.pixels - direct.features.pixels).max() < 1e-9
 
 
-@pytest.mark.parametrize(('extra', 'message'), [
-    ((), '--camera: sees nothing; must be given a --world with landmarks'),
-    (('--world', 'dipole_room'), '--camera: sees nothing'),
-])  # fmt: skip
-def test_a_camera_with_nothing_to_see_is_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Capture,
-    extra: tuple[str, ...],
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    line = ('simulate', '--motion', 'line', '--camera', 'ideal_vga', *extra)
-    check_refused(capsys, message, *line, '--out', 'out')
-
-
-def test_a_camera_that_never_sees_anything_is_told_of(tmp_path: Path, capsys: Capture) -> None:
-    """On the board's own plane, at its corner."""
-    line = ('simulate', '--motion', 'standstill', '--duration', '1', '--camera', 'webcam_vga')
-    outcome = call(capsys, *line, '--world', 'chessboard', '--out', tmp_path / 'out')
-    assert outcome.status == 0
-    expected_text = '/camera/features: the camera saw no feature of the world (31 empty frames)'
-    assert expected_text in outcome.err
-
-
-def test_an_unknown_camera_is_refused(
+def test_a_camera_in_a_world_without_features_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    line = ('simulate', '--motion', 'line', '--camera', 'webcan_vga', '--world', 'chessboard')
-    message = "camera model: 'webcan_vga' is unknown (did you mean webcam_vga?)"
-    check_refused(capsys, message, *line, '--out', 'out')
-
-
-def test_a_launched_camera_is_where_its_model_says() -> None:
-    """The static transform of the launch file takes the optical axis to the body's x axis."""
-    (mounting,) = of_models({'camera': 'frc_1280x720'})
-    assert mounting.frame == 'camera_optical_frame'
-    turn = Rotation.from_euler('xyz', mounting.rpy)
-    assert np.allclose(turn.apply([0.0, 0.0, 1.0]), [1.0, 0.0, 0.0], atol=1e-12)
-    assert np.allclose(turn.apply([0.0, 1.0, 0.0]), [0.0, 0.0, -1.0], atol=1e-12)
+    line = ('simulate', '--motion', 'line', '--camera', 'ideal_vga', '--world', 'dipole_room')
+    check_refused(capsys, '--camera', *line, '--out', 'out')

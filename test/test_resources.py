@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sim_sensors.core import config_files, errors
+from sim_sensors.core import config_files
 
 FOLDER = Path(config_files.__file__).parent
 
@@ -39,33 +39,23 @@ def evaluate(packages: Path, expression: str, **environment: str) -> str:
         'except Sim2RealError as error: print("refused:", error)\n'
     )
     variables = {key: value for key, value in os.environ.items() if key != 'AMENT_PREFIX_PATH'}
-    done = subprocess.run(
-        [sys.executable, '-c', code],
-        env={**variables, 'PYTHONPATH': str(packages), **environment},
-        cwd=packages,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    streams = {'capture_output': True, 'text': True, 'check': True}
+    environment = {**variables, 'PYTHONPATH': str(packages), **environment}
+    command = [sys.executable, '-c', code]
+    done = subprocess.run(command, env=environment, cwd=packages, **streams)
     return done.stdout.strip()
 
 
 @pytest.mark.parametrize(
-    'packages',
-    [
-        'lib/python3.12/site-packages',
-        'lib64/python3.12/site-packages',
-        'local/lib/python3.12/dist-packages',
-        '.',
-    ],
+    'packages', ['lib/python3.12/site-packages', 'local/lib/python3.12/dist-packages', '.']
 )
-def test_found_below_the_prefix_that_holds_the_packages(tmp_path: Path, packages: str) -> None:
+def test_configuration_is_found_below_the_prefix(tmp_path: Path, packages: str) -> None:
     folder = install(tmp_path, packages, 'share/sim2real_sensors/config')
     answer = evaluate(folder, 'config_path("gps", "ch_rw.yaml")')
     assert answer == str(tmp_path / 'share/sim2real_sensors/config/gps/ch_rw.yaml')
 
 
-def test_found_in_a_ros_overlay_apart_from_the_packages(tmp_path: Path) -> None:
+def test_configuration_is_found_in_another_ros_overlay(tmp_path: Path) -> None:
     folder = install(tmp_path / 'code', '.', None)
     install(tmp_path / 'overlay', 'lib', 'share/sim2real_sensors/config')
     path = os.pathsep.join([str(tmp_path / 'other'), str(tmp_path / 'overlay')])
@@ -80,33 +70,8 @@ def test_a_checkout_is_preferred_to_an_overlay(tmp_path: Path) -> None:
     assert answer == str(tmp_path / 'checkout/config')
 
 
-def test_a_foreign_config_folder_in_site_packages_is_ignored(tmp_path: Path) -> None:
-    folder = install(
-        tmp_path, 'lib/python3.12/site-packages', 'lib/python3.12/site-packages/config'
-    )
-    answer = evaluate(folder, 'config_path()')
-    assert answer.startswith('refused: configuration files of sim2real_sensors not found')
-    assert str(tmp_path / 'share/sim2real_sensors/config') in answer
-    assert '/nowhere/share/sim2real_sensors/config' in answer
-
-
 def test_a_missing_file_is_refused_with_the_existing_names(tmp_path: Path) -> None:
     folder = install(tmp_path, '.', 'share/sim2real_sensors/config')
     answer = evaluate(folder, 'config_path("gps", "ch_rv.yaml")')
     assert answer.startswith("refused: no configuration 'gps/ch_rv.yaml' in ")
-    assert answer.endswith('holds ch_rw.yaml')
-    assert '\n' not in answer
-
-
-def test_a_kind_that_is_not_shipped_is_refused() -> None:
-    with pytest.raises(errors.Sim2RealError, match='no configuration'):
-        config_files.config_names('no_such_kind')
-
-
-def test_names_are_the_sorted_stems_of_the_shipped_files() -> None:
-    kinds = [path.name for path in config_files.config_path().iterdir() if path.is_dir()]
-    assert kinds
-    for kind in kinds:
-        names = config_files.config_names(kind)
-        assert names == sorted(names)
-        assert all(config_files.config_path(kind, f'{name}.yaml').is_file() for name in names)
+    assert 'ch_rw.yaml' in answer

@@ -71,23 +71,13 @@ def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope='module')
 def recorded(graph: Graph) -> Recorded:
-    """Two motions, one after the other on the same clock, at twice real time.
-
-    Slower where the machine is so busy that the judge has no time for enough estimates.
-    """
+    """Two motions on the same clock at twice real time; slower if the machine is busy."""
     recorder = Recorder(graph)
-    nodes = [
-        graph.launch('sensors_node', 'use_sim_time:=true', 'seed:=3', *LOSSLESS),
-        start_judge(graph),
-    ]
-    graph.wait(
-        lambda: all(
-            reader.get_publisher_count()
-            for topic, reader in recorder.subscriptions.items()
-            if topic != 'ground_truth/odometry'
-        ),
-        'the nodes',
-    )
+    nodes = [graph.launch('sensors_node', 'use_sim_time:=true', 'seed:=3', *LOSSLESS)]
+    nodes.append(start_judge(graph))
+    readers = dict(recorder.subscriptions)
+    readers.pop('ground_truth/odometry', None)
+    graph.wait(lambda: all(r.get_publisher_count() for r in readers.values()), 'the nodes')
     arrays: Recorded = {}
     start_ns = START_NS
     for motion, factor in itertools.product(MOTIONS, (2.0, 0.5, 0.125)):
@@ -105,15 +95,13 @@ def recorded(graph: Graph) -> Recorded:
 def late_estimates(arrays: dict[str, MessageArray]) -> OdometryArray:
     """Estimates of the judge after the start of the motion."""
     estimate, truth = arrays['odometry/filtered'], arrays['ground_truth/odometry']
-    assert isinstance(estimate, OdometryArray)
     return estimate.take(estimate.stamp_ns > truth.stamp_ns[0] + 2_000_000_000)
 
 
-def test_the_graph_measures_what_the_batch_run_measures(recorded: Recorded) -> None:
+def test_the_graph_gives_the_measurements_of_the_batch_run(recorded: Recorded) -> None:
     """Every stamp of the motions, and every bit, to the last interval."""
     for motion, arrays in recorded.items():
         truth = arrays['ground_truth/odometry']
-        assert isinstance(truth, OdometryArray)
         start = int(truth.stamp_ns[0])
         count = round(SECONDS * 100)
         assert truth.stamp_ns.tolist() == [start + k * 10_000_000 for k in range(count + 1)]
@@ -131,8 +119,6 @@ def test_the_judge_follows_on_the_graph(recorded: Recorded) -> None:
     """On a busy machine it may miss ticks, but not the motion."""
     for motion, arrays in recorded.items():
         estimate, truth = arrays['odometry/filtered'], arrays['ground_truth/odometry']
-        assert isinstance(estimate, OdometryArray)
-        assert isinstance(truth, OdometryArray)
         assert np.all(np.diff(estimate.stamp_ns) > 0)
         late = late_estimates(arrays)
         assert len(late) > 5, motion
@@ -142,16 +128,11 @@ def test_the_judge_follows_on_the_graph(recorded: Recorded) -> None:
         assert np.sqrt(np.mean(error**2)) < 0.8, motion
 
 
-def test_the_folder_is_that_of_the_command(
-    graph: Graph,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_the_folder_of_the_node_has_the_bytes_of_vepd(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Two repetitions at the rates of a recording, and another that is broken.
-
-    A late subscriber receives the progress.
-    """
+) -> None:  # fmt: skip
+    """Two repetitions, with a broken recording; a late subscriber receives the progress."""
     broken = tmp_path / 'broken_1'
     broken.mkdir()
     inputs = [*short_bags(tmp_path, line=1.0), broken]
@@ -184,28 +165,19 @@ def test_the_folder_is_that_of_the_command(
         assert node.write() == 1
         out, err = capsys.readouterr()
         graph.wait(lambda: late[-1]['finished'], 'its end')
-    assert late[0]['done'] == 1
-    assert not late[0]['finished']
+    assert (late[0]['done'], late[0]['finished']) == (1, False)
     assert (late[-1]['done'], late[-1]['total']) == (2, 4)
     assert [failure['recording'] for failure in late[-1]['failures']] == [broken.name]
-    assert late[-1]['notes'] == []
     live = contents(tmp_path / 'live')
     assert live == contents(tmp_path / 'batch')
-    assert {'vepd.csv', 'study.json', 'series/paper_released/Sim/ch_gauss/line_1.csv'} <= set(live)
     assert out.replace('live', 'batch') == batch.out
-    assert f'evaluation_node: error: left out: {broken}' in err
-    assert {f'{row["vepd"]!r}' for row in late[-1]['vepd']} <= set(
-        live['vepd.csv'].decode().replace('\n', ',').split(',')
-    )
+    assert str(broken) in err
 
 
-def test_mounted_late_and_rolling_sensors_agree_too(
+def test_mounted_late_sensors_and_wheels_give_the_bytes_of_vepd(
     graph: Graph, recorded: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Wheel odometry, lever arms, latencies, odd rates, another truth frame; two models.
-
-    One of them keeps the real GPS.
-    """
+    """Wheel odometry, lever arms, latencies, odd rates, another truth frame, and real GPS."""
     inputs = everything(tmp_path, recorded['drive_half_sine'])
     batch = call(
         capsys, 'vepd', '--real', inputs.bag, '--models', f'{inputs.gps},real',

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import runpy
 import shutil
-import time
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,13 +19,12 @@ pytest.importorskip('rclpy', reason='no ROS')
 import numpy as np
 import rclpy
 from live_examples import curve
-from rclpy.task import Future
 from ros_judge_examples import start_in_this_process
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import JudgeError
-from sim2real_eval.judge.external import _SESSIONS, RosEstimatorJudge, connections
-from sim2real_eval.judge.external.connections import Side, call_service
+from sim2real_eval.judge.external import _SESSIONS, RosEstimatorJudge
+from sim2real_eval.judge.external.connections import Side
 from sim2real_eval.judge.external.declaration import RosStack
 from sim2real_eval.judge.external.graph import free_domain
 from sim2real_eval.judge.external.process import stack_command
@@ -35,7 +33,6 @@ from sim2real_eval.judge.robot_localization.replay_options import Options
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.config_files import config_path
-from sim_sensors.core.errors import ParameterError
 from sim_sensors.ros.messages import messages_of
 
 EXAMPLE = Path(__file__).resolve().parent.parent / 'examples' / 'estimator_in_ros'
@@ -64,8 +61,8 @@ def codes(run: Any) -> dict[str, Any]:
     return {note.code: note.numbers for note in run.notes}
 
 
-def test_the_example_gives_what_its_node_computes(run: Recording) -> None:
-    """Every fix is answered; a second process gives the same bits. North is not east far west."""
+def test_the_example_gives_the_estimates_of_its_node(run: Recording) -> None:
+    """Every fix is answered; a second process gives the same bits."""
     judge = load_judge(JudgeRequest(str(EXAMPLE / 'speed_filter.yaml')))
     estimate = judge.judge(run)
     with free_domain() as domain:
@@ -75,19 +72,9 @@ def test_the_example_gives_what_its_node_computes(run: Recording) -> None:
         node._publisher = SimpleNamespace(publish=published.append)
         for fix in messages_of(run.require('gps')):
             node.on_fix(fix)
-        for step, fix in enumerate(list(messages_of(run.require('gps')))[:2]):
-            fix.header.stamp.sec += 100
-            fix.longitude, fix.latitude = -122.0, 37.0 + 1e-5 * step
-            node._last = node._last if step else None
-            node._velocity = node._velocity if step else (0.0, 0.0)
-            node.on_fix(fix)
-        north = published.pop().twist.twist.linear
-        published.pop()
         node.destroy_node()
         rclpy.shutdown()
     velocities = [velocity.twist.twist.linear for velocity in published]
-    assert north.x == 0.0
-    assert north.y > 0.1
     assert estimate.stamp_ns.tolist() == run.require('gps').stamp_ns.tolist()
     assert estimate.linear_velocity[:, :2].tolist() == [
         [velocity.x, velocity.y] for velocity in velocities
@@ -100,9 +87,7 @@ def test_the_example_gives_what_its_node_computes(run: Recording) -> None:
 def test_robot_localization_declared_is_robot_localization(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Recording
 ) -> None:
-    """judge_node stands for ekf_node, with the shipped declaration: the estimates have the bits of
-    the embedded judge, that of fixes in an east-north-up frame, from the first to the last.
-    """
+    """judge_node replaces ekf_node in the shipped declaration: the bits of the batch judge."""
     shipped = config_path('estimators', 'robot_localization.yaml')
     declared = yaml.safe_load(shipped.read_text(encoding='utf-8'))
     declared['parameters_file'] = str(shipped.parent / declared['parameters_file'])
@@ -138,7 +123,7 @@ def test_the_real_ekf_node_gives_what_the_embedded_judge_gives(run: Recording) -
     assert np.abs(estimate.linear_velocity - expected.linear_velocity).max() < 1e-5
 
 
-def test_an_estimator_that_waits_for_its_initial_pose_starts_there(run: Recording) -> None:
+def test_an_estimator_starts_at_the_given_initial_pose(run: Recording) -> None:
     installed('kalman_filter_localization')
     shipped = config_path('estimators', 'kalman_filter_localization.yaml')
     estimate = load_judge(JudgeRequest(str(shipped))).judge(run, start_heading=0.5)
@@ -148,9 +133,7 @@ def test_an_estimator_that_waits_for_its_initial_pose_starts_there(run: Recordin
     assert yaw == pytest.approx(0.5, abs=0.1)
 
 
-def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
-    tmp_path: Path, run: Recording
-) -> None:
+def test_a_lifecycle_node_is_reset_between_replays(tmp_path: Path, run: Recording) -> None:
     """The second replay counts from one again, in the same process."""
     judge = judge_of(tmp_path, COUNTER)
     estimate = judge.judge(run)
@@ -162,9 +145,8 @@ def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
         assert 0.0 < notes['external.rate']['rate'] < 5.1
         assert 'judge.completed' in notes
         first = _SESSIONS[judge.declaration]._side._process
-        assert first is not None
         first.check()
-        # What it was told when it started does not hold for a recording with other transforms.
+        # A recording with other transforms needs a new process.
         antenna = (StaticTransform('base_link', 'gps_link', (0.1, 0.0, 0.2)),)
         once = dataclasses.replace(judge, stack=dataclasses.replace(judge.stack, repeats=1))
         once.judge(run)
@@ -177,47 +159,18 @@ def test_a_lifecycle_node_is_activated_once_and_reset_between_replays(
         _SESSIONS.pop(judge.declaration).close()
 
 
-def test_a_service_is_asked_again_until_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lost requests are repeated, and all received ones are answered before it ends."""
-    monkeypatch.setattr(connections, 'RETRY_S', 0.01)
-    requests: list[Future] = []
-
-    class Service:
-        def call_async(self, request: int) -> Future:
-            requests.append(Future())
-            return requests[-1]
-
-    work = call_service(Service(), 0, 'an answer')
-    wait = next(work)
-    until = time.monotonic() + 30.0
-    while len(requests) < 3 and time.monotonic() < until:
-        assert not wait.is_met()
-    requests[1].set_result('to the second')
-    time.sleep(0.2)
-    assert not wait.is_met()
-    assert len(requests) == 3
-    requests[2].set_result('to the third')
-    assert wait.is_met()
-    with pytest.raises(StopIteration) as ended:
-        next(work)
-    assert ended.value.value == 'to the third'
-
-
-def test_a_fix_without_an_answer_and_a_slow_replay_are_noticed(
-    tmp_path: Path, run: Recording
-) -> None:
+def test_missing_answers_are_findings_slow_replays_errors(tmp_path: Path, run: Recording) -> None:
     # A node that is slow to configure itself is asked to do so once.
     notes = {'skip': 3, 'broken': 'slow'}
     lossy = {**COUNTER, 'parameters': notes, 'reset': '', 'repeats': 1}
     estimate = judge_of(tmp_path, lossy).judge(run)
     fixes = len(run.require('gps'))
     assert codes(estimate)['external.incomplete'] == {'missing': 1, 'count': fixes}
-    with pytest.raises(JudgeError, match=r'longer than time_limit, 0\.1 s'):
+    with pytest.raises(JudgeError, match='time_limit'):
         judge_of(tmp_path, {**lossy, 'time_limit': 0.1}).judge(run)
 
 
 def test_parameters_reach_nodes_in_namespaces_too(tmp_path: Path) -> None:
-    """Parameters of nodes in namespaces stay, except those that are overridden."""
     file = {'robot': {'filter': {'ros__parameters': {'rate': 5.0, 'gain': 2.0}}}, '/**': None}
     (tmp_path / 'params.yaml').write_text(yaml.safe_dump(file))
     declared = {**COUNTER, 'parameters_file': 'params.yaml', 'parameters': {'gain': 3.0}}
@@ -228,18 +181,20 @@ def test_parameters_reach_nodes_in_namespaces_too(tmp_path: Path) -> None:
         'robot': {'filter': {'ros__parameters': {'rate': 5.0, 'gain': 3.0, 'use_sim_time': True}}},
         '/**': {'ros__parameters': {'gain': 3.0, 'use_sim_time': True}},
     }
-    with pytest.raises(ParameterError, match=r'parameters_file: params\.yml: no such file'):
-        judge_of(tmp_path, {**declared, 'parameters_file': 'params.yml'})
 
 
-def test_what_does_not_start_is_said_in_one_line(tmp_path: Path, run: Recording) -> None:
-    for declared, problem in (
-        ({'command': 'python3 -c "print(1); raise SystemExit(3)"'}, 'ended with status 3: 1'),
-        ({'command': 'no_such_program'}, 'cannot start no_such_program'),
-        ({'parameters': {'broken': 'configure'}}, '/counter does not leave .* unconfigured'),
-        ({'parameters': {'broken': 'activate'}}, '/counter does not leave .* inactive'),
-    ):
-        with pytest.raises(JudgeError, match=f'stack:? {problem}'):
-            judge_of(tmp_path, {**COUNTER, **declared}).judge(run)
-    with pytest.raises(JudgeError, match=r'inputs\.gsp: is not in the recording .*gps'):
-        judge_of(tmp_path, {**COUNTER, 'inputs': {'gsp': 'fix'}, 'output': {}}).judge(run)
+@pytest.mark.parametrize(
+    ('declared', 'named'),
+    [
+        ({'command': 'python3 -c "print(1); raise SystemExit(3)"'}, 'status 3: 1'),
+        ({'command': 'no_such_program'}, 'no_such_program'),
+        ({'parameters': {'broken': 'configure'}}, 'unconfigured'),
+        ({'parameters': {'broken': 'activate'}}, 'inactive'),
+        ({'inputs': {'gsp': 'fix'}, 'output': {}}, 'gsp'),
+    ],
+)
+def test_an_estimator_that_does_not_start_is_an_error(
+    tmp_path: Path, run: Recording, declared: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(JudgeError, match=named):
+        judge_of(tmp_path, {**COUNTER, **declared}).judge(run)

@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim2real_eval.cli.main import main
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import parameter, to_variant
 from sim_sensors.core.registry import source_digest
 from sim_sensors.gps.gps import GpsModel, load_gps
-from sim_sensors.imu.imu import ImuModel, load_imu
+from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.sensor.catalogue import SensorKind, kinds, preset_names
+from sim_sensors.sensor.catalogue import kinds, preset_names
 
 MODEL = '''
 import dataclasses
@@ -32,7 +31,7 @@ from sim_sensors.gps.gps import PositionNoise
 
 @dataclasses.dataclass(frozen=True)
 class Offset(PositionNoise):
-    """A receiver that is wrong by the same vector for ever."""
+    """A constant position error."""
 
     kind = 'offset'
     east: float = parameter(2.0, 'm', 'How far it is off to the east.')
@@ -67,7 +66,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The models as another package, as pip installs it, beside one that is broken."""
+    """Install the models as another package with a broken entry point."""
     info = folder / 'stranger-1.0.dist-info'
     info.mkdir()
     (info / 'METADATA').write_text('Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n')
@@ -93,7 +92,7 @@ def test_a_class_in_a_file_is_a_model(folder: Path) -> None:
     assert source_digest(type(model)) == hashlib.sha256(MODEL.encode()).hexdigest()
 
 
-def test_a_file_of_parameters_names_the_class_beside_it(folder: Path) -> None:
+def test_a_parameter_file_can_name_a_class_beside_it(folder: Path) -> None:
     yaml = folder / 'mine.yaml'
     yaml.write_text(
         'model: my_model.py:MyGps\nrate: 5\nnoise: {model: my_model.py:Offset, east: 3}'
@@ -107,42 +106,29 @@ def test_a_file_of_parameters_names_the_class_beside_it(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ('text', 'problem'),
+    ('text', 'named'),
     [
-        (
-            'model: my_model.py:MyGp\n',
-            r'mine.yaml: model: .* holds no .MyGp. \(did you mean MyGps\?',
-        ),
-        (
-            'model: my_model.py:Offset\n',
-            "mine.yaml: model: 'my_model.py:Offset' is not a GPS model",
-        ),
-        (
-            'model: my_model.py:MyGps\nraet: 1\n',
-            r'mine.yaml: raet: unknown parameter .*mean rate\?',
-        ),
+        ('model: my_model.py:MyGp\n', 'MyGps'),
+        ('model: my_model.py:Offset\n', 'Offset'),
+        ('model: my_model.py:MyGps\nraet: 1\n', 'raet'),
     ],
 )
-def test_an_error_in_a_file_is_named(folder: Path, text: str, problem: str) -> None:
+def test_an_error_in_a_parameter_file_names_it(folder: Path, text: str, named: str) -> None:
     yaml = folder / 'mine.yaml'
     yaml.write_text(text)
-    with pytest.raises(ParameterError, match=problem):
+    with pytest.raises(ParameterError, match=f'mine.yaml.*{named}'):
         load_gps(yaml)
 
 
-def test_models_of_another_package_have_names(installed: None, folder: Path) -> None:
+def test_models_of_an_installed_package_are_found_by_name(installed: None, folder: Path) -> None:
     assert east(load_gps('my_gps')) == pytest.approx(2.0)
     yaml = folder / 'mine.yaml'
     yaml.write_text('model: gps\nnoise: {model: offset, east: 4}\n')
     assert east(load_gps(yaml)) == pytest.approx(4.0)
     assert GpsModel.names() == [*preset_names('gps'), 'my_gps', 'other_name']
     assert ImuModel.names() == preset_names('imu')
-    with pytest.raises(ParameterError, match=r"'my_gp' is unknown \(did you mean my_gps\?\)"):
-        load_gps('my_gp')
-    with pytest.raises(ParameterError, match="kind is 'my_gps'; must be equal"):
+    with pytest.raises(ParameterError, match='my_gps'):
         load_gps('other_name')
-    with pytest.raises(ParameterError, match='is not an IMU model'):
-        load_imu(f'{folder}/my_model.py:MyGps')
 
 
 def test_every_kind_has_a_preset_that_loads() -> None:
@@ -152,36 +138,9 @@ def test_every_kind_has_a_preset_that_loads() -> None:
         assert isinstance(kind.load(kind.preset), kind)
 
 
-def test_the_command_shows_docstring_and_parameters_of_a_model(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(['models', f'{folder}/my_model.py:MyGps']) == 0
-    output = capsys.readouterr().out
-    assert 'a GPS model\nA receiver with an offset.\n' in output
-    assert '  rate = 10.0  [Hz]  Fixes per second.' in output
-    assert main(['models', 'chrno']) == 2
-    assert 'did you mean chrono?' in capsys.readouterr().err
-
-
 def test_a_model_whose_class_is_no_dataclass_is_refused() -> None:
-    """Its noise would be that of its base: none."""
-
     class Forgotten(GpsModel):
         std: float = parameter(0.5, 'm', 'Standard deviation.', minimum=0.0)
 
-    with pytest.raises(ParameterError, match=r'Forgotten: std: without @dataclasses\.dataclass'):
+    with pytest.raises(ParameterError, match='Forgotten: std'):
         Forgotten()
-
-
-def test_a_kind_can_be_declared_as_in_version_1_0() -> None:
-    class Coil(GpsModel):
-        kind = 'coil'
-
-    declared = SensorKind(
-        base=Coil, name='coil', one='a coil', topic='coil/data',
-        surroundings=lambda world: {'frame': world}, beside=('coil/more',),
-    )  # fmt: skip
-    assert declared is Coil
-    assert (Coil.name, Coil.title, Coil.more_topics) == ('coil', 'coil', ('coil/more',))
-    assert Coil.surroundings(1) == {'frame': 1}  # type: ignore[arg-type]
-    assert GpsModel.name == 'gps'

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 from comparison_examples import compare_one, study_of, twin
@@ -12,15 +11,12 @@ from preflight_examples import good
 from study_examples import drawn_study
 
 from sim2real_eval.cli.models import twins
-from sim2real_eval.cli.study import print_study
 from sim2real_eval.common.findings import Severity, to_records
 from sim2real_eval.judge.estimate import DIVERGED
 from sim2real_eval.judge.robot_localization.advice import NO_START_HEADING
 from sim2real_eval.metrics.options import MOVING_START, SLOW_TRUTH
 from sim2real_eval.preflight.findings import COVARIANCE_LARGE, RATE_UNIT
-from sim2real_eval.report.answer import answer_lines, meaning
-from sim2real_eval.report.page.tables import standings
-from sim2real_eval.report.study_report import StudyReport
+from sim2real_eval.report.answer import answer_lines
 from sim2real_eval.study.answer import study_answer
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
@@ -36,58 +32,22 @@ def test_a_model_with_errors_of_the_real_size_is_nearest_and_not_distinguishable
     outcome = drawn_study(judges=('clean',), runs=6, models={'same': 0.05, 'far': 0.3})
     answer = study_answer(outcome)
     assert (answer.nearest, answer.next, answer.recordings) == ('same', 'far', 12)
-    assert answer.distinguishable is False
-    assert answer.gap_distinguishable is True
-    assert answer.probability is not None
+    assert (answer.distinguishable, answer.gap_distinguishable) == (False, True)
     assert answer.probability > 0.95
-    texts = _answer_texts(outcome)
-    assert len(texts) <= 7
-    assert texts['Like the stand-in'].startswith(
-        'as far as these recordings show: VEPD does not distinguish it'
-    )
 
 
-def test_a_model_with_errors_of_another_size_is_distinguishable_even_if_it_is_the_only_one() -> (
-    None
-):
+def test_a_single_model_with_errors_of_another_size_is_distinguishable() -> None:
     outcome = drawn_study(judges=('clean',), runs=6, models={'far': 0.3})
     answer = study_answer(outcome)
     assert (answer.nearest, answer.next, answer.distinguishable) == ('far', None, True)
-    assert _answer_texts(outcome)['Like the stand-in'].startswith('no: distinguishable by VEPD')
 
 
-def test_the_answer_says_whether_the_errors_are_too_small_or_too_large() -> None:
-    for sigma, verdict in ((0.005, 'too small by'), (0.3, 'too large by')):
-        outcome = drawn_study(judges=('clean',), runs=6, models={'one': sigma})
-        answer = study_answer(outcome)
-        assert answer.rmse is not None
-        assert answer.real_rmse is not None
-        assert (answer.rmse > answer.real_rmse) == (sigma > 0.05)
-        assert verdict in _answer_texts(outcome)['Like the stand-in']
-        assert ('larger' if sigma < 0.05 else 'smaller') in meaning(answer)
-
-
-def test_a_verdict_follows_from_the_p_value_and_the_level_beside_it() -> None:
-    outcome = drawn_study(judges=('clean',), runs=6, models={'same': 0.05, 'far': 0.3})
+@pytest.mark.parametrize(('sigma', 'size'), [(0.005, 'too small'), (0.3, 'too large')])
+def test_the_answer_says_if_errors_are_too_small_or_too_large(sigma: float, size: str) -> None:
+    outcome = drawn_study(judges=('clean',), runs=6, models={'model': sigma})
     answer = study_answer(outcome)
-    limit = dataclasses.replace(answer.view, p_value=0.05004, distinguishable=False)
-    answer = dataclasses.replace(
-        answer, views=(limit,), gap_p_value=0.02, gap_distinguishable=False, more_motions='3'
-    )
-    texts = {line.head: line.text for line in answer_lines(answer)}
-    assert 'adjusted p 0.05004 > 0.05' in texts['Like the stand-in']
-    assert 'adjusted p 0.020 <= 0.05, but the interval' in texts['The next model']
-
-
-def test_metrics_that_do_not_distinguish_a_single_model_do_not_agree_with_vepd() -> None:
-    outcome = drawn_study(judges=('clean',), runs=6, models={'far': 0.3})
-    answer = study_answer(outcome)
-    assert answer.distinguishable is True
-    views = [dataclasses.replace(answer.view, tested=9, distinguished_by=('bias',))]
-    answer = dataclasses.replace(answer, views=tuple(views))
-    texts = {line.head: line.text for line in answer_lines(answer)}
-    assert not answer.agreed
-    assert '8 of 9 other metrics do not distinguish it' in texts['Do all agree']
+    assert (answer.rmse > answer.real_rmse) == (sigma > 0.05)
+    assert size in _answer_texts(outcome)['Like the stand-in']
 
 
 def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> None:
@@ -103,20 +63,16 @@ def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> No
 def test_a_truth_that_was_made_from_the_fixes_is_a_doubt_about_receivers_only() -> None:
     """Fixes without errors look as if the truth was made from them."""
     recording = good(gps='baseline')
-    receiver, inertial = (
-        {note.code: note for note in compare_one(recording, study_of(variant))[0].notes}
-        for variant in (twin('ch_rw'), twin(None))
-    )
-    assert 'study.truth_of_fixes' in receiver
+    variants = (twin('ch_rw'), twin(None))
+    notes = [compare_one(recording, study_of(variant))[0].notes for variant in variants]
+    receiver, inertial = ({note.code: note for note in findings} for findings in notes)
     assert receiver['study.truth_of_fixes'].severity is Severity.DECISIVE
     assert 'study.truth_of_fixes' not in inertial
     assert inertial['check.truth_of_fixes'].severity is Severity.ASSUMED
     outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
     notes = to_records([receiver['study.truth_of_fixes']])
     outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': notes})
-    doubt = study_answer(outcome).doubt
-    assert doubt is not None
-    assert doubt.code == 'study.truth_of_fixes'
+    assert study_answer(outcome).doubt.code == 'study.truth_of_fixes'
 
 
 def test_a_difference_that_only_other_metrics_detect_is_in_the_answer() -> None:
@@ -134,21 +90,12 @@ def test_a_difference_that_only_other_metrics_detect_is_in_the_answer() -> None:
     assert answer.view.distinguished_by == ('position',)
     assert answer.distinguishable is True
     assert not answer.agreed
-    assert 'other metrics does: position' in _answer_texts(shifted)['Like the stand-in']
-    assert (
-        'distinguishes it from the stand-in, VEPD does not'
-        in _answer_texts(shifted)['Do all agree']
-    )
 
 
-def test_the_answer_says_that_one_recording_is_too_few() -> None:
+def test_one_recording_is_too_few_for_an_answer() -> None:
     outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
     assert study_answer(outcome).distinguishable is None
-    assert _answer_texts(outcome)['Like the stand-in'].startswith('not known from 1 recording;')
-    answer = dataclasses.replace(study_answer(outcome), recordings=6, blocks=3)
-    texts = {line.head: line.text for line in answer_lines(answer)}
-    expected = 'not known from 6 recordings in 3 blocks; record 6 blocks or more'
-    assert texts['Like the stand-in'].startswith(expected)
+    assert 'not known from 1 recording' in _answer_texts(outcome)['Like the stand-in']
 
 
 def test_judges_with_another_nearest_model_are_named() -> None:
@@ -163,10 +110,9 @@ def test_judges_with_another_nearest_model_are_named() -> None:
     answer = study_answer(both)
     assert answer.nearest == 'a'
     assert [view.judge for view in answer.dissenting] == ['other']
-    assert 'judge other names b' in _answer_texts(both)['Do all agree']
 
 
-def test_the_doubt_is_decisive_about_this_judge_and_about_real_runs_before_simulated() -> None:
+def test_doubts_about_real_runs_come_before_those_about_simulated_runs() -> None:
     notes = [
         dataclasses.replace(MOVING_START(speed=3.0), runs=(('simulated', 9, 9),)),
         dataclasses.replace(MOVING_START(speed=4.0), runs=(('real', 3, 6), ('simulated', 9, 9))),
@@ -177,10 +123,9 @@ def test_the_doubt_is_decisive_about_this_judge_and_about_real_runs_before_simul
     outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': to_records(notes)})
     doubts = study_answer(outcome).doubts
     assert [doubt.numbers['speed'] for doubt in doubts] == [4.0, 3.0]
-    assert 'starts at 4.0 m/s' in _answer_texts(outcome)['Main doubt']
 
 
-def test_a_wrong_unit_is_a_doubt_before_the_covariance_that_it_contradicts() -> None:
+def test_a_wrong_unit_comes_before_the_covariance_that_it_contradicts() -> None:
     stated = {'quantity': 'angular velocity', 'error': 0.1, 'stated': 3e-4}
     notes = [
         COVARIANCE_LARGE('/imu/data', **stated, role='imu', key='rate_std'),
@@ -200,21 +145,3 @@ def test_findings_about_other_models_are_no_doubt_about_the_nearest() -> None:
         notes = [dataclasses.replace(DIVERGED(**numbers), runs=((f'simulated {model}', 1, 6),))]
         record = {**outcome.record, 'notes': to_records(notes)}
         assert len(study_answer(dataclasses.replace(outcome, record=record)).doubts) == count
-
-
-def test_the_answer_is_last_alone_when_quiet_and_below_every_table_when_verbose(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    outcome = drawn_study(runs=3, models={'a': 0.05, 'b': 0.3})
-    report = StudyReport('', '', '', standings(outcome), study_answer(outcome), ())
-    outputs = []
-    for option in ({'quiet': True}, {}, {'verbose': True}):
-        print_study(outcome, report, Path('out'), **option)
-        outputs.append(capsys.readouterr().out)
-    quiet, usual, verbose = outputs
-    assert quiet.startswith('Nearest model')
-    assert quiet.strip() in usual
-    assert quiet.strip() in verbose
-    # A row of the real runs, here of a stand-in, in the table of each judge.
-    assert [text.count('     stand-in ') for text in outputs] == [0, 1, 2]
-    assert ('Uncertainty' in usual, 'Uncertainty' in verbose) == (False, True)

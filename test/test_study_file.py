@@ -25,12 +25,10 @@ def read(folder: Path, **changes: Any) -> StudyFile:
 
 
 @pytest.mark.parametrize('name', STUDIES)
-def test_shipped_studies_load_and_have_a_description(name: str) -> None:
+def test_a_shipped_study_loads_and_has_a_description(name: str) -> None:
     study = StudyPlan.load(name, Overrides(runs=2))
     assert len(study.file.about) > 100
     assert study.record['synthetic']
-    per_judge = {len(unit.run_groups()) for unit in study.units(1) if unit.recording.has_real_run}
-    assert per_judge
 
 
 def test_experiment_a_keeps_the_real_fixes_and_b_simulates_five_receivers() -> None:
@@ -60,18 +58,13 @@ def test_a_model_with_a_base_changes_only_the_given_parameters(tmp_path: Path) -
     ]
     changed, real_gps = read(tmp_path, models=models).twins
     assert changed.gps == load_gps('ch_gauss_airsim')
-    assert changed.imu is not None
     chrono = load_imu('chrono').to_mapping()
-    assert changed.imu.to_mapping() == {
-        **chrono,
-        'gyroscope': {**chrono['gyroscope'], 'drift': 0.5},
-    }
+    gyroscope = {**chrono['gyroscope'], 'drift': 0.5}
+    assert changed.imu.to_mapping() == {**chrono, 'gyroscope': gyroscope}
     assert real_gps.gps is None
 
 
-def test_paths_are_relative_to_the_study_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / 'models').mkdir()
     shipped = config_path('gps', 'ch_rw.yaml')
     (tmp_path / 'models' / 'mine.yaml').write_bytes(shipped.read_bytes())
@@ -86,126 +79,60 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
 
 
 @pytest.mark.parametrize(
-    ('changes', 'message'),
+    ('changes', 'key'),
     [
-        ({'sead': 1}, 'sead: unknown key (did you mean seed?); must be one of title, about, seed'),
-        ({'title': None}, 'title: is missing'),
-        ({'seed': -1}, 'seed: -1 is not allowed; must be an integer >= 0'),
-        ({'repetitions': 0}, 'repetitions: 0 is not allowed; must be an integer >= 1'),
-        ({'match_rates': 'no'}, "match_rates: 'no' is not allowed; must be true or false"),
-        ({'component': 'up'}, "component: 'up' is not allowed; must be one of horizontal"),
-        ({'metric': {'rate': 0}}, 'metric.rate: 0 is not allowed'),
+        ({'sead': 1}, 'sead'),
+        ({'seed': -1}, 'seed: -1'),
+        ({'component': 'up'}, "component: 'up'"),
+        ({'metric': {'rate': 0}}, 'metric.rate: 0'),
         ({'uncertainty': {'level': 1.5}}, 'uncertainty.level: 1.5'),
-        ({'simulate_on': 'sea'}, "simulate_on: 'sea' is not allowed; must be one of truth, drive"),
-        ({'simulate_on': {'drive': {'duration': 0}}}, 'simulate_on.drive.duration: 0'),
-        ({'recordings': None}, 'recordings: is missing; name them here, or with --real'),
-        ({'recordings': []}, 'recordings: [] is not allowed; must be a list of one or more'),
-        ({'recordings': [{}]}, 'recordings[0]: must have either path or stand_in'),
-        ({'recordings': [{'path': 'none_*'}]}, "recordings[0].path: 'none_*' is not allowed"),
-        (
-            {'recordings': [{'stand_in': {'runs': 0}}]},
-            'recordings[0].stand_in.runs: 0 is not allowed',
-        ),
-        (
-            {'recordings': [{'stand_in': {'scenarios': ['spiral']}}]},
-            "recordings[0].stand_in.scenarios[0]: 'spiral' is not allowed; must be one of line",
-        ),
-        (
-            {'recordings': [{'stand_in': {'vehicle': {'wheels': 3}}}]},
-            'recordings[0].stand_in.vehicle.wheels: unknown key (did you mean wheel_radius?)',
-        ),
+        ({'simulate_on': 'sea'}, "simulate_on: 'sea'"),
+        ({'recordings': None}, 'recordings'),
+        ({'recordings': [{'path': 'none_*'}]}, "recordings[0].path: 'none_*'"),
+        ({'recordings': [{'stand_in': {'runs': 0}}]}, 'recordings[0].stand_in.runs: 0'),
         (
             {'recordings': [{'stand_in': {'vehicle': {'mass': 0}}}]},
-            'recordings[0].stand_in.vehicle.mass: 0 is not allowed; must be a number > 0 [kg]',
+            'recordings[0].stand_in.vehicle.mass: 0',
         ),
-        ({'recordings': [{'stand_in': STAND_IN}] * 2}, "'line_1' is the name of several"),
-        (
-            {'recordings': [{'stand_in': STAND_IN, 'group': 'a/b'}]},
-            "recordings[0].group: 'a/b' is not allowed",
-        ),
-        ({'models': {'gps': ['ch_rw']}}, 'models.imu: is missing'),
-        (
-            {'models': {'gps': ['ch_rvv'], 'imu': ['chrono']}},
-            "study.yaml: models.gps[0]: 'ch_rvv' is unknown (did you mean ch_rw?)",
-        ),
-        (
-            {'models': [{**CHRONO, 'imu': {'base': 'chrono_'}}]},
-            "study.yaml: models[0].imu.base: 'chrono_' is unknown (did you mean chrono?)",
-        ),
-        (
-            {'models': {'gps': 'chrono', 'imu': 'chrono'}},
-            "study.yaml: models.gps: 'chrono' is an IMU model; must be one of",
-        ),
-        (
-            {'recordings': [{'stand_in': {'gps': 'ch_rvv'}}]},
-            "study.yaml: recordings[0].stand_in.gps: 'ch_rvv' is unknown",
-        ),
-        ({'models': {'gps': 'real', 'imu': 'real'}}, 'GPS and IMU cannot both stay real'),
-        ({'models': [{**CHRONO, 'label': 'real'}]}, "models[0].label: 'real' is not allowed"),
-        ({'models': [CHRONO, CHRONO]}, "models: 'x' is the label of several variants"),
+        ({'recordings': [{'stand_in': STAND_IN}] * 2}, "'line_1'"),
+        ({'recordings': [{'stand_in': STAND_IN, 'group': 'a/b'}]}, "recordings[0].group: 'a/b'"),
+        ({'models': {'gps': ['ch_rvv'], 'imu': ['chrono']}}, "models.gps[0]: 'ch_rvv'"),
+        ({'models': [{**CHRONO, 'imu': {'base': 'chrono_'}}]}, "models[0].imu.base: 'chrono_'"),
+        ({'models': [{**CHRONO, 'label': 'real'}]}, "models[0].label: 'real'"),
+        ({'models': [CHRONO, CHRONO]}, "models: 'x'"),
         (
             {'models': [{**CHRONO, 'gps': {'base': 'ch_gauss', 'noise': {'std': -1}}}]},
-            'models[0].gps.noise.std: -1 is not allowed; must be',
+            'models[0].gps.noise.std: -1',
         ),
-        ({'judges': []}, 'judges: [] is not allowed'),
-        (
-            {'judges': ['cleann']},
-            "study.yaml: judges[0]: 'cleann' is unknown (did you mean clean?); must be one of",
-        ),
-        (
-            {'judges': ['clean', {'judge': 'error_state', 'config': 'defalt'}]},
-            "study.yaml: judges[1].config: 'defalt' is unknown (did you mean default?)",
-        ),
-        ({'judges': ['clean', 'clean']}, "judges: 'clean' is the label of several judges"),
-        (
-            {'judges': [{'judge': 'oracle'}]},
-            "judges[0].judge: 'oracle' is unknown; must be one of",
-        ),
-        ({'judges': [{'judge': 'embedded'}]}, 'judges[0].config: is missing'),
-        (
-            {'judges': [{'judge': 'error_state', 'filter': 'ukf'}]},
-            'judges[0].filter: does not go with judge error_state',
-        ),
-        (
-            {'judges': [{'config': 'clean', 'correct': ['sins']}]},
-            "judges[0].correct: 'sins' is not allowed",
-        ),
-        (
-            {'conditions': [{'label': 'x', 'outages': [[5, 2]]}]},
-            'conditions[0].outages[0]: [5, 2]',
-        ),
-        ({'conditions': [{'label': 'x', 'gps_rate': 0}]}, 'conditions[0].gps_rate: 0'),
-        ({'conditions': [{'gps_rate': 1}]}, 'conditions[0].label: is missing'),
+        ({'judges': ['cleann']}, "judges[0]: 'cleann'"),
+        ({'judges': [{'judge': 'oracle'}]}, "judges[0].judge: 'oracle'"),
+        ({'judges': [{'judge': 'error_state', 'filter': 'ukf'}]}, 'judges[0].filter'),
+        ({'judges': [{'config': 'clean', 'correct': ['sins']}]}, "judges[0].correct: 'sins'"),
+        ({'conditions': [{'label': 'x', 'outages': [[5, 2]]}]}, 'conditions[0].outages[0]'),
     ],
 )
-def test_an_error_names_its_place(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+def test_an_error_names_its_key(tmp_path: Path, changes: dict[str, Any], key: str) -> None:
     with pytest.raises(Sim2RealError) as caught:
         read(tmp_path, **changes)
-    assert message in str(caught.value)
+    assert key in str(caught.value)
     assert '\n' not in str(caught.value)
 
 
-def test_drives_need_scenarios_that_can_be_driven_and_two_simulated_sensors(
-    tmp_path: Path,
-) -> None:
-    path = write_study_file(
-        tmp_path, {'models': {'gps': 'real', 'imu': 'chrono'}, 'simulate_on': 'drive'}
-    )
-    with pytest.raises(Sim2RealError, match='keeps a real sensor'):
-        StudyPlan.load(path)
+def test_driven_runs_need_two_simulated_sensors(tmp_path: Path) -> None:
+    models = {'gps': 'real', 'imu': 'chrono'}
+    with pytest.raises(Sim2RealError, match='real sensor'):
+        StudyPlan.load(write_study_file(tmp_path, {'models': models, 'simulate_on': 'drive'}))
 
 
 def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
-    """Parsed by the command's own parser: options, judges, recordings and their topics count."""
     from sim2real_eval.cli.parser import build_parser
     from sim2real_eval.cli.study import overrides
 
     def plan(*words: object) -> StudyPlan:
         options = build_parser().parse_args(['study', *map(str, words)])
         name = options.study
-        return StudyPlan.load(
-            tmp_path / name if name.endswith('.yaml') else name, overrides(options)
-        )
+        file = tmp_path / name if name.endswith('.yaml') else name
+        return StudyPlan.load(file, overrides(options))
 
     def repeat(original: StudyPlan) -> StudyPlan:
         program, verb, *words = original.record['command']
@@ -215,18 +142,13 @@ def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
     out = ('--out', tmp_path / 'out')
     first = plan('d_surfaces', *out, '--seed', 4, '--runs', 3, '--simulate-on', 'truth',
         '--judge-config', 'clean', '--warmup', 2, '--match-rates', '--level', 0.9)  # fmt: skip
-    assert first.record['shipped']
-    assert [judge['label'] for judge in first.record['judges']] == ['clean']
-    assert first.record['metric']['warmup'] == 2.0
     assert (first.record['seed'], first.record['match_rates']) == (4, True)
-    assert first.record['uncertainty']['level'] == 0.9
     assert repeat(first).record == first.record
     for name in 'ab':
         (tmp_path / name).mkdir()
     real = ['--real', tmp_path / 'a', tmp_path / 'b']
     file = write_study_file(tmp_path).name
     second = plan(file, *out, '--topic', 'truth=/odom', '--scenario', 'line', *real)
-    assert not second.record['shipped']
     assert repeat(second).record == second.record
     assert [recording.origin for recording in second.file.recordings] == [
         RecordingSource(str(tmp_path / name), None, (('truth', '/odom'),), 'line') for name in 'ab'

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies that are killed, continued, changed, or run by two at a time."""
+"""Studies on the disk: killed, continued, changed, damaged, or run by two at a time."""
 
 from __future__ import annotations
 
 import dataclasses
 import signal
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cli_examples import call, call_process, contents, pictures_left_blank
 from command_copies import CommandCopy
@@ -17,8 +16,7 @@ from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.report import study_plots, study_report
-from sim2real_eval.study import runner
+from sim2real_eval.study.outcome import RunStore, StudyOutcome
 from sim2real_eval.study.runner import hold_study, run_study
 from sim_sensors.core.errors import Sim2RealError
 
@@ -45,7 +43,7 @@ def _judged(folder: Path) -> set[Path]:
     return {path for path in folder.glob('runs/*/*/*.npz') if path.name != 'truth.npz'}
 
 
-def test_a_killed_study_of_several_processes_continues_and_comes_to_the_same_bytes(
+def test_a_killed_study_of_several_processes_continues_to_the_same_bytes(
     tmp_path: Path, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write_study_file(tmp_path, FOUR)
@@ -93,19 +91,18 @@ def test_a_broken_run_is_judged_again(tmp_path: Path, undisturbed: dict[str, byt
 @pytest.mark.parametrize(
     ('changes', 'difference'),
     [
-        ({'seed': 1}, 'seed: was 0, is 1'),
+        ({'seed': 1}, 'seed'),
         ({'models': {'gps': ['ch_gauss', 'airsim'], 'imu': ['chrono']}}, 'models'),
-        ({'judges': ['clean']}, 'judges[0].label: was paper_released, is clean'),
-        ({'metric': {'warmup': 1.0}}, 'metric.warmup: was 0.0, is 1.0'),
-        ({'repetitions': 2}, 'repetitions: was 1, is 2'),
-        ({'recordings': SMALL['recordings']}, 'recordings: were 4, are 2'),
+        ({'judges': ['clean']}, 'judges[0].label'),
+        ({'metric': {'warmup': 1.0}}, 'metric.warmup'),
+        ({'repetitions': 2}, 'repetitions'),
+        ({'recordings': SMALL['recordings']}, 'recordings'),
     ],
 )
-def test_another_study_is_refused(
+def test_other_studies_are_refused(
     tmp_path: Path, changes: dict[str, Any], difference: str
 ) -> None:
-    first = small_plan(tmp_path, FOUR)
-    with hold_study(tmp_path / 'out', first):
+    with hold_study(tmp_path / 'out', small_plan(tmp_path, FOUR)):
         pass
     before = contents(tmp_path / 'out')
     with (
@@ -115,26 +112,8 @@ def test_another_study_is_refused(
         pass
     assert difference in str(caught.value)
     assert contents(tmp_path / 'out') == before
-    # Words may change, and with --overwrite everything.
-    with hold_study(tmp_path / 'out', small_plan(tmp_path, {**FOUR, 'about': 'something else'})):
-        pass
     with hold_study(tmp_path / 'out', small_plan(tmp_path, {**FOUR, **changes}), overwrite=True):
         pass
-
-
-def test_plots_of_a_study_are_overwritten_and_those_of_others_beside_them_stay(
-    tmp_path: Path,
-) -> None:
-    plan, out = small_plan(tmp_path), tmp_path / 'out'
-    with hold_study(out, plan):
-        pass
-    files = ('clean/rmse.png', 'clean/mine.png', 'old/a/ranking.png')
-    for name in files:
-        (out / 'plots' / name).parent.mkdir(parents=True, exist_ok=True)
-        (out / 'plots' / name).write_text('')
-    with hold_study(out, plan, overwrite=True):
-        names = {path.name for path in (out / 'plots').rglob('*')}
-    assert names == {'clean', 'mine.png'}
 
 
 def test_a_recording_with_other_content_makes_another_study(tmp_path: Path) -> None:
@@ -153,28 +132,15 @@ def test_a_recording_with_other_content_makes_another_study(tmp_path: Path) -> N
         pass
 
 
-def test_other_versions_make_another_study(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with hold_study(tmp_path / 'out', small_plan(tmp_path)):
-        pass
-    monkeypatch.setattr('sim2real_eval.study.plan.versions', lambda: {'numpy': '9.9'})
-    with (
-        pytest.raises(Sim2RealError, match=r'versions.numpy: was .*, is 9.9'),
-        hold_study(tmp_path / 'out', small_plan(tmp_path)),
-    ):
-        pass
-
-
-def test_a_held_folder_and_a_foreign_folder_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     file, out = write_study_file(tmp_path), tmp_path / 'out'
     with hold_study(out, small_plan(tmp_path)):
         done = call_process('study', file, '--out', out)
-    assert done.status == 2
-    assert f'{out}: another command is writing there' in done.err
-    foreign = tmp_path / 'foreign'
+    assert (done.status, len(done.complaints)) == (2, 1)
+
+
+def test_a_foreign_folder_is_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, foreign = write_study_file(tmp_path), tmp_path / 'foreign'
     foreign.mkdir()
     # Also what has names like our own half-written files.
     for name in ('thesis.tex', '.notes.tmp', 'series/.git/config', 'runs/a/.b.tmp'):
@@ -184,55 +150,8 @@ def test_a_held_folder_and_a_foreign_folder_are_refused(
     assert len(before) == 4
     for option in ([], ['--overwrite']):
         done = call(capsys, 'study', file, '--out', foreign, *option)
-        assert done.status == 2
-        assert len(done.complaints) == 1
+        assert (done.status, len(done.complaints)) == (2, 1)
     assert contents(foreign) == before
-
-
-def test_files_of_others_that_appear_in_a_running_study_stay(tmp_path: Path) -> None:
-    out = tmp_path / 'out'
-
-    def begin(runs: int, stored: int, units: int) -> Callable[[], None]:
-        for name in ('precious.txt', 'series/thesis.tex'):
-            (out / name).parent.mkdir(exist_ok=True)
-            (out / name).write_text('theirs')
-        return lambda: None
-
-    run_study(small_plan(tmp_path), out, begin=begin)
-    for name in ('precious.txt', 'series/thesis.tex'):
-        assert (out / name).read_text() == 'theirs'
-    assert (out / 'vepd.csv').is_file()
-
-
-def test_everything_is_written_while_the_study_is_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Another process that began meanwhile would sweep or replace what the first one writes."""
-    file, out = write_study_file(tmp_path), tmp_path / 'out'
-    plan, refused = small_plan(tmp_path), []
-
-    def try_it() -> None:
-        with hold_study(out, plan):
-            pass
-
-    def while_held(write: Callable[..., Any]) -> Callable[..., Any]:
-        def check_lock(*arguments: Any) -> Any:
-            with (
-                ThreadPoolExecutor(1) as other,
-                pytest.raises(Sim2RealError, match='another command is writing there'),
-            ):
-                other.submit(try_it).result()
-            refused.append(write.__name__)
-            return write(*arguments)
-
-        return check_lock
-
-    for module, name in (
-        (runner, 'write_study'), (study_report, 'write_report'), (study_plots, 'ranks_figure')
-    ):  # fmt: skip
-        monkeypatch.setattr(module, name, while_held(getattr(module, name)))
-    assert call(capsys, 'study', file, '--out', out, '--jobs', 1).status == 0
-    assert refused == ['ranks_figure', 'write_study', 'write_report']
 
 
 def test_ctrl_c_ends_with_one_line_that_says_how_to_continue(tmp_path: Path) -> None:
@@ -245,5 +164,45 @@ def test_ctrl_c_ends_with_one_line_that_says_how_to_continue(tmp_path: Path) -> 
     assert done.status == 130
     (line,) = done.err.splitlines()
     assert str(out) in line
-    assert 'the same command continues' in line
     assert not list(out.rglob('.*'))
+
+
+@pytest.fixture(scope='module')
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a finished study."""
+    folder = tmp_path_factory.mktemp('study')
+    run_study(small_plan(folder), folder / 'out')
+    return folder / 'out'
+
+
+def test_signals_come_back_to_the_bit_and_damage_is_detected(study: Path, tmp_path: Path) -> None:
+    outcome = StudyOutcome.read(study)
+    run = next(run for run in outcome.runs if not run.is_real)
+    signals = outcome.signals(run.key)
+    RunStore(tmp_path).save(run, signals)
+    for field in dataclasses.fields(signals):
+        stored = getattr(RunStore(tmp_path).signals(run.key), field.name)
+        np.testing.assert_array_equal(stored, getattr(signals, field.name), field.name)
+    path = next(tmp_path.glob('runs/*/*/[!t]*.npz'))
+    whole = path.read_bytes()
+    entry = whole.rindex(b'PK\x01\x02')
+    # A number, the compression method and the encryption flag of a member.
+    for position, flipped in ((len(whole) // 2, 1), (entry + 10, 2), (entry + 8, 1)):
+        data = bytearray(whole)
+        data[position] ^= flipped
+        path.write_bytes(data)
+        with pytest.raises(Sim2RealError, match=path.name):
+            RunStore(tmp_path).signals(run.key)
+
+
+def test_a_damaged_truth_is_written_again(study: Path, tmp_path: Path) -> None:
+    outcome = StudyOutcome.read(study)
+    run = outcome.runs[0]
+    RunStore(tmp_path).save(run, outcome.signals(run.key))
+    (truth,) = tmp_path.glob('runs/*/*/truth.npz')
+    whole = truth.read_bytes()
+    for damaged in (whole[:-1], b''):
+        truth.write_bytes(damaged)
+        assert RunStore(tmp_path).run(run.key) is None
+        RunStore(tmp_path).save(run, outcome.signals(run.key))
+        assert truth.read_bytes() == whole

@@ -93,7 +93,7 @@ def random_state(rng: np.random.Generator) -> np.ndarray:
 
 
 def random_covariance(rng: np.random.Generator, size: int, decades: float = 4.0) -> np.ndarray:
-    """Positive definite, with deviations over so many decades and any correlation."""
+    """Positive definite matrix with deviations over several decades."""
     exponent = rng.uniform(-0.5 * decades, 0.5 * decades, size)
     factor = rng.normal(size=(size, size)) * 10.0 ** exponent[:, None]
     return factor @ factor.T + 1e-9 * np.eye(size)
