@@ -39,7 +39,7 @@ from sim2real_eval.ros_launch.nodes import (
     set_noise_free_imu,
     set_transforms_file,
     trajectory_node,
-    typed,
+    typed_argument,
     write_recorder_qos,
 )
 from sim_sensors.core.errors import ParameterError
@@ -109,7 +109,7 @@ def describe_run(bag: Path, scenario: str, judge: str, namespace: str) -> Launch
             'run': bag.name,
             'awaited': ' '.join(awaited),
             # A publisher may know its subscribers seconds before these know it.
-            'delay': typed('delay', float),
+            'delay': typed_argument('delay', float),
         }
     )
     recorder = ExecuteProcess(

@@ -363,7 +363,7 @@ def vepd(
     )
     notes = tuple(by_severity([*result.notes, *run_notes]))
     return VepdResult(
-        distance, result.of(_MODEL), options.level, tuple(real), tuple(simulated), notes
+        distance, result.model(_MODEL), options.level, tuple(real), tuple(simulated), notes
     )
 
 

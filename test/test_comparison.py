@@ -90,7 +90,7 @@ def test_recordings_of_equal_folder_names_stay_in_their_scenario(tmp_path: Path)
 
 def test_a_set_has_no_distance_from_itself(outcome: StudyOutcome) -> None:
     for name in ('real', 'airsim'):
-        scores = [run.score for run in outcome.of('paper_released', name)]
+        scores = [run.score for run in outcome.runs_of('paper_released', name)]
         distance = vepd(scores, scores[::-1])
         assert (distance.w_rmse, distance.w_entropy, distance.vepd) == (0.0, 0.0, 0.0)
 

@@ -89,7 +89,7 @@ def test_incomplete_recordings_are_left_out_when_the_node_is_stopped() -> None:
         current.add(incomplete_run)
     current.interrupt()
     current.interrupt()
-    assert [failure.told for failure in current.failures] == [
+    assert [failure.message for failure in current.failures] == [
         'line_2: stopped after 1 of 2 runs',
         'line_3: stopped after 0 of 2 runs',
     ]
@@ -109,4 +109,6 @@ def test_a_stopped_node_without_a_complete_recording_has_no_result() -> None:
     current.add(run('real', 1, 1.0))
     current.interrupt()
     assert current.complete_recordings == 0
-    assert [failure.told for failure in current.failures] == ['line_1: stopped after 0 of 2 runs']
+    assert [failure.message for failure in current.failures] == [
+        'line_1: stopped after 0 of 2 runs'
+    ]

@@ -134,7 +134,7 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
         ('/gps/fix', batch.gps, ('latitude', 'longitude', 'altitude')),
         ('/imu/mag', batch.mag, ('magnetic_field',)),
     ):
-        live_messages = live[topic].joined()
+        live_messages = live[topic].concatenate()
         # The last interval waits for samples that do not come.
         assert len(expected) - 3 <= len(live_messages) <= len(expected)
         np.testing.assert_array_equal(

@@ -104,13 +104,13 @@ def test_options_replace_those_of_the_case_and_settings_are_plain_and_ordered(
         'name': 'mounting.yaml',
         'sha256': hashlib.sha256(mounting.encode()).hexdigest(),
     }
-    assert Options().over(case) == case
+    assert Options().override(case) == case
     settings = Options(
         unscented=False,
         correct=frozenset(),
         latency_ns={'imu': 0, 'odom': 5},
         front_end='navsat_transform',
-    ).over(case)
+    ).override(case)
     assert not settings.unscented
     assert not settings.correct
     assert settings.latency_ns == {'gps/fix': 1_000_000_000, 'imu': 0, 'odom': 5}

@@ -60,7 +60,7 @@ def test_a_level_magnetometer_to_the_north_east_reads_the_field_in_its_axes() ->
 def test_mounting_turns_and_lever_arm_moves_the_sensor() -> None:
     """Against scipy and the world's field at the place where the sensor is, near magnets."""
     world = dataclasses.replace(
-        WORLD, dipoles=Dipoles.scattered(20, (-3, -3, -1), (3, 3, 1), 5.0, seed=1)
+        WORLD, dipoles=Dipoles.draw_random(20, (-3, -3, -1), (3, 3, 1), 5.0, seed=1)
     )
     arm, rpy = (0.3, -0.2, 0.5), (0.2, -0.4, 1.9)
     truth = FigureEight(duration=10.0).at(np.arange(0.0, 8.0, 0.05))

@@ -280,8 +280,8 @@ def test_two_corrections_of_an_imu_are_one() -> None:
 
     for _ in range(20):
         first, later = drawn(), drawn()
-        twice, once = later.applied(first.applied(imu)), first.followed_by(later).applied(imu)
-        assert rotations.between(twice.orientation, once.orientation).max() < 1e-6
+        twice, once = later.apply(first.apply(imu)), first.followed_by(later).apply(imu)
+        assert rotations.rotation_between(twice.orientation, once.orientation).max() < 1e-6
         for name in ('angular_velocity', 'linear_acceleration'):
             np.testing.assert_allclose(getattr(once, name), getattr(twice, name), atol=1e-6)
 
@@ -295,8 +295,10 @@ def test_an_imu_of_north_east_down_is_put_right(frd: tuple[str, ...]) -> None:
     wrong = CORRECTIONS['imu'](axes='ned', rotation=rotation, orientation_rotation=orientation_rpy)
     run = check(correct_recording(good(), {'imu': wrong}))
     correction = CORRECTIONS['imu'](**run.corrections.get('imu', {}))
-    put_right = correction.applied(good().require('imu'))
-    assert rotations.between(put_right.orientation, good().imu.orientation).max() < math.radians(3)
+    put_right = correction.apply(good().require('imu'))
+    assert rotations.rotation_between(
+        put_right.orientation, good().imu.orientation
+    ).max() < math.radians(3)
     assert 'orientation_tilt' not in codes(correct_recording(good(), {'imu': correction}))
 
 
@@ -304,7 +306,7 @@ def test_a_deviation_that_is_set_and_then_scaled_is_the_product() -> None:
     first = CORRECTIONS['imu'](acceleration_std=0.1, rate_std=0.2)
     later = CORRECTIONS['imu'](acceleration_scale=-9.8, rate_std=0.3)
     imu = good().require('imu')
-    twice, once = later.applied(first.applied(imu)), first.followed_by(later).applied(imu)
+    twice, once = later.apply(first.apply(imu)), first.followed_by(later).apply(imu)
     for name in ('linear_acceleration', 'angular_velocity'):
         np.testing.assert_allclose(
             getattr(once, f'{name}_covariance'), getattr(twice, f'{name}_covariance')

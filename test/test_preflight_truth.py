@@ -103,8 +103,8 @@ def test_messages_that_cannot_be_written_are_put_right_in_a_copy(
     }
     for finding in shut.values():
         finding.flags.writeable = False
-    right: MessageArray = correction.applied(dataclasses.replace(array, **shut))
-    expected = correction.applied(array)
+    right: MessageArray = correction.apply(dataclasses.replace(array, **shut))
+    expected = correction.apply(array)
     for name in shut:
         np.testing.assert_array_equal(getattr(right, name), getattr(expected, name))
 

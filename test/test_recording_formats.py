@@ -313,7 +313,7 @@ def test_of_several_imus_the_one_that_the_judge_hears_counts(tmp_path: Path) -> 
         '}}'
     )
     setup = JudgeSetup.load(judge)
-    assert assign_subscribed_roles(read, setup.heard).roles['imu'] == '/imu_rear/data'
+    assert assign_subscribed_roles(read, setup.subscribed_topics).roles['imu'] == '/imu_rear/data'
     routing = route(read, setup.filter, None, ReplayOptions())
     assert routing.sources == {'imu0': '/imu_rear/data'}
     # Nobody knows which of the three a simulated IMU would replace.

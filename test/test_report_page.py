@@ -16,7 +16,7 @@ from report_examples import HOSTILE, hostile_study, renamed, small_study, with_r
 
 from sim2real_eval.report.answer import answer_lines
 from sim2real_eval.report.console import decimal, span
-from sim2real_eval.report.page.figure import library, thinned
+from sim2real_eval.report.page.figure import library, thin_line
 from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.section import ranking_plot
 from sim2real_eval.report.page.tables import differs, gather, standings
@@ -180,10 +180,14 @@ def test_every_plot_has_its_place_and_is_described(page: str) -> None:
 def test_colour_says_what_is_significant_and_never_the_rank(study: StudyOutcome) -> None:
     standing = standings(study)[0]
     text = json.dumps(ranking_plot(standing, {}).item(len))
-    unlike = [model for model in standing.known.models if differs(standing.known, model)]
+    unlike = [
+        model
+        for model in standing.pooled_uncertainty.models
+        if differs(standing.pooled_uncertainty, model)
+    ]
     assert unlike
     assert '--unlike' in text
-    assert ('--like' in text) == (len(unlike) < len(standing.known.models))
+    assert ('--like' in text) == (len(unlike) < len(standing.pooled_uncertainty.models))
     assert '--c0' not in text
 
 
@@ -276,7 +280,7 @@ def test_a_line_keeps_its_spikes_when_it_is_thinned() -> None:
     x = np.linspace(0.0, 100.0, 20_000)
     y = np.sin(x)
     y[7_000], y[12_000] = 500.0, -300.0
-    thinned_x, thinned_y = thinned(x, y)
+    thinned_x, thinned_y = thin_line(x, y)
     assert len(thinned_x) <= 1000
     assert np.all(np.diff(thinned_x) >= 0.0)
     assert (thinned_y.min(), thinned_y.max()) == (-300.0, 500.0)
@@ -305,7 +309,7 @@ def test_a_study_of_one_scenario_is_set_beside_its_own_column_of_the_paper() -> 
     """As experiments A and D: Table II has the half-sine, Table I all three pooled."""
     study = small_study(judges=('clean',), scenarios=('half_sine',), runs=3)
     (standing,) = standings(study)
-    assert standing.published('ch_rw') == 0.0796
+    assert standing.published_vepd('ch_rw') == 0.0796
     page = study_page(study, side=side_results(study))
     assert 'VEPD in half_sine, judge clean' in page
     cells = next(row for row in read(page).rows if row[1:2] == ['ch_rw'])

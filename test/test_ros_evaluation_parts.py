@@ -194,7 +194,7 @@ def test_what_goes_wrong_with_files_of_one_recording_leaves_the_others(
     with node_of(graph, bags_parameter(bags), 'models:=ch_gauss', f'out:={out}') as node:
         node.evaluate()
         (failure,) = node.tally.failures
-        assert failure.told == 'line_1: /tmp/log: No space left on device'
+        assert failure.message == 'line_1: /tmp/log: No space left on device'
         assert node.write() == 1
     assert (out / 'series/clean/Sim/ch_gauss/circle_1.csv').exists()
 

@@ -65,7 +65,7 @@ def test_the_speed_of_every_type_of_estimate_is_that_of_the_drive(
     codes = {note.code for note in run.notes}
     assert 'external.out_of_order' in codes
     assert ('judge.completed' in codes) == (kind != 'nav_msgs/msg/Odometry')
-    assert not run.diverged
+    assert not run.divergence_findings
 
 
 @pytest.mark.parametrize(

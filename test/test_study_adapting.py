@@ -64,7 +64,7 @@ def test_options_that_are_given_or_refused_stay(real_dir: Path) -> None:
     assert {note.code for note in notes} == {
         'study.matched_rates', 'study.start_heading', 'study.off_ticks'
     }  # fmt: skip
-    refused = StudyOptions().given(ADAPTED)
+    refused = StudyOptions().without_deriving(ADAPTED)
     assert refused.adapt == 'none'
     assert adapt_options(refused, drive, TWINS, JUDGES) == (refused, [])
 

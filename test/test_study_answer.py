@@ -86,7 +86,7 @@ def test_metrics_that_do_not_distinguish_a_single_model_do_not_agree_with_vepd()
     views = [dataclasses.replace(answer.view, tested=9, distinguished_by=('bias',))]
     answer = dataclasses.replace(answer, views=tuple(views))
     texts = {line.head: line.text for line in answer_lines(answer)}
-    assert not answer.agreed
+    assert not answer.is_unanimous
     assert '8 of 9 other metrics do not distinguish it' in texts['Do all agree']
 
 
@@ -133,7 +133,7 @@ def test_a_difference_that_only_other_metrics_detect_is_in_the_answer() -> None:
     assert answer.view.distinguishable is False
     assert answer.view.distinguished_by == ('position',)
     assert answer.distinguishable is True
-    assert not answer.agreed
+    assert not answer.is_unanimous
     assert 'other metrics does: position' in _answer_texts(shifted)['Like the stand-in']
     assert (
         'distinguishes it from the stand-in, VEPD does not'
@@ -171,7 +171,7 @@ def test_the_doubt_is_decisive_about_this_judge_and_about_real_runs_before_simul
         dataclasses.replace(MOVING_START(speed=3.0), runs=(('simulated', 9, 9),)),
         dataclasses.replace(MOVING_START(speed=4.0), runs=(('real', 3, 6), ('simulated', 9, 9))),
         dataclasses.replace(SLOW_TRUTH(rate=4.0, grid=15.0, half=2.0), runs=(('real', 6, 6),)),
-        NO_START_HEADING('imu0', topic='imu/data').of('judge other'),
+        NO_START_HEADING('imu0', topic='imu/data').restrict_to('judge other'),
     ]
     outcome = drawn_study(judges=('clean', 'other'), runs=1, scenarios=('line',))
     outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': to_records(notes)})

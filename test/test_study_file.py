@@ -27,7 +27,7 @@ def read(folder: Path, **changes: Any) -> StudyFile:
 @pytest.mark.parametrize('name', STUDIES)
 def test_shipped_studies_load_and_have_a_description(name: str) -> None:
     study = StudyPlan.load(name, Overrides(runs=2))
-    assert len(study.file.about) > 100
+    assert len(study.file.description) > 100
     assert study.record['synthetic']
     per_judge = {len(unit.run_groups()) for unit in study.units(1) if unit.recording.has_real_run}
     assert per_judge

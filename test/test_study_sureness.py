@@ -38,9 +38,9 @@ def test_every_scenario_of_every_judge_and_group_has_its_uncertainty() -> None:
     )
     uncertainties = study_uncertainty(study)
     alone = uncertainty(
-        scored_runs(study.of('clean', REAL, scenario='line', group='ice')),
+        scored_runs(study.runs_of('clean', REAL, scenario='line', group='ice')),
         {
-            model: scored_runs(study.of('clean', model, scenario='line', group='ice'))
+            model: scored_runs(study.runs_of('clean', model, scenario='line', group='ice'))
             for model in study.models
         },
         uncertainties['clean', 'ice']['line'].options,
@@ -50,7 +50,7 @@ def test_every_scenario_of_every_judge_and_group_has_its_uncertainty() -> None:
     assert len(alone.pairs) == 3
     assert alone.options.resamples == 300
     (standing, *_) = standings(study)
-    assert standing.known is uncertainties['paper_released', 'grass']['all']
+    assert standing.pooled_uncertainty is uncertainties['paper_released', 'grass']['all']
 
 
 def test_no_two_heads_of_the_table_run_together_on_a_narrow_terminal() -> None:

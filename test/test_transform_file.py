@@ -157,13 +157,13 @@ def test_the_file_completes_the_recording_and_counts_where_both_speak(
 ) -> None:
     text = '- {parent: base, child: imu, translation: [1, 0, 0]}'
     given_file = TransformFile.from_file(file(tmp_path, text, 'frames.yaml'))
-    merged, notes = given_file.over(recorded)
+    merged, notes = given_file.merge_with(recorded)
     assert len(notes) == note_count
     assert all(note.code == 'recording.transform' for note in notes)
     tree = FrameTree(merged)
     for frame, x in where.items():
         np.testing.assert_allclose(tree.lookup('base', frame, '')[1], [x, 0.0, 0.0], atol=1e-15)
-    assert given_file.over(merged) == (merged, ())
+    assert given_file.merge_with(merged) == (merged, ())
 
 
 def test_the_judge_and_the_twins_take_the_sensors_from_the_file(tmp_path: Path) -> None:

@@ -568,7 +568,7 @@ def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
             }
             if is_node
             else {},
-            given=tuple(
+            explicit_options=tuple(
                 name
                 for name in _OF_NODES
                 if getattr(options, name, None) not in (None, '', [], False, 'embedded')

@@ -11,7 +11,7 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError
 from . import arguments
 from .options import OptionSet
-from .output import attempted, conclude, print_notes, print_table, progress_bar
+from .output import attempt_each, conclude, print_notes, print_table, progress_bar
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
@@ -179,7 +179,7 @@ def _recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _Studi
             source.read(), settings, world=world, seed=options.seed, base_frame=options.base_frame
         )
 
-    runs, failures = attempted(recordings, attempt)
+    runs, failures = attempt_each(recordings, attempt)
     inputs = {
         'recordings': [source.path for source in recordings],
         'world': options.world,

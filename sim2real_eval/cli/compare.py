@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
         simulated = sources(options.sim, options.topic, option='--sim')
         study = SignalStudy(simulated=tuple(simulated), world=world)
     else:
-        for name, text in _MODELS.given(options).items():
+        for name, text in _MODELS.explicit_values(options).items():
             if not text.strip():
                 raise ParameterError(_MODELS.flag(name), '', 'is empty; must name a model or more')
         models, runs = _MODELS.make(options), STUDY.make(options)

@@ -148,7 +148,7 @@ def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:
     where = '' if road == _NO_ROAD else f', on springs (road: {road})'
     chosen = [word for name in judges for word in ('--judge-config', name)]
     chosen += [] if road == _NO_ROAD else ['--road', road]
-    return StudyPlan.of(
+    return StudyPlan.from_file(
         StudyFile(
             title='Demo: the GPS models of the paper against a stand-in for real sensors' + where,
             # Its IMU has no orientation.

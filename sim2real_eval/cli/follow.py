@@ -13,7 +13,7 @@ from sim_sensors.core.errors import MotionError, ParameterError, not_among
 from sim_sensors.core.parameters import Parameters, parameter
 from . import arguments
 from .options import OptionSet
-from .output import attempted, conclude, print_notes, print_signals, print_table, progress_bar
+from .output import attempt_each, conclude, print_notes, print_signals, print_table, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -153,7 +153,9 @@ def run(options: argparse.Namespace) -> int:
         names.append(run_input.name)
         return run_input, followed
 
-    done, failures = attempted(arguments.sources(options.source, options.topic), attempt, 'runs')
+    done, failures = attempt_each(
+        arguments.sources(options.source, options.topic), attempt, 'runs'
+    )
     followed, runs = [run_input for run_input, _ in done], [run for _, run in done]
     notes = merge_findings(
         ('followed', benches.waypoint_findings(run_input.waypoints)) for run_input in followed

@@ -21,7 +21,7 @@ from .arguments import (
     judged_sources,
 )
 from .options import STUDY
-from .output import attempted, print_json, print_notes, print_table
+from .output import attempt_each, print_json, print_notes, print_table
 from .parser import complain
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
             if checked is not None:
                 _save_consistency(checked.squares, folder / names[-1], title)
         written.update(target.with_name(name) for name in names)
-        diverged.extend(f'{source.path}: {why}' for why in judged.diverged[:1])
+        diverged.extend(f'{source.path}: {why}' for why in judged.divergence_findings[:1])
         remarked = remarks(recording, recording.notes, base_frame=judge.base_link_frame)
         adapted = [] if heading is None else [START_HEADING(judges=Path(judge.name).stem)]
         notes: list[Finding] = [*adapted, *remarked, *judged.notes]
@@ -137,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
             print_notes(notes)
         return {**summary, 'notes': to_records(notes)}
 
-    summaries, failures = attempted(sources, attempt)
+    summaries, failures = attempt_each(sources, attempt)
     for line in diverged:
         complain(line)
     if len(checks) > 1:

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain('interrupted')
         return 130
-    CommandParser.given = words
+    CommandParser.command_line = words
     options = parser.parse_args(words)
     if options.version:
         from sim2real_eval.common.results import versions
@@ -57,10 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     from sim2real_eval.common.process import single_threads
-    from .output import logged
+    from .output import log_to_stderr
 
     try:
-        log = contextlib.nullcontext() if getattr(options, 'quiet', False) else logged()
+        log = contextlib.nullcontext() if getattr(options, 'quiet', False) else log_to_stderr()
         with interruptible(), single_threads(), log, _hold_out(options):
             # Verbs of other packages may return None.
             status = int(options.run(options) or 0)

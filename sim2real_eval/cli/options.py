@@ -99,7 +99,7 @@ class OptionSet(Generic[P]):
             if not declaration.common:
                 rarely(action)
 
-    def given(self, options: argparse.Namespace) -> dict[str, Any]:
+    def explicit_values(self, options: argparse.Namespace) -> dict[str, Any]:
         """Return what was given on the command line, by parameter."""
         values = {name: getattr(options, name, None) for name in self._flags}
         return {name: value for name, value in values.items() if value is not None}
@@ -109,7 +109,7 @@ class OptionSet(Generic[P]):
 
         Values that are each allowed but do not go together are refused.
         """
-        values = {**self.given(options), **more}
+        values = {**self.explicit_values(options), **more}
         try:
             return (
                 self._declared(**values) if base is None else dataclasses.replace(base, **values)
@@ -135,7 +135,7 @@ class OptionSet(Generic[P]):
 
         One that says what is so by default is not refused.
         """
-        for name, value in self.given(options).items():
+        for name, value in self.explicit_values(options).items():
             if value != self._declared.declared()[name].default and (not names or name in names):
                 raise ParameterError(self.flag(name), '', problem)
 
@@ -185,7 +185,9 @@ def _parser(declaration: Parameter) -> Callable[[str], Any]:
                 text.split(',') if declaration.kind is tuple else value, '', ''
             )
         except (ValueError, ParameterError):
-            raise argparse.ArgumentTypeError(f'{text!r} must be {declaration.allowed()}') from None
+            raise argparse.ArgumentTypeError(
+                f'{text!r} must be {declaration.allowed_text()}'
+            ) from None
 
     return parse
 
@@ -227,7 +229,9 @@ def study_options(options: argparse.Namespace, base: StudyOptions | None = None)
         metric=METRIC.make(options, base.metric),
         uncertainty=UNCERTAINTY.make(options, base.uncertainty),
     )
-    return merged.given([*STUDY.given(options), *METRIC.given(options)])
+    return merged.without_deriving(
+        [*STUDY.explicit_values(options), *METRIC.explicit_values(options)]
+    )
 
 
 def study_words(options: StudyOptions) -> list[str]:

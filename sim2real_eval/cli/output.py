@@ -41,7 +41,7 @@ def report_failures(failures: Sequence[str], *, of: int) -> None:
         complain(f'left out: {failure}')
 
 
-def attempted(
+def attempt_each(
     items: Sequence[Item], attempt: Callable[[Item], Result], what: str = 'recordings'
 ) -> tuple[list[Result], list[str]]:
     """Return what each attempt gives, in the order of the items, so that one that is broken spoils
@@ -49,12 +49,12 @@ def attempted(
 
     `what` is the title of the progress bar. Raises Sim2RealError when all attempts fail.
     """
-    results, failures = attempted_in_steps(items, lambda item, _: attempt(item), what, 1)
+    results, failures = attempt_each_in_steps(items, lambda item, _: attempt(item), what, 1)
     report_failures(failures, of=len(items))
     return results, failures
 
 
-def attempted_in_steps(
+def attempt_each_in_steps(
     items: Sequence[Item],
     attempt: Callable[[Item, Callable[[], None]], Result],
     what: str,
@@ -128,7 +128,7 @@ def print_signals(
 
     Its `folder` has all that was found.
     """
-    from sim2real_eval.report.answer import lines_text, wrapped
+    from sim2real_eval.report.answer import lines_text, wrap_text
     from sim2real_eval.report.signals import doubts, signal_answer_lines, signal_tables
 
     # There is none where nothing but features was compared.
@@ -144,7 +144,7 @@ def print_signals(
     if more_doubts := doubts(comparison)[skipped : skipped + MOST_FINDINGS]:
         print('\nAlso:' if answer else '\nPlease note:')
     for finding in more_doubts:
-        print(wrapped(str(finding), '- '))
+        print(wrap_text(str(finding), '- '))
     if comparison.notes:
         print(f'\nAll {len(comparison.notes)} findings: {Path(folder) / FINDINGS}')
 
@@ -178,7 +178,7 @@ class _LogLines(logging.Handler):
 
 
 @contextlib.contextmanager
-def logged() -> Iterator[None]:
+def log_to_stderr() -> Iterator[None]:
     """Show what takes long for a reason of its own, such as compiling, on standard error."""
     log = logging.getLogger('sim_sensors')
     handler = _LogLines(logging.INFO)

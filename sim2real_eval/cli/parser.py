@@ -144,7 +144,7 @@ class _HelpAll(argparse.Action):
 class CommandParser(argparse.ArgumentParser):
     """Says what is wrong in one line, as all other errors; not below a page of usage."""
 
-    given: ClassVar[Sequence[str]] = ()
+    command_line: ClassVar[Sequence[str]] = ()
     """The whole line."""
 
     def format_help(self) -> str:
@@ -166,7 +166,7 @@ class CommandParser(argparse.ArgumentParser):
         """Complain of a line, with the nearest option there is, and exit with status 2."""
         # A mistyped option may also leave a required one missing.
         options = self._known()
-        for word in self.given:
+        for word in self.command_line:
             option = word.partition('=')[0]
             if option.startswith('--') and not any(
                 option_string.startswith(option) for option_string in options
@@ -186,7 +186,9 @@ class CommandParser(argparse.ArgumentParser):
         """Return the parser of the verb that is given, or this one."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
-                return next((action.choices[n] for n in action.choices if n in self.given), self)
+                return next(
+                    (action.choices[n] for n in action.choices if n in self.command_line), self
+                )
         return self
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -19,7 +19,7 @@ from sim2real_eval.study.study_file import StudyFile
 from sim2real_eval.study.variants import StudyJudge
 from sim_sensors.core.errors import Sim2RealError
 from .models import twins
-from .output import logged
+from .output import log_to_stderr
 
 _INTERVAL_S = 0.2
 
@@ -45,7 +45,7 @@ def _ending_with_parent() -> Iterator[None]:
 
 
 # An error is reported by the worker that needs what failed here.
-with contextlib.suppress(Sim2RealError), logged(), _ending_with_parent():
+with contextlib.suppress(Sim2RealError), log_to_stderr(), _ending_with_parent():
     load_compiled(
         StudyFile(
             title='',

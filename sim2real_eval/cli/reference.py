@@ -14,7 +14,7 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from .arguments import add_out, add_recordings, add_shared, sources, transforms_of
 from .options import OptionSet, optional_text
-from .output import attempted, conclude, print_notes
+from .output import attempt_each, conclude, print_notes
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     recordings = sources(options.recordings, options.topic)
     if (transforms := transforms_of(options)) is not None:
         recordings = [dataclasses.replace(source, transforms=transforms) for source in recordings]
-    written, failures = attempted(
+    written, failures = attempt_each(
         recordings, lambda source: _written(source, judge, chosen, options)
     )
 

@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     def tell() -> None:
         if outcome.record.get('synthetic'):
             print('SYNTHETIC stand-in: nothing here is about a real sensor.')
-        print(answer_text(report.answer, report.unseen))
+        print(answer_text(report.answer, report.undetected_text))
         print(f'Page: {files[0]}; tables: {files[1]}, {files[2]}')
         if options.mcap is not None:
             print(f'Bags: {options.mcap}')

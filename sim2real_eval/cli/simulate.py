@@ -15,7 +15,7 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from . import arguments
 from .options import OptionSet, optional_text
-from .output import attempted, conclude, print_notes
+from .output import attempt_each, conclude, print_notes
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.recording import Recording
@@ -134,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
         record = {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
         return {**record, 'set': arguments.sensor_settings(settings)} if settings else record
 
-    written, failures = attempted(groups, attempt)
+    written, failures = attempt_each(groups, attempt)
 
     def tell() -> None:
         for record in written:

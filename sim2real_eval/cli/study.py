@@ -56,19 +56,19 @@ def print_study(
     `verbose` prints every table before the answer, and `quiet` the answer alone. `explained`
     prints the meaning of the answer in place of the ranking.
     """
-    from sim2real_eval.report.answer import adapted_text, answer_text, meaning, wrapped
+    from sim2real_eval.report.answer import adapted_text, answer_text, meaning, wrap_text
     from sim2real_eval.report.study_report import PAGE
 
     folder, synthetic = Path(folder), bool(outcome.record['synthetic'])
     if quiet:
-        print(answer_text(report.answer, report.unseen))
+        print(answer_text(report.answer, report.undetected_text))
         return
     print(outcome.record['title'])
     if synthetic:
         print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
         print('good a sensor model is.')
     if adapted := adapted_text(outcome.record):
-        print(wrapped(adapted))
+        print(wrap_text(adapted))
     print()
     if verbose:
         _show_all(outcome, report, folder, published=published)
@@ -79,15 +79,15 @@ def print_study(
         standings = [standing for standing in report.standings if standing.judge in shown_judges]
         for standing in standings[:_MOST_TABLES]:
             _show_ranking(outcome, standing, published=published)
-    print(answer_text(report.answer, report.unseen))
+    print(answer_text(report.answer, report.undetected_text))
     if explained:
-        print('\n' + wrapped(meaning(report.answer)))
+        print('\n' + wrap_text(meaning(report.answer)))
     doubts = report.answer.doubts[1 : 1 + MOST_FINDINGS]
     more_findings = len(report.findings) - len(doubts) - (report.answer.doubt is not None)
     if doubts:
         print('\nAlso decisive:')
     for finding in doubts:
-        print(wrapped(str(finding), '- '))
+        print(wrap_text(str(finding), '- '))
     print()
     if more_findings > 0:
         print(
@@ -107,7 +107,7 @@ def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool)
     means['forward'] = outcome.mean_rmse(standing.judge, standing.group)
     print_table(
         ranking_table(
-            standing.known,
+            standing.pooled_uncertainty,
             {
                 name: {
                     model: value
@@ -136,7 +136,7 @@ def _show_all(
 
     for standing in report.standings:
         _show_ranking(outcome, standing, published=published)
-        rows = shown(standing.rows)
+        rows = without_repetition(standing.rows)
         if len(standing.scenarios) > 1:
             print_table(
                 vepd_console_table(
@@ -154,7 +154,7 @@ def _show_all(
     _show_secondary(outcome, folder)
 
 
-def shown(rows: Sequence[VepdRow]) -> list[VepdRow]:
+def without_repetition(rows: Sequence[VepdRow]) -> list[VepdRow]:
     """Leave the pooled rows out when there is one scenario: they would say the same again."""
     pooled = len({row.scenario for row in rows}) > 2
     return [row for row in rows if pooled or row.scenario != 'all']
@@ -284,7 +284,7 @@ def run(options: argparse.Namespace) -> int:
         from sim2real_eval.study.study_file import StudyFile
 
         file = StudyFile.read(options.study, overrides(options))
-        return carry_out(StudyPlan.of(file), options, workers)
+        return carry_out(StudyPlan.from_file(file), options, workers)
 
 
 def overrides(options: argparse.Namespace) -> Overrides:
@@ -346,7 +346,7 @@ def carry_out(
         **outcome.record,
         'vepd': [
             {'judge': judge, 'group': group, **dataclasses.asdict(row)}
-            for judge, group in outcome.compared
+            for judge, group in outcome.compared_pairs
             for row in outcome.table(judge, group)
         ],
         'uncertainty': uncertainty_records(outcome),

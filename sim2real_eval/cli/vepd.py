@@ -28,7 +28,7 @@ from .arguments import (
 )
 from .options import OptionSet, add_study_options, command_words, rarely, study_options
 from .output import PRELOADED, conclude, print_notes, print_table
-from .study import carry_out, shown
+from .study import carry_out, without_repetition
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import RecordingSource
@@ -128,7 +128,7 @@ def _compare(options: argparse.Namespace, workers: Workers) -> int:
         command=_command(options),
         settings=sensor_settings(options.set),
     )
-    return carry_out(StudyPlan.of(file), options, workers)
+    return carry_out(StudyPlan.from_file(file), options, workers)
 
 
 def comparison_title(recordings: Sequence[RecordingSource], models: Sequence[Twin]) -> str:
@@ -195,7 +195,7 @@ def _recompute(options: argparse.Namespace) -> int:
 
     def tell() -> None:
         if not options.quiet:
-            rows = shown(result.rows)
+            rows = without_repetition(result.rows)
             scenarios = list(dict.fromkeys(row.scenario for row in rows))
             print_table(vepd_console_table(rows, published=options.published))
             print()

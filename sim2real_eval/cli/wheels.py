@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
         return drive_variants(setup, drive(), step)
 
     runs_per_drive = setup.runs * (len(setup.variants) + 1)
-    driven, failures = output.attempted_in_steps(drives, attempt, 'runs', runs_per_drive)
+    driven, failures = output.attempt_each_in_steps(drives, attempt, 'runs', runs_per_drive)
     output.report_failures(failures, of=len(drives))
     study = study_of(setup, driven)
     if options.out:

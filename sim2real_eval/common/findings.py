@@ -186,7 +186,7 @@ class Finding:
         """Return whether two findings differ in their numbers only."""
         return self._key == other._key
 
-    def of(self, where: str) -> Finding:
+    def restrict_to(self, where: str) -> Finding:
         """Return the finding restricted to a judge, scenario or recording."""
         return dataclasses.replace(self, where=': '.join(filter(None, (where, self.where))))
 
@@ -297,7 +297,7 @@ def shared_findings(judge_findings: Mapping[str, Sequence[Finding]]) -> list[Fin
     """Return the findings that all judges share, and the others with the name of their judge."""
     shared = set.intersection(*(set(findings) for findings in judge_findings.values()))
     return by_severity(
-        finding if finding in shared else finding.of(f'judge {judge}')
+        finding if finding in shared else finding.restrict_to(f'judge {judge}')
         for judge, findings in judge_findings.items()
         for finding in findings
     )

@@ -415,7 +415,7 @@ class JudgedRun:
         return is_finite
 
     @property
-    def diverged(self) -> tuple[Finding, ...]:
+    def divergence_findings(self) -> tuple[Finding, ...]:
         """Finding about estimates that are not numbers; empty if all are."""
         bad_rows = np.flatnonzero(~self.finite)
         if not len(bad_rows):

@@ -33,7 +33,13 @@ from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import conjugate, log, multiply
-from .judged_world import Alignment, WorldFrameTruth, effective_samples, truth_in_world, within
+from .judged_world import (
+    Alignment,
+    WorldFrameTruth,
+    effective_samples,
+    has_truth_at,
+    truth_in_world,
+)
 from .options import NO_INNOVATIONS, NO_NUMBERS, NO_TRUTH, PLANAR
 
 FEWEST = 15.0
@@ -66,7 +72,7 @@ class Squares:
     def __len__(self) -> int:
         return len(self.stamp_ns)
 
-    def after(self, stamp_ns: int) -> Squares:
+    def skip_before(self, stamp_ns: int) -> Squares:
         """Return those at and after a stamp."""
         late = self.stamp_ns >= stamp_ns
         return dataclasses.replace(
@@ -113,7 +119,7 @@ def nees(
     pitch, yaw; None: as `axes`; (0, 1) and (2,) for two_d_mode. `alignment` is what aligning the
     truth took off the errors; None: nothing.
     """
-    inside = np.flatnonzero(judged.finite & within(truth, judged.stamp_ns))
+    inside = np.flatnonzero(judged.finite & has_truth_at(truth, judged.stamp_ns))
     return nees_at(
         judged, inside, interpolate_truth(truth, judged.stamp_ns[inside]), axes, turns, alignment
     )
@@ -418,7 +424,7 @@ def judged_world(
     base = judge.base_link_frame
     transforms = recording.transforms
     if judge.transforms is not None:
-        transforms, _ = judge.transforms.over(transforms)
+        transforms, _ = judge.transforms.merge_with(transforms)
     frames = FrameTree(transforms, assume_identity=not transforms)
     truth = move_truth_to_base(truth, base, frames)
     fixes, antenna = recording.gps, np.zeros(3)

@@ -98,7 +98,7 @@ class Freedom:
     degrees: float
 
     @classmethod
-    def of(cls, sides: Iterable[tuple[int, int]]) -> Freedom:
+    def from_sides(cls, sides: Iterable[tuple[int, int]]) -> Freedom:
         """Take motions and strata of each independent side; no freedom where a side has none.
 
         Two sides as in Welch's test, with alike variances (B. L. Welch, Biometrika 34, 1947).
@@ -145,7 +145,7 @@ class MotionDraws:
     """Motions that real runs follow; the others were drawn apart."""
 
     @classmethod
-    def of(
+    def draw_motions(
         cls, real: ScoredRuns, sims: Iterable[ScoredRuns], draws: int, seed: int
     ) -> MotionDraws:
         """Draw as many motions as there are, or blocks of them, scenario by scenario.
@@ -198,7 +198,9 @@ class MotionDraws:
             for name in runs.names:
                 of_side = together.setdefault(name in self.real, {})
                 of_side[self.units[name]] = self.strata[name]
-        return Freedom.of((len(side), len(set(side.values()))) for side in together.values())
+        return Freedom.from_sides(
+            (len(side), len(set(side.values()))) for side in together.values()
+        )
 
 
 # The interval is too narrow for skewed or heavy-tailed runs: the rare large runs decide the mean
@@ -277,10 +279,10 @@ def bounds(
     permutation test is significant at this level.
     """
     paths = [
-        _ResampledCoordinate.of(x, y, *weights, null)
+        _ResampledCoordinate.from_values(x, y, *weights, null)
         for x, y, null in zip(real.T, simulated.T, nulls, strict=True)
     ]
-    distance_of_runs = float(np.mean([path.seen for path in paths]))
+    distance_of_runs = float(np.mean([path.observed for path in paths]))
     # Each coordinate gets its own estimate, so that the bias of one does not affect others.
     likely = np.array([path.likely() for path in paths])
     error = np.array([path.error for path in paths])
@@ -341,15 +343,15 @@ def _crossing(observed: float, curve: FloatArray, distance: FloatArray) -> float
 class _ResampledCoordinate:
     """Resampled distances of one coordinate at rising true distances."""
 
-    seen: float
+    observed: float
     """Distance of the runs as they are."""
     error: float
     """Standard error of the difference of the means."""
     distance: FloatArray  # (levels,)
-    drawn: FloatArray  # (levels, p)
+    resampled: FloatArray  # (levels, p)
 
     @classmethod
-    def of(
+    def from_values(
         cls,
         x: FloatArray,
         y: FloatArray,
@@ -357,7 +359,7 @@ class _ResampledCoordinate:
         simulated_weights: FloatArray,
         null: float,
     ) -> _ResampledCoordinate:
-        parts = _TransportPlan.of(x, y)
+        parts = _TransportPlan.from_values(x, y)
         gap = y[parts.j] - x[parts.i]
         seen = float(parts.mass @ np.abs(gap))
         error = float((simulated_weights @ y - real_weights @ x).std())
@@ -387,17 +389,17 @@ class _ResampledCoordinate:
 
     def likely(self) -> float:
         """Return the true distance under which the observed distance is the median."""
-        return _crossing(self.seen, np.median(self.drawn, axis=1), self.distance)
+        return _crossing(self.observed, np.median(self.resampled, axis=1), self.distance)
 
     def at(self, distances: FloatArray) -> FloatArray:
         """Return the resampled distances at true ones `(m,)`, `(m, p)`, between the levels."""
-        interpolated = np.empty((len(distances), self.drawn.shape[1]))
+        interpolated = np.empty((len(distances), self.resampled.shape[1]))
         last = len(self.distance) - 2
         for row, distance in zip(interpolated, distances, strict=True):
             k = int(np.clip(np.searchsorted(self.distance, distance, side='right') - 1, 0, last))
             span = self.distance[k + 1] - self.distance[k]
             part = min((distance - self.distance[k]) / span, 1.0) if span > 0.0 else 0.0
-            row[:] = (1.0 - part) * self.drawn[k] + part * self.drawn[k + 1]
+            row[:] = (1.0 - part) * self.resampled[k] + part * self.resampled[k + 1]
         return interpolated
 
 
@@ -410,7 +412,7 @@ class _TransportPlan:
     mass: FloatArray  # summing up to 1, (parts,)
 
     @classmethod
-    def of(cls, x: FloatArray, y: FloatArray) -> _TransportPlan:
+    def from_values(cls, x: FloatArray, y: FloatArray) -> _TransportPlan:
         n, m = len(x), len(y)
         # In units of 1 / (n m), where all ends are whole numbers.
         ends = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
@@ -479,7 +481,7 @@ class MeanWasserstein:
     share: FloatArray | None
 
     @classmethod
-    def of(cls, values: FloatArray) -> MeanWasserstein:
+    def from_values(cls, values: FloatArray) -> MeanWasserstein:
         """Prepare the distance from the values `(runs, coordinates)` of all runs."""
         points = tuple(np.unique(column) for column in values.T)
         width = np.concatenate(
@@ -504,7 +506,7 @@ class MeanWasserstein:
             [sums_at_gaps(weights, *column_and_points) for column_and_points in columns], axis=1
         )
 
-    def weighted(self, difference: FloatArray) -> FloatArray:
+    def weighted_distance(self, difference: FloatArray) -> FloatArray:
         """Return the distance, `(p,)`, for weights `(p, runs)` of one set less the other's."""
         distances = np.empty(len(difference))
         for start in range(0, len(difference), ROWS):
@@ -535,7 +537,7 @@ class MeanWasserstein:
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
         first_weights, rest_weights = side_weights(first)
-        return self.weighted(first_weights - rest_weights)
+        return self.weighted_distance(first_weights - rest_weights)
 
 
 def side_weights(first: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:

@@ -125,7 +125,7 @@ def truth_in_world(
     The findings say how it was done, and what follows for the errors. A judge without an estimate
     within the truth is a MetricError.
     """
-    inside = within(truth, judged.stamp_ns) & judged.finite
+    inside = has_truth_at(truth, judged.stamp_ns) & judged.finite
     if not inside.any():
         raise MetricError('consistency: no estimate that is a number lies within the truth')
     first = int(np.argmax(inside))
@@ -193,7 +193,7 @@ def _of_fixes(
 ) -> tuple[_Places | None, LocalFrame | None]:
     """Return the places that fixes gave, and the frame of the truth; None if they gave none."""
     stamps = judged.gps_stamp_ns
-    inside = within(truth, stamps)
+    inside = has_truth_at(truth, stamps)
     # A position needs the filter's attitude, which may be no number.
     inside &= np.isfinite(judged.gps_position).all(axis=1)
     stamps, world = stamps[inside], judged.gps_position[inside]
@@ -213,7 +213,7 @@ def _of_fixes(
 
 
 def _of_poses(truth: OdometryArray, poses: WorldPoses) -> _Places | None:
-    is_usable = within(truth, poses.stamp_ns) & np.isfinite(poses.position).any(axis=1)
+    is_usable = has_truth_at(truth, poses.stamp_ns) & np.isfinite(poses.position).any(axis=1)
     if np.count_nonzero(is_usable) < 2:
         return None
     true = interpolate_truth(truth, poses.stamp_ns[is_usable]).position
@@ -229,7 +229,7 @@ def _turn_of(
     It is their mean, weighted by variances; None if neither tells one.
     """
     turn, variance = (None, 0.0) if places is None else places.turn()
-    is_usable = within(truth, poses.stamp_ns) & np.isfinite(poses.yaw)
+    is_usable = has_truth_at(truth, poses.stamp_ns) & np.isfinite(poses.yaw)
     if not is_usable.any():
         return turn, variance, 0
     turns = poses.yaw[is_usable] - heading(
@@ -245,7 +245,7 @@ def _turn_of(
     return turn, variance * (1.0 - share), len(turns)
 
 
-def within(truth: OdometryArray, stamps: IntArray) -> NDArray[np.bool_]:
+def has_truth_at(truth: OdometryArray, stamps: IntArray) -> NDArray[np.bool_]:
     """Return whether there is truth at stamps."""
     return np.asarray((stamps >= truth.stamp_ns[0]) & (stamps <= truth.stamp_ns[-1]))
 

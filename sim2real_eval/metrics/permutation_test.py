@@ -265,24 +265,26 @@ _FEWEST = 6  # pairs of which some permutation has a p-value of 5 %
 class DrawnDistance:
     """Distance of a model in every resample of the motions."""
 
-    seen: float  # of the runs as they are
+    observed: float  # of the runs as they are
     estimate: float  # of the processes
     least: float  # the estimate, or 0 where that is possible
-    drawn: FloatArray  # (p,)
+    resampled: FloatArray  # (p,)
     linear: FloatArray  # (p,) to first order, see `MeanWasserstein.linear`
     # (p,) Difference of the means in the observed direction, averaged over the coordinates: the
     # distance of sets that do not overlap; equal to `linear` for paired runs
     means: FloatArray
 
 
-def exchanged(
+def exchanged_differences(
     real: ScoredRuns, first: ScoredRuns, second: ScoredRuns, sides: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
     """Return how much the distances of two models differ for other labels of their runs, `(p,)`.
 
     `sides` are the weights of the runs in either model, (p, runs of both), from `side_weights`.
     """
-    distance = MeanWasserstein.of(np.concatenate([real.values, first.values, second.values]))
+    distance = MeanWasserstein.from_values(
+        np.concatenate([real.values, first.values, second.values])
+    )
     n = len(real)
     if distance.share is None:
         truth = distance.gaps(np.full((1, n), 1.0 / n))[0]
@@ -345,13 +347,13 @@ def compare_pairs(
     # 100 models have 4950 pairs: each array of this size takes 400 MB.
     values = np.stack(
         [
-            exchanged(real, sims[a], sims[b], sides[sims[a].names, sims[b].names])
+            exchanged_differences(real, sims[a], sims[b], sides[sims[a].names, sims[b].names])
             for a, b in couples
         ]
     )
     p_values = joint_p_values(np.abs(values, out=values))
     del values
-    away = np.stack([distances[a].drawn - distances[b].drawn for a, b in couples])
+    away = np.stack([distances[a].resampled - distances[b].resampled for a, b in couples])
     away -= away.mean(axis=1, keepdims=True)
     # Resampled distances of overlapping sets spread too little, as they are bounded by zero. The
     # larger spread of the linear approximations is used instead.
@@ -375,7 +377,7 @@ def compare_pairs(
     widening = freedom.widening(options.level) if enough else np.nan
     pairs = []
     for k, (a, b) in enumerate(couples):
-        pair = PairUncertainty(a, b, distances[a].seen - distances[b].seen)
+        pair = PairUncertainty(a, b, distances[a].observed - distances[b].observed)
         # Near zero, estimates scatter more than observed distances, which are biased there.
         both = sorted((pair.difference, distances[a].estimate - distances[b].estimate))
         sure = max(both[0], -both[1], 0.0)

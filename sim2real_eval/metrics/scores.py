@@ -122,10 +122,10 @@ def prepare(series: VelocitySeries, options: MetricOptions) -> VelocitySeries:
     """
     se, gt = float(series.se_time[0]), float(series.gt_time[0])
     if options.rezero == 'each':
-        series = series.shifted(se, gt)
+        series = series.shift_times(se, gt)
     elif options.rezero == 'common':
-        series = series.shifted(min(se, gt), min(se, gt))
-    return series.after(options.warmup, window=options.moving_average)
+        series = series.shift_times(min(se, gt), min(se, gt))
+    return series.skip_start(options.warmup, window=options.moving_average)
 
 
 def resample(series: VelocitySeries, options: MetricOptions | None = None) -> ResampledRun:
@@ -472,10 +472,10 @@ class EnergyDistance:
     the sets. `apart` `(runs, runs)` is the Euclidean distance of any two runs.
     """
 
-    apart: FloatArray
+    pair_distances: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray, scale: FloatArray | None = None) -> EnergyDistance:
+    def from_values(cls, values: FloatArray, scale: FloatArray | None = None) -> EnergyDistance:
         """Prepare the distance from the values `(runs, coordinates)` of all runs.
 
         Each coordinate is divided by its `scale` (coordinates,); one with scale 0 does not count.
@@ -489,9 +489,9 @@ class EnergyDistance:
         """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
         first_weights = first / first.sum(axis=1, keepdims=True)
         difference = first_weights - ~first / (~first).sum(axis=1, keepdims=True)
-        square = -np.sum((difference @ self.apart) * difference, axis=1)
+        square = -np.sum((difference @ self.pair_distances) * difference, axis=1)
         # Equal sets leave rounding, of either sign.
-        least = 1e-12 * max(float(self.apart.max(initial=0.0)), 1e-300)
+        least = 1e-12 * max(float(self.pair_distances.max(initial=0.0)), 1e-300)
         return np.sqrt(np.where(square > least, square, 0.0))
 
 
@@ -504,4 +504,6 @@ def energy_distance(first: FloatArray, second: FloatArray) -> float:
     0.0
     """
     labels = np.arange(len(first) + len(second)) < len(first)
-    return float(EnergyDistance.of(np.concatenate([first, second])).between(labels[None])[0])
+    return float(
+        EnergyDistance.from_values(np.concatenate([first, second])).between(labels[None])[0]
+    )

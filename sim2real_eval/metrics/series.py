@@ -120,13 +120,13 @@ class VelocitySeries:
         """Seconds from zero to the end of the shorter of estimate and truth."""
         return float(min(self.se_time[-1], self.gt_time[-1]))
 
-    def shifted(self, se_seconds: float, gt_seconds: float) -> VelocitySeries:
+    def shift_times(self, se_seconds: float, gt_seconds: float) -> VelocitySeries:
         """Return the series with these seconds subtracted from the times."""
         return dataclasses.replace(
             self, se_time=self.se_time - se_seconds, gt_time=self.gt_time - gt_seconds
         )
 
-    def after(self, seconds: float, *, window: int = 2) -> VelocitySeries:
+    def skip_start(self, seconds: float, *, window: int = 2) -> VelocitySeries:
         """Leave the first `seconds` out of estimate and truth; the cut becomes time zero.
 
         The last truth sample and the last `window` estimates before the cut stay, with times
@@ -385,7 +385,7 @@ def velocity_series(
     """
     if not len(judged):
         raise MetricError(f'{name or "run"}: the judge published no estimate')
-    if reasons := judged.diverged:
+    if reasons := judged.divergence_findings:
         raise MetricError(f'{name or "run"}: the judge failed, not the recording: {reasons[0]}')
 
     return VelocitySeries(

@@ -130,7 +130,7 @@ class Uncertainty:
     repeat: float | None = None
     blocked: int | None = None
 
-    def of(self, model: str) -> DistanceUncertainty:
+    def model(self, model: str) -> DistanceUncertainty:
         """Return what is known of a model."""
         return next(assessment for assessment in self.models if assessment.model == model)
 
@@ -233,7 +233,7 @@ def uncertainty(
     options = options or UncertaintyOptions()
     permutations = _permutations(real, sims, options, seed)
     distances = {
-        model: MeanWasserstein.of(np.concatenate([real.values, runs.values]))
+        model: MeanWasserstein.from_values(np.concatenate([real.values, runs.values]))
         for model, runs in sims.items()
     }
     values = {
@@ -248,7 +248,7 @@ def uncertainty(
             distance.between(drawn_labels[model].real) for model, distance in distances.items()
         ]
     adjusted = permutation_test.joint_p_values(np.stack(joint_distances)).adjusted
-    draws = MotionDraws.of(real, sims.values(), options.resamples, seed)
+    draws = MotionDraws.draw_motions(real, sims.values(), options.resamples, seed)
     repeat = _repeat_distance(real)
     assessments: list[DistanceUncertainty] = []
     drawn: dict[str, DrawnDistance] = {}
@@ -275,7 +275,7 @@ def uncertainty(
     blocks = real.units if real.block else None
     split = (
         permutation_test.split_half_distance(
-            MeanWasserstein.of(real.values), len(real), seed, blocks
+            MeanWasserstein.from_values(real.values), len(real), seed, blocks
         )
         if len(set(blocks or range(len(real)))) >= 4
         else None
@@ -303,7 +303,7 @@ def _repeat_distance(real: ScoredRuns) -> float | None:
     if real.again is None:
         return None
     first = np.arange(2 * len(real)) < len(real)
-    distance = MeanWasserstein.of(np.concatenate([real.values, real.again]))
+    distance = MeanWasserstein.from_values(np.concatenate([real.values, real.again]))
     return float(distance.between(first[None])[0])
 
 
@@ -350,7 +350,7 @@ def _assess_model(
     distance_of_runs = float(values[0])
     real_weights, model_weights = draws.weights(real), draws.weights(runs)
     weights = np.concatenate([real_weights, -model_weights], axis=1)
-    resampled = distance.weighted(weights)
+    resampled = distance.weighted_distance(weights)
     uniform_weights = np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)])
     linear = distance.linear(weights, uniform_weights)
     means = linear
@@ -364,7 +364,7 @@ def _assess_model(
     p_value = None
     freedom = draws.freedom(real, runs)
     matched_values = np.concatenate([real.values, _with_moments_of(real.values, runs.values)])
-    null_distance = MeanWasserstein.of(matched_values)
+    null_distance = MeanWasserstein.from_values(matched_values)
     # Matching mean and spread takes two degrees of freedom from the null distance.
     null_factor = (
         float(np.sqrt(freedom.degrees / (freedom.degrees - 2.0))) if freedom.degrees > 3 else 1.7
@@ -395,7 +395,9 @@ def _assess_model(
             linear=linear,
             nulls=[
                 null_factor
-                * float(np.median(MeanWasserstein.of(column[:, None]).between(labels.real)))
+                * float(
+                    np.median(MeanWasserstein.from_values(column[:, None]).between(labels.real))
+                )
                 for column in matched_values.T
             ],
             differs=p_value is not None and p_value <= 1.0 - options.level,
@@ -422,14 +424,14 @@ def _add_ranks(
     """Add rank probabilities and the letters of the significance groups."""
     around = np.stack(
         [
-            distance.seen + inflation * (distance.drawn - distance.drawn.mean())
+            distance.observed + inflation * (distance.resampled - distance.resampled.mean())
             for distance in drawn.values()
         ]
     )
     ranks = rank_distribution(around)
     groups: dict[str, str] = {}
     if all(pair.distinguishable is not None for pair in pairs):
-        order = sorted(drawn, key=lambda model: drawn[model].seen)
+        order = sorted(drawn, key=lambda model: drawn[model].observed)
         groups = significance_groups(
             order, [(pair.first, pair.second) for pair in pairs if pair.distinguishable]
         )
@@ -545,7 +547,7 @@ def uncertainty_fields(
     row: VepdRow, uncertainties: Mapping[str, Uncertainty]
 ) -> tuple[Field, ...]:
     """Return the fields of a row in the order of `UNCERTAINTY_COLUMNS`."""
-    assessment = uncertainties[row.scenario].of(row.model)
+    assessment = uncertainties[row.scenario].model(row.model)
     values = {**vars(assessment), 'p_value_adjusted': assessment.adjusted}
     return (*row.fields(), *(values[name] for name in UNCERTAINTY_COLUMNS[len(VEPD_COLUMNS) :]))
 
@@ -558,4 +560,6 @@ def uncertainty_notes(
     for scenario in scenarios:
         for note in uncertainties[scenario].notes:
             scenarios_by_finding.setdefault(note, []).append(scenario)
-    return [note.of(', '.join(affected)) for note, affected in scenarios_by_finding.items()]
+    return [
+        note.restrict_to(', '.join(affected)) for note, affected in scenarios_by_finding.items()
+    ]

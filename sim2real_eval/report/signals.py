@@ -31,7 +31,7 @@ from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.features import AXES, FeatureRow
 from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
 from .answer import AnswerLine
-from .console import add_numbers, counted, plain_table, rounded, short_number
+from .console import add_numbers, count_text, plain_table, round_text, short_number
 from .signal_plots import PLOTS, UNITS, save_signal_plots
 
 
@@ -74,7 +74,9 @@ def _feature_values(row: FeatureRow) -> Iterator[tuple[str, str, float, float]]:
 
 
 def _shown(value: float, unit: str) -> str:
-    return f'{value:.2%}' if unit == 'share' else rounded(value, {'px': 3, 'rad': 5}.get(unit, 4))
+    return (
+        f'{value:.2%}' if unit == 'share' else round_text(value, {'px': 3, 'rad': 5}.get(unit, 4))
+    )
 
 
 def _features_table(row: FeatureRow, *, published: bool) -> Table:
@@ -93,7 +95,7 @@ def _features_table(row: FeatureRow, *, published: bool) -> Table:
             cells = [f'{a} ({_shown(b, unit)})' for a, b in zip(cells, spread, strict=True)]
         if published:
             published_features = LIGORIO_2015_FEATURES.get(axis)
-            cells.append(rounded(getattr(published_features, quantity, None), 2))
+            cells.append(round_text(getattr(published_features, quantity, None), 2))
         label = name.replace('rmse', 'RMSE').replace('correlation', 'R').replace('_', ' ')
         table.add_row(Text(f'{label} [{unit}]' if unit in ('px', 'rad') else label), *cells)
     return table
@@ -142,8 +144,8 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool, aligne
     columns: _Columns = [
         ('RMSE\nreal', lambda row: _number(row.real.rmse, row.unit)),
         ('\nsim', lambda row: _number(row.simulated.rmse, row.unit)),
-        ('R\nreal', lambda row: rounded(row.real.correlation, 3)),
-        ('\nsim', lambda row: rounded(row.simulated.correlation, 3)),
+        ('R\nreal', lambda row: round_text(row.real.correlation, 3)),
+        ('\nsim', lambda row: round_text(row.simulated.correlation, 3)),
     ]
     if not published:
         columns += [
@@ -153,12 +155,12 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool, aligne
     if any(row.between is not None for row in everything):
         columns += [
             ('between\nRMSE', lambda row: _number(getattr(row.between, 'rmse', None), row.unit)),
-            ('\nR', lambda row: rounded(getattr(row.between, 'correlation', None), 3)),
+            ('\nR', lambda row: round_text(getattr(row.between, 'correlation', None), 3)),
         ]
     if published:
         columns += [
             ('Ligorio2015\nRMSE', lambda row: _number(_published(row, 'rmse'), row.unit)),
-            ('\nR', lambda row: rounded(_published(row, 'correlation'), 2)),
+            ('\nR', lambda row: round_text(_published(row, 'correlation'), 2)),
         ]
     _fill(table, models, columns)
     return table
@@ -183,7 +185,7 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
         columns.append(('\np', lambda row: _p_value(row.error_p)))
     columns.append(('spectra\ndB', lambda row: f'{row.spectrum_distance:.1f}'))
     if split_half:
-        columns.append(('\nsplit', lambda row: rounded(row.spectrum_split_half, 1)))
+        columns.append(('\nsplit', lambda row: round_text(row.spectrum_split_half, 1)))
     if judged:
         columns += [
             ('\np', lambda row: _p_value(row.spectrum_p)),
@@ -225,7 +227,7 @@ def _number(value: float | None, unit: str) -> str:
 def _lag(value: float | None, std: float | None) -> str:
     """Return milliseconds with their standard uncertainty."""
     if value is None or std is None:
-        return rounded(value if value is None else 1e3 * value, 1)
+        return round_text(value if value is None else 1e3 * value, 1)
     places = max(-math.floor(math.log10(1e3 * std)), 0) if std > 0.0 else 1
     places = min(places, 2)
     # No minus before zeros.
@@ -233,7 +235,7 @@ def _lag(value: float | None, std: float | None) -> str:
 
 
 def _p_value(value: float | None) -> str:
-    return '<.001' if value is not None and value < 0.001 else rounded(value, 3)
+    return '<.001' if value is not None and value < 0.001 else round_text(value, 3)
 
 
 # The folder that a comparison leaves behind.
@@ -394,7 +396,7 @@ def _nearest(answer: SensorAnswer) -> str:
     if answer.distance is None:
         return f'{text}: not ranked, as no signal with a real error is common to all'
     distance, ratio = short_number(answer.distance), short_number(answer.rmse_ratio)
-    signals = counted(answer.compared, 'signal')
+    signals = count_text(answer.compared, 'signal')
     text += (
         f': error distance {distance} of the real RMSE (mean of {signals}), RMSE {ratio} times '
         'the real one'
@@ -407,11 +409,11 @@ def _nearest(answer: SensorAnswer) -> str:
 
 
 def _verdict(answer: SensorAnswer, comparison: SignalComparison) -> str:
-    signals = counted(answer.signals, 'signal')
+    signals = count_text(answer.signals, 'signal')
     level = f'{comparison.options.level:.3g}'
     if answer.different is None:
         row = next(row for row in comparison.rows if row.model == answer.nearest)
-        runs = f'{row.n_real} real and {counted(row.n_simulated, "simulated run")}'
+        runs = f'{row.n_real} real and {count_text(row.n_simulated, "simulated run")}'
         return f'{runs} are too few to show whether it is distinguishable from the real sensor'
     if not answer.different:
         by = f'any of {signals} (adjusted p > {level})'

@@ -23,7 +23,7 @@ from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import POOLED, RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.uncertainty import Uncertainty
-from sim2real_eval.report.page.figure import thinned
+from sim2real_eval.report.page.figure import thin_line
 from sim2real_eval.study.outcome import RunKey, StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.measurements import FloatArray
@@ -68,7 +68,7 @@ def begin_plots(
             model: [run.score for run in runs]
             for model, runs in outcome.by_model(standing.judge, standing.group).items()
         }
-        models = {model.model: scores[model.model] for model in standing.known.order}
+        models = {model.model: scores[model.model] for model in standing.pooled_uncertainty.order}
         for name in ('rmse', 'entropy'):
             figures[place / f'{name}.png'] = partial(_scores, scores[REAL], models, name, **labels)
         figures[place / 'ranking.png'] = partial(
@@ -151,8 +151,8 @@ def _drawn(outcome: StudyOutcome, key: RunKey) -> VelocitySeries:
     with_truth = slice(
         max(1, int(np.searchsorted(whole.se_time, whole.gt_time[-1], side='right')))
     )
-    estimate = thinned(whole.se_time[with_truth], whole.se_vel[with_truth])
-    return VelocitySeries(*estimate, *thinned(whole.gt_time, whole.gt_vel), whole.name)
+    estimate = thin_line(whole.se_time[with_truth], whole.se_vel[with_truth])
+    return VelocitySeries(*estimate, *thin_line(whole.gt_time, whole.gt_vel), whole.name)
 
 
 _ROW = 0.3  # inches

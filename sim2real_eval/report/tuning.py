@@ -24,7 +24,7 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.study.search.engine import Gain
 from . import palette, style
-from .console import add_numbers, add_words, listed, p_value_text, plain_table, short_number
+from .console import add_numbers, add_words, list_text, p_value_text, plain_table, short_number
 from .search_layout import (
     finite_or_none,
     judge_record,
@@ -111,7 +111,7 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     panel.plot(before, rows, 'o', color=palette.REAL_COLOUR, label='start')
     panel.plot(held, rows, 'o', color=palette.BLUE, label='tuned without the block')
     panel.plot(after, rows, '|', color=palette.VERMILION, markersize=11, label='tuned with it')
-    names = [listed(block.recordings, 1) for block in tuning.blocks]
+    names = [list_text(block.recordings, 1) for block in tuning.blocks]
     parts = [names[: i + 1].count(name) for i, name in enumerate(names)]
     panel.set_yticks(
         rows,
@@ -257,7 +257,7 @@ _FILES = (
 
 
 def _header(tuning: Tuning, record: Mapping[str, Any]) -> list[str]:
-    names = listed((recording['name'] for recording in record['recordings']), 8)
+    names = list_text((recording['name'] for recording in record['recordings']), 8)
     return [
         f'Tuned by `sim2real tune` from {tuning.start.name} on {names}.',
         f'{tuning.notes[0].problem}.',

@@ -144,7 +144,7 @@ def _of_drive(driven: Driven) -> dict[str, Any]:
         'frames': driven.frames,
         'frames_with_tags': driven.in_view,
         'poses': driven.poses,
-        'poses_taken': driven.taken,
+        'poses_taken': driven.fused_poses,
         'longest_blind_s': driven.longest_blind,
     }
 
@@ -161,6 +161,6 @@ def _rows(study: WheelStudy) -> list[list[Any]]:
                 ]
                 rows.append([
                     variant.label, driven.drive.name, number, *parts, run.nees, run.poses,
-                    run.taken, run.longest_blind,
+                    run.fused_poses, run.longest_blind,
                 ])  # fmt: skip
     return rows

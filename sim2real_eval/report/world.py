@@ -21,7 +21,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.benches.world import WorldMap
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.world import Landmarks, Tags
-from .console import add_words, counted, plain_table
+from .console import add_words, count_text, plain_table
 from .palette import VERMILION
 from .style import figure_legend, new_figure, tidy
 
@@ -57,7 +57,7 @@ def _rows(record: Mapping[str, Any]) -> dict[str, str]:
         "Earth's field": f'east {_ut(east)}, north {_ut(north)}, up {_ut(up)} uT ({source})',
         '': f'intensity {_ut(earth["intensity_t"])} uT, inclination '
         f'{earth["inclination_deg"]:.2f}, declination {earth["declination_deg"]:.2f} deg',
-        'holds': ', '.join(counted(record[f'{kind}s'], kind) for kind in _KINDS),
+        'holds': ', '.join(count_text(record[f'{kind}s'], kind) for kind in _KINDS),
         'map': f'x {x0:.4g} to {x1:.4g} m, y {y0:.4g} to {y1:.4g} m, z {level["height_m"]:.4g} m',
     }
     if not record['dipoles']:
@@ -100,7 +100,7 @@ def draw_marks(panel: Axes, world_map: WorldMap) -> list[Artist]:
     single = ~np.isin(world.landmarks.ids, np.concatenate([*corners, np.zeros(0, np.int64)]))
     if single.any():
         places, ids = world.landmarks.positions[single], world.landmarks.ids[single]
-        handles += _points(panel, places, '^', 6.0, VERMILION, counted(len(ids), 'landmark'))
+        handles += _points(panel, places, '^', 6.0, VERMILION, count_text(len(ids), 'landmark'))
         _number(panel, places, ids)
     handles += _draw_boards(panel, world.landmarks, world.chessboards)
     if len(world.tags):
@@ -122,7 +122,7 @@ def _draw_dipoles(panel: Axes, world_map: WorldMap) -> list[Artist]:
         (away > limit, small, 'w' if small > 1.0 else _DIPOLE, 'above or below'),
     ):
         if some.any():
-            label = f'{counted(int(some.sum()), "dipole")} {what}'
+            label = f'{count_text(int(some.sum()), "dipole")} {what}'
             handles += _points(panel, places[some], 'o', size, colour, label)
     return handles
 
@@ -137,7 +137,7 @@ def _draw_boards(panel: Axes, landmarks: Landmarks, boards: tuple[IntArray, ...]
         outline = places[[0, 0, -1, -1, 0], [0, -1, -1, 0, 0]]
         handles[:] = panel.plot(
             *outline[:, :2].T, color=VERMILION, linewidth=1.2, marker='s', markersize=3.5,
-            label=counted(len(boards), 'chessboard'),
+            label=count_text(len(boards), 'chessboard'),
         )  # fmt: skip
         panel.plot(*places.reshape(-1, 3)[:, :2].T, 's', color=VERMILION, markersize=3.5)
     return handles
@@ -152,7 +152,7 @@ def _draw_tags(panel: Axes, tags: Tags) -> list[Artist]:
     )  # fmt: skip
     for square in tags.corners():
         panel.plot(*square[[0, 1, 2, 3, 0], :2].T, color=VERMILION, linewidth=2.5)
-    label = f'{counted(len(tags), "tag")}, with the way that the face looks'
+    label = f'{count_text(len(tags), "tag")}, with the way that the face looks'
     handles = _points(panel, tags.positions, 's', 3.5, VERMILION, label)
     flat = np.linalg.norm(faces, axis=1, keepdims=True) < 0.5
     _number(panel, tags.positions, tags.ids, np.where(flat, 9.0, -9.0 * faces))

@@ -346,7 +346,7 @@ class TwinMaker:
 
     def mounting(self, frame: str, user: str = 'simulated sensor') -> _Mounting:
         """Return the pose of a sensor in the body; see `Mountings.of`."""
-        return self._mountings.of(frame, user)
+        return self._mountings.pose(frame, user)
 
     def _place(self, models: Mapping[str, Any]) -> dict[str, PlacedSensor]:
         """Return models by role with the mounting of their sensors, placed in the order given."""
@@ -501,4 +501,4 @@ def ideal_imu_of_motion(
     parts = MessageParts[IdealMeasurement]()
     for part in blocks(len(times)):
         parts.add(kinematics.ideal_measurement(motion.at(times[part]), np.empty(0)))
-    return parts.joined()
+    return parts.concatenate()

@@ -181,7 +181,7 @@ def conclude(
         'notes': to_records([*notes, *shared_findings(judge_notes)]),
     }
     outcome = StudyOutcome(record, tuple(runs), store.signals)
-    if not outcome.compared:
+    if not outcome.compared_pairs:
         if not runs:
             # An empty study would only refuse the corrected one.
             discard_study(folder)
@@ -279,7 +279,7 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
         ('judge', 'group', *UNCERTAINTY_COLUMNS),
         (
             (judge, group, *uncertainty_fields(row, uncertainties[judge, group]))
-            for judge, group in outcome.compared
+            for judge, group in outcome.compared_pairs
             for row in outcome.table(judge, group)
         ),
     )

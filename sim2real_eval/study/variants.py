@@ -541,7 +541,7 @@ def _read_judge(entry: Entry, folder: Path) -> StudyJudge:
         config=path,
         transforms=_transforms(fields, folder),
         node_options=_node_options(fields, folder) if is_node else {},
-        given=tuple(name for name in fields if name not in _COMMON_KEYS),
+        explicit_options=tuple(name for name in fields if name not in _COMMON_KEYS),
         refuse=refuse,
         folder=folder,
     )

@@ -27,10 +27,10 @@ from sim_sensors.core.parameters import (
     mounting_quaternion,
     non_negative,
     parameter,
-    placed,
     sample_rate,
     share,
-    turned,
+    with_lever_arm,
+    with_mounting,
 )
 from sim_sensors.core.seeding import stream
 from sim_sensors.sensor.delivery import Delivery
@@ -232,8 +232,8 @@ class CameraModel(MountedModel[CameraMessages]):
         with warnings.catch_warnings():
             # Gimbal lock at a pitch of 90 degrees, as for a camera with the axes of the body.
             warnings.simplefilter('ignore', UserWarning)
-            model = turned(self, turn * Rotation.from_quat(_OPTICAL).inv())
-        return placed(model, translation)
+            model = with_mounting(self, turn * Rotation.from_quat(_OPTICAL).inv())
+        return with_lever_arm(model, translation)
 
     def optical_rotation(self) -> FloatArray:
         """Return the quaternion x y z w `(4,)` that takes the optical frame to the body."""

@@ -64,7 +64,7 @@ class Parameter:
         """Python type of the value: bool, int, float, str or tuple."""
         return self.optional or type(self.default)
 
-    def allowed(self) -> str:
+    def allowed_text(self) -> str:
         """Say in words what is allowed, with the unit."""
         if self.choices:
             return 'one of ' + ', '.join(self.choices)
@@ -94,7 +94,7 @@ class Parameter:
         if parsed is None or not self._inside(parsed):
             near = did_you_mean(value, self.choices)
             size = f', at most {LARGEST:g} in size' if _is_too_large(value) else ''
-            problem = f'{value!r} is not allowed{near}; must be {self.allowed()}{size}'
+            problem = f'{value!r} is not allowed{near}; must be {self.allowed_text()}{size}'
             raise ParameterError(where, key, problem)
         return parsed
 
@@ -480,13 +480,13 @@ def mounting_quaternion(rpy: ArrayLike) -> FloatArray:
     return np.asarray(Rotation.from_euler('xyz', np.asarray(rpy)).as_quat()[None, :])
 
 
-def placed(model: P, translation: ArrayLike) -> P:
+def with_lever_arm(model: P, translation: ArrayLike) -> P:
     """Return a sensor model with its `lever_arm` at `translation` `(3,)` m in the body."""
     changes: Any = {'lever_arm': tuple(np.asarray(translation, dtype=np.float64).tolist())}
     return dataclasses.replace(model, **changes)
 
 
-def turned(model: P, rotation: Rotation) -> P:
+def with_mounting(model: P, rotation: Rotation) -> P:
     """Return a sensor model whose `mounting_rpy` takes its axes to those of the body so."""
     changes: Any = {'mounting_rpy': tuple(rotation.as_euler('xyz').tolist())}
     return dataclasses.replace(model, **changes)

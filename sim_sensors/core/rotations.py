@@ -140,7 +140,7 @@ def log(q: FloatArray) -> FloatArray:
     return scale[:, None] * vector
 
 
-def between(p: FloatArray, q: FloatArray) -> FloatArray:
+def rotation_between(p: FloatArray, q: FloatArray) -> FloatArray:
     """Rotation vectors `(n, 3)` from p to q: Log(p^-1 q), with components in either body frame."""
     return log(multiply(conjugate(p), q))
 

@@ -28,11 +28,11 @@ from sim_sensors.core.parameters import (
     lever_arm,
     non_negative,
     parameter,
-    placed,
     positive,
     sample_rate,
     share,
     variants,
+    with_lever_arm,
 )
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream, streams
@@ -443,7 +443,7 @@ class GpsModel(SensorModel[FixArray], VariedParameters):
 
     def mounted(self, translation: ArrayLike) -> GpsModel:
         """Return the model with its antenna at `translation` `(3,)` m in the body."""
-        return placed(self, translation)
+        return with_lever_arm(self, translation)
 
     @staticmethod
     def surroundings(world: World) -> dict[str, Any]:

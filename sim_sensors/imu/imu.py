@@ -291,7 +291,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:
         if self._earth is not None and not self._earth.automatic:
-            truth = self._earth.sensed(truth)
+            truth = self._earth.sensed_motion(truth)
         ideal = self._kinematics.ideal_measurement(truth, dt)
         noise_dt = self.model.noise_intervals(dt)
         rate, rate_bias, rate_variance = self._gyroscope.corrupt(ideal.rate, noise_dt)

@@ -388,4 +388,4 @@ def truth_of(
             angular_velocity=sampled.angular_velocity,
         )
         columns.add(part)
-    return columns.joined()
+    return columns.concatenate()

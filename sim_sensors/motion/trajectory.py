@@ -224,7 +224,7 @@ class Trajectory:
             (first.position, first.velocity, first.acceleration),
             (last.position, last.velocity, last.acceleration),
         )
-        turn = rotations.between(first.orientation, last.orientation)
+        turn = rotations.rotation_between(first.orientation, last.orientation)
         swing = quintic(
             s,
             h,
@@ -360,7 +360,7 @@ def local_coordinates(of: States, to: States) -> FloatArray:
     m/s (NavState of [GTSAM]).
     """
     return np.hstack([
-        rotations.between(of[0], to[0]),
+        rotations.rotation_between(of[0], to[0]),
         rotations.rotate_back(of[0], to[1] - of[1]),
         rotations.rotate_back(of[0], to[2] - of[2]),
     ])  # fmt: skip

@@ -266,7 +266,7 @@ def descriptor(declaration: Parameter) -> ParameterDescriptor:
     unit = f' [{declaration.unit}]' if declaration.unit not in ('', '1') else ''
     result = ParameterDescriptor(
         description=declaration.doc + unit,
-        additional_constraints=f'must be {declaration.allowed()}',
+        additional_constraints=f'must be {declaration.allowed_text()}',
         read_only=declaration.read_only,
     )
     low, high = declaration.minimum, declaration.maximum

@@ -145,9 +145,9 @@ class SensorNode(Node):
 
     def _connect(self) -> None:
         messages = {
-            **self._output.before,
+            **self._output.topics_before,
             self.kind.topic: self.message_type,
-            **self._output.after,
+            **self._output.topics_after,
         }
         self._topic_publishers: dict[str, Any] = {
             topic: overridable_publisher(self, message, topic)
@@ -215,7 +215,7 @@ class SensorNode(Node):
     def _push_noise_free(self, messages: list[MessageArray]) -> None:
         for message in messages:
             verdict = self._live.push_noise_free(message)
-            if not verdict.accepted:
+            if not verdict.is_accepted:
                 self._health.note_refused_noise_free(verdict)
 
     def _take_all(self) -> None:
@@ -254,7 +254,7 @@ class SensorNode(Node):
                 self._measure()
             verdict = self._live.push(sample)
             self._health.count_odometry(verdict, self._live.odometry.gap)
-            if not verdict.accepted:
+            if not verdict.is_accepted:
                 self.get_logger().warning(
                     f'odometry {verdict.value} ({stamp_ns} ns)', throttle_duration_sec=_THROTTLE_S
                 )

@@ -27,10 +27,10 @@ from sim_sensors.core.parameters import (
     Axes,
     Parameters,
     from_variant,
-    placed,
     to_variant,
-    turned,
     variants,
+    with_lever_arm,
+    with_mounting,
 )
 from sim_sensors.core.registry import Registry, is_in_file
 from sim_sensors.motion.ideal import intervals, sample_blocks, sample_motion
@@ -346,7 +346,7 @@ class MountedModel(SensorModel[Messages]):
             Quaternion x y z w, sensor to body.
         """
         mounting = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
-        return turned(placed(self, translation), mounting)
+        return with_mounting(with_lever_arm(self, translation), mounting)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -448,7 +448,7 @@ class Sensor(abc.ABC, Generic[T]):
         messages = MessageParts[M]()
         for stamp_ns, times in blocks:
             messages.add(self.deliver(stamp_ns, self.measure(motion.at(times))))
-        return messages.joined()
+        return messages.concatenate()
 
     def deliver(self, stamp_ns: IntArray, measured: Any) -> Any:
         """Return those messages of the next measurements that arrive; see `Channel.deliver`."""

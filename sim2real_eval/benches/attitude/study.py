@@ -193,7 +193,9 @@ def find_suspects(
     # The gyroscope measures nothing between samples with equal stamps.
     later = np.flatnonzero(events.dt > 0.0)
     dt = events.dt[later]
-    rotation = events.rate[later] * dt[:, None] - rotations.between(truth[later - 1], truth[later])
+    rotation = events.rate[later] * dt[:, None] - rotations.rotation_between(
+        truth[later - 1], truth[later]
+    )
     suspects = [_worst_span(_GYROSCOPE, events.stamp_ns[later], rotation, events.density, dt)]
     for number in NAMES:
         chosen = events.kind == number

@@ -67,7 +67,7 @@ def _matrices(form: int, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return R, right
 
 
-def predicted(
+def predict_states(
     deltas: tuple[FloatArray, FloatArray, FloatArray],
     seconds: float,
     state: NavState,
@@ -229,7 +229,7 @@ class Preintegration(Generic[Params]):
         GTSAM is 0.
         """
         deltas = self._corrected(self._bias_hat if bias is None else bias)
-        q, p, v = predicted(deltas, self._seconds, state_i, self.params.n_gravity)
+        q, p, v = predict_states(deltas, self._seconds, state_i, self.params.n_gravity)
         return NavState(q[0], p[0], v[0])
 
     def _corrected(self, bias: ConstantBias) -> States:

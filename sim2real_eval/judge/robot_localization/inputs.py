@@ -357,7 +357,7 @@ def world_poses(inputs: Inputs) -> WorldPoses:
             columns.add(_PartPoses(messages.stamp_ns[in_part], messages.value[in_part], variance))
     pieces = [(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0), np.zeros((0, 2)))]
     for p, columns in columns_by_part.items():
-        of_part = columns.joined()
+        of_part = columns.concatenate()
         placed = by_blocks(_to_world(parts, p, of_part.value[:1]), of_part.value)
         pieces.append((of_part.stamp_ns, placed[:, :3], placed[:, 3], of_part.variance))
     return WorldPoses(*map(np.concatenate, zip(*pieces, strict=True)))

@@ -139,7 +139,7 @@ class EvaluationStore:
             self.results = {key: _decode(result) for key, result in records}
 
     @classmethod
-    def beside(cls, folder: str | Path, search: Mapping[str, Any]) -> EvaluationStore:
+    def for_folder(cls, folder: str | Path, search: Mapping[str, Any]) -> EvaluationStore:
         """Return the store of a search that will write its result to `folder`."""
         path = Path(folder)
         return cls(path.with_name(f'{path.name}.evaluations'), search)
