@@ -45,7 +45,7 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             *declare('real', 'models', out=Parameter('result', '', 'Folder to write.')),
-            *declare(imu=ComparedSensors.declared()['imu'], judge='judge_node'),
+            *declare(imu=ComparedSensors.declarations()['imu'], judge='judge_node'),
             *declare('profile', judge_params_file='', navsat_params_file=''),
             *declare('case_file', 'overwrite', 'seed', 'repetitions'),
             # Empty: derived from the recordings.

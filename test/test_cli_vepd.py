@@ -342,7 +342,7 @@ def test_options_of_the_commands_are_those_declared(verb: str) -> None:
     )
     actions = {action.dest: action for action in chosen._actions}
     for declared in (StudyOptions, MetricOptions, UncertaintyOptions):
-        for name, option in declared.declared().items():
+        for name, option in declared.declarations().items():
             if name != 'drop_zeros':
                 assert actions[name].default is None
                 assert tuple(actions[name].choices or ()) == option.choices

@@ -360,7 +360,7 @@ def test_a_plateau_needs_a_span():
 
 
 def test_units_are_those_of_the_sensor():
-    gyro, accel = GyroscopeChain.declared(), AccelerometerChain.declared()
+    gyro, accel = GyroscopeChain.declarations(), AccelerometerChain.declarations()
     assert (gyro['random_walk'].unit, accel['random_walk'].unit) == (
         'rad/s/s/sqrt(Hz)',
         'm/s^2/s/sqrt(Hz)',

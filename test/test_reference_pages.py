@@ -49,7 +49,7 @@ def test_every_parameter_of_sensors_nodes_and_recordings_is_on_a_page(docs: Path
         one
         for one in declared
         if not any(
-            issubclass(s, one) or (issubclass(one, s) and one.declared() == s.declared())
+            issubclass(s, one) or (issubclass(one, s) and one.declarations() == s.declarations())
             for s in shown
         )
     }

@@ -17,7 +17,9 @@ from sim_sensors.motion.paths import DRIVES, PurePursuit, RunVariation, drive, w
 from sim_sensors.motion.vehicles import ART, VehicleCommand, VehicleState
 
 START = VehicleState(0.0, 0.0, 0.0, 0.0)
-STEADY = RunVariation(**dict.fromkeys(RunVariation.declared(), 0.0) | {'disturbance_time': 1.0})
+STEADY = RunVariation(
+    **dict.fromkeys(RunVariation.declarations(), 0.0) | {'disturbance_time': 1.0}
+)
 
 
 @pytest.fixture(scope='module')

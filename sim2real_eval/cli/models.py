@@ -122,7 +122,7 @@ def _page(name: str) -> str:
         rows = [
             f'  {key} = {getattr(model, key)!r}'
             f'{declaration.unit and f"  [{declaration.unit}]"}  {declaration.doc}'
-            for key, declaration in model.declared().items()
+            for key, declaration in model.declarations().items()
         ]
         return '\n'.join([f'{name}: {kind.noun} model', inspect.getdoc(model) or '', *rows])
     assert problem is not None

@@ -53,7 +53,7 @@ class OptionSet(Generic[P]):
         self._declared = declared
         self._flags = {
             name: flags.get(name, f'--{name.replace("_", "-")}').split()
-            for name in names or declared.declared()
+            for name in names or declared.declarations()
         }
 
     def flag(self, name: str) -> str:
@@ -75,7 +75,7 @@ class OptionSet(Generic[P]):
         None, or its default where that is `kept`.
         """
         for name in names or self._flags:
-            declaration = self._declared.declared()[name]
+            declaration = self._declared.declarations()[name]
             default = declaration.default if base is None else getattr(base, name)
             flags = [word for word in self._flags[name] if word.startswith('-')]
             form: dict[str, Any] = {'choices': declaration.choices}
@@ -121,7 +121,7 @@ class OptionSet(Generic[P]):
         """Return the options that say what is not as declared."""
         words: list[str] = []
         for name in self._flags:
-            declaration, value = self._declared.declared()[name], getattr(values, name)
+            declaration, value = self._declared.declarations()[name], getattr(values, name)
             if value != declaration.default:
                 words += (
                     [self.flag(name)]
@@ -136,7 +136,9 @@ class OptionSet(Generic[P]):
         One that says what is so by default is not refused.
         """
         for name, value in self.explicit_values(options).items():
-            if value != self._declared.declared()[name].default and (not names or name in names):
+            if value != self._declared.declarations()[name].default and (
+                not names or name in names
+            ):
                 raise ParameterError(self.flag(name), '', problem)
 
 
@@ -203,7 +205,7 @@ UNCERTAINTY = OptionSet(UncertaintyOptions)
 
 _RUNS = ('seed', 'repetitions', 'match_rates', 'start_heading', 'off_ticks', 'adapt')
 # Published files are padded with zeros, recordings are not.
-_OF_METRIC = tuple(name for name in MetricOptions.declared() if name != 'drop_zeros')
+_OF_METRIC = tuple(name for name in MetricOptions.declarations() if name != 'drop_zeros')
 
 
 def add_metric(parser: argparse.ArgumentParser, *, of: str = '') -> None:

@@ -56,7 +56,7 @@ _SENSORS = OptionSet(ComparedSensors, models='--models --gps LIST', imu='--imu L
 _WITH_SERIES = {
     'help', 'help_all', 'series', 'seed', 'drop_zeros', 'out', 'overwrite', 'published', 'json',
     'jobs', 'verbose', 'quiet',
-    *MetricOptions.declared(), *UncertaintyOptions.declared()
+    *MetricOptions.declarations(), *UncertaintyOptions.declarations()
 }  # fmt: skip
 
 

@@ -124,6 +124,6 @@ def _at(world: World, year: float) -> World:
             '--year', '', f'goes with an earth_field of the model wmm only; this one is '
             f'{world.earth_field.model}'
         )  # fmt: skip
-    value = EarthField.declared()['year'].parse(year, '--year', '')
+    value = EarthField.declarations()['year'].parse(year, '--year', '')
     earth = dataclasses.replace(world.earth_field, year=value)
     return dataclasses.replace(world, earth_field=earth)

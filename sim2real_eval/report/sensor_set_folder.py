@@ -45,7 +45,7 @@ def gps_yaml(
         parameters: Parameters = getattr(model, part)
         default = type(parameters)()
         lines += [f'{part}:', f'  model: {values["model"]}']
-        for name in parameters.declared():
+        for name in parameters.declarations():
             # What was fitted is said even where it happens to be the default.
             if getattr(parameters, name) != getattr(default, name) or name in remarks:
                 remark = f'; {remarks[name]}' if name in remarks else ''
@@ -54,7 +54,7 @@ def gps_yaml(
 
 
 def _unit(owner: Parameters, name: str) -> str:
-    unit = owner.declared()[name].unit
+    unit = owner.declarations()[name].unit
     return f'  # {unit}' if unit else ''
 
 

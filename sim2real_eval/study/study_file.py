@@ -37,7 +37,7 @@ KEYS = MappingProxyType(
     {
         'title': 'Name of the study.',
         'about': 'Question of the study, and limits of its answer.',
-        **{name: option.doc for name, option in StudyOptions.declared().items()},
+        **{name: option.doc for name, option in StudyOptions.declarations().items()},
         'metric': 'Options of the metric.',
         'recordings': 'Real recordings, or stand-ins for them.',
         'models': 'Simulated variants.',
@@ -52,7 +52,7 @@ KEYS = MappingProxyType(
 )
 """Keys of a study file and their meaning."""
 
-_OPTIONS = (*StudyOptions.declared(), 'metric', 'uncertainty')
+_OPTIONS = (*StudyOptions.declarations(), 'metric', 'uncertainty')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -242,7 +242,7 @@ class Parameters:
                 kind.__name__, ', '.join(undeclared),
                 'without @dataclasses.dataclass(frozen=True) above the class; must have it',
             )  # fmt: skip
-        for name, declaration in self.declared().items():
+        for name, declaration in self.declarations().items():
             object.__setattr__(
                 self, name, declaration.parse(getattr(self, name), type(self).__name__, name)
             )
@@ -252,7 +252,7 @@ class Parameters:
         """Refuse combinations of values that are each allowed; overridden where there are any."""
 
     @classmethod
-    def declared(cls) -> dict[str, Parameter]:
+    def declarations(cls) -> dict[str, Parameter]:
         """Declarations of the scalar and per-axis parameters, in order."""
         return {
             field.name: field.metadata[_KEY]
@@ -291,7 +291,7 @@ class Parameters:
             raise ParameterError(
                 where, path, f'{mapping!r} is not allowed; must be a mapping of parameters'
             )
-        declared, nested = cls.declared(), cls._nested()
+        declared, nested = cls.declarations(), cls._nested()
         values: dict[str, Any] = {}
         for name, value in mapping.items():
             key = f'{path}.{name}' if path else str(name)
@@ -310,7 +310,7 @@ class Parameters:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return a plain mapping that `from_mapping` reads back to an equal set."""
-        values = {name: getattr(self, name) for name in self.declared()}
+        values = {name: getattr(self, name) for name in self.declarations()}
         return {
             **{name: list(v) if isinstance(v, tuple) else v for name, v in values.items()},
             **{name: part.to_mapping() for name, part in self.parts().items()},
@@ -566,13 +566,13 @@ class AxisParameters(Parameters):
     integral_unit: ClassVar[str] = ''
 
     @classmethod
-    def declared(cls) -> dict[str, Parameter]:
+    def declarations(cls) -> dict[str, Parameter]:
         """Declarations of the parameters, in order, with the units of the sensor."""
         return {
             name: dataclasses.replace(
                 declaration, unit=declaration.unit.format(u=cls.unit, i=cls.integral_unit)
             )
-            for name, declaration in super().declared().items()
+            for name, declaration in super().declarations().items()
         }
 
 

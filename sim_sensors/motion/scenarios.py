@@ -256,7 +256,7 @@ def motion_parameters(name: str) -> type[Parameters] | None:
 
     Examples
     --------
-    >>> list(motion_parameters('circle').declared())
+    >>> list(motion_parameters('circle').declarations())
     ['duration', 'heading', 'speed', 'ramp_time', 'rest_time', 'stop', 'radius', 'clockwise']
     """
     if name in _DRIVEN:

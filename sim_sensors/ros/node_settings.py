@@ -360,7 +360,7 @@ class NodeParameters:
             With the node, the parameter, its value and what is allowed.
         """
         changes: dict[str, Any] = {}
-        for name, declaration in parameters.declared().items():
+        for name, declaration in parameters.declarations().items():
             if name not in skip:
                 if read_only:
                     declaration = dataclasses.replace(declaration, read_only=True)
@@ -440,7 +440,7 @@ class NodeParameters:
 
     def _change(self, parameters: P, prefix: str, key: str, value: object) -> P:
         """Return the set with one value changed; the same set if `key` is not in it."""
-        for name, declaration in parameters.declared().items():
+        for name, declaration in parameters.declarations().items():
             if _join(prefix, name) == key:
                 parsed = declaration.parse(value, self._node.get_name(), key)
                 return self._replace(parameters, {name: parsed}, prefix)
@@ -471,7 +471,7 @@ def _flat_names(parameters: Parameters) -> list[str]:
         for name, part in parameters.parts().items()
         for inner in _flat_names(part)
     ]
-    return [*parameters.declared(), *nested]
+    return [*parameters.declarations(), *nested]
 
 
 def _join(prefix: str, name: str) -> str:

@@ -264,7 +264,7 @@ def declared_tunables(judge: Judge) -> Iterator[Tunable]:
 
 
 def _walk_declared(parameters: Parameters, path: tuple[str, ...]) -> Iterator[Tunable]:
-    for name, declaration in parameters.declared().items():
+    for name, declaration in parameters.declarations().items():
         value, full_path = getattr(parameters, name), (*path, name)
         full_name, change = '.'.join(full_path), partial(_set_declared, full_path)
         if isinstance(value, bool):

@@ -116,7 +116,7 @@ def list_numbers(twin: Twin) -> dict[str, _Number]:
 def _walk_numbers(
     model: Parameters, prefix: str = ''
 ) -> Iterator[tuple[str, float | tuple[float, ...], str]]:
-    for name, declaration in model.declared().items():
+    for name, declaration in model.declarations().items():
         value = getattr(model, name)
         if declaration.kind is float or (declaration.kind is tuple and len(declaration.default)):
             yield f'{prefix}{name}', value, declaration.unit
@@ -271,7 +271,7 @@ def _yaml_lines(
     path: str,
     comments: Mapping[str, str],
 ) -> list[str]:
-    parts, declared = model.parts(), model.declared()
+    parts, declared = model.parts(), model.declarations()
     lines = []
     for key, value in mapping.items():
         if key in parts and isinstance(value, Mapping):
