@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
     from sim2real_eval.recording.reading import RecordingSource
 
-    # The study, what went in, notes, and why recordings were left out.
+    # Study, inputs, notes, and the reasons for recordings that were left out.
     _Studied = tuple[AttitudeStudy, dict[str, Any], list[Finding], list[str]]
 
 DESCRIPTION = (

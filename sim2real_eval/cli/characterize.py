@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         note
         for recording in recordings
         for note in remarks(recording, (), base_frame=options.base_frame)
-        # What units an IMU at rest has is found, and can be given, here.
+        # Units of the IMU are estimated from standstill unless they are given.
         if note.code not in _OF_UNITS
     ]
     if options.out:
@@ -163,7 +163,7 @@ def _print(calibration: Calibration, recording_notes: Sequence[Finding]) -> None
 
 
 def _drive(recordings: list[Recording]) -> str:
-    """Return the recording on which models can be compared: with truth, and moving."""
+    """Return the recording on which models can be compared: it has a truth and moves."""
     import shlex
 
     from sim_sensors.core.blocks import lengths_of

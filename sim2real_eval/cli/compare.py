@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     method = parser.add_argument_group('method')
     names = ('rate', 'trend_window', 'align', 'max_lag', 'yaw', 'gravity', 'base_frame')
     _METHOD.add(method, *names)
-    # The declaration has 0 and -1 for these words.
+    # The declaration uses 0 and -1 for these words.
     method.add_argument(
         '--nperseg',
         type=_segment,
@@ -107,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _segment(text: str) -> int:
-    """Argparse type: samples, at least 8, or -1 for `max`."""
+    """Argparse type for the length of segments: at least 8 samples, or -1 for `max`."""
     if text == 'max':
         return -1
     try:

@@ -175,9 +175,10 @@ def _on_springs(road: str) -> AckermannVehicle:
 
 
 def _is_another(folder: Path, plan: StudyPlan) -> bool:
-    """Whether a folder holds another demo, to be replaced; a part of the same one is continued.
+    """Return True for a folder with another demo, which will be replaced.
 
-    Raises Sim2RealError when it holds something else.
+    An incomplete run of the same demo is continued. Raises Sim2RealError when the folder holds
+    something else.
     """
     from sim2real_eval.study.outcome import MARK
     from sim2real_eval.study.plan import describe_change

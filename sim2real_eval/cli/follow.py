@@ -208,7 +208,7 @@ def _comparison(
     recordings: Mapping[str, Sequence[Recording]],
     options: argparse.Namespace,
 ) -> tuple[SignalComparison, dict[str, Any]]:
-    """Hold the driven recordings against the real ones, and write that below --out."""
+    """Compare the driven recordings with the real ones, and write the result below --out."""
     from sim2real_eval.report.signals import write_signals
     from sim2real_eval.signals.answer import comparison_record
     from sim2real_eval.signals.comparison import compare_signals
@@ -256,7 +256,7 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
 def _waypoints(
     source: RecordingSource, options: argparse.Namespace, unknown: LocalFrame
 ) -> _RunInput:
-    """Return the waypoints of a source; `unknown`: where they lie if it does not say."""
+    """Return the waypoints of a source; `unknown` is the position of one without fixes."""
     from sim2real_eval.benches.following import place_of, waypoints_of
     from sim2real_eval.recording.reading import scenario_from_name
     from sim_sensors.motion.scenarios import START_NS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real gate`: a result held against limits, for the CI of a simulator."""
+"""`sim2real gate`: compare a result with limits, in the CI of a simulator."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def is_common(action: argparse.Action) -> bool:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Leaves options out that are rarely needed, unless all are asked for."""
+    """Help formatter that omits rarely needed options unless --help-all is given."""
 
     all_options: ClassVar[bool] = False
 
@@ -142,13 +142,13 @@ class _HelpAll(argparse.Action):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as all other errors; not below a page of usage."""
+    """Argument parser whose errors are one line without the usage, like all other errors."""
 
     command_line: ClassVar[Sequence[str]] = ()
-    """The whole line."""
+    """Words of the whole command line."""
 
     def format_help(self) -> str:
-        """Return the help; where options are left out it says so."""
+        """Return the help; it mentions options that are omitted."""
         hidden_options = (
             0 if _Formatter.all_options else sum(not is_common(action) for action in self._actions)
         )
@@ -163,7 +163,7 @@ class CommandParser(argparse.ArgumentParser):
             self.epilog = epilog
 
     def error(self, message: str) -> NoReturn:
-        """Complain of a line, with the nearest option there is, and exit with status 2."""
+        """Report a wrong command line with the most similar option; exit with status 2."""
         # A mistyped option may also leave a required one missing.
         options = self._known()
         for word in self.command_line:
@@ -178,12 +178,12 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(2)
 
     def _known(self) -> list[str]:
-        """Return the options of this command, and of the verb that is given."""
+        """Return the options of this command and of the verb on the command line."""
         options = self._option_string_actions
         return sorted({*options, *self._of_verb()._option_string_actions})
 
     def _of_verb(self) -> argparse.ArgumentParser:
-        """Return the parser of the verb that is given, or this one."""
+        """Return the parser of the verb on the command line, or this parser."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
                 return next(
@@ -255,7 +255,7 @@ def build_parser(verb: str | None = None) -> CommandParser:
 
 
 def _overview(summaries: Mapping[str, str]) -> str:
-    """Return the purpose of the command, and the verbs by group."""
+    """Return the purpose of the command and the verbs by group."""
     other_verbs = {name: text for name, text in summaries.items() if name not in _HELP}
     lines = [
         'Find out how far simulated GPS and IMU are from the real ones,',

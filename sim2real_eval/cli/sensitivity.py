@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real sensitivity`: the smallest errors of sensors that a judge can see."""
+"""`sim2real sensitivity`: the smallest errors of sensors that a judge can detect."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _twin(method: SensitivityOptions, *, simulated: bool) -> Twin | None:
 def _recordings(
     options: argparse.Namespace, method: SensitivityOptions, twin: Twin | None, seed: int
 ) -> tuple[StudyRecording, ...]:
-    """Return the given recordings, or simulated drives without any."""
+    """Return the given recordings, or simulated drives if there are none."""
     from sim2real_eval.study.recordings import (
         PathDrive,
         StandIn,

@@ -51,10 +51,10 @@ def print_study(
     quiet: bool = False,
     explained: bool = False,
 ) -> None:
-    """Print the ranking of a study, the answer below it, and where the rest is.
+    """Print the ranking of a study, the answer below it, and the names of its files.
 
-    `verbose` prints every table before the answer, and `quiet` the answer alone. `explained`
-    prints the meaning of the answer in place of the ranking.
+    `verbose` prints every table before the answer, and `quiet` only the answer. `explained` prints
+    the meaning of the answer instead of the ranking.
     """
     from sim2real_eval.report.answer import adapted_text, answer_text, meaning, wrap_text
     from sim2real_eval.report.study_report import PAGE
@@ -74,7 +74,7 @@ def print_study(
         _show_all(outcome, report, folder, published=published)
     elif not explained:
         judge = report.answer.view.judge
-        # The printed numbers stand beside the judge that they belong to, whoever answers.
+        # The printed numbers name their own judge, which need not be that of the answer.
         shown_judges = (judge, PAPER_PROFILE) if published else (judge,)
         standings = [standing for standing in report.standings if standing.judge in shown_judges]
         for standing in standings[:_MOST_TABLES]:
@@ -97,7 +97,7 @@ def print_study(
 
 
 def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool) -> None:
-    """Print how far the models are from the real sensors, under one judge in one group."""
+    """Print the distances of the models from the real sensors, under one judge in one group."""
     from sim2real_eval.metrics.published import published_vepd
     from sim2real_eval.metrics.scores import POOLED
     from sim2real_eval.report.ranking_tables import ranking_table
@@ -130,7 +130,7 @@ def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool)
 def _show_all(
     outcome: StudyOutcome, report: StudyReport, folder: Path, *, published: bool
 ) -> None:
-    """Print every table; `folder` has those that are too many."""
+    """Print every table; `folder` is named for tables that are too large."""
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.ranking_tables import uncertainty_table
 
@@ -155,15 +155,15 @@ def _show_all(
 
 
 def without_repetition(rows: Sequence[VepdRow]) -> list[VepdRow]:
-    """Leave the pooled rows out when there is one scenario: they would say the same again."""
+    """Return the rows without the pooled ones if there is only one scenario."""
     pooled = len({row.scenario for row in rows}) > 2
     return [row for row in rows if pooled or row.scenario != 'all']
 
 
 def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
-    """Print metrics, their options' weight and rankings; `folder` has more of them.
+    """Print the other metrics, metric options and rankings.
 
-    Only the rows over all scenarios are printed; the files have the others.
+    Only the rows over all scenarios are printed; the files in `folder` have the others.
     """
     from sim2real_eval.metrics.scores import POOLED
     from sim2real_eval.report.console import console_table
@@ -222,7 +222,7 @@ def EPILOG() -> str:  # noqa: N802 - one of the names that a verb may have
     """Return the shipped studies by name and title, and examples."""
     lines = ['shipped studies:']
     for path in sorted(config_path('studies').glob('*.yaml')):
-        # Without YAML, which is too slow for help.
+        # Read without YAML, which is too slow for a help text.
         title = path.read_text(encoding='utf-8').partition('\ntitle:')[2].partition('\n')[0]
         lines.append(f'  {path.stem:<22}' + title.strip(' \'"').replace("''", "'"))
     return '\n'.join([*lines, '', _EXAMPLES])
@@ -288,7 +288,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def overrides(options: argparse.Namespace) -> Overrides:
-    """Return what the options say in place of the study file."""
+    """Return the options that override the study file."""
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.study.study_file import Overrides
 
@@ -314,7 +314,7 @@ def overrides(options: argparse.Namespace) -> Overrides:
     )
 
 
-# What `vepd` and `demo` share with it: a study carried out, and what came of it.
+# Shared with `vepd` and `demo`: a study and its result.
 
 
 def carry_out(
@@ -366,7 +366,7 @@ def carry_out(
 def _judged(
     plan: StudyPlan, options: argparse.Namespace, workers: Workers, beside: Beside | None
 ) -> tuple[StudyOutcome, StudyReport]:
-    """Run a study and write all that there is of it."""
+    """Run a study and write all its files."""
     from sim2real_eval.report.study_plots import begin_plots
     from sim2real_eval.report.study_report import finish_study
     from sim2real_eval.study.runner import run_study

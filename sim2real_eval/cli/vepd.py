@@ -52,7 +52,7 @@ examples:
 
 
 _SENSORS = OptionSet(ComparedSensors, models='--models --gps LIST', imu='--imu LIST')
-# Of the others a folder of series knows nothing: there all that has happened.
+# Other options have no effect on a folder of series, whose runs were judged before.
 _WITH_SERIES = {
     'help', 'help_all', 'series', 'seed', 'drop_zeros', 'out', 'overwrite', 'published', 'json',
     'jobs', 'verbose', 'quiet',
@@ -132,7 +132,7 @@ def _compare(options: argparse.Namespace, workers: Workers) -> int:
 
 
 def comparison_title(recordings: Sequence[RecordingSource], models: Sequence[Twin]) -> str:
-    """Say what is compared, such as `7 models against 9 recordings, drive_1 to drive_9`."""
+    """Return the title of a comparison: `7 models against 9 recordings, drive_1 to drive_9`."""
     names = [recording.expected_name() for recording in recordings]
     subject = f'{len(models)} models' if len(models) > 1 else models[0].label
     if len(names) == 1:
@@ -142,13 +142,13 @@ def comparison_title(recordings: Sequence[RecordingSource], models: Sequence[Twi
 
 def _command(options: argparse.Namespace) -> tuple[str, ...]:
     if options.config == [options.config_default]:
-        # The same study, whether the default was given or not.
+        # An explicit default gives the same study.
         options = argparse.Namespace(**{**vars(options), 'config': None})
     return ('sim2real', 'vepd', *command_words(options.parser, options))
 
 
 def vepd_command(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the command with these options as the record of its result has it."""
+    """Return the command with these options, for the record of its result."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     return _command(parser.parse_args(words))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real wheels`: drift of wheels alone and with a camera, by the law of their noise."""
+"""`sim2real wheels`: drift of wheel odometry alone and with a camera, by noise model."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _show(study: WheelStudy) -> None:
 
 
 def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[], RecordedMotion]:
-    """Return what gives the drive of --motion, which is made here: wrong options are refused."""
+    """Return a function that simulates the drive of --motion; wrong options are refused now."""
     from sim2real_eval.benches.wheels import RecordedMotion
     from sim_sensors.motion.scenarios import motion_of
 
@@ -164,7 +164,7 @@ def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[]
 
 
 def _recorded(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]:
-    """Return what gives the drive of each truth when called, so that one may fail."""
+    """Return a function per truth that reads its drive, so that one drive may fail alone."""
     from sim2real_eval.benches.wheels import RecordedMotion
 
     if options.set:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real world`: what a world holds, in numbers and as a map."""
+"""`sim2real world`: the properties of a world as numbers and as a map."""
 
 from __future__ import annotations
 

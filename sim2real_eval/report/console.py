@@ -78,7 +78,7 @@ def vepd_console_table(
     >>> vepd_console_table([row], title='VEPD').row_count
     1
     """
-    # Narrow: with every column it still fits a terminal of 80 characters, numbers unbroken.
+    # Even with every column, the table must fit 80 characters without broken numbers.
     table = plain_table(title)
     add_words(table, 'scenario')
     add_numbers(table, 'rank')

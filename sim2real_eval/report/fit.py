@@ -172,7 +172,7 @@ _SENSORS = ('gps', 'imu')
 
 
 def fit_record(fit: FittedModel, judging: Judging, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return everything needed to repeat and to read a fit, as JSON values.
+    """Return everything needed to repeat and to interpret a fit, as JSON values.
 
     `given` holds the names of the models to start from, by `gps` and `imu`.
     """

@@ -36,12 +36,12 @@ from .signal_plots import PLOTS, UNITS, save_signal_plots
 
 
 def signal_tables(comparison: SignalComparison, *, published: bool = False) -> Group:
-    """Return two tables per kind of sensor: agreement with truth, and how different the sets are.
+    """Return two tables per kind of sensor: agreement with the truth, and distances of the sets.
 
-    Models of which the same signals are known share a table, one below the other. Split-half
-    distances, p-values and verdicts are shown where there are any; if `published`, RMSE and R
-    between real and simulated signals as printed in [Ligorio2015]. Each table fits a terminal of
-    80 characters.
+    Models that have the same signals share a table, one below the other. Split-half distances,
+    p-values and verdicts are shown if they exist. With `published`, the tables have the RMSE and R
+    between real and simulated signals printed in [Ligorio2015]. Each table fits a terminal of 80
+    characters.
     """
     groups: dict[tuple[object, ...], dict[str, list[SignalRow]]] = {}
     for model in comparison.models:
@@ -102,7 +102,7 @@ def _features_table(row: FeatureRow, *, published: bool) -> Table:
 
 
 def _title(models: Mapping[str, list[SignalRow]]) -> str:
-    """Return the model, or how many there are and of what."""
+    """Return the name of the only model, or the number of models and their kind of sensor."""
     if len(models) == 1:
         return next(iter(models))
     signals = {row.signal for rows in models.values() for row in rows}
@@ -115,7 +115,7 @@ _Columns = list[tuple[str, Callable[[SignalRow], str]]]
 
 
 def _fill(table: Table, models: Mapping[str, list[SignalRow]], columns: _Columns) -> None:
-    """Add the columns and the rows of each model, below its name where there are several."""
+    """Add the columns, and the rows of each model below its name if there are several."""
     for head, _ in columns:
         if head == _VERDICT:
             table.add_column(head, no_wrap=True)
@@ -212,7 +212,7 @@ _KINDS = {'position': 'GPS', 'magnetic_field': 'magnetometer'}
 
 
 def _name(row: SignalRow) -> Text:
-    """Return the signal in few characters, with its unit."""
+    """Return a short name of the signal with its unit."""
     quantity, _, axis = row.signal.rpartition('_')
     short = _SHORT.get(quantity)
     name = row.signal if short is None else f'{short} {axis}'
@@ -220,7 +220,7 @@ def _name(row: SignalRow) -> Text:
 
 
 def _number(value: float | None, unit: str) -> str:
-    """Return three digits, of the unit that is shown."""
+    """Return a value with three digits in the displayed unit."""
     return short_number(None if value is None else value * UNITS.get(unit, (unit, 1.0))[1])
 
 
@@ -238,11 +238,11 @@ def _p_value(value: float | None) -> str:
     return '<.001' if value is not None and value < 0.001 else round_text(value, 3)
 
 
-# The folder that a comparison leaves behind.
+# Result folder of a comparison.
 MARK = 'comparison.json'
 """File that every result of this kind holds."""
 
-# Columns of comparison.csv and what of a row stands in them.
+# Columns of comparison.csv, each with the function that gives its value.
 _ROW = {
     'model': 'model', 'signal': 'signal', 'unit': 'unit',
     'n_real': 'n_real', 'n_simulated': 'n_simulated',
@@ -271,10 +271,11 @@ def write_signals(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write comparison.csv and .json, runs.csv, trend.csv, psd.csv and the plots, all or nothing:
-    not where the folder exists and may not be replaced.
+    """Write the result folder of a comparison: tables, series and plots.
 
-    `record` holds plain values for comparison.json.
+    The files are comparison.csv, comparison.json, runs.csv, trend.csv, psd.csv and the plots. The
+    folder is written completely or not at all; an existing one is refused unless it may be
+    replaced. `record` holds plain values for comparison.json.
     """
     with fresh_folder(folder, MARK, overwrite=overwrite, older=lambda record: PLOTS) as fresh:
         write_csv(fresh / 'comparison.csv', tuple(_ROW), map(_row, comparison.rows))
@@ -356,7 +357,7 @@ def _densities(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]
 
 
 _HEADS = {'imu': 'Nearest IMU', 'gps': 'Nearest GPS', 'mag': 'Nearest magnetometer'}
-# What a covariance states matters to filters, not to the errors of a signal.
+# Stated covariances matter to filters and not to the errors of a signal.
 _OF_COVARIANCES = (
     findings.NO_COVARIANCE,
     findings.PESSIMISTIC,
@@ -368,7 +369,7 @@ _ELSE = 'it holds for motions and sensors like those of these recordings only'
 
 
 def signal_answer_lines(comparison: SignalComparison) -> list[AnswerLine]:
-    """Return the answer; nothing where no signal was compared."""
+    """Return the lines of the answer; empty if no signal was compared."""
     lines = [
         AnswerLine(_HEADS[answer.sensor], f'{_nearest(answer)}; {_verdict(answer, comparison)}')
         for answer in sensor_answers(comparison)
@@ -380,7 +381,7 @@ def signal_answer_lines(comparison: SignalComparison) -> list[AnswerLine]:
 
 
 def doubts(comparison: SignalComparison) -> list[Finding]:
-    """Return what may change the answer, the worst first: what is found and is not routine."""
+    """Return the findings that may change the answer, the most severe first."""
     sensors = {answer.sensor for answer in sensor_answers(comparison)}
     beside = _OF_COVARIANCES if 'gps' in sensors else (*_OF_COVARIANCES, *findings.OF_FIXES)
     return [

@@ -230,11 +230,11 @@ def _panel(axis: Axes, uncertainty: Uncertainty, x_min: float) -> None:
 
 # The second figure compares many rankings of the same models.
 
-# Pale colours are near reality. Two hues would suggest a middle, which distances do not have.
+# Models near reality have pale colours. There is one hue, as distances have no neutral middle.
 _COLOURS = LinearSegmentedColormap.from_list(
     'distances', ['#EAF2F9', '#9CC4E4', '#3B82B8', '#0B3C68']
 )
-_DARK = 0.7  # beyond it white text has a contrast of 4.5, before it black has
+_DARK = 0.7  # white text has a contrast of 4.5 above this value, black text below it
 
 
 def ranks_figure(panels: Sequence[RankLines]) -> Figure:
@@ -282,7 +282,10 @@ def _draw(axes: Axes, panel: RankLines) -> None:
 
 
 def _share(distances: FloatArray) -> FloatArray:
-    """Return 0 for the smallest distance, 1 for ten times that or, if larger, for the largest."""
+    """Return the position of distances on the colour scale, on a logarithmic axis.
+
+    The smallest distance is 0. The largest is 1 if it is at least ten times the smallest.
+    """
     most = float(np.nanmax(distances, initial=0.0)) or 1.0
     logs = np.log10(np.maximum(distances, most / 1000.0))
     shares: FloatArray = (logs - np.nanmin(logs)) / max(

@@ -126,7 +126,7 @@ def finish_study(
 
 
 def write_report(report: StudyReport, page: str | Path) -> tuple[Path, Path, Path]:
-    """Write the page and, beside it, the tables; each appears whole or not at all."""
+    """Write the page and the tables; each file appears complete or not at all."""
     page = Path(page)
     markdown, latex = (page.with_name(name) for name in TABLES)
     return (

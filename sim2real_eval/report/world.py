@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A world on the terminal and as a map: table, magnetic field, landmarks."""
+"""A world as a table for the terminal and as a map of its field and objects."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ _KINDS = ('dipole', 'landmark', 'chessboard', 'tag')
 
 
 def world_table(record: Mapping[str, Any]) -> Table:
-    """Return a line per thing of a record from `world_record`, in the units that people use:
-    degrees, m, m/s^2, uT.
-    """
+    """Return a line per property of a record from `world_record`; in degrees, m, m/s^2, uT."""
     table = plain_table(f'World {record["world"]}', gap=1)
     table.show_header = False
     add_words(table, '', '')
@@ -84,9 +82,9 @@ def _place(position: Sequence[float]) -> str:
 
 
 _DIPOLE = '#E69F00'
-# Ids of more would cover each other.
+# With more objects, the ids would cover each other.
 _NUMBERED = 40
-# Dots of more are small away from the map.
+# With more dipoles, those away from the map have small dots.
 _FEW = 50
 # Unit vectors per inch: the arrow out of a tag's face.
 _FACE = 5.0
@@ -109,7 +107,10 @@ def draw_marks(panel: Axes, world_map: WorldMap) -> list[Artist]:
 
 
 def _draw_dipoles(panel: Axes, world_map: WorldMap) -> list[Artist]:
-    """Draw those near the map filled: a tenth of the spread of their heights is near."""
+    """Draw dipoles, filled if they are near the height of the map.
+
+    Near means within a tenth of the spread of their heights.
+    """
     places = world_map.world.dipoles.positions
     if not len(places):
         return []
@@ -128,7 +129,7 @@ def _draw_dipoles(panel: Axes, world_map: WorldMap) -> list[Artist]:
 
 
 def _draw_boards(panel: Axes, landmarks: Landmarks, boards: tuple[IntArray, ...]) -> list[Artist]:
-    """Draw each as its corners and its outline; one that stands upright is a line from above."""
+    """Draw the corners and the outline of each board; an upright one is a line from above."""
     order = np.argsort(landmarks.ids)
     handles: list[Artist] = []
     for ids in boards:
@@ -144,7 +145,7 @@ def _draw_boards(panel: Axes, landmarks: Landmarks, boards: tuple[IntArray, ...]
 
 
 def _draw_tags(panel: Axes, tags: Tags) -> list[Artist]:
-    """Draw the edge of each, an arrow out of its face, and its number behind."""
+    """Draw the edge of each tag, an arrow out of its face, and its number behind it."""
     faces = Rotation.from_quat(tags.orientations).apply([0.0, 0.0, 1.0])[:, :2]
     panel.quiver(
         *tags.positions[:, :2].T, *faces.T, color=VERMILION, angles='uv', scale_units='inches',
@@ -185,9 +186,9 @@ def _number(
         )  # fmt: skip
 
 
-# A world from above: the magnetic field at a height, what disturbs it and what is to see.
+# A world from above: the magnetic field at a height, its disturbances and visible objects.
 
-# Percent of the map below the lowest colour, and above the highest.
+# Percentage of the map below the lowest and above the highest colour.
 _CLIPPED = 1.0
 _STEPS = 16
 _LOG_FROM = 4.0
@@ -201,11 +202,11 @@ _ARROWS, _FEW_ARROWS = 18, 9
 
 
 def strength_levels(intensity: FloatArray) -> FloatArray:
-    """Return the edges of the colours, uT, for strengths in T.
+    """Return the edges of the colours, uT, for field strengths in T.
 
-    They reach from where 1 % of the map is below to where 1 % is above, because near a dipole the
-    field grows without a limit that would be worth a colour; in equal ratios where they are
-    far apart. Equal ends: the field is the same everywhere.
+    The range goes from the 1st to the 99th percentile of the map, because the field near a dipole
+    grows without limit. Edges of a wide range have equal ratios. Both ends are equal if the field
+    is the same everywhere.
     """
     low, high = 1e6 * np.percentile(intensity, [_CLIPPED, 100.0 - _CLIPPED])
     if not high > low * (1.0 + 1e-9):
@@ -215,9 +216,10 @@ def strength_levels(intensity: FloatArray) -> FloatArray:
 
 
 def world_figure(world_map: WorldMap, name: str) -> Figure:
-    """Return the map of the field and, where there are dipoles, that of a compass's error.
+    """Return the map of the field and, if there are dipoles, the map of the compass error.
 
-    Arrows show along the horizontal part of the field and are as long as its share of the whole.
+    Arrows show the direction of the horizontal field; their length is its share of the total
+    field.
     """
     turned = world_map.compass_error if len(world_map.world.dipoles) else None
     x0, x1, y0, y1 = world_map.area
@@ -247,7 +249,7 @@ def world_figure(world_map: WorldMap, name: str) -> Figure:
         fontsize=9,
         parse_math=False,  # the name is of a file
     )
-    # Or the title of a panel that fills its place touches that of the figure.
+    # Otherwise the title of a large panel touches the title of the figure.
     figure.set_layout_engine('constrained', h_pad=0.1)
     if handles := draw_marks(panels[0], world_map):
         figure_legend(figure, handles, 2, below=True)
@@ -278,7 +280,7 @@ def _draw_strength(figure: Figure, panel: Axes, world_map: WorldMap, size: Float
 def _draw_arrows(
     panel: Axes, world_map: WorldMap, size: FloatArray, colour: str, count: int
 ) -> None:
-    """Draw `count` arrows along the longer side of a panel of this size, inches."""
+    """Draw `count` arrows along the longer side of a panel with this size in inches."""
     columns, rows = (
         _among(len(places), max(round(count * float(side / size.max())), 1))
         for places, side in zip((world_map.x, world_map.y), size, strict=True)
@@ -294,7 +296,10 @@ def _draw_arrows(
 
 
 def _among(places: int, count: int) -> IntArray:
-    """Return the indices of `count` places, as far apart as the first and last from the edges."""
+    """Return the indices of `count` evenly spaced places.
+
+    The first and the last one are half a step away from the ends.
+    """
     return np.asarray((np.arange(count) + 0.5) * places / count, dtype=np.int64)
 
 

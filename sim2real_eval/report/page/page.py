@@ -168,7 +168,7 @@ def _sources(outcome: StudyOutcome, standing: Standing) -> dict[str, SeriesStyle
     used_hues: list[str] = []
     order = [model.model for model in standing.pooled_uncertainty.order]
     order += [name for name in outcome.models if name not in order]
-    # Stand-ins never pass for real sensors.
+    # Simulated stand-ins must not be mistaken for real sensors.
     real = 'stand-in for real' if outcome.record.get('synthetic') else REAL
     sources = {REAL: SeriesStyle(real, '--real')}
     for name in order:
@@ -204,7 +204,7 @@ def _colour_rules(models: Sequence[str]) -> Markup:
         f':root{{{bright}}}',
         f'@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}',
         f':root[data-theme=dark]{{{dark}}}',
-        # Printed pages are white, also if the screen was dark.
+        # Printed pages are white even if the screen is dark.
         f'@media print{{:root:root{{{bright}}}}}',
         *(f'.c{number}{{--c:var(--c{number})}}' for number in range(len(models))),
     ]

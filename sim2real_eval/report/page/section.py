@@ -198,7 +198,7 @@ def _nearest_last(names: Container[str], sources: Iterable[str]) -> list[str]:
 
 
 def _one_per_motion(runs: Mapping[str, RunSignals]) -> list[RunSignals]:
-    """Return a run, the real one first, of each recording: simulated runs may have their own."""
+    """Return one run of each recording, a real one if there is any."""
     order = sorted(runs, key=lambda name: name != REAL)
     runs_by_recording: dict[str, RunSignals] = {}
     for name in order:
@@ -296,7 +296,7 @@ class RankingView:
 
     @property
     def is_told(self) -> bool:
-        """Whether runs suffice to tell which models differ from the real sensors."""
+        """Whether there are enough runs to know which models differ from the real sensors."""
         uncertainty = self.standing.pooled_uncertainty
         return all(differs(uncertainty, model) is not None for model in uncertainty.models)
 
@@ -315,9 +315,9 @@ class Drawing(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Chapter:
-    """Plots of one kind, with how to read them.
+    """Plots of one kind, and how to read them.
 
-    `switched`: models can be switched off; `true`: the truth is drawn too.
+    If `switched`, the reader can switch models off. If `true`, the truth is drawn too.
     """
 
     title: str
