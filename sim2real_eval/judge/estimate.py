@@ -25,7 +25,7 @@ from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 
 
 def _phrase(kind: FindingKind, template: str) -> Callable[..., Finding]:
-    """Return a maker of findings of one kind, with their own words for the `problem`."""
+    """Return a function that makes findings of one kind with a given `problem` text."""
 
     def make_finding(subject: str = '', /, **values: Any) -> Finding:
         words = template

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Score of one run: RMSE and difference of Wiener entropy, and when not to believe it."""
+"""Scores of runs, VEPD and energy distance between sets of runs, and their limits."""
 
 from __future__ import annotations
 

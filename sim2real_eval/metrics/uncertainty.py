@@ -54,9 +54,9 @@ class DistanceUncertainty:
     n_real, n_sim : int
         Runs.
     distance : float
-        Between the sets of runs as they are; sampling alone makes it larger than zero.
+        Distance between the sets of runs; sampling alone makes it larger than zero.
     estimate : float or None
-        The distance less what sampling adds, never below 0 (median-unbiased).
+        Distance without the part that sampling adds (median-unbiased), never below 0.
     low, high : float or None
         Interval for the distance between the processes that the runs were drawn from; `low` is 0
         when they may be one.
@@ -64,18 +64,18 @@ class DistanceUncertainty:
         Median and `level` quantile of the distance that a model with the real process would have
         with these numbers of runs; at least `Uncertainty.repeat`.
     p_value : float or None
-        Share of permutations that give at least the distance: that of so large a gap from a model
-        with the real process.
+        Share of permutations with at least this distance: its probability for a model with the
+        real process.
     adjusted : float or None
-        The same when the most striking of all models is looked at.
+        The p-value adjusted for the number of models.
     significance_groups : str
         Models that share a letter are not significantly different; empty where that is unknown.
     ranks : tuple of float
-        Probability of rank 1, 2, ... among the models; empty where it cannot be told.
+        Probability of rank 1, 2, ... among the models; empty if unknown.
 
     Notes
     -----
-    None stands for what cannot be told from so few motions.
+    Values are None if there are too few motions.
     """
 
     model: str
@@ -95,7 +95,7 @@ class DistanceUncertainty:
 
 @dataclasses.dataclass(frozen=True)
 class Uncertainty:
-    """Everything that resampling says of one table of distances.
+    """Result of resampling for one table of distances.
 
     Attributes
     ----------
@@ -112,12 +112,12 @@ class Uncertainty:
     pairs : tuple of PairUncertainty
         Every pair of models.
     notes : tuple of Finding
-        What cannot be told, and why.
+        Unknown values, with the reasons.
     repeat : float or None
-        Distance of the real runs from themselves judged once more: 0 for a judge that gives the
-        same numbers, None for one that was not asked again.
+        Distance between the real runs and the same runs judged again; 0 for a deterministic judge,
+        None if they were judged only once.
     blocked : int or None
-        Real recordings, where the motions are blocks of them.
+        Number of real recordings if the motions are blocks of recordings.
     """
 
     options: UncertaintyOptions
@@ -131,11 +131,14 @@ class Uncertainty:
     blocked: int | None = None
 
     def model(self, model: str) -> DistanceUncertainty:
-        """Return what is known of a model."""
+        """Return the uncertainty of a model."""
         return next(assessment for assessment in self.models if assessment.model == model)
 
     def pair(self, first: str, second: str) -> PairUncertainty:
-        """Return what is known of two models, in either order; the difference is as in `pairs`."""
+        """Return the comparison of two models, in either order.
+
+        The sign of the difference is that of the pair in `pairs`.
+        """
         return self._by_models[frozenset((first, second))]
 
     @functools.cached_property
@@ -152,7 +155,7 @@ class Uncertainty:
         ]
 
     def more(self, pair: PairUncertainty) -> str:
-        """Say how many more motions would make two models significantly different."""
+        """Return the number of further motions that would separate two models, as text."""
         if pair.low is None:
             return 'cannot be told'
         if pair.more_motions is None:

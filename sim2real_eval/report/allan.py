@@ -63,7 +63,8 @@ def allan_console_table(
 
     `terms` are the fitted noise terms of the recordings, by axis. Discrete values are for the
     sample rate of the longest recording. A single recording also has the coefficients that
-    straight lines give. `recovered_parameters` say for each coefficient whether the simulated sensor reproduces it.
+    straight lines give. `recovered_parameters` say for each coefficient whether the simulated
+    sensor reproduces it.
     """
     rate = max(results, key=lambda result: result.samples).rate
     graphical_estimate = {

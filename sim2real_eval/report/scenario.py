@@ -82,7 +82,8 @@ _LABELS = (
     'accelerometer bias {} [m/s²]',
     'gyroscope bias {} [rad/s]',
 )
-# Pairs of components: rotations, positions and velocities among themselves, and coupled pairs (gravity turns a tilt about y into a velocity along x).
+# Pairs of components: rotations, positions and velocities among themselves, and coupled pairs
+# (gravity turns a tilt about y into a velocity along x).
 _PAIRS = ((0, 1), (3, 4), (6, 7), (3, 5), (1, 6), (6, 3))
 _BIAS_PAIRS = ((9, 6), (13, 1), (13, 6))
 

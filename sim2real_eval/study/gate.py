@@ -35,7 +35,7 @@ _NOT_IN_XML = re.compile('[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 
 
 class Cell(NamedTuple):
-    """The place of one VEPD in a result; scenario `all` is all scenarios pooled."""
+    """Position of one VEPD in a result; scenario `all` is all scenarios pooled."""
 
     judge: str
     group: str

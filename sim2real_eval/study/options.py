@@ -90,7 +90,10 @@ class StudyOptions(Parameters):
         return tuple(name.strip() for name in self.adapt.split(','))
 
     def without_deriving(self, names: Collection[str]) -> StudyOptions:
-        """Return the options without deriving those named, which the user has given."""
+        """Return the options that never derive the named ones from the recordings.
+
+        The user has set these options explicitly.
+        """
         derived = [name for name in self.adapts if name not in names]
         if len(derived) == len(self.adapts):
             return self

@@ -149,7 +149,7 @@ class EstimateSignals:
 def find_copies(
     measured: Mapping[str, Hashable], blocks: Mapping[str, str] | None = None
 ) -> list[Finding]:
-    """Return a finding for recordings with equal measured numbers that are not of one block.
+    """Return a finding for recordings of different blocks with equal measured numbers.
 
     Examples
     --------

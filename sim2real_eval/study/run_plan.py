@@ -123,7 +123,7 @@ class RunPlan:
         forget_ideal_imu(self.maker)
         if not self._simulates_gps:
             return notes
-        # For a comparison of receivers, a truth made from the fixes is decisive.
+        # A truth that was made from the fixes invalidates a comparison of receivers.
         return tuple(
             TRUTH_OF_FIXES(note.subject, error=note.numbers['error'])
             if note.kind in OF_FIXES

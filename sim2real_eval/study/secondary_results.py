@@ -295,7 +295,10 @@ class SideResults:
         return list({(table.judge, table.group): table for table in self.sensitivity}.values())
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the content of agreement.json: rank agreement and differences VEPD hides."""
+        """Return the content of agreement.json.
+
+        It holds the rank agreement, and differences that only other metrics detect.
+        """
         return {
             'rankings': [dataclasses.asdict(pair) for pair in self.rankings],
             'metrics_with_vepd': [

@@ -160,7 +160,7 @@ class RosEstimatorJudge(Judge):
         start_ns: int | None = None,
         start_heading: float | None = None,
     ) -> JudgedRun:
-        """Replay a recording as often as `repeats` says, and return the first run.
+        """Replay a recording `repeats` times, and return the first run.
 
         JudgeError if the estimator does not start, answer or publish.
         """

@@ -86,8 +86,8 @@ _LIFECYCLE_TRANSITIONS = {'unconfigured': 1, 'inactive': 3}
 class FilterSide(Side):
     """A judge node in a namespace that is checked against the embedded judge.
 
-    The embedded judge runs beside the node on the same messages. It tells which ticks publish, so
-    that these are waited for and others are not. For robot_localization, navsat_transform is ours
+    The embedded judge runs beside the node on the same messages. It determines which ticks
+    publish, so that only these are waited for. For robot_localization, navsat_transform is ours
     and receives the odometry of the real filter.
 
     Parameters

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter space, stored evaluations and worker pool of every search.
+"""Parameter space, stored evaluations, worker pool and validation of every search.
 
 A verb describes its parameters as a `SearchSpace` and evaluates candidates through an
 `EvaluationPool`. A strategy chooses the candidates: an interpolated response
 surface (`fitting.surface`), stepwise selection (`stepwise`) or the search of a size (`size`).
-Folds, held-out gains and resamples are in `validation`.
+The module also has the folds, held-out gains and resamples.
 """
 
 from __future__ import annotations
@@ -402,7 +402,7 @@ def standardised_gain(gains: FloatArray) -> float:
 
 
 def least_blocks(level: float) -> int:
-    """Return the number of blocks that a p-value of one minus the level needs.
+    """Return the least number of blocks with which a p-value can reach one minus the level.
 
     Examples
     --------
@@ -446,7 +446,7 @@ _LEAST_FREEDOM = 3
 
 
 def resampling_strata(scenarios: Sequence[str]) -> tuple[list[IntArray], float]:
-    """Return groups of recordings to resample within, and the degrees of freedom of that."""
+    """Return groups of recordings to resample within, and the resulting degrees of freedom."""
     n = len(scenarios)
     if n < LEAST_RECORDINGS:
         return [np.array([i]) for i in range(n)], np.inf

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stepwise selection: parameters whose change the recordings support, and their best values.
+"""Stepwise selection of the parameters whose change the recordings support, and their values.
 
-A parameter is tried alone while the others keep their values so far. Its gain is measured on
+Each parameter is tried alone while the others keep their present values. Its gain is measured on
 held-out blocks: for each block, its value is the best one on the other blocks. A gain counts as
 significant at the level divided by the number of parameters (C. E. Bonferroni). The significant
-parameter with the largest gain is selected, all selected parameters are fitted together, and the
-others are tried again, until no gain is significant.
+parameter with the largest gain is selected, and all selected parameters are fitted together. The
+others are then tried again, until no gain is significant.
 """
 
 from __future__ import annotations
