@@ -173,7 +173,7 @@ class Mountings:
         sensor without a real one, is mounted as its model states if no transform names its frame.
         Sensors placed later in the same frame have the same place.
 
-        Raises JudgeError as `of` does.
+        Raises JudgeError as `pose` does.
         """
         frame = model.frame_id if real_messages is None else real_messages.frame
         model = dataclasses.replace(model, frame_id=frame)

@@ -345,7 +345,7 @@ class TwinMaker:
         )
 
     def mounting(self, frame: str, user: str = 'simulated sensor') -> _Mounting:
-        """Return the pose of a sensor in the body; see `Mountings.of`."""
+        """Return the pose of a sensor in the body; see `Mountings.pose`."""
         return self._mountings.pose(frame, user)
 
     def _place(self, models: Mapping[str, Any]) -> dict[str, PlacedSensor]:

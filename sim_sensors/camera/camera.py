@@ -219,7 +219,7 @@ class CameraModel(MountedModel[CameraMessages]):
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
 
     def mounted(self, translation: ArrayLike, rotation: ArrayLike) -> CameraModel:
-        """Return the model mounted as a static transform of its optical frame says.
+        """Return the model with the mounting of a static transform of its optical frame.
 
         Parameters
         ----------

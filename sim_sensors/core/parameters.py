@@ -42,9 +42,9 @@ _NAMES = {bool: 'true or false', int: 'an integer', float: 'a number', str: 'a t
 class Parameter:
     """Declaration of one parameter."""
 
-    # Its type is the type of the parameter; a tuple of 3 means one number per axis x, y, z,
-    # another one a list of as many numbers, an empty one a list of any length. None: it need not
-    # be given, and `optional` is its type.
+    # Its type is the type of the parameter. A tuple of 3 is a number per axis x, y, z; another
+    # tuple is a list of that length, and an empty one a list of any length. An optional parameter
+    # has the default None and the type `optional`.
     default: Any
     unit: str  # SI unit, `'1'` when dimensionless, `''` for flags and texts
     doc: str  # meaning, one sentence
@@ -56,7 +56,7 @@ class Parameter:
     # True when a change needs a restart of the model (rates, initial values)
     read_only: bool = False
     optional: type | None = None  # type of a parameter that may be None
-    # False where an option of the command is rarely needed: --help-all shows it
+    # False for a rarely needed option, which only --help-all shows
     common: bool = True
 
     @property
@@ -65,7 +65,7 @@ class Parameter:
         return self.optional or type(self.default)
 
     def allowed_text(self) -> str:
-        """Say in words what is allowed, with the unit."""
+        """Return the allowed values as text, with the unit."""
         if self.choices:
             return 'one of ' + ', '.join(self.choices)
         text = self._name()
@@ -84,9 +84,9 @@ class Parameter:
         return f'a number or a list of {len(self.default)} numbers{axes}'
 
     def parse(self, value: object, where: str, key: str) -> Any:
-        """Return `value` as the declared type, or refuse it.
+        """Return `value` as the declared type.
 
-        Raises ParameterError, naming `where`, `key`, the value and what is allowed.
+        Raises ParameterError with `where`, `key`, the value and what is allowed.
         """
         if value is None and self.optional is not None:
             return None
@@ -103,7 +103,7 @@ class Parameter:
         if kind is bool or kind is str:
             return value if isinstance(value, kind) else None
         if kind is int:
-            # ROS has integers of 64 bits.
+            # Integers of ROS have 64 bits.
             is_whole = isinstance(value, int) and not isinstance(value, bool)
             return value if is_whole and -(2**63) <= value < 2**63 else None  # type: ignore[operator]
         if kind is float:
@@ -132,22 +132,22 @@ class Parameter:
 
 
 def float_of(text: str) -> float | None:
-    """Return the number that a text is as other programs read it; None for any other text.
+    """Return the number in a text, or None.
 
-    `float` also takes 1_000 and the digits of all scripts.
+    `float` also accepts 1_000 and the digits of all scripts, which other programs do not.
     """
     return float(text) if _NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text) else None
 
 
 def number_of(value: object) -> float | None:
-    """Return an int, a float or the text of a number as a float; None for all else.
+    """Return an int, a float, or a text such as 1e-3 as a float; None for anything else.
 
-    YAML reads `1e-3` as text. None also for what is not finite or larger than `LARGEST`.
+    YAML reads `1e-3` as text. Numbers that are not finite or larger than `LARGEST` give None.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     number = float_of(value) if isinstance(value, str) else value
-    # None of the comparisons holds for NaN.
+    # All comparisons with NaN are false.
     return float(number) if number is not None and abs(number) <= LARGEST else None
 
 
@@ -212,10 +212,10 @@ def rare(default: Any, unit: str, doc: str, **further: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """Base of all parameter sets: frozen, validated when made, read from and written to plain
-    mappings.
+    """Base class of all parameter sets.
 
-    Fields that are themselves `Parameters` are read from nested mappings.
+    They are immutable, are checked when they are created, and can be read from and written to
+    plain mappings. Fields that are themselves `Parameters` are read from nested mappings.
 
     Examples
     --------
@@ -237,7 +237,7 @@ class Parameters:
             if isinstance(attribute, dataclasses.Field)
         ]
         if undeclared:
-            # A dataclass has taken them away: they would be neither read nor used.
+            # The dataclass would neither read nor use them.
             raise ParameterError(
                 kind.__name__, ', '.join(undeclared),
                 'without @dataclasses.dataclass(frozen=True) above the class; must have it',
@@ -249,11 +249,11 @@ class Parameters:
         self._check()
 
     def _check(self) -> None:
-        """Refuse combinations of values that are each allowed; overridden where there are any."""
+        """Refuse invalid combinations of allowed values; subclasses override this."""
 
     @classmethod
     def declarations(cls) -> dict[str, Parameter]:
-        """Declarations of the scalar and per-axis parameters, in order."""
+        """Return the declarations of the scalar and per-axis parameters, in order."""
         return {
             field.name: field.metadata[_KEY]
             for field in dataclasses.fields(cls)
@@ -261,9 +261,7 @@ class Parameters:
         }
 
     def parts(self) -> dict[str, Parameters]:
-        """Return the nested sets, in order, as they are: of one of several kinds where there are
-        several.
-        """
+        """Return the nested parameter sets by name, in order."""
         return {name: getattr(self, name) for name in self._nested()}
 
     @classmethod
@@ -277,15 +275,15 @@ class Parameters:
 
     @classmethod
     def from_mapping(cls: type[P], mapping: Mapping[str, object], where: str, path: str = '') -> P:
-        """Build from a plain mapping, refusing unknown keys, wrong types and values out of range.
+        """Build from a plain mapping; unknown keys and wrong values are refused.
 
         Nested sets are nested mappings, and missing keys take their default. `where` is the file
-        or option that the mapping came from and `path` its dotted path in it, for messages.
+        or option of the mapping and `path` its dotted path in it, for messages.
 
         Raises
         ------
         ParameterError
-            On the first thing that is wrong.
+            For the first error.
         """
         if not isinstance(mapping, Mapping):
             raise ParameterError(
@@ -450,14 +448,14 @@ def set_parameter(
 
 @dataclasses.dataclass(frozen=True)
 class VariedParameters(Parameters):
-    """A parameter set some of whose fields are each one of several kinds."""
+    """Parameter set with fields that can have several classes."""
 
     varied: ClassVar[Mapping[str, Registry[Any]]] = {}
     """Registry of the kinds of each such field."""
 
     @classmethod
     def from_mapping(cls: type[V], mapping: Mapping[str, object], where: str, path: str = '') -> V:
-        """Build from a plain mapping in which the fields of `varied` each name their `model`."""
+        """Build from a plain mapping; the fields in `varied` name their class as `model`."""
         if not isinstance(mapping, Mapping):
             return super().from_mapping(mapping, where, path)
         fixed = {name: value for name, value in mapping.items() if name not in cls.varied}
@@ -481,20 +479,20 @@ def mounting_quaternion(rpy: ArrayLike) -> FloatArray:
 
 
 def with_lever_arm(model: P, translation: ArrayLike) -> P:
-    """Return a sensor model with its `lever_arm` at `translation` `(3,)` m in the body."""
+    """Return a sensor model with the `lever_arm` `translation`, `(3,)` m in the body."""
     changes: Any = {'lever_arm': tuple(np.asarray(translation, dtype=np.float64).tolist())}
     return dataclasses.replace(model, **changes)
 
 
 def with_mounting(model: P, rotation: Rotation) -> P:
-    """Return a sensor model whose `mounting_rpy` takes its axes to those of the body so."""
+    """Return a sensor model with the mounting `rotation`, sensor to body."""
     changes: Any = {'mounting_rpy': tuple(rotation.as_euler('xyz').tolist())}
     return dataclasses.replace(model, **changes)
 
 
 @dataclasses.dataclass(frozen=True)
 class Upstream(Parameters):
-    """A model of another simulator, as it should be or with the defects that it has."""
+    """A model of another simulator, corrected or with the defects of the original."""
 
     variant: str = parameter(
         'exact',
@@ -519,7 +517,7 @@ Axes = tuple[float, float, float]
 
 
 def axes(unit: str, doc: str, default: float | Axes = 0.0, **bounds: Any) -> Any:
-    """Declare one number for each of the axes x, y, z; `bounds` as of `parameter`."""
+    """Declare a number for each of the axes x, y, z; `bounds` are those of `parameter`."""
     values = default if isinstance(default, tuple) else (default, default, default)
     return parameter(values, unit, doc, **bounds)
 
@@ -543,23 +541,23 @@ def sample_rate(default: float, doc: str) -> Any:
 
 
 def lever_arm(what: str, default: float | Axes = 0.0) -> Any:
-    """Declare where in the body the part of a sensor is that measures the motion, m."""
+    """Declare the position of the sensitive point of a sensor in the body, m."""
     return axes('m', f'Position of the {what} in the body (forward, left, up).', default)
 
 
 def latency() -> Any:
-    """Declare the constant part of the delay of the messages; the rest is `Delivery`."""
+    """Declare the constant delay of messages; `Delivery` has the random part."""
     doc = 'Time from the stamp to the arrival of the message.'
-    # Who gives nanoseconds is told so, before they leave the 64 bits of a stamp.
+    # A latency in nanoseconds by mistake is refused before it exceeds the 64 bits of a stamp.
     return non_negative(0.0, 's', doc, maximum=LONGEST_DELAY)
 
 
 @dataclasses.dataclass(frozen=True)
 class AxisParameters(Parameters):
-    """Base of parameter sets that are declared once for both kinds of sensors.
+    """Base of parameter sets that are declared once for gyroscopes and accelerometers.
 
-    In the units of its declarations `{u}` is the unit of the sensor and `{i}` that of its integral
-    over time; each kind is a subclass that says what they are.
+    In the units of the declarations, `{u}` is the unit of the sensor and `{i}` that of its
+    integral over time. A subclass for each kind of sensor defines them.
     """
 
     unit: ClassVar[str] = ''
@@ -577,14 +575,14 @@ class AxisParameters(Parameters):
 
 
 class OfGyroscope:
-    """Units of a set of `AxisParameters` of a gyroscope; goes before it among the bases."""
+    """Units of a gyroscope, as the first base class of a set of `AxisParameters`."""
 
     unit: ClassVar[str] = 'rad/s'
     integral_unit: ClassVar[str] = 'rad'
 
 
 class OfAccelerometer:
-    """Units of a set of `AxisParameters` of an accelerometer; goes before it among the bases."""
+    """Units of an accelerometer, as the first base class of a set of `AxisParameters`."""
 
     unit: ClassVar[str] = 'm/s^2'
     integral_unit: ClassVar[str] = 'm/s'

@@ -537,7 +537,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
     def _checked(
         self, attribute: str, error: ArrayLike | None, shape: tuple[int, ...]
     ) -> FloatArray:
-        """Return an error of the noise, or refuse that of a user's class with another shape."""
+        """Return an error of the noise; refuse one of a user's class with a wrong shape."""
         values = np.array(error, dtype=np.float64)
         if values.shape != shape:
             where = f'noise {type(self.model.noise).__name__}'

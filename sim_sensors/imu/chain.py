@@ -404,7 +404,7 @@ class ImuChain(ImuModel):
         )
 
     def gyroscope_bias(self, duration: float) -> float:
-        """Return how large the bias of the gyroscope may be after `duration` s, rad/s.
+        """Return a bound of the bias of the gyroscope after `duration` s, rad/s.
 
         It is 0 if the bias contains the rate of the Earth, since the grade is then unknown.
         """

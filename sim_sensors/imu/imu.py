@@ -209,7 +209,7 @@ class ImuModel(MountedModel[ImuArray]):
         gravity: float = STANDARD_GRAVITY,
         earth: TurningEarth | None = None,
     ) -> ImuSensor:
-        """Switch a sensor on under that gravity, m/s^2; see `SensorModel.start`.
+        """Switch a sensor on under a gravity, m/s^2; see `SensorModel.start`.
 
         `earth` is the rotation and curvature of the Earth, by default none. An automatic one has
         no effect while the length of the record is not known.

@@ -80,8 +80,8 @@ def times_within(times: ArrayLike, start: float, end: float) -> FloatArray:
 class Trajectory:
     """Motion of one point of a rigid body at sample times.
 
-    The fields must belong together: velocity is the derivative of position, and so on. Recorded
-    odometry, whose fields disagree by their noise, goes through `from_odometry` instead.
+    The fields must belong together: velocity is the derivative of position, and so on. Use
+    `OdometryMotion` for recorded odometry, whose fields disagree by their noise.
 
     Attributes
     ----------

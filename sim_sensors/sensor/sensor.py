@@ -331,12 +331,12 @@ def simulate(model: SensorModel[Messages], motion: Motion, **settings: Any) -> M
 
 
 class MountedModel(SensorModel[Messages]):
-    """Parameters of a sensor that is turned in the body, by roll, pitch, yaw about fixed axes."""
+    """Parameters of a sensor that is rotated in the body: roll, pitch, yaw about fixed axes."""
 
     mounting_rpy: Axes
 
     def mounted(self: Mounted, translation: ArrayLike, rotation: ArrayLike) -> Mounted:
-        """Return the model mounted as a static transform of its frame says.
+        """Return the model with the mounting of a static transform of its frame.
 
         Parameters
         ----------

@@ -481,7 +481,7 @@ def recorded_run(
         With truth and IMU. Poses of a camera must be those of the base in the frame of the truth.
     world : World, optional
         Expected field and gravity. The default is standard gravity and the field of the first two
-        seconds, as in [Ligorio2015]; see `early_field`.
+        seconds, as in [Ligorio2015]; see `measure_early_field`.
     seed : int
         Of the error of the first attitude.
     base_frame : str
