@@ -231,7 +231,7 @@ def wheel_run(
         scores[name] = score_run(
             velocity_series(judged, drive.truth, origin_ns=drive.start_ns, name=drive.name)
         )
-    fused, nees = _fused(judged, drive)
+    fused, nees = _fused_drift(judged, drive)
     odometry = recording.messages[WHEEL_TOPIC]
     assert isinstance(odometry, OdometryArray)
     poses = recording.messages[VISION_TOPIC].stamp_ns
@@ -261,7 +261,7 @@ def _start_at_truth(judge: JudgeSetup, drive: RecordedMotion) -> JudgeSetup:
     return dataclasses.replace(judge, filter=settings)
 
 
-def _fused(judged: JudgedRun, drive: RecordedMotion) -> tuple[Drift, float]:
+def _fused_drift(judged: JudgedRun, drive: RecordedMotion) -> tuple[Drift, float]:
     """Return the drift of the fused pose and its mean NEES in x and y."""
     inside = judged.stamp_ns <= drive.truth.stamp_ns[-1]
     stamps, position = judged.stamp_ns[inside], judged.position[inside]

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.recording.recording import DEFAULT_TOPICS
     from sim2real_eval.report import allan as report
 
-    arguments.given_once(options.recordings)
+    arguments.refuse_duplicates(options.recordings)
     if options.out:
         check_result_files(options.out, report.FILES, overwrite=options.overwrite)
     settings = ALLAN.make(options, reject_motion=options.motion == 'reject')

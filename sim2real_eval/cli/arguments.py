@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.parameters import Parameters, number_of, parameter
-from .options import STUDY, OptionSet, optional_text, rarely
+from .options import STUDY, OptionSet, hide_from_help, optional_text
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
@@ -104,7 +104,7 @@ def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
             add_list(parser, '--set', 'KEY=VALUE', 'parameter of an analytic motion')
         elif name == 'published':
             meaning = "show the paper's numbers beside ours"
-            rarely(parser.add_argument('--published', action='store_true', help=meaning))
+            hide_from_help(parser.add_argument('--published', action='store_true', help=meaning))
         elif name == 'seed':
             STUDY.add(parser, name, kept=True)
         else:
@@ -199,7 +199,7 @@ def _topics(texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def given_once(paths: Sequence[str]) -> None:
+def refuse_duplicates(paths: Sequence[str]) -> None:
     """Refuse a recording that is named twice, which would count as two independent ones."""
     places = [Path(path).resolve() for path in paths]
     for path, place in zip(paths, places, strict=True):
@@ -458,7 +458,7 @@ def add_judge(
     parser.set_defaults(config_option=name, config_default=default)
     _JUDGE.add(parser, 'navsat_config', 'case', 'filter_kind', 'section', 'correct')
     meaning = 'how much later than in the recording messages of a topic arrive'
-    rarely(add_list(parser, '--latency', 'TOPIC=SECONDS', meaning))
+    hide_from_help(add_list(parser, '--latency', 'TOPIC=SECONDS', meaning))
     add_shared(parser, 'transforms')
     _JUDGE.add(parser, 'front_end')
 

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     settings = _FILTER.make(options, **used)
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
-    make = _recorded if options.recordings else _simulated
+    make = _run_recorded if options.recordings else _run_simulated
     study, inputs, more, failures = make(options, settings)
     notes = [*study.notes(), *more]
     record = attitude_record(
@@ -125,7 +125,7 @@ def _show(study: AttitudeStudy, *, recorded: bool) -> None:
     print(f'Errors of the quaternion within their 99 % bounds: {shares}')
 
 
-def _simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
+def _run_simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
     from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup, simulated_study
     from sim_sensors.camera.camera import load_camera
     from sim_sensors.imu.imu import load_imu
@@ -164,7 +164,7 @@ def _simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Stud
     return study, inputs, [], []
 
 
-def _recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
+def _run_recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
     from sim2real_eval.benches.attitude.study import recorded_run, study_of
     from sim2real_eval.common.findings import merge_findings
 

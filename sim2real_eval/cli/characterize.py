@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.recording.reading import read_recording
     from sim2real_eval.report import sensor_set_folder as report
 
-    arguments.given_once(options.recordings)
+    arguments.refuse_duplicates(options.recordings)
     if options.out:
         check_result_files(options.out, report.FILES, overwrite=options.overwrite)
     read = functools.partial(read_recording, topics=dict(arguments.topic_roles(options.topic)))

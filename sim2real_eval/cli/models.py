@@ -56,7 +56,9 @@ def run(options: argparse.Namespace) -> int:
     if options.name:
         print(_page(options.name))
         return 0
-    sensors = {kind.name: {name: _loaded(kind, name) for name in kind.names()} for kind in kinds()}
+    sensors = {
+        kind.name: {name: _load_preset(kind, name) for name in kind.names()} for kind in kinds()
+    }
     files = {
         'worlds': world_names(), 'judge': profiles(),
         **{kind: config_names(kind) for kind in ('inertial', 'estimators')},
@@ -130,7 +132,7 @@ def _page(name: str) -> str:
     raise problem
 
 
-def _loaded(kind: type[SensorModel[Any]], name: str) -> Parameters | ParameterError:
+def _load_preset(kind: type[SensorModel[Any]], name: str) -> Parameters | ParameterError:
     """Return a preset, or the error if an optional library is missing."""
     try:
         model: Parameters = kind.load(name)
@@ -148,7 +150,7 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR
 
-    gps_names, imu_names = _listed(gps, 'gps'), _listed(imu, 'imu')
+    gps_names, imu_names = _parse_list(gps, 'gps'), _parse_list(imu, 'imu')
     if not gps_names or not imu_names:
         raise ParameterError('models', '', 'no model is named; must be one or more')
     if REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
@@ -179,7 +181,7 @@ def single_sensors(gps: str, imu: str, mag: str = '', camera: str = '') -> tuple
 
     lists = {'imu': imu, 'gps': gps, 'mag': mag, 'camera': camera}
     named = {
-        kind: [name for name in _listed(text, kind) if name != REAL_SENSOR]
+        kind: [name for name in _parse_list(text, kind) if name != REAL_SENSOR]
         for kind, text in lists.items()
     }
     if not any(named.values()):
@@ -219,7 +221,7 @@ def _twin(label: str, names: Mapping[str, str], phrased: Collection[str] = ()) -
     )
 
 
-def _listed(text: str, kind: str) -> list[str]:
+def _parse_list(text: str, kind: str) -> list[str]:
     """Return the names in a list without repetitions; paper and all are replaced by their models.
 
     A name that is given twice is an error, and so is a misspelt keyword.

@@ -21,7 +21,7 @@ _OF_OUTPUT = (
 )  # fmt: skip
 
 
-def rarely(action: argparse.Action) -> argparse.Action:
+def hide_from_help(action: argparse.Action) -> argparse.Action:
     """Hide an option from --help; --help-all shows it."""
     action.is_common = False  # type: ignore[attr-defined]
     return action
@@ -98,7 +98,7 @@ class OptionSet(Generic[P]):
                 **form,
             )
             if not declaration.common:
-                rarely(action)
+                hide_from_help(action)
 
     def explicit_values(self, options: argparse.Namespace) -> dict[str, Any]:
         """Return the values that the command line sets explicitly, by parameter."""
@@ -161,15 +161,15 @@ def _help(declaration: Parameter, default: Any, of: str) -> str:
     unit = '' if declaration.unit == '1' else declaration.unit
     details = [' '.join(filter(None, (' and '.join(bounds), unit)))]
     if default not in (None, '', ()):
-        details.append(f'default{":" if of else ""} {of}{_shown(default)}')
+        details.append(f'default{":" if of else ""} {of}{_default_text(default)}')
     extent = '; '.join(filter(None, details))
     return f'{meaning} ({extent})' if extent else meaning
 
 
-def _shown(value: Any) -> str:
+def _default_text(value: Any) -> str:
     """Return a default value in the syntax of the command line."""
     if isinstance(value, tuple):
-        return ','.join(map(_shown, value))
+        return ','.join(map(_default_text, value))
     return f'{value:g}' if isinstance(value, float) else str(value)
 
 

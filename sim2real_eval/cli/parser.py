@@ -165,7 +165,7 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Report a wrong command line with the most similar option; exit with status 2."""
         # A mistyped option may also leave a required one missing.
-        options = self._known()
+        options = self._option_names()
         for word in self.command_line:
             option = word.partition('=')[0]
             if option.startswith('--') and not any(
@@ -174,15 +174,15 @@ class CommandParser(argparse.ArgumentParser):
                 near = did_you_mean(option, options)
                 message = f'{message}{near}' if option in message else f'{option}{near}: {message}'
                 break
-        complain(f'{message} (see {self._of_verb().prog} --help)')
+        complain(f'{message} (see {self._verb_parser().prog} --help)')
         self.exit(2)
 
-    def _known(self) -> list[str]:
+    def _option_names(self) -> list[str]:
         """Return the options of this command and of the verb on the command line."""
         options = self._option_string_actions
-        return sorted({*options, *self._of_verb()._option_string_actions})
+        return sorted({*options, *self._verb_parser()._option_string_actions})
 
-    def _of_verb(self) -> argparse.ArgumentParser:
+    def _verb_parser(self) -> argparse.ArgumentParser:
         """Return the parser of the verb on the command line, or this parser."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):

@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     if (transforms := transforms_of(options)) is not None:
         recordings = [dataclasses.replace(source, transforms=transforms) for source in recordings]
     written, failures = attempt_each(
-        recordings, lambda source: _written(source, judge, chosen, options)
+        recordings, lambda source: _write_reference(source, judge, chosen, options)
     )
 
     def tell() -> None:
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     return conclude(options, written, tell, failures=failures)
 
 
-def _written(
+def _write_reference(
     source: RecordingSource,
     judge: SmootherJudge,
     chosen: ReferenceOptions,

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, 'json')
 
 
-def _trusted(outcome: StudyOutcome, run_metrics: bool) -> StudyOutcome:
+def _without_file_metrics(outcome: StudyOutcome, run_metrics: bool) -> StudyOutcome:
     """Leave out metrics in files unless they are allowed: a result may come from anybody."""
     named = outcome.record.get('more_metrics', ())
     in_files = [name for name in named if is_in_file(name)]
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         check_result_files(page.parent, (page.name, *TABLES), overwrite=options.overwrite)
     if options.mcap is not None:
         check_bags(options.mcap, overwrite=options.overwrite)
-    outcome = _trusted(StudyOutcome.read(options.folder), options.run_metrics)
+    outcome = _without_file_metrics(StudyOutcome.read(options.folder), options.run_metrics)
     report = study_report(outcome, options.folder)
     names, overwrite = (page.name, *TABLES), options.overwrite or options.out is None
     with fresh_files(page.parent, names, overwrite=overwrite) as folder:

@@ -337,7 +337,7 @@ def carry_out(
     if published and PAPER_PROFILE not in [judge.label for judge in plan.file.judges]:
         problem = f'goes with --judge-config {PAPER_PROFILE}, whose numbers were printed'
         raise ParameterError('--published', '', problem)
-    outcome, report = _judged(plan, options, workers, beside)
+    outcome, report = _run_and_write(plan, options, workers, beside)
     from sim2real_eval.study.secondary_results import uncertainty_records
 
     failures = describe_failures(outcome.record)
@@ -363,7 +363,7 @@ def carry_out(
     return conclude(options, record, tell, failures=failures)
 
 
-def _judged(
+def _run_and_write(
     plan: StudyPlan, options: argparse.Namespace, workers: Workers, beside: Beside | None
 ) -> tuple[StudyOutcome, StudyReport]:
     """Run a study and write all its files."""

@@ -26,7 +26,7 @@ from .arguments import (
     sensor_settings,
     set_parameters,
 )
-from .options import OptionSet, add_study_options, command_words, rarely, study_options
+from .options import OptionSet, add_study_options, command_words, hide_from_help, study_options
 from .output import PRELOADED, conclude, print_notes, print_table
 from .study import carry_out, without_repetition
 
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge(judge, '--judge-config', PROFILE, several=True)
     add_judge_kind(judge)
     add_study_options(parser)
-    rarely(
+    hide_from_help(
         inputs.add_argument(
             '--drop-zeros', action='store_true', help='with --series: drop the zero padding'
         )

@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
         runs=chosen.runs,
         seed=options.seed,
     )
-    drives = _recorded(options) if options.truth else [_simulated(options, chosen)]
+    drives = _recorded_drives(options) if options.truth else [_simulated_drive(options, chosen)]
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
 
@@ -141,7 +141,9 @@ def _show(study: WheelStudy) -> None:
     output.print_notes(study.notes())
 
 
-def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[], RecordedMotion]:
+def _simulated_drive(
+    options: argparse.Namespace, chosen: WheelOptions
+) -> Callable[[], RecordedMotion]:
     """Return a function that simulates the drive of --motion; wrong options are refused now."""
     from sim2real_eval.benches.wheels import RecordedMotion
     from sim_sensors.motion.scenarios import motion_of
@@ -163,7 +165,7 @@ def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[]
     return lambda: drive
 
 
-def _recorded(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]:
+def _recorded_drives(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]:
     """Return a function per truth that reads its drive, so that one drive may fail alone."""
     from sim2real_eval.benches.wheels import RecordedMotion
 

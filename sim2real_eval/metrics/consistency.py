@@ -149,16 +149,18 @@ def nees_at(
     def squared(rows: NDArray[np.intp], *truth_columns: FloatArray) -> FloatArray:
         pose, twist = judged.pose_covariance[rows], judged.twist_covariance[rows]
         if aligned is not None:
-            pose = _without(aligned, pose, judged.position[rows], independent=independent)
+            pose = _aligned_covariances(
+                aligned, pose, judged.position[rows], independent=independent
+            )
         position, orientation, velocity, rate = truth_columns
         errors = (
             judged.position[rows] - position,
-            _turned(judged.orientation[rows], orientation, about_axes=judged.about_axes),
+            _rotation_errors(judged.orientation[rows], orientation, about_axes=judged.about_axes),
             judged.linear_velocity[rows] - velocity,
             judged.angular_velocity[rows] - rate,
         )
         stated = (pose[:, :3, :3], pose[:, 3:, 3:], twist[:, :3, :3], twist[:, 3:, 3:])
-        result_squares = map(_normalised, errors, stated, counted_axes)
+        result_squares = map(_normalised_squares, errors, stated, counted_axes)
         return np.stack(list(result_squares), axis=1)
 
     squares = by_blocks(
@@ -179,7 +181,9 @@ def nees_at(
     return result_squares
 
 
-def _normalised(error: FloatArray, block: FloatArray, counted_axes: tuple[int, ...]) -> FloatArray:
+def _normalised_squares(
+    error: FloatArray, block: FloatArray, counted_axes: tuple[int, ...]
+) -> FloatArray:
     """Return e' P^-1 e, (n,); NaN if P is not positive definite or a value is not finite."""
     rows, columns = np.ix_(counted_axes, counted_axes)
     covariance = block[:, rows, columns]
@@ -193,7 +197,9 @@ def _normalised(error: FloatArray, block: FloatArray, counted_axes: tuple[int, .
     return squares
 
 
-def _shared(alignment: Alignment, position: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _alignment_covariances(
+    alignment: Alignment, position: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the error covariances that the alignment has removed and added, (n, 6, 6) each.
 
     The comment in `judged_world` has the derivation.
@@ -213,7 +219,7 @@ def _is_below(
     alignment: Alignment, judged: JudgedRun, rows: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
     """Return whether the stated variances are below those of the alignment, (n, 6)."""
-    common, _ = _shared(alignment, judged.position[rows])
+    common, _ = _alignment_covariances(alignment, judged.position[rows])
     stated, smallest = (
         np.diagonal(covariance, axis1=1, axis2=2)
         for covariance in (judged.pose_covariance[rows], common)
@@ -221,7 +227,7 @@ def _is_below(
     return np.asarray(stated < _LEAST_SHARE * smallest)
 
 
-def _without(
+def _aligned_covariances(
     alignment: Alignment, pose: FloatArray, position: FloatArray, *, independent: bool
 ) -> FloatArray:
     """Return the covariances of aligned errors, (n, 6, 6).
@@ -229,7 +235,7 @@ def _without(
     The comment in `judged_world` has the derivation. If `independent`, the errors of the filter
     are independent of those of the alignment.
     """
-    common, added = _shared(alignment, position)
+    common, added = _alignment_covariances(alignment, position)
     if independent:
         return np.asarray(pose + common + added)
     since = np.asarray(pose - common + added)
@@ -244,7 +250,7 @@ def _without(
     return since
 
 
-def _turned(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> FloatArray:
+def _rotation_errors(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> FloatArray:
     """Return the errors of orientations, (n, 3), in the coordinates of their covariance."""
     if about_axes:
         return log(multiply(estimate, conjugate(truth)))
@@ -353,11 +359,12 @@ def over_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
             if len(squares) or not same:
                 same.append(squares)
     return [
-        _joined([squares for squares in same if len(squares)] or same) for same in by_name.values()
+        _concatenate([squares for squares in same if len(squares)] or same)
+        for same in by_name.values()
     ]
 
 
-def _joined(same: Sequence[Squares]) -> Squares:
+def _concatenate(same: Sequence[Squares]) -> Squares:
     if not same[0].correlated:
         names = ('stamp_ns', 'squares', 'freedom')
         parts: dict[str, Any] = {

@@ -422,10 +422,10 @@ def _repetitions_apart(
     """
     if Counter(first) != Counter(second):
         return first, second
-    return _numbered(first), _numbered(second)
+    return _number_repetitions(first), _number_repetitions(second)
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
+def _number_repetitions(names: Sequence[str]) -> list[str]:
     count: Counter[str] = Counter()
     numbered = []
     for name in names:

@@ -407,18 +407,20 @@ def vepd_table(
     rows: list[VepdRow] = []
     for scenario, scores in real.items():
         runs_by_model = {model: runs.get(scenario, ()) for model, runs in sim.items()}
-        rows += _ranked(scenario, scores, runs_by_model)
-    rows += _ranked(POOLED, _pooled(real), {model: _pooled(runs) for model, runs in sim.items()})
+        rows += _rank_models(scenario, scores, runs_by_model)
+    rows += _rank_models(
+        POOLED, _pool_runs(real), {model: _pool_runs(runs) for model, runs in sim.items()}
+    )
     if not rows:
         raise MetricError('no runs to compare; need at least one real and one simulated run')
     return rows
 
 
-def _pooled(runs: Mapping[str, Sequence[RunScore]]) -> list[RunScore]:
+def _pool_runs(runs: Mapping[str, Sequence[RunScore]]) -> list[RunScore]:
     return [score for scores in runs.values() for score in scores]
 
 
-def _ranked(
+def _rank_models(
     scenario: str, real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]]
 ) -> list[VepdRow]:
     if not real:

@@ -84,7 +84,7 @@ class VelocitySeries:
 
     def __post_init__(self) -> None:
         for column in COLUMNS:
-            object.__setattr__(self, column, self._checked(column, getattr(self, column)))
+            object.__setattr__(self, column, self._check_column(column, getattr(self, column)))
         for time, velocity in (('se_time', 'se_vel'), ('gt_time', 'gt_vel')):
             n, m = len(getattr(self, time)), len(getattr(self, velocity))
             if n != m:
@@ -97,7 +97,7 @@ class VelocitySeries:
                     f'{time} goes back from {before:g} s to {after:g} s; must not decrease'
                 )
 
-    def _checked(self, column: str, values: ArrayLike) -> FloatArray:
+    def _check_column(self, column: str, values: ArrayLike) -> FloatArray:
         array: FloatArray = np.asarray(values, dtype=np.float64)
         if array.ndim != 1 or len(array) == 0:
             raise self._error(f'{column} has shape {array.shape}; must be (n,) with n >= 1')

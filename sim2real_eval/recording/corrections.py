@@ -143,9 +143,9 @@ class ImuCorrection(_Correction):
             orientation_rotation=_angles(_rotation(self.orientation_rotation) * later_turn),
             heading=sign * self.heading + later.heading,
             acceleration_std=_latest(
-                _scaled(self.acceleration_std, later.acceleration_scale), later.acceleration_std
+                _scale_std(self.acceleration_std, later.acceleration_scale), later.acceleration_std
             ),
-            rate_std=_latest(_scaled(self.rate_std, later.rate_scale), later.rate_std),
+            rate_std=_latest(_scale_std(self.rate_std, later.rate_scale), later.rate_std),
         )
 
 
@@ -316,7 +316,7 @@ def _angles(rotation: Rotation) -> tuple[float, ...]:
     return tuple((np.round(angles, 6) + 0.0).tolist())
 
 
-def _scaled(std: float | None, scale: float) -> float | None:
+def _scale_std(std: float | None, scale: float) -> float | None:
     return None if std is None else abs(scale) * std
 
 

@@ -99,7 +99,7 @@ def allan_console_table(
             cells: list[Text | str] = [
                 Text(label),
                 _WORDS[name],
-                _shown(coefficient, unit.size),
+                _coefficient_text(coefficient, unit.size),
                 unit.name,
                 f'{coefficient.value:.3e}' if coefficient.observable else '-',
                 f'{step:.2e}' if coefficient.observable else '-',
@@ -115,7 +115,7 @@ def allan_console_table(
     return table
 
 
-def _shown(coefficient: Coefficient, size: float) -> str:
+def _coefficient_text(coefficient: Coefficient, size: float) -> str:
     if not coefficient.observable:
         # A Gauss-Markov bias replaces flicker.
         if not coefficient.upper:

@@ -139,7 +139,7 @@ def gps_figure(result: GpsResult) -> Figure:
     memory = [figure.add_subplot(grid[axis, 1]) for axis in range(3)]
     _scatter(scatter, result)
     _memory(memory, result)
-    _stated(stated, result)
+    _draw_stated(stated, result)
     for panel in (scatter, *memory, stated):
         tidy(panel)
     return figure
@@ -218,7 +218,7 @@ def _memory(panels: Sequence[Axes], result: GpsResult) -> None:
     panels[0].set_title('dots: fixes; lines: fit\nbands: 95 % of records of the fit', fontsize=9)
 
 
-def _stated(panel: Axes, result: GpsResult) -> None:
+def _draw_stated(panel: Axes, result: GpsResult) -> None:
     fit = result.stated
     panel.set_title('stated horizontal deviation', fontsize=9)
     if fit.kind == 'zero':

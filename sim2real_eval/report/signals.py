@@ -73,7 +73,7 @@ def _feature_values(row: FeatureRow) -> Iterator[tuple[str, str, float, float]]:
             yield name, unit, values[0], values[1]
 
 
-def _shown(value: float, unit: str) -> str:
+def _value_text(value: float, unit: str) -> str:
     return (
         f'{value:.2%}' if unit == 'share' else round_text(value, {'px': 3, 'rad': 5}.get(unit, 4))
     )
@@ -88,11 +88,11 @@ def _features_table(row: FeatureRow, *, published: bool) -> Table:
         quantity, _, axis = name.rpartition('_')
         if quantity.endswith('_std'):
             continue
-        cells = [_shown(value, unit) for value in values]
+        cells = [_value_text(value, unit) for value in values]
         # Over the features, in brackets.
         if f'{quantity}_std_{axis}' in features:
             _, spread = features[f'{quantity}_std_{axis}']
-            cells = [f'{a} ({_shown(b, unit)})' for a, b in zip(cells, spread, strict=True)]
+            cells = [f'{a} ({_value_text(b, unit)})' for a, b in zip(cells, spread, strict=True)]
         if published:
             published_features = LIGORIO_2015_FEATURES.get(axis)
             cells.append(round_text(getattr(published_features, quantity, None), 2))
@@ -159,14 +159,14 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool, aligne
         ]
     if published:
         columns += [
-            ('Ligorio2015\nRMSE', lambda row: _number(_published(row, 'rmse'), row.unit)),
-            ('\nR', lambda row: round_text(_published(row, 'correlation'), 2)),
+            ('Ligorio2015\nRMSE', lambda row: _number(_published_value(row, 'rmse'), row.unit)),
+            ('\nR', lambda row: round_text(_published_value(row, 'correlation'), 2)),
         ]
     _fill(table, models, columns)
     return table
 
 
-def _published(row: SignalRow, name: str) -> float | None:
+def _published_value(row: SignalRow, name: str) -> float | None:
     return getattr(LIGORIO_2015.get(row.signal), name, None)
 
 

@@ -135,16 +135,16 @@ def _overlays(outcome: StudyOutcome, standing: Standing) -> Mapping[str, _Overla
         if real is None:
             continue
         sim = {
-            key.model: _drawn(outcome, key)
+            key.model: _drawn_series(outcome, key)
             for key in keys
             if key != real and (key.recording, key.repetition) == (real.recording, 1)
         }
         if sim:
-            overlays[real.recording] = _drawn(outcome, real), sim
+            overlays[real.recording] = _drawn_series(outcome, real), sim
     return overlays
 
 
-def _drawn(outcome: StudyOutcome, key: RunKey) -> VelocitySeries:
+def _drawn_series(outcome: StudyOutcome, key: RunKey) -> VelocitySeries:
     """Return a run thinned to the points that a small plot can show."""
     whole = outcome.series(key)
     # A judge only predicts after the end of the truth.

@@ -282,7 +282,7 @@ def _draw_arrows(
 ) -> None:
     """Draw `count` arrows along the longer side of a panel with this size in inches."""
     columns, rows = (
-        _among(len(places), max(round(count * float(side / size.max())), 1))
+        _evenly_spaced(len(places), max(round(count * float(side / size.max())), 1))
         for places, side in zip((world_map.x, world_map.y), size, strict=True)
     )
     field = world_map.field[np.ix_(rows, columns)]
@@ -295,7 +295,7 @@ def _draw_arrows(
     )  # fmt: skip
 
 
-def _among(places: int, count: int) -> IntArray:
+def _evenly_spaced(places: int, count: int) -> IntArray:
     """Return the indices of `count` evenly spaced places.
 
     The first and the last one are half a step away from the ends.

@@ -30,15 +30,15 @@ def one_line(text: str) -> str:
     >>> one_line('imu.yaml: rate: \x1b[31m is\nnot allowed')
     'imu.yaml: rate: \\x1b[31m is not allowed'
     """
-    words = [_shortened(word, _LONGEST_WORD) for word in text.split()]
+    words = [_shorten(word, _LONGEST_WORD) for word in text.split()]
     line = ''.join(
         character if character.isprintable() else repr(character)[1:-1]
         for character in ' '.join(words)
     )
-    return _shortened(line, _LONGEST_LINE)
+    return _shorten(line, _LONGEST_LINE)
 
 
-def _shortened(text: str, longest: int) -> str:
+def _shorten(text: str, longest: int) -> str:
     half = longest // 2
     return text if len(text) <= longest else f'{text[:half]} ... {text[-half:]}'
 

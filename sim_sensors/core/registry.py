@@ -95,11 +95,13 @@ class Registry(Generic[T]):
         An entry point with the name of a built-in one does not replace it. One that cannot be
         imported is named by `get`.
         """
-        ours = dict.fromkeys([*self._places, *self._found()])
+        ours = dict.fromkeys([*self._places, *self._package_classes()])
         if not installed:
             return list(ours)
         installed_names = {
-            name for name in self._installed() if not self._is_shared or self._is_mine(name)
+            name
+            for name in self._entry_points_by_name()
+            if not self._is_shared or self._is_mine(name)
         }
         return [*ours, *sorted((installed_names | self._registered.keys()) - ours.keys())]
 
@@ -120,37 +122,37 @@ class Registry(Generic[T]):
         if self._in_files and name.endswith('.py'):
             raise ParameterError(where, key, f'{name!r} names no class; must be {name}:MyClass')
         if self._in_files and is_in_file(name):
-            return self._checked(
+            return self._check(
                 load_from_file(name, where=where, key=key, folder=folder), name, where, key
             )
         if name in self._registered:
             return self._registered[name]
         if name in self._places:
-            return self._checked(_import(self._places[name]), name, where, key)
-        if name in self._found():
-            return self._found()[name]
-        if name in (installed := self._installed()):
-            return self._checked(self._load(installed[name], where, key), name, where, key)
+            return self._check(_import(self._places[name]), name, where, key)
+        if name in self._package_classes():
+            return self._package_classes()[name]
+        if name in (installed := self._entry_points_by_name()):
+            return self._check(self._load(installed[name], where, key), name, where, key)
         problem = not_among(f'{name!r} is unknown', name, self.names())
         file = ', or a class in a file, such as my_file.py:MyClass' if self._in_files else ''
         raise UnknownNameError(where, key, f'{problem}{file}')
 
     def register(self, name: str, thing: T) -> None:
         """Register an object under a name in this process; see `remove`."""
-        self._registered[name] = self._checked(thing, name, self.what)
+        self._registered[name] = self._check(thing, name, self.what)
 
     def remove(self, name: str) -> None:
         """Remove a name that was added by `register`."""
         del self._registered[name]
 
-    def _checked(self, thing: Any, name: str, where: str, key: str = '') -> T:
+    def _check(self, thing: Any, name: str, where: str, key: str = '') -> T:
         if not self._is_one(thing):
             needs = f'; must have {self._needs}' if self._needs else ''
             raise ParameterError(where, key, f'{name!r} is not {self.what}{needs}')
         checked: T = thing
         return checked
 
-    def _found(self) -> dict[str, T]:
+    def _package_classes(self) -> dict[str, T]:
         """Return the classes in the packages by name; they are imported once."""
         if self._searched is None:
             classes = [
@@ -163,12 +165,12 @@ class Registry(Generic[T]):
             }
         return self._searched
 
-    def _installed(self) -> dict[str, importlib.metadata.EntryPoint]:
+    def _entry_points_by_name(self) -> dict[str, importlib.metadata.EntryPoint]:
         return {entry.name: entry for entry in entry_points(self.group)}
 
     def _is_mine(self, name: str) -> bool:
         try:
-            return self._is_one(self._load(self._installed()[name], self.what))
+            return self._is_one(self._load(self._entry_points_by_name()[name], self.what))
         except ParameterError:
             return False
 

@@ -489,7 +489,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
         self._spoofing = model.spoofing.start(*labels) if model.spoofing.any else None
         self._first: float | None = None
         self._fix: FloatArray = np.full(3, np.nan)
-        self._error = self._checked('value', getattr(self._noise, 'value', None), (3,))
+        self._error = self._check_error('value', getattr(self._noise, 'value', None), (3,))
 
     @property
     def position_error(self) -> FloatArray:
@@ -505,7 +505,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
         status = np.asarray(self.model.states.status).astype(np.int64)[state]
         status[self._outages.is_active(elapsed)] = -1
         antenna = truth.at_lever_arm(np.asarray(self.model.lever_arm)).position
-        error = np.asarray(self.model.states.error_scale)[state][:, None] * self._checked(
+        error = np.asarray(self.model.states.error_scale)[state][:, None] * self._check_error(
             'advance(dt)', self._noise.advance(dt), (len(dt), 3)
         )
         variance = np.asarray(self.model.states.stated_scale)[state][:, None] ** 2
@@ -534,7 +534,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
             status=status,
         )
 
-    def _checked(
+    def _check_error(
         self, attribute: str, error: ArrayLike | None, shape: tuple[int, ...]
     ) -> FloatArray:
         """Return an error of the noise; refuse one of a user's class with a wrong shape."""

@@ -274,7 +274,7 @@ class LiveNavsat:
     def warm_up(self) -> None:
         """Load or compile the kernels, and reset."""
         if not self.config.has_timer:
-            self._located(np.zeros(15))
+            self._locate(np.zeros(15))
         else:
             kernels.receive_fix(self._navsat, self.memory, 0)
             self._navsat.fixes['stamp_ns'] = 1
@@ -307,7 +307,7 @@ class LiveNavsat:
             if self.config.has_timer:
                 kernels.receive_fix(self._navsat, self.memory, 0)
             elif x is not None:
-                published.append(self._located(x))
+                published.append(self._locate(x))
         return published
 
     def receive_heading(self, imu: ImuArray) -> None:
@@ -327,14 +327,14 @@ class LiveNavsat:
         position, covariance = np.zeros(3), np.zeros((6, 6))
         if kernels.tick(self._navsat, self.memory, position, covariance) < 0:
             return None
-        return self._published(position, covariance)
+        return self._odometry(position, covariance)
 
-    def _located(self, x: FloatArray) -> OdometryArray:
+    def _locate(self, x: FloatArray) -> OdometryArray:
         position, covariance = np.zeros(3), np.zeros((6, 6))
         kernels.locate(self._navsat, self.memory, x, 0, position, covariance)
-        return self._published(position, covariance)
+        return self._odometry(position, covariance)
 
-    def _published(self, position: FloatArray, covariance: FloatArray) -> OdometryArray:
+    def _odometry(self, position: FloatArray, covariance: FloatArray) -> OdometryArray:
         """Return the odometry/gps: identity attitude, no motion."""
         self.fixes_used += 1
         return OdometryArray(

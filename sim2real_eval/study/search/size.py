@@ -108,7 +108,9 @@ class SizeSearch:
             self.next = size
             return
         inside = sum(low.size < trial.size < high.size for trial in self._trials)
-        self.is_done = len(self._near()) >= _ENOUGH or self._has_jump(low, high) or inside >= _MOST
+        self.is_done = (
+            len(self._near_powers()) >= _ENOUGH or self._has_jump(low, high) or inside >= _MOST
+        )
         if not self.is_done:
             self.next = self._choose_between(low, high)
 
@@ -118,7 +120,7 @@ class SizeSearch:
         low, high = self._bracket()
         if low is None or high is None:
             return SizeEstimate(points=points)
-        near = self._near()
+        near = self._near_powers()
         if self._has_jump(low, high) or len(near) < _ENOUGH:
             jump = low.power.share, high.power.share
             return SizeEstimate(high.size, low.size, high.size, points, jump)
@@ -129,7 +131,7 @@ class SizeSearch:
         size, lower, upper = (math.exp(centre + sign * half) for sign in (0.0, -1.0, 1.0))
         return SizeEstimate(size, lower, upper, points)
 
-    def _near(self) -> list[Power]:
+    def _near_powers(self) -> list[Power]:
         return [trial.power for trial in self._trials if self._is_near(trial.power)]
 
     def _is_near(self, power: Power) -> bool:
