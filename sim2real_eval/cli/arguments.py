@@ -40,13 +40,13 @@ class SharedOptions(Parameters):
     jobs: int | None = parameter(
         None,
         '1',
-        'Processes (one per core where it is not given); the result does not depend on it.',
+        'Processes (default: one per core); the result does not depend on it.',
         optional=int,
         minimum=1,
     )
     json: bool = parameter(False, '', 'Print the result as JSON.')
     verbose: bool = parameter(False, '', 'Print every table.')
-    quiet: bool = parameter(False, '', 'Print the answer alone.')
+    quiet: bool = parameter(False, '', 'Print only the answer.')
     overwrite: bool = parameter(False, '', 'Replace an older result.')
     storage: str = parameter(
         'mcap', '', 'Form of the recordings.', choices=('mcap', 'sqlite3', 'csv')
@@ -63,7 +63,7 @@ class SharedOptions(Parameters):
     straight: float | None = parameter(
         None,
         's',
-        'Hold the speed of the truth against distance over time of the fixes, on straight runs of '
+        'Compare the speed of the truth with distance over time of the fixes, on straight runs of '
         'this length; the paper has 20 of 30 s.',
         optional=float,
         above=0.0,
@@ -393,15 +393,15 @@ class JudgeOptions(Parameters):
         'run on a ROS domain of their own.',
     )
     navsat_config: str | None = optional_text(
-        'Parameter file of navsat_transform_node (that of the profile, or NAME_navsat.yaml beside '
-        'the file, where it is not given).',
+        'Parameter file of navsat_transform_node (default: that of the profile, or '
+        'NAME_navsat.yaml beside the file).',
         common=False,
     )
     case: str | None = optional_text(
         'case.yaml of clock, timers, delivery order and the options below.', common=False
     )
     filter_kind: str | None = optional_text(
-        'Filter (as case.yaml or the parameter file says, else ekf, where it is not given).',
+        'Filter (default: that of case.yaml or the parameter file, else ekf).',
         choices=('ekf', 'ukf'),
         common=False,
     )
@@ -410,11 +410,11 @@ class JudgeOptions(Parameters):
     )
     correct: str | None = optional_text(
         'Deviations of robot_localization to correct, by comma: gravity, differential, unscented, '
-        'or none (none, as the original does, where it is not given).',
+        'or none (default: none, as in robot_localization).',
         common=False,
     )
     front_end: str | None = optional_text(
-        'What turns fixes into odometry/gps (navsat_transform where it is not given).',
+        'Conversion of fixes into odometry/gps (default navsat_transform).',
         choices=('navsat_transform', 'enu'),
         common=False,
     )
@@ -457,7 +457,7 @@ def add_judge(
     # Not a default of the option, because it depends on --judge.
     parser.set_defaults(config_option=name, config_default=default)
     _JUDGE.add(parser, 'navsat_config', 'case', 'filter_kind', 'section', 'correct')
-    meaning = 'how much later than in the recording messages of a topic arrive'
+    meaning = 'additional latency of the messages of a topic'
     hide_from_help(add_list(parser, '--latency', 'TOPIC=SECONDS', meaning))
     add_shared(parser, 'transforms')
     _JUDGE.add(parser, 'front_end')

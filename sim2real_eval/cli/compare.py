@@ -22,8 +22,8 @@ from .options import STUDY, OptionSet
 from .output import conclude, print_signals, progress_bar, report_failures
 
 DESCRIPTION = (
-    'Hold angular rate, specific force, yaw, position and magnetic field of real and of simulated '
-    'recordings against their own truth: RMSE, correlation, trend and spectrum of the errors, how '
+    'Compare angular rate, specific force, yaw, position and magnetic field of real and simulated '
+    'recordings with their own truth: RMSE, correlation, trend and spectrum of the errors, how '
     'different they are, and whether that is significant; and camera features, without a test.'
 )
 EPILOG = """\
@@ -43,7 +43,7 @@ class ComparedModels(Parameters):
         '',
         '',
         'Without --sim: GPS models to simulate on the real truth, by comma; each is compared once '
-        '(of no sensor any model: ch_rw, and the IMU chrono).',
+        '(default: ch_rw and the IMU chrono, if no sensor has a model).',
     )
     imu: str = parameter('', '', 'IMU models likewise.')
     mag: str = parameter('', '', 'Magnetometer models likewise.')

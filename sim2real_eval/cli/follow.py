@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--compare',
         action='store_true',
-        help='hold the simulated IMU against the recorded one, as `sim2real compare` does: yaw '
+        help='compare the simulated IMU with the recorded one, as `sim2real compare` does: yaw '
         'error, trend, spectra; in DIR/compare',
     )
     arguments.add_shared(parser, 'topic', 'json', 'seed')

@@ -41,18 +41,18 @@ class ReferenceOptions(Parameters):
     """How a reference is made."""
 
     config: str | None = optional_text(
-        'Noise of IMU and GPS, start, loss: shipped (default, chrono) or a YAML file (default '
-        'where it is not given).'
+        'Noise of IMU and GPS, start, loss: shipped (default, chrono) or a YAML file '
+        '(default: default).'
     )
     start_heading: float | None = parameter(
         None,
         'deg',
-        "Yaw of base_link at the first fix, counter-clockwise from east (from the IMU's "
-        'orientation, else the course over ground, where it is not given).',
+        'Yaw of base_link at the first fix, counter-clockwise from east (default: from '
+        "the IMU's orientation, else the course over ground).",
         optional=float,
     )
     rate: float = parameter(100.0, 'Hz', 'Of the reference.', above=0.0)
-    replace_truth: bool = parameter(False, '', 'Put the reference in the place of a truth.')
+    replace_truth: bool = parameter(False, '', 'Replace an existing truth by the reference.')
 
 
 _REFERENCE = OptionSet(

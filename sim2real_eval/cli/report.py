@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='write every run as a bag into this new folder too, for Foxglove and PlotJuggler',
     )
     parser.add_argument(
-        '--overwrite', action='store_true', help='replace files that are there, and older bags'
+        '--overwrite', action='store_true', help='replace existing files and older bags'
     )
     parser.add_argument(
         '--run-metrics',

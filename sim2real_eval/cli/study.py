@@ -242,8 +242,8 @@ class InPlaceOptions(Parameters):
         choices=('truth', 'drive'),
     )
     cluster: str | None = optional_text(
-        'Scheduler of dask.distributed, such as tcp://host:8786, whose workers judge in place of '
-        'processes of this machine; same bytes.',
+        'Scheduler of dask.distributed, such as tcp://host:8786, whose workers judge instead of '
+        'processes of this machine; the result is the same.',
         common=False,
     )
 

@@ -36,8 +36,8 @@ class WorldOptions(Parameters):
     height: float | None = parameter(
         None,
         'm',
-        'z of the map (half way between the lowest and the highest dipole, landmark and tag, '
-        'where it is not given).',
+        'z of the map (default: half way between the lowest and the highest dipole, '
+        'landmark and tag).',
         optional=float,
     )
     area: tuple[float, float, float, float] = parameter(

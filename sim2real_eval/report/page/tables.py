@@ -459,7 +459,7 @@ def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySerie
         np.isfinite(signals.velocity).all(axis=1) & np.isfinite(signals.orientation).all(axis=1)
     )  # fmt: skip
     if not finite.any() or not len(signals.true_time):
-        raise MetricError(f'{name}: no estimate is a number')
+        raise MetricError(f'{name}: no estimate is finite')
     # Other fields do not enter the speed and stay as long as they were.
     estimates = {
         field: getattr(signals, field)[finite] for field in ('time', 'velocity', 'orientation')

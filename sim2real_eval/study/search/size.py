@@ -19,7 +19,7 @@ from scipy.special import ndtri, stdtrit
 
 _STEP = 4.0  # ratio of sizes until one is revealed and another is not
 _SMALLEST = 1e-4  # least size, as a share of the first
-_NEAR = 0.12  # largest difference from the wanted power of a size that counts as near
+_NEAR = 0.12  # largest difference from the required power of a size that counts as near
 _ENOUGH = 5  # near sizes that end the search
 _STEEP = 1.1  # largest ratio of two sizes between which the power counts as a jump
 _SURE = 4.0  # standard errors by which the powers on both sides of a jump differ
@@ -59,7 +59,7 @@ class SizeEstimate:
     points : tuple of Point
         Sizes that were tried, rising; empty if none could be.
     jump : tuple of float or None
-        Powers at `low` and at `size`, if no size between them has the wanted power.
+        Powers at `low` and at `size`, if no size between them has the required power.
     """
 
     size: float | None = None
