@@ -106,7 +106,7 @@ def _write_reference(
     chosen: ReferenceOptions,
     options: argparse.Namespace,
 ) -> dict[str, Any]:
-    """Make and write one recording; return what there is to say about it."""
+    """Compute and write one recording; return its summary."""
     from sim2real_eval.common.results import remove_unfinished
     from sim2real_eval.judge.smoother.smoother import make_reference
     from sim2real_eval.recording.writing import write_recording

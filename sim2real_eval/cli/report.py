@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _without_file_metrics(outcome: StudyOutcome, run_metrics: bool) -> StudyOutcome:
-    """Leave out metrics in files unless they are allowed: a result may come from anybody."""
+    """Leave out metrics in files unless they are allowed, because results may come from others."""
     named = outcome.record.get('more_metrics', ())
     in_files = [name for name in named if is_in_file(name)]
     if run_metrics or not in_files:

@@ -374,7 +374,7 @@ def _concatenate(same: Sequence[Squares]) -> Squares:
     if not len(same[0]):
         return same[0]
     since = [squares.stamp_ns - squares.stamp_ns[0] for squares in same]
-    # Nothing is asked of a run after its end, nor is there much to gain between its samples.
+    # The times end with the shortest run, so the nearest samples are good enough.
     times = min(since, key=lambda stamps: int(stamps[-1]))
     chosen = [np.searchsorted(stamps, times) for stamps in since]
     rows = list(zip(same, chosen, strict=True))

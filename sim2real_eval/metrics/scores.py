@@ -114,10 +114,10 @@ class RunScore:
 
 
 def prepare(series: VelocitySeries, options: MetricOptions) -> VelocitySeries:
-    """Re-zero the times and leave the warm-up out, as the options say.
+    """Re-zero the times and remove the warm-up, as the options say.
 
-    The result scored with `rezero` none and `warmup` 0 gives the very score that the series gives
-    with these options; it is therefore what to export. A SeriesError when the warm-up leaves
+    The result, scored with `rezero` none and `warmup` 0, has the same score as the original series
+    with these options. It is therefore the series to export. A SeriesError when the warm-up leaves
     nothing.
     """
     se, gt = float(series.se_time[0]), float(series.gt_time[0])
@@ -233,7 +233,7 @@ def is_slow(truth_rate: float, grid_rate: float) -> bool:
 
 
 def slow_truth_advice(truth_rate: float, grid_rate: float) -> list[Finding]:
-    """Say what it means that the truth is slower than the grid (Hz); empty when it is not."""
+    """Return the consequence of a truth that is slower than the grid, Hz; empty if it is not."""
     if not is_slow(truth_rate, grid_rate):
         return []
     return [SLOW_TRUTH(rate=truth_rate, grid=grid_rate, half=truth_rate / 2)]
@@ -250,7 +250,7 @@ def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list
     steps = np.diff(run.gt_time)
     steps = steps[steps > 0]
     if len(steps):
-        # The typical rate: the median interval stands single gaps.
+        # The median interval gives the typical rate, also with single gaps.
         advice += slow_truth_advice(1.0 / float(np.median(steps)), options.rate)
     start = float(np.interp(max(0.0, run.gt_time[0]), run.gt_time, run.gt_vel))
     # A warm-up removes the start.
@@ -351,8 +351,8 @@ def vepd(real_scores: Sequence[RunScore], sim_scores: Sequence[RunScore]) -> Vep
     return Vepd(len(real_scores), len(sim_scores), w_rmse, w_entropy, (w_rmse + w_entropy) / 2)
 
 
-# The two below as scipy.stats has them, whose import alone takes longer than most studies need
-# for all their statistics.
+# The next two are those of scipy.stats, whose import takes longer than most studies need for all
+# their statistics.
 
 
 def wasserstein(first: ArrayLike, second: ArrayLike) -> float:
@@ -437,7 +437,7 @@ def _rank_models(
 def coverage_notes(
     real: Mapping[str, Sequence[RunScore]], sim: Mapping[str, Mapping[str, Sequence[RunScore]]]
 ) -> list[Finding]:
-    """Say where the sets do not cover the same scenarios in the same proportions.
+    """Return findings about sets that cover scenarios in different proportions.
 
     The pooled row then compares different mixtures of scenarios, and its ranks compare models that
     did different things.
@@ -461,8 +461,8 @@ def coverage_notes(
 # Energy distance between two sets of points: zero only where the two distributions are one.
 #
 # The Wasserstein distances of VEPD look at RMSE and entropy difference one by one; two sets can
-# agree in both and yet differ in which run has which. The energy distance sees the points as they
-# are [Szekely2013].
+# agree in both and yet combine them differently in their runs. The energy distance compares the
+# points themselves [Szekely2013].
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -471,7 +471,7 @@ class EnergyDistance:
 
     sqrt(2 E|X - Y| - E|X - X'| - E|Y - Y'|), as `scipy.stats.energy_distance` has it in one
     dimension. Like that one it counts each point against itself, so it is not free of the sizes of
-    the sets. `apart` `(runs, runs)` is the Euclidean distance of any two runs.
+    the sets. `pair_distances` `(runs, runs)` are the Euclidean distances of any two runs.
     """
 
     pair_distances: FloatArray

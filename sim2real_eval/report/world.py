@@ -193,11 +193,12 @@ _CLIPPED = 1.0
 _STEPS = 16
 _LOG_FROM = 4.0
 _TURNED = (-180, -90, -45, -20, -10, -5, 5, 10, 20, 45, 90, 180)
-# Inches: longer side of a map beside, or above, another; of a strip metres are not alike in x and
-# y beyond the ratio; what stands beside and around.
+# Longer side of a map, inches, in panels side by side and in stacked ones; aspect ratio from which
+# panels are stacked, and largest one with equal scales of x and y.
 _BESIDE, _ABOVE, _STACKED_FROM, _RATIO = 5.2, 8.0, 1.5, 4.0
+# Inches: least side of a map, colour bar, text, title.
 _LEAST, _BAR, _TEXT, _TITLE = 2.0, 1.4, 0.9, 0.6
-# Along the longer side; few tell as much of a field that is the same everywhere.
+# Number of arrows along the longer side; a uniform field needs few.
 _ARROWS, _FEW_ARROWS = 18, 9
 
 

@@ -101,7 +101,7 @@ def _drive_path(plan: PathDrive) -> Motion:
 
 @dataclasses.dataclass(frozen=True)
 class StandIn:
-    """A drive recorded by sensors that stand in for real ones; synthetic, and labelled so."""
+    """Synthetic recording of a drive with simulated sensors in place of real ones."""
 
     drive: PathDrive
     sensors: Twin

@@ -101,7 +101,7 @@ class Entry:
         ]
 
     def refuse_twice(self, labels: Sequence[str], role: str) -> None:
-        """Refuse labels of which two are equal; `role` says what they name."""
+        """Refuse equal labels; `role` is the kind of labelled objects."""
         for label in labels:
             if labels.count(label) > 1:
                 self.refuse(f'{label!r} is the {role}; must be of one')

@@ -365,7 +365,7 @@ def from_variant(
     try:
         variant = models.get(name, where=where, key=key, folder=folder)
     except UnknownNameError as error:
-        # It stands in a file: no name that whoever named the file could mend.
+        # The name is in the file, so the caller cannot add the place of a wrong name.
         raise ParameterError(error.where, error.key, error.problem) from None
     if not is_in_file(name) and variant.kind != name:
         raise ParameterError(

@@ -409,8 +409,9 @@ class NavState:
         return pose
 
     def local_coordinates(self, other: NavState) -> FloatArray:
-        """Return the difference to another state, `(9,)`: rotation, position, velocity, in the
-        body of this one; see `local_coordinates`.
+        """Return the difference to another state, `(9,)`: rotation, position, velocity.
+
+        Components are in the body of this state; see the function `local_coordinates`.
         """
         return np.asarray(local_coordinates(self._rows(), other._rows())[0])
 

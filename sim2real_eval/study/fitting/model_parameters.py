@@ -126,15 +126,15 @@ def _walk_numbers(
 
 
 def parse_parameters(texts: Sequence[str], twin: Twin) -> tuple[ModelParameter, ...]:
-    """Return the parameters that --tune asks for.
+    """Return the parameters of the option --tune.
 
     Each text holds one or several, separated by commas, of `NAME[+NAME...][=LOW:HIGH[:log|:lin]]`.
     NAME is the dotted name of a parameter. It begins with `gps.` or `imu.` unless only one sensor
-    is simulated, and ends with axes such as `.x` or `.xy` where only those are meant. The default
-    bounds are a decade to either side of the value of the model. `twin` holds the models to start
-    from; a sensor that stays real has no parameters.
+    is simulated, and ends with axes such as `.x` or `.xy` if only those are meant. The default
+    bounds are a decade to either side of the value of the model.
 
-    Raises ParameterError for a text that is wrong.
+    `twin` holds the models to start from; a sensor that stays real has no parameters. Raises
+    ParameterError for a text that is wrong.
     """
     requests = [part.strip() for text in texts for part in text.split(',') if part.strip()]
     if not requests:

@@ -259,7 +259,7 @@ class EvaluationPool:
     ) -> list[Result]:
         """Return `function(request)` of each request, in the order of the requests.
 
-        `keys` have a `repr` that tells requests apart; with them, results are stored. `advance`
+        `keys` have a different `repr` for each request; with them, results are stored. `advance`
         is called after each request; by default the requests are announced as tasks here.
         """
         advance = advance or self.begin(len(requests))

@@ -113,7 +113,7 @@ class Minimisation(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Content as plain values, which tells stored results apart."""
+        """Content as plain values, the key of a stored result."""
         return 'minimum', tuple(self.windows.tolist()), *self[1:]
 
 
