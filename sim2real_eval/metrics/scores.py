@@ -186,6 +186,7 @@ def score_run(series: VelocitySeries, options: MetricOptions | None = None) -> R
 
     Examples
     --------
+    >>> from sim2real_eval.metrics.series import VelocitySeries
     >>> time = np.linspace(0.0, 20.0, 401)
     >>> series = VelocitySeries(time, np.full(401, 1.1), time, np.ones(401))
     >>> round(score_run(series).rmse, 6)
