@@ -131,7 +131,7 @@ def _show(study: WheelStudy) -> None:
     print(f'VEPD: distance from runs of {first} that stand for the real robot.')
     frames, in_view, poses, accepted = (
         sum(getattr(drive, name) for drive in study.driven)
-        for name in ('frames', 'in_view', 'poses', 'taken')
+        for name in ('frames', 'in_view', 'poses', 'fused_poses')
     )
     blind = max(drive.longest_blind for drive in study.driven)
     print(
