@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from measuring import machine, parse, spread, table, write
 
 from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.motion.scenarios import motion_of, truth_of
+from sim_sensors.motion.motions import motion_of, truth_of
 
 # Real time at each rate of odometry and IMU alike.
 RATES = (100.0, 1000.0)

@@ -24,7 +24,6 @@ from sim2real_eval.ros_launch.arguments import (
     profile_file,
 )
 from sim2real_eval.ros_launch.nodes import (
-    SensorTransform,
     fail_on_error,
     include,
     set_noise_free_imu,
@@ -33,6 +32,7 @@ from sim2real_eval.ros_launch.nodes import (
     trajectory_node,
     typed_argument,
 )
+from sim2real_eval.ros_launch.sensors import SensorTransform
 from sim_sensors.core.config_files import config_path
 
 SENSORS = ('imu_node', 'gps_node')

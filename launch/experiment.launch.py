@@ -32,14 +32,16 @@ from sim2real_eval.ros_launch.arguments import (
 from sim2real_eval.ros_launch.nodes import (
     LaunchRun,
     LaunchRuns,
-    find_missing_messages,
     include,
-    name_prefix,
-    read_published_count,
     set_noise_free_imu,
     set_transforms_file,
     trajectory_node,
     typed_argument,
+)
+from sim2real_eval.ros_launch.sensors import (
+    find_missing_messages,
+    name_prefix,
+    read_published_count,
     write_recorder_qos,
 )
 from sim_sensors.core.errors import ParameterError

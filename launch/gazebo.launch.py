@@ -38,8 +38,8 @@ from sim2real_eval.ros_launch.nodes import (
     include,
     node,
     set_transforms_file,
-    write_temporary_file,
 )
+from sim2real_eval.ros_launch.sensors import write_temporary_file
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameter
 

@@ -31,14 +31,8 @@ from sim2real_eval.ros_launch.arguments import (
     declare,
     profile_file,
 )
-from sim2real_eval.ros_launch.nodes import (
-    SensorTransform,
-    fail_on_error,
-    node,
-    static_transform,
-    typed_argument,
-    write_transforms_file,
-)
+from sim2real_eval.ros_launch.nodes import fail_on_error, node, static_transform, typed_argument
+from sim2real_eval.ros_launch.sensors import SensorTransform, write_transforms_file
 
 
 def generate_launch_description() -> LaunchDescription:

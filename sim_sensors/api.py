@@ -9,7 +9,7 @@ from sim_sensors.gps.gps import simulate as simulate_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.imu.imu import simulate as simulate_imu
 from sim_sensors.magnetometer.magnetometer import load_mag
-from sim_sensors.motion.scenarios import motion_of
+from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.world.world import World, load_world
 

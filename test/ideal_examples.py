@@ -15,7 +15,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.measurements import ImuArray, MessageArray
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.scenarios import motion_of, truth_of
+from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.trajectory import Motion, Trajectory
 from sim_sensors.world.world import load_world
 

@@ -20,7 +20,7 @@ from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim_sensors.core import rotations
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.scenarios import motion_of
+from sim_sensors.motion.motions import motion_of
 
 Change = Callable[[Recording], Recording]
 

@@ -16,7 +16,7 @@ from sim2real_eval.simulation.twin import cut_to_span
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim2real_eval.study.outcome import StudyOutcome
 from sim_sensors.core.errors import ParameterError, Sim2RealError
-from sim_sensors.motion.scenarios import motion_of
+from sim_sensors.motion.motions import motion_of
 
 
 @pytest.fixture(scope='module')

@@ -24,7 +24,7 @@ from sim2real_eval.cli.main import main
 from sim2real_eval.judge.external.declaration import RosStack
 from sim2real_eval.judge.external.messages import stack_inputs
 from sim2real_eval.recording.reading import read_recording
-from sim_sensors.motion.scenarios import motion_of
+from sim_sensors.motion.motions import motion_of
 
 EXAMPLES = Path(__file__).resolve().parent.parent / 'examples'
 FOLDERS = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())

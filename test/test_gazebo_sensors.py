@@ -24,7 +24,8 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.imu.imu import simulate as simulate_imu
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.magnetometer.magnetometer import simulate as simulate_mag
-from sim_sensors.motion.scenarios import Circle, truth_of
+from sim_sensors.motion.motions import truth_of
+from sim_sensors.motion.scenarios import Circle
 from sim_sensors.world.world import World
 
 PLUGINS = Path(__file__).parents[1] / 'gazebo_ws_plugins'

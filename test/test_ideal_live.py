@@ -22,8 +22,8 @@ from sim_sensors.live.sensor import LiveNoiseFree, LiveOdometry, LiveSensor, Ver
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.ideal import Mounting
+from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.odometry import SAMPLES_AHEAD, OdometryMotion
-from sim_sensors.motion.scenarios import motion_of
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import load_world
 

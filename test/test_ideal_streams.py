@@ -25,8 +25,8 @@ from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
+from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.scenarios import motion_of
 from sim_sensors.world.earth import LocalFrame
 from sim_sensors.world.world import load_world
 

@@ -14,7 +14,8 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.scenarios import Circle, HalfSine, truth_of
+from sim_sensors.motion.motions import truth_of
+from sim_sensors.motion.scenarios import Circle, HalfSine
 from sim_sensors.motion.trajectory import Motion
 
 CIRCLE = Circle(duration=20.0, radius=8.0, speed=3.0, rest_time=1.5)

@@ -13,7 +13,7 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.gps.gps import ConstantCovariance, load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.scenarios import SCENARIOS, truth_of
+from sim_sensors.motion.motions import SCENARIOS, truth_of
 
 ANTENNA = (0.8, 0.3, 0.5)
 TOPIC = '/ground_truth/odometry'

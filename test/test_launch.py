@@ -15,7 +15,7 @@ from launch_examples import FILES, calls, declared, executables, tree
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, check, required_packages
-from sim2real_eval.ros_launch.nodes import world_configuration
+from sim2real_eval.ros_launch.sensors import world_configuration
 from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.world.earth import DEFAULT_ORIGIN, STANDARD_GRAVITY

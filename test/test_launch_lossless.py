@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sim2real_eval.cli.main import main
-from sim2real_eval.ros_launch.nodes import (
+from sim2real_eval.ros_launch.sensors import (
     find_missing_messages,
     odometry_qos,
     read_published_count,

@@ -21,8 +21,8 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.live.sensor import LiveOdometry, LiveSensor, Verdict
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
+from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.scenarios import motion_of, truth_of
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.vision import vision_pose
 from sim_sensors.vision.vision_pose import load_vision

@@ -17,10 +17,10 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
+from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.paths import drive
 from sim_sensors.motion.road_classes import ROUGHNESS
 from sim_sensors.motion.roads import Road, SprungCar, drive_on_springs, road_heights
-from sim_sensors.motion.scenarios import motion_of
 
 PENDULUM = """
 <mujoco><option timestep="0.0005" integrator="RK4" gravity="0 0 -9.80665"/><worldbody>

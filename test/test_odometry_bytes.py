@@ -15,7 +15,7 @@ from rclpy.serialization import serialize_message
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.motion.scenarios import motion_of, truth_of
+from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.ros.messages import array_of, messages_of
 from sim_sensors.ros.truth_topics import odometry_of_bytes
 

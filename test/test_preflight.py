@@ -45,7 +45,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.measurements import MagneticFieldArray
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.scenarios import motion_of
+from sim_sensors.motion.motions import motion_of
 from sim_sensors.world.earth import LocalFrame
 
 

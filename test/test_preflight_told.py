@@ -39,7 +39,7 @@ from sim2real_eval.report.preflight import correction_line
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.scenarios import motion_of
+from sim_sensors.motion.motions import motion_of
 
 OF_CORRECTIONS = [
     'acceleration in g', 'rates in deg/s', 'upside down', 'rate bias', 'IMU late', 'fixes late',

@@ -30,7 +30,7 @@ from sim2real_eval.simulation.twin_maker import TwinMaker, forget_ideal_imu, ide
 from sim_sensors.core.measurements import MessageArray
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.scenarios import motion_of
+from sim_sensors.motion.motions import motion_of
 from sim_sensors.world.world import Gravity, World
 
 POSE = ('position', 'orientation', 'linear_velocity', 'angular_velocity')

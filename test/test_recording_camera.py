@@ -19,7 +19,7 @@ from sim2real_eval.recording.message_types import FEATURES
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.ros_launch.nodes import of_models
+from sim2real_eval.ros_launch.sensors import of_models
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.camera.camera import load_camera, simulate

@@ -13,7 +13,7 @@ from scenario_examples import assert_states_alike, gtsam_scenario, load_gtsam, r
 from test_trajectory import assert_consistent, assert_identical, chunked
 
 from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.motion.scenarios import motion_names, motion_of, truth_of
+from sim_sensors.motion.motions import motion_names, motion_of, truth_of
 from sim_sensors.motion.spatial_scenarios import Accelerating, ConstantTwist, DiscreteScenario
 from sim_sensors.motion.trajectory import Motion, NavState
 

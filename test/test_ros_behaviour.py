@@ -29,7 +29,7 @@ from sensor_msgs.msg import Imu
 from std_srvs.srv import Trigger
 
 from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.motion.scenarios import motion_of, truth_of
+from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.ros.messages import messages_of
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=3.0, parameters={}))

@@ -38,8 +38,8 @@ from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
+from sim_sensors.motion.motions import START_NS
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.scenarios import START_NS
 
 pytestmark = pytest.mark.usefixtures('blank_pictures')
 SECONDS = 3.0

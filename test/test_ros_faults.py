@@ -27,7 +27,7 @@ from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.ros.judge_node import JudgeNode
 from sim_sensors.core.config_files import config_path
-from sim_sensors.motion.scenarios import motion_of, truth_of
+from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.ros.messages import messages_of
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=1.0, parameters={'ramp_time': 0.5}))

@@ -14,7 +14,7 @@ from ros_examples import Graph, graph_of_its_own
 from sensor_msgs.msg import Imu
 from std_srvs.srv import Trigger
 
-from sim_sensors.motion.scenarios import motion_of, truth_of
+from sim_sensors.motion.motions import motion_of, truth_of
 
 TRUTH = truth_of(motion_of('drive_line', seed=3, run='run_1', duration=2.0, parameters={}))
 BIAS = 'imu_node/truth/bias'

@@ -12,7 +12,7 @@ pytest.importorskip('rclpy', reason='no ROS')
 from rclpy.qos import ReliabilityPolicy
 from ros_examples import Graph, graph_of_its_own
 
-from sim2real_eval.ros_launch.nodes import odometry_qos
+from sim2real_eval.ros_launch.sensors import odometry_qos
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from ros_examples import DEEP, Graph, final_stamps, graph_of_its_own, stamps
 from sensor_msgs.msg import Imu, MagneticField
 
 from sim_sensors.magnetometer.magnetometer import load_mag, simulate
+from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.scenarios import motion_of, truth_of
 from sim_sensors.ros.messages import messages_of
 from sim_sensors.world.world import load_world
 

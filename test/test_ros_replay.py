@@ -35,8 +35,8 @@ from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import ImuModel, load_imu
+from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.scenarios import motion_of, truth_of
 from sim_sensors.ros.messages import messages_of, stamp_ns
 from sim_sensors.ros.sensor_node import SensorNode
 

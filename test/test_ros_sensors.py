@@ -27,8 +27,8 @@ from sim_sensors.gps.events import FixStates, Outages
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
+from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.scenarios import motion_of, truth_of
 from sim_sensors.ros.messages import messages_of
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.world.earth import LocalFrame

@@ -30,8 +30,8 @@ from sensor_msgs.msg import Imu, NavSatFix
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.ideal import InertialMotion
+from sim_sensors.motion.motions import START_NS, motion_of, noise_free_imu, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.scenarios import START_NS, motion_of, noise_free_imu, truth_of
 from sim_sensors.ros.messages import messages_of, stamp_ns
 from sim_sensors.ros.trajectory_node import TrajectoryNode
 from sim_sensors.world.earth import STANDARD_GRAVITY

@@ -20,8 +20,9 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from sim_sensors.core.config_files import config_path
+from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.scenarios import Circle, truth_of
+from sim_sensors.motion.scenarios import Circle
 from sim_sensors.ros.messages import messages_of
 from sim_sensors.vision import vision_pose
 from sim_sensors.vision.vision_pose import load_vision

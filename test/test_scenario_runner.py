@@ -31,8 +31,9 @@ from sim2real_eval.benches.preintegration.runner import (
     covariance_agreement,
 )
 from sim_sensors.core.errors import MotionError
+from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.scenarios import FigureEight, Standstill, truth_of
+from sim_sensors.motion.scenarios import FigureEight, Standstill
 from sim_sensors.motion.spatial_scenarios import Accelerating, ConstantTwist, DiscreteScenario
 
 T = 2.0

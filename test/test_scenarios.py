@@ -12,8 +12,9 @@ from test_trajectory import assert_consistent, assert_identical, chunked
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError, ParameterError
+from sim_sensors.motion.motions import SCENARIOS
 from sim_sensors.motion.paths import CurvePath, figure_eight_path, half_sine_path
-from sim_sensors.motion.scenarios import SCENARIOS, Circle, FigureEight, HalfSine, Line
+from sim_sensors.motion.scenarios import Circle, FigureEight, HalfSine, Line
 
 MOVING = [
     Line(heading=0.3),

@@ -32,7 +32,8 @@ from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.imu.imu import simulate as simulate_imu
 from sim_sensors.imu.models import IdealImu
 from sim_sensors.imu.orientation import Orientation
-from sim_sensors.motion.scenarios import Circle, truth_of
+from sim_sensors.motion.motions import truth_of
+from sim_sensors.motion.scenarios import Circle
 
 PAGE = Path(__file__).parents[1] / 'docs' / 'howto' / 'simulators.md'
 SECTIONS = dict(re.findall(r'^## (.+?)\n(.*?)(?=^## |\Z)', PAGE.read_text('utf-8'), re.M | re.S))

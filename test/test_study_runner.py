@@ -353,7 +353,7 @@ def test_real_recordings_take_the_place_of_stand_ins(
 def test_stand_ins_are_the_recordings_of_the_demo() -> None:
     from sim2real_eval.simulation.twin_maker import synthetic_recording
     from sim2real_eval.study.study_file import Overrides, StudyFile
-    from sim_sensors.motion.scenarios import motion_of
+    from sim_sensors.motion.motions import motion_of
 
     def seeded(options: StudyOptions) -> StudyOptions:
         return dataclasses.replace(options, seed=4)

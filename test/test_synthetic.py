@@ -12,7 +12,7 @@ from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.scenarios import START_NS, motion_names, motion_of, truth_of
+from sim_sensors.motion.motions import START_NS, motion_names, motion_of, truth_of
 
 TWIN = Twin('twin', load_gps('ch_rw'), load_imu('chrono'))
 

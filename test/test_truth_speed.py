@@ -18,7 +18,7 @@ from sim2real_eval.preflight.truth_speed import TruthSpeed
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.motion.scenarios import motion_of
+from sim_sensors.motion.motions import motion_of
 
 RUNS, SECONDS = 20, 30.0  # of the paper
 

@@ -24,7 +24,8 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.imu.models import IdealImu
-from sim_sensors.motion.scenarios import START_NS, FigureEight, motion_of, truth_of
+from sim_sensors.motion.motions import START_NS, motion_of, truth_of
+from sim_sensors.motion.scenarios import FigureEight
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.world.earth import (
     EARTH_RATE,

@@ -22,7 +22,8 @@ from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.scenarios import START_NS, Circle, FigureEight, truth_of
+from sim_sensors.motion.motions import START_NS, truth_of
+from sim_sensors.motion.scenarios import Circle, FigureEight
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
 

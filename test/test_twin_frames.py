@@ -18,7 +18,7 @@ from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer.magnetometer import load_mag
-from sim_sensors.motion.scenarios import SCENARIOS, truth_of
+from sim_sensors.motion.motions import SCENARIOS, truth_of
 
 TOPIC = '/ground_truth/odometry'
 IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))

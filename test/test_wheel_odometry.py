@@ -15,7 +15,8 @@ import pytest
 from wheel_examples import dance, heading_of, perfect, pieces, same_bits, straight
 
 from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.motion.scenarios import Circle, FigureEight, Standstill, motion_of
+from sim_sensors.motion.motions import motion_of
+from sim_sensors.motion.scenarios import Circle, FigureEight, Standstill
 from sim_sensors.motion.vehicles import DifferentialDrive, WheelRates, module_weights
 from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.wheels import wheel_odometry

@@ -18,7 +18,8 @@ from sim2real_eval.benches.wheels import RecordedMotion
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.motion.scenarios import START_NS, FigureEight, truth_of
+from sim_sensors.motion.motions import START_NS, truth_of
+from sim_sensors.motion.scenarios import FigureEight
 
 Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures('blank_pictures')

@@ -21,8 +21,8 @@ from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 from sim_sensors.following.follower import FollowSettings, SimulatedDrive, drive_along
 from sim_sensors.following.tracking import ErrorStatistics, ReferenceMotion
+from sim_sensors.motion.motions import START_NS
 from sim_sensors.motion.planar import heading_of
-from sim_sensors.motion.scenarios import START_NS
 from sim_sensors.motion.waypoints import Waypoints, repair_waypoints, thin_samples
 from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World

@@ -21,9 +21,9 @@ from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.seeding import run_label
+from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.planar import body_steps, heading_of, poses_after
-from sim_sensors.motion.scenarios import truth_of
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.encoders import NoWheelNoise, Slip, SteeringOffset

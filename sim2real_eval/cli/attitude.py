@@ -130,7 +130,7 @@ def _run_simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _
     from sim_sensors.camera.camera import load_camera
     from sim_sensors.imu.imu import load_imu
     from sim_sensors.magnetometer.magnetometer import load_mag
-    from sim_sensors.motion.scenarios import motion_of
+    from sim_sensors.motion.motions import motion_of
     from sim_sensors.world.world import load_world
 
     if options.topic:

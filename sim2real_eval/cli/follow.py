@@ -259,7 +259,7 @@ def _waypoints(
     """Return the waypoints of a source; `unknown` is the position of one without fixes."""
     from sim2real_eval.benches.following import place_of, waypoints_of
     from sim2real_eval.recording.reading import scenario_from_name
-    from sim_sensors.motion.scenarios import START_NS
+    from sim_sensors.motion.motions import START_NS
     from sim_sensors.motion.waypoints import read_waypoints
 
     path = Path(source.path)

@@ -142,7 +142,7 @@ def _params(settings: ScenarioSettings) -> PreintegrationParams:
 
 
 def _motion(options: argparse.Namespace, duration: float) -> tuple[Motion, str]:
-    from sim_sensors.motion.scenarios import motion_of
+    from sim_sensors.motion.motions import motion_of
     from sim_sensors.motion.spatial_scenarios import DiscreteScenario
 
     if options.table is not None:

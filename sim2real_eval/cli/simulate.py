@@ -171,7 +171,7 @@ def _motion(
 ) -> list[Callable[[], Recording]]:
     """Return what makes each run of a motion."""
     from sim2real_eval.simulation.twin_maker import synthetic_recording
-    from sim_sensors.motion.scenarios import motion_of
+    from sim_sensors.motion.motions import motion_of
     from sim_sensors.world.earth import DEFAULT_ORIGIN
 
     if options.topic:

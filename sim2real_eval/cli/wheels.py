@@ -146,7 +146,7 @@ def _simulated_drive(
 ) -> Callable[[], RecordedMotion]:
     """Return a function that simulates the drive of --motion; wrong options are refused now."""
     from sim2real_eval.benches.wheels import RecordedMotion
-    from sim_sensors.motion.scenarios import motion_of
+    from sim_sensors.motion.motions import motion_of
 
     if options.topic:
         raise ParameterError('--topic', '', 'goes with --truth only')

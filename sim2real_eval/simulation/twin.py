@@ -32,7 +32,7 @@ from sim_sensors.core.parameters import Parameters, mounting_quaternion, to_vari
 from sim_sensors.core.registry import file_of, source_digest
 from sim_sensors.gps.gps import GpsModel
 from sim_sensors.imu.imu import ImuModel
-from sim_sensors.motion.scenarios import noise_free_imu
+from sim_sensors.motion.motions import noise_free_imu
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.sensor import SensorModel

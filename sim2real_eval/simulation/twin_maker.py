@@ -30,8 +30,8 @@ from sim_sensors.core.measurements import (
 from sim_sensors.core.seeding import run_label
 from sim_sensors.imu.imu import ExactKinematics, IdealMeasurement
 from sim_sensors.motion.ideal import Mounting
+from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.motion.scenarios import truth_of
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import kinds
 from sim_sensors.sensor.sensor import SensorModel

@@ -27,8 +27,8 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
+from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
 from sim_sensors.motion.paths import DRIVES, RunVariation, drive
-from sim_sensors.motion.scenarios import SCENARIOS, motion_of, truth_of
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
 from sim_sensors.sensor.catalogue import KINDS

@@ -23,7 +23,7 @@ from sim_sensors.core.errors import ParameterError, did_you_mean, not_among
 from sim_sensors.core.parameters import Axes, Parameter, Parameters, axes, non_negative, parameter
 from sim_sensors.core.seeding import run_label
 from sim_sensors.following.tracking import INTERPOLATIONS, TRACKERS
-from sim_sensors.motion.scenarios import START_NS
+from sim_sensors.motion.motions import START_NS
 from sim_sensors.world.earth import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 
 # builtin_interfaces/Time has 32 bits for the seconds.

@@ -20,14 +20,14 @@ from sensor_msgs.msg import Imu
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
 from sim_sensors.core.parameters import Parameters
-from sim_sensors.motion.scenarios import (
-    TimedMotion,
+from sim_sensors.motion.motions import (
     motion_names,
     motion_of,
     motion_parameters,
     noise_free_imu,
     truth_of,
 )
+from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from .messages import messages_of
