@@ -87,7 +87,7 @@ def drives() -> dict[str, float]:
             for one in recordings:
                 if judge in ('clean', 'paper_released'):
                     heading = true_heading(one.require('truth'))
-                    made = JudgeSetup.load(judge).started(start_heading=heading)
+                    made = JudgeSetup.load(judge).with_start(start_heading=heading)
                     start_ns = int(one.require('truth').stamp_ns[0])
                     late = made.splits_fixes(one, start_ns, start_ns + OFF_TICKS_NS)
                     run = s2r.run_judge(one, made, metric=WARM, off_ticks=late)

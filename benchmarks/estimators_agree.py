@@ -23,11 +23,11 @@ def lines_of(folder: Path) -> list[str]:
     Tau is Kendall's, with the first judge.
     """
     outcome = StudyOutcome.read(folder)
-    judges = [judge for judge, _ in outcome.compared]
+    judges = [judge for judge, _ in outcome.compared_pairs]
     pairs = {pair.second: pair for pair in ranking_pairs(outcome) if pair.first == judges[0]}
     heads = [folder.name, 'RMSE, m/s', *outcome.models, 'tau', '95 %']
     lines = [f'| {" | ".join(heads)} |', '|---' * len(heads) + '|']
-    for judge, group in outcome.compared:
+    for judge, group in outcome.compared_pairs:
         rows = {row.model: row for row in outcome.table(judge, group) if row.scenario == POOLED}
         rmse = np.mean([run.values['rmse'] for run in outcome.by_model(judge, group)[REAL]])
         cells = [f'{rows[name].vepd:.3f} ({rows[name].rank:g})' for name in outcome.models]

@@ -89,7 +89,7 @@ def revealed(
             side.append(scored(plan, second, judge, wrong))
     names = [one.name for one in drives]
     labels = permute_labels(names, names, UncertaintyOptions().resamples, seed)
-    distances = [MeanWasserstein.of(np.array([*without, *side])) for side in sides]
+    distances = [MeanWasserstein.from_values(np.array([*without, *side])) for side in sides]
     return [distance_p_values([one], labels).single[0] <= LEVEL for one in distances]
 
 

@@ -41,7 +41,7 @@ class Held(RecordingSource):
 
 def at_start(name: str) -> JudgeSetup:
     """Return a judge that starts with the true heading of the drives, which is east."""
-    return JudgeSetup.load(name).started(start_heading=0.0)
+    return JudgeSetup.load(name).with_start(start_heading=0.0)
 
 
 class TunedJudge:

@@ -186,7 +186,7 @@ class Output:
             lambda: model.start(seed, run, kind.name, **surroundings),
             model.rate,
             LiveOdometry(velocity='twist', gap_factor=5.0, longest_gap=1.0),
-            noise_free=LiveNoiseFree.of(kind, declared.place, lambda: surroundings),
+            noise_free=LiveNoiseFree.from_kind(kind, declared.place, lambda: surroundings),
         )
 
     def push(self, message: MessageArray) -> Iterator[MessageArray]:
@@ -260,7 +260,7 @@ class Sensors:
         for one in self._first:
             columns.add(one)
         kept, notes = check_messages(
-            'gazebo', self._robot.odometry, columns.joined(), is_truth=True
+            'gazebo', self._robot.odometry, columns.concatenate(), is_truth=True
         )
         for note in notes:
             print(note, flush=True)

@@ -30,7 +30,7 @@ from sim2real_eval.ros_launch.nodes import (
     set_transforms_file,
     static_transform,
     trajectory_node,
-    typed,
+    typed_argument,
 )
 from sim2real_eval.ros_launch.sensors import SensorTransform
 from sim_sensors.core.config_files import config_path
@@ -58,7 +58,7 @@ def generate_launch_description() -> LaunchDescription:
             include('judge.launch.py', 'judge_params_file', sensor_transforms='false'),
             trajectory_node(
                 {
-                    'loop': typed('loop', bool),
+                    'loop': typed_argument('loop', bool),
                     'awaited': ' '.join(
                         [*(f'ground_truth/odometry:{name}' for name in SENSORS), *PUBLISHED]
                     ),
@@ -83,7 +83,7 @@ def has_view(view: str) -> IfCondition:
 
 def viewers() -> list:
     with_viewer = UnlessCondition(EqualsSubstitution(LaunchConfiguration('view'), 'none'))
-    clock = {'use_sim_time': typed('use_sim_time', bool)}
+    clock = {'use_sim_time': typed_argument('use_sim_time', bool)}
     layouts = {name: str(config_path('layouts', name)) for name in LAYOUTS}
     return [
         # The truth is in map and the estimate in odom; both are drawn from a common start.

@@ -22,7 +22,7 @@ from launch.substitutions import LaunchConfiguration, TextSubstitution
 from launch_ros.parameter_descriptions import ParameterValue
 
 from sim2real_eval.ros_launch.arguments import declare
-from sim2real_eval.ros_launch.nodes import failure, node, typed
+from sim2real_eval.ros_launch.nodes import failure, node, typed_argument
 from sim2real_eval.study.options import ComparedSensors
 from sim_sensors.core.parameters import Parameter
 
@@ -45,7 +45,7 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             *declare('real', 'models', out=Parameter('result', '', 'Folder to write.')),
-            *declare(imu=ComparedSensors.declared()['imu'], judge='judge_node'),
+            *declare(imu=ComparedSensors.declarations()['imu'], judge='judge_node'),
             *declare('profile', judge_params_file='', navsat_params_file=''),
             *declare('case_file', 'overwrite', 'seed', 'repetitions'),
             # Empty: derived from the recordings.
@@ -66,12 +66,12 @@ def start_evaluation(context: LaunchContext) -> list:
         'topics': split_argument('topics'),
     }
     parameters: dict[str, Any] = {
-        **{name: typed(name, str) for name in TEXTS},
-        **{name: typed(name, kind) for name, kind in NUMBERS.items()},
+        **{name: typed_argument(name, str) for name in TEXTS},
+        **{name: typed_argument(name, kind) for name, kind in NUMBERS.items()},
         # A parameter that is set is not derived from the recordings.
-        **{name: typed(name, bool) for name in SWITCHES if split_argument(name)},
-        'params_file': typed('judge_params_file', str),
-        'scenario': typed('label', str),
+        **{name: typed_argument(name, bool) for name in SWITCHES if split_argument(name)},
+        'params_file': typed_argument('judge_params_file', str),
+        'scenario': typed_argument('label', str),
         # An empty list has no type. As JSON text, a folder named 12 stays a text.
         **{
             name: ParameterValue(TextSubstitution(text=json.dumps(texts)), value_type=list[str])

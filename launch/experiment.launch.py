@@ -36,7 +36,7 @@ from sim2real_eval.ros_launch.nodes import (
     set_noise_free_imu,
     set_transforms_file,
     trajectory_node,
-    typed,
+    typed_argument,
 )
 from sim2real_eval.ros_launch.sensors import (
     find_missing_messages,
@@ -111,7 +111,7 @@ def describe_run(bag: Path, scenario: str, judge: str, namespace: str) -> Launch
             'run': bag.name,
             'awaited': ' '.join(awaited),
             # A publisher may know its subscribers seconds before these know it.
-            'delay': typed('delay', float),
+            'delay': typed_argument('delay', float),
         }
     )
     recorder = ExecuteProcess(

@@ -31,7 +31,7 @@ from sim2real_eval.ros_launch.arguments import (
     declare,
     profile_file,
 )
-from sim2real_eval.ros_launch.nodes import fail_on_error, node, static_transform, typed
+from sim2real_eval.ros_launch.nodes import fail_on_error, node, static_transform, typed_argument
 from sim2real_eval.ros_launch.sensors import SensorTransform, write_transforms_file
 
 
@@ -93,8 +93,8 @@ def judge_node() -> Node:
             LaunchConfiguration('params_file'),
             {
                 'navsat_params_file': ParameterValue(navsat_file, value_type=str),
-                'static_transforms_file': typed('static_transforms_file', str),
-                'assume_identity_frames': typed('assume_identity_frames', bool),
+                'static_transforms_file': typed_argument('static_transforms_file', str),
+                'assume_identity_frames': typed_argument('assume_identity_frames', bool),
             },
         ],
         remappings=[('imu', 'imu/data')],

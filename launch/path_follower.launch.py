@@ -19,7 +19,13 @@ from launch.substitutions import EqualsSubstitution, IfElseSubstitution, LaunchC
 from launch_ros.actions import Node
 
 from sim2real_eval.ros_launch.arguments import NAVSAT, check_packages, declare, profile_file
-from sim2real_eval.ros_launch.nodes import fail_on_error, include, node, set_transforms_file, typed
+from sim2real_eval.ros_launch.nodes import (
+    fail_on_error,
+    include,
+    node,
+    set_transforms_file,
+    typed_argument,
+)
 from sim_sensors.core.parameters import Parameter
 
 
@@ -68,10 +74,10 @@ def start_follower(context: LaunchContext) -> list[Node]:
             'path_follower_node',
             parameters=[
                 {
-                    'path': typed('path', str),
-                    'controller': typed('controller', str),
-                    'at_robot': typed('at_robot', bool),
-                    'stamped': typed('stamped', bool),
+                    'path': typed_argument('path', str),
+                    'controller': typed_argument('controller', str),
+                    'at_robot': typed_argument('at_robot', bool),
+                    'stamped': typed_argument('stamped', bool),
                 },
                 *([file] if file else []),
             ],

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges simulated sensors: recordings, the robot_localization judge, VEPD and its reports.
+"""Evaluation of simulated sensors: recordings, the robot_localization judge, VEPD and reports.
 
-`import sim2real_eval as s2r` shows what a script needs, see docs/howto/python.md; each folder
-shows the names of its own.
+`import sim2real_eval as s2r` offers the names that a script needs, see docs/howto/python.md.
+Further names are in the packages below.
 """
 
 from __future__ import annotations

@@ -357,17 +357,17 @@ def vepd(
             f'{len(real)} real and {len(simulated)} simulated runs; must be one or more of each'
         )
     distance = distance_of([run.score for run in real], [run.score for run in simulated])
-    result = uncertainty(_scored(real), {_MODEL: _scored(simulated)}, options, seed=seed)
+    result = uncertainty(_scored_runs(real), {_MODEL: _scored_runs(simulated)}, options, seed=seed)
     run_notes = merge_findings(
         (name, run.notes) for name, runs in (('real', real), (_MODEL, simulated)) for run in runs
     )
     notes = tuple(by_severity([*result.notes, *run_notes]))
     return VepdResult(
-        distance, result.of(_MODEL), options.level, tuple(real), tuple(simulated), notes
+        distance, result.model(_MODEL), options.level, tuple(real), tuple(simulated), notes
     )
 
 
-def _scored(runs: Sequence[EvaluatedRun]) -> ScoredRuns:
+def _scored_runs(runs: Sequence[EvaluatedRun]) -> ScoredRuns:
     return ScoredRuns.of_scores(
         [run.score for run in runs], [run.name for run in runs], [run.scenario for run in runs]
     )

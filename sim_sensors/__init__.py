@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes measurements from true motion: trajectories, noise processes and sensor models.
+"""Simulation of sensors: trajectories, noise processes and sensor models.
 
-`import sim_sensors` shows what a script needs, see docs/howto/python.md; each folder shows the
-names of its own.
+`import sim_sensors` offers the names that a script needs, see docs/howto/python.md. Further names
+are in the packages below.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `import sim_sensors` shows: motions, sensor models, and what they measure."""
+"""Names of `import sim_sensors`: motions, sensor models and simulations."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def study_of(*twins: Twin, judge: str = 'paper_released', **options: object) -> 
 def compare(folder: Path, paths: list[Path], study: StudyFile, jobs: int = 1) -> StudyOutcome:
     """Run a study of recordings, anew."""
     recordings = recordings_from_sources([RecordingSource(str(path)) for path in paths])
-    plan = StudyPlan.of(dataclasses.replace(study, recordings=recordings))
+    plan = StudyPlan.from_file(dataclasses.replace(study, recordings=recordings))
     with Workers(jobs) as workers:
         return run_study(plan, folder, workers=workers, overwrite=folder.exists())
 

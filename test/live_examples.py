@@ -170,7 +170,7 @@ def step_through(
     period = clock.filter_period_ns or int(1e9 / live.config.frequency)
     origin = start if clock.filter_origin_ns is None else clock.filter_origin_ns
     due, navsat_due, navsat_period = origin + period, 2**62, 1
-    if live.navsat is not None and live.navsat.timed:
+    if live.navsat is not None and live.navsat.has_timer:
         navsat_period = clock.navsat_period_ns or int(1e9 / live.navsat.frequency)
         navsat_due = navsat_period + (
             start + 20_000_000 if clock.navsat_origin_ns is None else clock.navsat_origin_ns

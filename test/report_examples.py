@@ -78,7 +78,7 @@ def hostile_study() -> StudyOutcome:
     return with_record(
         study,
         title=HOSTILE[0],
-        about=HOSTILE[3],
+        description=HOSTILE[3],
         judges=[{'label': label, 'about': HOSTILE[1]} for label in study.judges],
         models={label: {'gps': HOSTILE[2]} for label in study.models},
         recordings=[{'path': HOSTILE[3], 'name': HOSTILE[0]}],

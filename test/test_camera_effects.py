@@ -130,8 +130,8 @@ def test_the_covariance_of_a_line_is_that_of_20000_draws() -> None:
     first, second, std = np.array([120.0, 300.0]), np.array([420.0, 60.0]), np.array([0.5, 0.8])
     rng = stream(1, 'line', 'test', 'noise')
     ends = (end + std * rng.standard_normal((20000, 2)) for end in (first, second))
-    drawn = LineArray.through(*ends, std)
-    true = LineArray.through(first[None], second[None], std)
+    drawn = LineArray.through_pixels(*ends, std)
+    true = LineArray.through_pixels(first[None], second[None], std)
     spread = np.cov(np.stack([drawn.angle, drawn.distance]))
     np.testing.assert_allclose(np.diag(spread), np.diag(true.covariance[0]), rtol=0.04)
     assert spread[0, 1] == pytest.approx(true.covariance[0, 0, 1], rel=0.05)
@@ -141,8 +141,8 @@ def test_the_covariance_of_a_line_is_that_of_20000_draws() -> None:
 
 def test_lines_across_the_wrap_of_the_angle_are_near_each_other() -> None:
     """A nearly vertical line leans to either side: the normal turns from 0 to pi."""
-    lean = LineArray.through([[100.0, 0.0]] * 2, [[101.0, 200.0], [99.0, 200.0]], 0.5)
-    upright = LineArray.through([[100.0, 0.0]] * 2, [[100.0, 200.0]] * 2, 0.5)
+    lean = LineArray.through_pixels([[100.0, 0.0]] * 2, [[101.0, 200.0], [99.0, 200.0]], 0.5)
+    upright = LineArray.through_pixels([[100.0, 0.0]] * 2, [[100.0, 200.0]] * 2, 0.5)
     angle, distance = lean.differences(upright)
     np.testing.assert_allclose(np.abs(angle), np.arctan(1.0 / 200.0))
     assert angle[0] == pytest.approx(-angle[1])

@@ -118,7 +118,7 @@ def test_presets_of_airsim_are_the_defaults_of_the_model():
         ImuModel.models.get('airsim')(), orientation=Orientation(mode='truth')
     )
     for part in ('gyroscope', 'accelerometer'):
-        for name in getattr(preset, part).declared():
+        for name in getattr(preset, part).declarations():
             expected = getattr(getattr(fresh, part), name)
             assert getattr(getattr(preset, part), name) == pytest.approx(expected, rel=1e-12)
     assert preset.orientation == fresh.orientation

@@ -76,7 +76,7 @@ def test_extremes_of_the_map_are_fields_of_the_world_there(capsys: Capture) -> N
 
 def test_a_dipole_across_north_turns_a_compass_by_the_angle_of_both_fields() -> None:
     """The field 1 m above a dipole that points east is mu_0 m / (4 pi) to the west."""
-    across = Dipoles.posed([0.0, 0.0, 0.0], [0.0, math.pi / 2, 0.0], [100.0])
+    across = Dipoles.from_frames([0.0, 0.0, 0.0], [0.0, math.pi / 2, 0.0], [100.0])
     world = World(earth_field=NORTH, dipoles=across)
     error = world_map(world, (-1e-3, 1e-3, -1e-3, 1e-3), 1.0).compass_error
     assert error is not None
@@ -89,10 +89,14 @@ def test_a_dipole_across_north_turns_a_compass_by_the_angle_of_both_fields() -> 
 
 def test_a_map_through_a_dipole_is_finite_and_an_infinite_field_is_refused() -> None:
     """The dipole is at the centre of the map, where the distance is zero."""
-    world = World(earth_field=NORTH, dipoles=Dipoles.posed(np.zeros((1, 3)), np.zeros(3), [5.0]))
+    world = World(
+        earth_field=NORTH, dipoles=Dipoles.from_frames(np.zeros((1, 3)), np.zeros(3), [5.0])
+    )
     level = world_map(world, (-0.01, 0.01, -0.01, 0.01), 0.0)
     assert level.intensity.max() == pytest.approx(1.0, rel=1e-3)
-    huge = World(earth_field=NORTH, dipoles=Dipoles.posed(np.zeros((1, 3)), np.zeros(3), [1e300]))
+    huge = World(
+        earth_field=NORTH, dipoles=Dipoles.from_frames(np.zeros((1, 3)), np.zeros(3), [1e300])
+    )
     with pytest.raises(ParameterError, match='finite'):
         world_map(huge)
 

@@ -67,7 +67,7 @@ def test_the_field_is_the_cylindrical_formula_of_a_dipole() -> None:
     radial = 3.0 * k * rho * z / r5
     along = k * (2.0 * z**2 - rho**2) / r5
     field = np.stack([radial * np.cos(angle), radial * np.sin(angle), along], axis=1)
-    ours = Dipoles.posed([place], [rpy], [moment]).field(place + turn.apply(local))
+    ours = Dipoles.from_frames([place], [rpy], [moment]).field(place + turn.apply(local))
     np.testing.assert_allclose(ours, turn.apply(field), rtol=1e-11, atol=1e-18)
 
 
@@ -75,7 +75,7 @@ def test_fields_add_up_and_are_linear_in_the_moment() -> None:
     points = RNG.uniform(-1.0, 1.0, (30, 3))
     a = Dipoles(RNG.uniform(-3.0, 3.0, (4, 3)), RNG.standard_normal((4, 3)))
     b = Dipoles(RNG.uniform(-3.0, 3.0, (6, 3)), RNG.standard_normal((6, 3)))
-    together = a.joined(b).field(points)
+    together = a.concatenate(b).field(points)
     np.testing.assert_allclose(together, a.field(points) + b.field(points), rtol=1e-11, atol=1e-18)
     twice = Dipoles(a.positions, -2.0 * a.moments).field(points)
     np.testing.assert_allclose(twice, -2.0 * a.field(points), rtol=1e-13)

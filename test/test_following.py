@@ -291,7 +291,9 @@ def test_tracking_errors_equal_hand_computed_ones() -> None:
     error = tracking_error(Pose(0, 0, math.pi / 2), Pose(4, -3, math.pi / 2 - 0.1))
     assert (error.along, error.across, error.yaw) == pytest.approx((-3.0, -4.0, 0.1))
     assert error.distance == pytest.approx(5.0)
-    assert ErrorStatistics.of(np.array([-3.0, 4.0])) == ErrorStatistics(3.5, math.sqrt(12.5), 4.0)
+    assert ErrorStatistics.from_values(np.array([-3.0, 4.0])) == ErrorStatistics(
+        3.5, math.sqrt(12.5), 4.0
+    )
 
 
 @given(st.floats(-3, 3), st.floats(-100, 100))

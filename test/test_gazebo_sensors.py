@@ -132,7 +132,7 @@ def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
         ('/gps/fix', batch.gps, ('latitude', 'longitude', 'altitude')),
         ('/imu/mag', batch.mag, ('magnetic_field',)),
     ):
-        sent = live[topic].joined()
+        sent = live[topic].concatenate()
         # The last interval waits for samples that do not come.
         assert len(expected) - 3 <= len(sent) <= len(expected)
         for field in ('stamp_ns', *fields):

@@ -31,7 +31,7 @@ def with_upstream():
     """Return every model, and its upstream variant where that has defects."""
     for name, model in PRESETS.items():
         yield pytest.param(model, id=name)
-        if 'variant' in model.noise.declared():
+        if 'variant' in model.noise.declarations():
             model = dataclasses.replace(model, noise=upstream(model.noise))
             yield pytest.param(model, id=f'{name} as upstream')
 
@@ -94,7 +94,9 @@ def test_law_of_the_error_does_not_depend_on_the_rate_of_the_fixes(name):
 def test_only_these_upstream_noises_depend_on_the_rate():
     """Gazebo has other defects; PX4's classic plugin runs at the rate of the physics."""
     cases = {
-        name: upstream(noise) for name, noise in NOISES.items() if 'variant' in noise.declared()
+        name: upstream(noise)
+        for name, noise in NOISES.items()
+        if 'variant' in noise.declarations()
     }
     changing = {name for name, noise in cases.items() if law_changes_with_the_rate(noise)}
     assert changing == {'hector_gps', 'px4_gz_bridge_gps', 'px4_sensor_gps_sim'}

@@ -62,7 +62,7 @@ def test_live_sensors_give_the_bits_of_the_batch(seed: int) -> None:
         lambda: placed.model.start(3, label, 'imu'),
         model.rate,
         LiveOdometry(velocity='twist', gap_factor=1.8, longest_gap=60.0),
-        noise_free=LiveNoiseFree.of(kind, Mounting(), lambda: around),
+        noise_free=LiveNoiseFree.from_kind(kind, Mounting(), lambda: around),
     )
     got = []
 
@@ -72,7 +72,7 @@ def test_live_sensors_give_the_bits_of_the_batch(seed: int) -> None:
 
     for role, row in arriving(recording, seed):
         verdict = live.push(row) if role == 'truth' else live.push_noise_free(row)
-        assert verdict.accepted or verdict is Verdict.EARLY
+        assert verdict.is_accepted or verdict is Verdict.EARLY
         take()
     live.finish()
     take()

@@ -28,7 +28,7 @@ PRESETS = {name: load_imu(name) for name in preset_names('imu')}
 @pytest.mark.parametrize('kind', ImuModel.models.names(installed=False))
 @pytest.mark.parametrize('variant', ['exact', 'as_upstream'])
 def test_array_run_and_any_chunking_give_the_same_bits(kind, variant):
-    if 'variant' not in ImuModel.models.get(kind).declared() and variant == 'as_upstream':
+    if 'variant' not in ImuModel.models.get(kind).declarations() and variant == 'as_upstream':
         pytest.skip('has no defect')
     presets = [model for model in PRESETS.values() if model.kind == kind]
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(60) * 0.0103)

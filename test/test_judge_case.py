@@ -83,9 +83,9 @@ def test_options_replace_those_of_the_case(tmp_path: Path) -> None:
         'name': 'mounting.yaml',
         'sha256': hashlib.sha256(mounting.encode()).hexdigest(),
     }
-    assert Options().over(case) == case
+    assert Options().override(case) == case
     latency = {'imu': 0, 'odom': 5}
-    settings = Options(unscented=False, correct=frozenset(), latency_ns=latency).over(case)
+    settings = Options(unscented=False, correct=frozenset(), latency_ns=latency).override(case)
     assert not settings.unscented
     assert not settings.correct
     assert settings.latency_ns == {'gps/fix': 1_000_000_000, 'imu': 0, 'odom': 5}

@@ -95,7 +95,7 @@ def test_only_corrections_beyond_the_gate_count_as_rejected() -> None:
 def test_a_row_counts_when_any_of_its_fields_is_none(run: Path) -> None:
     judged = JudgeSetup.load('clean').judge(read_recording(run))
     assert judged.finite.all()
-    assert judged.diverged == ()
+    assert judged.divergence_findings == ()
     covariance = judged.pose_covariance.copy()
     covariance[3, 5, 5] = np.inf
     assert not dataclasses.replace(judged, pose_covariance=covariance).finite[3]

@@ -134,7 +134,7 @@ def test_the_rotated_world_of_navsat_transform_is_recovered() -> None:
     its world turned by 0.7 rad, less what the filter turned until the transform was fixed.
     """
     recording = run_of('drive_line', 1, gps='baseline', imu='chrono')
-    setup = JudgeSetup.load('clean').started(start_heading=TURN)
+    setup = JudgeSetup.load('clean').with_start(start_heading=TURN)
     assert setup.navsat is not None
     navsat = dataclasses.replace(setup.navsat, use_odometry_yaw=False)
     setup = dataclasses.replace(setup, navsat=navsat)

@@ -48,7 +48,7 @@ def at(stamp_ns: int, k: int = 0) -> OdometryArray:
 def navsat_inputs(sensor: LiveSensor, truth: OdometryArray) -> list[tuple[np.ndarray, object]]:
     out = []
     for k in range(len(truth)):
-        assert sensor.push(truth.take([k])).accepted
+        assert sensor.push(truth.take([k])).is_accepted
         out += list(sensor.measure())
     return out
 
@@ -104,7 +104,7 @@ def test_however_odometry_comes_in_finish_gives_all_of_the_batch_run(
         )  # fmt: skip
         live = []
         for k in range(len(truth)):
-            assert sensor.push(truth.take([k])).accepted
+            assert sensor.push(truth.take([k])).is_accepted
             if k in cuts:
                 live += list(sensor.measure())
         sensor.odometry.finish()
@@ -134,7 +134,7 @@ def test_sensors_of_every_kind_send_the_bits_of_the_batch_run(kind: str) -> None
     )
     live = []
     for k in range(len(truth)):
-        assert sensor.push(truth.take([k])).accepted
+        assert sensor.push(truth.take([k])).is_accepted
         if k == len(truth) - 1:
             sensor.odometry.finish()
         elif rng.random() < 0.7:

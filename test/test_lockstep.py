@@ -128,7 +128,7 @@ def test_judge_node_has_the_bits_of_the_batch(
     run = curve(2.0)
     expected = setup.judge(run, start_heading=0.3)
     assert batch_bits(expected) != batch_bits(setup.judge(run))
-    run_by_node = NodeJudgeSetup.of(setup, 'judge_node').judge(run, start_heading=0.3)
+    run_by_node = NodeJudgeSetup.from_setup(setup, 'judge_node').judge(run, start_heading=0.3)
     assert len(run_by_node) > 60
     assert len(run_by_node.gps_stamp_ns) > 10
     assert_same(run_by_node, expected)
@@ -139,7 +139,7 @@ def test_two_judges_on_one_clock_do_not_mix(tmp_path: Path, world: World) -> Non
     node, executor = world
     short = curve(0.5, transforms=())
     start_ns = short.start_ns
-    setup = setup_of_everything(tmp_path).started(start_ns=start_ns)
+    setup = setup_of_everything(tmp_path).with_start(start_ns=start_ns)
     for long in (curve(1.0), curve(0.4)):
         steps: list[int] = []
         with (
@@ -152,8 +152,8 @@ def test_two_judges_on_one_clock_do_not_mix(tmp_path: Path, world: World) -> Non
                 on_step=steps.append,
             ).play()  # fmt: skip
         assert steps == sorted(set(steps))
-        assert_same(real.judged(long), setup.judge(long))
-        assert_same(sim.judged(short), setup.judge(short))
+        assert_same(real.judged_run(long), setup.judge(long))
+        assert_same(sim.judged_run(short), setup.judge(short))
     assert not [name for name, _ in node.get_topic_names_and_types() if name.startswith('/real/')]
 
 
@@ -161,7 +161,7 @@ def test_the_wall_clock_can_set_the_pace(tmp_path: Path, world: World) -> None:
     """0.9 s at a factor of 2 take 0.43 s, less two steps; a stall of 0.3 s adds to it."""
     node, executor = world
     run = curve(0.5)
-    setup = setup_of_everything(tmp_path).started(start_ns=run.start_ns)
+    setup = setup_of_everything(tmp_path).with_start(start_ns=run.start_ns)
     times: list[float] = []
 
     def stall(_: int) -> None:
@@ -175,7 +175,7 @@ def test_the_wall_clock_can_set_the_pace(tmp_path: Path, world: World) -> None:
             rate_factor=2.0, on_step=stall,
         ).play()  # fmt: skip
     assert times[-1] - times[0] > 0.35 + 0.3
-    assert_same(side.judged(run), setup.judge(run))
+    assert_same(side.judged_run(run), setup.judge(run))
 
 
 @pytest.mark.parametrize('judge', ['judge_node', 'robot_localization'])
@@ -185,7 +185,7 @@ def test_a_lost_message_is_an_error(
 ) -> None:
     if judge == 'robot_localization' and ABSENT:
         pytest.skip(ABSENT)
-    setup = NodeJudgeSetup.of(setup_of_everything(tmp_path), judge)
+    setup = NodeJudgeSetup.from_setup(setup_of_everything(tmp_path), judge)
     run = curve(0.8, transforms=() if judge == 'robot_localization' else MOUNTED)
     sent, dropped, send = Counter[str](), 0, Senders.send
 
@@ -206,7 +206,7 @@ def test_a_lost_message_is_an_error(
 def test_foreign_publishers_of_clock_or_estimates_fail(tmp_path: Path, world: World) -> None:
     node, executor = world
     run = curve(0.5)
-    setup = setup_of_everything(tmp_path).started(start_ns=run.start_ns)
+    setup = setup_of_everything(tmp_path).with_start(start_ns=run.start_ns)
     with foreign(node, '/clock', ClockMessage):
         alone = Conductor(node, [], [], executor=executor, start_ns=run.start_ns)
         with pytest.raises(JudgeError, match=r'^/clock: /other'):
@@ -258,7 +258,9 @@ def test_the_real_ekf_node_meets_its_own_traces(reference_dir: Path, name: str) 
     navsat = folder / 'navsat_params.yaml'
     navsat_file = navsat if navsat.exists() else None
     setup = JudgeSetup.load(folder / 'params.yaml', navsat_file, folder / 'case.yaml')
-    run_by_node = NodeJudgeSetup.of(setup, 'robot_localization').judge(read_recording(folder))
+    run_by_node = NodeJudgeSetup.from_setup(setup, 'robot_localization').judge(
+        read_recording(folder)
+    )
     header, rows = read_rows(folder / 'expected_filtered.csv.gz')
     assert run_by_node.stamp_ns.tolist() == [int(row[0]) for row in rows]
     assert run_by_node.tick_ns.tolist() == [int(row[1]) for row in rows]
@@ -274,11 +276,13 @@ def test_the_real_ekf_node_equals_the_batch_judge_with_mounted_sensors(tmp_path:
     pytest.importorskip('tf2_msgs')
     setup, run = setup_of_everything(tmp_path), curve(2.0)
     expected = setup.judge(run, start_heading=0.3)
-    run_by_node = NodeJudgeSetup.of(setup, 'robot_localization').judge(run, start_heading=0.3)
+    run_by_node = NodeJudgeSetup.from_setup(setup, 'robot_localization').judge(
+        run, start_heading=0.3
+    )
     assert run_by_node.stamp_ns.tolist() == expected.stamp_ns.tolist()
     np.testing.assert_allclose(run_by_node.linear_velocity, expected.linear_velocity, atol=1e-9)
     np.testing.assert_allclose(run_by_node.gps_position, expected.gps_position, atol=1e-9)
-    again = NodeJudgeSetup.of(setup, 'robot_localization').judge(run, start_heading=0.3)
+    again = NodeJudgeSetup.from_setup(setup, 'robot_localization').judge(run, start_heading=0.3)
     assert batch_bits(again) == batch_bits(run_by_node)
 
 
@@ -286,7 +290,7 @@ def test_the_real_ekf_node_equals_the_batch_judge_with_mounted_sensors(tmp_path:
 def test_missing_transforms_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The node silently drops an input without a transform."""
     pytest.importorskip('tf2_msgs')
-    setup = NodeJudgeSetup.of(setup_of_everything(tmp_path), 'robot_localization')
+    setup = NodeJudgeSetup.from_setup(setup_of_everything(tmp_path), 'robot_localization')
     empty = encode_transforms((), 0)
     monkeypatch.setattr(connections, 'encode_transforms', lambda *_: empty)
     with pytest.raises(JudgeError, match='transforms not received for imu0'):

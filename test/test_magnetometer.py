@@ -69,7 +69,7 @@ def test_a_level_magnetometer_to_the_north_east_reads_the_field_in_its_axes() ->
 
 def test_mounting_and_lever_arm_give_the_field_at_the_sensor() -> None:
     """Rotations by scipy; near magnets."""
-    magnets = Dipoles.scattered(20, (-3, -3, -1), (3, 3, 1), 5.0, seed=1)
+    magnets = Dipoles.draw_random(20, (-3, -3, -1), (3, 3, 1), 5.0, seed=1)
     world = dataclasses.replace(WORLD, dipoles=magnets)
     arm, rpy = (0.3, -0.2, 0.5), (0.2, -0.4, 1.9)
     truth = FigureEight(duration=10.0).at(np.arange(0.0, 8.0, 0.05))

@@ -57,7 +57,7 @@ def test_energy_distance_is_an_invariant_metric_beyond_the_marginals() -> None:
     distance = energy_distance(up, down)
     assert energy_distance(up @ turn + 3.0, down @ turn + 3.0) == pytest.approx(distance)
     assert energy_distance(4.0 * up, 4.0 * down) == pytest.approx(2.0 * distance)
-    flat = EnergyDistance.of(np.concatenate([up, down]), np.array([0.5, 0.0]))
+    flat = EnergyDistance.from_values(np.concatenate([up, down]), np.array([0.5, 0.0]))
     labels = np.arange(40) < 20
     assert flat.between(labels[None])[0] == 0.0
 
@@ -210,7 +210,7 @@ def test_a_model_like_reality_seldom_has_hidden_differences() -> None:
             judges=('clean',), scenarios=('line',), runs=6, models={'same': 0.05}, seed=seed
         )
         (table,) = metric_tables(study, MetricOptions())
-        n_reported += bool(table.hidden())
+        n_reported += bool(table.undetected_by_vepd())
     assert n_reported <= 5
 
 
@@ -223,7 +223,7 @@ def test_a_yaw_error_that_vepd_cannot_see_is_a_hidden_difference() -> None:
         yaw = abs(rng.normal(0.3 if run.key.model == 'turned' else 0.02, 0.01))
         runs.append(dataclasses.replace(run, values={**run.values, 'yaw_rmse': yaw}))
     (table,) = metric_tables(dataclasses.replace(study, runs=tuple(runs)), MetricOptions())
-    assert table.hidden() == {'turned': ['yaw']}
+    assert table.undetected_by_vepd() == {'turned': ['yaw']}
 
 
 def test_equal_distances_share_a_rank() -> None:

@@ -44,17 +44,19 @@ def position(outcome: StudyOutcome) -> PoseRanking:
 
 def test_a_distance_is_the_shift_in_deviations_of_the_real_runs() -> None:
     ranking = position(study(shift=3.0))
-    assert ranking.known.of('same').distance == 0.0
-    assert ranking.known.of('far').distance == pytest.approx(3.0 / ranking.deviation)
+    assert ranking.uncertainty.model('same').distance == 0.0
+    assert ranking.uncertainty.model('far').distance == pytest.approx(3.0 / ranking.deviation)
     # Oracle: 2 of the 1024 exchanges of 10 pairs have at least this distance.
-    assert ranking.known.of('far').p_value == pytest.approx(2 / 1024)
-    assert ranking.known.of('same').p_value == 1.0
+    assert ranking.uncertainty.model('far').p_value == pytest.approx(2 / 1024)
+    assert ranking.uncertainty.model('same').p_value == 1.0
 
 
 def test_the_distance_does_not_depend_on_the_unit() -> None:
     metres, millimetres = position(study(1.0, 0.5)), position(study(1000.0, 0.5))
     assert millimetres.deviation == pytest.approx(1000.0 * metres.deviation)
-    for first, second in zip(metres.known.models, millimetres.known.models, strict=True):
+    for first, second in zip(
+        metres.uncertainty.models, millimetres.uncertainty.models, strict=True
+    ):
         for name in ('distance', 'estimate', 'low', 'high', 'null_median', 'p_value', 'adjusted'):
             assert getattr(second, name) == pytest.approx(getattr(first, name), rel=1e-6, abs=1e-9)
 

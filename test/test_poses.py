@@ -46,7 +46,9 @@ def turned_by_hand(poses: int, seed: int, tilt: float = np.pi) -> Trajectory:
     angle = s - np.sin(2.0 * np.pi * s) / (2.0 * np.pi)
     speed = (1.0 - np.cos(2.0 * np.pi * s)) / TURNING
     orientation, rate = [np.tile(pose_rotations[0], (held, 1))], [np.zeros((held, 3))]
-    for k, vector in enumerate(rotations.between(pose_rotations[:-1], pose_rotations[1:])):
+    for k, vector in enumerate(
+        rotations.rotation_between(pose_rotations[:-1], pose_rotations[1:])
+    ):
         start = np.tile(pose_rotations[k], (moved, 1))
         orientation.append(rotations.multiply(start, rotations.exp(angle[:, None] * vector)))
         rate.append(speed[:, None] * vector)

@@ -280,8 +280,8 @@ def test_two_corrections_of_an_imu_combine_into_one() -> None:
         kind(acceleration_std=0.1, rate_std=0.2), kind(acceleration_scale=-9.8, rate_std=0.3)
     ))  # fmt: skip
     for first, later in pairs:
-        twice, once = later.applied(first.applied(imu)), first.followed_by(later).applied(imu)
-        assert rotations.between(twice.orientation, once.orientation).max() < 1e-6
+        twice, once = later.apply(first.apply(imu)), first.followed_by(later).apply(imu)
+        assert rotations.rotation_between(twice.orientation, once.orientation).max() < 1e-6
         for name in ('angular_velocity', 'linear_acceleration'):
             np.testing.assert_allclose(getattr(once, name), getattr(twice, name), atol=1e-6)
     for name in ('linear_acceleration_covariance', 'angular_velocity_covariance'):
@@ -297,8 +297,10 @@ def test_the_axes_of_a_north_east_down_imu_are_corrected(frd: tuple[str, ...]) -
     wrong = CORRECTIONS['imu'](axes='ned', rotation=rotation, orientation_rotation=orientation_rpy)
     run = check(correct_recording(good(), {'imu': wrong}))
     correction = CORRECTIONS['imu'](**run.corrections.get('imu', {}))
-    put_right = correction.applied(good().require('imu'))
-    assert rotations.between(put_right.orientation, good().imu.orientation).max() < math.radians(3)
+    put_right = correction.apply(good().require('imu'))
+    assert rotations.rotation_between(
+        put_right.orientation, good().imu.orientation
+    ).max() < math.radians(3)
     assert 'orientation_tilt' not in codes(correct_recording(good(), {'imu': correction}))
 
 

@@ -284,7 +284,7 @@ def test_the_imu_that_the_judge_subscribes_to_is_the_one_that_a_twin_replaces(
         '}}'
     )
     setup = JudgeSetup.load(judge)
-    assert assign_subscribed_roles(read, setup.heard).roles['imu'] == '/imu_rear/data'
+    assert assign_subscribed_roles(read, setup.subscribed_topics).roles['imu'] == '/imu_rear/data'
     routing = route(read, setup.filter, None, ReplayOptions())
     assert routing.sources == {'imu0': '/imu_rear/data'}
     # Nobody knows which of the three a simulated IMU would replace.

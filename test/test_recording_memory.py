@@ -69,7 +69,7 @@ def test_messages_joined_from_parts_equal_the_whole(size: int) -> None:
     parts = MessageParts[ImuArray]()
     for start in range(0, 60, size):
         parts.add(whole.take(slice(start, start + size)))
-    joined = parts.joined()
+    joined = parts.concatenate()
     np.testing.assert_array_equal(joined.orientation_covariance, covariance)
     np.testing.assert_array_equal(joined.angular_velocity, whole.angular_velocity)
 
@@ -79,7 +79,7 @@ def test_parts_do_not_change_with_a_reused_buffer() -> None:
     parts.add(MessageArray(stamps, stamps, 'base_link'))
     stamps += 2
     parts.add(MessageArray(stamps, stamps, 'base_link'))
-    assert parts.joined().stamp_ns.tolist() == [1, 2, 3, 4]
+    assert parts.concatenate().stamp_ns.tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='memory is read from /proc')

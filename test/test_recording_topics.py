@@ -82,7 +82,7 @@ def test_numbers_of_a_run_do_not_depend_on_the_name_of_a_topic() -> None:
         plan = RunPlan(renamed, (), Judging(judge := JudgeSetup.load('clean')))
         judged = plan.judge(plan.real)
         key = RunKey('clean', 'run', 'real', 1)
-        run, _ = plan.kept(plan.real, judge, plan.maker.real, judged, key, '')
+        run, _ = plan.evaluate(plan.real, judge, plan.maker.real, judged, key, '')
         values.append(run.values)
     assert 'nis_imu' in values[0]
     assert values[0] == values[1]

@@ -15,7 +15,7 @@ from report_examples import HOSTILE, hostile_study, renamed, small_study, with_r
 
 from sim2real_eval.report.answer import answer_lines
 from sim2real_eval.report.console import decimal
-from sim2real_eval.report.page.figure import library, thinned
+from sim2real_eval.report.page.figure import library, thin_line
 from sim2real_eval.report.page.page import study_page
 from sim2real_eval.report.page.tables import gather, standings
 from sim2real_eval.report.study_report import study_report
@@ -180,7 +180,7 @@ def test_a_line_keeps_its_spikes_when_it_is_thinned() -> None:
     x = np.linspace(0.0, 100.0, 20_000)
     y = np.sin(x)
     y[7_000], y[12_000] = 500.0, -300.0
-    thinned_x, thinned_y = thinned(x, y)
+    thinned_x, thinned_y = thin_line(x, y)
     assert len(thinned_x) <= 1000
     assert np.all(np.diff(thinned_x) >= 0.0)
     assert (thinned_y.min(), thinned_y.max()) == (-300.0, 500.0)
@@ -199,7 +199,7 @@ def test_one_scenario_is_compared_with_its_own_column_of_the_paper() -> None:
     """Table II of the paper has the half-sine, Table I all three pooled."""
     study = small_study(judges=('clean',), scenarios=('half_sine',), runs=3)
     (standing,) = standings(study)
-    assert standing.published('ch_rw') == 0.0796
+    assert standing.published_vepd('ch_rw') == 0.0796
     page = study_page(study, side=side_results(study))
     cells = next(row for row in read(page).rows if row[1:2] == ['ch_rw'])
     assert cells[-1] == '0.0796'

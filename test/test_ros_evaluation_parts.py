@@ -174,7 +174,7 @@ def test_a_full_disk_in_one_recording_leaves_the_others(
     with node_of(graph, bags_parameter(bags), 'models:=ch_gauss', f'out:={out}') as node:
         node.evaluate()
         (failure,) = node.tally.failures
-        assert 'No space left on device' in failure.told
+        assert 'No space left on device' in failure.message
         assert node.write() == 1
     assert (out / 'series/clean/Sim/ch_gauss/circle_1.csv').exists()
 

@@ -11,7 +11,7 @@ from sim2real_eval import Recording, simulate
 from sim2real_eval.benches.sensitivity import ERRORS, SensitivityOptions, Trials, sensitivity
 from sim2real_eval.judge.protocol import Estimate, JudgeRequest, as_judge, load_judge
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.report.answer import unseen
+from sim2real_eval.report.answer import undetected_text
 from sim2real_eval.report.sensitivity import sensitivity_record
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
@@ -70,7 +70,7 @@ def scores(rng: np.random.Generator, draws: int, recordings: int = 6) -> np.ndar
 
 def test_equal_runs_are_told_apart_in_at_most_5_percent() -> None:
     """12 recordings: mean over data sets, whose standard error is 1 %."""
-    trials = Trials.of(6, 12, 100, 1000, 0)
+    trials = Trials.draw_trials(6, 12, 100, 1000, 0)
     rng = np.random.default_rng(3)
     shares = [trials.power(scores(rng, 12), scores(rng, 12)).share for _ in range(12)]
     assert np.mean(shares) < 0.05
@@ -80,7 +80,7 @@ def test_equal_runs_are_told_apart_in_at_most_5_percent() -> None:
 def test_the_standard_error_is_the_scatter_of_new_runs(draws: int) -> None:
     """The deviation of 20 estimates is known to 16 %."""
     recordings = 6 if draws > 1 else 14
-    trials = Trials.of(recordings, draws, 100, 200, 0)
+    trials = Trials.draw_trials(recordings, draws, 100, 200, 0)
     rng = np.random.default_rng(5)
     powers = []
     for _ in range(20):
@@ -178,8 +178,10 @@ def test_a_judge_without_an_imu_sees_no_errors_of_the_imu() -> None:
     # False alarms of 200 trials, at most 5 % of them: three standard errors.
     assert max(point.power for point in bias.points) < 0.1
     record = sensitivity_record(result, [judge], sensors, drives(6))
-    assert 'would not have seen an accelerometer bias of 10 m/s^2' in unseen(record, 'fixes')
-    assert not unseen(record, 'another')
+    assert 'would not have seen an accelerometer bias of 10 m/s^2' in undetected_text(
+        record, 'fixes'
+    )
+    assert not undetected_text(record, 'another')
 
 
 def test_too_few_recordings_are_refused() -> None:

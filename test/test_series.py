@@ -214,12 +214,12 @@ def test_missing_empty_and_doubled_folders_are_refused(tmp_path: Path) -> None:
 
 
 def test_warm_up_keeps_the_samples_that_interpolation_needs() -> None:
-    trimmed = series().after(1.25, window=2)
+    trimmed = series().skip_start(1.25, window=2)
     np.testing.assert_allclose(trimmed.se_time[:3], [-0.15, -0.05, 0.05], atol=1e-12)
     np.testing.assert_allclose(trimmed.gt_time[:2], [-0.05, 0.15], atol=1e-12)
     with pytest.raises(SeriesError, match='leaves nothing'):
-        series().after(2.8)
-    assert series().after(0.0).se_time[0] == 0.0
+        series().skip_start(2.8)
+    assert series().skip_start(0.0).se_time[0] == 0.0
 
 
 def test_a_cell_that_begins_a_formula_is_escaped_for_spreadsheets(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_every_type_of_estimate_gives_the_speed_of_the_drive(kind: str, velocity
     codes = {note.code for note in run.notes}
     assert 'external.out_of_order' in codes
     assert ('judge.completed' in codes) == (kind != 'nav_msgs/msg/Odometry')
-    assert not run.diverged
+    assert not run.divergence_findings
 
 
 @pytest.mark.parametrize(

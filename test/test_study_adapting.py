@@ -61,7 +61,7 @@ def test_options_that_are_given_or_refused_stay(real_dir: Path) -> None:
     options, notes = adapt_options(chosen, drive, TWINS, JUDGES)
     assert options.metric == chosen.metric
     assert not {note.code for note in notes} & {'study.rate', 'study.warmup'}
-    refused = StudyOptions().given(ADAPTED)
+    refused = StudyOptions().without_deriving(ADAPTED)
     assert adapt_options(refused, drive, TWINS, JUDGES) == (refused, [])
 
 

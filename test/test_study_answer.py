@@ -89,7 +89,7 @@ def test_a_difference_that_only_other_metrics_detect_is_in_the_answer() -> None:
     assert answer.view.distinguishable is False
     assert answer.view.distinguished_by == ('position',)
     assert answer.distinguishable is True
-    assert not answer.agreed
+    assert not answer.is_unanimous
 
 
 def test_one_recording_is_too_few_for_an_answer() -> None:
@@ -117,7 +117,7 @@ def test_doubts_about_real_runs_come_before_those_about_simulated_runs() -> None
         dataclasses.replace(MOVING_START(speed=3.0), runs=(('simulated', 9, 9),)),
         dataclasses.replace(MOVING_START(speed=4.0), runs=(('real', 3, 6), ('simulated', 9, 9))),
         dataclasses.replace(SLOW_TRUTH(rate=4.0, grid=15.0, half=2.0), runs=(('real', 6, 6),)),
-        NO_START_HEADING('imu0', topic='imu/data').of('judge other'),
+        NO_START_HEADING('imu0', topic='imu/data').restrict_to('judge other'),
     ]
     outcome = drawn_study(judges=('clean', 'other'), runs=1, scenarios=('line',))
     outcome = dataclasses.replace(outcome, record={**outcome.record, 'notes': to_records(notes)})

@@ -27,7 +27,7 @@ def read(folder: Path, **changes: Any) -> StudyFile:
 @pytest.mark.parametrize('name', STUDIES)
 def test_a_shipped_study_loads_and_has_a_description(name: str) -> None:
     study = StudyPlan.load(name, Overrides(runs=2))
-    assert len(study.file.about) > 100
+    assert len(study.file.description) > 100
     assert study.record['synthetic']
 
 

@@ -73,7 +73,7 @@ def test_a_second_replay_is_scored_and_kept_beside_the_first(tmp_path: Path) -> 
     real_runs = plan.judge(plan.real)
     again = dataclasses.replace(real_runs, linear_velocity=real_runs.linear_velocity * 1.1)
     runs = [
-        plan.kept(plan.real, setup, recording, judged, RunKey('j', 'r', REAL, 1), '')[0]
+        plan.evaluate(plan.real, setup, recording, judged, RunKey('j', 'r', REAL, 1), '')[0]
         for judged in (real_runs, again, dataclasses.replace(real_runs, again=again))
     ]
     for name in ('rmse', 'entropy_difference'):
@@ -115,7 +115,7 @@ def test_a_run_has_the_finding_about_one_sided_covariances() -> None:
     plan = RunPlan(stated, [twin], Judging(setup, StudyOptions(seed=3)))
     key, codes = RunKey('j', 'r', 'm', 1), []
     for run in plan:
-        study_run, *_ = plan.kept(run, setup, plan.recording(run), plan.judge(run), key, '')
+        study_run, *_ = plan.evaluate(run, setup, plan.recording(run), plan.judge(run), key, '')
         codes.append('study.covariance_one_sided' in {note.code for note in study_run.notes})
     assert codes == [False, True]
 
@@ -172,7 +172,7 @@ def test_drives_are_the_same_for_every_group_and_paired_with_no_recording(tmp_pa
     assert len(real) == len(drives) == 4
     assert not real & drives
     grass, sand = (
-        [run.score for run in outcome.of('paper_released', 'ch_rw', group=group)]
+        [run.score for run in outcome.runs_of('paper_released', 'ch_rw', group=group)]
         for group in ('grass', 'sand')
     )
     assert grass == sand

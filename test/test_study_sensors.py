@@ -36,7 +36,7 @@ def read(tmp_path: Path, **changes) -> StudyFile:
 
 
 def test_models_of_wheels_are_ranked_by_their_noise(tmp_path: Path) -> None:
-    outcome = run_study(StudyPlan.of(read(tmp_path)), tmp_path / 'out')
+    outcome = run_study(StudyPlan.from_file(read(tmp_path)), tmp_path / 'out')
     rows = {row.model: row for row in outcome.table('wheels') if row.scenario == 'circle'}
     assert list(rows) == ['differential', 'coarse']
     assert rows['differential'].vepd < rows['coarse'].vepd
@@ -50,7 +50,7 @@ def test_every_kind_is_simulated_and_the_others_stay(tmp_path: Path) -> None:
         models={'gps': ['real'], 'vision': ['tags', 'frc_2024'], 'mag': ['ideal']},
     )  # fmt: skip
     assert [twin.label for twin in file.twins] == ['tags', 'frc_2024']
-    (unit, *_) = StudyPlan.of(file).units(1)
+    (unit, *_) = StudyPlan.from_file(file).units(1)
     plan, recording_of = unit._prepare(unit.judges[0].setup)
     real, twin = recording_of(plan.real), recording_of(plan.twins[0])
     assert {VISION_TOPIC, WHEEL_TOPIC} <= real.messages.keys()
@@ -73,6 +73,6 @@ def test_labels_of_pairs_of_gps_and_imu(tmp_path: Path) -> None:
 def test_a_sensor_that_was_not_recorded_is_refused(tmp_path: Path) -> None:
     stand_in = STUDY['recordings'][0]['stand_in']
     bare = {key: value for key, value in stand_in.items() if key != 'wheels'}
-    plan = StudyPlan.of(read(tmp_path, recordings=[{'stand_in': bare}]))
+    plan = StudyPlan.from_file(read(tmp_path, recordings=[{'stand_in': bare}]))
     with pytest.raises(Sim2RealError, match=r'no wheels.*recorded as /wheel/odometry'):
         run_study(plan, tmp_path / 'out')

@@ -29,9 +29,9 @@ def test_every_scenario_of_every_judge_and_group_has_its_uncertainty() -> None:
     )
     uncertainties = study_uncertainty(study)
     alone = uncertainty(
-        scored_runs(study.of('clean', REAL, scenario='line', group='ice')),
+        scored_runs(study.runs_of('clean', REAL, scenario='line', group='ice')),
         {
-            model: scored_runs(study.of('clean', model, scenario='line', group='ice'))
+            model: scored_runs(study.runs_of('clean', model, scenario='line', group='ice'))
             for model in study.models
         },
         uncertainties['clean', 'ice']['line'].options,

@@ -52,7 +52,7 @@ def assert_consistent(at, times, *, rtol: float = 0.0, atol: float, step: float 
         np.testing.assert_allclose(
             getattr(here, derivative), numeric, rtol=rtol, atol=atol, err_msg=derivative
         )
-    turned = [rotations.between(here.orientation, other.orientation) for other in around]
+    turned = [rotations.rotation_between(here.orientation, other.orientation) for other in around]
     np.testing.assert_allclose(here.angular_velocity, difference(turned), rtol=rtol, atol=atol)
 
 
@@ -79,7 +79,9 @@ def test_rotations_agree_with_scipy():
     P, Q = Rotation.from_quat(p), Rotation.from_quat(q)
     np.testing.assert_allclose(rotations.rotate(p, v), P.apply(v), atol=1e-14)
     np.testing.assert_allclose(rotations.rotate_back(p, v), P.inv().apply(v), atol=1e-14)
-    np.testing.assert_allclose(rotations.between(p, q), (P.inv() * Q).as_rotvec(), atol=1e-13)
+    np.testing.assert_allclose(
+        rotations.rotation_between(p, q), (P.inv() * Q).as_rotvec(), atol=1e-13
+    )
     product = Rotation.from_quat(rotations.multiply(p, q))
     assert (product.inv() * (P * Q)).magnitude().max() < 1e-14
     np.testing.assert_allclose(
@@ -105,7 +107,9 @@ def test_body_rate_is_the_derivative_of_the_exponential(numbers, size):
     h = 1e-3
     grid = (-2 * h, -h, h, 2 * h)
     weights = np.array([1, -8, 8, -1])[:, None, None] / (12 * h)
-    turns = [rotations.between(rotations.exp(phi), rotations.exp(curve(t)[0])) for t in grid]
+    turns = [
+        rotations.rotation_between(rotations.exp(phi), rotations.exp(curve(t)[0])) for t in grid
+    ]
     np.testing.assert_allclose(rate, (weights * turns).sum(axis=0), atol=1e-9)
     rates = [rotations.body_rates(curve(t))[0] for t in grid]
     np.testing.assert_allclose(change, (weights * rates).sum(axis=0), atol=1e-9)

@@ -47,7 +47,7 @@ def test_the_motion_passes_through_the_recorded_samples():
     met = OdometryMotion(recorded(truth), origin_ns=ORIGIN).at(truth.time)
     np.testing.assert_allclose(met.position, truth.position, atol=1e-12)
     np.testing.assert_allclose(met.velocity, truth.velocity, atol=1e-12)
-    assert np.abs(rotations.between(met.orientation, truth.orientation)).max() < 1e-12
+    assert np.abs(rotations.rotation_between(met.orientation, truth.orientation)).max() < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_quaternion_signs_in_the_record_do_not_matter():
     b = OdometryMotion(flipped, origin_ns=ORIGIN)
     times = np.linspace(a.start, a.end, 300)
     np.testing.assert_allclose(a.at(times).angular_velocity, b.at(times).angular_velocity)
-    turned = rotations.between(a.at(times).orientation, b.at(times).orientation)
+    turned = rotations.rotation_between(a.at(times).orientation, b.at(times).orientation)
     assert np.abs(turned).max() < 1e-12
 
 

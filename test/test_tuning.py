@@ -186,7 +186,7 @@ def test_the_node_gives_the_speeds_of_the_search(tmp_path: Path) -> None:
     from sim2real_eval.judge.external import NodeJudgeSetup
 
     recording = Wander('', seed=2, seconds=3.0).read()
-    setup = NodeJudgeSetup.of(wander_setup(tmp_path), 'judge_node')
+    setup = NodeJudgeSetup.from_setup(wander_setup(tmp_path), 'judge_node')
     finding = compare_with_node(setup, recording, None)
     assert finding.code == 'tune.node_agrees'
     assert compare_with_node(ErrorStateJudge.load(), recording, None) is None

@@ -103,12 +103,15 @@ def test_driving_east_weighs_less_and_north_is_pushed_west(record_property: Reco
 def test_a_lever_arm_feels_the_coriolis_acceleration_of_its_own_velocity() -> None:
     motion = FigureEight(duration=20.0, speed=3.0).at(np.linspace(0.0, 20.0, 50))
     arm = np.array([2.0, -1.0, 0.5])
-    first, then = EARTH.sensed(motion.at_lever_arm(arm)), EARTH.sensed(motion).at_lever_arm(arm)
+    first, then = (
+        EARTH.sensed_motion(motion.at_lever_arm(arm)),
+        EARTH.sensed_motion(motion).at_lever_arm(arm),
+    )
     np.testing.assert_allclose(first.acceleration, then.acceleration, atol=1e-5)
     # Against velocities of the body alone the difference is larger.
     arms = motion.at_lever_arm(arm)
     body = dataclasses.replace(arms, velocity=motion.velocity)
-    assert np.abs(EARTH.sensed(body).acceleration - then.acceleration).max() > 5e-5
+    assert np.abs(EARTH.sensed_motion(body).acceleration - then.acceleration).max() > 5e-5
 
 
 def test_an_unaided_navigator_oscillates_with_the_schuler_period(record_property: Record) -> None:
@@ -142,7 +145,7 @@ def test_a_judge_subtracts_the_earth_that_the_simulation_added() -> None:
             mean = 0.5 * (rate[k] + rate[k + 1]), 0.5 * (force[k] + force[k + 1])
             move(x, *mean, 0.01, G, earth, F, work)
         last = drive.at(np.array([60.0]))
-        error = rotations.between(last.orientation, x[None, 6:10])[0]
+        error = rotations.rotation_between(last.orientation, x[None, 6:10])[0]
         return np.concatenate([x[3:6] - last.velocity[0], error])
 
     flat, turning = (
@@ -244,7 +247,7 @@ def unaided() -> dict[tuple[str, str], FloatArray]:
             judge = ErrorStateJudge('', (), InertialSettings.from_mapping(settings, 'test'))
             run = judge.judge(twin, start_heading=0.7)
             end = drive.at((run.stamp_ns[-1:] - START_NS) * 1e-9)
-            turn = rotations.between(end.orientation, run.orientation[-1:])[0, 2]
+            turn = rotations.rotation_between(end.orientation, run.orientation[-1:])[0, 2]
             velocity = rotations.rotate(run.orientation[-1:], run.linear_velocity[-1:])
             result[earth, judged] = np.append(turn, velocity - end.velocity)
     return result

@@ -60,7 +60,7 @@ def test_distance_is_that_of_scipy(x: np.ndarray, y: np.ndarray) -> None:
     k = min(x.shape[1], y.shape[1])
     x, y = x[:, :k], y[:, :k]
     real = np.arange(len(x) + len(y))[None] < len(x)
-    assessment = MeanWasserstein.of(np.concatenate([x, y])).between(real)[0]
+    assessment = MeanWasserstein.from_values(np.concatenate([x, y])).between(real)[0]
     expected = np.mean([wasserstein_distance(a, b) for a, b in zip(x.T, y.T, strict=True)])
     assert assessment == pytest.approx(expected, abs=1e-12), 'scipy wasserstein_distance, 1e-12'
     turned = MeanWasserstein.of(np.concatenate([x[::-1], y[::-1]])).between(real)[0]
@@ -97,7 +97,7 @@ def test_identical_sensors_are_called_different_as_often_as_stated(
             for _ in range(2)
         ]
         values = np.concatenate(sides)[:, None]
-        drawn = MeanWasserstein.of(values.round(1) if k % 2 else values).between(labels)
+        drawn = MeanWasserstein.from_values(values.round(1) if k % 2 else values).between(labels)
         distance_p_values.append(np.mean(drawn >= drawn[0] * (1.0 - 1e-9)))
     below = np.array(distance_p_values) <= 0.05
     record_property('share', f'{below.sum()}/{len(below)}')
@@ -178,9 +178,9 @@ def test_equal_models_rarely_differ_significantly_and_different_ones_always() ->
         assessment = uncertainty(real, sims, FEW, seed=k)
         wrong += any(pair.distinguishable for pair in assessment.pairs if pair.second != 'far')
         assert all(pair.distinguishable for pair in assessment.pairs if pair.second == 'far')
-        far = assessment.of('far')
+        far = assessment.model('far')
         assert far.ranks[3] == 1.0
-        assert not set(far.significance_groups) & set(assessment.of('m0').significance_groups)
+        assert not set(far.significance_groups) & set(assessment.model('m0').significance_groups)
     assert wrong <= 9
 
 

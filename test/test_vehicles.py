@@ -15,7 +15,9 @@ from sim_sensors.motion.paths import DRIVES, PurePursuit, RunVariation, drive, w
 from sim_sensors.motion.vehicles import ART, VehicleCommand, VehicleState
 
 START = VehicleState(0.0, 0.0, 0.0, 0.0)
-STEADY = RunVariation(**dict.fromkeys(RunVariation.declared(), 0.0) | {'disturbance_time': 1.0})
+STEADY = RunVariation(
+    **dict.fromkeys(RunVariation.declarations(), 0.0) | {'disturbance_time': 1.0}
+)
 
 
 @pytest.fixture(scope='module')
@@ -93,7 +95,7 @@ def test_driven_motion_has_consistent_derivatives(drives, name):
         assert np.abs(gap).max() < bound, derivative
     gap = difference(motion.angular_velocity) - motion.angular_acceleration[1:-1]
     assert np.abs(gap).max() < 2e-2
-    turned = rotations.between(motion.orientation[:-2], motion.orientation[2:]) / dt
+    turned = rotations.rotation_between(motion.orientation[:-2], motion.orientation[2:]) / dt
     assert np.abs(turned - motion.angular_velocity[1:-1]).max() < 1e-4
 
 

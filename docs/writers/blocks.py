@@ -77,13 +77,13 @@ def shown() -> set[type[Parameters]]:
 
 
 def _table(word: str) -> list[str]:
-    return table(_sets()[word].declared())
+    return table(_sets()[word].declarations())
 
 
 def _additional(word: str) -> list[str]:
     derived, base = (_sets()[name] for name in word.split('.'))
-    known = base.declared()
-    return table({name: one for name, one in derived.declared().items() if name not in known})
+    known = base.declarations()
+    return table({name: one for name, one in derived.declarations().items() if name not in known})
 
 
 def _set(word: str) -> list[str]:
@@ -116,7 +116,7 @@ def _model_sections(word: str) -> list[str]:
     for model in _models(word):
         lines += [f'### {model.kind}', '', *_described(model)]
         inherited = _inherited(model)
-        own = {name: one for name, one in model.declared().items() if name not in inherited}
+        own = {name: one for name, one in model.declarations().items() if name not in inherited}
         if own:
             lines += ['', *table(own)]
         lines += [*_part_tables(model), '']
@@ -141,7 +141,7 @@ def _inherited(model: type[Parameters]) -> set[str]:
         name
         for base in model.__mro__
         if base in shared and issubclass(base, Parameters)
-        for name in base.declared()
+        for name in base.declarations()
     }
 
 
@@ -157,12 +157,16 @@ def _part_tables(model: type[Parameters]) -> list[str]:
     parts = dict(_parts(model))
     lines: list[str] = []
     gyroscope, accelerometer = parts.get('gyroscope'), parts.get('accelerometer')
-    if gyroscope and accelerometer and [*gyroscope.declared()] == [*accelerometer.declared()]:
+    if (
+        gyroscope
+        and accelerometer
+        and [*gyroscope.declarations()] == [*accelerometer.declarations()]
+    ):
         lines += ['', '`gyroscope`; `accelerometer`:', '']
-        lines += table(gyroscope.declared(), accelerometer.declared())
+        lines += table(gyroscope.declarations(), accelerometer.declarations())
         del parts['gyroscope'], parts['accelerometer']
     for name, part in parts.items():
-        lines += ['', f'`{name}`:', '', *table(part.declared())]
+        lines += ['', f'`{name}`:', '', *table(part.declarations())]
     return lines
 
 

@@ -64,9 +64,9 @@ def declared_sets() -> list[type[Parameters]]:
                 and issubclass(one, Parameters)
                 and one.__module__ == module.__name__
                 and one not in (Parameters, VariedParameters)
-                and (one.declared() or one._nested())
+                and (one.declarations() or one._nested())
                 # A set whose units are those of its kinds is shown as these.
-                and not any('{' in declaration.unit for declaration in one.declared().values())
+                and not any('{' in declaration.unit for declaration in one.declarations().values())
             ):
                 found.append(one)
     return found
@@ -84,7 +84,7 @@ def _modules(package: ModuleType) -> Iterator[ModuleType]:
 def _section(one: type[Parameters]) -> list[str]:
     kind = f' (`model: {one.kind}`)' if one.kind else ''
     lines = [f'### {one.__name__.lstrip("_")}{kind}', '', _about(one), '']
-    rows = [_row(name, declaration) for name, declaration in one.declared().items()]
+    rows = [_row(name, declaration) for name, declaration in one.declarations().items()]
     varied = getattr(one, 'varied', {})
     for field in dataclasses.fields(one):
         part = field.default_factory

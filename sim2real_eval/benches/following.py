@@ -171,7 +171,9 @@ def pooled_statistics(runs: Sequence[FollowedRun]) -> dict[str, dict[str, ErrorS
     for controller in runs[0].drives:
         errors = [run.drives[controller].errors for run in runs]
         pooled[controller] = {
-            name: ErrorStatistics.of(np.concatenate([getattr(run, name) for run in errors]))
+            name: ErrorStatistics.from_values(
+                np.concatenate([getattr(run, name) for run in errors])
+            )
             for name in ('distance', 'along', 'across', 'yaw')
         }
     return pooled

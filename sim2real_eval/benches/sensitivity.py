@@ -112,7 +112,7 @@ def _shift_fixes(recording: Recording, offset: FloatArray) -> Recording:
 
 
 def _correct_imu(recording: Recording, correction: ImuCorrection) -> Recording:
-    return recording.with_messages('imu', correction.applied(_imu(recording)))
+    return recording.with_messages('imu', correction.apply(_imu(recording)))
 
 
 def _add_fix_noise(recording: Recording, size: float, rng: np.random.Generator) -> Recording:
@@ -130,7 +130,7 @@ def _move_antenna(recording: Recording, size: float, rng: np.random.Generator) -
 
 
 def _delay_fixes(recording: Recording, size: float, rng: np.random.Generator) -> Recording:
-    delayed = FixCorrection(delay=-size).applied(_fixes(recording))
+    delayed = FixCorrection(delay=-size).apply(_fixes(recording))
     return recording.with_messages('gps', delayed)
 
 
@@ -220,7 +220,9 @@ class Trials:
     paired: bool
 
     @classmethod
-    def of(cls, recordings: int, draws: int, trials: int, permutations: int, seed: int) -> Trials:
+    def draw_trials(
+        cls, recordings: int, draws: int, trials: int, permutations: int, seed: int
+    ) -> Trials:
         """Draw trials.
 
         The two runs of each recording are a pair if there are several draws. A single draw is the
@@ -259,7 +261,7 @@ class Trials:
         scores = np.concatenate([base[recording[:n], draw[:n]], changed[recording[n:], draw[n:]]])
         if not np.isfinite(scores).all():
             return True
-        distances = MeanWasserstein.of(scores).weighted(self.weights)
+        distances = MeanWasserstein.from_values(scores).weighted_distance(self.weights)
         return joint_p_values(distances[None]).single[0] <= LEVEL
 
     def _standard_error(self, outcome: FloatArray) -> float:
@@ -442,7 +444,7 @@ def _check_count(count: int, *, simulated: bool) -> None:
 
 
 def _draw_trials(recordings: int, draws: int, options: SensitivityOptions, seed: int) -> Trials:
-    return Trials.of(recordings, draws, options.trials, options.permutations, seed)
+    return Trials.draw_trials(recordings, draws, options.trials, options.permutations, seed)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -566,4 +568,4 @@ def _finding(detectable: Detectable, options: SensitivityOptions, runs: int) -> 
     else:
         share = 100.0 * points[-1].power
         note = settings.UNSEEN(**quantity, **study, most=points[-1].size, found=share)
-    return note.of(f'judge {detectable.judge}')
+    return note.restrict_to(f'judge {detectable.judge}')

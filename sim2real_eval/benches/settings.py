@@ -202,7 +202,7 @@ class SensitivityOptions(Parameters):
         4, '1', 'Simulated drives per scenario, where no recordings are given.', minimum=2
     )
     power: float = parameter(
-        0.8, '1', 'Share of studies that are to reveal the error.', minimum=0.2, maximum=0.99
+        0.8, '1', 'Required share of studies that reveal the error.', minimum=0.2, maximum=0.99
     )
     draws: int = parameter(
         30,
@@ -213,7 +213,7 @@ class SensitivityOptions(Parameters):
         maximum=1000,
     )
     trials: int = rare(
-        1000, '1', 'Comparisons from which the power of each size is counted.', minimum=200
+        1000, '1', 'Comparisons that determine the power of each size.', minimum=200
     )
     permutations: int = rare(1000, '1', 'Permutations of each comparison.', minimum=200)
 
@@ -252,15 +252,16 @@ UNEVEN = routine(
 
 SENSOR_OFF = decisive(
     'attitude.sensor_off',
-    'averaged over {span:.3g s}, its measurements are {error!s} off, where its noise '
-    'explains {explained:.2g}: {causes}; white noise of {noise:.1g} in this time would explain it',
+    'averaged over {span:.3g s}, its measurements are {error!s} off, but its noise '
+    'explains only {explained:.2g}: {causes}; white noise of {noise:.1g} in this time would '
+    'explain it',
     'The filter is overconfident because of this sensor.',
     '{action}',
 )
 NO_SUSPECT = routine(
     'attitude.no_suspect',
-    'NEES is {ratio:.2f} times what the filter states, although each sensor is as close to the '
-    'truth as its noise says',
+    'NEES is {ratio:.2f} times its expectation, although the errors of each sensor agree with '
+    'its noise',
     'The cause is not a single sensor.',
     'check the first attitude (--initial-std), the stated covariances, and --between-samples held',
 )
@@ -288,7 +289,7 @@ JUMP = decisive(
     'sensitivity.jump',
     'sees {noun} of {size:.3g} {unit} at {after:.0f %} power in {runs:d} runs, but {low:.3g} '
     '{unit} at {before:.0f %}: {power:g %} lies in a jump',
-    'A gate or timeout may begin to refuse messages there. No size has the wanted power.',
+    'A gate or timeout may begin to refuse messages there. No size has the required power.',
 )
 UNSEEN = decisive(
     'sensitivity.unseen',
@@ -299,7 +300,7 @@ UNSEEN = decisive(
 )
 AT_ONCE = assumed(
     'sensitivity.at_once',
-    'sees {noun} of {least:.2g} {unit}, the smallest size that was tried',
+    'sees {noun} of {least:.2g} {unit}, the smallest tried size',
     'The smallest error that it sees is smaller.',
 )
 NOT_THERE = assumed(
@@ -350,24 +351,24 @@ TRUE_HEADING = assumed(
 HEADING_OFF = assumed(
     'tune.heading_off',
     'with the tuned parameters the heading is {error:.0f deg} off in the mean',
-    'No noise parameter mends that: the inputs do not show which way the robot points.',
+    'No noise parameter corrects this: the inputs do not show which way the robot points.',
     'fuse an orientation, or fuse a lateral speed of zero where the robot cannot move sideways',
 )
 NO_PARAMETER = assumed(
     'tune.no_parameter',
     'robot_localization has no parameter for the covariances of a topic',
     'The embedded judge takes the factor from case.yaml (--case). The nodes do not.',
-    'state {factor:.3g} times the covariance where the messages are made',
+    'multiply the covariance by {factor:.3g} in the program that publishes the topic',
 )
 NODE_AGREES = routine(
     'tune.node_agrees',
-    'the node gives the speeds of the search: the largest of {count:d} differences is '
+    'the node reproduces the speeds of the search: the largest of {count:d} differences is '
     '{difference:.1g} m/s',
     'The tuned file has the same effect on the robot.',
 )
 NODE_DIFFERS = assumed(
     'tune.node_differs',
-    'the node does not give the speeds of the search: {problem}',
+    'the node does not reproduce the speeds of the search: {problem}',
     'The gain was found with the embedded filter, and may not be that of the node.',
     'judge the recordings with --judge robot_localization and the tuned file',
 )

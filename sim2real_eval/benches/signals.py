@@ -38,7 +38,7 @@ class SignalStudy:
     # Simulate at the rates of the real sensors instead of the models' own.
     match_rates: bool = False
     # Source of the true and the simulated magnetic field. By default, it is the first field that
-    # each real magnetometer measures; see `early_field`.
+    # each real magnetometer measures; see `measure_early_field`.
     world: World | None = None
 
 

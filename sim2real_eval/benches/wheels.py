@@ -200,7 +200,7 @@ class WheelRun:
     scores: Mapping[str, RunScore]  # of the speed, by judge
     # Number of camera poses, and of those that the judge fused.
     poses: int
-    taken: int
+    fused_poses: int
     longest_blind: float  # longest time without a camera pose, s, including start and end
 
 
@@ -231,7 +231,7 @@ def wheel_run(
         scores[name] = score_run(
             velocity_series(judged, drive.truth, origin_ns=drive.start_ns, name=drive.name)
         )
-    fused, nees = _fused(judged, drive)
+    fused, nees = _fused_drift(judged, drive)
     odometry = recording.messages[WHEEL_TOPIC]
     assert isinstance(odometry, OdometryArray)
     poses = recording.messages[VISION_TOPIC].stamp_ns
@@ -242,7 +242,9 @@ def wheel_run(
         nees=nees,
         scores=scores,
         poses=len(poses),
-        taken=sum(part.fused for part in judged.parts if part.topic == VISION_TOPIC.strip('/')),
+        fused_poses=sum(
+            part.fused for part in judged.parts if part.topic == VISION_TOPIC.strip('/')
+        ),
         longest_blind=float(np.diff(np.concatenate([ends[0], poses, ends[1]])).max() * 1e-9),
     )
 
@@ -259,7 +261,7 @@ def _start_at_truth(judge: JudgeSetup, drive: RecordedMotion) -> JudgeSetup:
     return dataclasses.replace(judge, filter=settings)
 
 
-def _fused(judged: JudgedRun, drive: RecordedMotion) -> tuple[Drift, float]:
+def _fused_drift(judged: JudgedRun, drive: RecordedMotion) -> tuple[Drift, float]:
     """Return the drift of the fused pose and its mean NEES in x and y."""
     inside = judged.stamp_ns <= drive.truth.stamp_ns[-1]
     stamps, position = judged.stamp_ns[inside], judged.position[inside]
@@ -314,9 +316,9 @@ class Driven:
         return float(np.mean([run.poses for run in self.all_runs]))
 
     @property
-    def taken(self) -> float:
+    def fused_poses(self) -> float:
         """Mean number of camera poses of a run that the judge fused."""
-        return float(np.mean([run.taken for run in self.all_runs]))
+        return float(np.mean([run.fused_poses for run in self.all_runs]))
 
     @property
     def longest_blind(self) -> float:

@@ -164,7 +164,7 @@ def _imu(
             problems.append(error)
             continue
         said = results[-1].notes
-        notes += [n.of(recording.name) if len(recordings) > 1 else n for n in said]
+        notes += [n.restrict_to(recording.name) if len(recordings) > 1 else n for n in said]
     if not results:
         raise problems[0]
     notes += [findings.LEFT_OUT(sensor='IMU', problem=str(problem)) for problem in problems]

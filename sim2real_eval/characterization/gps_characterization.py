@@ -142,7 +142,9 @@ def characterize_gps(
             continue
         runs += found
         used.append(recording)
-        notes += [note.of(recording.name) if len(recordings) > 1 else note for note in said]
+        notes += [
+            note.restrict_to(recording.name) if len(recordings) > 1 else note for note in said
+        ]
     if not used:
         raise problems[0]
     notes += [findings.LEFT_OUT(sensor='GPS', problem=str(problem)) for problem in problems]

@@ -91,7 +91,7 @@ def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
     plain = ImuChain().to_mapping()
     lines.append(f'model: {mapping["model"]}')
     lines.append(f'rate: {model.rate!r}  # Hz')
-    own = model.declared()
+    own = model.declarations()
     for name in ('frame_id', 'lever_arm', 'mounting_rpy'):
         if mapping[name] != plain[name]:
             lines.append(
@@ -99,7 +99,7 @@ def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
             )
     for quantity in ('gyroscope', 'accelerometer'):
         lines.append(f'{quantity}:')
-        declared = getattr(model, quantity).declared()
+        declared = getattr(model, quantity).declarations()
         for name, value in mapping[quantity].items():
             if value != plain[quantity][name]:
                 unit = declared[name].unit and f'  # {declared[name].unit}'

@@ -10,7 +10,7 @@ from sim2real_eval.characterization.options import AllanOptions, TableOptions
 from sim2real_eval.common.findings import Finding
 from . import arguments
 from .options import OptionSet
-from .output import attempted, conclude, print_notes, print_table, progress_bar
+from .output import attempt_each, conclude, print_notes, print_table, progress_bar
 
 if TYPE_CHECKING:
     from sim2real_eval.characterization.analysis import RecordingResult
@@ -80,11 +80,11 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.recording.recording import DEFAULT_TOPICS
     from sim2real_eval.report import allan as report
 
-    arguments.given_once(options.recordings)
+    arguments.refuse_duplicates(options.recordings)
     if options.out:
         check_result_files(options.out, report.FILES, overwrite=options.overwrite)
     settings = ALLAN.make(options, reject_motion=options.motion == 'reject')
-    results, failures = attempted(
+    results, failures = attempt_each(
         options.recordings, lambda path: analyse(_signals(options, path), settings)
     )
     fitted = fit_imu(results, settings.weights)
@@ -123,7 +123,9 @@ def _notes(results: list[RecordingResult], again: Reidentified | None) -> list[F
 
     several = len(results) > 1
     notes = [
-        note.of(result.name) if several else note for result in results for note in result.notes
+        note.restrict_to(result.name) if several else note
+        for result in results
+        for note in result.notes
     ]
     if again is not None and again.lost:
         lost = ', '.join(f'{term.axis} {term.coefficient}' for term in again.lost)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that several verbs share, and how their texts become values."""
+"""Arguments that several verbs share, and the conversion of their texts to values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.parameters import Parameters, number_of, parameter
-from .options import STUDY, OptionSet, optional_text, rarely
+from .options import STUDY, OptionSet, hide_from_help, optional_text
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
@@ -35,18 +35,18 @@ _ORIGIN = '--origin'
 
 @dataclasses.dataclass(frozen=True)
 class SharedOptions(Parameters):
-    """Options that mean the same in every verb that has them."""
+    """Options with the same meaning in every verb that has them."""
 
     jobs: int | None = parameter(
         None,
         '1',
-        'Processes (one per core where it is not given); the result does not depend on it.',
+        'Processes (default: one per core); the result does not depend on it.',
         optional=int,
         minimum=1,
     )
     json: bool = parameter(False, '', 'Print the result as JSON.')
     verbose: bool = parameter(False, '', 'Print every table.')
-    quiet: bool = parameter(False, '', 'Print the answer alone.')
+    quiet: bool = parameter(False, '', 'Print only the answer.')
     overwrite: bool = parameter(False, '', 'Replace an older result.')
     storage: str = parameter(
         'mcap', '', 'Form of the recordings.', choices=('mcap', 'sqlite3', 'csv')
@@ -63,7 +63,7 @@ class SharedOptions(Parameters):
     straight: float | None = parameter(
         None,
         's',
-        'Hold the speed of the truth against distance over time of the fixes, on straight runs of '
+        'Compare the speed of the truth with distance over time of the fixes, on straight runs of '
         'this length; the paper has 20 of 30 s.',
         optional=float,
         above=0.0,
@@ -88,8 +88,9 @@ _SHARED = OptionSet(
 
 
 def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
-    """Add --seed, --topic, --set, --published or some of `SharedOptions`; not given, they are as
-    declared.
+    """Add some options of `SharedOptions`, such as --seed, --topic, --set or --published.
+
+    An option that is not given has its declared default.
     """
     for name in names:
         if name == 'topic':
@@ -103,13 +104,13 @@ def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
             add_list(parser, '--set', 'KEY=VALUE', 'parameter of an analytic motion')
         elif name == 'published':
             meaning = "show the paper's numbers beside ours"
-            rarely(parser.add_argument('--published', action='store_true', help=meaning))
+            hide_from_help(parser.add_argument('--published', action='store_true', help=meaning))
         elif name == 'seed':
             STUDY.add(parser, name, kept=True)
         else:
             _SHARED.add(parser, name, kept=True)
     if 'jobs' in names:
-        # No declaration: it differs from machine to machine.
+        # Not declared, because the default depends on the machine.
         parser.set_defaults(jobs=os.cpu_count() or 1)
 
 
@@ -136,13 +137,13 @@ def add_out(
     required: bool = False,
     metavar: str = 'DIR',
 ) -> None:
-    """Add --out, whose help says what goes there, and options of `add_shared`."""
+    """Add --out with its help text, and options of `add_shared`."""
     parser.add_argument('--out', required=required, metavar=metavar, help=meaning)
     add_shared(parser, *shared)
 
 
 def scenario_problem(text: str) -> str | None:
-    """Say what is wrong with a scenario label, which is also a file name; None: nothing."""
+    """Return what is wrong with a scenario label, which is also a file name, or None."""
     if text in ('', 'all') or text[0] == '.' or not text.isprintable() or set(text) & set('/\\'):
         return (
             f'{text!r} must not be all (the pooled row), empty, hold / or \\ or begin with a dot'
@@ -163,9 +164,10 @@ def add_scenario(parser: argparse._ActionsContainer, where: str = '') -> None:
 
 
 def topic_roles(texts: Sequence[str], *, inputs: bool = False) -> tuple[tuple[str, str], ...]:
-    """Return the (role, topic) pairs of --topic; with `inputs` there may be others beside them.
+    """Return the (role, topic) pairs of --topic.
 
-    A text that is no pair, or neither a role nor an input, is refused.
+    With `inputs`, the keys may also be inputs of the filter. A text that is not a pair, or has an
+    unknown key, is refused.
     """
     pairs = _topics(texts)
     for name in pairs:
@@ -178,7 +180,7 @@ def topic_roles(texts: Sequence[str], *, inputs: bool = False) -> tuple[tuple[st
 
 
 def input_topics(texts: Sequence[str]) -> dict[str, str]:
-    """Return the topics of --topic by input of the filter, such as odom0; errors as above."""
+    """Return the topics of --topic by input of the filter, such as odom0; see `topic_roles`."""
     return {name: topic for name, topic in _topics(texts).items() if name not in _ROLES}
 
 
@@ -197,8 +199,8 @@ def _topics(texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def given_once(paths: Sequence[str]) -> None:
-    """Refuse a recording that is named twice: it would count as two that agree."""
+def refuse_duplicates(paths: Sequence[str]) -> None:
+    """Refuse a recording that is named twice, which would count as two independent ones."""
     places = [Path(path).resolve() for path in paths]
     for path, place in zip(paths, places, strict=True):
         if places.count(place) > 1:
@@ -213,11 +215,12 @@ def sources(
     inputs: bool = False,
     option: str | None = None,
 ) -> list[RecordingSource]:
-    """Return one source per path; where last folders are alike, the folder above goes before.
+    """Return one source per path, labelled by the last folder.
 
-    Labels do not depend on the order of the paths. `option` is the option that gave the paths: if
-    it is given, a path that does not exist is refused at once. Otherwise reading that source fails
-    later, and other sources can still be read.
+    Equal labels are preceded by the name of the folder above. Labels do not depend on the order of
+    the paths. `option` is the option that gave the paths: if it is given, a path that does not
+    exist is refused at once. Otherwise reading that source fails later, and other sources can
+    still be read.
     """
     from sim2real_eval.recording.reading import RecordingSource, label_from_path
 
@@ -245,7 +248,7 @@ def sources(
 
 
 def _folder_above(path: Path, label: str) -> str:
-    """Name of the folder above the part of a path that gave the label."""
+    """Return the name of the folder above the part of a path that gave the label."""
     whole = path.resolve()
     named = next((folder for folder in (whole, *whole.parents) if folder.stem == label), whole)
     return named.parent.name
@@ -255,16 +258,14 @@ def _folder_above(path: Path, label: str) -> str:
 
 
 def other_kinds() -> list[str]:
-    """Return the names of the kinds that every verb takes alike: all but IMU and GPS."""
+    """Return the kinds of sensors other than IMU and GPS."""
     from sim_sensors.sensor.catalogue import KINDS
 
     return [name for name in KINDS.names() if name not in ('imu', 'gps')]
 
 
 def add_other_sensors(parser: argparse.ArgumentParser, *, world: str, origin: str) -> None:
-    """Add an option for each of `other_kinds`, --world and --origin, which say what is where, and
-    what is default.
-    """
+    """Add --world, --origin and an option for each of `other_kinds`."""
     for kind in other_kinds():
         place = ', in a --world with something to see' if kind == 'camera' else ''
         parser.add_argument(
@@ -283,14 +284,14 @@ def add_other_sensors(parser: argparse.ArgumentParser, *, world: str, origin: st
 
 
 def world_of(options: argparse.Namespace) -> World | None:
-    """Return the world of --world; what is wrong with it is an error."""
+    """Return the world of --world; an invalid one is refused."""
     from sim_sensors.world.world import load_world
 
     return load_world(options.world) if options.world else None
 
 
 def transforms_of(options: argparse.Namespace) -> TransformFile | None:
-    """Return the static transforms of --transforms; what is wrong with them is an error."""
+    """Return the static transforms of --transforms; an invalid file is refused."""
     from sim2real_eval.recording.metadata import TransformFile
 
     return None if options.transforms is None else TransformFile.from_file(options.transforms)
@@ -299,11 +300,11 @@ def transforms_of(options: argparse.Namespace) -> TransformFile | None:
 def surroundings(
     options: argparse.Namespace,
 ) -> tuple[LocalFrame | None, World | None, dict[str, Any]]:
-    """Return what the options of `add_other_sensors` say: place, world, and for `Twin.others` the
-    models by kind of sensor.
+    """Return the values of the options of `add_other_sensors`.
 
-    A place that is not two or three numbers, an unknown world or model, or a camera that has
-    nothing to see is an error.
+    They are the origin, the world, and the models by kind of sensor for `Twin.others`. An origin
+    that is not two or three numbers, an unknown world or model, or a camera that has nothing to
+    see is an error.
     """
     from sim_sensors.camera.camera import Scene
     from sim_sensors.sensor.catalogue import KINDS
@@ -332,9 +333,9 @@ def _origin_of(text: str | None) -> LocalFrame | None:
 
 
 def motion_parameters(texts: Sequence[str]) -> dict[str, object]:
-    """Return the parameters of a motion that --set gives, by their keys.
+    """Return the parameters of a motion in --set, by key.
 
-    The duration is refused: it has an option of its own.
+    The duration is refused, because it has its own option.
     """
     parameters = dict(map(key_value, texts))
     if 'duration' in parameters:
@@ -343,7 +344,7 @@ def motion_parameters(texts: Sequence[str]) -> dict[str, object]:
 
 
 def add_sensor_set(parser: argparse._ActionsContainer, more: str = '') -> None:
-    """Add --set for parameters of sensor models; `more` says what else it sets."""
+    """Add --set for parameters of sensor models; `more` describes what else it can set."""
     meaning = f'{more}parameter of all simulated sensors of a kind, such as gps.rate=5'
     add_list(parser, '--set', 'KEY=VALUE', meaning)
 
@@ -359,7 +360,7 @@ def sensor_settings(texts: Sequence[str]) -> dict[str, object]:
 
 
 def set_parameters(twins: Sequence[Twin], texts: Sequence[str]) -> tuple[Twin, ...]:
-    """Return variants with the parameters that --set gives; see `variants.set_parameters`."""
+    """Return variants with the parameters in --set; see `variants.set_parameters`."""
     if not texts:
         return tuple(twins)
     from sim2real_eval.study import variants
@@ -368,7 +369,7 @@ def set_parameters(twins: Sequence[Twin], texts: Sequence[str]) -> tuple[Twin, .
 
 
 def key_value(text: str) -> tuple[str, object]:
-    """Return the parts of KEY=VALUE, the value as YAML has it."""
+    """Return key and value of KEY=VALUE; the value is parsed as YAML."""
     from sim_sensors.core.config_files import parse_yaml
 
     key, equals, value = text.partition('=')
@@ -392,15 +393,15 @@ class JudgeOptions(Parameters):
         'run on a ROS domain of their own.',
     )
     navsat_config: str | None = optional_text(
-        'Parameter file of navsat_transform_node (that of the profile, or NAME_navsat.yaml beside '
-        'the file, where it is not given).',
+        'Parameter file of navsat_transform_node (default: that of the profile, or '
+        'NAME_navsat.yaml beside the file).',
         common=False,
     )
     case: str | None = optional_text(
         'case.yaml of clock, timers, delivery order and the options below.', common=False
     )
     filter_kind: str | None = optional_text(
-        'Filter (as case.yaml or the parameter file says, else ekf, where it is not given).',
+        'Filter (default: that of case.yaml or the parameter file, else ekf).',
         choices=('ekf', 'ukf'),
         common=False,
     )
@@ -409,11 +410,11 @@ class JudgeOptions(Parameters):
     )
     correct: str | None = optional_text(
         'Deviations of robot_localization to correct, by comma: gravity, differential, unscented, '
-        'or none (none, as the original does, where it is not given).',
+        'or none (default: none, as in robot_localization).',
         common=False,
     )
     front_end: str | None = optional_text(
-        'What turns fixes into odometry/gps (navsat_transform where it is not given).',
+        'Conversion of fixes into odometry/gps (default navsat_transform).',
         choices=('navsat_transform', 'enu'),
         common=False,
     )
@@ -438,7 +439,7 @@ _OF_NODES = (
 def add_judge(
     parser: argparse._ActionsContainer, name: str, default: str | None, *, several: bool = False
 ) -> None:
-    """Add the judge's parameter files; with `several`, `name` may be given more than once."""
+    """Add the options of the judge; with `several`, `name` may be given more than once."""
     default_text = f' (default {default})' if default else ''
     if several:
         default_text += '; repeatable: one judge each'
@@ -453,11 +454,11 @@ def add_judge(
         '--judge error_state or gtsam another kind of file: inertial settings, such as chrono '
         '(default default)',
     )
-    # Not the default of the option: which one it is follows from --judge.
+    # Not a default of the option, because it depends on --judge.
     parser.set_defaults(config_option=name, config_default=default)
     _JUDGE.add(parser, 'navsat_config', 'case', 'filter_kind', 'section', 'correct')
-    meaning = 'how much later than in the recording messages of a topic arrive'
-    rarely(add_list(parser, '--latency', 'TOPIC=SECONDS', meaning))
+    meaning = 'additional latency of the messages of a topic'
+    hide_from_help(add_list(parser, '--latency', 'TOPIC=SECONDS', meaning))
     add_shared(parser, 'transforms')
     _JUDGE.add(parser, 'front_end')
 
@@ -468,7 +469,7 @@ def add_judge_kind(parser: argparse._ActionsContainer) -> None:
 
 
 def judge_options(options: argparse.Namespace) -> Options:
-    """Return what --filter, --correct, --latency, --transforms and --front-end say."""
+    """Return the values of --filter, --correct, --latency, --transforms and --front-end."""
     from sim2real_eval.judge.robot_localization import replay_options
 
     correct = None
@@ -497,7 +498,10 @@ def judge_options(options: argparse.Namespace) -> Options:
 
 
 def named_judges(options: argparse.Namespace) -> tuple[StudyJudge, ...] | None:
-    """Return the judges that the options ask for; None when they name none, and nothing of one."""
+    """Return the judges that the options name.
+
+    The result is None if no option names a judge or sets anything of one.
+    """
     if options.config is not None or options.judge_kind != 'embedded':
         return judges(options)
     for name in (*_OF_NODES, 'transforms'):
@@ -507,14 +511,14 @@ def named_judges(options: argparse.Namespace) -> tuple[StudyJudge, ...] | None:
 
 
 def _option(name: str) -> str:
-    """Return how the option is written that a request for a judge calls so."""
+    """Return the command-line option for a key of a request for a judge."""
     return '--filter' if name == 'filter_kind' else f'--{name.replace("_", "-")}'
 
 
 def judged_sources(
     options: argparse.Namespace, paths: Sequence[str], option: str | None = None
 ) -> list[RecordingSource]:
-    """Return the sources of paths as the judge that is asked for hears them; see `sources`."""
+    """Return the sources of paths with the topics that the chosen judge reads; see `sources`."""
     from sim2real_eval.judge.protocol import takes_inputs
 
     scenario = getattr(options, 'scenario', None)
@@ -523,8 +527,9 @@ def judged_sources(
 
 
 def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
-    """Return the judges that the options of `add_judge(..., several=True)` ask for: one per
-    parameter file, of which no two may have one label.
+    """Return the judges that the options of `add_judge(..., several=True)` name.
+
+    There is one judge per parameter file; two with the same label are refused.
     """
     from sim2real_eval.judge.protocol import judge_label, takes_inputs
     from sim2real_eval.study.variants import Entry, StudyJudge
@@ -543,11 +548,10 @@ def judges(options: argparse.Namespace) -> tuple[StudyJudge, ...]:
 
 
 def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
-    """Return the judge that --judge, the parameter files and the options ask for.
+    """Return the judge that --judge, its parameter file and further options describe.
 
-    The case.yaml `case` counts when --case names none; options replace either.
-
-    Raises Sim2RealError when ROS or robot_localization is needed and not installed.
+    The file `case` is used if --case is not given; options override either file. Raises
+    Sim2RealError when ROS or robot_localization is needed and not installed.
     """
     from sim2real_eval.judge.protocol import JudgeRequest, load_judge, takes_inputs
 
@@ -568,7 +572,7 @@ def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
             }
             if is_node
             else {},
-            given=tuple(
+            explicit_options=tuple(
                 name
                 for name in _OF_NODES
                 if getattr(options, name, None) not in (None, '', [], False, 'embedded')

@@ -11,13 +11,13 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError
 from . import arguments
 from .options import OptionSet
-from .output import attempted, conclude, print_notes, print_table, progress_bar
+from .output import attempt_each, conclude, print_notes, print_table, progress_bar
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
     from sim2real_eval.recording.reading import RecordingSource
 
-    # The study, what went in, notes, and why recordings were left out.
+    # Study, inputs, notes, and the reasons for recordings that were left out.
     _Studied = tuple[AttitudeStudy, dict[str, Any], list[Finding], list[str]]
 
 DESCRIPTION = (
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     settings = _FILTER.make(options, **used)
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
-    make = _recorded if options.recordings else _simulated
+    make = _run_recorded if options.recordings else _run_simulated
     study, inputs, more, failures = make(options, settings)
     notes = [*study.notes(), *more]
     record = attitude_record(
@@ -125,7 +125,7 @@ def _show(study: AttitudeStudy, *, recorded: bool) -> None:
     print(f'Errors of the quaternion within their 99 % bounds: {shares}')
 
 
-def _simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
+def _run_simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
     from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup, simulated_study
     from sim_sensors.camera.camera import load_camera
     from sim_sensors.imu.imu import load_imu
@@ -164,7 +164,7 @@ def _simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Stud
     return study, inputs, [], []
 
 
-def _recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
+def _run_recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
     from sim2real_eval.benches.attitude.study import recorded_run, study_of
     from sim2real_eval.common.findings import merge_findings
 
@@ -179,7 +179,7 @@ def _recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _Studi
             source.read(), settings, world=world, seed=options.seed, base_frame=options.base_frame
         )
 
-    runs, failures = attempted(recordings, attempt)
+    runs, failures = attempt_each(recordings, attempt)
     inputs = {
         'recordings': [source.path for source in recordings],
         'world': options.world,

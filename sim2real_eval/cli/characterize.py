@@ -84,11 +84,11 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.recording.reading import read_recording
     from sim2real_eval.report import sensor_set_folder as report
 
-    arguments.given_once(options.recordings)
+    arguments.refuse_duplicates(options.recordings)
     if options.out:
         check_result_files(options.out, report.FILES, overwrite=options.overwrite)
     read = functools.partial(read_recording, topics=dict(arguments.topic_roles(options.topic)))
-    recordings, failures = output.attempted(options.recordings, read, 'reading')
+    recordings, failures = output.attempt_each(options.recordings, read, 'reading')
     with output.progress_bar(3, 'characterizing') as advance:
         calibration = calibrate(
             recordings,
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         note
         for recording in recordings
         for note in remarks(recording, (), base_frame=options.base_frame)
-        # What units an IMU at rest has is found, and can be given, here.
+        # Units of the IMU are estimated from standstill unless they are given.
         if note.code not in _OF_UNITS
     ]
     if options.out:
@@ -134,9 +134,11 @@ def _print(calibration: Calibration, recording_notes: Sequence[Finding]) -> None
         if (consistency := gps_noise.gps_consistency_table(calibration.gps)) is not None:
             output.print_table(consistency)
         output.print_table(gps_noise.gps_statistics_table(calibration.simulated_statistics))
-        notes += [note.of('GPS') for note in calibration.gps.notes]
+        notes += [note.restrict_to('GPS') for note in calibration.gps.notes]
         notes += [
-            GPS_NOT_RECOVERED(axis, name=name, given=true_value, found=identified).of('GPS')
+            GPS_NOT_RECOVERED(axis, name=name, given=true_value, found=identified).restrict_to(
+                'GPS'
+            )
             for axis, name, true_value, identified, is_ok in calibration.recovered_parameters
             if not is_ok
         ]
@@ -152,16 +154,16 @@ def _print(calibration: Calibration, recording_notes: Sequence[Finding]) -> None
             from sim2real_eval.report.sensor_set_folder import pose_table
 
             output.print_table(pose_table(imu.poses))
-        notes += [note.of('IMU') for note in imu.notes]
+        notes += [note.restrict_to('IMU') for note in imu.notes]
         notes += [
-            NOT_RECOVERED(terms=f'{term.axis} {term.coefficient}').of('IMU')
+            NOT_RECOVERED(terms=f'{term.axis} {term.coefficient}').restrict_to('IMU')
             for term in imu.again.lost
         ]
     output.print_notes(notes)
 
 
 def _drive(recordings: list[Recording]) -> str:
-    """Return the recording on which models can be compared: with truth, and moving."""
+    """Return the recording on which models can be compared: it has a truth and moves."""
     import shlex
 
     from sim_sensors.core.blocks import lengths_of

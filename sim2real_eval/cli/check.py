@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim_sensors.core.errors import ParameterError
 from .arguments import add_recordings, add_shared, sources
-from .output import attempted, print_json, print_table
+from .output import attempt_each, print_json, print_table
 
 if TYPE_CHECKING:
     from sim2real_eval.preflight.outcome import Preflight
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         return check(recording, base_frame=options.base_frame)
 
     measured = sources(options.recordings, options.topic)
-    runs, failures = attempted(measured, attempt, 'checks')
+    runs, failures = attempt_each(measured, attempt, 'checks')
     of_speed = [] if speed is None else speed.findings
     values = {run.path: tuple(outcome.measure.value for outcome in run.outcomes) for run in runs}
     # Runs with few different values agree by chance.

@@ -22,8 +22,8 @@ from .options import STUDY, OptionSet
 from .output import conclude, print_signals, progress_bar, report_failures
 
 DESCRIPTION = (
-    'Hold angular rate, specific force, yaw, position and magnetic field of real and of simulated '
-    'recordings against their own truth: RMSE, correlation, trend and spectrum of the errors, how '
+    'Compare angular rate, specific force, yaw, position and magnetic field of real and simulated '
+    'recordings with their own truth: RMSE, correlation, trend and spectrum of the errors, how '
     'different they are, and whether that is significant; and camera features, without a test.'
 )
 EPILOG = """\
@@ -43,7 +43,7 @@ class ComparedModels(Parameters):
         '',
         '',
         'Without --sim: GPS models to simulate on the real truth, by comma; each is compared once '
-        '(of no sensor any model: ch_rw, and the IMU chrono).',
+        '(default: ch_rw and the IMU chrono, if no sensor has a model).',
     )
     imu: str = parameter('', '', 'IMU models likewise.')
     mag: str = parameter('', '', 'Magnetometer models likewise.')
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     method = parser.add_argument_group('method')
     names = ('rate', 'trend_window', 'align', 'max_lag', 'yaw', 'gravity', 'base_frame')
     _METHOD.add(method, *names)
-    # The declaration has 0 and -1 for these words.
+    # The declaration uses 0 and -1 for these words.
     method.add_argument(
         '--nperseg',
         type=_segment,
@@ -107,7 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _segment(text: str) -> int:
-    """Argparse type: samples, at least 8, or -1 for `max`."""
+    """Argparse type for the length of segments: at least 8 samples, or -1 for `max`."""
     if text == 'max':
         return -1
     try:
@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
         simulated = sources(options.sim, options.topic, option='--sim')
         study = SignalStudy(simulated=tuple(simulated), world=world)
     else:
-        for name, text in _MODELS.given(options).items():
+        for name, text in _MODELS.explicit_values(options).items():
             if not text.strip():
                 raise ParameterError(_MODELS.flag(name), '', 'is empty; must name a model or more')
         models, runs = _MODELS.make(options), STUDY.make(options)

@@ -148,7 +148,7 @@ def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:
     where = '' if road == _NO_ROAD else f', on springs (road: {road})'
     chosen = [word for name in judges for word in ('--judge-config', name)]
     chosen += [] if road == _NO_ROAD else ['--road', road]
-    return StudyPlan.of(
+    return StudyPlan.from_file(
         StudyFile(
             title='Demo: the GPS models of the paper against a stand-in for real sensors' + where,
             # Its IMU has no orientation.
@@ -175,9 +175,10 @@ def _on_springs(road: str) -> AckermannVehicle:
 
 
 def _is_another(folder: Path, plan: StudyPlan) -> bool:
-    """Whether a folder holds another demo, to be replaced; a part of the same one is continued.
+    """Return True for a folder with another demo, which will be replaced.
 
-    Raises Sim2RealError when it holds something else.
+    An incomplete run of the same demo is continued. Raises Sim2RealError when the folder holds
+    something else.
     """
     from sim2real_eval.study.outcome import MARK
     from sim2real_eval.study.plan import describe_change

@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
         'fit', setup, *recordings, twin, parameters=parameters, method=method,
         judging=judging.options,
     )  # fmt: skip
-    with EvaluationStore.beside(options.out, identity) as store:
+    with EvaluationStore.for_folder(options.out, identity) as store:
         with progress_rounds('fitting') as begin:
             result = fit(
                 recordings, twin, parameters, judging, method, jobs=options.jobs, progress=begin,

@@ -13,7 +13,7 @@ from sim_sensors.core.errors import MotionError, ParameterError, not_among
 from sim_sensors.core.parameters import Parameters, parameter
 from . import arguments
 from .options import OptionSet
-from .output import attempted, conclude, print_notes, print_signals, print_table, progress_bar
+from .output import attempt_each, conclude, print_notes, print_signals, print_table, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--compare',
         action='store_true',
-        help='hold the simulated IMU against the recorded one, as `sim2real compare` does: yaw '
+        help='compare the simulated IMU with the recorded one, as `sim2real compare` does: yaw '
         'error, trend, spectra; in DIR/compare',
     )
     arguments.add_shared(parser, 'topic', 'json', 'seed')
@@ -153,7 +153,9 @@ def run(options: argparse.Namespace) -> int:
         names.append(run_input.name)
         return run_input, followed
 
-    done, failures = attempted(arguments.sources(options.source, options.topic), attempt, 'runs')
+    done, failures = attempt_each(
+        arguments.sources(options.source, options.topic), attempt, 'runs'
+    )
     followed, runs = [run_input for run_input, _ in done], [run for _, run in done]
     notes = merge_findings(
         ('followed', benches.waypoint_findings(run_input.waypoints)) for run_input in followed
@@ -206,7 +208,7 @@ def _comparison(
     recordings: Mapping[str, Sequence[Recording]],
     options: argparse.Namespace,
 ) -> tuple[SignalComparison, dict[str, Any]]:
-    """Hold the driven recordings against the real ones, and write that below --out."""
+    """Compare the driven recordings with the real ones, and write the result below --out."""
     from sim2real_eval.report.signals import write_signals
     from sim2real_eval.signals.answer import comparison_record
     from sim2real_eval.signals.comparison import compare_signals
@@ -254,7 +256,7 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
 def _waypoints(
     source: RecordingSource, options: argparse.Namespace, unknown: LocalFrame
 ) -> _RunInput:
-    """Return the waypoints of a source; `unknown`: where they lie if it does not say."""
+    """Return the waypoints of a source; `unknown` is the position of one without fixes."""
     from sim2real_eval.benches.following import place_of, waypoints_of
     from sim2real_eval.recording.reading import scenario_from_name
     from sim_sensors.motion.motions import START_NS

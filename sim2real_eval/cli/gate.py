@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real gate`: a result held against limits, for the CI of a simulator."""
+"""`sim2real gate`: compare a result with limits, in the CI of a simulator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .options import OptionSet
 from .output import conclude
 
 DESCRIPTION = (
-    'Hold the VEPD of a result of `sim2real vepd` or `sim2real study` against a '
+    'Compare the VEPD of a result of `sim2real vepd` or `sim2real study` with a '
     'limit, an earlier result, or both, and say in a paragraph why it passes or not. See '
     'docs/howto/gate_in_ci.md.'
 )
@@ -43,9 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         '--baseline',
         metavar='FILE',
-        help='earlier result, folder or file: VEPD may not grow; what it has must be there still',
+        help='earlier result, folder or file: VEPD may not grow, and none of its parts may be '
+        'missing',
     )
-    what = parser.add_argument_group('what is held against them (default: everything)')
+    what = parser.add_argument_group('compared parts of the result (default: everything)')
     for option, meaning in (
         ('--models', 'models, by comma'),
         ('--scenarios', 'scenarios, by comma; all: pooled'),

@@ -21,7 +21,7 @@ from .arguments import (
     judged_sources,
 )
 from .options import STUDY
-from .output import attempted, print_json, print_notes, print_table
+from .output import attempt_each, print_json, print_notes, print_table
 from .parser import complain
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     if len(sources) > 1 and out.suffix == '.csv':
         problem = f'{options.out!r} is not allowed; must be a folder for several recordings'
         raise ParameterError('--out', '', problem)
-    # Before anything is judged, unless every recording has a case that makes another.
+    # Errors appear before anything is judged, unless each recording has its own case file.
     cases = {source.path: _case_next_to(source, options) for source in sources}
     setup = None if all(cases.values()) else judge_setup(options)
     written: set[Path] = set()
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
             if checked is not None:
                 _save_consistency(checked.squares, folder / names[-1], title)
         written.update(target.with_name(name) for name in names)
-        diverged.extend(f'{source.path}: {why}' for why in judged.diverged[:1])
+        diverged.extend(f'{source.path}: {why}' for why in judged.divergence_findings[:1])
         remarked = remarks(recording, recording.notes, base_frame=judge.base_link_frame)
         adapted = [] if heading is None else [START_HEADING(judges=Path(judge.name).stem)]
         notes: list[Finding] = [*adapted, *remarked, *judged.notes]
@@ -137,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
             print_notes(notes)
         return {**summary, 'notes': to_records(notes)}
 
-    summaries, failures = attempted(sources, attempt)
+    summaries, failures = attempt_each(sources, attempt)
     for line in diverged:
         complain(line)
     if len(checks) > 1:
@@ -154,7 +154,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _start_heading(setup: Judge, recording: Recording, is_wanted: bool | None) -> float | None:
-    """Return the yaw that the filter starts with, radians from east; None for its own.
+    """Return the initial yaw of the filter, rad from east, or None for its own.
 
     The default is the true yaw if the recording has a truth and the IMU has no orientation.
     """
@@ -195,7 +195,7 @@ def _check_target(target: Path, written: set[Path]) -> None:
 def _show_consistency(
     squares: Sequence[Squares], title: str, *, quiet: bool
 ) -> list[Mapping[str, object]]:
-    """Print, unless `quiet`, how consistent filters were; return it for --json."""
+    """Print the consistency of filters unless `quiet`; return it for --json."""
     from sim2real_eval.metrics.consistency import consistency
     from sim2real_eval.report.consistency import consistency_table
 

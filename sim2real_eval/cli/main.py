@@ -20,7 +20,7 @@ from .parser import CommandParser, build_parser, complain
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, by default that of the process, and return its exit status."""
+    """Run a command and return its exit status; the default is the command of the process."""
     if '_ARGCOMPLETE' in os.environ:
         # The shell asks for the completions of a word; this prints them and exits.
         import argcomplete
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.set_threshold(200_000)
         atexit.register(gc.freeze)
     if sys.stdout is None:
-        # A shell has closed it with `>&-`.
+        # A shell can close a stream with `>&-`.
         sys.stdout = Path(os.devnull).open('w')  # noqa: SIM115 - stays open
     words = _join_negative_lists(sys.argv[1:] if arguments is None else arguments)
     # Without a verb the parser only shows help; it imports none.
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain('interrupted')
         return 130
-    CommandParser.given = words
+    CommandParser.command_line = words
     options = parser.parse_args(words)
     if options.version:
         from sim2real_eval.common.results import versions
@@ -57,10 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     from sim2real_eval.common.process import single_threads
-    from .output import logged
+    from .output import log_to_stderr
 
     try:
-        log = contextlib.nullcontext() if getattr(options, 'quiet', False) else logged()
+        log = contextlib.nullcontext() if getattr(options, 'quiet', False) else log_to_stderr()
         with interruptible(), single_threads(), log, _hold_out(options):
             # Verbs of other packages may return None.
             status = int(options.run(options) or 0)
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _describe_results(options: argparse.Namespace) -> str:
-    """Return what an interrupted verb has left at the place that --out names."""
+    """Describe the files that an interrupted verb has left in --out."""
     out = getattr(options, 'out', None)
     if isinstance(out, str) and Path(out, 'study.json').exists():
         return f'runs that were finished are in {out}, and the same command continues'
@@ -106,7 +106,7 @@ def _describe_results(options: argparse.Namespace) -> str:
 
 
 def _hold_out(options: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
-    """Lock the place that --out names while a verb runs."""
+    """Lock the folder of --out while a verb runs."""
     from sim2real_eval.common.results import hold
 
     out = getattr(options, 'out', None)

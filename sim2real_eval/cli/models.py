@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real models`: the sensor models that can be named."""
+"""`sim2real models`: list of the sensor models, and details of each."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def run(options: argparse.Namespace) -> int:
     if options.name:
         print(_page(options.name))
         return 0
-    sensors = {kind.name: {name: _loaded(kind, name) for name in kind.names()} for kind in kinds()}
+    sensors = {
+        kind.name: {name: _load_preset(kind, name) for name in kind.names()} for kind in kinds()
+    }
     files = {
         'worlds': world_names(), 'judge': profiles(),
         **{kind: config_names(kind) for kind in ('inertial', 'estimators')},
@@ -96,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _meanings(registry: Registry[Any]) -> dict[str, str]:
-    """Return the first line about each class of a registry, by name."""
+    """Return the summary of each class of a registry, by name."""
     meanings = {}
     for name in registry.names():
         try:
@@ -107,8 +109,9 @@ def _meanings(registry: Registry[Any]) -> dict[str, str]:
 
 
 def _page(name: str) -> str:
-    """Return the docstring and the parameters of a model, which is of the first kind that has it,
-    and an error when none has.
+    """Return the docstring and the parameters of a model.
+
+    The first kind of sensor that has the model is used; an unknown model is an error.
     """
     from sim_sensors.sensor.catalogue import kinds
 
@@ -122,15 +125,15 @@ def _page(name: str) -> str:
         rows = [
             f'  {key} = {getattr(model, key)!r}'
             f'{declaration.unit and f"  [{declaration.unit}]"}  {declaration.doc}'
-            for key, declaration in model.declared().items()
+            for key, declaration in model.declarations().items()
         ]
         return '\n'.join([f'{name}: {kind.noun} model', inspect.getdoc(model) or '', *rows])
     assert problem is not None
     raise problem
 
 
-def _loaded(kind: type[SensorModel[Any]], name: str) -> Parameters | ParameterError:
-    """Return a preset; what is wrong where an optional library is missing."""
+def _load_preset(kind: type[SensorModel[Any]], name: str) -> Parameters | ParameterError:
+    """Return a preset, or the error if an optional library is missing."""
     try:
         model: Parameters = kind.load(name)
     except ParameterError as error:
@@ -139,15 +142,15 @@ def _loaded(kind: type[SensorModel[Any]], name: str) -> Parameters | ParameterEr
 
 
 def twins(gps: str, imu: str) -> tuple[Twin, ...]:
-    """Return the variants that lists of GPS and IMU models stand for.
+    """Return the variants for lists of GPS and IMU models.
 
-    They are names or files, separated by commas; `real` keeps the recording's own sensor; `paper`
-    and `all` stand for the paper's five GPS models and for all presets. An unknown model is an
-    error, and so are two sensors that stay real.
+    A list has names or files, separated by commas. `real` keeps the recorded sensor, `paper`
+    stands for the five GPS models of the paper, and `all` for all presets. An unknown model is an
+    error, and so is a variant in which both sensors are real.
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR
 
-    gps_names, imu_names = _listed(gps, 'gps'), _listed(imu, 'imu')
+    gps_names, imu_names = _parse_list(gps, 'gps'), _parse_list(imu, 'imu')
     if not gps_names or not imu_names:
         raise ParameterError('models', '', 'no model is named; must be one or more')
     if REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
@@ -159,7 +162,7 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
             labels = [label for label in (gps_label, imu_label) if label != REAL_SENSOR]
             phrased = ['gps', 'imu']
             if len(imu_names) == 1 and gps_name != REAL_SENSOR:
-                # A model that all variants share is not part of their labels.
+                # Labels omit a model that all variants share.
                 labels, phrased = labels[:1], ['gps']
             named = {'gps': gps_name, 'imu': imu_name}
             twin = _twin('+'.join(labels), named, phrased)
@@ -169,16 +172,16 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
 
 
 def single_sensors(gps: str, imu: str, mag: str = '', camera: str = '') -> tuple[Twin, ...]:
-    """Return a variant per IMU, GPS, magnetometer and camera model, each with that sensor alone.
+    """Return a variant per IMU, GPS, magnetometer and camera model, with only that sensor.
 
-    For signals, which depend on the model of their own sensor only; see `twins`. The label of
-    a name that two kinds share ends with the kind.
+    Signals depend only on the model of their own sensor; see `twins`. If two kinds have models of
+    the same name, the labels end with the kind.
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR
 
     lists = {'imu': imu, 'gps': gps, 'mag': mag, 'camera': camera}
     named = {
-        kind: [name for name in _listed(text, kind) if name != REAL_SENSOR]
+        kind: [name for name in _parse_list(text, kind) if name != REAL_SENSOR]
         for kind, text in lists.items()
     }
     if not any(named.values()):
@@ -194,9 +197,9 @@ def single_sensors(gps: str, imu: str, mag: str = '', camera: str = '') -> tuple
 
 
 def _twin(label: str, names: Mapping[str, str], phrased: Collection[str] = ()) -> Twin:
-    """Return the variant with models of some kinds of sensor; real ones stay.
+    """Return the variant with models of some kinds of sensor; the other sensors stay real.
 
-    Its phrase is about those that are `phrased`.
+    Its phrase describes the kinds in `phrased`.
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
     from sim_sensors.sensor.catalogue import KINDS
@@ -218,10 +221,10 @@ def _twin(label: str, names: Mapping[str, str], phrased: Collection[str] = ()) -
     )
 
 
-def _listed(text: str, kind: str) -> list[str]:
-    """Return the names in a list, each once, the words paper and all written out.
+def _parse_list(text: str, kind: str) -> list[str]:
+    """Return the names in a list without repetitions; paper and all are replaced by their models.
 
-    A name that is given twice is an error, and so is what seems to be a misspelt word.
+    A name that is given twice is an error, and so is a misspelt keyword.
     """
     from sim2real_eval.simulation.twin import REAL_SENSOR
     from sim_sensors.gps.gps import PAPER_MODELS
@@ -249,7 +252,7 @@ def _listed(text: str, kind: str) -> list[str]:
 
 
 def _labels(models: Sequence[str]) -> list[str]:
-    """Name models: presets and files by their name, files that share one by their folder."""
+    """Return labels: the name of a preset or file, with the folder for files of equal name."""
     from sim2real_eval.simulation.twin import REAL_SENSOR
     from sim_sensors.core.registry import is_in_file
 

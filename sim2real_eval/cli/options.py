@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the command line, made from the declarations of parameters."""
+"""Command-line options that are generated from the declarations of parameters."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ _OF_OUTPUT = (
 )  # fmt: skip
 
 
-def rarely(action: argparse.Action) -> argparse.Action:
-    """Leave an option out of --help; --help-all shows it."""
+def hide_from_help(action: argparse.Action) -> argparse.Action:
+    """Hide an option from --help; --help-all shows it."""
     action.is_common = False  # type: ignore[attr-defined]
     return action
 
 
 def optional_text(doc: str, **more: Any) -> Any:
-    """Declare a text that is None where it is not given; see `parameter`."""
+    """Declare a text option whose default is None; see `parameter`."""
     return parameter(None, '', doc, optional=str, **more)
 
 
 class OptionSet(Generic[P]):
-    """Options that stand for parameters of one declared set, in whose names their values are kept.
+    """Options for the parameters of one declared set.
 
-    `names` are parameters that have an option; none: all of them. `flags` say how options are
-    written that are not called as their parameter, such as `factor='--outlier-factor'`; a second
-    word is what the help calls the value.
+    Values are stored under the names of the parameters. `names` are the parameters that have an
+    option; the default is all of them. `flags` gives the spelling of options that differs from the
+    name of the parameter, such as `factor='--outlier-factor'`; a second word is the name of the
+    value in the help.
 
     Examples
     --------
@@ -53,11 +54,11 @@ class OptionSet(Generic[P]):
         self._declared = declared
         self._flags = {
             name: flags.get(name, f'--{name.replace("_", "-")}').split()
-            for name in names or declared.declared()
+            for name in names or declared.declarations()
         }
 
     def flag(self, name: str) -> str:
-        """Return how the option of a parameter is written; what has none is written as it is."""
+        """Return the option of a parameter, or the name of one without an option."""
         return self._flags.get(name, [name])[0]
 
     def add(
@@ -70,12 +71,12 @@ class OptionSet(Generic[P]):
     ) -> None:
         """Add the options of some parameters, or of all, to a parser or group.
 
-        For the help `of` says where else a value may come from (`that of the study file, else `),
-        and `base` has the defaults in place of the declaration. An option that is not given is
-        None, or its default where that is `kept`.
+        In the help, `of` names another source of the value (`that of the study file, else `), and
+        `base` replaces the declared defaults. An option that is not given is None or, with `kept`,
+        its default.
         """
         for name in names or self._flags:
-            declaration = self._declared.declared()[name]
+            declaration = self._declared.declarations()[name]
             default = declaration.default if base is None else getattr(base, name)
             flags = [word for word in self._flags[name] if word.startswith('-')]
             form: dict[str, Any] = {'choices': declaration.choices}
@@ -97,19 +98,19 @@ class OptionSet(Generic[P]):
                 **form,
             )
             if not declaration.common:
-                rarely(action)
+                hide_from_help(action)
 
-    def given(self, options: argparse.Namespace) -> dict[str, Any]:
-        """Return what was given on the command line, by parameter."""
+    def explicit_values(self, options: argparse.Namespace) -> dict[str, Any]:
+        """Return the values that the command line sets explicitly, by parameter."""
         values = {name: getattr(options, name, None) for name in self._flags}
         return {name: value for name, value in values.items() if value is not None}
 
     def make(self, options: argparse.Namespace, base: P | None = None, **more: Any) -> P:
-        """Return the set with what was given, and with more values; the rest is as in `base`.
+        """Return the parameters with the values of the command line and of `more`.
 
-        Values that are each allowed but do not go together are refused.
+        Other values are those of `base`. Invalid combinations of values are refused.
         """
-        values = {**self.given(options), **more}
+        values = {**self.explicit_values(options), **more}
         try:
             return (
                 self._declared(**values) if base is None else dataclasses.replace(base, **values)
@@ -118,10 +119,10 @@ class OptionSet(Generic[P]):
             raise ParameterError(self.flag(error.key), '', error.problem) from None
 
     def words(self, values: P) -> list[str]:
-        """Return the options that say what is not as declared."""
+        """Return the options, as words, for values that differ from the declared defaults."""
         words: list[str] = []
         for name in self._flags:
-            declaration, value = self._declared.declared()[name], getattr(values, name)
+            declaration, value = self._declared.declarations()[name], getattr(values, name)
             if value != declaration.default:
                 words += (
                     [self.flag(name)]
@@ -131,17 +132,20 @@ class OptionSet(Generic[P]):
         return words
 
     def refuse(self, options: argparse.Namespace, problem: str, *names: str) -> None:
-        """Refuse the first option that was given, because of a problem; none: nothing is wrong.
+        """Refuse an option that was set, because of a problem.
 
-        One that says what is so by default is not refused.
+        `names` are the parameters to look at; the default is all of them. An option that repeats
+        the default is not refused.
         """
-        for name, value in self.given(options).items():
-            if value != self._declared.declared()[name].default and (not names or name in names):
+        for name, value in self.explicit_values(options).items():
+            if value != self._declared.declarations()[name].default and (
+                not names or name in names
+            ):
                 raise ParameterError(self.flag(name), '', problem)
 
 
 def _help(declaration: Parameter, default: Any, of: str) -> str:
-    """Return the meaning of a declaration, its range, unit and default."""
+    """Return the help of an option: meaning, range, unit and default."""
     meaning = declaration.doc.rstrip('.').replace('%', '%%')
     if meaning[1:2].islower():
         meaning = meaning[0].lower() + meaning[1:]
@@ -157,15 +161,15 @@ def _help(declaration: Parameter, default: Any, of: str) -> str:
     unit = '' if declaration.unit == '1' else declaration.unit
     details = [' '.join(filter(None, (' and '.join(bounds), unit)))]
     if default not in (None, '', ()):
-        details.append(f'default{":" if of else ""} {of}{_shown(default)}')
+        details.append(f'default{":" if of else ""} {of}{_default_text(default)}')
     extent = '; '.join(filter(None, details))
     return f'{meaning} ({extent})' if extent else meaning
 
 
-def _shown(value: Any) -> str:
-    """Return a default as it is written on the command line."""
+def _default_text(value: Any) -> str:
+    """Return a default value in the syntax of the command line."""
     if isinstance(value, tuple):
-        return ','.join(map(_shown, value))
+        return ','.join(map(_default_text, value))
     return f'{value:g}' if isinstance(value, float) else str(value)
 
 
@@ -176,7 +180,7 @@ def _metavar(declaration: Parameter) -> str:
 
 
 def _parser(declaration: Parameter) -> Callable[[str], Any]:
-    """Return an argparse type that takes what the declaration allows."""
+    """Return an argparse type that accepts the declared values."""
 
     def parse(text: str) -> Any:
         try:
@@ -185,7 +189,9 @@ def _parser(declaration: Parameter) -> Callable[[str], Any]:
                 text.split(',') if declaration.kind is tuple else value, '', ''
             )
         except (ValueError, ParameterError):
-            raise argparse.ArgumentTypeError(f'{text!r} must be {declaration.allowed()}') from None
+            raise argparse.ArgumentTypeError(
+                f'{text!r} must be {declaration.allowed_text()}'
+            ) from None
 
     return parse
 
@@ -201,11 +207,11 @@ UNCERTAINTY = OptionSet(UncertaintyOptions)
 
 _RUNS = ('seed', 'repetitions', 'match_rates', 'start_heading', 'off_ticks', 'adapt')
 # Published files are padded with zeros, recordings are not.
-_OF_METRIC = tuple(name for name in MetricOptions.declared() if name != 'drop_zeros')
+_OF_METRIC = tuple(name for name in MetricOptions.declarations() if name != 'drop_zeros')
 
 
 def add_metric(parser: argparse.ArgumentParser, *, of: str = '') -> None:
-    """Add --component and the options of the metric, that of its file format left out."""
+    """Add --component and the options of the metric, except that of its file format."""
     group = parser.add_argument_group('metric (defaults: the paper)')
     STUDY.add(group, 'component', of=of)
     METRIC.add(group, *_OF_METRIC, of=of)
@@ -219,7 +225,7 @@ def add_study_options(parser: argparse.ArgumentParser, *, of: str = '') -> None:
 
 
 def study_options(options: argparse.Namespace, base: StudyOptions | None = None) -> StudyOptions:
-    """Return what the options say, in place of what `base` or else the declaration says."""
+    """Return the study options of the command line; other values are those of `base`."""
     base = base or StudyOptions()
     merged = STUDY.make(
         options,
@@ -227,17 +233,19 @@ def study_options(options: argparse.Namespace, base: StudyOptions | None = None)
         metric=METRIC.make(options, base.metric),
         uncertainty=UNCERTAINTY.make(options, base.uncertainty),
     )
-    return merged.given([*STUDY.given(options), *METRIC.given(options)])
+    return merged.without_deriving(
+        [*STUDY.explicit_values(options), *METRIC.explicit_values(options)]
+    )
 
 
 def study_words(options: StudyOptions) -> list[str]:
-    """Return the options that say what is not as declared, parts included."""
+    """Return the study options, as words, that differ from the declared defaults."""
     parts = METRIC.words(options.metric), UNCERTAINTY.words(options.uncertainty)
     return [*STUDY.words(options), *parts[0], *parts[1]]
 
 
 def command_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
-    """Return the options that give the same study again: all that were given but for output."""
+    """Return the options that repeat the study: all explicit ones but those of the output."""
     words: list[str] = []
     last: list[str] = []
     for action in parser._actions:
@@ -246,7 +254,7 @@ def command_words(parser: argparse.ArgumentParser, options: argparse.Namespace) 
             continue
         option = action.option_strings[0]
         if action.nargs == '+':
-            # Last, where the words that follow it cannot be taken for paths.
+            # Last, because argparse would take following words as further paths.
             last += [option, *value]
         elif action.nargs == 0:
             words.append(option if value else action.option_strings[-1])

@@ -30,9 +30,10 @@ Result = TypeVar('Result')
 
 
 def report_failures(failures: Sequence[str], *, of: int) -> None:
-    """Name each recording that was left out, one line each on standard error.
+    """Report each recording that was left out, one line each on standard error.
 
-    When none of the `of` recordings is left, raise the first reason, and how many more there are.
+    If all `of` recordings failed, raise Sim2RealError with the first reason and the number of
+    others.
     """
     if len(failures) == of:
         more = f' (and {of - 1} more)' if of > 1 else ''
@@ -41,26 +42,30 @@ def report_failures(failures: Sequence[str], *, of: int) -> None:
         complain(f'left out: {failure}')
 
 
-def attempted(
+def attempt_each(
     items: Sequence[Item], attempt: Callable[[Item], Result], what: str = 'recordings'
 ) -> tuple[list[Result], list[str]]:
-    """Return what each attempt gives, in the order of the items, so that one that is broken spoils
-    no other; and why these failed, each by a `Sim2RealError`, which has been reported.
+    """Call a function for each item and return the results and the failures.
 
-    `what` is the title of the progress bar. Raises Sim2RealError when all attempts fail.
+    Results are in the order of the items. An item whose call raises Sim2RealError does not affect
+    the others; its error is reported and returned as text. `what` is the title of the progress
+    bar. Raises Sim2RealError when all items fail.
     """
-    results, failures = attempted_in_steps(items, lambda item, _: attempt(item), what, 1)
+    results, failures = attempt_each_in_steps(items, lambda item, _: attempt(item), what, 1)
     report_failures(failures, of=len(items))
     return results, failures
 
 
-def attempted_in_steps(
+def attempt_each_in_steps(
     items: Sequence[Item],
     attempt: Callable[[Item, Callable[[], None]], Result],
     what: str,
     steps: int,
 ) -> tuple[list[Result], list[str]]:
-    """Return as `attempted`, and report nothing; an attempt calls its second argument per step."""
+    """Do the same as `attempt_each` without reporting failures.
+
+    The second argument of `attempt` is a function to call after each step.
+    """
     results: list[Result] = []
     failures: list[str] = []
     with progress_bar(len(items) * steps, what) as advance:
@@ -75,7 +80,7 @@ def attempted_in_steps(
                 results.append(attempt(item, step))
             except Sim2RealError as error:
                 failures.append(str(error))
-            # One that is broken takes all its steps along.
+            # A failed item also counts its remaining steps as done.
             for _ in range(next(steps_left)):
                 advance()
     return results, failures
@@ -88,10 +93,10 @@ def conclude(
     where: str | None = None,
     failures: Sequence[object] = (),
 ) -> int:
-    """Print a result, and return the exit status: 1 when there are failures.
+    """Print a result and return the exit status, which is 1 if there are failures.
 
-    --json prints the record. Otherwise `tell` prints the result for people, and the content of
-    --out is named.
+    With --json the record is printed. Otherwise `tell` prints the result for people, followed by
+    the files in --out.
     """
     if options.json:
         print_json(record)
@@ -112,7 +117,7 @@ def print_table(table: RenderableType) -> None:
     """Print a table, or several, on standard output."""
     from rich.console import Console
 
-    # In a pipe nothing need be wrapped to fit a screen.
+    # Output to a pipe is not wrapped.
     width = None if sys.stdout.isatty() else 200
     Console(highlight=False, width=width).print(table)
 
@@ -124,14 +129,14 @@ def print_signals(
     published: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Print the tables of a comparison of signals and the answer below; `quiet`: that alone.
+    """Print the tables of a comparison of signals, and the answer below them.
 
-    Its `folder` has all that was found.
+    With `quiet`, only the answer is printed. `folder` has the complete result.
     """
-    from sim2real_eval.report.answer import lines_text, wrapped
+    from sim2real_eval.report.answer import lines_text, wrap_text
     from sim2real_eval.report.signals import doubts, signal_answer_lines, signal_tables
 
-    # There is none where nothing but features was compared.
+    # There is no answer if only features were compared.
     answer = lines_text(signal_answer_lines(comparison))
     if not (quiet and answer):
         print_table(signal_tables(comparison, published=published))
@@ -144,13 +149,13 @@ def print_signals(
     if more_doubts := doubts(comparison)[skipped : skipped + MOST_FINDINGS]:
         print('\nAlso:' if answer else '\nPlease note:')
     for finding in more_doubts:
-        print(wrapped(str(finding), '- '))
+        print(wrap_text(str(finding), '- '))
     if comparison.notes:
         print(f'\nAll {len(comparison.notes)} findings: {Path(folder) / FINDINGS}')
 
 
 def print_notes(notes: Iterable[Finding]) -> None:
-    """Print what the user should know, on standard error, the most severe first."""
+    """Print findings on standard error, the most severe first."""
     notes = by_severity(notes)
     if not notes:
         return
@@ -168,7 +173,7 @@ def print_notes(notes: Iterable[Finding]) -> None:
 
 
 def _say(line: str) -> None:
-    """Print on the standard error of the moment, also above a progress bar."""
+    """Print on the current standard error, also while a progress bar is shown."""
     print(f'sim2real: {line}', file=sys.stderr, flush=True)
 
 
@@ -178,8 +183,8 @@ class _LogLines(logging.Handler):
 
 
 @contextlib.contextmanager
-def logged() -> Iterator[None]:
-    """Show what takes long for a reason of its own, such as compiling, on standard error."""
+def log_to_stderr() -> Iterator[None]:
+    """Show log messages on standard error, such as those about slow compilation."""
     log = logging.getLogger('sim_sensors')
     handler = _LogLines(logging.INFO)
     before = log.level
@@ -194,7 +199,10 @@ def logged() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bar(total: int, what: str, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
-    """Yield a function that advances a progress bar; in a pipe a line every 10 s, `quiet` none."""
+    """Yield a function that advances a progress bar.
+
+    In a pipe there is a line every 10 s instead; with `quiet`, nothing is shown.
+    """
     if not sys.stderr.isatty():
         from sim_sensors.core.heartbeat import heartbeat
 
@@ -226,8 +234,10 @@ def progress_bar(total: int, what: str, *, quiet: bool = False) -> Iterator[Call
 
 @contextlib.contextmanager
 def progress_rounds(what: str) -> Iterator[Callable[[int], Callable[[], None]]]:
-    """Yield what begins a round of so many tasks, with a progress bar of its own: how many rounds
-    there are is not known before. `{}` in the title is the number of the round.
+    """Yield a function that begins a round with a given number of tasks and its own progress bar.
+
+    It is used if the number of rounds is not known in advance. `{}` in the title is the number of
+    the round.
     """
     rounds = itertools.count(1)
     with contextlib.ExitStack() as bars:

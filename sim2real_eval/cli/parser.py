@@ -31,7 +31,7 @@ GROUPS: dict[str, dict[str, str]] = {
         'demo': 'a small study with plots; needs no input',
         'vepd': 'real recordings against sensors simulated on their true motion',
         'study': 'a whole experiment from a file: recordings, models, judges, conditions',
-        'gate': 'hold a result against limits or an earlier result, for CI',
+        'gate': 'compare a result with limits or an earlier result, for CI',
         'report': 'a study as one HTML page, with tables for a paper',
         'compare': 'signals of real sensors against simulated ones, each against its own truth',
     },
@@ -108,7 +108,7 @@ def is_common(action: argparse.Action) -> bool:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Leaves options out that are rarely needed, unless all are asked for."""
+    """Help formatter that omits rarely needed options unless --help-all is given."""
 
     all_options: ClassVar[bool] = False
 
@@ -142,13 +142,13 @@ class _HelpAll(argparse.Action):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as all other errors; not below a page of usage."""
+    """Argument parser whose errors are one line without the usage, like all other errors."""
 
-    given: ClassVar[Sequence[str]] = ()
-    """The whole line."""
+    command_line: ClassVar[Sequence[str]] = ()
+    """Words of the whole command line."""
 
     def format_help(self) -> str:
-        """Return the help; where options are left out it says so."""
+        """Return the help; it mentions options that are omitted."""
         hidden_options = (
             0 if _Formatter.all_options else sum(not is_common(action) for action in self._actions)
         )
@@ -163,10 +163,10 @@ class CommandParser(argparse.ArgumentParser):
             self.epilog = epilog
 
     def error(self, message: str) -> NoReturn:
-        """Complain of a line, with the nearest option there is, and exit with status 2."""
+        """Report a wrong command line with the most similar option; exit with status 2."""
         # A mistyped option may also leave a required one missing.
-        options = self._known()
-        for word in self.given:
+        options = self._option_names()
+        for word in self.command_line:
             option = word.partition('=')[0]
             if option.startswith('--') and not any(
                 option_string.startswith(option) for option_string in options
@@ -174,19 +174,21 @@ class CommandParser(argparse.ArgumentParser):
                 near = did_you_mean(option, options)
                 message = f'{message}{near}' if option in message else f'{option}{near}: {message}'
                 break
-        complain(f'{message} (see {self._of_verb().prog} --help)')
+        complain(f'{message} (see {self._verb_parser().prog} --help)')
         self.exit(2)
 
-    def _known(self) -> list[str]:
-        """Return the options of this command, and of the verb that is given."""
+    def _option_names(self) -> list[str]:
+        """Return the options of this command and of the verb on the command line."""
         options = self._option_string_actions
-        return sorted({*options, *self._of_verb()._option_string_actions})
+        return sorted({*options, *self._verb_parser()._option_string_actions})
 
-    def _of_verb(self) -> argparse.ArgumentParser:
-        """Return the parser of the verb that is given, or this one."""
+    def _verb_parser(self) -> argparse.ArgumentParser:
+        """Return the parser of the verb on the command line, or this parser."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
-                return next((action.choices[n] for n in action.choices if n in self.given), self)
+                return next(
+                    (action.choices[n] for n in action.choices if n in self.command_line), self
+                )
         return self
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -253,7 +255,7 @@ def build_parser(verb: str | None = None) -> CommandParser:
 
 
 def _overview(summaries: Mapping[str, str]) -> str:
-    """Return the purpose of the command, and the verbs by group."""
+    """Return the purpose of the command and the verbs by group."""
     other_verbs = {name: text for name, text in summaries.items() if name not in _HELP}
     lines = [
         'Find out how far simulated GPS and IMU are from the real ones,',

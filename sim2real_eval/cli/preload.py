@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imported once by the process that workers are forked from, so that they share what it loads.
+"""Module that the process imports from which workers are forked, so that they share it.
 
-The import loads the judge and judges 1 s of the paper's models, which compiles the loops or loads
+The import loads the judge and judges 1 s of the paper's models. This compiles the loops or loads
 them from the cache.
 """
 
@@ -19,7 +19,7 @@ from sim2real_eval.study.study_file import StudyFile
 from sim2real_eval.study.variants import StudyJudge
 from sim_sensors.core.errors import Sim2RealError
 from .models import twins
-from .output import logged
+from .output import log_to_stderr
 
 _INTERVAL_S = 0.2
 
@@ -44,8 +44,8 @@ def _ending_with_parent() -> Iterator[None]:
         thread.join()
 
 
-# An error is reported by the worker that needs what failed here.
-with contextlib.suppress(Sim2RealError), logged(), _ending_with_parent():
+# The worker that needs the failed part reports the error.
+with contextlib.suppress(Sim2RealError), log_to_stderr(), _ending_with_parent():
     load_compiled(
         StudyFile(
             title='',

@@ -14,7 +14,7 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from .arguments import add_out, add_recordings, add_shared, sources, transforms_of
 from .options import OptionSet, optional_text
-from .output import attempted, conclude, print_notes
+from .output import attempt_each, conclude, print_notes
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
@@ -41,18 +41,18 @@ class ReferenceOptions(Parameters):
     """How a reference is made."""
 
     config: str | None = optional_text(
-        'Noise of IMU and GPS, start, loss: shipped (default, chrono) or a YAML file (default '
-        'where it is not given).'
+        'Noise of IMU and GPS, start, loss: shipped (default, chrono) or a YAML file '
+        '(default: default).'
     )
     start_heading: float | None = parameter(
         None,
         'deg',
-        "Yaw of base_link at the first fix, counter-clockwise from east (from the IMU's "
-        'orientation, else the course over ground, where it is not given).',
+        'Yaw of base_link at the first fix, counter-clockwise from east (default: from '
+        "the IMU's orientation, else the course over ground).",
         optional=float,
     )
     rate: float = parameter(100.0, 'Hz', 'Of the reference.', above=0.0)
-    replace_truth: bool = parameter(False, '', 'Put the reference in the place of a truth.')
+    replace_truth: bool = parameter(False, '', 'Replace an existing truth by the reference.')
 
 
 _REFERENCE = OptionSet(
@@ -82,8 +82,8 @@ def run(options: argparse.Namespace) -> int:
     recordings = sources(options.recordings, options.topic)
     if (transforms := transforms_of(options)) is not None:
         recordings = [dataclasses.replace(source, transforms=transforms) for source in recordings]
-    written, failures = attempted(
-        recordings, lambda source: _written(source, judge, chosen, options)
+    written, failures = attempt_each(
+        recordings, lambda source: _write_reference(source, judge, chosen, options)
     )
 
     def tell() -> None:
@@ -100,13 +100,13 @@ def run(options: argparse.Namespace) -> int:
     return conclude(options, written, tell, failures=failures)
 
 
-def _written(
+def _write_reference(
     source: RecordingSource,
     judge: SmootherJudge,
     chosen: ReferenceOptions,
     options: argparse.Namespace,
 ) -> dict[str, Any]:
-    """Make and write one recording; return what there is to say about it."""
+    """Compute and write one recording; return its summary."""
     from sim2real_eval.common.results import remove_unfinished
     from sim2real_eval.judge.smoother.smoother import make_reference
     from sim2real_eval.recording.writing import write_recording

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='write every run as a bag into this new folder too, for Foxglove and PlotJuggler',
     )
     parser.add_argument(
-        '--overwrite', action='store_true', help='replace files that are there, and older bags'
+        '--overwrite', action='store_true', help='replace existing files and older bags'
     )
     parser.add_argument(
         '--run-metrics',
@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, 'json')
 
 
-def _trusted(outcome: StudyOutcome, run_metrics: bool) -> StudyOutcome:
-    """Leave out metrics in files unless asked for: a result may come from anybody."""
+def _without_file_metrics(outcome: StudyOutcome, run_metrics: bool) -> StudyOutcome:
+    """Leave out metrics in files unless they are allowed, because results may come from others."""
     named = outcome.record.get('more_metrics', ())
     in_files = [name for name in named if is_in_file(name)]
     if run_metrics or not in_files:
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         check_result_files(page.parent, (page.name, *TABLES), overwrite=options.overwrite)
     if options.mcap is not None:
         check_bags(options.mcap, overwrite=options.overwrite)
-    outcome = _trusted(StudyOutcome.read(options.folder), options.run_metrics)
+    outcome = _without_file_metrics(StudyOutcome.read(options.folder), options.run_metrics)
     report = study_report(outcome, options.folder)
     names, overwrite = (page.name, *TABLES), options.overwrite or options.out is None
     with fresh_files(page.parent, names, overwrite=overwrite) as folder:
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     def tell() -> None:
         if outcome.record.get('synthetic'):
             print('SYNTHETIC stand-in: nothing here is about a real sensor.')
-        print(answer_text(report.answer, report.unseen))
+        print(answer_text(report.answer, report.undetected_text))
         print(f'Page: {files[0]}; tables: {files[1]}, {files[2]}')
         if options.mcap is not None:
             print(f'Bags: {options.mcap}')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real scenario`: preintegration of a scenario, its covariance against Monte Carlo."""
+"""`sim2real scenario`: preintegration covariance of a scenario against Monte Carlo runs."""
 
 from __future__ import annotations
 

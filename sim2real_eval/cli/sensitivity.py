@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real sensitivity`: the smallest errors of sensors that a judge can see."""
+"""`sim2real sensitivity`: the smallest errors of sensors that a judge can detect."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.benches.sensitivity import sensitivity
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import sensitivity as report
-    from sim2real_eval.report.answer import MARK, beside
+    from sim2real_eval.report.answer import MARK, write_sensitivity
     from sim2real_eval.report.search_layout import search_identity
     from sim2real_eval.report.study_report import PAGE, study_report, write_report
     from sim2real_eval.study.outcome import StudyOutcome
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     identity = search_identity(
         'sensitivity', study_judges[0].setup, *inputs, twin, method=method, study=study
     )
-    with EvaluationStore.beside(options.out, identity) as store:
+    with EvaluationStore.for_folder(options.out, identity) as store:
         with progress_rounds('sensitivity, round {}') as begin:
             result = sensitivity(
                 recordings, study_judges, twin, method, study, jobs=options.jobs, progress=begin,
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         record = report.sensitivity_record(result, study_judges, twin, recordings)
         report.write_sensitivity(options.out, result, record, overwrite=options.overwrite)
     if outcome is not None:
-        beside(options.study, record)
+        write_sensitivity(options.study, record)
         write_report(study_report(outcome, options.study), Path(options.study, PAGE))
 
     def print_result() -> None:
@@ -130,7 +130,7 @@ def _twin(method: SensitivityOptions, *, simulated: bool) -> Twin | None:
 def _recordings(
     options: argparse.Namespace, method: SensitivityOptions, twin: Twin | None, seed: int
 ) -> tuple[StudyRecording, ...]:
-    """Return the given recordings, or simulated drives without any."""
+    """Return the given recordings, or simulated drives if there are none."""
     from sim2real_eval.study.recordings import (
         PathDrive,
         StandIn,

@@ -15,7 +15,7 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from . import arguments
 from .options import OptionSet, optional_text
-from .output import attempted, conclude, print_notes
+from .output import attempt_each, conclude, print_notes
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.recording import Recording
@@ -71,14 +71,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group(required=True)
     _SIMULATE.add(where, 'motion')
     where.add_argument(
-        '--truth', nargs='+', metavar='PATH', help='recordings whose true motion is measured anew'
+        '--truth',
+        nargs='+',
+        metavar='PATH',
+        help='recordings whose true motion simulated sensors measure',
     )
     arguments.add_sensor_set(parser, 'parameter of the motion, such as radius=5, or ')
     _SIMULATE.add(parser, 'duration', 'runs', 'gps', 'imu')
     arguments.add_other_sensors(
         parser,
         world='origin (default: standard gravity, the Earth alone)',
-        origin='where the coordinates of the motion begin (default that of the world, '
+        origin='position of the origin of the coordinates on the Earth (default that of the '
+        'world, '
         '43.07,-89.4,260; with --truth where the recorded fixes say)',
     )
     arguments.add_shared(parser, 'topic', 'storage')
@@ -134,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
         record = {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
         return {**record, 'set': arguments.sensor_settings(settings)} if settings else record
 
-    written, failures = attempted(groups, attempt)
+    written, failures = attempt_each(groups, attempt)
 
     def tell() -> None:
         for record in written:

@@ -51,43 +51,43 @@ def print_study(
     quiet: bool = False,
     explained: bool = False,
 ) -> None:
-    """Print the ranking of a study, the answer below it, and where the rest is.
+    """Print the ranking of a study, the answer below it, and the names of its files.
 
-    `verbose` prints every table before the answer, and `quiet` the answer alone. `explained`
-    prints the meaning of the answer in place of the ranking.
+    `verbose` prints every table before the answer, and `quiet` only the answer. `explained` prints
+    the meaning of the answer instead of the ranking.
     """
-    from sim2real_eval.report.answer import adapted_text, answer_text, meaning, wrapped
+    from sim2real_eval.report.answer import adapted_text, answer_text, meaning, wrap_text
     from sim2real_eval.report.study_report import PAGE
 
     folder, synthetic = Path(folder), bool(outcome.record['synthetic'])
     if quiet:
-        print(answer_text(report.answer, report.unseen))
+        print(answer_text(report.answer, report.undetected_text))
         return
     print(outcome.record['title'])
     if synthetic:
         print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
         print('good a sensor model is.')
     if adapted := adapted_text(outcome.record):
-        print(wrapped(adapted))
+        print(wrap_text(adapted))
     print()
     if verbose:
         _show_all(outcome, report, folder, published=published)
     elif not explained:
         judge = report.answer.view.judge
-        # The printed numbers stand beside the judge that they belong to, whoever answers.
+        # The printed numbers name their own judge, which need not be that of the answer.
         shown_judges = (judge, PAPER_PROFILE) if published else (judge,)
         standings = [standing for standing in report.standings if standing.judge in shown_judges]
         for standing in standings[:_MOST_TABLES]:
             _show_ranking(outcome, standing, published=published)
-    print(answer_text(report.answer, report.unseen))
+    print(answer_text(report.answer, report.undetected_text))
     if explained:
-        print('\n' + wrapped(meaning(report.answer)))
+        print('\n' + wrap_text(meaning(report.answer)))
     doubts = report.answer.doubts[1 : 1 + MOST_FINDINGS]
     more_findings = len(report.findings) - len(doubts) - (report.answer.doubt is not None)
     if doubts:
         print('\nAlso decisive:')
     for finding in doubts:
-        print(wrapped(str(finding), '- '))
+        print(wrap_text(str(finding), '- '))
     print()
     if more_findings > 0:
         print(
@@ -97,7 +97,7 @@ def print_study(
 
 
 def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool) -> None:
-    """Print how far the models are from the real sensors, under one judge in one group."""
+    """Print the distances of the models from the real sensors, under one judge in one group."""
     from sim2real_eval.metrics.published import published_vepd
     from sim2real_eval.metrics.scores import POOLED
     from sim2real_eval.report.ranking_tables import ranking_table
@@ -107,7 +107,7 @@ def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool)
     means['forward'] = outcome.mean_rmse(standing.judge, standing.group)
     print_table(
         ranking_table(
-            standing.known,
+            standing.pooled_uncertainty,
             {
                 name: {
                     model: value
@@ -130,13 +130,13 @@ def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool)
 def _show_all(
     outcome: StudyOutcome, report: StudyReport, folder: Path, *, published: bool
 ) -> None:
-    """Print every table; `folder` has those that are too many."""
+    """Print every table; `folder` is named for tables that are too large."""
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.ranking_tables import uncertainty_table
 
     for standing in report.standings:
         _show_ranking(outcome, standing, published=published)
-        rows = shown(standing.rows)
+        rows = without_repetition(standing.rows)
         if len(standing.scenarios) > 1:
             print_table(
                 vepd_console_table(
@@ -154,16 +154,16 @@ def _show_all(
     _show_secondary(outcome, folder)
 
 
-def shown(rows: Sequence[VepdRow]) -> list[VepdRow]:
-    """Leave the pooled rows out when there is one scenario: they would say the same again."""
+def without_repetition(rows: Sequence[VepdRow]) -> list[VepdRow]:
+    """Return the rows without the pooled ones if there is only one scenario."""
     pooled = len({row.scenario for row in rows}) > 2
     return [row for row in rows if pooled or row.scenario != 'all']
 
 
 def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
-    """Print metrics, their options' weight and rankings; `folder` has more of them.
+    """Print the other metrics, metric options and rankings.
 
-    Only the rows over all scenarios are printed; the files have the others.
+    Only the rows over all scenarios are printed; the files in `folder` have the others.
     """
     from sim2real_eval.metrics.scores import POOLED
     from sim2real_eval.report.console import console_table
@@ -222,7 +222,7 @@ def EPILOG() -> str:  # noqa: N802 - one of the names that a verb may have
     """Return the shipped studies by name and title, and examples."""
     lines = ['shipped studies:']
     for path in sorted(config_path('studies').glob('*.yaml')):
-        # Without YAML, which is too slow for help.
+        # Read without YAML, which is too slow for a help text.
         title = path.read_text(encoding='utf-8').partition('\ntitle:')[2].partition('\n')[0]
         lines.append(f'  {path.stem:<22}' + title.strip(' \'"').replace("''", "'"))
     return '\n'.join([*lines, '', _EXAMPLES])
@@ -242,8 +242,8 @@ class InPlaceOptions(Parameters):
         choices=('truth', 'drive'),
     )
     cluster: str | None = optional_text(
-        'Scheduler of dask.distributed, such as tcp://host:8786, whose workers judge in place of '
-        'processes of this machine; same bytes.',
+        'Scheduler of dask.distributed, such as tcp://host:8786, whose workers judge instead of '
+        'processes of this machine; the result is the same.',
         common=False,
     )
 
@@ -284,11 +284,11 @@ def run(options: argparse.Namespace) -> int:
         from sim2real_eval.study.study_file import StudyFile
 
         file = StudyFile.read(options.study, overrides(options))
-        return carry_out(StudyPlan.of(file), options, workers)
+        return carry_out(StudyPlan.from_file(file), options, workers)
 
 
 def overrides(options: argparse.Namespace) -> Overrides:
-    """Return what the options say in place of the study file."""
+    """Return the options that override the study file."""
     from sim2real_eval.judge.protocol import takes_inputs
     from sim2real_eval.study.study_file import Overrides
 
@@ -314,7 +314,7 @@ def overrides(options: argparse.Namespace) -> Overrides:
     )
 
 
-# What `vepd` and `demo` share with it: a study carried out, and what came of it.
+# Shared with `vepd` and `demo`: a study and its result.
 
 
 def carry_out(
@@ -337,7 +337,7 @@ def carry_out(
     if published and PAPER_PROFILE not in [judge.label for judge in plan.file.judges]:
         problem = f'goes with --judge-config {PAPER_PROFILE}, whose numbers were printed'
         raise ParameterError('--published', '', problem)
-    outcome, report = _judged(plan, options, workers, beside)
+    outcome, report = _run_and_write(plan, options, workers, beside)
     from sim2real_eval.study.secondary_results import uncertainty_records
 
     failures = describe_failures(outcome.record)
@@ -346,7 +346,7 @@ def carry_out(
         **outcome.record,
         'vepd': [
             {'judge': judge, 'group': group, **dataclasses.asdict(row)}
-            for judge, group in outcome.compared
+            for judge, group in outcome.compared_pairs
             for row in outcome.table(judge, group)
         ],
         'uncertainty': uncertainty_records(outcome),
@@ -363,10 +363,10 @@ def carry_out(
     return conclude(options, record, tell, failures=failures)
 
 
-def _judged(
+def _run_and_write(
     plan: StudyPlan, options: argparse.Namespace, workers: Workers, beside: Beside | None
 ) -> tuple[StudyOutcome, StudyReport]:
-    """Run a study and write all that there is of it."""
+    """Run a study and write all its files."""
     from sim2real_eval.report.study_plots import begin_plots
     from sim2real_eval.report.study_report import finish_study
     from sim2real_eval.study.runner import run_study

@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     searched, tested = sources[:count], sources[count:]
     method = _OPTIONS.make(options)
     identity = search_identity('tune', judge, *searched, method=method)
-    with EvaluationStore.beside(options.out, identity) as store:
+    with EvaluationStore.for_folder(options.out, identity) as store:
         with progress_rounds('tuning') as begin:
             tuning = tune(
                 searched, judge, method, tests=tested, jobs=options.jobs, progress=begin,

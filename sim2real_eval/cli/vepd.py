@@ -26,9 +26,9 @@ from .arguments import (
     sensor_settings,
     set_parameters,
 )
-from .options import OptionSet, add_study_options, command_words, rarely, study_options
+from .options import OptionSet, add_study_options, command_words, hide_from_help, study_options
 from .output import PRELOADED, conclude, print_notes, print_table
-from .study import carry_out, shown
+from .study import carry_out, without_repetition
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import RecordingSource
@@ -52,11 +52,11 @@ examples:
 
 
 _SENSORS = OptionSet(ComparedSensors, models='--models --gps LIST', imu='--imu LIST')
-# Of the others a folder of series knows nothing: there all that has happened.
+# Other options have no effect on a folder of series, whose runs were judged before.
 _WITH_SERIES = {
     'help', 'help_all', 'series', 'seed', 'drop_zeros', 'out', 'overwrite', 'published', 'json',
     'jobs', 'verbose', 'quiet',
-    *MetricOptions.declared(), *UncertaintyOptions.declared()
+    *MetricOptions.declarations(), *UncertaintyOptions.declarations()
 }  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge(judge, '--judge-config', PROFILE, several=True)
     add_judge_kind(judge)
     add_study_options(parser)
-    rarely(
+    hide_from_help(
         inputs.add_argument(
             '--drop-zeros', action='store_true', help='with --series: drop the zero padding'
         )
@@ -128,11 +128,11 @@ def _compare(options: argparse.Namespace, workers: Workers) -> int:
         command=_command(options),
         settings=sensor_settings(options.set),
     )
-    return carry_out(StudyPlan.of(file), options, workers)
+    return carry_out(StudyPlan.from_file(file), options, workers)
 
 
 def comparison_title(recordings: Sequence[RecordingSource], models: Sequence[Twin]) -> str:
-    """Say what is compared, such as `7 models against 9 recordings, drive_1 to drive_9`."""
+    """Return the title of a comparison: `7 models against 9 recordings, drive_1 to drive_9`."""
     names = [recording.expected_name() for recording in recordings]
     subject = f'{len(models)} models' if len(models) > 1 else models[0].label
     if len(names) == 1:
@@ -142,13 +142,13 @@ def comparison_title(recordings: Sequence[RecordingSource], models: Sequence[Twi
 
 def _command(options: argparse.Namespace) -> tuple[str, ...]:
     if options.config == [options.config_default]:
-        # The same study, whether the default was given or not.
+        # An explicit default gives the same study.
         options = argparse.Namespace(**{**vars(options), 'config': None})
     return ('sim2real', 'vepd', *command_words(options.parser, options))
 
 
 def vepd_command(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the command with these options as the record of its result has it."""
+    """Return the command with these options, for the record of its result."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     return _command(parser.parse_args(words))
@@ -195,7 +195,7 @@ def _recompute(options: argparse.Namespace) -> int:
 
     def tell() -> None:
         if not options.quiet:
-            rows = shown(result.rows)
+            rows = without_repetition(result.rows)
             scenarios = list(dict.fromkeys(row.scenario for row in rows))
             print_table(vepd_console_table(rows, published=options.published))
             print()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real wheels`: drift of wheels alone and with a camera, by the law of their noise."""
+"""`sim2real wheels`: drift of wheel odometry alone and with a camera, by noise model."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
         runs=chosen.runs,
         seed=options.seed,
     )
-    drives = _recorded(options) if options.truth else [_simulated(options, chosen)]
+    drives = _recorded_drives(options) if options.truth else [_simulated_drive(options, chosen)]
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
 
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
         return drive_variants(setup, drive(), step)
 
     runs_per_drive = setup.runs * (len(setup.variants) + 1)
-    driven, failures = output.attempted_in_steps(drives, attempt, 'runs', runs_per_drive)
+    driven, failures = output.attempt_each_in_steps(drives, attempt, 'runs', runs_per_drive)
     output.report_failures(failures, of=len(drives))
     study = study_of(setup, driven)
     if options.out:
@@ -131,7 +131,7 @@ def _show(study: WheelStudy) -> None:
     print(f'VEPD: distance from runs of {first} that stand for the real robot.')
     frames, in_view, poses, accepted = (
         sum(getattr(drive, name) for drive in study.driven)
-        for name in ('frames', 'in_view', 'poses', 'taken')
+        for name in ('frames', 'in_view', 'poses', 'fused_poses')
     )
     blind = max(drive.longest_blind for drive in study.driven)
     print(
@@ -141,8 +141,10 @@ def _show(study: WheelStudy) -> None:
     output.print_notes(study.notes())
 
 
-def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[], RecordedMotion]:
-    """Return what gives the drive of --motion, which is made here: wrong options are refused."""
+def _simulated_drive(
+    options: argparse.Namespace, chosen: WheelOptions
+) -> Callable[[], RecordedMotion]:
+    """Return a function that simulates the drive of --motion; wrong options are refused now."""
     from sim2real_eval.benches.wheels import RecordedMotion
     from sim_sensors.motion.motions import motion_of
 
@@ -163,8 +165,8 @@ def _simulated(options: argparse.Namespace, chosen: WheelOptions) -> Callable[[]
     return lambda: drive
 
 
-def _recorded(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]:
-    """Return what gives the drive of each truth when called, so that one may fail."""
+def _recorded_drives(options: argparse.Namespace) -> list[Callable[[], RecordedMotion]]:
+    """Return a function per truth that reads its drive, so that one drive may fail alone."""
     from sim2real_eval.benches.wheels import RecordedMotion
 
     if options.set:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real world`: what a world holds, in numbers and as a map."""
+"""`sim2real world`: the properties of a world as numbers and as a map."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class WorldOptions(Parameters):
     height: float | None = parameter(
         None,
         'm',
-        'z of the map (half way between the lowest and the highest dipole, landmark and tag, '
-        'where it is not given).',
+        'z of the map (default: half way between the lowest and the highest dipole, '
+        'landmark and tag).',
         optional=float,
     )
     area: tuple[float, float, float, float] = parameter(
@@ -124,6 +124,6 @@ def _at(world: World, year: float) -> World:
             '--year', '', f'goes with an earth_field of the model wmm only; this one is '
             f'{world.earth_field.model}'
         )  # fmt: skip
-    value = EarthField.declared()['year'].parse(year, '--year', '')
+    value = EarthField.declarations()['year'].parse(year, '--year', '')
     earth = dataclasses.replace(world.earth_field, year=value)
     return dataclasses.replace(world, earth_field=earth)

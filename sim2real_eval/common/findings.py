@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about a recording or a run: records with a code, merged over many runs.
 
-Each code is declared once, in the module `findings.py` of the folder that reports it. The text is
-filled in when a finding is shown.
+Each code is declared once, by `decisive`, `assumed` or `routine`, in a module of the folder that
+reports it. The text is filled in when a finding is shown.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import importlib
 import math
 import re
@@ -37,6 +38,7 @@ class Severity(enum.IntEnum):
 
 
 _KINDS: dict[str, FindingKind] = {}
+_DECLARATION = re.compile(r'^\w+ = (decisive|assumed|routine)\(', re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,7 +188,7 @@ class Finding:
         """Return whether two findings differ in their numbers only."""
         return self._key == other._key
 
-    def of(self, where: str) -> Finding:
+    def restrict_to(self, where: str) -> Finding:
         """Return the finding restricted to a judge, scenario or recording."""
         return dataclasses.replace(self, where=': '.join(filter(None, (where, self.where))))
 
@@ -217,7 +219,7 @@ class Finding:
 
         A record of another version, whose code or words are not declared, keeps its stored text.
         """
-        kind = _KINDS.get(record['code']) or declared_kinds().get(record['code'])
+        kind = _find_kind(record['code'])
         stored = {*record['numbers'], *record['words']}
         if kind is None or not stored.issuperset(name for name, _, _ in kind.fields):
             text = record['text'].replace('{', '{{').replace('}', '}}')
@@ -256,10 +258,29 @@ def _declare(kind: FindingKind) -> FindingKind:
 
 def declared_kinds() -> dict[str, FindingKind]:
     """Return the declarations of this package and of loaded plugins, sorted by code."""
-    package = Path(__file__).parents[1]
-    for path in sorted(package.rglob('findings.py')):
-        importlib.import_module('.'.join(path.relative_to(package.parent).with_suffix('').parts))
+    _import_declarations()
     return dict(sorted(_KINDS.items()))
+
+
+def _find_kind(code: str) -> FindingKind | None:
+    """Return the declaration of a code, whose module need not be imported yet, or None."""
+    area = code.partition('.')[0]
+    # Importing all of these modules takes seconds.
+    for text in (f"'{code}'", f"'{area}.", ''):
+        if code not in _KINDS:
+            _import_declarations(text)
+    return _KINDS.get(code)
+
+
+@functools.cache
+def _import_declarations(text: str = '') -> None:
+    """Import the modules of this package that declare findings and contain a text."""
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob('*.py')):
+        source = path.read_text(encoding='utf-8')
+        if text in source and _DECLARATION.search(source):
+            module = path.relative_to(package.parent).with_suffix('')
+            importlib.import_module('.'.join(module.parts))
 
 
 def by_severity(findings: Iterable[Finding]) -> list[Finding]:
@@ -297,7 +318,7 @@ def shared_findings(judge_findings: Mapping[str, Sequence[Finding]]) -> list[Fin
     """Return the findings that all judges share, and the others with the name of their judge."""
     shared = set.intersection(*(set(findings) for findings in judge_findings.values()))
     return by_severity(
-        finding if finding in shared else finding.of(f'judge {judge}')
+        finding if finding in shared else finding.restrict_to(f'judge {judge}')
         for judge, findings in judge_findings.items()
         for finding in findings
     )

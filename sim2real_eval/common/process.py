@@ -17,11 +17,11 @@ _REPEAT_S = 0.1
 
 @contextlib.contextmanager
 def interruptible(*, once: bool = False) -> Iterator[None]:
-    """Raise KeyboardInterrupt on Ctrl-C and SystemExit(143) on SIGTERM, whatever runs.
+    """Raise KeyboardInterrupt on Ctrl-C and SystemExit(143) on SIGTERM, also in compiled code.
 
-    While numba compiles, LLVM calls Python from C, which drops exceptions. A dropped one is sent
-    again soon after, and an error after a signal counts as the end that was asked for. With
-    `once`, later signals do not disturb the end that the first one began.
+    While numba compiles, LLVM calls Python from C, which drops exceptions. The signal is then sent
+    again soon after, and an error after a signal counts as the requested end. If `once` is set,
+    later signals are ignored while the first one ends the process.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -117,7 +117,7 @@ def check_result_files(folder: str | Path, names: Sequence[str], *, overwrite: b
 
 
 @contextlib.contextmanager
-def _unfinished(place: Path, target: Path) -> Iterator[Path]:
+def _unfinished_path(place: Path, target: Path) -> Iterator[Path]:
     """Yield a path in a new folder `.NAME.tmp-PID` beside a place, removed when the block ends.
 
     The path has the last name of `target`. Errors that name a file below it are changed to name
@@ -169,7 +169,7 @@ def fresh_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) ->
     target = Path(folder).resolve()
     with hold(target / names[0]):
         check_result_files(folder, names, overwrite=overwrite)
-        with _unfinished(target / names[0], target) as fresh:
+        with _unfinished_path(target / names[0], target) as fresh:
             fresh.mkdir()
             yield fresh
             check_result_files(folder, names, overwrite=overwrite)
@@ -203,7 +203,7 @@ def fresh_folder(
             # Nothing is removed that a damaged mark does not name.
             with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
                 globs += older(json.loads((target / mark).read_text(encoding='utf-8')))
-        with _unfinished(target, target) as fresh:
+        with _unfinished_path(target, target) as fresh:
             fresh.mkdir()
             yield fresh
             if is_result and (target / mark).is_file() and _fits_into(fresh, target):
@@ -220,7 +220,7 @@ def new_folder(folder: str | Path, replaces: Callable[[], bool] = lambda: False)
     folder is kept beside it, and a Sim2RealError says where.
     """
     target = Path(folder).resolve()
-    with _unfinished(target, target) as fresh:
+    with _unfinished_path(target, target) as fresh:
         yield fresh
         if target.exists() and replaces():
             target.rename(fresh.with_name(f'{target.name}.older'))

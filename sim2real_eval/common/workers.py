@@ -79,7 +79,7 @@ class Workers:
         multiprocessing.resource_tracker.ensure_running()
         context = multiprocessing.get_context('forkserver')
         context.set_forkserver_preload(list(modules))
-        with _interrupts_blocked(), single_threads():
+        with _block_interrupts(), single_threads():
             try:
                 multiprocessing.forkserver.ensure_running()
             except ChildProcessError:
@@ -129,14 +129,14 @@ class Workers:
                 if progress is not None:
                     progress()
             return lambda: results
-        with _deaths_reported():
+        with _report_deaths():
             pool = self._start_pool(function)
             self._is_starting = True
             futures = [pool.submit(_run_task, function, item) for item in items]
             self._is_starting = False
 
         def wait() -> list[R]:
-            with _deaths_reported():
+            with _report_deaths():
                 for future in concurrent.futures.as_completed(futures):
                     future.result()
                     if progress is not None:
@@ -184,7 +184,7 @@ def _begin_worker() -> None:
 
 
 @contextlib.contextmanager
-def _deaths_reported() -> Iterator[None]:
+def _report_deaths() -> Iterator[None]:
     """Report the death of a worker as a `Sim2RealError`."""
     try:
         yield
@@ -196,7 +196,7 @@ def _deaths_reported() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """Block Ctrl-C, which goes to all processes of a terminal, in processes that start meanwhile.
 
     Each of them would print a traceback; the parent ends them itself.

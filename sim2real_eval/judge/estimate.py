@@ -25,7 +25,7 @@ from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 
 
 def _phrase(kind: FindingKind, template: str) -> Callable[..., Finding]:
-    """Return a maker of findings of one kind, with their own words for the `problem`."""
+    """Return a function that makes findings of one kind with a given `problem` text."""
 
     def make_finding(subject: str = '', /, **values: Any) -> Finding:
         words = template
@@ -415,7 +415,7 @@ class JudgedRun:
         return is_finite
 
     @property
-    def diverged(self) -> tuple[Finding, ...]:
+    def divergence_findings(self) -> tuple[Finding, ...]:
         """Finding about estimates that are not numbers; empty if all are."""
         bad_rows = np.flatnonzero(~self.finite)
         if not len(bad_rows):

@@ -140,7 +140,7 @@ class JudgeRequest:
     node_options : mapping
         Options of robot_localization's nodes: `navsat_config`, `case` and `options`, a
         `sim2real_eval.judge.robot_localization.replay_options.Options`.
-    given : tuple of str
+    explicit_options : tuple of str
         Names of the node options that the user set.
     refuse : callable
         Raises ParameterError for an option by its name and problem.
@@ -152,7 +152,7 @@ class JudgeRequest:
     config: str | Path | None = None
     transforms: TransformFile | None = None
     node_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    given: tuple[str, ...] = ()
+    explicit_options: tuple[str, ...] = ()
     refuse: Callable[[str, str], NoReturn] = _refuse
     folder: Path | None = None
 
@@ -204,9 +204,9 @@ def load_judge(request: JudgeRequest) -> Judge:
         path = Path(request.folder or '', request.judge)
         request = dataclasses.replace(request, judge='ros', config=path)
     is_judge = _is_judge_class(model_class)
-    if request.given and not (is_judge and model_class.takes_node_options):
+    if request.explicit_options and not (is_judge and model_class.takes_node_options):
         request.refuse(
-            request.given[0],
+            request.explicit_options[0],
             f'does not go with judge {request.judge}, only with the judges that are or repeat '
             "robot_localization's nodes",
         )
@@ -241,7 +241,7 @@ class Estimate:
 
     Examples
     --------
-    >>> run = Estimate([0, 10**9], [[0.0, 2.0, 0.0], [0.0, 3.0, 0.0]]).judged()
+    >>> run = Estimate([0, 10**9], [[0.0, 2.0, 0.0], [0.0, 3.0, 0.0]]).to_judged_run()
     >>> run.linear_velocity.round(12).tolist()
     [[2.0, 0.0, 0.0], [3.0, 0.0, 0.0]]
     """
@@ -254,7 +254,7 @@ class Estimate:
     position_covariance: ArrayLike | None = None
     notes: tuple[Finding | str, ...] = ()
 
-    def judged(self) -> JudgedRun:
+    def to_judged_run(self) -> JudgedRun:
         """Return the run, with NaN where a quantity is not estimated.
 
         Raises
@@ -388,14 +388,14 @@ class AdaptedJudge(Judge):
     ) -> JudgedRun:
         """Call the model with the options that it takes; any error becomes a JudgeError."""
         if self.transforms is not None:
-            merged, _ = self.transforms.over(recording.transforms)
+            merged, _ = self.transforms.merge_with(recording.transforms)
             recording = dataclasses.replace(recording, transforms=merged)
         accepted = inspect.signature(self.model.judge).parameters
         options = {'start_ns': start_ns, 'start_heading': start_heading}
         options = {name: option for name, option in options.items() if name in accepted}
         try:
             result = self.model.judge(recording, **options)
-            run = result.judged() if isinstance(result, Estimate) else result
+            run = result.to_judged_run() if isinstance(result, Estimate) else result
         except Sim2RealError as error:
             raise JudgeError(f'{self.name}: {error}') from error
         except Exception as error:

@@ -104,7 +104,9 @@ class JudgeSetup(Judge):
         """
         path = named_file(config, 'judge', profiles(), 'judge configuration')
         options = options or Options()
-        replay = options.over(ReplayOptions() if case is None else ReplayOptions.from_file(case))
+        replay = options.override(
+            ReplayOptions() if case is None else ReplayOptions.from_file(case)
+        )
         if options.unscented is None and not replay.unscented:
             ukf, ekf = (
                 replay.section.startswith(kind) if replay.section else _has_node(path, kind)
@@ -115,7 +117,7 @@ class JudgeSetup(Judge):
             raise ParameterError('correct', '', 'unscented goes with ukf_node only')
         filter_config = FilterConfig.from_file(
             path, node_of(path, replay), unscented=replay.unscented, strictly=bool(replay.section)
-        ).renamed(replay.renamed)
+        ).with_topics(replay.renamed)
         needs_navsat = any(source.topic == NAVSAT_TOPIC for source in filter_config.sources)
         navsat_path = None if navsat_config is None else Path(navsat_config)
         if navsat_path is None and needs_navsat:
@@ -164,7 +166,7 @@ class JudgeSetup(Judge):
             Initial yaw of the filter, radians from east, with a standard deviation of 0.1 rad,
             instead of that of the parameter file.
         """
-        return self.started(start_ns=start_ns, start_heading=start_heading).batch_run(recording)
+        return self.with_start(start_ns=start_ns, start_heading=start_heading).batch_run(recording)
 
     def lacks_heading(self, recording: Recording) -> bool:
         """Return True if the filter takes yaw from an IMU that has none, and starts at 0."""
@@ -187,7 +189,7 @@ class JudgeSetup(Judge):
         """
 
         def are_on_ticks(start_ns: int) -> bool:
-            case = self.started(start_ns=start_ns).case
+            case = self.with_start(start_ns=start_ns).case
             notes = prepare(recording, self.filter, self.navsat, case).notes
             return any(note.kind is FIXES_ON_TICKS for note in notes)
 
@@ -204,7 +206,7 @@ class JudgeSetup(Judge):
         """Return the fused absolute poses, which define the world frame of the filter."""
         return world_poses(prepare(recording, self.filter, self.navsat, self.case).inputs)
 
-    def started(
+    def with_start(
         self: Setup, *, start_ns: int | None = None, start_heading: float | None = None
     ) -> Setup:
         """Return a copy with the start time and heading that `judge` would use."""
@@ -227,7 +229,7 @@ class JudgeSetup(Judge):
         return self.filter.base_link_frame
 
     @property
-    def heard(self) -> tuple[str, ...]:
+    def subscribed_topics(self) -> tuple[str, ...]:
         """Topics that the filter subscribes to."""
         return tuple(source.topic for source in self.filter.sources)
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consistency of a filter: NIS, NEES and their chi-square tests.
 
-A consistent filter has a normalised innovation squared (NIS) that is chi-square distributed with
-as many degrees of freedom as states are measured, and a normalised estimation error squared (NEES)
-with as many as are compared ([BarShalom2001], section 5.4). Above the bounds it is
-overconfident, below them underconfident. The bounds hold for independent samples. The
-innovations of a consistent filter are independent; its errors are not, and count as fewer samples
-(`sim2real_eval.metrics.judged_world`). A series that seems worth fewer than `FEWEST` of them
-tells neither its mean nor its autocorrelation time, and counts as one.
+The normalised innovation squared (NIS) of a consistent filter is chi-square distributed with as
+many degrees of freedom as states are measured. The normalised estimation error squared (NEES) has
+as many as states are compared ([BarShalom2001], section 5.4). A filter is overconfident above the
+bounds and underconfident below them.
+
+The bounds hold for independent samples. The innovations of a consistent filter are independent.
+Its errors are correlated, so they count as a smaller effective number of samples
+(`sim2real_eval.metrics.judged_world`). If this number is below `FEWEST`, neither the mean nor the
+correlation time of the series can be estimated, and the series counts as one sample.
 """
 
 from __future__ import annotations
@@ -33,21 +35,28 @@ from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import conjugate, log, multiply
-from .judged_world import Alignment, WorldFrameTruth, effective_samples, truth_in_world, within
+from .judged_world import (
+    Alignment,
+    WorldFrameTruth,
+    effective_samples,
+    has_truth_at,
+    truth_in_world,
+)
 from .options import NO_INNOVATIONS, NO_NUMBERS, NO_TRUTH, PLANAR
 
 FEWEST = 15.0
-"""Independent samples below which their number is not to be had: errors that never change in a
-run look as if they were worth three to thirteen. With it consistent filters are called
-inconsistent in 4 to 10 % of cases where 5 % are meant, without it in up to 41 %
+"""Effective number of samples below which it cannot be estimated.
+
+Constant errors would appear as three to thirteen independent samples. With this limit, 4 to 10 %
+of consistent filters are called inconsistent at a nominal 5 %, without it up to 41 %
 (docs/explanation/consistency.md).
 """
 
 
 _LEAST_SHARE = 0.9
-"""P(t) may fall this far below G C G' by rounding before a filter counts as overconfident."""
+"""Ratio of P(t) to G C G' below which a filter counts as overconfident; rounding is larger."""
 _MOST_TURNED = 5.0
-"""Positions count up to this variance by the turn, over the least variance that remains."""
+"""Largest variance due to the rotation, over the least remaining variance, of used positions."""
 
 QUANTITIES = ('position', 'orientation', 'velocity', 'angular velocity')
 
@@ -59,15 +68,15 @@ class Squares:
     name: str  # `NIS` and the part, or `NEES` and the quantity
     stamp_ns: IntArray  # (n,)
     squares: FloatArray  # (n,) chi-square distributed for a consistent filter
-    freedom: IntArray  # (n,) with so many degrees of freedom
-    correlated: bool  # whether samples depend on each other even in a consistent filter: errors do
-    shared: bool = False  # whether all samples have one error in common, that of the alignment
+    freedom: IntArray  # (n,) degrees of freedom of each square
+    correlated: bool  # whether samples of a consistent filter are correlated, as errors are
+    shared: bool = False  # whether the error of the alignment is common to all samples
 
     def __len__(self) -> int:
         return len(self.stamp_ns)
 
-    def after(self, stamp_ns: int) -> Squares:
-        """Return those at and after a stamp."""
+    def skip_before(self, stamp_ns: int) -> Squares:
+        """Return the squares at and after a stamp."""
         late = self.stamp_ns >= stamp_ns
         return dataclasses.replace(
             self,
@@ -78,11 +87,10 @@ class Squares:
 
 
 def nis(judged: JudgedRun, *, two_d: bool = False) -> list[Squares]:
-    """Return the normalised innovation squares of each part, refused measurements included.
+    """Return the normalised innovation squares of each part, including refused measurements.
 
-    A filter in two_d_mode measures seven states as 0 with every part. They are 0 already and
-    uncorrelated with the others, so they add nothing to the NIS; nor do they count as degrees of
-    freedom here.
+    In two_d_mode every part also measures seven states as 0. These states are 0 already and
+    uncorrelated with the others, so they neither change the NIS nor count as degrees of freedom.
     """
     corrections = judged.corrections
     freedom = corrections.states - two_d * len(TWO_D_STATES)
@@ -105,15 +113,16 @@ def nees(
 ) -> list[Squares]:
     """Return the normalised estimation error squares of each quantity where there is truth.
 
-    These are position, orientation, velocity and angular velocity, the last two in the body frame.
-    Estimates that are not numbers, or whose covariance is not positive definite, are left out.
+    The quantities are position, orientation, velocity and angular velocity, the last two in the
+    body frame. Estimates that are not finite, or whose covariance is not positive definite, are
+    omitted.
 
-    The truth is that of the base frame, in the judge's world frame (`truth_in_world`); `truth_at`
-    tells how it is interpolated. `axes` says which of x, y, z count and `turns` which of roll,
-    pitch, yaw; None: as `axes`; (0, 1) and (2,) for two_d_mode. `alignment` is what aligning the
-    truth took off the errors; None: nothing.
+    The truth is that of the base frame, in the judge's world frame (`truth_in_world`),
+    interpolated as by `truth_at`. `axes` are the compared components of x, y, z, and `turns` those
+    of roll, pitch, yaw, by default the same as `axes`; two_d_mode has (0, 1) and (2,). `alignment`
+    is the error that the alignment of the truth has removed, if any.
     """
-    inside = np.flatnonzero(judged.finite & within(truth, judged.stamp_ns))
+    inside = np.flatnonzero(judged.finite & has_truth_at(truth, judged.stamp_ns))
     return nees_at(
         judged, inside, interpolate_truth(truth, judged.stamp_ns[inside]), axes, turns, alignment
     )
@@ -127,7 +136,7 @@ def nees_at(
     turns: tuple[int, ...] | None = None,
     alignment: Alignment | None = None,
 ) -> list[Squares]:
-    """Return what `nees` does, of the estimates `inside` whose truth, `true`, is known."""
+    """Return `nees` of the estimates `inside`, whose truth is `true`."""
     turns = axes if turns is None else turns
     counted_axes = (axes, turns, axes, turns)
     aligned = alignment if alignment is not None and alignment.covariance.any() else None
@@ -140,16 +149,18 @@ def nees_at(
     def squared(rows: NDArray[np.intp], *truth_columns: FloatArray) -> FloatArray:
         pose, twist = judged.pose_covariance[rows], judged.twist_covariance[rows]
         if aligned is not None:
-            pose = _without(aligned, pose, judged.position[rows], independent=independent)
+            pose = _aligned_covariances(
+                aligned, pose, judged.position[rows], independent=independent
+            )
         position, orientation, velocity, rate = truth_columns
         errors = (
             judged.position[rows] - position,
-            _turned(judged.orientation[rows], orientation, about_axes=judged.about_axes),
+            _rotation_errors(judged.orientation[rows], orientation, about_axes=judged.about_axes),
             judged.linear_velocity[rows] - velocity,
             judged.angular_velocity[rows] - rate,
         )
         stated = (pose[:, :3, :3], pose[:, 3:, 3:], twist[:, :3, :3], twist[:, 3:, 3:])
-        result_squares = map(_normalised, errors, stated, counted_axes)
+        result_squares = map(_normalised_squares, errors, stated, counted_axes)
         return np.stack(list(result_squares), axis=1)
 
     squares = by_blocks(
@@ -170,8 +181,10 @@ def nees_at(
     return result_squares
 
 
-def _normalised(error: FloatArray, block: FloatArray, counted_axes: tuple[int, ...]) -> FloatArray:
-    """Return e' P^-1 e, (n,), NaN where it is not to be had."""
+def _normalised_squares(
+    error: FloatArray, block: FloatArray, counted_axes: tuple[int, ...]
+) -> FloatArray:
+    """Return e' P^-1 e, (n,); NaN if P is not positive definite or a value is not finite."""
     rows, columns = np.ix_(counted_axes, counted_axes)
     covariance = block[:, rows, columns]
     finite = np.isfinite(covariance).all(axis=(1, 2)) & np.isfinite(error).all(axis=1)
@@ -184,9 +197,12 @@ def _normalised(error: FloatArray, block: FloatArray, counted_axes: tuple[int, .
     return squares
 
 
-def _shared(alignment: Alignment, position: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the covariances, (n, 6, 6), of what the alignment took off the errors and of what it
-    added; see the derivation in `judged_world`.
+def _alignment_covariances(
+    alignment: Alignment, position: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the error covariances that the alignment has removed and added, (n, 6, 6) each.
+
+    The comment in `judged_world` has the derivation.
     """
     moves = np.tile(np.eye(6), (len(position), 1, 1))
     away = np.nan_to_num(position - alignment.centre)
@@ -203,7 +219,7 @@ def _is_below(
     alignment: Alignment, judged: JudgedRun, rows: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
     """Return whether the stated variances are below those of the alignment, (n, 6)."""
-    common, _ = _shared(alignment, judged.position[rows])
+    common, _ = _alignment_covariances(alignment, judged.position[rows])
     stated, smallest = (
         np.diagonal(covariance, axis1=1, axis2=2)
         for covariance in (judged.pose_covariance[rows], common)
@@ -211,20 +227,21 @@ def _is_below(
     return np.asarray(stated < _LEAST_SHARE * smallest)
 
 
-def _without(
+def _aligned_covariances(
     alignment: Alignment, pose: FloatArray, position: FloatArray, *, independent: bool
 ) -> FloatArray:
-    """Return the covariances of aligned errors, (n, 6, 6); see the derivation in `judged_world`.
+    """Return the covariances of aligned errors, (n, 6, 6).
 
-    `independent`: errors of the filter count as independent of those of the alignment.
+    The comment in `judged_world` has the derivation. If `independent`, the errors of the filter
+    are independent of those of the alignment.
     """
-    common, added = _shared(alignment, position)
+    common, added = _alignment_covariances(alignment, position)
     if independent:
         return np.asarray(pose + common + added)
     since = np.asarray(pose - common + added)
     if not alignment.own_turn:
-        # How far a turn moves a position is known to some per cent; det / trace is the least
-        # variance.
+        # The displacement due to a rotation is known to some per cent. The least variance is
+        # about det / trace.
         away = np.nan_to_num(position - alignment.centre)[:, :2]
         turned = alignment.covariance[5, 5] * np.sum(away**2, axis=1)
         level = since[:, :2, :2]
@@ -233,7 +250,7 @@ def _without(
     return since
 
 
-def _turned(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> FloatArray:
+def _rotation_errors(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> FloatArray:
     """Return the errors of orientations, (n, 3), in the coordinates of their covariance."""
     if about_axes:
         return log(multiply(estimate, conjugate(truth)))
@@ -246,14 +263,14 @@ def _turned(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> Flo
 
 @dataclasses.dataclass(frozen=True)
 class Consistency:
-    """A mean of normalised squares against its bounds."""
+    """Mean of normalised squares with its bounds."""
 
     name: str  # what was normalised
     samples: int
-    effective: float  # how many independent samples they count as
+    effective: float  # effective number of independent samples
     freedom: float  # mean degrees of freedom of a sample
     ratio: float  # mean of the squares over the mean of the degrees of freedom; 1 is consistent
-    # Bounds of the ratio that a consistent filter keeps with `probability`
+    # Bounds of the ratio of a consistent filter with `probability`
     lower: float
     upper: float
     probability: float
@@ -270,13 +287,13 @@ class Consistency:
         return 'underconfident' if self.ratio < self.lower else 'consistent'
 
     def summary(self) -> dict[str, object]:
-        """Return everything as plain values; null for what no samples leave open."""
+        """Return all values for JSON; values that need samples are null if there are none."""
         values = {**dataclasses.asdict(self), 'verdict': self.verdict}
         return {name: None if value != value else value for name, value in values.items()}
 
 
 def consistency(squares: Squares, probability: float = 0.95) -> Consistency:
-    """Hold normalised squares against two-sided chi-square bounds; NaN for no samples."""
+    """Compare normalised squares with two-sided chi-square bounds; NaN without samples."""
     n, total, values = len(squares), int(np.sum(squares.freedom)), squares.squares
     if total == 0:
         nothing = (np.nan,) * 4
@@ -299,10 +316,10 @@ def consistency(squares: Squares, probability: float = 0.95) -> Consistency:
 
 
 def inside_share(squares: Squares, probability: float) -> float:
-    """Return which share of the samples is inside its own two-sided bounds; NaN without any."""
+    """Return the share of samples inside their own two-sided bounds; NaN without samples."""
     if not len(squares):
         return np.nan
-    # Few degrees of freedom occur, in run after run, and their bounds take longer than the rest.
+    # Few different degrees of freedom occur, and computing their bounds takes most of the time.
     kinds = np.unique(squares.freedom)
     bounds = np.array([_bounds(kind, probability) for kind in kinds.tolist()]).T
 
@@ -329,11 +346,11 @@ def ratio_bounds(freedom: FloatArray | IntArray, probability: float) -> FloatArr
 def over_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
     """Return the squares of several runs as one series each, by name.
 
-    Innovations are put one after the other. Errors are summed over the runs at equal times since
-    each run's first sample, to the end of the shortest ([BarShalom2001], 5.4.2, whose average
-    over N runs is that sum over N): runs are independent, so more of them narrow the bounds where
-    longer ones hardly do. Runs without samples of a quantity do not count. Stamps are those
-    of the runs for innovations, else times since the first sample.
+    Innovations of the runs are concatenated. Errors are summed over the runs at equal times since
+    the first sample of each run, up to the end of the shortest run. This is N times the average of
+    [BarShalom2001], section 5.4.2. Runs are independent, so more runs narrow the bounds, while
+    longer runs hardly do. Runs without samples of a quantity are ignored. Stamps of innovations
+    are those of the runs; those of errors are times since the first sample.
     """
     by_name: dict[str, list[Squares]] = {}
     for run in runs:
@@ -342,11 +359,12 @@ def over_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
             if len(squares) or not same:
                 same.append(squares)
     return [
-        _joined([squares for squares in same if len(squares)] or same) for same in by_name.values()
+        _concatenate([squares for squares in same if len(squares)] or same)
+        for same in by_name.values()
     ]
 
 
-def _joined(same: Sequence[Squares]) -> Squares:
+def _concatenate(same: Sequence[Squares]) -> Squares:
     if not same[0].correlated:
         names = ('stamp_ns', 'squares', 'freedom')
         parts: dict[str, Any] = {
@@ -356,7 +374,7 @@ def _joined(same: Sequence[Squares]) -> Squares:
     if not len(same[0]):
         return same[0]
     since = [squares.stamp_ns - squares.stamp_ns[0] for squares in same]
-    # Nothing is asked of a run after its end, nor is there much to gain between its samples.
+    # The times end with the shortest run, so the nearest samples are good enough.
     times = min(since, key=lambda stamps: int(stamps[-1]))
     chosen = [np.searchsorted(stamps, times) for stamps in since]
     rows = list(zip(same, chosen, strict=True))
@@ -398,27 +416,28 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
 
 
 def planar(judge: Judge) -> bool:
-    """Whether only x, y and yaw of the estimates mean something: a filter in two_d_mode."""
+    """Whether only x, y and yaw are meaningful, because the filter is in two_d_mode."""
     return isinstance(judge, JudgeSetup) and judge.filter.two_d_mode
 
 
 def known_axes(judge: Judge) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return which of x, y, z and which of roll, pitch, yaw mean something."""
+    """Return the meaningful components of x, y, z and of roll, pitch, yaw."""
     return ((0, 1), (2,)) if planar(judge) else ((0, 1, 2), (0, 1, 2))
 
 
 def judged_world(
     judge: Judge, recording: Recording, truth: OdometryArray, judged: JudgedRun
 ) -> WorldFrameTruth:
-    """Lay the truth of a recording into the world of its judge; see `truth_in_world`.
+    """Return the truth of a recording in the world frame of its judge; see `truth_in_world`.
 
-    The truth may be of any frame, and some estimate is a number. A truth of a frame that nothing
-    connects to the base, or not of the same time, is a Sim2RealError.
+    The truth may be that of any frame. Raises Sim2RealError when no transform connects this frame
+    to the base, or when truth and estimates do not overlap in time. At least one estimate must be
+    finite.
     """
     base = judge.base_link_frame
     transforms = recording.transforms
     if judge.transforms is not None:
-        transforms, _ = judge.transforms.over(transforms)
+        transforms, _ = judge.transforms.merge_with(transforms)
     frames = FrameTree(transforms, assume_identity=not transforms)
     truth = move_truth_to_base(truth, base, frames)
     fixes, antenna = recording.gps, np.zeros(3)

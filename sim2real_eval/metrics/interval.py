@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interval for the distance between the processes that two sets of runs were drawn from.
 
-Quantiles of resampled distances are no interval: a distance is never below zero, and sampling
-increases it. The interval therefore inverts a test: it contains every true distance under which
-the observed distance is not improbable. To simulate a smaller true distance, the runs are moved
-along the optimal transport between the sets (R. J. McCann, Adv. Math. 128, 1997); for a larger one
-they are shifted. At each true distance the motions are resampled. The permutation test, which is
-exact, decides about the true distance zero. The tails pass from one-sided at zero to two-sided far
-from it, as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
+Quantiles of resampled distances are not a valid interval, because a distance is never below zero
+and sampling increases it. The interval therefore inverts a test: it contains every true distance
+under which the observed distance is not improbable. To simulate a smaller true distance, the runs
+are moved along the optimal transport between the sets (R. J. McCann, Adv. Math. 128, 1997); for a
+larger one they are shifted. At each true distance the motions are resampled. The permutation test,
+which is exact, decides about the true distance zero. The test changes from one-sided at zero to
+two-sided far from it, as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
 """
 
 from __future__ import annotations
@@ -98,10 +98,11 @@ class Freedom:
     degrees: float
 
     @classmethod
-    def of(cls, sides: Iterable[tuple[int, int]]) -> Freedom:
-        """Take motions and strata of each independent side; no freedom where a side has none.
+    def from_sides(cls, sides: Iterable[tuple[int, int]]) -> Freedom:
+        """Return the freedom of independent sides, each with its numbers of motions and strata.
 
-        Two sides as in Welch's test, with alike variances (B. L. Welch, Biometrika 34, 1947).
+        There is no freedom if a side has as many strata as motions. Two sides are combined as in
+        Welch's test with equal variances (B. L. Welch, Biometrika 34, 1947).
         """
         sides = list(sides)
         if any(motions <= strata for motions, strata in sides):
@@ -112,7 +113,7 @@ class Freedom:
         return cls(float(np.sqrt(unbiased_variance / resampled_variance)), degrees)
 
     def widening(self, level: float) -> float:
-        """Return the factor that widens quantiles of resamples: Student against normal."""
+        """Return the factor that widens quantiles of resamples from normal to Student."""
         # Importing takes 0.1 s, which programs that only show results should not spend.
         from scipy import special
 
@@ -145,13 +146,13 @@ class MotionDraws:
     """Motions that real runs follow; the others were drawn apart."""
 
     @classmethod
-    def of(
+    def draw_motions(
         cls, real: ScoredRuns, sims: Iterable[ScoredRuns], draws: int, seed: int
     ) -> MotionDraws:
-        """Draw as many motions as there are, or blocks of them, scenario by scenario.
+        """Draw as many motions, or blocks of motions, as there are, within each scenario.
 
-        A scenario with one of them would never change: then all scenarios are drawn as one, and
-        so are blocks that reach over scenarios.
+        A scenario with a single motion or block would never change. All scenarios are then
+        resampled as one. The same applies if a block contains motions of several scenarios.
         """
         of_real = dict(zip(real.names, real.scenario, strict=True))
         units = dict(zip(real.names, real.units, strict=True))
@@ -188,7 +189,7 @@ class MotionDraws:
         """Return the weight of each run in each resample, `(p, n)`, summing up to 1."""
         counts = np.stack([self.counts[name] for name in runs.names], axis=1)
         total = counts.sum(axis=1, keepdims=True)
-        # A resample may hold none of the motions of a model whose runs mostly failed.
+        # A resample may contain no motion of a model whose runs mostly failed.
         return np.where(total > 0.0, counts / np.maximum(total, 1.0), 1.0 / len(runs))
 
     def freedom(self, *sets: ScoredRuns) -> Freedom:
@@ -198,7 +199,9 @@ class MotionDraws:
             for name in runs.names:
                 of_side = together.setdefault(name in self.real, {})
                 of_side[self.units[name]] = self.strata[name]
-        return Freedom.of((len(side), len(set(side.values()))) for side in together.values())
+        return Freedom.from_sides(
+            (len(side), len(set(side.values()))) for side in together.values()
+        )
 
 
 # The interval is too narrow for skewed or heavy-tailed runs: the rare large runs decide the mean
@@ -268,19 +271,19 @@ def bounds(
     nulls: Sequence[float],
     differs: bool,
 ) -> tuple[float, float, float]:
-    """Return the interval for the mean over the coordinates of the true Wasserstein distances: a
-    median-unbiased estimate, and the two ends.
+    """Return a median-unbiased estimate of the true distance and the ends of its interval.
 
-    `weights` `(p, n)` are those of the runs `(n, coordinates)` of either side in every resample,
-    the same of both; `linear` is the distance to first order in any number of them. `nulls` are
-    the median distances of each coordinate over permutations, and `differs` says whether the
-    permutation test is significant at this level.
+    The distance is the mean of the Wasserstein distances of the coordinates. `weights` `(p, n)`
+    are those of the runs `(n, coordinates)` of either side in every resample; `linear` is the
+    distance to first order in the same or other resamples. `nulls` are the median distances of
+    each coordinate over permutations. `differs` says whether the permutation test is significant
+    at this level.
     """
     paths = [
-        _ResampledCoordinate.of(x, y, *weights, null)
+        _ResampledCoordinate.from_values(x, y, *weights, null)
         for x, y, null in zip(real.T, simulated.T, nulls, strict=True)
     ]
-    distance_of_runs = float(np.mean([path.seen for path in paths]))
+    distance_of_runs = float(np.mean([path.observed for path in paths]))
     # Each coordinate gets its own estimate, so that the bias of one does not affect others.
     likely = np.array([path.likely() for path in paths])
     error = np.array([path.error for path in paths])
@@ -316,7 +319,7 @@ def _quantile(drawn: FloatArray, share: float) -> float:
 
 
 def skewed_spread(linear: FloatArray, away: FloatArray, freedom: Freedom) -> FloatArray:
-    """Return the spread at true distances so far `away` from the one seen, over the spread seen.
+    """Return the relative spread at true distances that differ by `away` from the observed one.
 
     The variance that is estimated from skewed runs is correlated with their distance: their
     covariance is the third cumulant of the distance. The recorded runs spread too little if the
@@ -341,15 +344,15 @@ def _crossing(observed: float, curve: FloatArray, distance: FloatArray) -> float
 class _ResampledCoordinate:
     """Resampled distances of one coordinate at rising true distances."""
 
-    seen: float
-    """Distance of the runs as they are."""
+    observed: float
+    """Distance between the original runs."""
     error: float
     """Standard error of the difference of the means."""
     distance: FloatArray  # (levels,)
-    drawn: FloatArray  # (levels, p)
+    resampled: FloatArray  # (levels, p)
 
     @classmethod
-    def of(
+    def from_values(
         cls,
         x: FloatArray,
         y: FloatArray,
@@ -357,7 +360,7 @@ class _ResampledCoordinate:
         simulated_weights: FloatArray,
         null: float,
     ) -> _ResampledCoordinate:
-        parts = _TransportPlan.of(x, y)
+        parts = _TransportPlan.from_values(x, y)
         gap = y[parts.j] - x[parts.i]
         seen = float(parts.mass @ np.abs(gap))
         error = float((simulated_weights @ y - real_weights @ x).std())
@@ -387,17 +390,17 @@ class _ResampledCoordinate:
 
     def likely(self) -> float:
         """Return the true distance under which the observed distance is the median."""
-        return _crossing(self.seen, np.median(self.drawn, axis=1), self.distance)
+        return _crossing(self.observed, np.median(self.resampled, axis=1), self.distance)
 
     def at(self, distances: FloatArray) -> FloatArray:
         """Return the resampled distances at true ones `(m,)`, `(m, p)`, between the levels."""
-        interpolated = np.empty((len(distances), self.drawn.shape[1]))
+        interpolated = np.empty((len(distances), self.resampled.shape[1]))
         last = len(self.distance) - 2
         for row, distance in zip(interpolated, distances, strict=True):
             k = int(np.clip(np.searchsorted(self.distance, distance, side='right') - 1, 0, last))
             span = self.distance[k + 1] - self.distance[k]
             part = min((distance - self.distance[k]) / span, 1.0) if span > 0.0 else 0.0
-            row[:] = (1.0 - part) * self.drawn[k] + part * self.drawn[k + 1]
+            row[:] = (1.0 - part) * self.resampled[k] + part * self.resampled[k + 1]
         return interpolated
 
 
@@ -410,7 +413,7 @@ class _TransportPlan:
     mass: FloatArray  # summing up to 1, (parts,)
 
     @classmethod
-    def of(cls, x: FloatArray, y: FloatArray) -> _TransportPlan:
+    def from_values(cls, x: FloatArray, y: FloatArray) -> _TransportPlan:
         n, m = len(x), len(y)
         # In units of 1 / (n m), where all ends are whole numbers.
         ends = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
@@ -440,15 +443,15 @@ class _TransportPlan:
         return np.asarray(np.abs(gaps, out=gaps) @ np.diff(points))
 
 
-# The Wasserstein distance between two sets of runs, for thousands of ways to weigh them at once.
+# The Wasserstein distance between two sets of runs, for thousands of weightings at once.
 #
 # W1 is the integral of |F - G| for the distribution functions F and G of the two sets (S. S.
 # Vallender, Theory Probab. Appl. 18, 1974). On the gaps between the sorted values of all runs both
 # are constant and linear in the weights of the runs, so that one matrix product gives them for all
-# weights. Cumulative sums replace the product for many runs, as its cost is quadratic in them.
+# weights. For many runs, cumulative sums replace the product, whose cost is quadratic.
 
-_ROUNDING = 1e-12  # equal sets, added up in another order
-ROWS = 4096  # at once: what a product needs stays in the cache of the processor
+_ROUNDING = 1e-12  # relative difference of equal sets that are added up in another order
+ROWS = 4096  # rows per product, so that its operands stay in the cache of the processor
 MOST_IN_PRODUCT = 400  # runs
 
 
@@ -467,10 +470,10 @@ def sums_at_gaps(weights: FloatArray, values: FloatArray, points: FloatArray) ->
 class MeanWasserstein:
     """Mean over the coordinates of W1 between two weighted sets of the same runs.
 
-    `values` `(runs, coordinates)`; `points`, of each coordinate, are its values, sorted; `width`
-    `(gaps,)` is that of each gap between neighbouring points, coordinate after coordinate, divided
-    by the number of coordinates. `share` `(runs, gaps)`: whether the value of each run is at or
-    below each gap; None of more than `MOST_IN_PRODUCT` runs.
+    `values` has the shape `(runs, coordinates)`, and `points` are the sorted values of each
+    coordinate. `width` `(gaps,)` is the width of each gap between neighbouring points, coordinate
+    after coordinate, divided by the number of coordinates. `share` `(runs, gaps)` says whether the
+    value of each run is at or below each gap. It is None for more than `MOST_IN_PRODUCT` runs.
     """
 
     values: FloatArray
@@ -479,7 +482,7 @@ class MeanWasserstein:
     share: FloatArray | None
 
     @classmethod
-    def of(cls, values: FloatArray) -> MeanWasserstein:
+    def from_values(cls, values: FloatArray) -> MeanWasserstein:
         """Prepare the distance from the values `(runs, coordinates)` of all runs."""
         points = tuple(np.unique(column) for column in values.T)
         width = np.concatenate(
@@ -495,7 +498,10 @@ class MeanWasserstein:
         return cls(values, points, width, share)
 
     def gaps(self, weights: FloatArray, first: int = 0) -> FloatArray:
-        """Return the weight `(p, gaps)` at or below each gap of the runs from `first` on."""
+        """Return the weight `(p, gaps)` at or below each gap.
+
+        `weights` are those of the runs from `first` on.
+        """
         rows = slice(first, first + weights.shape[1])
         if self.share is not None:
             return np.asarray(weights @ self.share[rows])
@@ -504,8 +510,8 @@ class MeanWasserstein:
             [sums_at_gaps(weights, *column_and_points) for column_and_points in columns], axis=1
         )
 
-    def weighted(self, difference: FloatArray) -> FloatArray:
-        """Return the distance, `(p,)`, for weights `(p, runs)` of one set less the other's."""
+    def weighted_distance(self, difference: FloatArray) -> FloatArray:
+        """Return the distance, `(p,)`, for the differences of both sets' weights, `(p, runs)`."""
         distances = np.empty(len(difference))
         for start in range(0, len(difference), ROWS):
             gaps = self.gaps(difference[start : start + ROWS])
@@ -535,11 +541,11 @@ class MeanWasserstein:
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
         first_weights, rest_weights = side_weights(first)
-        return self.weighted(first_weights - rest_weights)
+        return self.weighted_distance(first_weights - rest_weights)
 
 
 def side_weights(first: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-    """Return the weights of the runs in either set, each summing up to 1, `(p, runs)`."""
+    """Return the weights of the runs in both sets, `(p, runs)`; each set sums up to 1."""
     first_weights, rest_weights = first.astype(np.float64), (~first).astype(np.float64)
     return first_weights / first_weights.sum(
         axis=1, keepdims=True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The truth in the world frame of a judge, whose origin and axes are its own."""
+"""Truth in the world frame of a judge, and spectra and autocorrelations of errors."""
 
 from __future__ import annotations
 
@@ -27,25 +27,27 @@ from sim_sensors.core.rotations import from_heading, heading, multiply, rotate
 from sim_sensors.world.earth import LocalFrame
 from .options import TRUTH_ALIGNED, WORLD_FROM_START, MetricError
 
-# What the judge was given in its world says where that is. navsat_transform puts the fixes there
-# by a turn, which is read off the fixes before and after, and a shift: the mean between them and
-# the truth, as no recording says where on the Earth its truth begins. Other poses that a filter
-# fuses as they are tell both, too. The first estimate defines the remaining axes.
+# The inputs of a judge determine the pose of its world frame. navsat_transform rotates and shifts
+# the fixes into this frame. The rotation follows from the fixes before and after. The shift is the
+# mean difference between the fixes and the truth, because no recording states where on the Earth
+# its truth begins. Other absolute poses that the filter fuses determine both, too. The first
+# estimate defines the remaining axes.
 #
-# An alignment has an error, c: of x, y, z and yaw, with covariance C. It moves the truth by G c:
-# a shift, and a turn about a point d away, G = [[I, z x d], [0, 1]], so that aligned errors are
-# a(t) = e(t) - G c. The same error is in the estimate. A filter that nothing tells its position or
-# yaw since its first estimate, of covariance C, propagates that error likewise, e(t) = G c + later
-# noise; one that takes its position from inputs follows their mean error, c, of covariance
-# (sum of R^-1)^-1 if they are independent. Either way cov(e(t), c) = G C, and a(t) has
-# P(t) - G C G' ([BarShalom2001], section 5.4; [Zhang2018] for what cannot be observed). C counts
-# as zero for fixes, as their errors drift: their mean error is not seen.
+# An alignment has an error c of x, y, z and yaw, with covariance C. It moves the truth by G c, a
+# shift and a rotation about a point at the distance d: G = [[I, z x d], [0, 1]]. Aligned errors
+# are therefore a(t) = e(t) - G c. The estimate contains the same error. If no input measures
+# position or yaw after the first estimate, of covariance C, the filter propagates its error in the
+# same way: e(t) = G c + later noise. If inputs measure the position, the filter follows their mean
+# error c, of covariance (sum of R^-1)^-1 if they are independent. In both cases
+# cov(e(t), c) = G C, and a(t) has the covariance P(t) - G C G' ([BarShalom2001], section 5.4;
+# [Zhang2018] for unobservable states). C is set to zero for fixes: their errors drift, so their
+# mean error cannot be observed.
 #
-# Positions of inputs that tell no turn do not depend on the yaw of the first estimate, with which
-# the truth is turned about them: what that moves the truth adds to P(t), and all samples share it.
-# A variance below that of G C G' belongs to a filter that is overconfident or knows more than its
-# inputs say. Its errors count as independent of c, P(t) + G C G'. An error that all samples
-# share counts as one sample.
+# If positions of inputs do not determine the rotation, the truth is rotated about their mean by
+# the yaw of the first estimate. Its error is independent of the positions, so the displacement
+# that it causes adds to P(t) and is common to all samples. A variance below that of G C G' means
+# that the filter is overconfident or has information besides its inputs. Its errors then count as
+# independent of c, with P(t) + G C G'. An error common to all samples counts as one sample.
 
 _LEAST_EXTENT_M = 1.0
 _LEAST_ARMS = 10.0
@@ -56,9 +58,10 @@ _AXES = {0: 'x', 1: 'y', 2: 'z', 5: 'yaw'}
 class Alignment(NamedTuple):
     """Error common to all samples because the truth was aligned with inputs of the judge.
 
-    `covariance` `(6, 6)` is of the aligned x, y, z, roll, pitch and yaw, zero where nothing is
-    known of it; the truth was turned about `centre`, `(3,)`, in the judge's world. `own_turn` says
-    that the turn is that of the first estimate, while positions are those of inputs.
+    `covariance` `(6, 6)` is that of the aligned x, y, z, roll, pitch and yaw, with zeros for axes
+    of unknown covariance. The truth was rotated about `centre`, `(3,)`, in the judge's world.
+    `own_turn` says that the rotation is that of the first estimate and the positions are those of
+    inputs.
     """
 
     covariance: FloatArray
@@ -67,7 +70,7 @@ class Alignment(NamedTuple):
 
 
 class WorldFrameTruth(NamedTuple):
-    """Truth of the base frame in a judge's world frame, and how it came there."""
+    """Truth of the base frame in a judge's world frame, with the alignment."""
 
     truth: OdometryArray
     notes: tuple[Finding, ...]
@@ -75,7 +78,10 @@ class WorldFrameTruth(NamedTuple):
 
 
 class _Places(NamedTuple):
-    """Positions, (n, 3), before and after they entered a judge's world; NaN where not given."""
+    """Positions, (n, 3), before and after their conversion into a judge's world frame.
+
+    Positions that are not known are NaN.
+    """
 
     before: FloatArray
     after: FloatArray
@@ -84,21 +90,24 @@ class _Places(NamedTuple):
     least: float
 
     def mean(self, values: FloatArray) -> FloatArray:
-        """Return the weighted mean of each axis where it is given; NaN where it never is."""
+        """Return the weighted mean of the known values of each axis; NaN if there are none."""
         weights = np.where(np.isnan(values), 0.0, self.weight[:, None])
         total = weights.sum(axis=0)
         sums = (weights * np.nan_to_num(values)).sum(axis=0)
         return np.asarray(np.divide(sums, total, out=np.full(3, np.nan), where=total > 0.0))
 
     def variances(self) -> list[float]:
-        """Return the variance of the mean of each axis; infinite where it is never given."""
+        """Return the variance of the mean of each axis; infinite without known values."""
         axis_weights = [self.weight[~np.isnan(axis)] for axis in self.after.T]
         return [
             1.0 / float(np.sum(weights)) if len(weights) else math.inf for weights in axis_weights
         ]
 
     def turn(self) -> tuple[float | None, float]:
-        """Return the turn from before to after, None if they tell none, and its variance."""
+        """Return the rotation angle from before to after and its variance.
+
+        The angle is None if the positions do not determine it.
+        """
         level = ~np.isnan(self.after[:, 0])
         if not level.any() or np.hypot(*np.ptp(self.after[level, :2], axis=0)) < self.least:
             return None, 0.0
@@ -116,16 +125,16 @@ def truth_in_world(
     antenna: FloatArray,
     poses: Callable[[], WorldPoses] | None = None,
 ) -> WorldFrameTruth:
-    """Express the truth in the world frame of a judge; body velocities stay as they were.
+    """Express the truth in the world frame of a judge; body velocities do not change.
 
-    The truth is that of the base frame, whose axes are taken as east, north and up where there are
-    fixes: those that the judge was given of an antenna at `antenna` `(3,)` m in the base frame.
-    `poses` returns what else it was given in its world, which counts where fixes tell nothing.
+    The truth is that of the base frame. If there are `fixes`, its axes are assumed to be east,
+    north and up; the antenna is at `antenna` `(3,)` m in the base frame. `poses` returns the other
+    absolute poses that the judge fuses, which are used if the fixes do not determine an axis.
 
-    The findings say how it was done, and what follows for the errors. A judge without an estimate
-    within the truth is a MetricError.
+    The findings describe the alignment and its consequence for the errors. A judge without an
+    estimate within the time of the truth is a MetricError.
     """
-    inside = within(truth, judged.stamp_ns) & judged.finite
+    inside = has_truth_at(truth, judged.stamp_ns) & judged.finite
     if not inside.any():
         raise MetricError('consistency: no estimate that is a number lies within the truth')
     first = int(np.argmax(inside))
@@ -196,10 +205,10 @@ def truth_in_world(
 def _of_fixes(
     judged: JudgedRun, truth: OdometryArray, fixes: FixArray, antenna: FloatArray
 ) -> tuple[_Places | None, LocalFrame | None]:
-    """Return the places that fixes gave, and the frame of the truth; None if they gave none."""
+    """Return the positions from fixes and the frame of the truth; None for fewer than two."""
     stamps = judged.gps_stamp_ns
-    inside = within(truth, stamps)
-    # A position needs the filter's attitude, which may be no number.
+    inside = has_truth_at(truth, stamps)
+    # A position depends on the filter's attitude, which may not be finite.
     inside &= np.isfinite(judged.gps_position).all(axis=1)
     stamps, world = stamps[inside], judged.gps_position[inside]
     # The node keeps the last of several fixes with the same stamp.
@@ -218,7 +227,7 @@ def _of_fixes(
 
 
 def _of_poses(truth: OdometryArray, poses: WorldPoses) -> _Places | None:
-    is_usable = within(truth, poses.stamp_ns) & np.isfinite(poses.position).any(axis=1)
+    is_usable = has_truth_at(truth, poses.stamp_ns) & np.isfinite(poses.position).any(axis=1)
     if np.count_nonzero(is_usable) < 2:
         return None
     true = interpolate_truth(truth, poses.stamp_ns[is_usable]).position
@@ -229,12 +238,13 @@ def _of_poses(truth: OdometryArray, poses: WorldPoses) -> _Places | None:
 def _turn_of(
     truth: OdometryArray, poses: WorldPoses, places: _Places | None
 ) -> tuple[float | None, float, int]:
-    """Return the turn that headings and places tell, its variance, and how many headings do.
+    """Return the rotation angle of the truth, its variance, and the number of used headings.
 
-    It is their mean, weighted by variances; None if neither tells one.
+    The angle is the mean of those from headings and from positions, weighted by variances. It is
+    None if neither determines it.
     """
     turn, variance = (None, 0.0) if places is None else places.turn()
-    is_usable = within(truth, poses.stamp_ns) & np.isfinite(poses.yaw)
+    is_usable = has_truth_at(truth, poses.stamp_ns) & np.isfinite(poses.yaw)
     if not is_usable.any():
         return turn, variance, 0
     turns = poses.yaw[is_usable] - heading(
@@ -250,8 +260,8 @@ def _turn_of(
     return turn, variance * (1.0 - share), len(turns)
 
 
-def within(truth: OdometryArray, stamps: IntArray) -> NDArray[np.bool_]:
-    """Return whether there is truth at stamps."""
+def has_truth_at(truth: OdometryArray, stamps: IntArray) -> NDArray[np.bool_]:
+    """Return a mask of the stamps within the time span of the truth."""
     return np.asarray((stamps >= truth.stamp_ns[0]) & (stamps <= truth.stamp_ns[-1]))
 
 
@@ -259,8 +269,8 @@ def within(truth: OdometryArray, stamps: IntArray) -> NDArray[np.bool_]:
 class PowerSpectrum:
     """One-sided power spectral density, the mean of `segments` periodograms.
 
-    `frequency` `(m,)` Hz is without 0, as the mean is taken out of every segment; `density` `(m,
-    k)` is u^2/Hz of signals in u.
+    `frequency` `(m,)` Hz omits 0, because the mean of every segment is removed. `density` `(m, k)`
+    is u^2/Hz of signals in u.
     """
 
     frequency: FloatArray
@@ -310,12 +320,12 @@ def _welch(values: FloatArray, taper: FloatArray, step: int) -> FloatArray:
         part = cut[:, start : start + some]
         part = np.fft.rfft((part - part.mean(axis=-1, keepdims=True)) * taper)[..., 1:]
         power[..., start : start + some] = np.moveaxis(part.real**2 + part.imag**2, -1, -2)
-    # All but the Nyquist frequency stand for two of either sign.
+    # All but the Nyquist frequency represent a positive and a negative frequency.
     power[:, : (n - 1) // 2] *= 2.0
     return np.asarray(power.mean(axis=-1).T)
 
 
-_AT_ONCE = 1 << 21  # values, of which transforms are in memory several times
+_AT_ONCE = 1 << 21  # values; several transforms of them are in memory
 _LONGEST_LAG = 5.0  # s
 
 
@@ -334,11 +344,11 @@ class CurveDistance:
 
 
 def autocorrelation(values: FloatArray, lags: int) -> FloatArray:
-    """Return the sample autocorrelation at lags 1 to `lags`, `(lags,)`.
+    """Return the sample autocorrelation of a series `(n,)` at lags 1 to `lags`, `(lags,)`.
 
-    Covariances about the mean are divided by n whatever the lag, so that they stay those of a
-    density (M. B. Priestley, Spectral Analysis and Time Series, 1981, section 5.3.3). Zero for a
-    series `(n,)` that never changes; `lags` are less than n.
+    Covariances about the mean are divided by n at every lag, so that they belong to a non-negative
+    density (M. B. Priestley, Spectral Analysis and Time Series, 1981, section 5.3.3). The result
+    is zero for a constant series; `lags` must be less than n.
     """
     covariance = _autocovariance(values)[: lags + 1]
     if not covariance[0] > 0.0:
@@ -347,7 +357,7 @@ def autocorrelation(values: FloatArray, lags: int) -> FloatArray:
 
 
 def _autocovariance(values: FloatArray) -> FloatArray:
-    # Padded to twice the length, so that the end does not meet the beginning.
+    # Padding to twice the length avoids a circular correlation.
     n = len(values)
     transform = np.fft.rfft(values - np.mean(values), 2 * n)
     return np.asarray(np.fft.irfft(transform * np.conj(transform), 2 * n))
@@ -372,7 +382,7 @@ def error_spectra(errors: Sequence[FloatArray], rate: float) -> FloatArray:
     lengths = np.array([len(error) for error in errors])
     segment = default_segment(int(lengths.min()))
     density_by_run: dict[int, FloatArray] = {}
-    # Runs of one length at once: most of the time would go into preparing the next one.
+    # Runs of equal length are transformed together, which is much faster.
     for length in np.unique(lengths):
         chosen = np.flatnonzero(lengths == length)
         columns = np.stack([errors[i] for i in chosen.tolist()], axis=1)
@@ -385,12 +395,12 @@ def error_spectra(errors: Sequence[FloatArray], rate: float) -> FloatArray:
 def correlation_time(values: FloatArray) -> float:
     """Return the integrated autocorrelation time of a series, in samples.
 
-    It is 1 + 2 (rho_1 + rho_2 + ...), 1 for white noise; the mean of n samples varies as that of
-    n / time independent ones. The sum ends where the noise of the estimated autocorrelation takes
-    over: at the first pair rho_2k + rho_2k+1 that is not positive, pairs being made to decrease
-    (the initial monotone sequence of Geyer, Practical Markov Chain Monte Carlo, Statistical
-    Science 7, 1992, section 3.3). The n values are at even distances, about; the time is at least
-    1, at most n, and n for a series that does not vary.
+    The time is 1 + 2 (rho_1 + rho_2 + ...), which is 1 for white noise. The mean of n samples has
+    the variance of that of n / time independent ones. The sum ends at the first pair rho_2k +
+    rho_2k+1 that is not positive, because noise dominates from there on. Pairs are made to
+    decrease (the initial monotone sequence of Geyer, Practical Markov Chain Monte Carlo,
+    Statistical Science 7, 1992, section 3.3). The n values are at nearly equal distances. The
+    result is between 1 and n, and n for a constant series.
     """
     n = len(values)
     if n < 2:
@@ -407,5 +417,5 @@ def correlation_time(values: FloatArray) -> float:
 
 
 def effective_samples(values: FloatArray) -> float:
-    """Return how many independent samples have a mean as sure as that of the series."""
+    """Return the number of independent samples whose mean has the same variance."""
     return len(values) / correlation_time(values) if len(values) else 0.0

@@ -56,7 +56,8 @@ class MetricOptions(Parameters):
     detrend: str = rare(
         'none',
         '',
-        'mean: the mean is taken from each signal before the spectrum; none: it stays (paper).',
+        'mean: the mean is subtracted from each signal before the spectrum; none: it is not '
+        '(paper).',
         choices=('none', 'mean'),
     )
     spectrum_floor: float = rare(
@@ -122,20 +123,20 @@ NO_TRUTH = routine(
 )
 NO_NUMBERS = decisive(
     'consistency.no_numbers',
-    'no estimate is a number, so there is no NEES',
+    'no estimate is finite, so there is no NEES',
     'The filter has diverged.',
 )
 WORLD_FROM_START = routine(
     'consistency.world_from_start',
-    'no horizontal position or heading that the judge was given tells its world in {axes}, so the '
-    'truth is aligned with its first estimate there: errors start at zero, and the covariance of '
-    'that estimate is subtracted',
-    'Only errors since the start are seen.',
+    "no horizontal position or heading among the inputs determines the judge's world in {axes}, "
+    'so the truth is aligned with its first estimate: errors start at zero, and the covariance '
+    'of that estimate is subtracted',
+    'Only errors since the start show.',
 )
 TRUTH_ALIGNED = routine(
     'consistency.truth_aligned',
-    'the truth is turned by {turn:.1f degrees} and aligned with {inputs!s} of the judge',
-    'The constant error of these inputs is not seen.',
+    'the truth is rotated by {turn:.1f degrees} and aligned with {inputs!s} of the judge',
+    'A constant error of these inputs does not show.',
 )
 INCOMPLETE = routine(
     'series.incomplete',
@@ -184,23 +185,24 @@ FEW_MOTIONS = routine(
 )
 REPEATED = routine(
     'uncertainty.repeat',
-    'judged again, the real runs are {repeat:.2g} from themselves',
+    'two judgements of the real runs have the distance {repeat:.2g}',
     'The judge does not repeat its numbers. Every distance contains this variation, and the null '
     'distance is at least as large.',
 )
 WITHIN_REPEAT = decisive(
     'uncertainty.within_repeat',
-    'no farther from the real runs than these are from themselves when judged again, {repeat:.2g}',
-    'The distance is the variation of the judge; it says nothing of the sensors.',
+    'the distance is not larger than that between two judgements of the real runs, {repeat:.2g}',
+    'The distance is the variation of the judge; it says nothing about the sensors.',
     'lower `clock.rate`, or use `clock: {{mode: lockstep}}`',
 )
 SKEWED = routine(
     'uncertainty.skewed',
     'the runs have a long tail (skewness {skewness:.1f}, excess kurtosis {kurtosis:.1f}): the '
     '95 % interval may be too narrow',
-    'In simulated studies with such runs it held the true distance in 88 to 100 %. The '
+    'In simulated studies with such runs, it contained the true distance in 88 to 100 % of '
+    'the cases. The '
     'p-value is exact for any distribution.',
-    'record more motions; look at the runs that err most',
+    'record more motions; look at the runs with the largest errors',
 )
 NOT_SIGNIFICANT = routine(
     'uncertainty.not_significant',
@@ -223,16 +225,16 @@ class UncertaintyOptions(Parameters):
     resamples: int = rare(
         10_000,
         '1',
-        'Permutations and resamples of the motions. Where all permutations are fewer, each is '
-        'taken once and the chance is exact.',
+        'Permutations and resamples of the motions. If there are fewer permutations, each is '
+        'used once and the p-value is exact.',
         minimum=100,
         maximum=10_000_000,
     )
     level: float = rare(
         0.95,
         '1',
-        'Share of studies whose intervals hold the true distance; differences with an adjusted '
-        'chance of at most one minus it are called real.',
+        'Share of studies whose intervals contain the true distance; differences with an '
+        'adjusted p-value of at most one minus it are significant.',
         minimum=0.5,
         maximum=0.999,
     )
@@ -245,7 +247,10 @@ class UncertaintyOptions(Parameters):
         maximum=0.999,
     )
     most_motions: int = rare(
-        1000, '1', 'Beyond so many further motions only "more than" is said.', minimum=1
+        1000,
+        '1',
+        'Largest reported number of further motions; above it, the text is "more than".',
+        minimum=1,
     )
 
 

@@ -33,7 +33,7 @@ _SPLITS = 200
 
 
 class Divisible(Protocol):
-    """A distance for many ways to divide the same runs."""
+    """Distance that is computed for many divisions of the same runs at once."""
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance between the runs of each row of `(p, runs)` and the rest, `(p,)`."""
@@ -42,9 +42,10 @@ class Divisible(Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LabelPermutations:
-    """Ways to call as many of the runs real as there are real ones: `real` `(p, runs)`, the first
-    row as it is. `paired`: runs change sides with runs of the same motion only, and those of other
-    motions never.
+    """Permutations of the labels real and simulated.
+
+    `real` `(p, runs)` says which runs are labelled real; the first row has the true labels. If
+    `paired`, labels are exchanged only between runs of the same motion.
     """
 
     real: NDArray[np.bool_]
@@ -52,7 +53,10 @@ class LabelPermutations:
 
     @functools.cached_property
     def least(self) -> float:
-        """Smallest p-value that can come out; two when exchanging the sides is a permutation."""
+        """Smallest possible p-value.
+
+        It is twice as large if exchanging both sides is a permutation, too.
+        """
         first = self.real[0]
         unchanged = (self.real == first).all(axis=1) | (self.real == ~first).all(axis=1)
         return float(np.mean(unchanged))
@@ -68,19 +72,20 @@ def permute_labels(
     units: tuple[Sequence[str], Sequence[str]] | None = None,
     drawn: bool = False,
 ) -> LabelPermutations:
-    """Return all permutations, or `most` of them, drawn with `seed`; with `drawn` even where all
-    are fewer. `real` and `simulated` are names of the runs; in the result the real ones come
-    first.
+    """Return all permutations of the labels, or `most` random ones drawn with `seed`.
 
-    Runs are paired when every simulated run has the name of a real one: they follow the same
-    motion, and only the runs of one motion are exchanged. So are they when several simulated runs
-    have the name of one real run: repetitions of a motion are more similar than different motions,
-    which must not count as a difference of the sensors. Simulated runs of one name change sides
-    together if no real run has a name of theirs. Unpaired runs are exchanged inside the scenarios
-    that `strata` gives for each real and simulated run.
+    `real` and `simulated` are names of the runs; real runs come first in the result. With `drawn`,
+    the permutations are drawn even if there are fewer than `most`.
 
-    `units` are the blocks of the runs, or what names each alone: runs of one block are not
-    independent, and change sides together.
+    Runs are paired when every simulated run has the name of a real one. They follow the same
+    motion, and only the labels of runs of one motion are exchanged. Several simulated runs with
+    the name of one real run are paired, too: repetitions of a motion are more similar than
+    different motions, and this must not count as a difference of the sensors. Simulated runs of
+    one name change sides together if no real run has this name. Unpaired runs are exchanged within
+    the scenarios that `strata` gives for each real and simulated run.
+
+    `units` names the block of each run, or a unique name for an independent run. The runs of a
+    block change sides together.
     """
     sides = tuple(real), tuple(simulated)
     scenarios, together = (
@@ -148,8 +153,9 @@ def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_ExchangeGroup
 
 
 def _pairs_together(blocks: list[_ExchangeGroup], unit_of: Sequence[str]) -> list[_ExchangeGroup]:
-    """Return blocks in which paired motions of one unit, that have as many runs, are exchanged in
-    the same way.
+    """Merge blocks of paired motions in the same unit, which are exchanged in the same way.
+
+    Only blocks with equal numbers of runs are merged.
     """
     groups: dict[tuple[str, int, int], _ExchangeGroup] = {}
     for block in blocks:
@@ -161,8 +167,9 @@ def _pairs_together(blocks: list[_ExchangeGroup], unit_of: Sequence[str]) -> lis
 
 
 def _strata_together(blocks: list[_ExchangeGroup], unit_of: Sequence[str]) -> list[_ExchangeGroup]:
-    """Return strata in which the runs of a unit on one side are one; a single stratum where a unit
-    reaches over several.
+    """Merge the runs of a unit on one side, within each stratum.
+
+    If a unit is in several strata, all strata are merged first.
     """
     named = [{unit_of[unit[0]] for unit in block.units} for block in blocks]
     if sum(map(len, named)) > len(set().union(*named)):
@@ -199,8 +206,8 @@ def _strata(
 class PValues:
     """P-values of several distances between the same runs.
 
-    `single`: share of the permutations that give at least the distance of the runs as they are;
-    `adjusted`: the same when all distances are looked at and the most striking ones are picked.
+    `single` is the share of permutations with at least the observed distance. `adjusted` accounts
+    for the number of distances.
     """
 
     single: tuple[float, ...]
@@ -208,20 +215,20 @@ class PValues:
 
 
 def distance_p_values(distances: Sequence[Divisible], permutations: LabelPermutations) -> PValues:
-    """Return the p-value of each distance, alone and among all of them, see `joint_p_values`."""
+    """Return the p-values of distances, single and adjusted; see `joint_p_values`."""
     return joint_p_values(
         np.stack([distance.between(permutations.real) for distance in distances])
     )
 
 
 def joint_p_values(values: FloatArray) -> PValues:
-    """Return the p-value of each distance, alone and among all of them.
+    """Return the p-values of distances, single and adjusted for their number.
 
-    The first of each row of values `(distances, permutations)` is that of the true labels.
-    Adjusted by the largest distance that each permutation gives, all distances brought to mean 0
-    and variance 1 over the permutations ([Westfall1993], single-step maxT): whatever the distances
-    have to do with each other, the probability that any of them falls below a level by accident is
-    at most that level.
+    The values have the shape `(distances, permutations)`; the first column is that of the true
+    labels. The adjustment uses the largest distance of each permutation, with all distances
+    standardised over the permutations ([Westfall1993], single-step maxT). Whatever the dependence
+    of the distances, the probability that any adjusted p-value is below a level by chance is at
+    most that level.
     """
     spread = values.std(axis=1, keepdims=True)
     # Distances that no permutation changes must not count in the maximum.
@@ -258,31 +265,33 @@ def split_half_distance(
     return float(np.median(distance.between(first[:, unit_of])))
 
 
-_FEWEST = 6  # pairs of which some permutation has a p-value of 5 %
+_FEWEST = 6  # pairs with which a permutation test can reach a p-value of 5 %
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DrawnDistance:
     """Distance of a model in every resample of the motions."""
 
-    seen: float  # of the runs as they are
-    estimate: float  # of the processes
-    least: float  # the estimate, or 0 where that is possible
-    drawn: FloatArray  # (p,)
+    observed: float  # between the original runs
+    estimate: float  # of the distance between the processes
+    least: float  # the estimate, or 0 if the true distance may be 0
+    resampled: FloatArray  # (p,)
     linear: FloatArray  # (p,) to first order, see `MeanWasserstein.linear`
     # (p,) Difference of the means in the observed direction, averaged over the coordinates: the
     # distance of sets that do not overlap; equal to `linear` for paired runs
     means: FloatArray
 
 
-def exchanged(
+def exchanged_differences(
     real: ScoredRuns, first: ScoredRuns, second: ScoredRuns, sides: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
-    """Return how much the distances of two models differ for other labels of their runs, `(p,)`.
+    """Return the difference of the distances of two models for permuted labels, `(p,)`.
 
     `sides` are the weights of the runs in either model, (p, runs of both), from `side_weights`.
     """
-    distance = MeanWasserstein.of(np.concatenate([real.values, first.values, second.values]))
+    distance = MeanWasserstein.from_values(
+        np.concatenate([real.values, first.values, second.values])
+    )
     n = len(real)
     if distance.share is None:
         truth = distance.gaps(np.full((1, n), 1.0 / n))[0]
@@ -311,14 +320,14 @@ def compare_pairs(
 ) -> list[PairUncertainty]:
     """Compare every pair of models on the motions that both follow.
 
-    Two models are significantly different when two tests say so, each over all pairs: a
-    permutation test, which is exact for models of one process and may call unlike models of equal
-    distance different; and resampling of the motions, which asks for the distances alone and is
-    exact for many motions only (J. P. Romano and M. Wolf, Econometrica 73, 2005: the largest
-    studentised difference). `sims` and `distances` are by model.
+    `sims` and `distances` are by model. Two models are significantly different if two tests are
+    significant, each adjusted for all pairs. The permutation test is exact for models of the same
+    process, but may also find a difference between different models at equal distances. The
+    resampling of motions compares the distances themselves, but is exact for many motions only (J.
+    P. Romano and M. Wolf, Econometrica 73, 2005: the largest studentised difference).
 
-    Runs of either model change sides motion by motion, and repetition by repetition: the first
-    repetitions share their noise but for the sensor that differs, and so do the second ones.
+    Runs of both models change sides by motion and repetition, because runs of equal repetition
+    share the noise of all sensors that do not differ.
     """
     couples = list(itertools.combinations(sims, 2))
     if not couples:
@@ -345,13 +354,13 @@ def compare_pairs(
     # 100 models have 4950 pairs: each array of this size takes 400 MB.
     values = np.stack(
         [
-            exchanged(real, sims[a], sims[b], sides[sims[a].names, sims[b].names])
+            exchanged_differences(real, sims[a], sims[b], sides[sims[a].names, sims[b].names])
             for a, b in couples
         ]
     )
     p_values = joint_p_values(np.abs(values, out=values))
     del values
-    away = np.stack([distances[a].drawn - distances[b].drawn for a, b in couples])
+    away = np.stack([distances[a].resampled - distances[b].resampled for a, b in couples])
     away -= away.mean(axis=1, keepdims=True)
     # Resampled distances of overlapping sets spread too little, as they are bounded by zero. The
     # larger spread of the linear approximations is used instead.
@@ -375,7 +384,7 @@ def compare_pairs(
     widening = freedom.widening(options.level) if enough else np.nan
     pairs = []
     for k, (a, b) in enumerate(couples):
-        pair = PairUncertainty(a, b, distances[a].seen - distances[b].seen)
+        pair = PairUncertainty(a, b, distances[a].observed - distances[b].observed)
         # Near zero, estimates scatter more than observed distances, which are biased there.
         both = sorted((pair.difference, distances[a].estimate - distances[b].estimate))
         sure = max(both[0], -both[1], 0.0)
@@ -413,10 +422,10 @@ def _repetitions_apart(
     """
     if Counter(first) != Counter(second):
         return first, second
-    return _numbered(first), _numbered(second)
+    return _number_repetitions(first), _number_repetitions(second)
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
+def _number_repetitions(names: Sequence[str]) -> list[str]:
     count: Counter[str] = Counter()
     numbered = []
     for name in names:
@@ -428,10 +437,11 @@ def _numbered(names: Sequence[str]) -> list[str]:
 def _more(
     difference: float, error: float, critical: float, motions: int, options: UncertaintyOptions
 ) -> int | None:
-    """Return how many more motions make `difference` significant; None when too many.
+    """Return the number of further motions that make `difference` significant; None if too many.
 
-    The error falls with the square root of the motions; the difference must be `critical` errors
-    (more for few motions: Student's t), and so many more that it is with the wanted power.
+    The error decreases with the square root of the number of motions. The difference must be
+    `critical` errors (more for few motions, by Student's t), plus the margin that gives the
+    required power.
     """
     if difference <= 0.0:
         return None
@@ -493,17 +503,17 @@ class PairUncertainty:
     # Models, in the order of the study
     first: str
     second: str
-    # Distance of the first less that of the second: negative when the first is closer
+    # Distance of the first minus that of the second, negative if the first is closer
     difference: float
     # Interval for the true difference, of this pair alone
     low: float | None = None
     high: float | None = None
-    # Of so large a difference from two models of one process, of this pair alone
+    # Probability of at least this difference between equal models, of this pair alone
     p_value: float | None = None
-    adjusted: float | None = None  # the same when the most striking of all pairs is looked at
+    adjusted: float | None = None  # p-value adjusted for all pairs
     # Whether the two are significantly different, adjusted for all pairs
     distinguishable: bool | None = None
-    # How many more motions would make them significantly different with the probability `power` if
-    # the difference is what it seems; 0 if they are apart; None when more than `most_motions`, or
-    # when it cannot be told (`low` is None)
+    # Number of further motions that would make the models significantly different with the
+    # probability `power`, if the true difference is the estimated one. 0 if they are different
+    # already; None if it is above `most_motions` or unknown (`low` is None).
     more_motions: int | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers printed in [Mahajan2024], to be shown beside ours.
+"""Numbers printed in [Mahajan2024], for comparison with ours.
 
 Origin: [Mahajan2024], tables I and II and section III-D. They are facts about the paper's own
 robot, data and judge: orderings can be expected to carry over, the values cannot.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Score of one run: RMSE and difference of Wiener entropy, and when not to believe it."""
+"""Scores of runs, VEPD and energy distance between sets of runs, and their limits."""
 
 from __future__ import annotations
 
@@ -114,18 +114,18 @@ class RunScore:
 
 
 def prepare(series: VelocitySeries, options: MetricOptions) -> VelocitySeries:
-    """Re-zero the times and leave the warm-up out, as the options say.
+    """Re-zero the times and remove the warm-up, as the options say.
 
-    The result scored with `rezero` none and `warmup` 0 gives the very score that the series gives
-    with these options; it is therefore what to export. A SeriesError when the warm-up leaves
+    The result, scored with `rezero` none and `warmup` 0, has the same score as the original series
+    with these options. It is therefore the series to export. A SeriesError when the warm-up leaves
     nothing.
     """
     se, gt = float(series.se_time[0]), float(series.gt_time[0])
     if options.rezero == 'each':
-        series = series.shifted(se, gt)
+        series = series.shift_times(se, gt)
     elif options.rezero == 'common':
-        series = series.shifted(min(se, gt), min(se, gt))
-    return series.after(options.warmup, window=options.moving_average)
+        series = series.shift_times(min(se, gt), min(se, gt))
+    return series.skip_start(options.warmup, window=options.moving_average)
 
 
 def resample(series: VelocitySeries, options: MetricOptions | None = None) -> ResampledRun:
@@ -186,6 +186,7 @@ def score_run(series: VelocitySeries, options: MetricOptions | None = None) -> R
 
     Examples
     --------
+    >>> from sim2real_eval.metrics.series import VelocitySeries
     >>> time = np.linspace(0.0, 20.0, 401)
     >>> series = VelocitySeries(time, np.full(401, 1.1), time, np.ones(401))
     >>> round(score_run(series).rmse, 6)
@@ -233,7 +234,7 @@ def is_slow(truth_rate: float, grid_rate: float) -> bool:
 
 
 def slow_truth_advice(truth_rate: float, grid_rate: float) -> list[Finding]:
-    """Say what it means that the truth is slower than the grid (Hz); empty when it is not."""
+    """Return the consequence of a truth that is slower than the grid, Hz; empty if it is not."""
     if not is_slow(truth_rate, grid_rate):
         return []
     return [SLOW_TRUTH(rate=truth_rate, grid=grid_rate, half=truth_rate / 2)]
@@ -250,7 +251,7 @@ def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list
     steps = np.diff(run.gt_time)
     steps = steps[steps > 0]
     if len(steps):
-        # The typical rate: the median interval stands single gaps.
+        # The median interval gives the typical rate, also with single gaps.
         advice += slow_truth_advice(1.0 / float(np.median(steps)), options.rate)
     start = float(np.interp(max(0.0, run.gt_time[0]), run.gt_time, run.gt_vel))
     # A warm-up removes the start.
@@ -351,8 +352,8 @@ def vepd(real_scores: Sequence[RunScore], sim_scores: Sequence[RunScore]) -> Vep
     return Vepd(len(real_scores), len(sim_scores), w_rmse, w_entropy, (w_rmse + w_entropy) / 2)
 
 
-# The two below as scipy.stats has them, whose import alone takes longer than most studies need
-# for all their statistics.
+# The next two are those of scipy.stats, whose import takes longer than most studies need for all
+# their statistics.
 
 
 def wasserstein(first: ArrayLike, second: ArrayLike) -> float:
@@ -407,18 +408,20 @@ def vepd_table(
     rows: list[VepdRow] = []
     for scenario, scores in real.items():
         runs_by_model = {model: runs.get(scenario, ()) for model, runs in sim.items()}
-        rows += _ranked(scenario, scores, runs_by_model)
-    rows += _ranked(POOLED, _pooled(real), {model: _pooled(runs) for model, runs in sim.items()})
+        rows += _rank_models(scenario, scores, runs_by_model)
+    rows += _rank_models(
+        POOLED, _pool_runs(real), {model: _pool_runs(runs) for model, runs in sim.items()}
+    )
     if not rows:
         raise MetricError('no runs to compare; need at least one real and one simulated run')
     return rows
 
 
-def _pooled(runs: Mapping[str, Sequence[RunScore]]) -> list[RunScore]:
+def _pool_runs(runs: Mapping[str, Sequence[RunScore]]) -> list[RunScore]:
     return [score for scores in runs.values() for score in scores]
 
 
-def _ranked(
+def _rank_models(
     scenario: str, real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]]
 ) -> list[VepdRow]:
     if not real:
@@ -435,7 +438,7 @@ def _ranked(
 def coverage_notes(
     real: Mapping[str, Sequence[RunScore]], sim: Mapping[str, Mapping[str, Sequence[RunScore]]]
 ) -> list[Finding]:
-    """Say where the sets do not cover the same scenarios in the same proportions.
+    """Return findings about sets that cover scenarios in different proportions.
 
     The pooled row then compares different mixtures of scenarios, and its ranks compare models that
     did different things.
@@ -459,8 +462,8 @@ def coverage_notes(
 # Energy distance between two sets of points: zero only where the two distributions are one.
 #
 # The Wasserstein distances of VEPD look at RMSE and entropy difference one by one; two sets can
-# agree in both and yet differ in which run has which. The energy distance sees the points as they
-# are [Szekely2013].
+# agree in both and yet combine them differently in their runs. The energy distance compares the
+# points themselves [Szekely2013].
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -469,13 +472,13 @@ class EnergyDistance:
 
     sqrt(2 E|X - Y| - E|X - X'| - E|Y - Y'|), as `scipy.stats.energy_distance` has it in one
     dimension. Like that one it counts each point against itself, so it is not free of the sizes of
-    the sets. `apart` `(runs, runs)` is the Euclidean distance of any two runs.
+    the sets. `pair_distances` `(runs, runs)` are the Euclidean distances of any two runs.
     """
 
-    apart: FloatArray
+    pair_distances: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray, scale: FloatArray | None = None) -> EnergyDistance:
+    def from_values(cls, values: FloatArray, scale: FloatArray | None = None) -> EnergyDistance:
         """Prepare the distance from the values `(runs, coordinates)` of all runs.
 
         Each coordinate is divided by its `scale` (coordinates,); one with scale 0 does not count.
@@ -489,9 +492,9 @@ class EnergyDistance:
         """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
         first_weights = first / first.sum(axis=1, keepdims=True)
         difference = first_weights - ~first / (~first).sum(axis=1, keepdims=True)
-        square = -np.sum((difference @ self.apart) * difference, axis=1)
+        square = -np.sum((difference @ self.pair_distances) * difference, axis=1)
         # Equal sets leave rounding, of either sign.
-        least = 1e-12 * max(float(self.apart.max(initial=0.0)), 1e-300)
+        least = 1e-12 * max(float(self.pair_distances.max(initial=0.0)), 1e-300)
         return np.sqrt(np.where(square > least, square, 0.0))
 
 
@@ -504,4 +507,6 @@ def energy_distance(first: FloatArray, second: FloatArray) -> float:
     0.0
     """
     labels = np.arange(len(first) + len(second)) < len(first)
-    return float(EnergyDistance.of(np.concatenate([first, second])).between(labels[None])[0])
+    return float(
+        EnergyDistance.from_values(np.concatenate([first, second])).between(labels[None])[0]
+    )

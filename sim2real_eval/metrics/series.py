@@ -84,7 +84,7 @@ class VelocitySeries:
 
     def __post_init__(self) -> None:
         for column in COLUMNS:
-            object.__setattr__(self, column, self._checked(column, getattr(self, column)))
+            object.__setattr__(self, column, self._check_column(column, getattr(self, column)))
         for time, velocity in (('se_time', 'se_vel'), ('gt_time', 'gt_vel')):
             n, m = len(getattr(self, time)), len(getattr(self, velocity))
             if n != m:
@@ -97,7 +97,7 @@ class VelocitySeries:
                     f'{time} goes back from {before:g} s to {after:g} s; must not decrease'
                 )
 
-    def _checked(self, column: str, values: ArrayLike) -> FloatArray:
+    def _check_column(self, column: str, values: ArrayLike) -> FloatArray:
         array: FloatArray = np.asarray(values, dtype=np.float64)
         if array.ndim != 1 or len(array) == 0:
             raise self._error(f'{column} has shape {array.shape}; must be (n,) with n >= 1')
@@ -120,19 +120,18 @@ class VelocitySeries:
         """Seconds from zero to the end of the shorter of estimate and truth."""
         return float(min(self.se_time[-1], self.gt_time[-1]))
 
-    def shifted(self, se_seconds: float, gt_seconds: float) -> VelocitySeries:
+    def shift_times(self, se_seconds: float, gt_seconds: float) -> VelocitySeries:
         """Return the series with these seconds subtracted from the times."""
         return dataclasses.replace(
             self, se_time=self.se_time - se_seconds, gt_time=self.gt_time - gt_seconds
         )
 
-    def after(self, seconds: float, *, window: int = 2) -> VelocitySeries:
-        """Leave the first `seconds` out of estimate and truth; the cut becomes time zero.
+    def skip_start(self, seconds: float, *, window: int = 2) -> VelocitySeries:
+        """Remove the first `seconds` of estimate and truth; the cut becomes time zero.
 
-        The last truth sample and the last `window` estimates before the cut stay, with times
-        <= 0: the metric's interpolation and its moving average over `window` samples need them to
-        give at every grid point after the cut what they would give in the whole run. A SeriesError
-        when nothing is left after the cut.
+        The last truth sample and the last `window` estimates before the cut are kept, with times
+        <= 0. The interpolation and the moving average of the metric need them to give the same
+        values after the cut as in the whole run. A SeriesError when nothing is left after the cut.
         """
         if seconds <= 0:
             return self
@@ -385,7 +384,7 @@ def velocity_series(
     """
     if not len(judged):
         raise MetricError(f'{name or "run"}: the judge published no estimate')
-    if reasons := judged.diverged:
+    if reasons := judged.divergence_findings:
         raise MetricError(f'{name or "run"}: the judge failed, not the recording: {reasons[0]}')
 
     return VelocitySeries(
@@ -436,13 +435,12 @@ class SeriesFolder(NamedTuple):
 def read_series_folder(
     folder: str | Path, *, drop_zeros: bool = False, skip: tuple[str, ...] = ('rest',)
 ) -> SeriesFolder:
-    """Read a folder of series, with `Real` and `Sim`; published folder and scenario names become
-    ours.
+    """Read a folder of series with `Real` and `Sim`; published names are converted to ours.
 
     `drop_zeros` is for the published files, see `sim2real_eval.metrics.series.read_series`.
-    Scenarios of `skip` are left out, as the paper leaves out `rest`; how many files is said in a
-    note. No such folder, no series in it, the same run twice, or a file that cannot be read is a
-    SeriesError.
+    Scenarios of `skip` are left out, as the paper leaves out `rest`; a finding states their number
+    of files. A missing folder, one without series, a run that is there twice, and a file that
+    cannot be read are a SeriesError.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -513,16 +511,16 @@ def write_series_folder(
     *,
     published_names: bool = False,
 ) -> Path:
-    """Write series in the published layout; the folder holds these series and no others.
+    """Write series in the published layout into a folder that contains nothing else.
 
-    `series` are by `(source, scenario, run)`, see `SeriesKey`, or pairs of both, of which then one
-    is in memory at a time; source `real` is the real set. The
-    option `published_names` gives folders the names of the published data (`chWalk_results`,
-    `path`) where there is one, so that the paper's scripts find the files.
+    `series` are by `(source, scenario, run)`, see `SeriesKey`; source `real` is the real set. If
+    they are given as pairs, only one series is in memory at a time. The option `published_names`
+    gives folders the names of the published data (`chWalk_results`, `path`), so that the scripts
+    of the paper find the files.
 
     The whole folder is written under a temporary name and then moved. An older folder of series is
-    replaced, so that no stale run slips into a recomputation; a folder that holds anything else is
-    refused, as is a label that cannot be a file name (SeriesError).
+    replaced, so that no old run remains. A folder with anything else is refused, and so is a label
+    that cannot be a file name (SeriesError).
     """
     target = Path(folder)
     _layout_only(target)
@@ -554,7 +552,7 @@ def _file_name(source: str, scenario: str, run: int, published_names: bool) -> P
 
 
 def _layout_only(target: Path) -> bool:
-    """Say whether an older folder is there; refuse one with anything but series in it."""
+    """Return whether an older folder exists; refuse one with anything but series in it."""
     if not target.exists():
         return False
     inside = sorted(target.rglob('*')) if target.is_dir() else [target]

@@ -54,9 +54,9 @@ class DistanceUncertainty:
     n_real, n_sim : int
         Runs.
     distance : float
-        Between the sets of runs as they are; sampling alone makes it larger than zero.
+        Distance between the sets of runs; sampling alone makes it larger than zero.
     estimate : float or None
-        The distance less what sampling adds, never below 0 (median-unbiased).
+        Distance without the part that sampling adds (median-unbiased), never below 0.
     low, high : float or None
         Interval for the distance between the processes that the runs were drawn from; `low` is 0
         when they may be one.
@@ -64,18 +64,18 @@ class DistanceUncertainty:
         Median and `level` quantile of the distance that a model with the real process would have
         with these numbers of runs; at least `Uncertainty.repeat`.
     p_value : float or None
-        Share of permutations that give at least the distance: that of so large a gap from a model
-        with the real process.
+        Share of permutations with at least this distance: its probability for a model with the
+        real process.
     adjusted : float or None
-        The same when the most striking of all models is looked at.
+        The p-value adjusted for the number of models.
     significance_groups : str
         Models that share a letter are not significantly different; empty where that is unknown.
     ranks : tuple of float
-        Probability of rank 1, 2, ... among the models; empty where it cannot be told.
+        Probability of rank 1, 2, ... among the models; empty if unknown.
 
     Notes
     -----
-    None stands for what cannot be told from so few motions.
+    Values are None if there are too few motions.
     """
 
     model: str
@@ -95,7 +95,7 @@ class DistanceUncertainty:
 
 @dataclasses.dataclass(frozen=True)
 class Uncertainty:
-    """Everything that resampling says of one table of distances.
+    """Result of resampling for one table of distances.
 
     Attributes
     ----------
@@ -112,12 +112,12 @@ class Uncertainty:
     pairs : tuple of PairUncertainty
         Every pair of models.
     notes : tuple of Finding
-        What cannot be told, and why.
+        Unknown values, with the reasons.
     repeat : float or None
-        Distance of the real runs from themselves judged once more: 0 for a judge that gives the
-        same numbers, None for one that was not asked again.
+        Distance between the real runs and the same runs judged again; 0 for a deterministic judge,
+        None if they were judged only once.
     blocked : int or None
-        Real recordings, where the motions are blocks of them.
+        Number of real recordings if the motions are blocks of recordings.
     """
 
     options: UncertaintyOptions
@@ -130,12 +130,15 @@ class Uncertainty:
     repeat: float | None = None
     blocked: int | None = None
 
-    def of(self, model: str) -> DistanceUncertainty:
-        """Return what is known of a model."""
+    def model(self, model: str) -> DistanceUncertainty:
+        """Return the uncertainty of a model."""
         return next(assessment for assessment in self.models if assessment.model == model)
 
     def pair(self, first: str, second: str) -> PairUncertainty:
-        """Return what is known of two models, in either order; the difference is as in `pairs`."""
+        """Return the comparison of two models, in either order.
+
+        The sign of the difference is that of the pair in `pairs`.
+        """
         return self._by_models[frozenset((first, second))]
 
     @functools.cached_property
@@ -152,7 +155,7 @@ class Uncertainty:
         ]
 
     def more(self, pair: PairUncertainty) -> str:
-        """Say how many more motions would make two models significantly different."""
+        """Return the number of further motions that would separate two models, as text."""
         if pair.low is None:
             return 'cannot be told'
         if pair.more_motions is None:
@@ -233,7 +236,7 @@ def uncertainty(
     options = options or UncertaintyOptions()
     permutations = _permutations(real, sims, options, seed)
     distances = {
-        model: MeanWasserstein.of(np.concatenate([real.values, runs.values]))
+        model: MeanWasserstein.from_values(np.concatenate([real.values, runs.values]))
         for model, runs in sims.items()
     }
     values = {
@@ -248,7 +251,7 @@ def uncertainty(
             distance.between(drawn_labels[model].real) for model, distance in distances.items()
         ]
     adjusted = permutation_test.joint_p_values(np.stack(joint_distances)).adjusted
-    draws = MotionDraws.of(real, sims.values(), options.resamples, seed)
+    draws = MotionDraws.draw_motions(real, sims.values(), options.resamples, seed)
     repeat = _repeat_distance(real)
     assessments: list[DistanceUncertainty] = []
     drawn: dict[str, DrawnDistance] = {}
@@ -275,7 +278,7 @@ def uncertainty(
     blocks = real.units if real.block else None
     split = (
         permutation_test.split_half_distance(
-            MeanWasserstein.of(real.values), len(real), seed, blocks
+            MeanWasserstein.from_values(real.values), len(real), seed, blocks
         )
         if len(set(blocks or range(len(real)))) >= 4
         else None
@@ -303,7 +306,7 @@ def _repeat_distance(real: ScoredRuns) -> float | None:
     if real.again is None:
         return None
     first = np.arange(2 * len(real)) < len(real)
-    distance = MeanWasserstein.of(np.concatenate([real.values, real.again]))
+    distance = MeanWasserstein.from_values(np.concatenate([real.values, real.again]))
     return float(distance.between(first[None])[0])
 
 
@@ -350,7 +353,7 @@ def _assess_model(
     distance_of_runs = float(values[0])
     real_weights, model_weights = draws.weights(real), draws.weights(runs)
     weights = np.concatenate([real_weights, -model_weights], axis=1)
-    resampled = distance.weighted(weights)
+    resampled = distance.weighted_distance(weights)
     uniform_weights = np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)])
     linear = distance.linear(weights, uniform_weights)
     means = linear
@@ -364,7 +367,7 @@ def _assess_model(
     p_value = None
     freedom = draws.freedom(real, runs)
     matched_values = np.concatenate([real.values, _with_moments_of(real.values, runs.values)])
-    null_distance = MeanWasserstein.of(matched_values)
+    null_distance = MeanWasserstein.from_values(matched_values)
     # Matching mean and spread takes two degrees of freedom from the null distance.
     null_factor = (
         float(np.sqrt(freedom.degrees / (freedom.degrees - 2.0))) if freedom.degrees > 3 else 1.7
@@ -395,7 +398,9 @@ def _assess_model(
             linear=linear,
             nulls=[
                 null_factor
-                * float(np.median(MeanWasserstein.of(column[:, None]).between(labels.real)))
+                * float(
+                    np.median(MeanWasserstein.from_values(column[:, None]).between(labels.real))
+                )
                 for column in matched_values.T
             ],
             differs=p_value is not None and p_value <= 1.0 - options.level,
@@ -422,14 +427,14 @@ def _add_ranks(
     """Add rank probabilities and the letters of the significance groups."""
     around = np.stack(
         [
-            distance.seen + inflation * (distance.drawn - distance.drawn.mean())
+            distance.observed + inflation * (distance.resampled - distance.resampled.mean())
             for distance in drawn.values()
         ]
     )
     ranks = rank_distribution(around)
     groups: dict[str, str] = {}
     if all(pair.distinguishable is not None for pair in pairs):
-        order = sorted(drawn, key=lambda model: drawn[model].seen)
+        order = sorted(drawn, key=lambda model: drawn[model].observed)
         groups = significance_groups(
             order, [(pair.first, pair.second) for pair in pairs if pair.distinguishable]
         )
@@ -545,7 +550,7 @@ def uncertainty_fields(
     row: VepdRow, uncertainties: Mapping[str, Uncertainty]
 ) -> tuple[Field, ...]:
     """Return the fields of a row in the order of `UNCERTAINTY_COLUMNS`."""
-    assessment = uncertainties[row.scenario].of(row.model)
+    assessment = uncertainties[row.scenario].model(row.model)
     values = {**vars(assessment), 'p_value_adjusted': assessment.adjusted}
     return (*row.fields(), *(values[name] for name in UNCERTAINTY_COLUMNS[len(VEPD_COLUMNS) :]))
 
@@ -558,4 +563,6 @@ def uncertainty_notes(
     for scenario in scenarios:
         for note in uncertainties[scenario].notes:
             scenarios_by_finding.setdefault(note, []).append(scenario)
-    return [note.of(', '.join(affected)) for note, affected in scenarios_by_finding.items()]
+    return [
+        note.restrict_to(', '.join(affected)) for note, affected in scenarios_by_finding.items()
+    ]

@@ -145,7 +145,9 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     topic = evidence.topic('truth')
     course = _course_range(truth)
     first = np.broadcast_to(truth.orientation[:1], truth.orientation.shape)
-    turns = by_blocks(lambda *both: lengths_of(rotations.between(*both)), first, truth.orientation)
+    turns = by_blocks(
+        lambda *both: lengths_of(rotations.rotation_between(*both)), first, truth.orientation
+    )
     most = math.degrees(float(turns.max()))
     if most < 0.5 and course > 30.0:
         yield Measure(most, None, findings.NO_HEADING(topic, turn=most, course=course), 'truth')

@@ -55,7 +55,7 @@ def decode(
     """Decode the messages of a topic, received at (n,) int64 ns; see `TopicDecoder`."""
     decoder = TopicDecoder(kind, where)
     decoder.add(data, received_ns)
-    return decoder.decoded()
+    return decoder.decode()
 
 
 class TopicDecoder:
@@ -102,7 +102,7 @@ class TopicDecoder:
                     f'bytes, {self._kind.name} must have {group.layout.itemsize}'
                 )
 
-    def decoded(self) -> DecodedTopic:
+    def decode(self) -> DecodedTopic:
         """Return all messages with the most frequent frame; of equal counts the first frame."""
         if not self._kind.fields:
             received_ns = np.concatenate(self._received_ns)
@@ -117,7 +117,7 @@ class TopicDecoder:
             for group in self._groups.values()
             if group is not largest
         )
-        return DecodedTopic(largest.parts.joined(), frame_counts)
+        return DecodedTopic(largest.parts.concatenate(), frame_counts)
 
     def _texts_of_messages(self, data: Sequence[bytes], first: int) -> Iterator[tuple[str, ...]]:
         """Yield the texts of every message, parsed only where the bytes differ from the last."""

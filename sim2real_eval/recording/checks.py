@@ -439,7 +439,7 @@ FIRST_TWIST = routine(
     'recording.first_twist',
     'the first twists contradict the poses ({count:d}x, up to {speed:.3g m/s} and '
     '{rate:.3g rad/s}, where the poses move at {moved:.3g m/s}); left out',
-    "Gazebo's OdometryPublisher takes the way from the origin to the robot for its first step.",
+    "Gazebo's OdometryPublisher takes the path from the origin to the robot as its first step.",
 )
 NO_ATTITUDE = routine(
     'recording.no_attitude',

@@ -45,7 +45,7 @@ _AXES_ROTATIONS = {'ned': (_NED_TO_ENU, _FRD_TO_FLU), 'camera': (_RDF_TO_FLU, _R
 class _Correction(Parameters):
     """Base of all corrections."""
 
-    def changed(self) -> list[str]:
+    def changed_parameters(self) -> list[str]:
         """Return the parameters that change something, as `key value`."""
         return [f'{key} {value}' for key, value in self.changes.items()]
 
@@ -94,7 +94,7 @@ class ImuCorrection(_Correction):
         None, 'rad/s', 'Standard deviation that replaces the covariance.', optional=float
     )
 
-    def applied(self, imu: ImuArray) -> ImuArray:
+    def apply(self, imu: ImuArray) -> ImuArray:
         """Return the corrected messages."""
         turn = _rotation(self.rotation)
         orientation_turn = _rotation(self.orientation_rotation)
@@ -143,9 +143,9 @@ class ImuCorrection(_Correction):
             orientation_rotation=_angles(_rotation(self.orientation_rotation) * later_turn),
             heading=sign * self.heading + later.heading,
             acceleration_std=_latest(
-                _scaled(self.acceleration_std, later.acceleration_scale), later.acceleration_std
+                _scale_std(self.acceleration_std, later.acceleration_scale), later.acceleration_std
             ),
-            rate_std=_latest(_scaled(self.rate_std, later.rate_scale), later.rate_std),
+            rate_std=_latest(_scale_std(self.rate_std, later.rate_scale), later.rate_std),
         )
 
 
@@ -159,7 +159,7 @@ class FixCorrection(_Correction):
         None, 'm', 'Standard deviation of each axis that replaces the covariance.', optional=float
     )
 
-    def applied(self, fixes: FixArray) -> FixArray:
+    def apply(self, fixes: FixArray) -> FixArray:
         """Return the corrected messages."""
         changes: dict[str, Any] = {}
         if self.swapped:
@@ -174,7 +174,8 @@ class FixCorrection(_Correction):
 
         Examples
         --------
-        >>> FixCorrection(delay=0.6, std=0.1).followed_by(FixCorrection(delay=-0.5)).changed()
+        >>> first, second = FixCorrection(delay=0.6, std=0.1), FixCorrection(delay=-0.5)
+        >>> first.followed_by(second).changed_parameters()
         ['delay 0.1', 'std 0.1']
         """
         return FixCorrection(
@@ -215,7 +216,7 @@ class TruthCorrection(_Correction):
         0.0, 'deg', 'Yaw of base_link in the body axes of orientation and twist.'
     )
 
-    def applied(self, truth: OdometryArray) -> OdometryArray:
+    def apply(self, truth: OdometryArray) -> OdometryArray:
         """Return the corrected motion."""
         position = _scale(self.position_scale, truth.position)
         orientation, rate = truth.orientation, truth.angular_velocity
@@ -285,7 +286,7 @@ def correct_recording(recording: Recording, corrections: Mapping[str, Any]) -> R
     """
     for role, correction in corrections.items():
         if role in recording.roles:
-            array = correction.applied(recording.require(role))
+            array = correction.apply(recording.require(role))
             earlier = recording.corrections.get(role, type(correction)())
             corrections_so_far = {**recording.corrections, role: earlier.followed_by(correction)}
             recording = dataclasses.replace(
@@ -315,7 +316,7 @@ def _angles(rotation: Rotation) -> tuple[float, ...]:
     return tuple((np.round(angles, 6) + 0.0).tolist())
 
 
-def _scaled(std: float | None, scale: float) -> float | None:
+def _scale_std(std: float | None, scale: float) -> float | None:
     return None if std is None else abs(scale) * std
 
 

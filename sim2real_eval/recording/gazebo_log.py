@@ -120,7 +120,7 @@ def _read_messages(where: str, layout: _Layout, rows: sqlite3.Cursor) -> Message
     parts, frames = MessageParts[MessageArray](), set[tuple[str, str]]()
     while block := rows.fetchmany(BLOCK):
         parts.add(_to_array(where, layout, block, frames))
-    return parts.joined() if frames else None
+    return parts.concatenate() if frames else None
 
 
 def _to_array(

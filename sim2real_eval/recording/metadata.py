@@ -537,7 +537,7 @@ class TransformFile:
         notes = (TRANSFORM(path.name, problem=problem),)
         return cls(path.name, digest, transforms, notes if moving else ())
 
-    def over(
+    def merge_with(
         self, recorded: Sequence[StaticTransform]
     ) -> tuple[tuple[StaticTransform, ...], tuple[Finding, ...]]:
         """Merge the transforms of the file over those of a recording.

@@ -214,7 +214,7 @@ def _swap_coordinates(
             topic = roles[role]
             fixes = content.messages[topic]
             assert isinstance(fixes, FixArray)
-            content.messages[topic] = FixCorrection(swapped=True).applied(fixes)
+            content.messages[topic] = FixCorrection(swapped=True).apply(fixes)
             remaining[role] = dataclasses.replace(correction, swapped=False)
     return remaining
 
@@ -292,8 +292,8 @@ def _apply_corrections(
                 f'{where}: corrections.gps.swapped: true is not allowed: longitudes of {topic} '
                 'are no latitudes; must be false'
             )
-        if changes := stated.changed():
-            messages[topic] = correction.applied(messages[topic])
+        if changes := stated.changed_parameters():
+            messages[topic] = correction.apply(messages[topic])
             notes.append(checks.CORRECTED(topic, change=', '.join(changes)))
 
 
@@ -579,7 +579,7 @@ class RecordingSource:
             self.path, topics=dict(self.topics) or None, scenario=self.scenario
         )
         if self.transforms is not None:
-            transforms, notes = self.transforms.over(recording.transforms)
+            transforms, notes = self.transforms.merge_with(recording.transforms)
             recording = dataclasses.replace(
                 recording, transforms=transforms, notes=(*recording.notes, *notes)
             )

@@ -83,11 +83,11 @@ class RawTopic:
         if len(self._data) >= BLOCK or self._waiting_bytes > LARGEST:
             self._decode_batch()
 
-    def decoded(self) -> DecodedTopic:
+    def decode(self) -> DecodedTopic:
         """Return the messages of a topic of any type but TFMessage, in the order received."""
         self._decode_batch()
         assert self._decoder is not None
-        topic = self._decoder.decoded()
+        topic = self._decoder.decode()
         if (np.diff(topic.array.arrival_ns) < 0).any():
             order = np.argsort(topic.array.arrival_ns, kind='stable')
             topic = dataclasses.replace(topic, array=topic.array.take(order))
@@ -216,7 +216,7 @@ def _add_topic(content: Content, path: Path, topic: str, raw: RawTopic) -> None:
     """Decode a topic into `content`; a damaged camera topic is left out with a finding."""
     where = f'{path}: {topic}'
     try:
-        decoded = raw.decoded()
+        decoded = raw.decode()
     except RecordingError as error:
         if raw.ros_type not in NAMED_TYPES:
             raise

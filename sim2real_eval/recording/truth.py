@@ -63,7 +63,7 @@ def interpolate_truth(truth: OdometryArray, stamps: IntArray) -> OdometryArray:
 
     def interpolate_rotation(row: NDArray[np.intp], part: FloatArray) -> FloatArray:
         first = truth.orientation[row]
-        rotation_vector = part * rotations.between(first, truth.orientation[row + 1])
+        rotation_vector = part * rotations.rotation_between(first, truth.orientation[row + 1])
         return rotations.multiply(first, rotations.exp(rotation_vector))
 
     return dataclasses.replace(
@@ -101,7 +101,7 @@ def locate_truth(truth: OdometryArray, fixes: FixArray | None) -> LocalFrame:
     # pass reduces the error by that factor; eight leave less than 1e-6 m over 30 km.
     frame = LocalFrame(*(float(coordinate[0]) for coordinate in fix))
     for _ in range(8):
-        before, frame = frame, frame.moved(frame.to_enu(*fix)[0] - offset)
+        before, frame = frame, frame.with_origin(frame.to_enu(*fix)[0] - offset)
         if frame == before:
             break
     return frame
@@ -216,7 +216,7 @@ def low_pass_truth(
         velocity = rotations.rotate(rotations.conjugate(orientation), world_velocity)
     if rates.any():
         rates = smooth(rates)
-    rotation_vector = rotations.between(original, orientation)
+    rotation_vector = rotations.rotation_between(original, orientation)
     change = Remark(
         'low-passed at {cutoff:g Hz}; positions moved by {moved:.2g mm} rms, attitudes by '
         '{turned:.2g deg} rms',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people look at: tables on the console, plots and pages."""
+"""Tables for the terminal, plots and pages of results."""
 
 from __future__ import annotations
 

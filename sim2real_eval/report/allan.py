@@ -61,9 +61,10 @@ def allan_console_table(
 ) -> Table:
     """Return a table with a row per axis and coefficient.
 
-    The terms, by axis, are those of the recordings. Discrete values are for the rate of the
-    longest; of one recording alone there are the coefficients read off with straight lines, too.
-    `recovered_parameters` say what became of each coefficient in the simulated sensor.
+    `terms` are the fitted noise terms of the recordings, by axis. Discrete values are for the
+    sample rate of the longest recording. A single recording also has the coefficients that
+    straight lines give. `recovered_parameters` say for each coefficient whether the simulated
+    sensor reproduces it.
     """
     rate = max(results, key=lambda result: result.samples).rate
     graphical_estimate = {
@@ -98,7 +99,7 @@ def allan_console_table(
             cells: list[Text | str] = [
                 Text(label),
                 _WORDS[name],
-                _shown(coefficient, unit.size),
+                _coefficient_text(coefficient, unit.size),
                 unit.name,
                 f'{coefficient.value:.3e}' if coefficient.observable else '-',
                 f'{step:.2e}' if coefficient.observable else '-',
@@ -114,9 +115,9 @@ def allan_console_table(
     return table
 
 
-def _shown(coefficient: Coefficient, size: float) -> str:
+def _coefficient_text(coefficient: Coefficient, size: float) -> str:
     if not coefficient.observable:
-        # A Gauss-Markov bias stands in the place of flicker.
+        # A Gauss-Markov bias replaces flicker.
         if not coefficient.upper:
             return '-'
         return f'< {coefficient.upper / size:.2g}'
@@ -124,7 +125,7 @@ def _shown(coefficient: Coefficient, size: float) -> str:
 
 
 def units_legend(terms: Mapping[str, NoiseTerms]) -> str:
-    """Return lines that name the SI units of the table; on their own, since a table wraps them."""
+    """Return lines that name the SI units of the table; as a caption they would be wrapped."""
     quantities = list(dict.fromkeys(quantity_of(axis) for axis in terms))
     names = dict.fromkeys(name for row in terms.values() for name in row.coefficients())
     return '\n'.join(
@@ -145,10 +146,11 @@ def allan_figure(
     terms: Mapping[str, NoiseTerms],
     twins: Mapping[str, AllanCurve] | None = None,
 ) -> Figure:
-    """Return one panel per axis of `terms`, the fit that is drawn with its terms as thin lines.
+    """Return a figure with a panel per axis.
 
-    The curves of the recordings have one-sigma bands; several take a colour each.
-    Dots show the curves of the simulated sensor, `twins` by axis.
+    `terms` holds the fit of each axis, whose terms are thin lines. The curves of the recordings
+    have one-sigma bands; several recordings have a colour each. Dots show the curves of the
+    simulated sensor, `twins`, by axis.
     """
     figure, panels = style.small_multiples(len(terms), 3, (3.5, 3.0), (0.0, 0.8), narrowest=4.8)
     colours = palette.model_colours([result.name for result in results])
@@ -196,7 +198,7 @@ def _draw_terms(panel: Axes, terms: NoiseTerms, factor: float) -> None:
     for name, variance in parts.items():
         line = np.sqrt(variance) / factor
         panel.plot(tau, line, color=_FIT_COLOUR, linewidth=0.8, linestyle='--', zorder=2)
-        # The letter stands where the term matters most.
+        # The letter is placed where the term has its largest share.
         share = (line / total) ** 2
         place = int(np.argmax(share)) if share.max() < 1 else len(tau) // 2
         place = min(max(place, 10), len(tau) - 20)
@@ -245,7 +247,7 @@ def _handles(
         style.legend_line(result.name, colours[result.name], linewidth=1.3)
         for result in results[:6]
     ]
-    # The band has the colour of its curve; that of several is said in grey.
+    # A band has the colour of its curve. With several curves, the legend shows a grey band.
     band = colours[results[0].name] if len(results) == 1 else 'grey'
     handles.append(Patch(color=band, alpha=0.25, linewidth=0, label='68 % band'))
     handles.append(style.legend_line('fit and its terms', _FIT_COLOUR, linewidth=1.2))

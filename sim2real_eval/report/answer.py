@@ -14,7 +14,7 @@ from sim2real_eval.common.findings import from_records
 from sim2real_eval.common.results import write_json
 from sim2real_eval.study.answer import Answer, View
 from sim_sensors.core.errors import Sim2RealError
-from .console import counted, listed, p_value_text, short_number
+from .console import count_text, list_text, p_value_text, short_number
 
 _MOST = 3
 _ENOUGH = 6  # the fewest recordings from which a p-value can reach 0.05
@@ -142,10 +142,10 @@ def answer_text(answer: Answer, unseen: str = '') -> str:
 def lines_text(lines: Sequence[AnswerLine]) -> str:
     """Return lines as wrapped text, with the texts aligned behind their headings."""
     gap = max((len(line.head) for line in lines), default=0) + 2
-    return '\n'.join(wrapped(line.text, f'{line.head:<{gap}}') for line in lines)
+    return '\n'.join(wrap_text(line.text, f'{line.head:<{gap}}') for line in lines)
 
 
-def wrapped(text: str, head: str = '') -> str:
+def wrap_text(text: str, head: str = '') -> str:
     """Return text in lines that fit the terminal; the first line begins with a heading."""
     return textwrap.fill(
         text,
@@ -192,7 +192,7 @@ def _against_real(answer: Answer) -> str:
     text = f'VEPD does not distinguish it ({p_value})'
     if names:
         does = 'does' if len(names) == 1 else 'do'
-        return f'no: {text}, but {metrics} {does}: {listed(names, _MOST)}{_errors(answer)}'
+        return f'no: {text}, but {metrics} {does}: {list_text(names, _MOST)}{_errors(answer)}'
     nor = f', nor does any of {view.tested} other metrics' if view.tested else ''
     return f'as far as these recordings show: {text}{nor}{_errors(answer)}'
 
@@ -249,20 +249,22 @@ def _agreement(answer: Answer) -> str:
         name = 'names' if metrics == 1 else 'name'
         disagreements.append(
             f'{metrics} of {answer_view.metrics} other metrics {name} another model '
-            f'({listed(answer_view.other_metrics, _MOST)})'
+            f'({list_text(answer_view.other_metrics, _MOST)})'
         )
     if options:
         does = 'does' if options == 1 else 'do'
         disagreements.append(
             f'so {does} {options} of {answer_view.options} other options of VEPD '
-            f'({listed(answer_view.other_options, _MOST)})'
+            f'({list_text(answer_view.other_options, _MOST)})'
         )
     if poses := _other_poses(answer):
         disagreements.append(poses)
     if disagreements:
         return f'no: {"; ".join(disagreements)}'
     judges = len({view.judge for view in answer.views})
-    what = counted(judges, 'judge') if judges > 1 else f'{len(answer.views)} groups of recordings'
+    what = (
+        count_text(judges, 'judge') if judges > 1 else f'{len(answer.views)} groups of recordings'
+    )
     views = f'{what}, ' if other_views else ''
     poses = ', position, heading and attitude' if len(answer.poses) == 3 else ''
     return (
@@ -280,21 +282,21 @@ def _dissent(answer: Answer, view: View) -> str:
 
 
 def _recordings(answer: Answer) -> str:
-    blocks = f' in {counted(answer.blocks, "block")}' if answer.blocks else ''
-    return counted(answer.recordings, 'recording') + blocks
+    blocks = f' in {count_text(answer.blocks, "block")}' if answer.blocks else ''
+    return count_text(answer.recordings, 'recording') + blocks
 
 
 MARK = 'sensitivity.json'
 """Name of the file with the sensitivity of judges, also in the folder of a study."""
 
 
-def beside(study: str | Path, record: Mapping[str, Any]) -> None:
+def write_sensitivity(study: str | Path, record: Mapping[str, Any]) -> None:
     """Write a sensitivity result into the folder of a study, so that its report shows it."""
     write_json(Path(study) / MARK, record, allow_nan=False)
 
 
 def read_record(study: str | Path) -> dict[str, Any] | None:
-    """Return the record that `beside` wrote into a folder, or None if there is none."""
+    """Return the record that `write_sensitivity` wrote into a folder, or None if there is none."""
     path = Path(study) / MARK
     try:
         record = json.loads(path.read_text(encoding='utf-8'))
@@ -307,6 +309,6 @@ def read_record(study: str | Path) -> dict[str, Any] | None:
     return dict(record)
 
 
-def unseen(record: Mapping[str, Any] | None, judge: str) -> str:
+def undetected_text(record: Mapping[str, Any] | None, judge: str) -> str:
     """Return the text about what a judge cannot detect, or an empty text if unknown."""
     return str((record or {'answers': {}})['answers'].get(judge, ''))

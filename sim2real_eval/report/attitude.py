@@ -28,7 +28,7 @@ from .console import add_numbers, plain_table
 
 
 def attitude_table(study: AttitudeStudy, title: str) -> Table:
-    """Return a line per angle: RMSE of all runs, their range, and as published where it is."""
+    """Return a line per angle: RMSE over all runs, its range, and the published RMSE if any."""
     table = plain_table(title, gap=1, min_width=min(len(title) + 1, 78))
     table.add_column('RMSE, deg')
     add_numbers(table, 'all runs', style='bold')
@@ -53,9 +53,9 @@ _COMPONENTS = (('w', 3), ('x', 0), ('y', 1), ('z', 2))
 
 
 def attitude_figure(run: AttitudeRun, title: str) -> Figure:
-    """Return eight panels: components with 99 % bounds as in [Ligorio2015], and angles.
+    """Return eight panels: the components with 99 % bounds as in [Ligorio2015], and the angles.
 
-    The first attitude is far less certain than later ones; the scale is that of the later ones.
+    The scale is that of the later attitudes, because the first one is far less certain.
     """
     errors = run.errors
     step = max(1, len(errors.stamp_ns) // _POINTS)
@@ -103,7 +103,7 @@ _PARTS = 'xyzw'
 def attitude_record(study: AttitudeStudy, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return everything but the series as a plain mapping, for JSON; rad.
 
-    `inputs` is what was estimated, as plain values.
+    `inputs` describes what was estimated, as plain values.
     """
     return {
         'versions': versions(),
@@ -129,7 +129,10 @@ def attitude_record(study: AttitudeStudy, inputs: Mapping[str, Any]) -> dict[str
 def write_attitude(
     folder: str | Path, study: AttitudeStudy, record: Mapping[str, Any], *, overwrite: bool
 ) -> None:
-    """Write the folder whole, unless it exists and may not be replaced."""
+    """Write the complete folder or nothing.
+
+    An existing folder is refused unless it may be replaced.
+    """
     first = study.first
     errors = first.errors
     columns = {

@@ -60,14 +60,13 @@ _MOST = 1e6
 
 
 def consistency_figure(series: Sequence[Squares], *, title: str = '') -> Figure:
-    """Return small multiples of squares over degrees of freedom, 1 being consistent.
+    """Return small multiples of normalised squares over their degrees of freedom; 1 is consistent.
 
-    Dots are samples, dashed lines the bounds of a single one; the line is the mean over a
-    twentieth of the run (five samples at least), the band its bounds, for so many independent
-    samples as the correlation of the series leaves in it.
-
-    Series without samples are omitted; the bounds are of 95 %. MetricError when there are no
-    samples at all.
+    Dots are samples, and dashed lines the 95 % bounds of a single sample. The solid line is the
+    moving mean over a twentieth of the run, or over five samples if that is more. The band is the
+    95 % interval of this mean. It accounts for the correlation of the series, which reduces the
+    number of independent samples. Series without samples are omitted. Raises MetricError when
+    there are no samples at all.
     """
     nonempty = [squares for squares in series if len(squares)]
     if not nonempty:
@@ -97,7 +96,7 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
     n = len(values)
     window = min(max(n // _WINDOWS, _LEAST_WINDOW), n)
     places = np.linspace(0, n - window, min(n - window + 1, _MOST_PLACES)).astype(np.int64)
-    # One that is larger lifts every mean that it is in above what is drawn, too.
+    # A larger sample also lifts every moving mean that contains it above the drawn range.
     tame = np.minimum(values, _MOST * n * freedom)
     mean, total, middle = (
         _running(samples, window, places) for samples in (tame, freedom, np.asarray(time))
@@ -105,7 +104,7 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
     result = consistency(squares, _PROBABILITY)
     low, high = ratio_bounds(total * max(window * result.effective / n, 1.0), _PROBABILITY)
     panel.set_yscale('log')
-    # Half of the time to draw goes into them.
+    # Drawing them takes half of the time.
     panel.yaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_major_locator(LogLocator(numticks=6))
     panel.plot(
@@ -129,7 +128,7 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
     panel.tick_params(labelbottom=True)
     bottom, top = panel.get_ylim()
     if top < 100.0 * bottom:
-        # Powers of ten would be one or two, from which nothing can be read.
+        # There would be only one or two powers of ten, too few to read values.
         near = MaxNLocator(5) if top < 5.0 * bottom else LogLocator(subs=(1.0, 2.0, 5.0))
         panel.yaxis.set_major_locator(near)
         panel.yaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
@@ -138,6 +137,6 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
 
 def _running(values: FloatArray, window: int, places: IntArray) -> FloatArray:
     """Mean over the `window` samples from each place on, of the shape of `places`."""
-    # Differences of sums over millions of samples lose digits, of which these have some to lose.
+    # Differences of sums over millions of samples lose digits, but enough remain.
     sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.longdouble)])
     return np.asarray((sums[places + window] - sums[places]) / window, dtype=np.float64)

@@ -78,7 +78,7 @@ def vepd_console_table(
     >>> vepd_console_table([row], title='VEPD').row_count
     1
     """
-    # Narrow: with every column it still fits a terminal of 80 characters, numbers unbroken.
+    # Even with every column, the table must fit 80 characters without broken numbers.
     table = plain_table(title)
     add_words(table, 'scenario')
     add_numbers(table, 'rank')
@@ -105,9 +105,9 @@ def vepd_console_table(
                 f'{row.vepd:.4f}',
             ]
             if forward_rmse is not None:
-                cells.append(rounded(forward_rmse.get((row.model, scenario))))
+                cells.append(round_text(forward_rmse.get((row.model, scenario))))
             if published:
-                cells.append(rounded(published_vepd(row.model, scenario)))
+                cells.append(round_text(published_vepd(row.model, scenario)))
             table.add_row(*cells)
             label = ''
         table.add_section()
@@ -119,12 +119,12 @@ def scenario_name(scenario: str) -> str:
     return f'{scenario} pooled' if scenario == POOLED else scenario
 
 
-def counted(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
     """Return a number with its noun, whose plural ends in s."""
     return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
 
-def listed(names: Iterable[str], most: int) -> str:
+def list_text(names: Iterable[str], most: int) -> str:
     """Return at most `most` names with commas, and the number of further names."""
     every = list(names)
     more = f' and {len(every) - most} more' if len(every) > most else ''
@@ -138,7 +138,7 @@ def p_value_text(p_value: float | None, unknown: str = '-') -> str:
     return '< 0.001' if p_value < 0.001 else f'{p_value:.3f}'
 
 
-def rounded(value: float | None, digits: int = 4) -> str:
+def round_text(value: float | None, digits: int = 4) -> str:
     """Return a number for a table, with fixed decimals; a dash for none."""
     return '-' if value is None else f'{value:.{digits}f}'
 

@@ -24,7 +24,7 @@ from sim2real_eval.study.fitting.surface import METRICS
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
-from .console import add_numbers, add_words, listed, plain_table, rounded
+from .console import add_numbers, add_words, list_text, plain_table, round_text
 from .run_plots import save_scores
 from .search_layout import (
     CsvTable,
@@ -78,9 +78,9 @@ def fit_gain_table(fit: FittedModel) -> Table:
         table.add_row(
             row.model,
             f'{row.n_real}/{row.n_sim}',
-            *([rounded(objective[row.model])] if has_objective else []),
-            *map(rounded, (validation.scores[row.model], row.distance, row.low, row.high)),
-            rounded(row.null_median),
+            *([round_text(objective[row.model])] if has_objective else []),
+            *map(round_text, (validation.scores[row.model], row.distance, row.low, row.high)),
+            round_text(row.null_median),
             '-' if row.p_value is None else f'{row.p_value:.2g}',
         )
     return table
@@ -172,7 +172,7 @@ _SENSORS = ('gps', 'imu')
 
 
 def fit_record(fit: FittedModel, judging: Judging, given: Mapping[str, str]) -> dict[str, Any]:
-    """Return everything needed to repeat and to read a fit, as JSON values.
+    """Return everything needed to repeat and to interpret a fit, as JSON values.
 
     `given` holds the names of the models to start from, by `gps` and `imu`.
     """
@@ -275,7 +275,7 @@ def _header(fit: FittedModel, record: Mapping[str, Any]) -> list[str]:
         f'Fitted by `sim2real fit`: {names}.',
         f'{_objective_text(fit, ".4g", "")}: {fit.validation.verdict}.',
         f'Judge {record["judge"]["name"]}, {record["component"]} speed, seed {record["seed"]}, '
-        f'{record["repetitions"]} draws each of {listed(fit.real.names, 8)}.',
+        f'{record["repetitions"]} draws each of {list_text(fit.real.names, 8)}.',
     ]
 
 

@@ -32,7 +32,7 @@ def following_console_table(
 ) -> Table:
     """Return a table with a row per controller: distance, across, along [m], and yaw [deg].
 
-    `statistics` are those of each error by controller, as `pooled_statistics` gives them.
+    `statistics` are those that `pooled_statistics` returns: of each error, by controller.
     """
     table = plain_table(title)
     add_words(table, 'controller')
@@ -60,8 +60,8 @@ _LEAST_DISTANCE = 1e-3
 def following_figure(run: FollowedRun) -> Figure:
     """Draw the reference and the paths on the left, and four errors over time on the right.
 
-    A controller that leaves the reference by far more than its size is cut off on the plan; its
-    distance over time, on a logarithmic axis, says how far.
+    If a controller leaves the reference by far more than the size of the reference, the plan cuts
+    its path off. Its distance over time, on a logarithmic axis, shows how far it went.
     """
     figure = style.new_figure(11.0, 6.2)
     plan, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.0, 1.15))[0]
@@ -119,7 +119,7 @@ _SERIES = (
 def following_record(
     runs: Sequence[FollowedRun], settings: FollowSettings, *, seed: int, notes: Sequence[Finding]
 ) -> dict[str, Any]:
-    """Return everything that `follow` found, and what repeats it, as plain values.
+    """Return the result of `follow`, and everything that repeats it, as plain values.
 
     Angles are in degrees; `pooled` is over all runs together.
     """
@@ -156,13 +156,13 @@ def write_following(
     overwrite: bool = False,
     advance: Callable[[], None] = lambda: None,
 ) -> dict[str, list[Recording]]:
-    """Write errors.csv, follow.json, and per run waypoints, series, plot and recordings.
+    """Write the result folder: errors.csv, follow.json, and the files of each run.
 
-    All or nothing; with `overwrite` in place of an older result of this kind.
-
-    `record` is from `following_record`; the recordings have the sensors of `twin` and, by run, the
-    labels of `scenarios`, and are returned by controller, in the order of the runs. `advance` is
-    called after each run.
+    The files of a run are waypoints, series, plot and recordings. The folder is written completely
+    or not at all; with `overwrite` it replaces an older result of this kind. `record` is from
+    `following_record`. The recordings have the sensors of `twin` and, by run, the labels of
+    `scenarios`. They are returned by controller, in the order of the runs. `advance` is called
+    after each run.
     """
     recordings: dict[str, list[Recording]] = {}
     with fresh_folder(folder, MARK, overwrite=overwrite, older=_files_of) as fresh:
@@ -181,7 +181,7 @@ def write_following(
 
 
 def _files_of(record: dict[str, Any]) -> list[str]:
-    """Return the files of an older result, as globs, with those of its comparison."""
+    """Return the files of an older result as globs, including those of its comparison."""
     patterns = [f'compare/{name}' for name in ('*.csv', 'comparison.json', *PLOTS)]
     for run in record['runs']:
         name = escape(run['run'])

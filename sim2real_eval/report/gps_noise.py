@@ -36,7 +36,10 @@ _MODELS = {
 
 
 def gps_noise_table(result: GpsResult) -> Table:
-    """Return a row per parameter: with its standard deviation, or a bound that holds at 95 %."""
+    """Return a row per noise parameter.
+
+    Estimates have their standard deviation; bounds hold with a probability of 95 %.
+    """
     fixes = sum(len(run.time) for run in result.runs)
     table = plain_table(
         f'GPS: {fixes} fixes in {result.seconds:.4g} s at standstill, {result.rate:g} Hz', gap=1
@@ -79,7 +82,10 @@ def gps_noise_table(result: GpsResult) -> Table:
 
 
 def gps_consistency_table(result: GpsResult) -> Table | None:
-    """Return a row per stated covariance: how large errors are beside it; None where none is."""
+    """Return a row per stated covariance with the squared errors relative to it.
+
+    The result is None if the messages state no covariance.
+    """
     tests = [test for test in result.consistency if test.samples]
     if not tests:
         return None
@@ -95,7 +101,7 @@ def gps_consistency_table(result: GpsResult) -> Table | None:
 
 
 def gps_statistics_table(rows: Sequence[SimulatedStatistic]) -> Table:
-    """Return a table of the deviations of the record and of each model simulated likewise."""
+    """Return the standard deviations of the record and of each model in a simulation like it."""
     title = 'The models simulated over the same times: root mean squares about the means'
     if not all(statistic.consistent for statistic in rows):
         title += '\n!: the record is more than three standard deviations from the model'
@@ -133,7 +139,7 @@ def gps_figure(result: GpsResult) -> Figure:
     memory = [figure.add_subplot(grid[axis, 1]) for axis in range(3)]
     _scatter(scatter, result)
     _memory(memory, result)
-    _stated(stated, result)
+    _draw_stated(stated, result)
     for panel in (scatter, *memory, stated):
         tidy(panel)
     return figure
@@ -158,7 +164,7 @@ def _scatter(panel: Axes, result: GpsResult) -> None:
     blocks = np.concatenate([run.covariance[:, :2, :2] for run in result.runs])
     _ellipse(panel, np.cov(error.T), _FIT, '-', '95 % ellipse of the fixes')
     if result.stated.kind != 'zero' and np.isfinite(blocks).all(axis=(1, 2)).any():
-        # A receiver that has just started states far more than it usually does.
+        # A receiver that has just started states a far larger deviation than later.
         finite = blocks[np.isfinite(blocks).all(axis=(1, 2))]
         usual = np.median(finite, axis=0) * factor**2
         _ellipse(panel, usual, VERMILION, '--', '95 % ellipse as usually stated')
@@ -201,7 +207,7 @@ def _memory(panels: Sequence[Axes], result: GpsResult) -> None:
         panel.axhline(0.0, color='#bbbbbb', linewidth=0.6, zorder=0)
         panel.plot(lag, model, color=_FIT, linewidth=1.2)
         panel.plot(lag, measured, color=colour, linewidth=0, marker='.', markersize=3.5)
-        # The dots fill the panel, however wide the band of a slow wander is.
+        # The limits follow the dots, because the band of a slow wander can be very wide.
         low, high = min(measured.min(), model.min(), 0.0), max(measured.max(), model.max())
         pad = 0.25 * (high - low) or 1.0
         panel.set_ylim(low - pad, high + pad)
@@ -212,7 +218,7 @@ def _memory(panels: Sequence[Axes], result: GpsResult) -> None:
     panels[0].set_title('dots: fixes; lines: fit\nbands: 95 % of records of the fit', fontsize=9)
 
 
-def _stated(panel: Axes, result: GpsResult) -> None:
+def _draw_stated(panel: Axes, result: GpsResult) -> None:
     fit = result.stated
     panel.set_title('stated horizontal deviation', fontsize=9)
     if fit.kind == 'zero':
@@ -236,7 +242,7 @@ def _stated(panel: Axes, result: GpsResult) -> None:
     panel.set_yscale('log')
     low, high = panel.get_ylim()
     if high < 10.0 * low:
-        # Within a decade no power of ten may be left to label.
+        # A range within a decade may contain no power of ten to label.
         middle = math.sqrt(low * high)
         panel.set_ylim(middle / 5.0, middle * 5.0)
     panel.set_xlabel('time since the first fix [s]', fontsize=9)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 TRUTH_COLOUR = '#000000'
 REAL_COLOUR = '#6d747d'
 
-# Okabe and Ito's palette, which people with the common colour deficiencies can tell apart, without
+# Okabe and Ito's palette, which people with common colour deficiencies can distinguish, without
 # its yellow; black and grey are taken by truth and reality. The last three are from Tol's muted
 # palette. Darkened where thin lines on white need it, for a contrast of 3 and more (WCAG 2.2,
 # 1.4.11); with each the hue for a dark page.
@@ -33,7 +33,7 @@ _KNOWN = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim', 'bas
 ON_DARK: Mapping[str, str] = _HUES
 """Colours of models to those on a dark page."""
 
-# Colour says what the statistics say, never the rank: models a hair apart look the same.
+# Colours show significance and not rank, so that nearly equal models look the same.
 LIKE_REAL = '#0B5CAD'
 UNLIKE_REAL = '#8A4B00'
 UNKNOWN = '#555D68'
@@ -42,7 +42,7 @@ _WIDE = 12.0
 
 
 def is_wide(values: Sequence[float]) -> bool:
-    """Return whether values, all above 0, differ so much that they ask for a logarithmic axis."""
+    """Return whether positive values differ so much that they need a logarithmic axis."""
     return bool(len(values)) and min(values) > 0.0 and max(values) / min(values) > _WIDE
 
 

@@ -19,7 +19,7 @@ from .console import add_numbers, add_words, plain_table
 from .style import figure_legend, legend_line, new_figure, tidy
 
 _STYLES = {PASS: 'green', WARN: 'yellow', FAIL: 'bold red'}
-# Hues and shapes: neither alone has to tell them apart.
+# Hue and shape both differ, so that either alone is enough.
 _MARKS = {PASS: ('#0072B2', 'o'), WARN: ('#9A6700', '^'), FAIL: ('#B3261E', 'X')}
 _BOUND = {'most': '<= ', 'least': '>= ', 'either': 'within ±', 'ratio': 'within '}
 _LEAST, _MOST = 1e-2, 1e2
@@ -29,9 +29,9 @@ _NAMED = 12
 def preflight_table(
     runs: Sequence[Preflight], *, title: str = '', by_subject: bool = False
 ) -> Table:
-    """Return one line per check over all recordings, with the value nearest its limit.
+    """Return one line per check with the value nearest its limit over all recordings.
 
-    It names the role that has this value; `by_subject` has a line for each.
+    The line names the role that has this value; with `by_subject` there is a line per role.
     """
     table = plain_table(title, gap=1)
     table.add_column('')
@@ -91,7 +91,7 @@ def preflight_lines(problems: Iterable[Finding], runs: Sequence[Preflight]) -> l
 
 
 def _named(runs: Sequence[Preflight]) -> list[tuple[str, Preflight]]:
-    """Name recordings, those of one name by their place."""
+    """Return the names of recordings; recordings with the same name get their position added."""
     names = [run.recording for run in runs]
     return [(run.recording if names.count(run.recording) == 1 else run.path, run) for run in runs]
 
@@ -137,10 +137,11 @@ def _short(value: float) -> str:
 
 
 def preflight_figure(runs: Sequence[Preflight], *, title: str = '') -> Figure:
-    """Return a strip per check: each recording's share of what is allowed, on a log axis.
+    """Return a strip per check that shows the share of its limit that each recording uses.
 
-    The line at 1 is the limit; what is beyond the axis stands at its end. Checks without a number
-    have their mark at the end where they warn or fail, and no strip where they pass.
+    The axis is logarithmic and the line at 1 is the limit. Values beyond the axis are drawn at its
+    end. A check without a number has a mark at the end if it warns or fails, and no strip if it
+    passes.
     """
     every = lines(runs, by_subject=True)
     strips = [strip for strip in every if any(_shares(strip, status) for status in _MARKS)]

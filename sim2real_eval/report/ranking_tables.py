@@ -27,7 +27,7 @@ from .console import (
     numeric,
     p_value_text,
     plain_table,
-    rounded,
+    round_text,
     scenario_name,
     short_number,
     span,
@@ -74,8 +74,8 @@ def ranking_table(
 
     def add(source: str, runs: int, name: str, *numbers: str) -> None:
         place, *statistics = numbers
-        means = [rounded(by_source.get(source)) for by_source in rmse.values()]
-        paper = [] if published is None else [rounded(published.get(source))]
+        means = [round_text(by_source.get(source)) for by_source in rmse.values()]
+        paper = [] if published is None else [round_text(published.get(source))]
         table.add_row(place, Text(name), *statistics, str(runs), *means, *paper)
 
     add(REAL, order[0].n_real, real, *[''] * (2 + bounded + tested + compared))
@@ -157,10 +157,10 @@ def pose_difference_table(rankings: Sequence[PoseRanking]) -> DataTable:
             span(model.low, model.high),
             decimal(model.null_high, 3),
             p_value_text(model.adjusted, NONE),
-            tied_ranks(row.known, model) or NONE,
+            tied_ranks(row.uncertainty, model) or NONE,
         ]
         for row in rankings
-        for model in row.known.order
+        for model in row.uncertainty.order
     ]
     columns = [*map(TableColumn, heads), *map(numeric, numbers)]
     return DataTable('Position, heading and attitude', columns, rows, headed=False)
@@ -186,7 +186,7 @@ def pair_lines(uncertainty: Uncertainty, scenario: str) -> list[Finding]:
     if len(lines) > _MOST_PAIRS:
         printed_lines.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
     where = 'pooled' if scenario == POOLED else scenario
-    return [NOT_SIGNIFICANT(pairs='; '.join(printed_lines)).of(where)]
+    return [NOT_SIGNIFICANT(pairs='; '.join(printed_lines)).restrict_to(where)]
 
 
 class RankLine(NamedTuple):
@@ -224,7 +224,7 @@ def metric_lines(table: MetricTable) -> RankLines:
             lines.append(RankLine(label, row.distances, row.ranks, marks, row.with_vepd))
     notes = tuple(
         f'{model}: VEPD calls it like reality, {", ".join(names)} not'
-        for model, names in table.hidden().items()
+        for model, names in table.undetected_by_vepd().items()
     )
     where = _where(table.judge, table.group, table.scenario)
     return RankLines(f'Other metrics, {where}', table.models, tuple(lines), notes)
@@ -259,7 +259,7 @@ def ranks_table(rankings: RankLines) -> Table:
         cells: list[Text | str] = [Text(line.label)]
         for value, rank, mark in zip(line.values, line.ranks, line.marks, strict=True):
             cells.append(_cell(value, rank, mark=mark))
-        cells.append('' if number == 0 else rounded(line.agreement.kendall, 2))
+        cells.append('' if number == 0 else round_text(line.agreement.kendall, 2))
         table.add_row(*cells)
     return table
 
@@ -274,7 +274,7 @@ def _table_of_ranks(rankings: RankLines) -> Table:
         cells = [_rank(line.ranks[k], mark=line.marks[k]) for line in rankings.lines]
         table.add_row(Text(rankings.models[k]), *cells)
     table.add_section()
-    taus = [rounded(line.agreement.kendall, 2) for line in rankings.lines[1:]]
+    taus = [round_text(line.agreement.kendall, 2) for line in rankings.lines[1:]]
     table.add_row('tau', '', *taus)
     return table
 
@@ -294,9 +294,9 @@ def ranking_pairs_table(pairs: Iterable[RankingPair], title: str) -> Table:
             Text(pair.first),
             Text(pair.second),
             str(agreement.models),
-            rounded(agreement.kendall, 2),
+            round_text(agreement.kendall, 2),
             pair.interval,
-            rounded(agreement.spearman, 2),
+            round_text(agreement.spearman, 2),
             p_value_text(agreement.p_value),
             p_value_text(pair.adjusted),
         )

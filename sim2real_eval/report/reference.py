@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture of a reference trajectory: where it went, with its uncertainty."""
+"""Plot of a reference trajectory: track and speed with their uncertainties."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _SHOWN = 0.1
 
 
 def reference_figure(judged: JudgedRun, title: str) -> Figure:
-    """Return the track with 95 % ellipses and, over time, speed, its and the position's 95 %, of
-    three estimates or more.
+    """Return the track with 95 % ellipses and, over time, the speed and both 95 % half-widths.
+
+    The half-widths are those of position and speed. `judged` must have at least three estimates.
     """
     figure = new_figure(11.0, 5.6)
     grid = figure.add_gridspec(3, 2, width_ratios=(1.15, 1.0))
@@ -65,7 +66,7 @@ def _track(panel: Axes, judged: JudgedRun) -> None:
     marks = np.unique(np.linspace(0, len(judged) - 1, _ELLIPSES).astype(int))
     width = 2.0 * _ELLIPSE * float(np.median(_worst(judged.pose_covariance[marks])))
     extent = float(np.max(np.ptp(judged.position[:, :2], axis=0)))
-    # To be seen on the scale of the track; a power of ten, so that it can be undone by eye.
+    # Magnification that makes the ellipses visible; a power of ten is easy to convert back.
     times = 10.0 ** max(0.0, np.floor(np.log10(max(_SHOWN * extent / width, 1.0))))
     for number in marks.tolist():
         values, axes = np.linalg.eigh(judged.pose_covariance[number, :2, :2])

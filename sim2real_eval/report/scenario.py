@@ -26,7 +26,7 @@ _NAMES = ('rotation', 'position', 'velocity', 'accelerometer bias', 'gyroscope b
 
 
 def covariance_table(study: ScenarioStudy) -> Table:
-    """Return a line per component: error of the first run, deviation predicted and found."""
+    """Return a line per component: error of the first run, predicted and sampled deviation."""
     table = plain_table(
         f'{study.setup.name}, {study.pim.delta_tij():g} s: error of the prediction, and its '
         f'standard deviation over {study.setup.runs} runs',
@@ -53,7 +53,7 @@ def covariance_table(study: ScenarioStudy) -> Table:
 
 
 def state_table(study: ScenarioStudy) -> Table:
-    """Return the deltas, and the state that they predict beside the true one."""
+    """Return the deltas, and the predicted and the true state side by side."""
     table = plain_table('Preintegrated measurements of the first run', gap=1)
     table.add_column('')
     add_numbers(table, 'x', 'y', 'z')
@@ -73,7 +73,7 @@ def state_table(study: ScenarioStudy) -> Table:
     return table
 
 
-# Errors of many predictions beside the ellipses of their predicted and their found covariance.
+# Errors of many predictions with the ellipses of their predicted and sampled covariances.
 _SHARE = 0.95
 _LABELS = (
     'rotation about {} [rad]',
@@ -82,16 +82,17 @@ _LABELS = (
     'accelerometer bias {} [m/s²]',
     'gyroscope bias {} [rad/s]',
 )
-# Pairs of components: rotations, positions and velocities among themselves, and what couples them
+# Pairs of components: rotations, positions and velocities among themselves, and coupled pairs
 # (gravity turns a tilt about y into a velocity along x).
 _PAIRS = ((0, 1), (3, 4), (6, 7), (3, 5), (1, 6), (6, 3))
 _BIAS_PAIRS = ((9, 6), (13, 1), (13, 6))
 
 
 def scenario_figure(study: ScenarioStudy) -> Figure:
-    """Return small multiples: a dot per run, 95 % ellipses predicted (line) and found (dashes).
+    """Return small multiples: a dot per run with the 95 % ellipses of both covariances.
 
-    The title of a panel says how many dots are inside the predicted ellipse; 95 % is meant.
+    The line is the predicted ellipse, and the dashes are the sampled one. The title of a panel
+    states the share of dots inside the predicted ellipse, which should be 95 %.
     """
     walking = len(study.components) == 15
     pairs = _PAIRS + (_BIAS_PAIRS if walking else ())
@@ -156,7 +157,7 @@ def scenario_record(study: ScenarioStudy) -> dict[str, Any]:
     return {
         'versions': versions(),
         'scenario': setup.name,
-        # The sum of so many sample times, as GTSAM has it, ends in 1.9999999999999996.
+        # Adding up the sample times, as GTSAM does, would give 1.9999999999999996.
         'duration_s': round(pim.delta_tij() / setup.dt) * setup.dt,
         'sample_time_s': setup.dt,
         'seed': setup.seed,
@@ -185,7 +186,10 @@ def scenario_record(study: ScenarioStudy) -> dict[str, Any]:
 
 
 def write_scenario(folder: str | Path, study: ScenarioStudy, *, overwrite: bool) -> None:
-    """Write the folder whole, unless it exists and may not be replaced."""
+    """Write the complete folder or nothing.
+
+    An existing folder is refused unless it may be replaced.
+    """
     with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(
             fresh / 'measurements.csv',

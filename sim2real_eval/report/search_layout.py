@@ -67,7 +67,7 @@ def search_identity(verb: str, judge: Judge, *inputs: Any, **options: Any) -> di
 
 
 def finite_or_none(number: float | None) -> float | None:
-    """Return a number for JSON; an infinite one, such as a gate that is off, is null."""
+    """Return a number for JSON; None for an infinite one, such as that of a disabled gate."""
     return None if number is None or math.isinf(number) else number
 
 

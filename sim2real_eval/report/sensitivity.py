@@ -30,7 +30,7 @@ _OWN_SENSORS = 'own'
 
 
 def sensitivity_table(result: Sensitivity) -> Table:
-    """Return a row per error: the smallest size that each judge sees."""
+    """Return a row per error: the smallest size that each judge detects."""
     judges = list(dict.fromkeys(detectable.judge for detectable in result.detectable))
     table = plain_table(
         f'Smallest error that {result.runs} runs reveal at {result.options.power:.0%} power '
@@ -67,7 +67,7 @@ def _unit(unit: str) -> str:
 
 
 def sensitivity_figure(result: Sensitivity) -> Figure:
-    """Return a panel per error: the power over the size, with the interval of the size."""
+    """Return a panel per error: power over size, with the interval of the detectable size."""
     judges = list(dict.fromkeys(detectable.judge for detectable in result.detectable))
     colours = palette.model_colours(judges)
     errors = list(
@@ -113,7 +113,7 @@ def sensitivity_record(
     twin: Twin | None,
     recordings: Sequence[StudyRecording],
 ) -> dict[str, Any]:
-    """Return everything needed to repeat and to read a result, as JSON values."""
+    """Return everything needed to repeat and to interpret a result, as JSON values."""
     return {
         **result_header(),
         'options': result.options.to_mapping(),
@@ -144,7 +144,7 @@ def sensitivity_record(
 
 
 def _answer(result: Sensitivity, judge: str, *, simulated: bool) -> str:
-    """Return a line with the errors that a judge would not have seen, and the sensors."""
+    """Return a line with the errors that a judge would not detect, and the sensors."""
     options = result.options
     unseen, limits = [], []
     for detectable in result.detectable:

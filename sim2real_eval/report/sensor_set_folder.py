@@ -28,9 +28,9 @@ from .style import save_png
 def gps_yaml(
     model: GpsModel, comments: Sequence[str] = (), remarks: Mapping[str, str] | None = None
 ) -> str:
-    """Return a model as YAML; keys that have their default are left out.
+    """Return a model as YAML without the keys that have their default value.
 
-    `comments` are lines of comment at the top; `remarks` say by key where its value is from.
+    `comments` are lines of comment at the top; `remarks` state the origin of values, by key.
     """
     remarks = remarks or {}
     plain = GpsModel()
@@ -45,8 +45,8 @@ def gps_yaml(
         parameters: Parameters = getattr(model, part)
         default = type(parameters)()
         lines += [f'{part}:', f'  model: {values["model"]}']
-        for name in parameters.declared():
-            # What was fitted is said even where it happens to be the default.
+        for name in parameters.declarations():
+            # Fitted values are written even if they equal the default.
             if getattr(parameters, name) != getattr(default, name) or name in remarks:
                 remark = f'; {remarks[name]}' if name in remarks else ''
                 lines.append(f'  {name}: {values[name]!r}{_unit(parameters, name)}{remark}')
@@ -54,7 +54,7 @@ def gps_yaml(
 
 
 def _unit(owner: Parameters, name: str) -> str:
-    unit = owner.declared()[name].unit
+    unit = owner.declarations()[name].unit
     return f'  # {unit}' if unit else ''
 
 
@@ -80,7 +80,7 @@ _REMARKS = {
 
 
 def calibration_record(calibration: Calibration) -> dict[str, Any]:
-    """Return everything as a plain mapping, for JSON: what is unknown is null."""
+    """Return everything as a plain mapping for JSON; unknown values are null."""
     record: dict[str, Any] = {
         'versions': versions(),
         'seed': calibration.seed,
@@ -151,7 +151,7 @@ def _finite(value: Any) -> Any:
 def write_calibration(
     folder: str | Path, calibration: Calibration, record: Mapping[str, Any], *, overwrite: bool
 ) -> None:
-    """Write the files, all of them or none; none of an older result is left."""
+    """Write all files or none, and delete those of an older result."""
     with fresh_files(folder, FILES, overwrite=overwrite) as target:
         _write_models(target, calibration)
         write_json(target / 'characterization.json', record, allow_nan=False)
@@ -185,7 +185,7 @@ def _write_models(target: Path, calibration: Calibration) -> None:
 
 
 def pose_table(calibration: PoseCalibration) -> Table:
-    """Return the parameters of an IMU from its poses, with standard errors."""
+    """Return the IMU parameters estimated from its poses, with standard errors."""
     origin = f'{calibration.poses} poses of {calibration.recording}'
     title = f'{origin}, {calibration.seconds:.0f} s at rest'
     table = plain_table(title)

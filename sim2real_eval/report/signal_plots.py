@@ -22,7 +22,7 @@ _QUANTITIES = ('angular_rate', 'specific_force', 'magnetic_field')
 
 
 def save_series_plots(folder: Path, comparison: SignalComparison) -> None:
-    """Write `signals_<quantity>.png` of the first model that has it."""
+    """Write `signals_<quantity>.png` of the first model that has the quantity."""
     for quantity in _QUANTITIES:
         for model, quantities in comparison.prepared.items():
             if quantity in quantities:
@@ -32,10 +32,10 @@ def save_series_plots(folder: Path, comparison: SignalComparison) -> None:
 
 
 def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
-    """Return a row per axis: real, simulated and true over time; simulated over real.
+    """Return a row of panels per axis: signals over time, and simulated over real.
 
-    The panels show the first real and the first simulated run; `model` and `name` are
-    those of the simulated set and of the real run.
+    The panels show the first real and the first simulated run; `model` and `name` are those of the
+    simulated set and of the real run.
     """
     real, simulated = ready.real[0].sampled, ready.simulated[0].sampled
     labels = ready.quantity.labels()
@@ -112,14 +112,14 @@ def _colours(comparison: SignalComparison) -> dict[str, str]:
 
 
 def yaw_figure(comparison: SignalComparison) -> Figure:
-    """Return the size of the yaw error over time, real and simulated side by side.
+    """Return the yaw error over time, real and simulated side by side.
 
-    Thin lines: the error of each run; thick: its running median. All panels have one scale,
-    unless the largest errors of two panels differ more than eightfold.
+    Thin lines are the errors of the runs, thick lines their running medians. All panels have one
+    scale, unless the largest errors of two panels differ more than eightfold.
     """
     panels = _panels(comparison, 'yaw')
     rows = math.ceil(len(panels) / _COLUMNS)
-    # As even as they go: five panels are three and two, not four and one.
+    # The rows have similar lengths: five panels are three and two, not four and one.
     columns = math.ceil(len(panels) / rows)
     largest = [
         max(float(np.abs(run.even.error).max()) for run in ready.runs(side))
@@ -162,14 +162,14 @@ def yaw_figure(comparison: SignalComparison) -> Figure:
 
 
 def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
-    """Return the spectra of all signals, a panel each, real and simulated on one pair of axes.
+    """Return a panel per signal with the spectra of real and simulated runs.
 
-    Each panel spans at most 12 decades; values below are rounding or no error.
-    `kind` is `error`, or `signal`, with which the truth of the real runs is drawn too, dashed.
+    Each panel spans at most 12 decades, because smaller values are due to rounding. `kind` is
+    `error` or `signal`. With `signal`, the true signal of the real runs is drawn as a dashed line.
     """
     signals = list(dict.fromkeys(row.signal for row in comparison.rows))
     figure, axes = style.small_multiples(len(signals), 3, (3.3, 2.3), (0.0, 0.8), sharex=True)
-    # Quantities of three axes fill a row each, the single one the end.
+    # Each quantity with three axes fills a row; scalar quantities follow.
     order = sorted(signals, key=lambda signal: (signal == 'yaw', signals.index(signal)))
     panels = dict(zip(order, axes, strict=True))
     colours = _colours(comparison)
@@ -193,7 +193,7 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         for column, signal in enumerate(ready.quantity.labels()):
             for name, density in drawn.items():
                 if not np.any(density[:, column] > 0.0):
-                    continue  # no error at all has no place on a logarithmic axis
+                    continue  # a zero error cannot be drawn on a logarithmic axis
                 panels[signal].loglog(ready.frequency[rows], density[:, column], **styles[name])
     for signal, panel in panels.items():
         unit = f'({units[signal]})' if '/' in units[signal] else units[signal]
@@ -204,7 +204,7 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         else:
             panel.set_yticks([])
             panel.text(0.5, 0.5, 'nil', transform=panel.transAxes, ha='center', fontsize=8)
-        # Between labelled powers of ten there is no room for others, and they are slow to place.
+        # Minor ticks have no room between the powers of ten and are slow to place.
         panel.minorticks_off()
         panel.tick_params(labelbottom=True)
         style.tidy(panel, grid=True)
@@ -222,10 +222,10 @@ def _unit(unit: str) -> str:
 
 
 def scatter_figure(comparison: SignalComparison) -> Figure:
-    """Return measured over true rates and forces: a row for the real runs and for each model.
+    """Return measured over true rates and forces, a row for the real runs and for each model.
 
-    R is that of the tables: the mean of what each run has by itself. The correlation
-    of all dots together is larger if runs differ in motion, and smaller if they differ in bias.
+    R is the same as in the tables: the mean over the runs. The correlation of all dots together is
+    larger if the motions of the runs differ, and smaller if their biases differ.
     """
     rates = _panels(comparison, 'angular_rate')
     forces = _panels(comparison, 'specific_force')
@@ -248,7 +248,7 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                         *points, '.',
                         color=colours[label], markersize=1.5, alpha=0.5, zorder=2,
                     )  # fmt: skip
-                # Through a point of the data, so that the origin need not be in sight.
+                # The line passes through the data, so that the plot need not contain the origin.
                 centre = float(runs[0].sampled.true[0, column])
                 panel.axline(
                     (centre, centre),

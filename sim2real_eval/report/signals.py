@@ -31,17 +31,17 @@ from sim2real_eval.signals.comparison import SignalComparison, SignalRow
 from sim2real_eval.signals.features import AXES, FeatureRow
 from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
 from .answer import AnswerLine
-from .console import add_numbers, counted, plain_table, rounded, short_number
+from .console import add_numbers, count_text, plain_table, round_text, short_number
 from .signal_plots import PLOTS, UNITS, save_signal_plots
 
 
 def signal_tables(comparison: SignalComparison, *, published: bool = False) -> Group:
-    """Return two tables per kind of sensor: agreement with truth, and how different the sets are.
+    """Return two tables per kind of sensor: agreement with the truth, and distances of the sets.
 
-    Models of which the same signals are known share a table, one below the other. Split-half
-    distances, p-values and verdicts are shown where there are any; if `published`, RMSE and R
-    between real and simulated signals as printed in [Ligorio2015]. Each table fits a terminal of
-    80 characters.
+    Models that have the same signals share a table, one below the other. Split-half distances,
+    p-values and verdicts are shown if they exist. With `published`, the tables have the RMSE and R
+    between real and simulated signals printed in [Ligorio2015]. Each table fits a terminal of 80
+    characters.
     """
     groups: dict[tuple[object, ...], dict[str, list[SignalRow]]] = {}
     for model in comparison.models:
@@ -73,8 +73,10 @@ def _feature_values(row: FeatureRow) -> Iterator[tuple[str, str, float, float]]:
             yield name, unit, values[0], values[1]
 
 
-def _shown(value: float, unit: str) -> str:
-    return f'{value:.2%}' if unit == 'share' else rounded(value, {'px': 3, 'rad': 5}.get(unit, 4))
+def _value_text(value: float, unit: str) -> str:
+    return (
+        f'{value:.2%}' if unit == 'share' else round_text(value, {'px': 3, 'rad': 5}.get(unit, 4))
+    )
 
 
 def _features_table(row: FeatureRow, *, published: bool) -> Table:
@@ -86,21 +88,21 @@ def _features_table(row: FeatureRow, *, published: bool) -> Table:
         quantity, _, axis = name.rpartition('_')
         if quantity.endswith('_std'):
             continue
-        cells = [_shown(value, unit) for value in values]
+        cells = [_value_text(value, unit) for value in values]
         # Over the features, in brackets.
         if f'{quantity}_std_{axis}' in features:
             _, spread = features[f'{quantity}_std_{axis}']
-            cells = [f'{a} ({_shown(b, unit)})' for a, b in zip(cells, spread, strict=True)]
+            cells = [f'{a} ({_value_text(b, unit)})' for a, b in zip(cells, spread, strict=True)]
         if published:
             published_features = LIGORIO_2015_FEATURES.get(axis)
-            cells.append(rounded(getattr(published_features, quantity, None), 2))
+            cells.append(round_text(getattr(published_features, quantity, None), 2))
         label = name.replace('rmse', 'RMSE').replace('correlation', 'R').replace('_', ' ')
         table.add_row(Text(f'{label} [{unit}]' if unit in ('px', 'rad') else label), *cells)
     return table
 
 
 def _title(models: Mapping[str, list[SignalRow]]) -> str:
-    """Return the model, or how many there are and of what."""
+    """Return the name of the only model, or the number of models and their kind of sensor."""
     if len(models) == 1:
         return next(iter(models))
     signals = {row.signal for rows in models.values() for row in rows}
@@ -113,7 +115,7 @@ _Columns = list[tuple[str, Callable[[SignalRow], str]]]
 
 
 def _fill(table: Table, models: Mapping[str, list[SignalRow]], columns: _Columns) -> None:
-    """Add the columns and the rows of each model, below its name where there are several."""
+    """Add the columns, and the rows of each model below its name if there are several."""
     for head, _ in columns:
         if head == _VERDICT:
             table.add_column(head, no_wrap=True)
@@ -142,8 +144,8 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool, aligne
     columns: _Columns = [
         ('RMSE\nreal', lambda row: _number(row.real.rmse, row.unit)),
         ('\nsim', lambda row: _number(row.simulated.rmse, row.unit)),
-        ('R\nreal', lambda row: rounded(row.real.correlation, 3)),
-        ('\nsim', lambda row: rounded(row.simulated.correlation, 3)),
+        ('R\nreal', lambda row: round_text(row.real.correlation, 3)),
+        ('\nsim', lambda row: round_text(row.simulated.correlation, 3)),
     ]
     if not published:
         columns += [
@@ -153,18 +155,18 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool, aligne
     if any(row.between is not None for row in everything):
         columns += [
             ('between\nRMSE', lambda row: _number(getattr(row.between, 'rmse', None), row.unit)),
-            ('\nR', lambda row: rounded(getattr(row.between, 'correlation', None), 3)),
+            ('\nR', lambda row: round_text(getattr(row.between, 'correlation', None), 3)),
         ]
     if published:
         columns += [
-            ('Ligorio2015\nRMSE', lambda row: _number(_published(row, 'rmse'), row.unit)),
-            ('\nR', lambda row: rounded(_published(row, 'correlation'), 2)),
+            ('Ligorio2015\nRMSE', lambda row: _number(_published_value(row, 'rmse'), row.unit)),
+            ('\nR', lambda row: round_text(_published_value(row, 'correlation'), 2)),
         ]
     _fill(table, models, columns)
     return table
 
 
-def _published(row: SignalRow, name: str) -> float | None:
+def _published_value(row: SignalRow, name: str) -> float | None:
     return getattr(LIGORIO_2015.get(row.signal), name, None)
 
 
@@ -183,7 +185,7 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
         columns.append(('\np', lambda row: _p_value(row.error_p)))
     columns.append(('spectra\ndB', lambda row: f'{row.spectrum_distance:.1f}'))
     if split_half:
-        columns.append(('\nsplit', lambda row: rounded(row.spectrum_split_half, 1)))
+        columns.append(('\nsplit', lambda row: round_text(row.spectrum_split_half, 1)))
     if judged:
         columns += [
             ('\np', lambda row: _p_value(row.spectrum_p)),
@@ -210,7 +212,7 @@ _KINDS = {'position': 'GPS', 'magnetic_field': 'magnetometer'}
 
 
 def _name(row: SignalRow) -> Text:
-    """Return the signal in few characters, with its unit."""
+    """Return a short name of the signal with its unit."""
     quantity, _, axis = row.signal.rpartition('_')
     short = _SHORT.get(quantity)
     name = row.signal if short is None else f'{short} {axis}'
@@ -218,14 +220,14 @@ def _name(row: SignalRow) -> Text:
 
 
 def _number(value: float | None, unit: str) -> str:
-    """Return three digits, of the unit that is shown."""
+    """Return a value with three digits in the displayed unit."""
     return short_number(None if value is None else value * UNITS.get(unit, (unit, 1.0))[1])
 
 
 def _lag(value: float | None, std: float | None) -> str:
     """Return milliseconds with their standard uncertainty."""
     if value is None or std is None:
-        return rounded(value if value is None else 1e3 * value, 1)
+        return round_text(value if value is None else 1e3 * value, 1)
     places = max(-math.floor(math.log10(1e3 * std)), 0) if std > 0.0 else 1
     places = min(places, 2)
     # No minus before zeros.
@@ -233,14 +235,14 @@ def _lag(value: float | None, std: float | None) -> str:
 
 
 def _p_value(value: float | None) -> str:
-    return '<.001' if value is not None and value < 0.001 else rounded(value, 3)
+    return '<.001' if value is not None and value < 0.001 else round_text(value, 3)
 
 
-# The folder that a comparison leaves behind.
+# Result folder of a comparison.
 MARK = 'comparison.json'
 """File that every result of this kind holds."""
 
-# Columns of comparison.csv and what of a row stands in them.
+# Columns of comparison.csv, each with the function that gives its value.
 _ROW = {
     'model': 'model', 'signal': 'signal', 'unit': 'unit',
     'n_real': 'n_real', 'n_simulated': 'n_simulated',
@@ -269,10 +271,11 @@ def write_signals(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write comparison.csv and .json, runs.csv, trend.csv, psd.csv and the plots, all or nothing:
-    not where the folder exists and may not be replaced.
+    """Write the result folder of a comparison: tables, series and plots.
 
-    `record` holds plain values for comparison.json.
+    The files are comparison.csv, comparison.json, runs.csv, trend.csv, psd.csv and the plots. The
+    folder is written completely or not at all; an existing one is refused unless it may be
+    replaced. `record` holds plain values for comparison.json.
     """
     with fresh_folder(folder, MARK, overwrite=overwrite, older=lambda record: PLOTS) as fresh:
         write_csv(fresh / 'comparison.csv', tuple(_ROW), map(_row, comparison.rows))
@@ -354,7 +357,7 @@ def _densities(comparison: SignalComparison) -> Iterator[tuple[str | float, ...]
 
 
 _HEADS = {'imu': 'Nearest IMU', 'gps': 'Nearest GPS', 'mag': 'Nearest magnetometer'}
-# What a covariance states matters to filters, not to the errors of a signal.
+# Stated covariances matter to filters and not to the errors of a signal.
 _OF_COVARIANCES = (
     findings.NO_COVARIANCE,
     findings.PESSIMISTIC,
@@ -366,7 +369,7 @@ _ELSE = 'it holds for motions and sensors like those of these recordings only'
 
 
 def signal_answer_lines(comparison: SignalComparison) -> list[AnswerLine]:
-    """Return the answer; nothing where no signal was compared."""
+    """Return the lines of the answer; empty if no signal was compared."""
     lines = [
         AnswerLine(_HEADS[answer.sensor], f'{_nearest(answer)}; {_verdict(answer, comparison)}')
         for answer in sensor_answers(comparison)
@@ -378,7 +381,7 @@ def signal_answer_lines(comparison: SignalComparison) -> list[AnswerLine]:
 
 
 def doubts(comparison: SignalComparison) -> list[Finding]:
-    """Return what may change the answer, the worst first: what is found and is not routine."""
+    """Return the findings that may change the answer, the most severe first."""
     sensors = {answer.sensor for answer in sensor_answers(comparison)}
     beside = _OF_COVARIANCES if 'gps' in sensors else (*_OF_COVARIANCES, *findings.OF_FIXES)
     return [
@@ -394,7 +397,7 @@ def _nearest(answer: SensorAnswer) -> str:
     if answer.distance is None:
         return f'{text}: not ranked, as no signal with a real error is common to all'
     distance, ratio = short_number(answer.distance), short_number(answer.rmse_ratio)
-    signals = counted(answer.compared, 'signal')
+    signals = count_text(answer.compared, 'signal')
     text += (
         f': error distance {distance} of the real RMSE (mean of {signals}), RMSE {ratio} times '
         'the real one'
@@ -407,11 +410,11 @@ def _nearest(answer: SensorAnswer) -> str:
 
 
 def _verdict(answer: SensorAnswer, comparison: SignalComparison) -> str:
-    signals = counted(answer.signals, 'signal')
+    signals = count_text(answer.signals, 'signal')
     level = f'{comparison.options.level:.3g}'
     if answer.different is None:
         row = next(row for row in comparison.rows if row.model == answer.nearest)
-        runs = f'{row.n_real} real and {counted(row.n_simulated, "simulated run")}'
+        runs = f'{row.n_real} real and {count_text(row.n_simulated, "simulated run")}'
         return f'{runs} are too few to show whether it is distinguishable from the real sensor'
     if not answer.different:
         by = f'any of {signals} (adjusted p > {level})'

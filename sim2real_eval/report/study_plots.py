@@ -23,7 +23,7 @@ from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import POOLED, RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.uncertainty import Uncertainty
-from sim2real_eval.report.page.figure import thinned
+from sim2real_eval.report.page.figure import thin_line
 from sim2real_eval.study.outcome import RunKey, StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.measurements import FloatArray
@@ -68,7 +68,7 @@ def begin_plots(
             model: [run.score for run in runs]
             for model, runs in outcome.by_model(standing.judge, standing.group).items()
         }
-        models = {model.model: scores[model.model] for model in standing.known.order}
+        models = {model.model: scores[model.model] for model in standing.pooled_uncertainty.order}
         for name in ('rmse', 'entropy'):
             figures[place / f'{name}.png'] = partial(_scores, scores[REAL], models, name, **labels)
         figures[place / 'ranking.png'] = partial(
@@ -135,24 +135,24 @@ def _overlays(outcome: StudyOutcome, standing: Standing) -> Mapping[str, _Overla
         if real is None:
             continue
         sim = {
-            key.model: _drawn(outcome, key)
+            key.model: _drawn_series(outcome, key)
             for key in keys
             if key != real and (key.recording, key.repetition) == (real.recording, 1)
         }
         if sim:
-            overlays[real.recording] = _drawn(outcome, real), sim
+            overlays[real.recording] = _drawn_series(outcome, real), sim
     return overlays
 
 
-def _drawn(outcome: StudyOutcome, key: RunKey) -> VelocitySeries:
+def _drawn_series(outcome: StudyOutcome, key: RunKey) -> VelocitySeries:
     """Return a run thinned to the points that a small plot can show."""
     whole = outcome.series(key)
     # A judge only predicts after the end of the truth.
     with_truth = slice(
         max(1, int(np.searchsorted(whole.se_time, whole.gt_time[-1], side='right')))
     )
-    estimate = thinned(whole.se_time[with_truth], whole.se_vel[with_truth])
-    return VelocitySeries(*estimate, *thinned(whole.gt_time, whole.gt_vel), whole.name)
+    estimate = thin_line(whole.se_time[with_truth], whole.se_vel[with_truth])
+    return VelocitySeries(*estimate, *thin_line(whole.gt_time, whole.gt_vel), whole.name)
 
 
 _ROW = 0.3  # inches
@@ -230,11 +230,11 @@ def _panel(axis: Axes, uncertainty: Uncertainty, x_min: float) -> None:
 
 # The second figure compares many rankings of the same models.
 
-# Pale colours are near reality. Two hues would suggest a middle, which distances do not have.
+# Models near reality have pale colours. There is one hue, as distances have no neutral middle.
 _COLOURS = LinearSegmentedColormap.from_list(
     'distances', ['#EAF2F9', '#9CC4E4', '#3B82B8', '#0B3C68']
 )
-_DARK = 0.7  # beyond it white text has a contrast of 4.5, before it black has
+_DARK = 0.7  # white text has a contrast of 4.5 above this value, black text below it
 
 
 def ranks_figure(panels: Sequence[RankLines]) -> Figure:
@@ -282,7 +282,10 @@ def _draw(axes: Axes, panel: RankLines) -> None:
 
 
 def _share(distances: FloatArray) -> FloatArray:
-    """Return 0 for the smallest distance, 1 for ten times that or, if larger, for the largest."""
+    """Return the position of distances on the colour scale, on a logarithmic axis.
+
+    The smallest distance is 0. The largest is 1 if it is at least ten times the smallest.
+    """
     most = float(np.nanmax(distances, initial=0.0)) or 1.0
     logs = np.log10(np.maximum(distances, most / 1000.0))
     shares: FloatArray = (logs - np.nanmin(logs)) / max(

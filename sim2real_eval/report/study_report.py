@@ -24,7 +24,7 @@ from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.errors import Sim2RealError
-from .answer import answer_lines, read_record, unseen
+from .answer import answer_lines, read_record, undetected_text
 from .console import MINUS, NONE, DataTable, TableColumn, numeric
 from .page.page import study_page
 from .page.tables import Standing, by_scenario, overview, ranking, standings
@@ -50,9 +50,9 @@ class StudyReport:
     sensitivity: Mapping[str, Any] | None = None  # from `sim2real sensitivity`
 
     @property
-    def unseen(self) -> str:
+    def undetected_text(self) -> str:
         """Text about what the judge of the answer cannot detect; empty if unknown."""
-        return unseen(self.sensitivity, self.answer.view.judge)
+        return undetected_text(self.sensitivity, self.answer.view.judge)
 
 
 def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
@@ -73,7 +73,7 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
         command=shlex.join(map(str, outcome.record.get('command') or [])),
         side=side_results(outcome),
         standing=standing,
-        answer=answer_lines(answer, unseen(sensitivity, answer.view.judge)),
+        answer=answer_lines(answer, undetected_text(sensitivity, answer.view.judge)),
         findings=findings,
     )
     synthetic = bool(outcome.record.get('synthetic'))
@@ -102,8 +102,10 @@ def _findings(outcome: StudyOutcome, standings: Sequence[Standing]) -> list[Find
     findings = [*from_records(record['notes']), *from_records(record.get('adapted', ()))]
     for standing in standings:
         notes = uncertainty_notes(standing.uncertainty, standing.scenarios)
-        notes += pair_lines(standing.known, standing.whole)
-        findings += [note.of(standing.label) for note in notes] if len(standings) > 1 else notes
+        notes += pair_lines(standing.pooled_uncertainty, standing.whole)
+        findings += (
+            [note.restrict_to(standing.label) for note in notes] if len(standings) > 1 else notes
+        )
     return by_severity(findings)
 
 
@@ -124,7 +126,7 @@ def finish_study(
 
 
 def write_report(report: StudyReport, page: str | Path) -> tuple[Path, Path, Path]:
-    """Write the page and, beside it, the tables; each appears whole or not at all."""
+    """Write the page and the tables; each file appears complete or not at all."""
     page = Path(page)
     markdown, latex = (page.with_name(name) for name in TABLES)
     return (
@@ -160,9 +162,9 @@ def paper_tables(standings: Sequence[Standing]) -> list[DataTable]:
 
 
 def _ranking_table(standing: Standing) -> DataTable:
-    models = [model.model for model in standing.known.models]
+    models = [model.model for model in standing.pooled_uncertainty.models]
     model_ranking = ranking(standing, dict.fromkeys(models, ''))
-    level = f'{100 * standing.known.options.level:g} % interval'
+    level = f'{100 * standing.pooled_uncertainty.options.level:g} % interval'
     columns = {
         'rank': numeric('rank'),
         'name': TableColumn('model'),
@@ -174,7 +176,7 @@ def _ranking_table(standing: Standing) -> DataTable:
         'w_rmse': numeric('W1 RMSE', 'm/s'),
         'w_entropy': numeric('W2 entropy'),
         'runs': numeric('runs', 'real/sim'),
-        **({'published': numeric('paper', 'VEPD')} if model_ranking.published else {}),
+        **({'published': numeric('paper', 'VEPD')} if model_ranking.has_published else {}),
     }
     rows = [
         [getattr(place, name) or (NONE if name == 'published' else '') for name in columns]

@@ -24,7 +24,7 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.study.search.engine import Gain
 from . import palette, style
-from .console import add_numbers, add_words, listed, p_value_text, plain_table, short_number
+from .console import add_numbers, add_words, list_text, p_value_text, plain_table, short_number
 from .search_layout import (
     finite_or_none,
     judge_record,
@@ -38,7 +38,7 @@ MARK = 'tune.json'
 
 
 def parameter_table(tuning: Tuning, level: float) -> Table:
-    """Return a row per parameter: start, tuned value with interval, and the gain alone."""
+    """Return a row per parameter: start, tuned value with interval, and gain on its own."""
     table = plain_table('Parameters (x: factor of what the file says)', gap=1)
     add_words(table, 'parameter')
     add_numbers(table, 'start', 'tuned', f'{level:.0%}\nfrom', '\nto', 'alone\nvalue')
@@ -87,7 +87,10 @@ def _to_table_unit(kind: str, loss: float | None) -> float | None:
 
 
 def tuning_figure(tuning: Tuning, level: float) -> Figure:
-    """Return two panels: the blocks before, after and held out; parameters with intervals."""
+    """Return two panels: errors of the blocks, and parameters with their intervals.
+
+    The errors are those before the tuning, after it, and held out.
+    """
     factors = [tuned for tuned in tuning.parameters if tuned.parameter.scale == 'log']
     rows = max(len(tuning.blocks), len(factors), 4)
     figure = style.new_figure(10.0, 1.6 + 0.32 * rows)
@@ -111,7 +114,7 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     panel.plot(before, rows, 'o', color=palette.REAL_COLOUR, label='start')
     panel.plot(held, rows, 'o', color=palette.BLUE, label='tuned without the block')
     panel.plot(after, rows, '|', color=palette.VERMILION, markersize=11, label='tuned with it')
-    names = [listed(block.recordings, 1) for block in tuning.blocks]
+    names = [list_text(block.recordings, 1) for block in tuning.blocks]
     parts = [names[: i + 1].count(name) for i, name in enumerate(names)]
     panel.set_yticks(
         rows,
@@ -122,7 +125,7 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     )
     if is_rms:
         panel.set_xscale('log')
-        # Within two decades, powers of ten alone would give two ticks.
+        # With powers of ten alone, two decades would have only two ticks.
         panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         panel.xaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
         panel.xaxis.set_minor_locator(NullLocator())
@@ -167,7 +170,7 @@ def tuning_record(
     sources: Sequence[RecordingSource],
     tests: Sequence[RecordingSource],
 ) -> dict[str, Any]:
-    """Return everything needed to repeat and to read a tuning, as JSON values."""
+    """Return everything needed to repeat and to interpret a tuning, as JSON values."""
     return {
         **result_header(),
         'options': {**options.to_mapping(), 'objective': tuning.loss},
@@ -257,7 +260,7 @@ _FILES = (
 
 
 def _header(tuning: Tuning, record: Mapping[str, Any]) -> list[str]:
-    names = listed((recording['name'] for recording in record['recordings']), 8)
+    names = list_text((recording['name'] for recording in record['recordings']), 8)
     return [
         f'Tuned by `sim2real tune` from {tuning.start.name} on {names}.',
         f'{tuning.notes[0].problem}.',

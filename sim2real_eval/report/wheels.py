@@ -50,7 +50,7 @@ def _rms(values: list[float]) -> float:
 
 
 def wheel_figure(study: WheelStudy) -> Figure:
-    """Return a column per variant: the first run from above, below it the errors of all runs."""
+    """Return a column per variant: the first run from above, and the errors of all runs below."""
     count = len(study.variants)
     figure = style.new_figure(max(2.6 * count, 5.2) + 0.6, 5.9)
     panels = figure.subplots(2, count, squeeze=False, sharey='row')
@@ -124,7 +124,10 @@ def wheel_record(study: WheelStudy) -> dict[str, Any]:
 
 
 def write_wheels(folder: str | Path, study: WheelStudy, *, overwrite: bool) -> None:
-    """Write the folder whole, unless it exists and may not be replaced."""
+    """Write the complete folder or nothing.
+
+    An existing folder is refused unless it may be replaced.
+    """
     with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(fresh / 'runs.csv', _COLUMNS, _rows(study))
         write_json(fresh / MARK, wheel_record(study))
@@ -144,7 +147,7 @@ def _of_drive(driven: Driven) -> dict[str, Any]:
         'frames': driven.frames,
         'frames_with_tags': driven.in_view,
         'poses': driven.poses,
-        'poses_taken': driven.taken,
+        'poses_taken': driven.fused_poses,
         'longest_blind_s': driven.longest_blind,
     }
 
@@ -161,6 +164,6 @@ def _rows(study: WheelStudy) -> list[list[Any]]:
                 ]
                 rows.append([
                     variant.label, driven.drive.name, number, *parts, run.nees, run.poses,
-                    run.taken, run.longest_blind,
+                    run.fused_poses, run.longest_blind,
                 ])  # fmt: skip
     return rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A world on the terminal and as a map: table, magnetic field, landmarks."""
+"""A world as a table for the terminal and as a map of its field and objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.benches.world import WorldMap
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.world import Landmarks, Tags
-from .console import add_words, counted, plain_table
+from .console import add_words, count_text, plain_table
 from .palette import VERMILION
 from .style import figure_legend, new_figure, tidy
 
@@ -29,9 +29,7 @@ _KINDS = ('dipole', 'landmark', 'chessboard', 'tag')
 
 
 def world_table(record: Mapping[str, Any]) -> Table:
-    """Return a line per thing of a record from `world_record`, in the units that people use:
-    degrees, m, m/s^2, uT.
-    """
+    """Return a line per property of a record from `world_record`; in degrees, m, m/s^2, uT."""
     table = plain_table(f'World {record["world"]}', gap=1)
     table.show_header = False
     add_words(table, '', '')
@@ -57,7 +55,7 @@ def _rows(record: Mapping[str, Any]) -> dict[str, str]:
         "Earth's field": f'east {_ut(east)}, north {_ut(north)}, up {_ut(up)} uT ({source})',
         '': f'intensity {_ut(earth["intensity_t"])} uT, inclination '
         f'{earth["inclination_deg"]:.2f}, declination {earth["declination_deg"]:.2f} deg',
-        'holds': ', '.join(counted(record[f'{kind}s'], kind) for kind in _KINDS),
+        'holds': ', '.join(count_text(record[f'{kind}s'], kind) for kind in _KINDS),
         'map': f'x {x0:.4g} to {x1:.4g} m, y {y0:.4g} to {y1:.4g} m, z {level["height_m"]:.4g} m',
     }
     if not record['dipoles']:
@@ -84,9 +82,9 @@ def _place(position: Sequence[float]) -> str:
 
 
 _DIPOLE = '#E69F00'
-# Ids of more would cover each other.
+# With more objects, the ids would cover each other.
 _NUMBERED = 40
-# Dots of more are small away from the map.
+# With more dipoles, those away from the map have small dots.
 _FEW = 50
 # Unit vectors per inch: the arrow out of a tag's face.
 _FACE = 5.0
@@ -100,7 +98,7 @@ def draw_marks(panel: Axes, world_map: WorldMap) -> list[Artist]:
     single = ~np.isin(world.landmarks.ids, np.concatenate([*corners, np.zeros(0, np.int64)]))
     if single.any():
         places, ids = world.landmarks.positions[single], world.landmarks.ids[single]
-        handles += _points(panel, places, '^', 6.0, VERMILION, counted(len(ids), 'landmark'))
+        handles += _points(panel, places, '^', 6.0, VERMILION, count_text(len(ids), 'landmark'))
         _number(panel, places, ids)
     handles += _draw_boards(panel, world.landmarks, world.chessboards)
     if len(world.tags):
@@ -109,7 +107,10 @@ def draw_marks(panel: Axes, world_map: WorldMap) -> list[Artist]:
 
 
 def _draw_dipoles(panel: Axes, world_map: WorldMap) -> list[Artist]:
-    """Draw those near the map filled: a tenth of the spread of their heights is near."""
+    """Draw dipoles, filled if they are near the height of the map.
+
+    Near means within a tenth of the spread of their heights.
+    """
     places = world_map.world.dipoles.positions
     if not len(places):
         return []
@@ -122,13 +123,13 @@ def _draw_dipoles(panel: Axes, world_map: WorldMap) -> list[Artist]:
         (away > limit, small, 'w' if small > 1.0 else _DIPOLE, 'above or below'),
     ):
         if some.any():
-            label = f'{counted(int(some.sum()), "dipole")} {what}'
+            label = f'{count_text(int(some.sum()), "dipole")} {what}'
             handles += _points(panel, places[some], 'o', size, colour, label)
     return handles
 
 
 def _draw_boards(panel: Axes, landmarks: Landmarks, boards: tuple[IntArray, ...]) -> list[Artist]:
-    """Draw each as its corners and its outline; one that stands upright is a line from above."""
+    """Draw the corners and the outline of each board; an upright one is a line from above."""
     order = np.argsort(landmarks.ids)
     handles: list[Artist] = []
     for ids in boards:
@@ -137,14 +138,14 @@ def _draw_boards(panel: Axes, landmarks: Landmarks, boards: tuple[IntArray, ...]
         outline = places[[0, 0, -1, -1, 0], [0, -1, -1, 0, 0]]
         handles[:] = panel.plot(
             *outline[:, :2].T, color=VERMILION, linewidth=1.2, marker='s', markersize=3.5,
-            label=counted(len(boards), 'chessboard'),
+            label=count_text(len(boards), 'chessboard'),
         )  # fmt: skip
         panel.plot(*places.reshape(-1, 3)[:, :2].T, 's', color=VERMILION, markersize=3.5)
     return handles
 
 
 def _draw_tags(panel: Axes, tags: Tags) -> list[Artist]:
-    """Draw the edge of each, an arrow out of its face, and its number behind."""
+    """Draw the edge of each tag, an arrow out of its face, and its number behind it."""
     faces = Rotation.from_quat(tags.orientations).apply([0.0, 0.0, 1.0])[:, :2]
     panel.quiver(
         *tags.positions[:, :2].T, *faces.T, color=VERMILION, angles='uv', scale_units='inches',
@@ -152,7 +153,7 @@ def _draw_tags(panel: Axes, tags: Tags) -> list[Artist]:
     )  # fmt: skip
     for square in tags.corners():
         panel.plot(*square[[0, 1, 2, 3, 0], :2].T, color=VERMILION, linewidth=2.5)
-    label = f'{counted(len(tags), "tag")}, with the way that the face looks'
+    label = f'{count_text(len(tags), "tag")}, with the way that the face looks'
     handles = _points(panel, tags.positions, 's', 3.5, VERMILION, label)
     flat = np.linalg.norm(faces, axis=1, keepdims=True) < 0.5
     _number(panel, tags.positions, tags.ids, np.where(flat, 9.0, -9.0 * faces))
@@ -185,27 +186,28 @@ def _number(
         )  # fmt: skip
 
 
-# A world from above: the magnetic field at a height, what disturbs it and what is to see.
+# A world from above: the magnetic field at a height, its disturbances and visible objects.
 
-# Percent of the map below the lowest colour, and above the highest.
+# Percentage of the map below the lowest and above the highest colour.
 _CLIPPED = 1.0
 _STEPS = 16
 _LOG_FROM = 4.0
 _TURNED = (-180, -90, -45, -20, -10, -5, 5, 10, 20, 45, 90, 180)
-# Inches: longer side of a map beside, or above, another; of a strip metres are not alike in x and
-# y beyond the ratio; what stands beside and around.
+# Longer side of a map, inches, in panels side by side and in stacked ones; aspect ratio from which
+# panels are stacked, and largest one with equal scales of x and y.
 _BESIDE, _ABOVE, _STACKED_FROM, _RATIO = 5.2, 8.0, 1.5, 4.0
+# Inches: least side of a map, colour bar, text, title.
 _LEAST, _BAR, _TEXT, _TITLE = 2.0, 1.4, 0.9, 0.6
-# Along the longer side; few tell as much of a field that is the same everywhere.
+# Number of arrows along the longer side; a uniform field needs few.
 _ARROWS, _FEW_ARROWS = 18, 9
 
 
 def strength_levels(intensity: FloatArray) -> FloatArray:
-    """Return the edges of the colours, uT, for strengths in T.
+    """Return the edges of the colours, uT, for field strengths in T.
 
-    They reach from where 1 % of the map is below to where 1 % is above, because near a dipole the
-    field grows without a limit that would be worth a colour; in equal ratios where they are
-    far apart. Equal ends: the field is the same everywhere.
+    The range goes from the 1st to the 99th percentile of the map, because the field near a dipole
+    grows without limit. Edges of a wide range have equal ratios. Both ends are equal if the field
+    is the same everywhere.
     """
     low, high = 1e6 * np.percentile(intensity, [_CLIPPED, 100.0 - _CLIPPED])
     if not high > low * (1.0 + 1e-9):
@@ -215,9 +217,10 @@ def strength_levels(intensity: FloatArray) -> FloatArray:
 
 
 def world_figure(world_map: WorldMap, name: str) -> Figure:
-    """Return the map of the field and, where there are dipoles, that of a compass's error.
+    """Return the map of the field and, if there are dipoles, the map of the compass error.
 
-    Arrows show along the horizontal part of the field and are as long as its share of the whole.
+    Arrows show the direction of the horizontal field; their length is its share of the total
+    field.
     """
     turned = world_map.compass_error if len(world_map.world.dipoles) else None
     x0, x1, y0, y1 = world_map.area
@@ -247,7 +250,7 @@ def world_figure(world_map: WorldMap, name: str) -> Figure:
         fontsize=9,
         parse_math=False,  # the name is of a file
     )
-    # Or the title of a panel that fills its place touches that of the figure.
+    # Otherwise the title of a large panel touches the title of the figure.
     figure.set_layout_engine('constrained', h_pad=0.1)
     if handles := draw_marks(panels[0], world_map):
         figure_legend(figure, handles, 2, below=True)
@@ -278,9 +281,9 @@ def _draw_strength(figure: Figure, panel: Axes, world_map: WorldMap, size: Float
 def _draw_arrows(
     panel: Axes, world_map: WorldMap, size: FloatArray, colour: str, count: int
 ) -> None:
-    """Draw `count` arrows along the longer side of a panel of this size, inches."""
+    """Draw `count` arrows along the longer side of a panel with this size in inches."""
     columns, rows = (
-        _among(len(places), max(round(count * float(side / size.max())), 1))
+        _evenly_spaced(len(places), max(round(count * float(side / size.max())), 1))
         for places, side in zip((world_map.x, world_map.y), size, strict=True)
     )
     field = world_map.field[np.ix_(rows, columns)]
@@ -293,8 +296,11 @@ def _draw_arrows(
     )  # fmt: skip
 
 
-def _among(places: int, count: int) -> IntArray:
-    """Return the indices of `count` places, as far apart as the first and last from the edges."""
+def _evenly_spaced(places: int, count: int) -> IntArray:
+    """Return the indices of `count` evenly spaced places.
+
+    The first and the last one are half a step away from the ends.
+    """
     return np.asarray((np.arange(count) + 0.5) * places / count, dtype=np.int64)
 
 

@@ -101,7 +101,7 @@ class EvaluationNode(Node):
                     self.tally.complete()
                 except (Sim2RealError, OSError) as error:
                     self.tally.fail(_error_text(error))
-                    self.get_logger().error(f'left out: {self.tally.failures[-1].told}')
+                    self.get_logger().error(f'left out: {self.tally.failures[-1].message}')
                 self.tally.running = ''
                 self.publish_progress()
         finally:
@@ -145,7 +145,7 @@ class EvaluationNode(Node):
                 poll=self._poll,
             ) as played:
                 played.play()
-                real, simulated = played.judged()
+                real, simulated = played.judged_runs()
                 recording = played.recording()
             if first_real is None:
                 first_real = real
@@ -178,7 +178,7 @@ class EvaluationNode(Node):
     ) -> float:
         """Score a run, store it and count it; return its RMSE."""
         key = self._key(study_recording, run)
-        scored_run, signals = plan.kept(run, self.study.setup, recording, judged, key, '')
+        scored_run, signals = plan.evaluate(run, self.study.setup, recording, judged, key, '')
         self._store.save(scored_run, signals)
         self.tally.add(scored_run, pace)
         return scored_run.values['rmse']

@@ -56,7 +56,7 @@ class EvaluationSettings(ComparedSensors):
 
 def _select(declared: type[Parameters], *names: str) -> dict[str, Parameter]:
     """Return declarations of a node's parameters for arguments of the same names."""
-    return {name: declared.declared()[name] for name in names}
+    return {name: declared.declarations()[name] for name in names}
 
 
 def _text(doc: str, default: Any = '', choices: tuple[str, ...] = ()) -> Parameter:
@@ -99,7 +99,7 @@ ARGUMENTS: dict[str, Parameter] = {
     ),
     # Path follower.
     **_select(PathFollowerSettings, 'path', 'controller', 'stamped'),
-    'at_robot': dataclasses.replace(PathFollowerSettings.declared()['at_robot'], default=True),
+    'at_robot': dataclasses.replace(PathFollowerSettings.declarations()['at_robot'], default=True),
     'feedback': _text(
         'Input of the controller: the true odometry of the robot, or the estimate of a judge.',
         'truth',
@@ -126,7 +126,7 @@ ARGUMENTS: dict[str, Parameter] = {
     ),
     'seed': dataclasses.replace(
         # In a live run the order of arrival varies, so only the measurements repeat.
-        StudyOptions.declared()['seed'],
+        StudyOptions.declarations()['seed'],
         doc='Seed of all random draws; equal seeds give equal measurements.',
     ),
     **_select(SensorSettings, 'run'),
@@ -193,7 +193,7 @@ ARGUMENTS: dict[str, Parameter] = {
     **_select(StudyOptions, 'repetitions', 'match_rates', 'start_heading', 'off_ticks'),
     **_select(StudyOptions, 'adapt', 'component'),
     'topics': _text('Topics of the imu, gps or truth, each ROLE=TOPIC, by space.'),
-    'label': EvaluationSettings.declared()['scenario'],
+    'label': EvaluationSettings.declarations()['scenario'],
     # Gazebo.
     'world_file': _text('World of Gazebo (SDF). Empty: a field with a car.'),
     'bridge_file': _text(

@@ -33,7 +33,7 @@ ENDING_RUN = 'ending_run'
 """Launch configuration that is true while the processes of a run, but not the launch, end."""
 
 
-def typed(name: str, kind: type) -> Any:
+def typed_argument(name: str, kind: type) -> Any:
     """Return an argument as a ROS parameter of a type; launch would guess the type."""
     return ParameterValue(LaunchConfiguration(name), value_type=kind)
 
@@ -47,7 +47,7 @@ def node(
     that publishes the clock and never follows it. `options` are those of
     `launch_ros.actions.Node`.
     """
-    follow = False if clock is None else typed(clock, bool)
+    follow = False if clock is None else typed_argument(clock, bool)
     parameters = [*options.pop('parameters', ()), {'use_sim_time': follow}]
     return Node(
         package=package,
@@ -85,10 +85,10 @@ def static_transform(
 def trajectory_node(parameters: Mapping[str, Any], **options: Any) -> Any:
     """Return trajectory_node, which also publishes /clock, with the shared arguments."""
     shared = {
-        'motion': typed('scenario', str),
-        'duration': typed('duration', float),
-        'factor': typed('factor', float),
-        'seed': typed('seed', int),
+        'motion': typed_argument('scenario', str),
+        'duration': typed_argument('duration', float),
+        'factor': typed_argument('factor', float),
+        'seed': typed_argument('seed', int),
         'clock': True,
     }
     return node(

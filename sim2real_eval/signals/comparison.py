@@ -165,7 +165,7 @@ def compare_runs(
     notes += [
         finding
         if len(models_with_few_runs) == 1 and len(models) == len(simulated)
-        else finding.of(', '.join(models))
+        else finding.restrict_to(', '.join(models))
         for finding, models in models_with_few_runs.items()
     ]
     run_findings = [('real', run.notes) for run in real]
@@ -300,7 +300,9 @@ def _compare_model(
             )
             for i, row in enumerate(rows)
         ]
-    notes = [note.of(', '.join(subjects)) for note, subjects in subjects_by_finding.items()]
+    notes = [
+        note.restrict_to(', '.join(subjects)) for note, subjects in subjects_by_finding.items()
+    ]
     return rows, prepared, notes, too_few
 
 

@@ -213,7 +213,7 @@ def _imu(
     notes: list[Finding],
 ) -> list[SensorSeries]:
     stamps = seconds(imu.stamp_ns, maker.start_ns)
-    place = mountings.of(imu.frame)
+    place = mountings.pose(imu.frame)
     turn = place[1]
     back = rotations.conjugate(turn[None])
 
@@ -272,7 +272,7 @@ def _position(
     fixes = select_valid_fixes(gps_fixes)
     _check(recording, 'gps', len(fixes))
     frame = locate_truth(maker.truth, fixes)
-    arm, _ = mountings.of(fixes.frame)
+    arm, _ = mountings.pose(fixes.frame)
     measured = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     stamps = seconds(fixes.stamp_ns, maker.start_ns)
 
@@ -287,7 +287,7 @@ def _position(
 def _field(
     mag: MagneticFieldArray, maker: TwinMaker, mountings: Mountings, options: SignalOptions
 ) -> SensorSeries:
-    turn = mountings.of(mag.frame)[1][None]
+    turn = mountings.pose(mag.frame)[1][None]
     earth = maker.world.undisturbed_field
 
     def ideal_signal(times: FloatArray) -> FloatArray:

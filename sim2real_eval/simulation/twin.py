@@ -150,7 +150,7 @@ class Mountings:
     Examples
     --------
     >>> robot = Mountings([StaticTransform('base_link', 'imu_link', (0.1, 0.0, 0.2))], 'base_link')
-    >>> robot.of('imu_link')[0].tolist()
+    >>> robot.pose('imu_link')[0].tolist()
     [0.1, 0.0, 0.2]
     """
 
@@ -158,7 +158,7 @@ class Mountings:
         self._base = base
         self.frames = FrameTree(transforms, assume_identity=not transforms)
 
-    def of(self, frame: str, user: str = 'simulated sensor') -> tuple[FloatArray, FloatArray]:
+    def pose(self, frame: str, user: str = 'simulated sensor') -> tuple[FloatArray, FloatArray]:
         """Return the pose of a frame: position `(3,)` m and quaternion `(4,)`, sensor to body.
 
         Raises JudgeError, which names the `user`, when static transforms are given but do not
@@ -174,7 +174,7 @@ class Mountings:
         sensor without a real one, is mounted as its model states if no transform names its frame.
         Sensors placed later in the same frame have the same place.
 
-        Raises JudgeError as `of` does.
+        Raises JudgeError as `pose` does.
         """
         frame = model.frame_id if real_messages is None else real_messages.frame
         model = dataclasses.replace(model, frame_id=frame)
@@ -184,7 +184,7 @@ class Mountings:
             transform = _transform(model, self._base)
             self.frames.add(transform)
             return PlacedSensor(model, start_ns, transform)
-        translation, rotation = self.of(frame)
+        translation, rotation = self.pose(frame)
         orientation = () if isinstance(model, GpsModel) else (rotation,)
         return PlacedSensor(model.mounted(translation, *orientation), start_ns)
 

@@ -298,7 +298,7 @@ class TwinMaker:
         """Return the twin with each simulated sensor at the median rate of the real one."""
 
         def set_rate(role: str, model: Any) -> Any:
-            rate = median_rate(self._own(role))
+            rate = median_rate(self._real_messages(role))
             return model and dataclasses.replace(model, rate=rate or model.rate)
 
         return dataclasses.replace(
@@ -315,7 +315,7 @@ class TwinMaker:
         """
         notes = list(self.sensor_notes(twin))
         for kind in ('gps', 'imu'):
-            model, real = twin.models.get(kind), median_rate(self._own(kind))
+            model, real = twin.models.get(kind), median_rate(self._real_messages(kind))
             if model is not None and real is not None and abs(model.rate / real - 1.0) > 0.1:
                 notes.append(RATE_DIFFERS(kind.upper(), simulated=model.rate, real=real))
         if twin.imu is not None and self.real.imu is not None:
@@ -345,18 +345,18 @@ class TwinMaker:
         )
 
     def mounting(self, frame: str, user: str = 'simulated sensor') -> _Mounting:
-        """Return the pose of a sensor in the body; see `Mountings.of`."""
-        return self._mountings.of(frame, user)
+        """Return the pose of a sensor in the body; see `Mountings.pose`."""
+        return self._mountings.pose(frame, user)
 
     def _place(self, models: Mapping[str, Any]) -> dict[str, PlacedSensor]:
         """Return models by role with the mounting of their sensors, placed in the order given."""
         mountings = Mountings(self.real.transforms, self._base)
         return {
-            role: mountings.place(model, self._own(role), self.start_ns)
+            role: mountings.place(model, self._real_messages(role), self.start_ns)
             for role, model in models.items()
         }
 
-    def _own(self, role: str) -> MessageArray | None:
+    def _real_messages(self, role: str) -> MessageArray | None:
         topic = self.real.roles.get(role)
         return None if topic is None else self.real.messages[topic]
 
@@ -501,4 +501,4 @@ def ideal_imu_of_motion(
     parts = MessageParts[IdealMeasurement]()
     for part in blocks(len(times)):
         parts.add(kinematics.ideal_measurement(motion.at(times[part]), np.empty(0)))
-    return parts.joined()
+    return parts.concatenate()

@@ -141,7 +141,7 @@ class Answer:
         ]
 
     @property
-    def agreed(self) -> bool:
+    def is_unanimous(self) -> bool:
         """Whether all judges, metrics and options give the same answer."""
         view = self.view
         hidden = view.distinguished_by if not view.distinguishable else ()
@@ -161,7 +161,7 @@ class Answer:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {
             **values,
-            'agreed': self.agreed,
+            'agreed': self.is_unanimous,
             'views': [dataclasses.asdict(view) for view in self.views],
             'poses': [pose._asdict() for pose in self.poses],
             'doubts': [doubt.to_record() for doubt in self.doubts],
@@ -288,7 +288,7 @@ def _make_view(
 
 
 def _make_pose_view(ranking: PoseRanking) -> PoseView:
-    best = ranking.known.order[0]
+    best = ranking.uncertainty.order[0]
     return PoseView(
         ranking.difference.quantity, best.model, best.distance, best.low, best.high, best.adjusted
     )

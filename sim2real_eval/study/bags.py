@@ -74,7 +74,7 @@ def write_bags(
         for run in outcome.runs:
             key = run.key
             names = (key.judge, key.model, f'{key.recording}_{key.repetition}')
-            place = _unused(Path(*map(_safe, names)), places)
+            place = _unused_path(Path(*map(_safe, names)), places)
             places.append(place)
             (fresh / place).parent.mkdir(parents=True, exist_ok=True)
             contents = make_topics(outcome.signals(key), component)
@@ -212,7 +212,7 @@ def _bag_files(record: dict[str, Any]) -> list[str]:
     return [f'{escape(bag["bag"])}/{file}' for bag in record['bags'] for file in BAG_FILES]
 
 
-def _unused(path: Path, used: list[Path]) -> Path:
+def _unused_path(path: Path, used: list[Path]) -> Path:
     """Return a path, with a number added if it is used already."""
     alternatives = (path.with_name(f'{path.name}_{number}') for number in itertools.count(2))
     return next(other for other in itertools.chain([path], alternatives) if other not in used)

@@ -35,7 +35,7 @@ _NOT_IN_XML = re.compile('[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 
 
 class Cell(NamedTuple):
-    """The place of one VEPD in a result; scenario `all` is all scenarios pooled."""
+    """Position of one VEPD in a result; scenario `all` is all scenarios pooled."""
 
     judge: str
     group: str
@@ -96,7 +96,7 @@ class GatedResult:
         record = {**UNSAID, **outcome.record}
         vepd = {
             Cell(judge, group, row.model, row.scenario): row.vepd
-            for judge, group in outcome.compared
+            for judge, group in outcome.compared_pairs
             for row in outcome.table(judge, group)
         }
         if not vepd or not all(map(math.isfinite, vepd.values())):
@@ -422,7 +422,7 @@ def _uncertainties(
             place_result = uncertainty(
                 runs[REAL], simulated, _uncertainty_options(options), seed=options.seed
             )
-            uncertainties |= {cell: place_result.of(cell.model) for cell in here}
+            uncertainties |= {cell: place_result.model(cell.model) for cell in here}
     return uncertainties
 
 

@@ -131,7 +131,7 @@ class Metric:
         if type(self).between is not Metric.between:
             return _DividedRuns(self, runs.runs)
         values = self.values(runs.runs)
-        return MeanWasserstein.of(values) if np.isfinite(values).all() else None
+        return MeanWasserstein.from_values(values) if np.isfinite(values).all() else None
 
     def values(self, runs: Sequence[MetricRun]) -> FloatArray:
         """Return `of_run` of all runs, (runs, k), without columns that no run has."""
@@ -178,7 +178,7 @@ METRICS: Registry[type[Metric]] = Registry(
     {
         name: f'{__name__}:{kind}'
         for name, kind in {
-            'vepd': 'Vepd',
+            'vepd': 'VepdMetric',
             'w1_rmse': 'W1Rmse',
             'w2_entropy': 'W2Entropy',
             'energy': 'Energy',
@@ -232,7 +232,7 @@ class _ValueMetric(Metric):
         return [run.values.get(key, np.nan) for key in self.keys]
 
 
-class Vepd(_ValueMetric):
+class VepdMetric(_ValueMetric):
     """Mean of the W1 distances of RMSE and entropy difference."""
 
     name, keys, is_secondary = 'VEPD', ('rmse', 'entropy_difference'), False
@@ -261,8 +261,8 @@ class Energy(Metric):
 
     def prepare(self, runs: MetricRuns) -> Divisible | None:
         """Return the distance, each coordinate in units of its deviation over the table."""
-        values, scale = Vepd().values(runs.runs), Vepd().values(runs.table).std(axis=0)
-        return EnergyDistance.of(values, scale) if np.isfinite(values).all() else None
+        values, scale = VepdMetric().values(runs.runs), VepdMetric().values(runs.table).std(axis=0)
+        return EnergyDistance.from_values(values, scale) if np.isfinite(values).all() else None
 
 
 class Bias(_ValueMetric):

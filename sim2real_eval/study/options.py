@@ -89,8 +89,11 @@ class StudyOptions(Parameters):
             return ADAPTED if self.adapt == 'all' else ()
         return tuple(name.strip() for name in self.adapt.split(','))
 
-    def given(self, names: Collection[str]) -> StudyOptions:
-        """Return the options without deriving those named, which the user has given."""
+    def without_deriving(self, names: Collection[str]) -> StudyOptions:
+        """Return the options that never derive the named ones from the recordings.
+
+        The user has set these options explicitly.
+        """
         derived = [name for name in self.adapts if name not in names]
         if len(derived) == len(self.adapts):
             return self

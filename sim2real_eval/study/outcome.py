@@ -149,7 +149,7 @@ class EstimateSignals:
 def find_copies(
     measured: Mapping[str, Hashable], blocks: Mapping[str, str] | None = None
 ) -> list[Finding]:
-    """Return a finding for recordings with equal measured numbers that are not of one block.
+    """Return a finding for recordings of different blocks with equal measured numbers.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class StudyFailure(NamedTuple):
     reason: str
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """Recording and reason in one line."""
         # Some reasons begin with the path of the recording.
         has_name = self.recording in self.reason.partition(': ')[0]
@@ -241,7 +241,7 @@ def describe_failures(record: Mapping[str, Any]) -> list[str]:
     model_failures: dict[tuple[str, str, str], list[str]] = {}
     for failure in record['failures']:
         judge, model = failure.get('judge', ''), failure.get('model', '')
-        text = StudyFailure(judge, failure['recording'], model, failure['reason']).told
+        text = StudyFailure(judge, failure['recording'], model, failure['reason']).message
         if failure.get('left_out') == 'model':
             model_failures.setdefault((model, failure['group'], judge), []).append(text)
         else:
@@ -495,14 +495,14 @@ class StudyOutcome:
         return list(dict.fromkeys(run.group for run in self.runs))
 
     @property
-    def compared(self) -> list[tuple[str, str]]:
+    def compared_pairs(self) -> list[tuple[str, str]]:
         """Pairs of judge and group that have both real and simulated runs, in order."""
         kinds: dict[tuple[str, str], set[bool]] = {}
         for run in self.runs:
             kinds.setdefault((run.key.judge, run.group), set()).add(run.is_real)
         return [pair for pair, is_real in kinds.items() if len(is_real) == 2]
 
-    def of(
+    def runs_of(
         self, judge: str, model: str, *, scenario: str | None = None, group: str | None = None
     ) -> list[StudyRun]:
         """Return the runs of a model, or of `real`, under a judge; None means all scenarios."""
@@ -524,7 +524,7 @@ class StudyOutcome:
         return {
             model: runs
             for model in (REAL, *self.models)
-            if (runs := self.of(judge, model, group=group))
+            if (runs := self.runs_of(judge, model, group=group))
         }
 
     def part(self, group: str) -> StudyOutcome:
@@ -553,7 +553,7 @@ class StudyOutcome:
         """
         values: dict[tuple[str, str], list[float]] = {}
         for model in (REAL, *self.models):
-            for run in self.of(judge, model, group=group):
+            for run in self.runs_of(judge, model, group=group):
                 for scenario in (run.scenario, POOLED):
                     values.setdefault((model, scenario), []).append(run.values[name])
         return {place: float(np.mean(numbers)) for place, numbers in values.items()}
@@ -568,7 +568,7 @@ class StudyOutcome:
         table: dict[str, dict[str, list[RunScore]]] = {}
         for model in (REAL, *self.models):
             by_scenario = table.setdefault(model, {})
-            for run in self.of(judge, model, group=group):
+            for run in self.runs_of(judge, model, group=group):
                 score = run.score if scores is None else scores[run.key]
                 by_scenario.setdefault(run.scenario, []).append(score)
         return vepd_table(table.pop(REAL), table)

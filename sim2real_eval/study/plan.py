@@ -127,7 +127,7 @@ class StudyUnit:
             try:
                 recording = case.condition.apply(recording_of(run), start_ns)
                 judged = setup.judge(recording, **start)
-                save(*plan.kept(run, setup, recording, judged, key, case.group))
+                save(*plan.evaluate(run, setup, recording, judged, key, case.group))
             except Sim2RealError as error:
                 failures[key.model] = StudyFailure(key.judge, key.recording, key.model, str(error))
                 if key.model == REAL:
@@ -177,10 +177,10 @@ class StudyPlan:
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyPlan:
         """Read and plan a study file; see `StudyFile.read` for errors."""
-        return cls.of(StudyFile.read(name_or_path, overrides))
+        return cls.from_file(StudyFile.read(name_or_path, overrides))
 
     @classmethod
-    def of(cls, file: StudyFile) -> StudyPlan:
+    def from_file(cls, file: StudyFile) -> StudyPlan:
         """Plan a study; read its recordings.
 
         Raises
@@ -356,7 +356,7 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
     return {
         'format': _FORMAT,
         'title': file.title,
-        'about': file.about,
+        'about': file.description,
         'command': list(file.command),
         'shipped': file.is_shipped,
         'synthetic': any(

@@ -101,7 +101,7 @@ def _drive_path(plan: PathDrive) -> Motion:
 
 @dataclasses.dataclass(frozen=True)
 class StandIn:
-    """A drive recorded by sensors that stand in for real ones; synthetic, and labelled so."""
+    """Synthetic recording of a drive with simulated sensors in place of real ones."""
 
     drive: PathDrive
     sensors: Twin
@@ -205,7 +205,7 @@ def _vehicle(entry: Entry | None) -> AckermannVehicle:
         return ART
     from sim_sensors.motion.roads import SprungCar
 
-    keys = SprungCar.declared().keys() - AckermannVehicle.declared().keys()
+    keys = SprungCar.declarations().keys() - AckermannVehicle.declarations().keys()
     values = entry.value if isinstance(entry.value, dict) else {}
     return SprungCar() if keys & values.keys() else ART
 
@@ -214,7 +214,7 @@ def _change(base: P, entry: Entry | None) -> P:
     """Return parameters with the values of an entry instead of their own."""
     if entry is None:
         return base
-    fields = entry.fields(tuple(base.declared()))
+    fields = entry.fields(tuple(base.declarations()))
     values = {name: field.value for name, field in fields.items()}
     return base.from_mapping({**base.to_mapping(), **values}, entry.where, entry.key)
 

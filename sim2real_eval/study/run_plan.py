@@ -29,7 +29,7 @@ from sim2real_eval.metrics.consistency import (
     nis,
     planar,
 )
-from sim2real_eval.metrics.judged_world import correlation_time, within
+from sim2real_eval.metrics.judged_world import correlation_time, has_truth_at
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import RunScore, advice, prepare, resample, score_run
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series
@@ -43,7 +43,7 @@ from sim2real_eval.signals.agreement import wrap
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, forget_ideal_imu, make_twin_maker
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, OdometryArray
-from sim_sensors.core.rotations import between, heading
+from sim_sensors.core.rotations import heading, rotation_between
 from sim_sensors.world.world import World
 from .options import COVARIANCE_ONE_SIDED, TRUTH_OF_FIXES, StudyOptions
 from .outcome import AGAIN, OF_VEPD, EstimateSignals, RunKey, StudyRun
@@ -94,7 +94,9 @@ class RunPlan:
     def __init__(self, recording: Recording, twins: Sequence[Twin], judging: Judging) -> None:
         options = judging.options
         base = judging.setup.base_link_frame
-        recording = assign_subscribed_roles(recording, getattr(judging.setup, 'heard', ()))
+        recording = assign_subscribed_roles(
+            recording, getattr(judging.setup, 'subscribed_topics', ())
+        )
         # Without a world, a magnetometer is in the field that the recording's own one measured.
         make = make_twin_maker if any('mag' in twin.others for twin in twins) else TwinMaker
         self.maker = make(recording, world=judging.world, seed=options.seed, base_frame=base)
@@ -121,7 +123,7 @@ class RunPlan:
         forget_ideal_imu(self.maker)
         if not self._simulates_gps:
             return notes
-        # For a comparison of receivers, a truth made from the fixes is decisive.
+        # A truth that was made from the fixes invalidates a comparison of receivers.
         return tuple(
             TRUTH_OF_FIXES(note.subject, error=note.numbers['error'])
             if note.kind in OF_FIXES
@@ -197,7 +199,7 @@ class RunPlan:
             name=f'{self.maker.real.name} ({model})',
         )
 
-    def kept(
+    def evaluate(
         self,
         run: PlannedRun,
         setup: Judge,
@@ -279,7 +281,7 @@ def observe(
     assert isinstance(truth, OdometryArray)
     origin_ns = int(truth.stamp_ns[0])
     world, _, alignment = judged_world(judge, recording, truth, judged)
-    inside = np.flatnonzero(within(world, judged.stamp_ns))
+    inside = np.flatnonzero(has_truth_at(world, judged.stamp_ns))
     true = interpolate_truth(world, judged.stamp_ns[inside])
     true_position = np.full(judged.position.shape, np.nan)
     true_position[inside] = true.position
@@ -343,7 +345,7 @@ def _error_values(
     values = {
         'position_rmse': position,
         'position_end': float(np.hypot(*position_error[-1])),
-        'orientation_rmse': _root_mean_square(between(true.orientation, orientation)),
+        'orientation_rmse': _root_mean_square(rotation_between(true.orientation, orientation)),
         'yaw_rmse': _root_mean_square(yaw_error[:, np.newaxis]),
         'velocity_rmse': velocity,
     }
@@ -366,7 +368,7 @@ def _nis_values(
 ) -> dict[str, float]:
     sensors: dict[str, list[Squares]] = {}
     for part, part_squares in zip(judged.parts, squares, strict=True):
-        late = part_squares.after(since_ns)
+        late = part_squares.skip_before(since_ns)
         if len(late):
             sensors.setdefault(_sensor_of(part, recording), []).append(late)
     values = {f'nis_{sensor}': _mean_ratio(parts) for sensor, parts in sensors.items()}

@@ -181,9 +181,9 @@ def conclude(
         'notes': to_records([*notes, *shared_findings(judge_notes)]),
     }
     outcome = StudyOutcome(record, tuple(runs), store.signals)
-    if not outcome.compared:
+    if not outcome.compared_pairs:
         if not runs:
-            # An empty study would only refuse the corrected one.
+            # An empty study would block the folder for the corrected study.
             discard_study(folder)
         reasons = describe_failures(record)
         more = f' (and {len(reasons) - 1} more)' if len(reasons) > 1 else ''
@@ -213,10 +213,10 @@ def _judge(unit: StudyUnit, *, folder: Path, stored: frozenset[RunKey]) -> list[
 
 @contextlib.contextmanager
 def hold_study(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[None]:
-    """Hold the folder of a study, made new or prepared to be continued.
+    """Lock the folder of a study, which is new or will be continued.
 
-    Any study in it is removed first if `overwrite` is True. A folder that is held, or that holds
-    something else or another study, is a Sim2RealError.
+    Any study in it is removed first if `overwrite` is True. A folder that is locked, or that
+    contains something else or another study, is a Sim2RealError.
     """
     with hold(folder):
         sweep(folder)
@@ -279,7 +279,7 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
         ('judge', 'group', *UNCERTAINTY_COLUMNS),
         (
             (judge, group, *uncertainty_fields(row, uncertainties[judge, group]))
-            for judge, group in outcome.compared
+            for judge, group in outcome.compared_pairs
             for row in outcome.table(judge, group)
         ),
     )
@@ -293,7 +293,10 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
 def begin_series(
     folder: Path, outcome: StudyOutcome, workers: Workers
 ) -> Callable[[], list[Path]]:
-    """Begin to write the speeds of all runs, a folder per judge; return a function that waits."""
+    """Begin to write the speeds of all runs, with a folder per judge.
+
+    Returns a function that waits for the files.
+    """
     judges = dict.fromkeys(run.key.judge for run in outcome.runs)
     # Findings are large and not needed.
     runs = [dataclasses.replace(run, notes=()) for run in outcome.runs]

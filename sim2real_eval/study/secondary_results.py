@@ -56,7 +56,7 @@ class MetricRow:
 class MetricTable(RankedTable[MetricRow]):
     """All metrics for all models."""
 
-    def hidden(self) -> dict[str, list[str]]:
+    def undetected_by_vepd(self) -> dict[str, list[str]]:
         """Return the metrics that detect a difference which VEPD does not detect, by model.
 
         The level is 5 %, for a metric adjusted for the number of metrics. At most 5 % of models
@@ -82,7 +82,7 @@ def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricT
     """
     tables = []
     metrics = all_metrics(outcome.record.get('more_metrics', ()))
-    for judge, group in outcome.compared:
+    for judge, group in outcome.compared_pairs:
         sources = {
             model: [MetricRun(run.key, run.scenario, run.values, options, outcome) for run in runs]
             for model, runs in outcome.by_model(judge, group).items()
@@ -200,7 +200,7 @@ class PoseRanking(NamedTuple):
     group: str
     difference: PoseDifference
     deviation: float  # standard deviation of the RMSE of the real runs: the distance 1
-    known: Uncertainty
+    uncertainty: Uncertainty
 
     @property
     def label(self) -> str:
@@ -210,7 +210,7 @@ class PoseRanking(NamedTuple):
     def rows(self) -> Iterator[tuple[Field, ...]]:
         """Return a row of `POSE_COLUMNS` per model, the nearest first."""
         name, quantity, _, unit = self.difference
-        for model in self.known.order:
+        for model in self.uncertainty.order:
             values = {**vars(model), 'p_value_adjusted': model.adjusted}
             place = (self.judge, self.group, name, quantity, unit, self.deviation)
             yield *place, *(values[column] for column in POSE_COLUMNS[len(place) :])
@@ -239,7 +239,7 @@ def pose_rankings(outcome: StudyOutcome) -> tuple[PoseRanking, ...]:
     """
     options, seed = _uncertainty_options(outcome)
     rankings = []
-    for judge, group in outcome.compared:
+    for judge, group in outcome.compared_pairs:
         runs = outcome.by_model(judge, group)
         all_runs = [run for model_runs in runs.values() for run in model_runs]
         for difference in POSE_DIFFERENCES:
@@ -295,13 +295,16 @@ class SideResults:
         return list({(table.judge, table.group): table for table in self.sensitivity}.values())
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the content of agreement.json: rank agreement and differences VEPD hides."""
+        """Return the content of agreement.json.
+
+        It holds the rank agreement, and differences that only other metrics detect.
+        """
         return {
             'rankings': [dataclasses.asdict(pair) for pair in self.rankings],
             'metrics_with_vepd': [
                 {
                     **table.place,
-                    'hidden': table.hidden(),
+                    'hidden': table.undetected_by_vepd(),
                     'agreement': {
                         row.metric.name: dataclasses.asdict(row.with_vepd) for row in table.rows
                     },
@@ -367,7 +370,7 @@ def study_uncertainty(outcome: StudyOutcome) -> Mapping[tuple[str, str], dict[st
     """
     options, seed = _uncertainty_options(outcome)
     uncertainties = {}
-    for judge, group in outcome.compared:
+    for judge, group in outcome.compared_pairs:
         runs = outcome.by_model(judge, group)
         scored = {
             model: scored_runs(model_runs, outcome.blocks) for model, model_runs in runs.items()

@@ -113,7 +113,7 @@ def sensitivity_tables(outcome: StudyOutcome, options: MetricOptions) -> list[Se
     variants = variations(str(outcome.record['component']), options)
     return [
         table
-        for judge, group in outcome.compared
+        for judge, group in outcome.compared_pairs
         for table in _tables(judge, group, _score_variants(outcome, judge, group, variants))
     ]
 
@@ -237,7 +237,7 @@ def ranking_pairs(outcome: StudyOutcome) -> list[RankingPair]:
     """
     rankings: dict[str, dict[str, dict[str, float]]] = {}
     places: dict[str, tuple[str, str]] = {}
-    for judge, group in outcome.compared:
+    for judge, group in outcome.compared_pairs:
         label = f'{judge} in {group}' if len(outcome.groups) > 1 else judge
         places[label] = judge, group
         for row in outcome.table(judge, group):
@@ -291,15 +291,17 @@ def _drawn_distances(
     if real is None:
         return None
     seed = int(outcome.record.get('seed', 0))
-    draws = MotionDraws.of(real, runs.values(), options.resamples, seed)
+    draws = MotionDraws.draw_motions(real, runs.values(), options.resamples, seed)
     if draws.freedom(real, *runs.values()).degrees < FEWEST_DEGREES:
         return None
     distances = np.full((options.resamples, len(outcome.models)), np.nan)
     for k, model in enumerate(outcome.models):
         if model in runs:
-            distance = MeanWasserstein.of(np.concatenate([real.values, runs[model].values]))
+            distance = MeanWasserstein.from_values(
+                np.concatenate([real.values, runs[model].values])
+            )
             weights = [draws.weights(real), -draws.weights(runs[model])]
-            distances[:, k] = distance.weighted(np.concatenate(weights, axis=1))
+            distances[:, k] = distance.weighted_distance(np.concatenate(weights, axis=1))
     return distances
 
 

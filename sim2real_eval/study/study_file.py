@@ -37,7 +37,7 @@ KEYS = MappingProxyType(
     {
         'title': 'Name of the study.',
         'about': 'Question of the study, and limits of its answer.',
-        **{name: option.doc for name, option in StudyOptions.declared().items()},
+        **{name: option.doc for name, option in StudyOptions.declarations().items()},
         'metric': 'Options of the metric.',
         'recordings': 'Real recordings, or stand-ins for them.',
         'models': 'Simulated variants.',
@@ -52,7 +52,7 @@ KEYS = MappingProxyType(
 )
 """Keys of a study file and their meaning."""
 
-_OPTIONS = (*StudyOptions.declared(), 'metric', 'uncertainty')
+_OPTIONS = (*StudyOptions.declarations(), 'metric', 'uncertainty')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +95,7 @@ class StudyFile:
     recordings : tuple of StudyRecording
     twins : tuple of Twin
     judges : tuple of StudyJudge
-    about : str
+    description : str
     drive : PathDrive or None
         Drives that simulated sensors follow, without scenario and run; None: the true motions of
         the recordings.
@@ -122,7 +122,7 @@ class StudyFile:
     recordings: tuple[StudyRecording, ...]
     twins: tuple[Twin, ...]
     judges: tuple[StudyJudge, ...]
-    about: str = ''
+    description: str = ''
     drive: PathDrive | None = None
     conditions: tuple[Condition, ...] = (Condition(),)
     more_metrics: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ class StudyFile:
         values = {name: fields[name].value for name in _OPTIONS if name in fields}
         options = StudyOptions.from_mapping(values, where)
         metric = values['metric'] if isinstance(values.get('metric'), dict) else {}
-        options = options.given([*values, *metric])
+        options = options.without_deriving([*values, *metric])
         if over.options is not None:
             options = over.options(options)
         judges = over.judges
@@ -184,7 +184,7 @@ class StudyFile:
             twins=read_sweep(fields.get('set'), read_twins(fields['models'], folder)),
             settings=fields['set'].value if 'set' in fields else {},
             judges=judges,
-            about=fields['about'].text() if 'about' in fields else '',
+            description=fields['about'].text() if 'about' in fields else '',
             drive=_read_simulate_on(whole, fields, options.seed, over),
             conditions=read_conditions(fields.get('conditions')),
             more_metrics=tuple(metric.class_name(METRICS, folder) for metric in more_metrics),

@@ -65,7 +65,7 @@ class Entry:
         self.refuse(f'{short} is not allowed{hint}; must be {allowed}')
 
     @contextlib.contextmanager
-    def looked_up(self) -> Iterator[None]:
+    def add_place_to_errors(self) -> Iterator[None]:
         """Raise an UnknownNameError of the block as a ParameterError that names the place."""
         try:
             yield
@@ -101,7 +101,7 @@ class Entry:
         ]
 
     def refuse_twice(self, labels: Sequence[str], role: str) -> None:
-        """Refuse labels of which two are equal; `role` says what they name."""
+        """Refuse equal labels; `role` is the kind of labelled objects."""
         for label in labels:
             if labels.count(label) > 1:
                 self.refuse(f'{label!r} is the {role}; must be of one')
@@ -277,7 +277,7 @@ def read_model(kind: type[P], entry: Entry, folder: Path) -> P:
 
 def _load_model(kind: type[P], entry: Entry, folder: Path) -> P:
     name = entry.text()
-    with entry.looked_up():
+    with entry.add_place_to_errors():
         if name == STAND_IN:
             return kind.load(config_path('demo', f'{kind.name}.yaml'))
         return kind.load(name, folder=folder)
@@ -529,7 +529,7 @@ def _read_judge(entry: Entry, folder: Path) -> StudyJudge:
     def refuse(name: str, problem: str) -> NoReturn:
         (fields[name] if name in fields else entry.field(name)).refuse(problem)
 
-    with fields.get('judge', entry).looked_up():
+    with fields.get('judge', entry).add_place_to_errors():
         is_node = getattr(judge_class(kind, folder=folder), 'takes_node_options', False)
     if is_node and isinstance(entry.value, str) and 'judge' in fields:
         entry.refuse(f'{kind} needs a config; write {{judge: {kind}, config: ...}}')
@@ -541,11 +541,11 @@ def _read_judge(entry: Entry, folder: Path) -> StudyJudge:
         config=path,
         transforms=_transforms(fields, folder),
         node_options=_node_options(fields, folder) if is_node else {},
-        given=tuple(name for name in fields if name not in _COMMON_KEYS),
+        explicit_options=tuple(name for name in fields if name not in _COMMON_KEYS),
         refuse=refuse,
         folder=folder,
     )
-    with fields.get('config', entry).looked_up():
+    with fields.get('config', entry).add_place_to_errors():
         setup = load_judge(request)
     if isinstance(setup, JudgeSetup) and config is not None:
         # The folder of the study must not identify the judge, only the contents of its files.

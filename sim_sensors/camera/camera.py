@@ -26,10 +26,10 @@ from sim_sensors.core.shared_parameters import (
     latency,
     lever_arm,
     mounting_quaternion,
-    placed,
     sample_rate,
     share,
-    turned,
+    with_lever_arm,
+    with_mounting,
 )
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import MountedModel, Sensor
@@ -217,7 +217,7 @@ class CameraModel(MountedModel[CameraMessages]):
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
 
     def mounted(self, translation: ArrayLike, rotation: ArrayLike) -> CameraModel:
-        """Return the model mounted as a static transform of its optical frame says.
+        """Return the model with the mounting of a static transform of its optical frame.
 
         Parameters
         ----------
@@ -230,8 +230,8 @@ class CameraModel(MountedModel[CameraMessages]):
         with warnings.catch_warnings():
             # Gimbal lock at a pitch of 90 degrees, as for a camera with the axes of the body.
             warnings.simplefilter('ignore', UserWarning)
-            model = turned(self, turn * Rotation.from_quat(_OPTICAL).inv())
-        return placed(model, translation)
+            model = with_mounting(self, turn * Rotation.from_quat(_OPTICAL).inv())
+        return with_lever_arm(model, translation)
 
     def optical_rotation(self) -> FloatArray:
         """Return the quaternion x y z w `(4,)` that takes the optical frame to the body."""

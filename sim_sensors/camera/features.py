@@ -168,7 +168,7 @@ class LineArray:
 
     Examples
     --------
-    >>> line = LineArray.through([[0.0, 10.0]], [[100.0, 10.0]], 0.5)
+    >>> line = LineArray.through_pixels([[0.0, 10.0]], [[100.0, 10.0]], 0.5)
     >>> np.degrees(line.angle).round(), line.distance
     (array([90.]), array([10.]))
     """
@@ -180,7 +180,9 @@ class LineArray:
     covariance: FloatArray  # (n, 2, 2) of angle and distance: rad^2, rad px, px^2
 
     @classmethod
-    def through(cls, first: ArrayLike, second: ArrayLike, noise_std: ArrayLike) -> LineArray:
+    def through_pixels(
+        cls, first: ArrayLike, second: ArrayLike, noise_std: ArrayLike
+    ) -> LineArray:
         """Return the lines through two pixels each, `(n, 2)`, with the noise `noise_std`, px.
 
         The covariance is to first order, for ends much farther apart than the noise. Equal ends
@@ -229,7 +231,7 @@ class LineArray:
         is_found = np.append(keys, -1)[np.where(position < len(keys), rows, -1)] == end_keys
         frame, pair = np.nonzero(is_found.all(axis=2))
         first, last = features.pixels[rows[frame, pair]].swapaxes(0, 1)
-        lines = cls.through(first, last, noise_std)
+        lines = cls.through_pixels(first, last, noise_std)
         return dataclasses.replace(lines, frame=frame, ids=end_ids[pair])
 
     def differences(self, other: LineArray) -> tuple[FloatArray, FloatArray]:

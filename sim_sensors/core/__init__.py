@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every sensor needs: parameters, seeds, compilation, rotations and errors."""
+"""Foundations of all sensors: parameters, seeds, compilation, rotations and errors."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ __all__ = [
 def lazily(
     package: str, names: Sequence[str], *modules: str
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package that loads its names late (PEP 562).
+    """Return `__getattr__` and `__dir__` of a package that loads its names on access (PEP 562).
 
-    Importing a module imports the packages above it first: if these loaded all that they show, the
-    smallest import would cost seconds.
-
-    `package` is its `__name__` and `names` its `__all__`. The first of the modules, in it or
-    below it, that has a name gives it.
+    Importing a module imports the packages above it first. If these loaded all their names, the
+    smallest import would take seconds. `package` is the `__name__` of the package and `names` its
+    `__all__`. A name is taken from the first of the modules, in the package or below it, that has
+    it.
     """
 
     def get(name: str) -> object:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that people write, read strictly: every defect is named with its file and line.
+"""Strict reading of files that people write: errors name the file and the line.
 
-They may come from strangers, so what they can cost is bounded: their size, how deep they nest, and
-how much their aliases stand for, of which a page can write out terabytes.
+Files may come from strangers. Their size, their depth of nesting and the number of values that
+their aliases stand for are therefore limited; a page of aliases can stand for terabytes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _LONGEST_KEPT = 20_000  # characters
 
 
 def read_yaml(path: Path) -> Any:
-    """Return what a YAML file holds, of whatever kind; None for an empty file.
+    """Return the content of a YAML file; None for an empty file.
 
-    Raises ParameterError when the file cannot be read, is no YAML or gives a key twice.
+    Raises ParameterError when the file cannot be read, is not YAML or has a key twice.
     """
     where = str(path)
     try:
@@ -53,10 +53,9 @@ def read_yaml(path: Path) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Return what a YAML text holds; `where` it stands, for the message.
+    """Return the content of a YAML text; `where` names its origin in messages.
 
-    Raises ParameterError when it is no YAML, gives a key twice, or stands for more than anybody
-    writes.
+    Raises ParameterError when it is not YAML, has a key twice, or is too large or too deep.
 
     Examples
     --------
@@ -78,14 +77,14 @@ def _parse(text: str) -> Any:
     return yaml.load(text, Loader=_StrictLoader)
 
 
-# A command reads the same small files several times, and PyYAML takes 10 ms for one.
+# Commands read the same small files several times, and PyYAML takes 10 ms per file.
 _parsed = functools.lru_cache(maxsize=256)(_parse)
 
 
 def read_yaml_mapping(path: Path) -> dict[str, Any]:
-    """Return the mapping that a YAML file holds.
+    """Return the mapping in a YAML file.
 
-    Raises ParameterError when the file cannot be read, is no YAML, gives a key twice or holds no
+    Raises ParameterError when the file cannot be read, is not YAML, has a key twice or is not a
     mapping.
     """
     where = str(path)
@@ -113,8 +112,8 @@ def merge_base(
     find_file : callable
         Returns the file of a name, or None for a name without a file.
     load_base : callable
-        Takes a name and a folder and returns all keys of that base, those of its own bases
-        included.
+        Takes a name and a folder and returns all keys of that base, including those of its own
+        bases.
 
     Raises
     ------
@@ -149,14 +148,14 @@ def merge_base(
 def check_keys(
     tree: Mapping[str, object], allowed: Sequence[str], where: str, prefix: str = ''
 ) -> None:
-    """Refuse keys of a mapping that are unknown; `prefix` is what they have in messages."""
+    """Refuse unknown keys of a mapping; messages put `prefix` before a key."""
     for key in tree:
         if key not in allowed:
             raise ParameterError(where, f'{prefix}{key}', not_among('unknown key', key, allowed))
 
 
 def branch(tree: Mapping[str, Any], key: str, where: str, full: str = '') -> Mapping[str, Any]:
-    """Return a mapping in a tree, empty where none is given; `full` is its key in messages."""
+    """Return a mapping in a tree, or an empty one; `full` is its key in messages."""
     value = tree.get(key) or {}
     if not isinstance(value, Mapping):
         raise ParameterError(where, full or key, f'{value!r} is not allowed; must be a mapping')
@@ -172,10 +171,10 @@ def _say(error: yaml.YAMLError) -> str:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Safe loader that refuses a key given twice, where YAML's would keep the last silently.
+    """Safe loader that refuses duplicate keys, of which YAML would keep the last.
 
-    It also refuses what cannot be made of its tag, integers of more than 64 bits, which neither
-    ROS nor numpy has, and aliases that stand for more than anybody writes.
+    It also refuses values that do not fit their tag, aliases that stand for too many values, and
+    integers of more than 64 bits, which neither ROS nor NumPy has.
     """
 
     def __init__(self, text: str) -> None:
@@ -219,7 +218,7 @@ class _StrictLoader(yaml.SafeLoader):
         except (yaml.YAMLError, RecursionError):
             raise
         except Exception:
-            # PyYAML lets whatever happens to its conversions pass.
+            # PyYAML does not catch the errors of its conversions.
             problem = f'{str(node.value)!r} is no {kind}'
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
         if isinstance(constructed, int) and not -(2**63) <= constructed < 2**63:
@@ -229,7 +228,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _check_size(root: yaml.Node) -> None:
-    """Refuse a document that stands for too many values, its aliases written out."""
+    """Refuse a document whose aliases stand for too many values."""
     sizes: dict[int, int] = {}
     inside: set[int] = set()
 
@@ -257,11 +256,10 @@ def _check_size(root: yaml.Node) -> None:
 def read_columns(
     path: Path, names: Sequence[str], optional: str = '', *, finite: bool = True
 ) -> dict[str, FloatArray]:
-    """Return the columns of a CSV table of motion by their names, `(n,)` each; others are left.
+    """Return some columns of a CSV table of a motion by name, `(n,)` each.
 
-    The header may begin with #. Numbers may be infinite or NaN if `finite` is false.
-
-    Raises MotionError, naming file, line, value and what is allowed.
+    Other columns are ignored. The header may begin with #. Numbers may be infinite or NaN if
+    `finite` is false. Raises MotionError with file, line, value and what is allowed.
     """
     columns: dict[str, list[float]] = {}
     try:
@@ -297,19 +295,19 @@ def _number_in(text: str, name: str, where: str, finite: bool) -> float:
 
 
 def file_phrase(path: Path) -> str:
-    """Return what the comment at the top of a file says first; see `first_phrase`."""
+    """Return the first phrase of the comment at the top of a file; see `first_phrase`."""
     return first_phrase(file_comment(path))
 
 
 def first_phrase(text: str) -> str:
-    """Return what comes before the first semicolon or the end of the first sentence.
+    """Return the text before the first semicolon or the end of the first sentence.
 
     Examples
     --------
     >>> first_phrase('Receiver at 4.5 Hz; of gps.io.')
     'Receiver at 4.5 Hz'
     """
-    # Not at the point of a number, nor at one within a name.
+    # Points of numbers and within names do not end a sentence.
     return re.split(r'[.;](?=\s+[A-Za-z])|\.$', text, maxsplit=1)[0]
 
 
@@ -330,8 +328,8 @@ _SHARE = Path('share', 'sim2real_sensors', 'config')
 def config_path(*parts: str) -> Path:
     """Return the path of a shipped file or folder, by the names below ``config/``.
 
-    Raises Sim2RealError when the package was installed without its data files, or ships no such
-    file, naming the places that were looked at, or the names that exist there.
+    Raises Sim2RealError when the package was installed without its data files, or has no such
+    file. The message lists the searched places, or the names that exist.
 
     Examples
     --------
@@ -359,16 +357,16 @@ def config_names(kind: str) -> list[str]:
 
 
 def is_yaml(text: str | Path) -> bool:
-    """Say whether a text is the path of a YAML file and not a name."""
+    """Return True if a text is the path of a YAML file and not a name."""
     return Path(text).suffix in ('.yaml', '.yml')
 
 
 def named_file(
     name: str | Path, kind: str, names: Sequence[str], what: str, hint: str = ''
 ) -> Path:
-    """Return the path of a YAML file that is given, or of a shipped one by its name.
+    """Return the path of a YAML file, or of a shipped file by its name.
 
-    UnknownNameError when nothing is shipped under a name; `names` are the names of the kind.
+    UnknownNameError for a name without a shipped file; `names` are the names of the kind.
     """
     path = Path(name)
     if is_yaml(path) or len(path.parts) != 1:
@@ -389,22 +387,22 @@ def _config_root() -> Path:
 
 
 def _candidates(module: Path) -> list[Path]:
-    """Places where ``config/`` may be, nearest to the imported code first.
+    """Return the places where ``config/`` may be, the nearest to the imported code first.
 
-    The nearest comes first so that code and configuration are of one version when a checkout, a
-    virtual environment and a ROS overlay are all in reach.
+    If a checkout, a virtual environment and a ROS overlay are all present, code and configuration
+    are then of the same version.
     """
     folders: list[Path] = []
-    # Editable and --symlink-install builds import through a link into the checkout.
+    # Editable and --symlink-install builds import code through a link into the checkout.
     packages = dict.fromkeys([module.absolute().parents[1], module.resolve().parents[1]])
-    # A checkout is recognised by package.xml: a bare site-packages/config would be a stranger's.
+    # A checkout has a package.xml; site-packages/config may belong to another package.
     folders += [p.parent / 'config' for p in packages if (p.parent / 'package.xml').is_file()]
     # pip, Debian and ament put packages in PREFIX/lib/python3.x/site-packages, PREFIX/lib64/... or
     # PREFIX/local/lib/python3.x/dist-packages; pip --target puts them in PREFIX itself.
     folders += [prefix / _SHARE for p in packages for prefix in p.parents[:5]]
-    # Layouts with the code elsewhere (Windows, patched distributions): the data path of Python.
+    # Other layouts (Windows, patched distributions) use Python's data path.
     folders.append(Path(sysconfig.get_path('data')) / _SHARE)
-    # A ROS overlay. ament_index_python reads this same variable; core code does not need it.
+    # A ROS overlay. ament_index_python reads the same variable, but need not be installed.
     overlays = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
     folders += [Path(prefix) / _SHARE for prefix in overlays if prefix]
     return list(dict.fromkeys(folders))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors that a user can act on; everything else is a defect of ours."""
+"""Errors that the user can correct; all other exceptions are defects of this package."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 
 class Sim2RealError(Exception):
-    """Root of all errors whose message is meant for the user.
+    """Base class of all errors whose message is meant for the user.
 
-    The message is one line that names the file, key or topic, the value found and what is allowed.
-    The command line prints it without a traceback and exits with status 2.
+    The message is one line that names the file, key or topic, the value and what is allowed. The
+    command line prints it without a traceback and exits with status 2.
     """
 
     def __init__(self, message: str = '') -> None:
@@ -24,22 +24,22 @@ _LONGEST_WORD, _LONGEST_LINE = 300, 2000
 
 
 def one_line(text: str) -> str:
-    r"""Return text as one printable line of bounded length, whatever was quoted in it.
+    r"""Return a text as one printable line of limited length.
 
     Examples
     --------
     >>> one_line('imu.yaml: rate: \x1b[31m is\nnot allowed')
     'imu.yaml: rate: \\x1b[31m is not allowed'
     """
-    words = [_shortened(word, _LONGEST_WORD) for word in text.split()]
+    words = [_shorten(word, _LONGEST_WORD) for word in text.split()]
     line = ''.join(
         character if character.isprintable() else repr(character)[1:-1]
         for character in ' '.join(words)
     )
-    return _shortened(line, _LONGEST_LINE)
+    return _shorten(line, _LONGEST_LINE)
 
 
-def _shortened(text: str, longest: int) -> str:
+def _shorten(text: str, longest: int) -> str:
     half = longest // 2
     return text if len(text) <= longest else f'{text[:half]} ... {text[-half:]}'
 
@@ -50,11 +50,11 @@ class ParameterError(Sim2RealError):
     Parameters
     ----------
     where : str
-        File, option or object that the parameter was given in.
+        File, option or object that contains the parameter.
     key : str
-        Dotted path of the parameter inside `where`; empty when the whole of `where` is at fault.
+        Dotted path of the parameter inside `where`; empty if `where` as a whole is wrong.
     problem : str
-        The value found and what is allowed.
+        Wrong value, and what is allowed.
     """
 
     def __init__(self, where: str, key: str, problem: str) -> None:
@@ -64,24 +64,27 @@ class ParameterError(Sim2RealError):
         super().__init__(': '.join(part for part in (where, key, problem) if part))
 
     def __reduce__(self) -> tuple[type[ParameterError], tuple[str, str, str]]:
-        # Processes send it to each other.
+        # Worker processes pickle it.
         return type(self), (self.where, self.key, self.problem)
 
 
 class UnknownNameError(ParameterError):
-    """Nothing is shipped under a name; who read the name from a file can say where it stands."""
+    """A name has no shipped file or registered class.
+
+    Code that read the name from a file can add the place in the file.
+    """
 
 
 class SensorError(Sim2RealError):
-    """A sensor cannot do what it was asked to."""
+    """A sensor cannot perform the requested operation."""
 
 
 class MotionError(Sim2RealError):
-    """A trajectory or scenario cannot be built from what was given."""
+    """A trajectory or scenario cannot be built from the given values."""
 
 
 class Remark(str):
-    """A sentence for the user that keeps its numbers apart, to merge those of many runs."""
+    """Sentence for the user with separate numbers, so that those of many runs can be merged."""
 
     template: str
     numbers: dict[str, float]
@@ -94,12 +97,12 @@ class Remark(str):
         return remark
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, float]]:
-        # A copy is made of the template again: the sentence may have braces of its own.
+        # A copy uses the template, because the sentence itself may contain braces.
         return (self.template,), self.numbers
 
 
 def did_you_mean(name: object, allowed: Iterable[str]) -> str:
-    """Return ` (did you mean X?)` with the name nearest to one that is unknown; else nothing.
+    """Return ` (did you mean X?)` with the nearest known name, or an empty text.
 
     Examples
     --------
@@ -111,7 +114,7 @@ def did_you_mean(name: object, allowed: Iterable[str]) -> str:
 
 
 def not_among(problem: str, name: object, allowed: Iterable[str]) -> str:
-    """Return the problem with the nearest name and all that are allowed.
+    """Return a problem with the nearest name and all allowed names.
 
     Examples
     --------
@@ -123,7 +126,7 @@ def not_among(problem: str, name: object, allowed: Iterable[str]) -> str:
 
 
 def whole_number(where: str, key: str, value: object, least: int) -> None:
-    """Refuse an argument that is no integer, or below the least one, by a ParameterError.
+    """Raise ParameterError for an argument that is not an integer or is too small.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A line every few seconds while something takes long, for those who see no progress bar."""
+"""Regular lines of progress during long operations, for output without a progress bar."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 def heartbeat(
     say: Callable[[str], None], describe: Callable[[], str], interval_s: float = 10.0
 ) -> Iterator[None]:
-    """Say at intervals what goes on, and for how long it has.
+    """Report the current activity and its duration at regular intervals.
 
     Parameters
     ----------
     say : callable
-        Gets each line, in a thread of its own.
+        Receives each line, in a separate thread.
     describe : callable
-        Asked for what goes on whenever a line is due.
+        Returns a description of the activity for each line.
     interval_s : float
 
     Examples

@@ -118,7 +118,7 @@ class MessageParts(Generic[DataclassT]):
     >>> parts = MessageParts[MessageArray]()
     >>> for stamps in ([1, 2], [3]):
     ...     parts.add(MessageArray(np.array(stamps), np.array(stamps), 'base_link'))
-    >>> parts.joined().stamp_ns
+    >>> parts.concatenate().stamp_ns
     array([1, 2, 3])
     """
 
@@ -137,7 +137,7 @@ class MessageParts(Generic[DataclassT]):
                 column.append(values)
         self._last_part = part
 
-    def joined(self) -> DataclassT:
+    def concatenate(self) -> DataclassT:
         """Return all messages and forget the parts; there must be one, which may be empty."""
         arrays: dict[str, Any] = {name: column.array for name, column in self._columns.items()}
         self._columns = {}

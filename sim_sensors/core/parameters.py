@@ -37,9 +37,9 @@ _NAMES = {bool: 'true or false', int: 'an integer', float: 'a number', str: 'a t
 class Parameter:
     """Declaration of one parameter."""
 
-    # Its type is the type of the parameter; a tuple of 3 means one number per axis x, y, z,
-    # another one a list of as many numbers, an empty one a list of any length. None: it need not
-    # be given, and `optional` is its type.
+    # Its type is the type of the parameter. A tuple of 3 is a number per axis x, y, z; another
+    # tuple is a list of that length, and an empty one a list of any length. An optional parameter
+    # has the default None and the type `optional`.
     default: Any
     unit: str  # SI unit, `'1'` when dimensionless, `''` for flags and texts
     doc: str  # meaning, one sentence
@@ -51,7 +51,7 @@ class Parameter:
     # True when a change needs a restart of the model (rates, initial values)
     read_only: bool = False
     optional: type | None = None  # type of a parameter that may be None
-    # False where an option of the command is rarely needed: --help-all shows it
+    # False for a rarely needed option, which only --help-all shows
     common: bool = True
 
     @property
@@ -59,8 +59,8 @@ class Parameter:
         """Python type of the value: bool, int, float, str or tuple."""
         return self.optional or type(self.default)
 
-    def allowed(self) -> str:
-        """Say in words what is allowed, with the unit."""
+    def allowed_text(self) -> str:
+        """Return the allowed values as text, with the unit."""
         if self.choices:
             return 'one of ' + ', '.join(self.choices)
         text = self._name()
@@ -79,9 +79,9 @@ class Parameter:
         return f'a number or a list of {len(self.default)} numbers{axes}'
 
     def parse(self, value: object, where: str, key: str) -> Any:
-        """Return `value` as the declared type, or refuse it.
+        """Return `value` as the declared type.
 
-        Raises ParameterError, naming `where`, `key`, the value and what is allowed.
+        Raises ParameterError with `where`, `key`, the value and what is allowed.
         """
         if value is None and self.optional is not None:
             return None
@@ -89,7 +89,7 @@ class Parameter:
         if parsed is None or not self._inside(parsed):
             near = did_you_mean(value, self.choices)
             size = f', at most {LARGEST:g} in size' if _is_too_large(value) else ''
-            problem = f'{value!r} is not allowed{near}; must be {self.allowed()}{size}'
+            problem = f'{value!r} is not allowed{near}; must be {self.allowed_text()}{size}'
             raise ParameterError(where, key, problem)
         return parsed
 
@@ -98,7 +98,7 @@ class Parameter:
         if kind is bool or kind is str:
             return value if isinstance(value, kind) else None
         if kind is int:
-            # ROS has integers of 64 bits.
+            # Integers of ROS have 64 bits.
             is_whole = isinstance(value, int) and not isinstance(value, bool)
             return value if is_whole and -(2**63) <= value < 2**63 else None  # type: ignore[operator]
         if kind is float:
@@ -127,22 +127,22 @@ class Parameter:
 
 
 def float_of(text: str) -> float | None:
-    """Return the number that a text is as other programs read it; None for any other text.
+    """Return the number in a text, or None.
 
-    `float` also takes 1_000 and the digits of all scripts.
+    `float` also accepts 1_000 and the digits of all scripts, which other programs do not.
     """
     return float(text) if _NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text) else None
 
 
 def number_of(value: object) -> float | None:
-    """Return an int, a float or the text of a number as a float; None for all else.
+    """Return an int, a float, or a text such as 1e-3 as a float; None for anything else.
 
-    YAML reads `1e-3` as text. None also for what is not finite or larger than `LARGEST`.
+    YAML reads `1e-3` as text. Numbers that are not finite or larger than `LARGEST` give None.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     number = float_of(value) if isinstance(value, str) else value
-    # None of the comparisons holds for NaN.
+    # All comparisons with NaN are false.
     return float(number) if number is not None and abs(number) <= LARGEST else None
 
 
@@ -207,10 +207,10 @@ def rare(default: Any, unit: str, doc: str, **further: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """Base of all parameter sets: frozen, validated when made, read from and written to plain
-    mappings.
+    """Base class of all parameter sets.
 
-    Fields that are themselves `Parameters` are read from nested mappings.
+    They are immutable, are checked when they are created, and can be read from and written to
+    plain mappings. Fields that are themselves `Parameters` are read from nested mappings.
 
     Examples
     --------
@@ -232,23 +232,23 @@ class Parameters:
             if isinstance(attribute, dataclasses.Field)
         ]
         if undeclared:
-            # A dataclass has taken them away: they would be neither read nor used.
+            # The dataclass would neither read nor use them.
             raise ParameterError(
                 kind.__name__, ', '.join(undeclared),
                 'without @dataclasses.dataclass(frozen=True) above the class; must have it',
             )  # fmt: skip
-        for name, declaration in self.declared().items():
+        for name, declaration in self.declarations().items():
             object.__setattr__(
                 self, name, declaration.parse(getattr(self, name), type(self).__name__, name)
             )
         self._check()
 
     def _check(self) -> None:
-        """Refuse combinations of values that are each allowed; overridden where there are any."""
+        """Refuse invalid combinations of allowed values; subclasses override this."""
 
     @classmethod
-    def declared(cls) -> dict[str, Parameter]:
-        """Declarations of the scalar and per-axis parameters, in order."""
+    def declarations(cls) -> dict[str, Parameter]:
+        """Return the declarations of the scalar and per-axis parameters, in order."""
         return {
             field.name: field.metadata[_KEY]
             for field in dataclasses.fields(cls)
@@ -256,9 +256,7 @@ class Parameters:
         }
 
     def parts(self) -> dict[str, Parameters]:
-        """Return the nested sets, in order, as they are: of one of several kinds where there are
-        several.
-        """
+        """Return the nested parameter sets by name, in order."""
         return {name: getattr(self, name) for name in self._nested()}
 
     @classmethod
@@ -272,21 +270,21 @@ class Parameters:
 
     @classmethod
     def from_mapping(cls: type[P], mapping: Mapping[str, object], where: str, path: str = '') -> P:
-        """Build from a plain mapping, refusing unknown keys, wrong types and values out of range.
+        """Build from a plain mapping; unknown keys and wrong values are refused.
 
         Nested sets are nested mappings, and missing keys take their default. `where` is the file
-        or option that the mapping came from and `path` its dotted path in it, for messages.
+        or option of the mapping and `path` its dotted path in it, for messages.
 
         Raises
         ------
         ParameterError
-            On the first thing that is wrong.
+            For the first error.
         """
         if not isinstance(mapping, Mapping):
             raise ParameterError(
                 where, path, f'{mapping!r} is not allowed; must be a mapping of parameters'
             )
-        declared, nested = cls.declared(), cls._nested()
+        declared, nested = cls.declarations(), cls._nested()
         values: dict[str, Any] = {}
         for name, value in mapping.items():
             key = f'{path}.{name}' if path else str(name)
@@ -305,7 +303,7 @@ class Parameters:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return a plain mapping that `from_mapping` reads back to an equal set."""
-        values = {name: getattr(self, name) for name in self.declared()}
+        values = {name: getattr(self, name) for name in self.declarations()}
         return {
             **{name: list(v) if isinstance(v, tuple) else v for name, v in values.items()},
             **{name: part.to_mapping() for name, part in self.parts().items()},
@@ -362,7 +360,7 @@ def from_variant(
     try:
         variant = models.get(name, where=where, key=key, folder=folder)
     except UnknownNameError as error:
-        # It stands in a file: no name that whoever named the file could mend.
+        # The name is in the file, so the caller cannot add the place of a wrong name.
         raise ParameterError(error.where, error.key, error.problem) from None
     if not is_in_file(name) and variant.kind != name:
         raise ParameterError(
@@ -445,14 +443,14 @@ def set_parameter(
 
 @dataclasses.dataclass(frozen=True)
 class VariedParameters(Parameters):
-    """A parameter set some of whose fields are each one of several kinds."""
+    """Parameter set with fields that can have several classes."""
 
     varied: ClassVar[Mapping[str, Registry[Any]]] = {}
     """Registry of the kinds of each such field."""
 
     @classmethod
     def from_mapping(cls: type[V], mapping: Mapping[str, object], where: str, path: str = '') -> V:
-        """Build from a plain mapping in which the fields of `varied` each name their `model`."""
+        """Build from a plain mapping; the fields in `varied` name their class as `model`."""
         if not isinstance(mapping, Mapping):
             return super().from_mapping(mapping, where, path)
         fixed = {name: value for name, value in mapping.items() if name not in cls.varied}

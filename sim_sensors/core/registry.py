@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Things that have a name: built in, installed by another package, or a class in a user's file."""
+"""Objects by name: built in, installed by another package, or a class in a user's file."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _FILE_MODULE = 'sim2real_file_'
 
 
 class Registry(Generic[T]):
-    """Named things of one kind, such as judges: `get` gives one, `names` lists them.
+    """Named objects of one kind, such as judges: `get` returns one, `names` lists them.
 
-    Nothing is imported before it is asked for. Three ways lead in:
+    Objects are imported when they are requested. There are three sources:
 
     - built in, as `builtins` or as classes found in `packages`;
     - an entry point of the group in any installed package, `name = module:attribute`;
@@ -37,9 +37,9 @@ class Registry(Generic[T]):
     group : str
         Entry-point group, such as `sim2real_sensors.judges`.
     what : str
-        What one is called, with its article: `a judge`.
+        Word for one object, with its article: `a judge`.
     is_one : callable
-        Says whether an object is such a thing.
+        Returns whether an object is of this kind.
     builtins : mapping, optional
         `module:attribute` by name; a bare module stands for itself.
     packages : sequence of str, optional
@@ -95,62 +95,64 @@ class Registry(Generic[T]):
         An entry point with the name of a built-in one does not replace it. One that cannot be
         imported is named by `get`.
         """
-        ours = dict.fromkeys([*self._places, *self._found()])
+        ours = dict.fromkeys([*self._places, *self._package_classes()])
         if not installed:
             return list(ours)
         installed_names = {
-            name for name in self._installed() if not self._is_shared or self._is_mine(name)
+            name
+            for name in self._entry_points_by_name()
+            if not self._is_shared or self._is_mine(name)
         }
         return [*ours, *sorted((installed_names | self._registered.keys()) - ours.keys())]
 
     def get(self, name: str, *, where: str = '', key: str = '', folder: Path | None = None) -> T:
-        """Return the thing of a name, or of a file: `my_file.py:MyClass`.
+        """Return the object with a name, or in a file: `my_file.py:MyClass`.
 
-        `where` is the file or option that gave the name and `key` the key in it, for messages, by
-        default what is asked for; a relative path is relative to `folder`, by default the current.
+        `where` is the file or option with the name, and `key` the key in it, for messages; the
+        default is `what`. Relative paths are relative to `folder`, by default the current one.
 
         Raises
         ------
         UnknownNameError
-            For a name that nothing has, with the nearest one.
+            For an unknown name; the message has the nearest known one.
         ParameterError
-            When the file or the package cannot be imported, or holds another kind of thing.
+            When the file or package cannot be imported, or contains an object of another kind.
         """
         where = where or self.what
         if self._in_files and name.endswith('.py'):
             raise ParameterError(where, key, f'{name!r} names no class; must be {name}:MyClass')
         if self._in_files and is_in_file(name):
-            return self._checked(
+            return self._check(
                 load_from_file(name, where=where, key=key, folder=folder), name, where, key
             )
         if name in self._registered:
             return self._registered[name]
         if name in self._places:
-            return self._checked(_import(self._places[name]), name, where, key)
-        if name in self._found():
-            return self._found()[name]
-        if name in (installed := self._installed()):
-            return self._checked(self._load(installed[name], where, key), name, where, key)
+            return self._check(_import(self._places[name]), name, where, key)
+        if name in self._package_classes():
+            return self._package_classes()[name]
+        if name in (installed := self._entry_points_by_name()):
+            return self._check(self._load(installed[name], where, key), name, where, key)
         problem = not_among(f'{name!r} is unknown', name, self.names())
         file = ', or a class in a file, such as my_file.py:MyClass' if self._in_files else ''
         raise UnknownNameError(where, key, f'{problem}{file}')
 
     def register(self, name: str, thing: T) -> None:
-        """Give a thing a name in this process; see `remove`."""
-        self._registered[name] = self._checked(thing, name, self.what)
+        """Register an object under a name in this process; see `remove`."""
+        self._registered[name] = self._check(thing, name, self.what)
 
     def remove(self, name: str) -> None:
-        """Forget a name that was given by `register`."""
+        """Remove a name that was added by `register`."""
         del self._registered[name]
 
-    def _checked(self, thing: Any, name: str, where: str, key: str = '') -> T:
+    def _check(self, thing: Any, name: str, where: str, key: str = '') -> T:
         if not self._is_one(thing):
             needs = f'; must have {self._needs}' if self._needs else ''
             raise ParameterError(where, key, f'{name!r} is not {self.what}{needs}')
         checked: T = thing
         return checked
 
-    def _found(self) -> dict[str, T]:
+    def _package_classes(self) -> dict[str, T]:
         """Return the classes in the packages by name; they are imported once."""
         if self._searched is None:
             classes = [
@@ -163,12 +165,12 @@ class Registry(Generic[T]):
             }
         return self._searched
 
-    def _installed(self) -> dict[str, importlib.metadata.EntryPoint]:
+    def _entry_points_by_name(self) -> dict[str, importlib.metadata.EntryPoint]:
         return {entry.name: entry for entry in entry_points(self.group)}
 
     def _is_mine(self, name: str) -> bool:
         try:
-            return self._is_one(self._load(self._installed()[name], self.what))
+            return self._is_one(self._load(self._entry_points_by_name()[name], self.what))
         except ParameterError:
             return False
 
@@ -176,7 +178,7 @@ class Registry(Generic[T]):
         try:
             return entry.load()
         except Exception as error:
-            # Whatever goes wrong in another package is named, not shown as a defect of ours.
+            # An error of another package names that package.
             package = entry.dist.name if entry.dist else 'an installed package'
             raise ParameterError(
                 where, key, f'{entry.name!r} of {package} cannot be imported: {_short(error)}'
@@ -208,18 +210,16 @@ def _may_declare(folder: str, group: bytes) -> bool:
 
 
 def is_in_file(text: str) -> bool:
-    """Say whether a text names something in a file: `my_file.py:MyClass`."""
+    """Return True if a text names an object in a file: `my_file.py:MyClass`."""
     return _IN_FILE.fullmatch(text) is not None
 
 
 def load_from_file(text: str, *, where: str, key: str = '', folder: Path | None = None) -> Any:
-    """Return what `my_file.py:MyClass` names.
+    """Return the object that `my_file.py:MyClass` names.
 
-    The file is imported once per process, in worker processes too, so that its objects can be
-    pickled.
-
-    Raises ParameterError when there is no such file, it cannot be imported or holds nothing of
-    that name.
+    The file is imported once per process, also in worker processes, so that its objects can be
+    pickled. Raises ParameterError when there is no such file, it cannot be imported or has no such
+    object.
     """
     match = _IN_FILE.fullmatch(text)
     assert match is not None, text
@@ -229,7 +229,7 @@ def load_from_file(text: str, *, where: str, key: str = '', folder: Path | None 
     try:
         module = importlib.import_module(f'{_FILE_MODULE}{str(path).encode().hex()}')
     except Exception as error:
-        # The user's code, which may raise anything.
+        # Code of the user may raise any exception.
         raise ParameterError(where, key, f'{path}: cannot be imported: {_short(error)}') from error
     if not hasattr(module, match['name']):
         names = [name for name in vars(module) if not name.startswith('_')]
@@ -240,16 +240,15 @@ def load_from_file(text: str, *, where: str, key: str = '', folder: Path | None 
 
 
 def file_of(thing: type) -> Path | None:
-    """Return the file that a class was loaded from by its path; None for all others."""
+    """Return the file that a class was loaded from by path, or None."""
     module, text, code = thing.__module__.partition(_FILE_MODULE)
     return Path(bytes.fromhex(code).decode()) if text and not module else None
 
 
 def raised_at(error: BaseException, thing: type) -> str:
-    """Return the line at which code raised, such as `my_filter.py:7`.
+    """Return the line that raised an error, such as `my_filter.py:7`.
 
-    It is in the file of the class `thing`, if that is among those that were called, else the
-    innermost.
+    This is the innermost line in the file of the class `thing`, or else the innermost line.
     """
     import inspect
     import traceback
@@ -261,7 +260,7 @@ def raised_at(error: BaseException, thing: type) -> str:
 
 
 def source_digest(thing: type) -> str:
-    """Return the SHA-256 of the file that a class was loaded from by its path; else nothing."""
+    """Return the SHA-256 of the file that a class was loaded from by path, or an empty text."""
     import hashlib
 
     path = file_of(thing)
@@ -269,7 +268,7 @@ def source_digest(thing: type) -> str:
 
 
 class _Files:
-    """Finds the module of a file by its name, which is the path: so pickles find it too."""
+    """Finder of modules that were loaded from files; their name is the path, also in pickles."""
 
     def find_spec(
         self, fullname: str, path: object = None, target: object = None

@@ -4,11 +4,11 @@
 Quaternions are `(n, 4)`, order x y z w (ROS and scipy), and take body vectors to world vectors.
 Rotation vectors are `(n, 3)` rad.
 
-scipy's Rotation does the first half of this. It is not used here because what comes out must not
-depend, in any bit, on how many rows go in at once (the live node evaluates a few samples at a
-time, the batch command all of them): every formula below is written component by component, so
-that no matrix product or reduction can choose another order of summation. The tests compare with
-scipy. The second half (the Jacobian and its derivative) scipy does not offer.
+SciPy's Rotation has the first half of these functions. It is not used because results must not
+depend, in any bit, on the number of rows of a call: the live node evaluates a few samples at a
+time, the batch command all of them. Every formula below is therefore written component by
+component, so that no matrix product or reduction can change the order of summation. The tests
+compare with SciPy, which does not have the second half: the Jacobian and its derivative.
 
 Formulas: [Sola2018], equations 143, 144 (right Jacobian and inverse); the derivative follows by
 the product rule.
@@ -69,9 +69,9 @@ def conjugate(q: FloatArray) -> FloatArray:
 
 
 def continuous(q: FloatArray) -> FloatArray:
-    """Return quaternions `(n, 4)` of the signs that keep each on the side of the one before it.
+    """Return quaternions `(n, 4)` with the signs that make neighbours continuous.
 
-    A quaternion and its negative are one rotation; what is between two of them is not.
+    A quaternion and its negative are the same rotation, but interpolation between them is not.
     """
     dots = np.sum(q[1:] * q[:-1], axis=1)
     signs = np.cumprod(np.r_[1.0, np.where(dots < 0.0, -1.0, 1.0)])
@@ -93,7 +93,7 @@ def multiply(p: FloatArray, q: FloatArray) -> FloatArray:
 def rotate(q: FloatArray, v: FloatArray) -> FloatArray:
     """Take body vectors `v` `(n, 3)` to the world: R(q) v."""
     if len(q) == 1 and not q[0, :3].any():
-        # Most sensors are not turned, and the formula would add zeros.
+        # Most sensors are not rotated; the formula would only add zeros.
         return np.array(v)
     t = 2.0 * cross(q[:, :3], v)
     return v + q[:, 3:] * t + cross(q[:, :3], t)
@@ -140,7 +140,7 @@ def log(q: FloatArray) -> FloatArray:
     return scale[:, None] * vector
 
 
-def between(p: FloatArray, q: FloatArray) -> FloatArray:
+def rotation_between(p: FloatArray, q: FloatArray) -> FloatArray:
     """Rotation vectors `(n, 3)` from p to q: Log(p^-1 q), with components in either body frame."""
     return log(multiply(conjugate(p), q))
 
@@ -170,9 +170,9 @@ def body_rates(curve: Curve) -> tuple[FloatArray, FloatArray]:
 def end_derivatives(
     vector: FloatArray, rate: FloatArray, acceleration: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Derivatives of phi that give the wanted body rate and acceleration where phi = `vector`.
+    """Return the derivatives of phi for a given body rate and acceleration at phi = `vector`.
 
-    The inverse of `body_rates`; without `acceleration` the second result is zero and meaningless.
+    This is the inverse of `body_rates`. Without `acceleration`, the second result is meaningless.
     """
     first = _solve(vector, rate)
     if acceleration is None:
@@ -221,12 +221,11 @@ def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.asarray(a[:, 0] * b[:, 0] + a[:, 1] * b[:, 1] + a[:, 2] * b[:, 2])
 
 
-# Euler angles and quaternions where the package meets people and ROS: launch files, diagnostics.
+# Euler angles and quaternions for people and ROS, in launch files and diagnostics.
 #
-# `tf_transformations` does the work where ROS has it, scipy where it is missing or broken. They
-# agree to some 1e-15, not to the bit. So models and judge, whose results must not depend on what
-# is installed, do not use these (all above and scipy serve them), and what is written by their
-# means into a file is rounded.
+# They use `tf_transformations` of ROS, or scipy if it is missing or broken. The two agree to about
+# 1e-15, but not to the bit. The results of models and judge must not depend on installed packages,
+# so these use the functions above and scipy instead. Values written to files are rounded.
 #
 # Quaternions are x y z w. Euler angles are roll, pitch, yaw about the fixed axes x, y, z in this
 # order, rad, as in a static transform and a URDF.
@@ -235,7 +234,7 @@ def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
 def quaternion_from_euler(
     roll: float, pitch: float, yaw: float
 ) -> tuple[float, float, float, float]:
-    """Return the quaternion x y z w of roll, pitch, yaw, rad; of both signs that with w >= 0."""
+    """Return the quaternion x y z w, with w >= 0, of roll, pitch, yaw, rad."""
     library = _tf_transformations()
     if library is None:
         numbers = Rotation.from_euler('xyz', (roll, pitch, yaw)).as_quat().tolist()
@@ -251,12 +250,12 @@ def euler_from_quaternion(quaternion: npt.ArrayLike) -> tuple[float, float, floa
 
     Raises ValueError for a quaternion of length zero.
     """
-    # Checked and scaled here, as the two libraries differ about what is not a unit quaternion.
+    # Checked and scaled here, because the libraries differ for other than unit quaternions.
     unit = Rotation.from_quat(np.asarray(quaternion, dtype=np.float64))
     library = _tf_transformations()
     if library is None:
         with warnings.catch_warnings():
-            # Pitch of a right angle: yaw is taken as 0, as the other library does.
+            # At a pitch of 90 degrees yaw is set to 0, as in the other library.
             warnings.simplefilter('ignore', UserWarning)
             angles = unit.as_euler('xyz').tolist()
     else:
@@ -272,7 +271,7 @@ def _tf_transformations() -> ModuleType | None:
     except ImportError:
         return None
     except Exception as error:
-        # It is there but broken, as Ubuntu's transforms3d under it is beside numpy 2.
+        # It can be installed but broken, such as Ubuntu's transforms3d with NumPy 2.
         warnings.warn(
             f'tf_transformations cannot be imported ({type(error).__name__}: {error}); '
             'scipy takes its place',

@@ -12,9 +12,9 @@ import numpy as np
 def run_label(purpose: str, repetition: int, name: str) -> str:
     """Return the label of a run for `stream`: purpose/repetition/name.
 
-    Draws for different purposes are independent: a recording that was simulated (`recording`) is
-    not the very twin that is later compared with it (`twin`), though both have its name. The
-    repetition 1 is the first draw.
+    Draws for different purposes are independent. A simulated recording (`recording`) therefore
+    differs from the twin (`twin`) of the same name that is compared with it. Repetition 1 is the
+    first draw.
     """
     return f'{purpose}/{repetition}/{name}'
 
@@ -22,9 +22,9 @@ def run_label(purpose: str, repetition: int, name: str) -> str:
 def stream(seed: int, run: str, sensor: str, source: str) -> np.random.Generator:
     """Return the random stream of one noise source of one sensor in one run.
 
-    The stream depends on the four arguments only: not on the number of workers, on which models
-    run beside, or on the order of calls. Two models that share a source (the position noise of
-    ch_gauss and ch_gauss_airsim) thus share its draws.
+    The stream depends on the four arguments only: not on the number of workers, on other models,
+    or on the order of calls. Two models that share a source (the position noise of ch_gauss and
+    ch_gauss_airsim) thus share its draws.
 
     Parameters
     ----------
@@ -59,5 +59,8 @@ Streams = Callable[[str], np.random.Generator]
 
 
 def streams(seed: int, run: str, sensor: str, part: str) -> Streams:
-    """Return what gives `stream` of the sources of a part: of `white` that of `part_white`."""
+    """Return a function that returns the `stream` of a source of one part.
+
+    For the part `part`, the source `white` has the stream of `part_white`.
+    """
     return lambda source: stream(seed, run, sensor, f'{part}_{source}')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sensors are turned and placed in the body."""
+"""Parameters that several kinds of sensors share: mounting, axes, rate and latency."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def mounting_quaternion(rpy: ArrayLike) -> FloatArray:
     return np.asarray(Rotation.from_euler('xyz', np.asarray(rpy)).as_quat()[None, :])
 
 
-def placed(model: P, translation: ArrayLike) -> P:
-    """Return a sensor model with its `lever_arm` at `translation` `(3,)` m in the body."""
+def with_lever_arm(model: P, translation: ArrayLike) -> P:
+    """Return a sensor model with the `lever_arm` `translation`, `(3,)` m in the body."""
     changes: Any = {'lever_arm': tuple(np.asarray(translation, dtype=np.float64).tolist())}
     return dataclasses.replace(model, **changes)
 
 
-def turned(model: P, rotation: Rotation) -> P:
-    """Return a sensor model whose `mounting_rpy` takes its axes to those of the body so."""
+def with_mounting(model: P, rotation: Rotation) -> P:
+    """Return a sensor model with the mounting `rotation`, sensor to body."""
     changes: Any = {'mounting_rpy': tuple(rotation.as_euler('xyz').tolist())}
     return dataclasses.replace(model, **changes)
 
 
 @dataclasses.dataclass(frozen=True)
 class Upstream(Parameters):
-    """A model of another simulator, as it should be or with the defects that it has."""
+    """A model of another simulator, corrected or with the defects of the original."""
 
     variant: str = parameter(
         'exact',
@@ -60,7 +60,7 @@ Axes = tuple[float, float, float]
 
 
 def axes(unit: str, doc: str, default: float | Axes = 0.0, **bounds: Any) -> Any:
-    """Declare one number for each of the axes x, y, z; `bounds` as of `parameter`."""
+    """Declare a number for each of the axes x, y, z; `bounds` are those of `parameter`."""
     values = default if isinstance(default, tuple) else (default, default, default)
     return parameter(values, unit, doc, **bounds)
 
@@ -84,48 +84,48 @@ def sample_rate(default: float, doc: str) -> Any:
 
 
 def lever_arm(what: str, default: float | Axes = 0.0) -> Any:
-    """Declare where in the body the part of a sensor is that measures the motion, m."""
+    """Declare the position of the sensitive point of a sensor in the body, m."""
     return axes('m', f'Position of the {what} in the body (forward, left, up).', default)
 
 
 def latency() -> Any:
-    """Declare the constant part of the delay of the messages; the rest is `Delivery`."""
+    """Declare the constant delay of messages; `Delivery` has the random part."""
     doc = 'Time from the stamp to the arrival of the message.'
-    # Who gives nanoseconds is told so, before they leave the 64 bits of a stamp.
+    # A latency in nanoseconds by mistake is refused before it exceeds the 64 bits of a stamp.
     return non_negative(0.0, 's', doc, maximum=LONGEST_DELAY)
 
 
 @dataclasses.dataclass(frozen=True)
 class AxisParameters(Parameters):
-    """Base of parameter sets that are declared once for both kinds of sensors.
+    """Base of parameter sets that are declared once for gyroscopes and accelerometers.
 
-    In the units of its declarations `{u}` is the unit of the sensor and `{i}` that of its integral
-    over time; each kind is a subclass that says what they are.
+    In the units of the declarations, `{u}` is the unit of the sensor and `{i}` that of its
+    integral over time. A subclass for each kind of sensor defines them.
     """
 
     unit: ClassVar[str] = ''
     integral_unit: ClassVar[str] = ''
 
     @classmethod
-    def declared(cls) -> dict[str, Parameter]:
+    def declarations(cls) -> dict[str, Parameter]:
         """Declarations of the parameters, in order, with the units of the sensor."""
         return {
             name: dataclasses.replace(
                 declaration, unit=declaration.unit.format(u=cls.unit, i=cls.integral_unit)
             )
-            for name, declaration in super().declared().items()
+            for name, declaration in super().declarations().items()
         }
 
 
 class OfGyroscope:
-    """Units of a set of `AxisParameters` of a gyroscope; goes before it among the bases."""
+    """Units of a gyroscope, as the first base class of a set of `AxisParameters`."""
 
     unit: ClassVar[str] = 'rad/s'
     integral_unit: ClassVar[str] = 'rad'
 
 
 class OfAccelerometer:
-    """Units of a set of `AxisParameters` of an accelerometer; goes before it among the bases."""
+    """Units of an accelerometer, as the first base class of a set of `AxisParameters`."""
 
     unit: ClassVar[str] = 'm/s^2'
     integral_unit: ClassVar[str] = 'm/s'

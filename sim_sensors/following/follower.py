@@ -216,7 +216,7 @@ def drive_along(
         np.array([state.speed for state in states]),
         np.array([state.yaw_rate for state in states]),
         np.array(commands).reshape(-1, 4),
-        TrackingErrors.of(reference, time, poses),
+        TrackingErrors.from_poses(reference, time, poses),
     )
 
 
@@ -234,7 +234,7 @@ class OdometryUse(enum.Enum):
 class Step:
     """Result of one odometry message: a command if one was due, and the tracking error."""
 
-    heard: OdometryUse
+    odometry_use: OdometryUse
     command: VelocityCommand | None = None
     error: TrackingError | None = None
 

@@ -132,7 +132,7 @@ class ErrorStatistics:
     maximum: float
 
     @classmethod
-    def of(cls, values: FloatArray) -> ErrorStatistics:
+    def from_values(cls, values: FloatArray) -> ErrorStatistics:
         """Return the statistics of `values` `(n,)`."""
         size = np.abs(values)
         return cls(float(size.mean()), float(np.sqrt(np.mean(size**2))), float(size.max()))
@@ -149,7 +149,9 @@ class TrackingErrors:
     yaw: FloatArray
 
     @classmethod
-    def of(cls, reference: ReferenceMotion, time: FloatArray, poses: FloatArray) -> TrackingErrors:
+    def from_poses(
+        cls, reference: ReferenceMotion, time: FloatArray, poses: FloatArray
+    ) -> TrackingErrors:
         """Return the errors of poses `(n, 3)` (x, y, heading) at `time` `(n,)` s."""
         targets = reference.poses(time).tolist()
         errors = [
@@ -163,7 +165,7 @@ class TrackingErrors:
     def statistics(self) -> dict[str, ErrorStatistics]:
         """Return the statistics of distance, along and across [m] and yaw [rad]."""
         names = ('distance', 'along', 'across', 'yaw')
-        return {name: ErrorStatistics.of(getattr(self, name)) for name in names}
+        return {name: ErrorStatistics.from_values(getattr(self, name)) for name in names}
 
 
 class Tracker(abc.ABC):

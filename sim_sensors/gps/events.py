@@ -296,7 +296,9 @@ class FixStates(Parameters):
                     f'no state follows {name}; must have a weight > 0 for another state, or give '
                     f'{name} a dwell of 0',
                 )
-        if self.initial == _STATIONARY and not all(self.dwell[k] > 0.0 for k in self._reached()):
+        if self.initial == _STATIONARY and not all(
+            self.dwell[k] > 0.0 for k in self._reachable_states()
+        ):
             raise ParameterError(
                 'FixStates',
                 'initial',
@@ -309,7 +311,7 @@ class FixStates(Parameters):
         weights[state] = 0.0
         return weights
 
-    def _reached(self) -> list[int]:
+    def _reachable_states(self) -> list[int]:
         """Return the states that the states of positive dwell lead to; all if there is none."""
         leaving = [k for k in range(5) if self.dwell[k] > 0.0]
         targets = {int(j) for k in leaving for j in np.flatnonzero(self.transition_weights(k))}
@@ -322,11 +324,11 @@ class FixStates(Parameters):
         that of least norm is returned.
         """
         rates = np.zeros((5, 5))
-        for k in self._reached():
+        for k in self._reachable_states():
             weights = self.transition_weights(k)
             rates[k] = weights / (weights.sum() * self.dwell[k])
             rates[k, k] = -1.0 / self.dwell[k]
-        unreached = [k for k in range(5) if k not in self._reached()]
+        unreached = [k for k in range(5) if k not in self._reachable_states()]
         system = np.concatenate([rates.T, np.ones((1, 5)), np.eye(5)[unreached]])
         right = np.zeros(len(system))
         right[5] = 1.0

@@ -34,9 +34,9 @@ from sim_sensors.core.shared_parameters import (
     axes,
     latency,
     lever_arm,
-    placed,
     sample_rate,
     share,
+    with_lever_arm,
 )
 from sim_sensors.motion.ideal import SurveyedMotion
 from sim_sensors.noise.electronics import Decay
@@ -445,7 +445,7 @@ class GpsModel(SensorModel[FixArray], VariedParameters):
 
     def mounted(self, translation: ArrayLike) -> GpsModel:
         """Return the model with its antenna at `translation` `(3,)` m in the body."""
-        return placed(self, translation)
+        return with_lever_arm(self, translation)
 
     @staticmethod
     def surroundings(world: World) -> dict[str, Any]:
@@ -491,7 +491,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
         self._spoofing = model.spoofing.start(*labels) if model.spoofing.any else None
         self._first: float | None = None
         self._fix: FloatArray = np.full(3, np.nan)
-        self._error = self._checked('value', getattr(self._noise, 'value', None), (3,))
+        self._error = self._check_error('value', getattr(self._noise, 'value', None), (3,))
 
     @property
     def position_error(self) -> FloatArray:
@@ -507,7 +507,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
         status = np.asarray(self.model.states.status).astype(np.int64)[state]
         status[self._outages.is_active(elapsed)] = -1
         antenna = truth.at_lever_arm(np.asarray(self.model.lever_arm)).position
-        error = np.asarray(self.model.states.error_scale)[state][:, None] * self._checked(
+        error = np.asarray(self.model.states.error_scale)[state][:, None] * self._check_error(
             'advance(dt)', self._noise.advance(dt), (len(dt), 3)
         )
         variance = np.asarray(self.model.states.stated_scale)[state][:, None] ** 2
@@ -536,10 +536,10 @@ class GpsSensor(Sensor[GpsMeasurement]):
             status=status,
         )
 
-    def _checked(
+    def _check_error(
         self, attribute: str, error: ArrayLike | None, shape: tuple[int, ...]
     ) -> FloatArray:
-        """Return an error of the noise, or refuse that of a user's class with another shape."""
+        """Return an error of the noise; refuse one of a user's class with a wrong shape."""
         values = np.array(error, dtype=np.float64)
         if values.shape != shape:
             where = f'noise {type(self.model.noise).__name__}'

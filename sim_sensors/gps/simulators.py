@@ -353,15 +353,15 @@ def _coupling(f: float, g: float, dt_ns: int) -> tuple[float, float, float]:
     dt = dt_ns * 1e-9
     t = 0.5 * dt * (_NODES + 1.0)
     weights = 0.5 * dt * _WEIGHTS
-    variance = float(np.sum(weights * 2.0 * g * _carried(f, g, t) ** 2))
-    covariance = float(np.sum(weights * 2.0 * g * _carried(f, g, t) * np.exp(-g * t)))
+    variance = float(np.sum(weights * 2.0 * g * _mean_exponential(f, g, t) ** 2))
+    covariance = float(np.sum(weights * 2.0 * g * _mean_exponential(f, g, t) * np.exp(-g * t)))
     spread = -math.expm1(-2.0 * g * dt)
     shared = covariance / math.sqrt(spread) if spread > 0.0 else 0.0
     independent = math.sqrt(max(variance - shared * shared, 0.0))
-    return float(_carried(f, g, np.array([dt]))[0]), shared, independent
+    return float(_mean_exponential(f, g, np.array([dt]))[0]), shared, independent
 
 
-def _carried(f: float, g: float, t: FloatArray) -> FloatArray:
+def _mean_exponential(f: float, g: float, t: FloatArray) -> FloatArray:
     x = (f - g) * t
     safe = np.where(np.abs(x) > 1e-12, x, 1.0)
     ratio = np.where(np.abs(x) > 1e-12, -np.expm1(-safe) / safe, 1.0)

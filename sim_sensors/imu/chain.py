@@ -171,8 +171,9 @@ class ChainTriad:
     def corrupt(
         self, truth: FloatArray, dt: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return measured values, the bias in them and the variance of the white noise, each
-        `(n, 3)`, for true values `(n, 3)` at intervals `dt` `(n,)` s.
+        """Return measured values, the bias in them and the variance of the white noise, `(n, 3)`.
+
+        True values are `(n, 3)` at intervals `dt` `(n,)` s.
         """
         temperature_excess, supply_excess = self._temperature.advance(dt), self._supply.advance(dt)
         bias = self._constant.advance(dt) + temperature_excess * self._part.temperature_bias
@@ -401,7 +402,7 @@ class ImuChain(ImuModel):
         )
 
     def gyroscope_bias(self, duration: float) -> float:
-        """Return how large the bias of the gyroscope may be after `duration` s, rad/s.
+        """Return a bound of the bias of the gyroscope after `duration` s, rad/s.
 
         It is 0 if the bias contains the rate of the Earth, since the grade is then unknown.
         """

@@ -208,7 +208,7 @@ class ImuModel(MountedModel[ImuArray]):
         gravity: float = STANDARD_GRAVITY,
         earth: TurningEarth | None = None,
     ) -> ImuSensor:
-        """Switch a sensor on under that gravity, m/s^2; see `SensorModel.start`.
+        """Switch a sensor on under a gravity, m/s^2; see `SensorModel.start`.
 
         `earth` is the rotation and curvature of the Earth, by default none. An automatic one has
         no effect while the length of the record is not known.
@@ -290,7 +290,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:
         if self._earth is not None and not self._earth.automatic:
-            truth = self._earth.sensed(truth)
+            truth = self._earth.sensed_motion(truth)
         ideal = self._kinematics.ideal_measurement(truth, dt)
         noise_dt = self.model.noise_intervals(dt)
         rate, rate_bias, rate_variance = self._gyroscope.corrupt(ideal.rate, noise_dt)

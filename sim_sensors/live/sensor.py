@@ -61,7 +61,7 @@ class Verdict(enum.Enum):
     AHEAD = 'refused: too far ahead of the noise-free sensor'
 
     @property
-    def accepted(self) -> bool:
+    def is_accepted(self) -> bool:
         """Whether the sample was accepted."""
         return self in (Verdict.ACCEPTED, Verdict.GAP, Verdict.RESTARTED, Verdict.WAITING)
 
@@ -291,7 +291,7 @@ class LiveNoiseFree(LiveSamples[Any]):
         self._fields = fields
 
     @classmethod
-    def of(
+    def from_kind(
         cls,
         kind: type[SensorModel[Any]],
         mounting: Mounting,

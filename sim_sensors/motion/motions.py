@@ -60,7 +60,7 @@ def motion_parameters(name: str) -> type[Parameters] | None:
 
     Examples
     --------
-    >>> list(motion_parameters('circle').declared())
+    >>> list(motion_parameters('circle').declarations())
     ['duration', 'heading', 'speed', 'ramp_time', 'rest_time', 'stop', 'radius', 'clockwise']
     """
     if name in _DRIVEN:
@@ -192,4 +192,4 @@ def truth_of(
             angular_velocity=sampled.angular_velocity,
         )
         columns.add(part)
-    return columns.joined()
+    return columns.concatenate()

@@ -105,7 +105,7 @@ def compile_with_sensors(spec: Any, site: str) -> Any:
 def ride(
     model: Any, data: Any, duration: float, *, control: Control | None = None
 ) -> PhysicalMotion:
-    """Step a model made by `with_sensors` and return the motion of its site.
+    """Step a model made by `compile_with_sensors` and return the motion of its site.
 
     Parameters
     ----------

@@ -113,8 +113,11 @@ class OdometryMotion:
         self._interval = (np.diff(odometry.stamp_ns) * 1e-9)[:, None]
         self._position = odometry.position
         self._orientation = q = _normalize(odometry.orientation)
-        self._turn = rotations.between(q[:-1], q[1:])
-        far = rotations.between(q[:1], q[2:3]), rotations.between(q[-3:-2], q[-1:])
+        self._turn = rotations.rotation_between(q[:-1], q[1:])
+        far = (
+            rotations.rotation_between(q[:1], q[2:3]),
+            rotations.rotation_between(q[-3:-2], q[-1:]),
+        )
         self._rate, _ = self._slopes(self._turn, far)
         if velocity == 'auto':
             velocity = 'position' if _velocity_is_absent(odometry) else 'twist'

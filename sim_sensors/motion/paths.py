@@ -148,7 +148,7 @@ class CurvePath:
 def half_sine_path(length: float, amplitude: float) -> CurvePath:
     """Half a sine wave y = amplitude sin(pi x / length), then straight on along its end tangent.
 
-    The curvature is nil at both ends, so it stays continuous where the straight begins.
+    The curvature is zero at both ends, so it is continuous at the start of the straight line.
     """
     w = np.pi / length
 
@@ -163,7 +163,7 @@ def half_sine_path(length: float, amplitude: float) -> CurvePath:
 def figure_eight_path(length: float, width: float) -> CurvePath:
     """Figure-eight x = (length/2) sin u, y = (width/2) sin 2u (Gerono's lemniscate, stretched).
 
-    It starts in the crossing, where the curvature is nil, and turns right first.
+    It starts in the crossing, where the curvature is zero, and turns right first.
     """
     a, b = 0.5 * length, 0.5 * width
 

@@ -253,8 +253,9 @@ def sigma_point_squares(
 
 @compiled
 def sum_squared_columns(changes: FloatArray) -> FloatArray:
-    """Return the sum of c c' over the columns c of each matrix of changes `(n, 3, m)`, `(n, 3,
-    3)`.
+    """Return the sum of c c' over the columns c of each matrix of changes, `(n, 3, 3)`.
+
+    `changes` is `(n, 3, m)`.
     """
     out = np.zeros((len(changes), 3, 3))
     for k in range(len(changes)):

@@ -246,7 +246,7 @@ class DiscreteScenario(PointQueries):
             return values[k] + s * (values[k + 1] - values[k])
 
         first = rows.orientation[k]
-        turn = rotations.between(first, rows.orientation[k + 1])
+        turn = rotations.rotation_between(first, rows.orientation[k + 1])
         way = rotations.rotate_back(first, rows.position[k + 1] - rows.position[k])
         # The screw from one pose to the next has the constant velocity u, where Jl(turn) u = way.
         # After the share s of it, the displacement is Jl(s turn) s u.

@@ -80,8 +80,8 @@ def times_within(times: ArrayLike, start: float, end: float) -> FloatArray:
 class Trajectory:
     """Motion of one point of a rigid body at sample times.
 
-    The fields must belong together: velocity is the derivative of position, and so on. Recorded
-    odometry, whose fields disagree by their noise, goes through `from_odometry` instead.
+    The fields must belong together: velocity is the derivative of position, and so on. Use
+    `OdometryMotion` for recorded odometry, whose fields disagree by their noise.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class Trajectory:
             (first.position, first.velocity, first.acceleration),
             (last.position, last.velocity, last.acceleration),
         )
-        turn = rotations.between(first.orientation, last.orientation)
+        turn = rotations.rotation_between(first.orientation, last.orientation)
         swing = quintic(
             s,
             h,
@@ -360,7 +360,7 @@ def local_coordinates(of: States, to: States) -> FloatArray:
     m/s (NavState of [GTSAM]).
     """
     return np.hstack([
-        rotations.between(of[0], to[0]),
+        rotations.rotation_between(of[0], to[0]),
         rotations.rotate_back(of[0], to[1] - of[1]),
         rotations.rotate_back(of[0], to[2] - of[2]),
     ])  # fmt: skip
@@ -409,8 +409,9 @@ class NavState:
         return pose
 
     def local_coordinates(self, other: NavState) -> FloatArray:
-        """Return the difference to another state, `(9,)`: rotation, position, velocity, in the
-        body of this one; see `local_coordinates`.
+        """Return the difference to another state, `(9,)`: rotation, position, velocity.
+
+        Components are in the body of this state; see the function `local_coordinates`.
         """
         return np.asarray(local_coordinates(self._rows(), other._rows())[0])
 

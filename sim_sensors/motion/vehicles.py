@@ -422,7 +422,7 @@ def body_steps_of_modules(
     """Return the least-squares steps `(n, 3)` of the body from those of its modules.
 
     Travels and angles are `(n, m)`, m and rad; modules are at `(m, 2)` m; weights are those of
-    `weights_of`.
+    `module_weights`.
     """
     out = np.empty((len(travels), 3))
     for k in range(len(travels)):
@@ -444,7 +444,7 @@ def derivatives_of_modules(
 ) -> FloatArray:
     """Return the derivatives of the steps by travels, then angles, `(n, 3, 2 m)`.
 
-    See `steps_of_modules` for the arguments.
+    See `body_steps_of_modules` for the arguments.
     """
     m = len(modules)
     out = np.empty((len(travels), 3, 2 * m))

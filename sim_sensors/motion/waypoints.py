@@ -63,7 +63,7 @@ class Waypoints:
                 f'{len(table)} waypoints from {start:g} s to {start + duration:g} s; must be >= 2 '
                 f'(the path lasts {self.time[-1]:g} s)'
             )
-        return _moved(table, self.notes, self.origin)
+        return _move_to_origin(table, self.notes, self.origin)
 
     def starting_at(self, pose: Pose) -> Waypoints:
         """Return the path moved and rotated as a whole so that it begins at a pose."""
@@ -137,7 +137,7 @@ def repair_waypoints(
     if heading is None:
         angle = course(table[:, 0], table[:, 1], table[:, 2])
         table = np.column_stack([table, angle])
-    return _moved(table, tuple(notes))
+    return _move_to_origin(table, tuple(notes))
 
 
 def course(time: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
@@ -194,7 +194,7 @@ def _find_outliers(table: FloatArray) -> NDArray[np.bool_]:
     return out
 
 
-def _moved(
+def _move_to_origin(
     table: FloatArray,
     notes: tuple[Remark, ...],
     origin: tuple[float, float, float] = (0.0, 0.0, 0.0),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stochastic processes of sensor errors, and the errors of three axes measured together."""
+"""Stochastic processes of sensor errors, and the errors of three axes measured together."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class SensorHealth:
             self._longest_gap = max(self._longest_gap, gap)
             effect = 'bridged' if verdict is Verdict.GAP else 'not bridged: the sensor restarted'
             self._lines.add(f'odometry gap of {gap:.3g} s, {effect}', DiagnosticStatus.WARN)
-        elif not verdict.accepted:
+        elif not verdict.is_accepted:
             level = DiagnosticStatus.WARN
             if verdict is Verdict.INVALID:
                 level = DiagnosticStatus.ERROR
@@ -144,7 +144,7 @@ class SensorHealth:
 
     def _values(self) -> list[tuple[str, object]]:
         count = self._odometry
-        accepted = sum(number for verdict, number in count.items() if verdict.accepted)
+        accepted = sum(number for verdict, number in count.items() if verdict.is_accepted)
         return [
             ('odometry accepted', accepted),
             ('odometry repeated', count[Verdict.REPEATED]),

@@ -267,7 +267,7 @@ def descriptor(declaration: Parameter) -> ParameterDescriptor:
     unit = f' [{declaration.unit}]' if declaration.unit not in ('', '1') else ''
     result = ParameterDescriptor(
         description=declaration.doc + unit,
-        additional_constraints=f'must be {declaration.allowed()}',
+        additional_constraints=f'must be {declaration.allowed_text()}',
         read_only=declaration.read_only,
     )
     low, high = declaration.minimum, declaration.maximum
@@ -361,7 +361,7 @@ class NodeParameters:
             With the node, the parameter, its value and what is allowed.
         """
         changes: dict[str, Any] = {}
-        for name, declaration in parameters.declared().items():
+        for name, declaration in parameters.declarations().items():
             if name not in skip:
                 if read_only:
                     declaration = dataclasses.replace(declaration, read_only=True)
@@ -441,7 +441,7 @@ class NodeParameters:
 
     def _change(self, parameters: P, prefix: str, key: str, value: object) -> P:
         """Return the set with one value changed; the same set if `key` is not in it."""
-        for name, declaration in parameters.declared().items():
+        for name, declaration in parameters.declarations().items():
             if _join(prefix, name) == key:
                 parsed = declaration.parse(value, self._node.get_name(), key)
                 return self._replace(parameters, {name: parsed}, prefix)
@@ -472,7 +472,7 @@ def _flat_names(parameters: Parameters) -> list[str]:
         for name, part in parameters.parts().items()
         for inner in _flat_names(part)
     ]
-    return [*parameters.declared(), *nested]
+    return [*parameters.declarations(), *nested]
 
 
 def _join(prefix: str, name: str) -> str:

@@ -61,8 +61,8 @@ class SensorOutput:
     # in the order of the topics, with None for a message that is not sent, and its error.
     messages: Callable[[Any, Any, IntArray, Any], Messages]
     # Message types of further topics, which are sent before or after the measurement.
-    before: Mapping[str, type] = dataclasses.field(default_factory=dict)
-    after: Mapping[str, type] = dataclasses.field(default_factory=dict)
+    topics_before: Mapping[str, type] = dataclasses.field(default_factory=dict)
+    topics_after: Mapping[str, type] = dataclasses.field(default_factory=dict)
     chunk: int = 1000  # measurements made at once; see `LiveSensor`
     # Called when the node is ready, for its own services and last checks.
     on_ready: Callable[[Any], None] = lambda node: None
@@ -198,15 +198,15 @@ CAMERA = SensorOutput(
     CameraSettings,
     ('~/truth/features', PointCloud2),
     _camera_messages,
-    before={'camera/camera_info': CameraInfo},
-    after={'camera/pose': PoseWithCovarianceStamped},
+    topics_before={'camera/camera_info': CameraInfo},
+    topics_after={'camera/pose': PoseWithCovarianceStamped},
     on_ready=_refuse_empty_world,
 )
 WHEELS = SensorOutput(
     SensorSettings,
     ('~/truth/odometry', Odometry),
     _wheel_messages,
-    after={'wheel/joint_states': JointState},
+    topics_after={'wheel/joint_states': JointState},
 )
 VISION = SensorOutput(WorldSettings, ('~/truth/pose', PoseStamped), _with_error(_true_pose))
 

@@ -128,9 +128,9 @@ class PathFollowerNode(Node):
             step = Step(OdometryUse.INVALID)
         else:
             step = self._live.push(odometry)
-        self._counts[step.heard] += 1
-        if step.heard in (OdometryUse.LATE, OdometryUse.INVALID):
-            self._lines.add(f'odometry left out: {step.heard.value}', DiagnosticStatus.WARN)
+        self._counts[step.odometry_use] += 1
+        if step.odometry_use in (OdometryUse.LATE, OdometryUse.INVALID):
+            self._lines.add(f'odometry left out: {step.odometry_use.value}', DiagnosticStatus.WARN)
         if step.command is None or step.error is None:
             return
         stamp = int(odometry.stamp_ns[0])

@@ -145,9 +145,9 @@ class SensorNode(Node):
 
     def _connect(self) -> None:
         messages = {
-            **self._output.before,
+            **self._output.topics_before,
             self.kind.topic: self.message_type,
-            **self._output.after,
+            **self._output.topics_after,
         }
         self._topic_publishers: dict[str, Any] = {
             topic: overridable_publisher(self, message, topic)
@@ -205,7 +205,7 @@ class SensorNode(Node):
         self._release(everything=True)
 
     def _on_odometry(self, data: bytes) -> None:
-        self._take([*self._read(data), *self._queued()])
+        self._take([*self._decode(data), *self._take_queued()])
 
     def _on_noise_free(self, message: MessageArray) -> None:
         self._push_noise_free([message])
@@ -215,7 +215,7 @@ class SensorNode(Node):
     def _push_noise_free(self, messages: list[MessageArray]) -> None:
         for message in messages:
             verdict = self._live.push_noise_free(message)
-            if not verdict.accepted:
+            if not verdict.is_accepted:
                 self._health.note_refused_noise_free(verdict)
 
     def _take_all(self) -> None:
@@ -223,10 +223,10 @@ class SensorNode(Node):
         if self._noise_free is not None:
             while messages := queued_noise_free(self._noise_free, self.message_type):
                 self._push_noise_free(messages)
-        while samples := self._queued():
+        while samples := self._take_queued():
             self._take(samples)
 
-    def _queued(self) -> list[OdometryArray]:
+    def _take_queued(self) -> list[OdometryArray]:
         """Return the queued odometry.
 
         A burst is cheap if it is taken together, since the motion is interpolated once.
@@ -235,10 +235,10 @@ class SensorNode(Node):
         handle = self._subscription.handle
         with handle:
             while len(samples) < _MAX_BURST and (entry := handle.take_message(Odometry, True)):
-                samples += self._read(entry[0])
+                samples += self._decode(entry[0])
         return samples
 
-    def _read(self, data: bytes) -> list[OdometryArray]:
+    def _decode(self, data: bytes) -> list[OdometryArray]:
         """Return the sample in a message, or an empty list if it cannot be read."""
         try:
             return [odometry_of_bytes(data)]
@@ -254,7 +254,7 @@ class SensorNode(Node):
                 self._measure()
             verdict = self._live.push(sample)
             self._health.count_odometry(verdict, self._live.odometry.gap)
-            if not verdict.accepted:
+            if not verdict.is_accepted:
                 self.get_logger().warning(
                     f'odometry {verdict.value} ({stamp_ns} ns)', throttle_duration_sec=_THROTTLE_S
                 )

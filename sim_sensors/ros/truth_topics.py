@@ -57,7 +57,7 @@ def live_noise_free(
     if noise_free is None or not noise_free.enabled or kind.ideal is None:
         return None
     mounting = Mounting(noise_free.lever_arm, mounting_quaternion(noise_free.mounting_rpy)[0])
-    return LiveNoiseFree.of(kind, mounting, surroundings)
+    return LiveNoiseFree.from_kind(kind, mounting, surroundings)
 
 
 def subscribe_noise_free(

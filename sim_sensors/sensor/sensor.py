@@ -25,7 +25,7 @@ from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_me
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, MessageParts
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant, variants
 from sim_sensors.core.registry import Registry, is_in_file
-from sim_sensors.core.shared_parameters import Axes, placed, turned
+from sim_sensors.core.shared_parameters import Axes, with_lever_arm, with_mounting
 from sim_sensors.motion.ideal import intervals, sample_blocks, sample_motion
 from .catalogue import UPSTREAM, has_upstream, kinds, preset_names
 from .delivery import Channel, Delivery
@@ -324,12 +324,12 @@ def simulate(model: SensorModel[Messages], motion: Motion, **settings: Any) -> M
 
 
 class MountedModel(SensorModel[Messages]):
-    """Parameters of a sensor that is turned in the body, by roll, pitch, yaw about fixed axes."""
+    """Parameters of a sensor that is rotated in the body: roll, pitch, yaw about fixed axes."""
 
     mounting_rpy: Axes
 
     def mounted(self: Mounted, translation: ArrayLike, rotation: ArrayLike) -> Mounted:
-        """Return the model mounted as a static transform of its frame says.
+        """Return the model with the mounting of a static transform of its frame.
 
         Parameters
         ----------
@@ -339,7 +339,7 @@ class MountedModel(SensorModel[Messages]):
             Quaternion x y z w, sensor to body.
         """
         mounting = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
-        return turned(placed(self, translation), mounting)
+        return with_mounting(with_lever_arm(self, translation), mounting)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -441,7 +441,7 @@ class Sensor(abc.ABC, Generic[T]):
         messages = MessageParts[M]()
         for stamp_ns, times in blocks:
             messages.add(self.deliver(stamp_ns, self.measure(motion.at(times))))
-        return messages.joined()
+        return messages.concatenate()
 
     def deliver(self, stamp_ns: IntArray, measured: Any) -> Any:
         """Return those messages of the next measurements that arrive; see `Channel.deliver`."""

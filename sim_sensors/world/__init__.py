@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world that sensors stand in: geodesy, gravity, magnetic field and landmarks."""
+"""Surroundings of the sensors: geodesy, gravity, magnetic field and landmarks."""
 
 from __future__ import annotations
 

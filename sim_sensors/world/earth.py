@@ -90,7 +90,7 @@ class LocalFrame(Parameters):
         self._check_finite(geodetic, enu)
         return enu
 
-    def moved(self, enu: FloatArray) -> LocalFrame:
+    def with_origin(self, enu: FloatArray) -> LocalFrame:
         """Return the frame whose origin is at `enu`, `(3,)` m, in this frame.
 
         The result is exact up to terms of the square of that distance over the radius of the
@@ -371,7 +371,7 @@ class TurningEarth:
         gradient = np.array([-east, -north, east + north + 2.0 * EARTH_RATE**2])
         return cls(rate, gradient, automatic)
 
-    def sensed(self, motion: Trajectory) -> Trajectory:
+    def sensed_motion(self, motion: Trajectory) -> Trajectory:
         """Return the motion with the rates and accelerations that inertial sensors measure.
 
         The angular acceleration includes the rotation of W in the body, so that the acceleration

@@ -88,7 +88,7 @@ class Dipoles:
         return len(self.positions)
 
     @classmethod
-    def scattered(
+    def draw_random(
         cls, count: int, low: ArrayLike, high: ArrayLike, moment: float, *, seed: int
     ) -> Dipoles:
         """Return dipoles at uniformly random positions in a box, in uniformly random directions.
@@ -103,7 +103,7 @@ class Dipoles:
         return cls(positions, moment * (normals / np.linalg.norm(normals, axis=1, keepdims=True)))
 
     @classmethod
-    def posed(
+    def from_frames(
         cls, positions: ArrayLike, rpy: ArrayLike, moments: ArrayLike, *, radius: float = 0.01
     ) -> Dipoles:
         """Return dipoles with their moments `(n,)`, A m^2, along the z axes of their frames.
@@ -116,7 +116,7 @@ class Dipoles:
         axes = Rotation.from_euler('xyz', angles).apply([0.0, 0.0, 1.0]) if len(angles) else angles
         return cls(np.asarray(positions).reshape(-1, 3), sizes * axes, radius)
 
-    def joined(self, other: Dipoles) -> Dipoles:
+    def concatenate(self, other: Dipoles) -> Dipoles:
         """Return these dipoles and the others, all with the radius of these."""
         return Dipoles(
             np.concatenate([self.positions, other.positions]),
@@ -519,14 +519,14 @@ def world_from_mapping(mapping: Mapping[str, object], where: str) -> World:
 def _dipoles(
     magnets: list[_DipoleEntry], boxes: list[_ScatteredDipoles], radius: float
 ) -> Dipoles:
-    dipoles = Dipoles.posed(
+    dipoles = Dipoles.from_frames(
         [magnet.position for magnet in magnets],
         [magnet.rpy for magnet in magnets],
         [magnet.moment for magnet in magnets],
         radius=radius,
     )
     for box in boxes:
-        dipoles = dipoles.joined(Dipoles.scattered(**box.to_mapping()))
+        dipoles = dipoles.concatenate(Dipoles.draw_random(**box.to_mapping()))
     return dipoles
 
 

@@ -194,7 +194,9 @@ def find_suspects(
     # The gyroscope measures nothing between samples with equal stamps.
     later = np.flatnonzero(events.dt > 0.0)
     dt = events.dt[later]
-    rotation = events.rate[later] * dt[:, None] - rotations.between(truth[later - 1], truth[later])
+    rotation = events.rate[later] * dt[:, None] - rotations.rotation_between(
+        truth[later - 1], truth[later]
+    )
     suspects = [_worst_span(_GYROSCOPE, events.stamp_ns[later], rotation, events.density, dt)]
     for number in NAMES:
         chosen = events.kind == number
@@ -479,7 +481,7 @@ def recorded_run(
         With truth and IMU. Poses of a camera must be those of the base in the frame of the truth.
     world : World, optional
         Expected field and gravity. The default is standard gravity and the field of the first two
-        seconds, as in [Ligorio2015]; see `early_field`.
+        seconds, as in [Ligorio2015]; see `measure_early_field`.
     seed : int
         Of the error of the first attitude.
     base_frame : str

@@ -67,7 +67,7 @@ def _matrices(form: int, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return R, right
 
 
-def predicted(
+def predict_states(
     deltas: tuple[FloatArray, FloatArray, FloatArray],
     seconds: float,
     state: NavState,
@@ -219,7 +219,7 @@ class Preintegration(Generic[Params]):
 
     def bias_corrected_delta(self, bias: ConstantBias) -> FloatArray:
         """Return rotation vector, position, velocity `(9,)` for another bias, to first order."""
-        turn, way, gain = self._corrected(bias)
+        turn, way, gain = self._corrected_deltas(bias)
         return np.concatenate([rotations.log(turn)[0], way[0], gain[0]])
 
     def predict(self, state_i: NavState, bias: ConstantBias | None = None) -> NavState:
@@ -228,11 +228,11 @@ class Preintegration(Generic[Params]):
         The deltas are corrected to `bias` by the Jacobians. The default is `bias_hat`; that of
         GTSAM is 0.
         """
-        deltas = self._corrected(self._bias_hat if bias is None else bias)
-        q, p, v = predicted(deltas, self._seconds, state_i, self.params.n_gravity)
+        deltas = self._corrected_deltas(self._bias_hat if bias is None else bias)
+        q, p, v = predict_states(deltas, self._seconds, state_i, self.params.n_gravity)
         return NavState(q[0], p[0], v[0])
 
-    def _corrected(self, bias: ConstantBias) -> States:
+    def _corrected_deltas(self, bias: ConstantBias) -> States:
         change = (self._by_bias @ (bias.vector - self._bias_hat.vector))[None]
         x = self._state[None]
         if self._form == TANGENT:

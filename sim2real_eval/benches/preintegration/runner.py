@@ -34,7 +34,7 @@ from .measurements import (
     check_angle,
     first_states,
     form_of,
-    predicted,
+    predict_states,
 )
 
 _SAMPLES_AT_ONCE = 500_000
@@ -255,7 +255,7 @@ class ScenarioRunner:
         check_angle(form, states)
         turn = rotations.exp(states[:, :3]) if form == TANGENT else states[:, :4]
         deltas = turn, states[:, -6:-3], states[:, -3:]
-        return predicted(deltas, len(force) * self._dt, self._first(), self.params.n_gravity)
+        return predict_states(deltas, len(force) * self._dt, self._first(), self.params.n_gravity)
 
     def _draws(self, purpose: str, n: int, k: int) -> Iterator[Draws]:
         """Yield n draws in parts; the draws do not depend on the size of the parts."""

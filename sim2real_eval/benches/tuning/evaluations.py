@@ -66,7 +66,7 @@ def window_losses(
     JudgeError
         For an estimate that is not finite, or no estimate at all.
     """
-    if problems := judged.diverged:
+    if problems := judged.divergence_findings:
         raise JudgeError(f'{recording.name}: {problems[0]}')
     if not len(judged):
         raise JudgeError(f'{recording.name}: the judge published no estimate')
@@ -269,7 +269,7 @@ class JudgeLosses:
         judge = set_parameters(self.task.judge, parameters, values)
         if not isinstance(judge, JudgeSetup):
             return judge.judge(run.recording, start_heading=run.heading)
-        setup = judge.started(start_heading=run.heading)
+        setup = judge.with_start(start_heading=run.heading)
         # The preparation of a recording does not depend on process noise.
         key = tuple(
             value
@@ -311,7 +311,7 @@ def _read_windows(source: RecordingSource, task: TuningTask) -> _WindowedRecordi
     else:
         transforms = recording.transforms
         if task.judge.transforms is not None:
-            transforms, _ = task.judge.transforms.over(transforms)
+            transforms, _ = task.judge.transforms.merge_with(transforms)
         truth = move_truth_to_base(
             truth, base, FrameTree(transforms, assume_identity=not transforms)
         )

@@ -21,8 +21,8 @@ from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
     SourceConfig,
-    declared,
     read_node_parameters,
+    to_declared_types,
 )
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
 from sim2real_eval.judge.setup import JudgeSetup, node_of
@@ -151,7 +151,7 @@ def node_tunables(setup: JudgeSetup) -> Iterator[Tunable]:
     for source in setup.filter.sources:
         yield from _input_switches(source, planar=setup.filter.two_d_mode)
     navsat = setup.navsat
-    if navsat is not None and navsat.timed and navsat.datum is None:
+    if navsat is not None and navsat.has_timer and navsat.datum is None:
         start = navsat.yaw_offset
         levels = tuple(start + step for step in _YAW_STEPS)
         yield Tunable('yaw_offset', 'heading', start, levels, 'linear', _set_yaw_offset, 'rad')
@@ -264,7 +264,7 @@ def declared_tunables(judge: Judge) -> Iterator[Tunable]:
 
 
 def _walk_declared(parameters: Parameters, path: tuple[str, ...]) -> Iterator[Tunable]:
-    for name, declaration in parameters.declared().items():
+    for name, declaration in parameters.declarations().items():
         value, full_path = getattr(parameters, name), (*path, name)
         full_name, change = '.'.join(full_path), partial(_set_declared, full_path)
         if isinstance(value, bool):
@@ -397,7 +397,7 @@ def _node_files(
     path = setup.files[0]
     changes = _filter_changes(start, setup)
     texts = {f'{kind}.yaml': _node_yaml(path, node_of(path, setup.case), changes, comments)}
-    if setup.navsat is not None and start.navsat is not None and setup.navsat.timed:
+    if setup.navsat is not None and start.navsat is not None and setup.navsat.has_timer:
         changes = {}
         if setup.navsat.yaw_offset != start.navsat.yaw_offset:
             changes['yaw_offset'] = setup.navsat.yaw_offset
@@ -434,7 +434,7 @@ def _node_yaml(
 ) -> str:
     node_parameters = read_node_parameters(path, node)
     text = f'{node_parameters.node}:\n  ros__parameters:\n'
-    for name, value in {**declared(node_parameters.values), **changes}.items():
+    for name, value in {**to_declared_types(node_parameters.values), **changes}.items():
         if value is None:
             continue
         value = value.tolist() if isinstance(value, np.ndarray) else value

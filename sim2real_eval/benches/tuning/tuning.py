@@ -61,10 +61,10 @@ def compare_with_node(judge: Judge, recording: Recording, heading: float | None)
     node: Judge = judge
     if not isinstance(judge, NodeJudgeSetup):
         try:
-            node = NodeJudgeSetup.of(judge, 'robot_localization')
+            node = NodeJudgeSetup.from_setup(judge, 'robot_localization')
         except Sim2RealError:
             return None
-    embedded = judge.started(start_heading=heading).batch_run(recording)
+    embedded = judge.with_start(start_heading=heading).batch_run(recording)
     try:
         from_node = node.judge(recording, start_heading=heading)
     except Sim2RealError as error:

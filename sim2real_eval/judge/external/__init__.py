@@ -49,10 +49,10 @@ class NodeJudgeSetup(JudgeSetup):
         """Return the requested judge; see `load_judge`."""
         setup = JudgeSetup.from_request(request)
         _require_rclpy(request)
-        return cls.of(setup, cls.kind)
+        return cls.from_setup(setup, cls.kind)
 
     @classmethod
-    def of(cls, setup: JudgeSetup, kind: str) -> NodeJudgeSetup:
+    def from_setup(cls, setup: JudgeSetup, kind: str) -> NodeJudgeSetup:
         """Return the judge that runs a node with the parameters of a set-up.
 
         Sim2RealError if the node is not installed, or for options of the embedded judge.
@@ -86,7 +86,7 @@ class NodeJudgeSetup(JudgeSetup):
         """
         from .graph import run_judge_node
 
-        setup = self.started(start_ns=start_ns, start_heading=start_heading)
+        setup = self.with_start(start_ns=start_ns, start_heading=start_heading)
         return run_judge_node(setup, self.kind, recording)
 
 
@@ -160,12 +160,12 @@ class RosEstimatorJudge(Judge):
         start_ns: int | None = None,
         start_heading: float | None = None,
     ) -> JudgedRun:
-        """Replay a recording as often as `repeats` says, and return the first run.
+        """Replay a recording `repeats` times, and return the first run.
 
         JudgeError if the estimator does not start, answer or publish.
         """
         if self.transforms is not None:
-            merged, _ = self.transforms.over(recording.transforms)
+            merged, _ = self.transforms.merge_with(recording.transforms)
             recording = dataclasses.replace(recording, transforms=merged)
         first, *repeats = (
             self._replay(recording, start_ns, start_heading) for _ in range(self.stack.repeats)

@@ -482,7 +482,7 @@ class Side(abc.ABC):
         yield from ()
 
     @abc.abstractmethod
-    def after(self, now_ns: int) -> None:
+    def finish_step(self, now_ns: int) -> None:
         """Finish the step."""
 
     def check(self) -> None:

@@ -177,7 +177,7 @@ class RosStack(Parameters):
     def from_mapping(cls, mapping: Mapping[str, object], where: str, path: str = '') -> RosStack:
         """Build from a plain mapping; see `Parameters.from_mapping`."""
         open_keys = ('inputs', 'parameters')
-        check_keys(mapping, [*cls.declared(), *cls._nested(), *open_keys], where)
+        check_keys(mapping, [*cls.declarations(), *cls._nested(), *open_keys], where)
         declared = {name: branch for name, branch in mapping.items() if name not in open_keys}
         inputs = {
             str(name): StackInput.from_mapping(

@@ -230,7 +230,7 @@ class Conductor:
                 }
                 self._drive(answers, now)
             for side in playing:
-                side.after(now)
+                side.finish_step(now)
             if self._on_step is not None:
                 self._on_step(now)
 
@@ -298,7 +298,7 @@ def run_judge_node(setup: JudgeSetup, kind: str, recording: Recording) -> Judged
     with judging_node() as (node, executor):
         with FilterSide(node, 'judge', setup, recording, judge=kind) as side:
             Conductor(node, [side], [feed], executor=executor, start_ns=feed.start_ns).play()
-        return side.judged(recording)
+        return side.judged_run(recording)
 
 
 class DeclaredSession:
@@ -355,4 +355,4 @@ class DeclaredSession:
         end = time.monotonic()
         while not is_lockstep and time.monotonic() - end < (_LATE_S if side.missing else _QUIET_S):
             self._executor.spin_once(timeout_sec=_QUIET_S)
-        return side.judged()
+        return side.judged_run()

@@ -220,7 +220,7 @@ def _run_of_messages(array: MessageArray, output: StackOutput) -> JudgedRun:
             array.stamp_ns, velocity, array.orientation, position=array.position,
             position_covariance=array.pose_covariance[:, :3, :3],
             notes=(COMPLETED(output.topic, assumption=VELOCITY_BY_DIFFERENCES),),
-        ).judged()  # fmt: skip
+        ).to_judged_run()  # fmt: skip
     assert isinstance(array, (OdometryArray, TwistArray))
     if output.velocity == 'world':
         pose: dict[str, Any] = {}
@@ -233,7 +233,7 @@ def _run_of_messages(array: MessageArray, output: StackOutput) -> JudgedRun:
         covariance = array.twist_covariance[:, :3, :3]
         return Estimate(
             array.stamp_ns, array.linear_velocity, velocity_covariance=covariance, **pose
-        ).judged()
+        ).to_judged_run()
     twist: dict[str, Any] = {
         'stamp_ns': array.stamp_ns, 'tick_ns': array.arrival_ns,
         'linear_velocity': array.linear_velocity, 'angular_velocity': array.angular_velocity,

@@ -23,8 +23,8 @@ import yaml
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.robot_localization.configuration import (
     FilterConfig,
-    declared,
     read_node_parameters,
+    to_declared_types,
 )
 from sim2real_eval.judge.robot_localization.replay_options import COMMAND, FIX, HEADING
 from sim2real_eval.judge.setup import JudgeSetup, node_of
@@ -236,7 +236,7 @@ def node_parameters(setup: JudgeSetup) -> dict[str, Any]:
     node = node_of(setup.files[0], setup.case)
     file_parameters = read_node_parameters(setup.files[0], node)
     # FilterConfig changes the values that it reads.
-    parameters = declared(file_parameters.values)
+    parameters = to_declared_types(file_parameters.values)
     original = FilterConfig.from_parameters(
         file_parameters, unscented=config.sigma_points is not None
     )
@@ -272,7 +272,7 @@ def filter_command(
         rules += [f'/{topic}:={namespace}/{topic}' for topic in ('tf', 'tf_static')]
     else:
         parameters['filter'] = 'ekf' if setup.filter.sigma_points is None else 'ukf'
-        if navsat is not None and navsat.timed:
+        if navsat is not None and navsat.has_timer:
             parameters['navsat_params_file'] = str(setup.files[-1].resolve())
         elif navsat is not None:
             # The front end without navsat_transform needs no file, so there may be none.

@@ -86,8 +86,8 @@ _LIFECYCLE_TRANSITIONS = {'unconfigured': 1, 'inactive': 3}
 class FilterSide(Side):
     """A judge node in a namespace that is checked against the embedded judge.
 
-    The embedded judge runs beside the node on the same messages. It tells which ticks publish, so
-    that these are waited for and others are not. For robot_localization, navsat_transform is ours
+    The embedded judge runs beside the node on the same messages. It determines which ticks
+    publish, so that only these are waited for. For robot_localization, navsat_transform is ours
     and receives the odometry of the real filter.
 
     Parameters
@@ -97,7 +97,7 @@ class FilterSide(Side):
     namespace : str
         Topics are `/<namespace>/<topic of the configuration>`.
     setup : JudgeSetup
-        As `JudgeSetup.started` returns it.
+        As `JudgeSetup.with_start` returns it.
     recording : Recording
         Its topics, roles, frames and transforms are used; its arrays may be empty.
     judge : str
@@ -123,7 +123,7 @@ class FilterSide(Side):
         self._expected = ExpectedJudge(setup, tree, inside=not self._is_real)
         inputs = [name for name, topic in routing.sources.items() if topic is not None]
         self._inputs = {*inputs, *self._expected.navsat_inputs}
-        if setup.navsat is not None and not setup.navsat.timed:
+        if setup.navsat is not None and not setup.navsat.has_timer:
             # Its fixes are measurements as soon as they arrive.
             self._inputs.add(FIX)
         no_inputs = {COMMAND} if self._is_real else {COMMAND, FIX, HEADING}
@@ -264,14 +264,14 @@ class FilterSide(Side):
         yield from self._settle(_ANSWERS_AFTER_CLOCK)
         self._filtered.take()
 
-    def after(self, now_ns: int) -> None:
+    def finish_step(self, now_ns: int) -> None:
         """Run our navsat_transform if it is due; its message is delivered in the next step."""
         position = self._expected.navsat_step(now_ns)
         if position is not None:
             self._carried = [(name, position) for name in self._expected.navsat_inputs]
             self._output.gps += encode(ODOMETRY, position, NAVSAT_TOPIC)
 
-    def judged(self, recording: Recording) -> JudgedRun:
+    def judged_run(self, recording: Recording) -> JudgedRun:
         """Return the published run; counts and notes are those of a batch run on `recording`.
 
         JudgeError if it differs from the embedded judge: for judge_node in any bit of the batch
@@ -520,7 +520,7 @@ class DeclaredSide(Side):
                 yield from self._settle(_ANSWERS_AFTER_CLOCK if self._is_tick else 1)
         yield from self._send()
 
-    def after(self, now_ns: int) -> None:
+    def finish_step(self, now_ns: int) -> None:
         """Take the published estimates."""
         estimates = self._inbox.take()
         if estimates and not self._estimates:
@@ -546,10 +546,10 @@ class DeclaredSide(Side):
         first_ns = int(first.stamp_ns[0])
         return min(unanswered, sum(stamp < first_ns for stamp in self._sent_ns))
 
-    def judged(self) -> JudgedRun:
+    def judged_run(self) -> JudgedRun:
         """Return the run with its findings."""
         wall_s = max(self._stepped - self._began, 1e-9)
-        self.after(self._now_ns)
+        self.finish_step(self._now_ns)
         stack = self._stack
         if not self._estimates:
             log = (self._process.log() if self._process else '') or 'it printed nothing'

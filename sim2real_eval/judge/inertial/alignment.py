@@ -86,7 +86,7 @@ def inertial_inputs(
     imu = _usable_imu(imu, f'{where}: {recording.roles["imu"]}', settings, notes)
     static = recording.transforms
     if transforms is not None:
-        static, replaced = transforms.over(static)
+        static, replaced = transforms.merge_with(static)
         notes += [*transforms.notes, *replaced]
     frames = FrameTree(static, assume_identity=not static)
     base = settings.base_link_frame

@@ -141,7 +141,7 @@ def front_end_advice(
     config: FilterConfig, navsat: NavsatConfig, memory: NavsatState, *, fixes: int, used: int
 ) -> list[Finding]:
     """Return findings about valid fixes that the front end of a run dropped or does not use."""
-    if navsat.timed:
+    if navsat.has_timer:
         lost, early = lost_fixes(memory), early_fixes(memory)
         return navsat_advice(fixes, used, lost, early, navsat.frequency)
     notes: list[Finding] = []

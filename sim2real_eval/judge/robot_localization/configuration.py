@@ -62,7 +62,7 @@ def read_node_parameters(
     return ParameterReader(where, merged, f'/{node}' if '/' in node.strip('/') else node)
 
 
-def declared(values: Mapping[str, Any]) -> dict[str, Any]:
+def to_declared_types(values: Mapping[str, Any]) -> dict[str, Any]:
     """Convert values to the types that robot_localization's nodes declare.
 
     rclcpp does not accept the integer `frequency: 30` as a double, and YAML reads `1e-9` as text.
@@ -362,7 +362,7 @@ class FilterConfig:
         parameters = read_node_parameters(path, node, strictly=strictly)
         return cls.from_parameters(parameters, unscented=unscented)
 
-    def renamed(self, topics: Mapping[str, str]) -> FilterConfig:
+    def with_topics(self, topics: Mapping[str, str]) -> FilterConfig:
         """Return a copy whose inputs subscribe to other topics, given by input.
 
         Raises
@@ -532,17 +532,17 @@ class NavsatConfig:
     @property
     def needs_heading(self) -> bool:
         """Whether the yaw comes from an IMU."""
-        return self.timed and not self.use_odometry_yaw and self.datum is None
+        return self.has_timer and not self.use_odometry_yaw and self.datum is None
 
     @property
-    def timed(self) -> bool:
+    def has_timer(self) -> bool:
         """Whether fixes wait for a timer instead of being passed on at their arrival."""
         return self.front_end != _IMMEDIATE
 
     @property
     def title(self) -> str:
         """Name for messages."""
-        return self.front_end if self.timed else f'front end {self.front_end}'
+        return self.front_end if self.has_timer else f'front end {self.front_end}'
 
     @classmethod
     def from_file(cls, path: str | Path, node: str = 'navsat_transform') -> NavsatConfig:

@@ -17,7 +17,11 @@ from sim2real_eval.judge.estimate import (
     part_counts,
     quaternions_from_angles,
 )
-from sim2real_eval.judge.robot_localization.replay_options import delayed, restated, route
+from sim2real_eval.judge.robot_localization.replay_options import (
+    delay_messages,
+    route,
+    scale_covariances,
+)
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import select_valid_fixes
@@ -97,9 +101,9 @@ def prepare(
     navsat = with_front_end(navsat, case.front_end)
     routing = route(recording, config, navsat, case)
     notes = list(routing.notes)
-    recording, travel_ns = delayed(recording, routing, config, case.latency_ns)
+    recording, travel_ns = delay_messages(recording, routing, config, case.latency_ns)
     if case.covariance:
-        recording = restated(recording, routing, config, case.covariance)
+        recording = scale_covariances(recording, routing, config, case.covariance)
     sources = {
         name: None if topic is None else recording.messages[topic]
         for name, topic in routing.sources.items()
@@ -113,7 +117,7 @@ def prepare(
     assert commands is None or isinstance(commands, TwistArray)
     transforms = recording.transforms
     if case.transforms is not None:
-        transforms, replaced = case.transforms.over(transforms)
+        transforms, replaced = case.transforms.merge_with(transforms)
         notes += [*case.transforms.notes, *replaced]
     frames = FrameTree(transforms, assume_identity=not transforms)
     inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames, case.correct)
@@ -236,7 +240,7 @@ def judge_prepared(
         else:
             room *= 2
     n, g, _, f = out.n.tolist()
-    corrections = columns.joined()
+    corrections = columns.concatenate()
     parts = part_counts(inputs.names, out.counts, inputs.parts['threshold'], corrections)
     notes += part_advice(parts)
     notes += motion_advice(out.stamp_ns[:n], out.x[:n, :3], out.x[:n, VX : VX + 3])
@@ -270,7 +274,7 @@ def judge_prepared(
         filtered_gps=filtered,
         divergence=divergence(config.sigma_points is not None, prepared.textbook),
     )
-    diverged = run.diverged
+    diverged = run.divergence_findings
     return dataclasses.replace(run, notes=(*diverged, *run.notes)) if diverged else run
 
 

@@ -118,7 +118,7 @@ def plane_of(config: NavsatConfig, fixes: FixArray) -> Plane:
         height = float(fixes.altitude[0])
     else:
         latitude = longitude = height = 0.0
-    if not config.timed:
+    if not config.has_timer:
         return Plane(latitude, longitude, True, height)
     return Plane(latitude, longitude, config.use_local_cartesian)
 
@@ -126,7 +126,7 @@ def plane_of(config: NavsatConfig, fixes: FixArray) -> Plane:
 def new_navsat(config: NavsatConfig, fixes: int) -> Navsat:
     """Return the settings of the node and an empty table of fixes."""
     datum = np.zeros(5)
-    if config.datum is not None and config.timed:
+    if config.datum is not None and config.has_timer:
         latitude, longitude, yaw = config.datum
         plane = Plane(latitude, longitude, config.use_local_cartesian)
         east, north, _, convergence = plane.project(
@@ -139,7 +139,7 @@ def new_navsat(config: NavsatConfig, fixes: int) -> Navsat:
     settings.use_odometry_yaw = config.use_odometry_yaw
     settings.zero_altitude = config.zero_altitude
     settings.publish_filtered_gps = config.publish_filtered_gps
-    settings.at_arrival = not config.timed
+    settings.at_arrival = not config.has_timer
     return Navsat(np.zeros(fixes, FIX), settings)
 
 
@@ -273,8 +273,8 @@ class LiveNavsat:
 
     def warm_up(self) -> None:
         """Load or compile the kernels, and reset."""
-        if not self.config.timed:
-            self._located(np.zeros(15))
+        if not self.config.has_timer:
+            self._locate(np.zeros(15))
         else:
             kernels.receive_fix(self._navsat, self.memory, 0)
             self._navsat.fixes['stamp_ns'] = 1
@@ -304,10 +304,10 @@ class LiveNavsat:
             self._plane = self._plane or plane_of(self.config, fix)
             _enter_fixes(self._navsat, fix, self._plane)
             self.fixes_seen += 1
-            if self.config.timed:
+            if self.config.has_timer:
                 kernels.receive_fix(self._navsat, self.memory, 0)
             elif x is not None:
-                published.append(self._located(x))
+                published.append(self._locate(x))
         return published
 
     def receive_heading(self, imu: ImuArray) -> None:
@@ -327,14 +327,14 @@ class LiveNavsat:
         position, covariance = np.zeros(3), np.zeros((6, 6))
         if kernels.tick(self._navsat, self.memory, position, covariance) < 0:
             return None
-        return self._published(position, covariance)
+        return self._odometry(position, covariance)
 
-    def _located(self, x: FloatArray) -> OdometryArray:
+    def _locate(self, x: FloatArray) -> OdometryArray:
         position, covariance = np.zeros(3), np.zeros((6, 6))
         kernels.locate(self._navsat, self.memory, x, 0, position, covariance)
-        return self._published(position, covariance)
+        return self._odometry(position, covariance)
 
-    def _published(self, position: FloatArray, covariance: FloatArray) -> OdometryArray:
+    def _odometry(self, position: FloatArray, covariance: FloatArray) -> OdometryArray:
         """Return the odometry/gps: identity attitude, no motion."""
         self.fixes_used += 1
         return OdometryArray(

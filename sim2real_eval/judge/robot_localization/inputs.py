@@ -162,14 +162,14 @@ class Arrivals:
         """Return the first and the last arrival; None without messages."""
         parts = list(time_spans(self._times))
         first, last = (
-            next((times for part in ordered if len(times := self._merged(part).arrival_ns)), None)
+            next((times for part in ordered if len(times := self._merge(part).arrival_ns)), None)
             for ordered in (parts, reversed(parts))
         )
         return None if first is None or last is None else (int(first[0]), int(last[-1]))
 
     def __iter__(self) -> Iterator[Messages]:
         """Yield all messages, one span of time after another."""
-        return map(self._merged, time_spans(self._times))
+        return map(self._merge, time_spans(self._times))
 
     def spans(self, timing: Timing) -> Iterator[tuple[int, Messages]]:
         """Yield the end of each span of time, ns, and its messages.
@@ -181,13 +181,13 @@ class Arrivals:
         ends = ends[(ends >= timing.start) & (ends < timing.end)]
         spans = time_spans(self._times, ends)
         for end, parts in zip([*ends.tolist(), timing.end], spans, strict=True):
-            yield end, self._merged(parts)
+            yield end, self._merge(parts)
 
-    def _merged(self, parts: list[slice]) -> Messages:
+    def _merge(self, parts: list[slice]) -> Messages:
         if self._last is not None and self._last[0] == parts:
             return self._last[1]
         self._last = None
-        merged = _merged(
+        merged = _merge(
             [lay_out(part) for lay_out, part in zip(self._laid_out, parts, strict=True)]
         )
         self._last = parts, merged
@@ -282,7 +282,7 @@ def _distinct_covariances(matrices: FloatArray, corner: int) -> tuple[IntArray, 
     return np.cumsum(is_new) - 1, distinct
 
 
-def _merged(blocks: Sequence[Messages]) -> Messages:
+def _merge(blocks: Sequence[Messages]) -> Messages:
     """Order messages by arrival; simultaneous messages keep the order of the blocks."""
     sizes = np.cumsum([0, *(len(block.covariances) for block in blocks)])
     moved = [
@@ -357,7 +357,7 @@ def world_poses(inputs: Inputs) -> WorldPoses:
             columns.add(_PartPoses(messages.stamp_ns[in_part], messages.value[in_part], variance))
     pieces = [(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0), np.zeros((0, 2)))]
     for p, columns in columns_by_part.items():
-        of_part = columns.joined()
+        of_part = columns.concatenate()
         placed = by_blocks(_to_world(parts, p, of_part.value[:1]), of_part.value)
         pieces.append((of_part.stamp_ns, placed[:, :3], placed[:, 3], of_part.variance))
     return WorldPoses(*map(np.concatenate, zip(*pieces, strict=True)))

@@ -222,7 +222,7 @@ class LiveJudge:
             twist_covariance=out.twist_covariance.copy(),
         )
         # The immediate front end does not subscribe to the odometry.
-        if self._navsat is not None and self._navsat.config.timed:
+        if self._navsat is not None and self._navsat.config.has_timer:
             self._navsat.receive_odometry(x[0, :6])
         return self._estimate
 
@@ -236,7 +236,7 @@ class LiveJudge:
 
     def navsat_tick(self) -> OdometryArray | None:
         """Run navsat_transform's timer once; return its odometry/gps, already delivered."""
-        if self._navsat is None or not self._navsat.config.timed:
+        if self._navsat is None or not self._navsat.config.has_timer:
             return None
         published = self._navsat.tick()
         if published is not None:

@@ -191,7 +191,7 @@ class PartTable:
     ) -> None:
         self._config = config
         # The odometry/gps of navsat_transform has a zero twist.
-        gps_kind = 'odom' if navsat is None or navsat.timed else 'pose'
+        gps_kind = 'odom' if navsat is None or navsat.has_timer else 'pose'
         sources = {source.name: source for source in config.sources}
         self.parts: list[Part] = []
         # Number of the first part and all parts of each input.

@@ -66,7 +66,7 @@ class Options:
     section: str | None = None
     topics: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def over(self, case: ReplayOptions) -> ReplayOptions:
+    def override(self, case: ReplayOptions) -> ReplayOptions:
         """Return the case with these options in place of its own."""
         changes = {
             name: value
@@ -348,7 +348,7 @@ class Grids:
         self.start_ns = start
         self.filter = Grid(origin, period, start, clock.step_ns)
         self.navsat: Grid | None = None
-        if navsat is not None and navsat.timed:
+        if navsat is not None and navsat.has_timer:
             phase = clock.navsat_origin_ns
             origin = start + NAVSAT_PHASE_NS if phase is None else phase
             period = clock.navsat_period_ns or int(1e9 / navsat.frequency)
@@ -497,7 +497,7 @@ def _check_not_noise_free(recording: Recording, kind: type[MessageArray], needs:
         )
 
 
-def delayed(
+def delay_messages(
     recording: Recording, routing: Routing, config: FilterConfig, latency_ns: Mapping[str, int]
 ) -> tuple[Recording, int]:
     """Delay messages by topic, ns.
@@ -522,13 +522,13 @@ def delayed(
     return dataclasses.replace(recording, messages=messages), travel_ns
 
 
-def restated(
+def scale_covariances(
     recording: Recording, routing: Routing, config: FilterConfig, factors: Mapping[str, float]
 ) -> Recording:
     """Multiply the covariances of messages by a factor per topic.
 
     Covariances of -1, for quantities that an IMU does not have, are kept. Topics and errors are
-    those of `delayed`.
+    those of `delay_messages`.
     """
     subscribed, messages = _subscribed_topics(routing, config), dict(recording.messages)
     for name, factor in factors.items():

@@ -90,7 +90,7 @@ class SmootherJudge(InertialJudge):
         nodes = solve(inputs, settings, steps, start)
         path = interpolate_nodes(nodes, steps, settings)
         notes = (*inputs.notes, *start.notes, *_remarks(inputs, settings, nodes))
-        return _judged(inputs, settings, nodes, path, output_ns, notes)
+        return _judged_run(inputs, settings, nodes, path, output_ns, notes)
 
 
 def _remarks(
@@ -119,7 +119,7 @@ def _remarks(
     return tuple(notes)
 
 
-def _judged(
+def _judged_run(
     inputs: InertialInputs,
     settings: InertialSettings,
     nodes: Nodes,

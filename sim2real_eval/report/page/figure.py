@@ -98,7 +98,7 @@ class Plot:
         aside: bool = False,
     ) -> None:
         """Draw a line, thinned for the screen; a line with `aside` does not affect the limits."""
-        x, y = thinned(x, y)
+        x, y = thin_line(x, y)
         self._add('line', source, {'x': x, 'y': y}, width=width, aside=aside)
 
     def band(self, source: SeriesStyle, x: FloatArray, low: FloatArray, high: FloatArray) -> None:
@@ -184,13 +184,13 @@ def short_name(name: str) -> str:
     return name if len(name) <= _NAME else f'{name[: _NAME - 11]}…{name[-10:]}'
 
 
-def thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def thin_line(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return about 1000 points of a line: both ends, and the extremes of each section.
 
     Examples
     --------
     >>> x = np.arange(1e5)
-    >>> kept = thinned(x, np.where(x == 77_777, 1.0, 0.0))
+    >>> kept = thin_line(x, np.where(x == 77_777, 1.0, 0.0))
     >>> len(kept[0]), float(kept[0][0]), float(kept[0][kept[1] == 1.0][0])
     (502, 0.0, 77777.0)
     """

@@ -19,7 +19,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.report.answer import AnswerLine, adapted_text
-from sim2real_eval.report.console import NONE, counted
+from sim2real_eval.report.console import NONE, count_text
 from sim2real_eval.report.page.figure import Plot, SeriesStyle, library
 from sim2real_eval.report.palette import ON_DARK, model_colours
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
@@ -62,7 +62,7 @@ def study_page(
             for place, judge in enumerate(outcome.judges)
         ]
     )
-    nearest = standing[0].known.order[:_SHOWN]
+    nearest = standing[0].pooled_uncertainty.order[:_SHOWN]
     script = _asset('page.js')
     items: list[dict[str, Any]] = []
     columns: dict[tuple[Any, ...], int] = {}
@@ -166,9 +166,9 @@ def _sources(outcome: StudyOutcome, standing: Standing) -> dict[str, SeriesStyle
     """Return the styles of the real sensors and of the models, the nearest model first."""
     hues = model_colours(outcome.models)
     used_hues: list[str] = []
-    order = [model.model for model in standing.known.order]
+    order = [model.model for model in standing.pooled_uncertainty.order]
     order += [name for name in outcome.models if name not in order]
-    # Stand-ins never pass for real sensors.
+    # Simulated stand-ins must not be mistaken for real sensors.
     real = 'stand-in for real' if outcome.record.get('synthetic') else REAL
     sources = {REAL: SeriesStyle(real, '--real')}
     for name in order:
@@ -204,7 +204,7 @@ def _colour_rules(models: Sequence[str]) -> Markup:
         f':root{{{bright}}}',
         f'@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}',
         f':root[data-theme=dark]{{{dark}}}',
-        # Printed pages are white, also if the screen was dark.
+        # Printed pages are white even if the screen is dark.
         f'@media print{{:root:root{{{bright}}}}}',
         *(f'.c{number}{{--c:var(--c{number})}}' for number in range(len(models))),
     ]
@@ -218,7 +218,7 @@ def _facts(outcome: StudyOutcome) -> list[tuple[str, str]]:
     ]
     real = _recordings(outcome, (run.key.recording for run in outcome.runs if run.is_real))
     facts = [
-        ('recordings', f'{len(real)} in {counted(len(outcome.scenarios), "scenario")}'),
+        ('recordings', f'{len(real)} in {count_text(len(outcome.scenarios), "scenario")}'),
         *([('conditions', str(len(labels)))] if labels else []),
         ('models', str(len(outcome.models))),
         ('judges', str(len(outcome.judges))),

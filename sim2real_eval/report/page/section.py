@@ -53,7 +53,7 @@ _NULL_EDGE = SeriesStyle('identical sensors', '--soft')
 
 def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
     """Return a plot of distances and intervals per model, over the range of identical sensors."""
-    uncertainty = standing.known
+    uncertainty = standing.pooled_uncertainty
     order = uncertainty.order
     least = first_distance(order)
     log = least > 0.0
@@ -118,7 +118,7 @@ def scores_plot(
     """Return a row of dots per model, one for each run, over the range of the real runs."""
     values = {}
     for name in sources:
-        runs = [run for run in outcome.of(judge, name) if np.isfinite(run.values[field])]
+        runs = [run for run in outcome.runs_of(judge, name) if np.isfinite(run.values[field])]
         if runs:
             values[name] = (
                 np.array([run.values[field] for run in runs]), [run.key.recording for run in runs]
@@ -198,7 +198,7 @@ def _nearest_last(names: Container[str], sources: Iterable[str]) -> list[str]:
 
 
 def _one_per_motion(runs: Mapping[str, RunSignals]) -> list[RunSignals]:
-    """Return a run, the real one first, of each recording: simulated runs may have their own."""
+    """Return one run of each recording, a real one if there is any."""
     order = sorted(runs, key=lambda name: name != REAL)
     runs_by_recording: dict[str, RunSignals] = {}
     for name in order:
@@ -296,14 +296,14 @@ class RankingView:
 
     @property
     def is_told(self) -> bool:
-        """Whether runs suffice to tell which models differ from the real sensors."""
-        uncertainty = self.standing.known
+        """Whether there are enough runs to know which models differ from the real sensors."""
+        uncertainty = self.standing.pooled_uncertainty
         return all(differs(uncertainty, model) is not None for model in uncertainty.models)
 
     @property
     def level(self) -> str:
         """Level of the intervals."""
-        return f'{100 * self.standing.known.options.level:g} %'
+        return f'{100 * self.standing.pooled_uncertainty.options.level:g} %'
 
 
 class Drawing(NamedTuple):
@@ -315,9 +315,9 @@ class Drawing(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Chapter:
-    """Plots of one kind, with how to read them.
+    """Plots of one kind, and how to read them.
 
-    `switched`: models can be switched off; `true`: the truth is drawn too.
+    If `switched`, the reader can switch models off. If `true`, the truth is drawn too.
     """
 
     title: str
@@ -333,7 +333,7 @@ class JudgeSection:
 
     id: str
     name: str
-    about: str
+    description: str
     rankings: Sequence[RankingView]
     chapters: Sequence[Chapter]
     consistency: Sequence[console.DataTable]
@@ -457,7 +457,7 @@ def judge_section(
     return JudgeSection(
         id=f'judge-{place}',
         name=judge,
-        about=str(record.get('about') or ''),
+        description=str(record.get('about') or ''),
         rankings=[view for view in views if view.standing.judge == judge],
         chapters=[chapter for chapter in chapters if chapter.drawings],
         consistency=[

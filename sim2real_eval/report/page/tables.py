@@ -54,7 +54,7 @@ class Standing:
     uncertainty: Mapping[str, Uncertainty]
 
     @property
-    def known(self) -> Uncertainty:
+    def pooled_uncertainty(self) -> Uncertainty:
         """Uncertainty of the pooled rows."""
         return self.uncertainty[POOLED]
 
@@ -79,7 +79,7 @@ class Standing:
         """Scenario of the ranking in words."""
         return 'of all scenarios pooled' if self.whole == POOLED else f'in {self.whole}'
 
-    def published(self, model: str, scenario: str = '') -> float | None:
+    def published_vepd(self, model: str, scenario: str = '') -> float | None:
         """Return the published VEPD for a scenario, or None; the default scenario is `whole`.
 
         The published pooled VEPD is valid only for the three scenarios of the paper together.
@@ -96,7 +96,7 @@ class Standing:
             (row for row in self.rows if (row.model, row.scenario) == (model, scenario)), None
         )
 
-    def pooled(self) -> list[VepdRow]:
+    def pooled_rows(self) -> list[VepdRow]:
         """Return the pooled rows, the closest first."""
         return sorted(
             (row for row in self.rows if row.scenario == POOLED), key=lambda row: row.rank
@@ -108,7 +108,7 @@ class Standing:
             (row.vepd, published)
             for row in self.rows
             if row.scenario == scenario
-            and (published := self.published(row.model, scenario)) is not None
+            and (published := self.published_vepd(row.model, scenario)) is not None
         ]
         if len(pairs) < 3:
             return None
@@ -149,7 +149,7 @@ class Ranking:
     places: tuple[RankingRow, ...]
 
     @property
-    def published(self) -> bool:
+    def has_published(self) -> bool:
         """Whether the paper prints a number for any of the models."""
         return any(place.published for place in self.places)
 
@@ -161,11 +161,11 @@ class Ranking:
 
 def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
     """Return the ranking under a judge; `colours` are the classes of the models' colours."""
-    models = {model.model: model for model in standing.known.models}
+    models = {model.model: model for model in standing.pooled_uncertainty.models}
     places = []
-    for row in standing.pooled():
+    for row in standing.pooled_rows():
         model = models[row.model]
-        published = standing.published(row.model)
+        published = standing.published_vepd(row.model)
         places.append(
             RankingRow(
                 rank=f'{row.rank:g}',
@@ -176,7 +176,7 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
                 interval=span(model.low, model.high),
                 null_high=decimal(model.null_high),
                 p_value=p_value_text(model.adjusted, NONE),
-                tied=tied_ranks(standing.known, model),
+                tied=tied_ranks(standing.pooled_uncertainty, model),
                 w_rmse=decimal(row.w_rmse),
                 w_entropy=decimal(row.w_entropy),
                 published='' if published is None else decimal(published),
@@ -282,11 +282,11 @@ def by_scenario(standing: Standing, colours: Mapping[str, str]) -> DataTable | N
     scenarios = standing.scenarios
     if len(scenarios) < 2:
         return None
-    models = [row.model for row in standing.pooled()]
+    models = [row.model for row in standing.pooled_rows()]
     columns, rows = [TableColumn('model')], [[model] for model in models]
     for name in scenarios:
         _add_scores(columns, rows, scenario_name(name), standing, name)
-        printed = [standing.published(model, name) for model in models]
+        printed = [standing.published_vepd(model, name) for model in models]
         if any(vepd is not None for vepd in printed):
             columns.append(numeric('paper', 'VEPD'))
             for cells, vepd in zip(rows, printed, strict=True):
@@ -313,7 +313,7 @@ def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataT
     """Return a table of VEPD and rank per model and judge, or None for only one judge."""
     if len(standings) < 2:
         return None
-    models = dict.fromkeys(row.model for standing in standings for row in standing.pooled())
+    models = dict.fromkeys(row.model for standing in standings for row in standing.pooled_rows())
     columns, rows = [TableColumn('model')], [[model] for model in models]
     for standing in standings:
         _add_scores(columns, rows, standing.label, standing, POOLED)
@@ -459,7 +459,7 @@ def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySerie
         np.isfinite(signals.velocity).all(axis=1) & np.isfinite(signals.orientation).all(axis=1)
     )  # fmt: skip
     if not finite.any() or not len(signals.true_time):
-        raise MetricError(f'{name}: no estimate is a number')
+        raise MetricError(f'{name}: no estimate is finite')
     # Other fields do not enter the speed and stay as long as they were.
     estimates = {
         field: getattr(signals, field)[finite] for field in ('time', 'velocity', 'orientation')

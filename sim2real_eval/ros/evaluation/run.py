@@ -199,7 +199,7 @@ class Tally:
         if self.finished:
             message = 'finished'
         if failures:
-            level, message = DiagnosticStatus.ERROR, f'left out: {failures[-1].told}'
+            level, message = DiagnosticStatus.ERROR, f'left out: {failures[-1].message}'
         elif notes:
             level, message = DiagnosticStatus.WARN, '; '.join(notes)
         values: list[tuple[str, object]] = [
@@ -424,7 +424,7 @@ class Pass:
         assert twin is not None
         parent = self.node.get_namespace().strip('/')
         namespaces = [f'{parent}/{name}'.strip('/') for name in (_REAL, _SIMULATED)]
-        setup = self.setup.started(**self.plan.start_of(self.setup)._asdict())
+        setup = self.setup.with_start(**self.plan.start_of(self.setup)._asdict())
         self._bench = SensorBench(
             self.node,
             self.truth,
@@ -478,11 +478,11 @@ class Pass:
         """Return the simulated recording as the judge received it."""
         return self._bench.recording()
 
-    def judged(self) -> tuple[JudgedRun, JudgedRun]:
+    def judged_runs(self) -> tuple[JudgedRun, JudgedRun]:
         """Return the real and the simulated run of the judges."""
         return (
-            self._real.judged(self.plan.maker.real),
-            self._simulated.judged(self._bench.recording()),
+            self._real.judged_run(self.plan.maker.real),
+            self._simulated.judged_run(self._bench.recording()),
         )
 
 

@@ -66,10 +66,10 @@ class LiveStudy:
         metric = declared.declare(MetricOptions(), 'metric', skip=('drop_zeros',), read_only=True)
         names = [name.removeprefix('metric.') for name in declared.overrides]
         declared_options = dataclasses.replace(options, metric=metric)
-        options = declared_options.given(names)
+        options = declared_options.without_deriving(names)
         # The command line needs no --adapt if all set options differ from their defaults.
         command_options = options
-        if declared_options.given(_changed_names(declared_options)) == options:
+        if declared_options.without_deriving(_changed_names(declared_options)) == options:
             command_options = declared_options
         real = _declare_texts(node, 'real', 'Real recordings with ground truth: paths of bags.')
         topics = _declare_texts(
@@ -107,7 +107,7 @@ class LiveStudy:
             judges=(StudyJudge(label, kind, setup),),
             command=_command(settings, command_options, real, topics),
         )
-        plan = StudyPlan.of(file)
+        plan = StudyPlan.from_file(file)
         out, overwrite = settings.out, settings.overwrite
         try:
             check_folder(Path(out), plan, overwrite=overwrite)
@@ -158,7 +158,7 @@ def _setup(node: str, settings: EvaluationSettings) -> NodeJudgeSetup:
     with _parameter(node, 'params_file' if settings.params_file else 'profile'):
         setup = JudgeSetup.load(settings.params_file or settings.profile, navsat, case)
     with _parameter(node, 'judge'):
-        return NodeJudgeSetup.of(setup, settings.judge)
+        return NodeJudgeSetup.from_setup(setup, settings.judge)
 
 
 def _check_names(recordings: Sequence[RecordingSource]) -> None:

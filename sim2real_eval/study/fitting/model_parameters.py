@@ -116,7 +116,7 @@ def list_numbers(twin: Twin) -> dict[str, _Number]:
 def _walk_numbers(
     model: Parameters, prefix: str = ''
 ) -> Iterator[tuple[str, float | tuple[float, ...], str]]:
-    for name, declaration in model.declared().items():
+    for name, declaration in model.declarations().items():
         value = getattr(model, name)
         if declaration.kind is float or (declaration.kind is tuple and len(declaration.default)):
             yield f'{prefix}{name}', value, declaration.unit
@@ -126,15 +126,15 @@ def _walk_numbers(
 
 
 def parse_parameters(texts: Sequence[str], twin: Twin) -> tuple[ModelParameter, ...]:
-    """Return the parameters that --tune asks for.
+    """Return the parameters of the option --tune.
 
     Each text holds one or several, separated by commas, of `NAME[+NAME...][=LOW:HIGH[:log|:lin]]`.
     NAME is the dotted name of a parameter. It begins with `gps.` or `imu.` unless only one sensor
-    is simulated, and ends with axes such as `.x` or `.xy` where only those are meant. The default
-    bounds are a decade to either side of the value of the model. `twin` holds the models to start
-    from; a sensor that stays real has no parameters.
+    is simulated, and ends with axes such as `.x` or `.xy` if only those are meant. The default
+    bounds are a decade to either side of the value of the model.
 
-    Raises ParameterError for a text that is wrong.
+    `twin` holds the models to start from; a sensor that stays real has no parameters. Raises
+    ParameterError for a text that is wrong.
     """
     requests = [part.strip() for text in texts for part in text.split(',') if part.strip()]
     if not requests:
@@ -271,7 +271,7 @@ def _yaml_lines(
     path: str,
     comments: Mapping[str, str],
 ) -> list[str]:
-    parts, declared = model.parts(), model.declared()
+    parts, declared = model.parts(), model.declarations()
     lines = []
     for key, value in mapping.items():
         if key in parts and isinstance(value, Mapping):

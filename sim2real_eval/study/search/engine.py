@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter space, stored evaluations and worker pool of every search.
+"""Parameter space, stored evaluations, worker pool and validation of every search.
 
 A verb describes its parameters as a `SearchSpace` and evaluates candidates through an
 `EvaluationPool`. A strategy chooses the candidates: an interpolated response
 surface (`fitting.surface`), stepwise selection (`stepwise`) or the search of a size (`size`).
-Folds, held-out gains and resamples are in `validation`.
+The module also has the folds, held-out gains and resamples.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class EvaluationStore:
             self.results = {key: _decode(result) for key, result in records}
 
     @classmethod
-    def beside(cls, folder: str | Path, search: Mapping[str, Any]) -> EvaluationStore:
+    def for_folder(cls, folder: str | Path, search: Mapping[str, Any]) -> EvaluationStore:
         """Return the store of a search that will write its result to `folder`."""
         path = Path(folder)
         return cls(path.with_name(f'{path.name}.evaluations'), search)
@@ -259,7 +259,7 @@ class EvaluationPool:
     ) -> list[Result]:
         """Return `function(request)` of each request, in the order of the requests.
 
-        `keys` have a `repr` that tells requests apart; with them, results are stored. `advance`
+        `keys` have a different `repr` for each request; with them, results are stored. `advance`
         is called after each request; by default the requests are announced as tasks here.
         """
         advance = advance or self.begin(len(requests))
@@ -402,7 +402,7 @@ def standardised_gain(gains: FloatArray) -> float:
 
 
 def least_blocks(level: float) -> int:
-    """Return the number of blocks that a p-value of one minus the level needs.
+    """Return the least number of blocks with which a p-value can reach one minus the level.
 
     Examples
     --------
@@ -446,7 +446,7 @@ _LEAST_FREEDOM = 3
 
 
 def resampling_strata(scenarios: Sequence[str]) -> tuple[list[IntArray], float]:
-    """Return groups of recordings to resample within, and the degrees of freedom of that."""
+    """Return groups of recordings to resample within, and the resulting degrees of freedom."""
     n = len(scenarios)
     if n < LEAST_RECORDINGS:
         return [np.array([i]) for i in range(n)], np.inf

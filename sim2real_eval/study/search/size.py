@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Search of the size of an error that studies reveal with a wanted power.
+"""Search for the size of an error that studies reveal with a required power.
 
 Sizes are tried in rounds. The size grows or shrinks until one is revealed and a smaller one is
-not. Each next size is where a curve through the powers so far has the wanted power: a probit that
-is linear in the logarithm of the size (H. Robbins and S. Monro, Ann. Math. Stat. 22, 1951, with
-the slope estimated). Each round has runs of its own, so that the curve averages over the runs.
+not. A curve is fitted to the powers of all sizes so far: a probit that is linear in the logarithm
+of the size (H. Robbins and S. Monro, Ann. Math. Stat. 22, 1951, with the slope estimated). The
+next size is where this curve has the required power. Each round has its own runs, so that the
+curve averages over the runs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from scipy.special import ndtri, stdtrit
 
 _STEP = 4.0  # ratio of sizes until one is revealed and another is not
 _SMALLEST = 1e-4  # least size, as a share of the first
-_NEAR = 0.12  # largest difference from the wanted power of a size that counts as near
+_NEAR = 0.12  # largest difference from the required power of a size that counts as near
 _ENOUGH = 5  # near sizes that end the search
 _STEEP = 1.1  # largest ratio of two sizes between which the power counts as a jump
 _SURE = 4.0  # standard errors by which the powers on both sides of a jump differ
@@ -46,7 +47,7 @@ class Point(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SizeEstimate:
-    """The size that has the wanted power.
+    """Size with the required power.
 
     Attributes
     ----------
@@ -58,7 +59,7 @@ class SizeEstimate:
     points : tuple of Point
         Sizes that were tried, rising; empty if none could be.
     jump : tuple of float or None
-        Powers at `low` and at `size`, if no size between them has the wanted power.
+        Powers at `low` and at `size`, if no size between them has the required power.
     """
 
     size: float | None = None
@@ -74,7 +75,7 @@ class _Trial(NamedTuple):
 
 
 class SizeSearch:
-    """Sizes tried one after the other until enough of them have about the wanted power.
+    """Sequential search that ends when enough sizes have nearly the required power.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ class SizeSearch:
         self._trials: list[_Trial] = []
 
     def add(self, power: Power) -> None:
-        """Take the power of the size `next`, and choose another size or end the search."""
+        """Store the power of the size `next`, and choose the next size or end the search."""
         self._trials.append(_Trial(self.next, power))
         low, high = self._bracket()
         if low is None or high is None:
@@ -107,17 +108,19 @@ class SizeSearch:
             self.next = size
             return
         inside = sum(low.size < trial.size < high.size for trial in self._trials)
-        self.is_done = len(self._near()) >= _ENOUGH or self._has_jump(low, high) or inside >= _MOST
+        self.is_done = (
+            len(self._near_powers()) >= _ENOUGH or self._has_jump(low, high) or inside >= _MOST
+        )
         if not self.is_done:
             self.next = self._choose_between(low, high)
 
     def estimate(self) -> SizeEstimate:
-        """Return the size with the wanted power and its interval."""
+        """Return the size with the required power and its interval."""
         points = tuple(sorted(Point(size, power.share) for size, power in self._trials))
         low, high = self._bracket()
         if low is None or high is None:
             return SizeEstimate(points=points)
-        near = self._near()
+        near = self._near_powers()
         if self._has_jump(low, high) or len(near) < _ENOUGH:
             jump = low.power.share, high.power.share
             return SizeEstimate(high.size, low.size, high.size, points, jump)
@@ -128,7 +131,7 @@ class SizeSearch:
         size, lower, upper = (math.exp(centre + sign * half) for sign in (0.0, -1.0, 1.0))
         return SizeEstimate(size, lower, upper, points)
 
-    def _near(self) -> list[Power]:
+    def _near_powers(self) -> list[Power]:
         return [trial.power for trial in self._trials if self._is_near(trial.power)]
 
     def _is_near(self, power: Power) -> bool:
@@ -142,14 +145,14 @@ class SizeSearch:
         return max(below, default=None), high
 
     def _has_jump(self, low: _Trial, high: _Trial) -> bool:
-        """Return whether the power passes the wanted one between two sizes that are close."""
+        """Return whether the power crosses the required one between two close sizes."""
         below, above = low.power, high.power
         apart = min(self._wanted - below.share, above.share - self._wanted) > _NEAR
         by_chance = _SURE * math.hypot(below.error, above.error)
         return apart and above.share - below.share > by_chance and high.size / low.size <= _STEEP
 
     def _choose_between(self, low: _Trial, high: _Trial) -> float:
-        """Return the size of the curve, kept away from the ends unless they are near."""
+        """Return the size given by the curve, away from the ends unless they are near."""
         width = math.log(high.size / low.size)
         centre, _ = self._fit_curve(low.size, high.size)
         share = (centre - math.log(low.size)) / width
@@ -167,12 +170,12 @@ class SizeSearch:
         ]
 
     def _fit_curve(self, low: float, high: float) -> tuple[float, float]:
-        """Return the logarithm of the size with the wanted power, and its standard error."""
+        """Return the logarithm of the size with the required power, and its standard error."""
         sizes, shares, errors, _ = np.array(self._neighbours(low, high)).T
         shares = np.clip(shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
         wanted, probit = float(ndtri(self._wanted)), ndtri(shares)
         density = np.exp(-np.square(probit) / 2.0) / math.sqrt(2.0 * math.pi)
-        # Extreme probits are uncertain, and the curve is straight only near the wanted power.
+        # Extreme probits are uncertain, and the curve is straight only near the required power.
         weight = np.square(density) / (shares * (1.0 - shares))
         weight *= np.exp(-np.square(probit - wanted) / 2.0)
         weight /= weight.sum()

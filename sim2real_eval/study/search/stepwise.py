@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stepwise selection: parameters whose change the recordings support, and their best values.
+"""Stepwise selection of the parameters whose change the recordings support, and their values.
 
-A parameter is tried alone while the others keep their values so far. Its gain is measured on
+Each parameter is tried alone while the others keep their present values. Its gain is measured on
 held-out blocks: for each block, its value is the best one on the other blocks. A gain counts as
 significant at the level divided by the number of parameters (C. E. Bonferroni). The significant
-parameter with the largest gain is selected, all selected parameters are fitted together, and the
-others are tried again, until no gain is significant.
+parameter with the largest gain is selected, and all selected parameters are fitted together. The
+others are then tried again, until no gain is significant.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Minimisation(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Content as plain values, which tells stored results apart."""
+        """Content as plain values, the key of a stored result."""
         return 'minimum', tuple(self.windows.tolist()), *self[1:]
 
 
@@ -164,7 +164,7 @@ class StepwiseSearch:
             self.selected.append(index)
             del self.single_gains[index]
             begin = _replace(self.values, index, significant[index].value)
-            request = Minimisation(self._windows, begin, self._free(), _FINAL_TOLERANCE)
+            request = Minimisation(self._windows, begin, self._free_indices(), _FINAL_TOLERANCE)
             (self.values,) = self._minimise([request])
 
     def fit_folds(self) -> list[Values]:
@@ -174,7 +174,7 @@ class StepwiseSearch:
         return self._minimise(
             [
                 Minimisation(
-                    np.setdiff1d(self._windows, block), self.values, self._free(),
+                    np.setdiff1d(self._windows, block), self.values, self._free_indices(),
                     _COARSE_TOLERANCE,
                 )
                 for block in self._blocks
@@ -188,7 +188,7 @@ class StepwiseSearch:
         best, all others at their best there. In a parabola whose minimum was found on the same
         blocks, the standardised gain is half of that of the value itself.
         """
-        free = self._free()
+        free = self._free_indices()
         places: list[tuple[int, float]] = []
         requests = []
         for i in free:
@@ -219,7 +219,7 @@ class StepwiseSearch:
             intervals[i] = (ends[0], ends[1])
         return intervals
 
-    def _free(self) -> tuple[int, ...]:
+    def _free_indices(self) -> tuple[int, ...]:
         return tuple(i for i in self.selected if self._parameters[i].scale != 'choice')
 
     def _measure_single_gains(self) -> None:
