@@ -83,7 +83,7 @@ class SensorSeries:
         """Median rate of the samples, Hz."""
         return median_rate(self.time)
 
-    @cached_property
+    @property
     def error(self) -> FloatArray:
         """Measured less true, `(n, k)`; of angles in [-pi, pi)."""
         if self.quantity.circular:
