@@ -89,7 +89,7 @@ def rows_at_once(numbers: int) -> int:
     return max(BLOCK // numbers, 1)
 
 
-def sum_by_blocks(function: Callable[..., NDArray[Any]], *arrays: NDArray[Any]) -> Any:
+def sum_by_blocks(function: Callable[..., NDArray[Any]], *arrays: Any) -> Any:
     """Return the sum over rows of `function(*arrays)`."""
     parts = (function(*(array[part] for array in arrays)) for part in blocks(len(arrays[0])))
     return sum(map(sum_of_rows, parts))
