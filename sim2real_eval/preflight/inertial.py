@@ -51,8 +51,10 @@ def _force(evidence: Evidence) -> tuple[float, float]:
         total = sum_by_blocks(rotations.rotate, evidence.ideal.orientation, force)
         means.append(np.asarray(total / len(force)))
     size = max(float(np.linalg.norm(mean)) for mean in means)
-    sizes = [np.linalg.norm(force[part], axis=1) for part in blocks(len(force))]
-    return size, float(np.median(np.concatenate(sizes)))
+    sizes = np.empty(len(force))
+    for part in blocks(len(force)):
+        sizes[part] = np.linalg.norm(force[part], axis=1)
+    return size, float(np.median(sizes, overwrite_input=True))
 
 
 def gravity(evidence: Evidence) -> Iterator[Measure]:
