@@ -17,10 +17,8 @@ from sim2real_eval.characterization.screening import (
     longest_standstill,
     resolution,
     screen,
-    windows_of,
 )
 from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals, evenly_spaced
-from sim_sensors.core import blocks as core_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 
@@ -184,22 +182,6 @@ def test_the_longest_standstill_of_a_drive_is_found() -> None:
     assert '50 to 110 s (46%)' in str(prepared_record.notes[0])
     whole = prepared(signals(values), AllanOptions(reject_motion=False))
     assert len(whole) == len(values)
-
-
-def test_windows_are_those_of_all_at_once_however_many_are_looked_at(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    record = signals(at_rest(90))
-    column = record.column('gyroscope_x')
-    whole = windows_of(record, 100, 90), screen(column, 100.0, factor=3.0)
-    monkeypatch.setattr(core_blocks, 'BLOCK', 700)
-    parts = windows_of(record, 100, 90), screen(column, 100.0, factor=3.0)
-    for quantity in ('gyroscope', 'accelerometer'):
-        for first, second in zip(whole[0][:2], parts[0][:2], strict=True):
-            np.testing.assert_array_equal(first[quantity], second[quantity])
-    assert whole[0][2] == parts[0][2]
-    assert whole[1].replaced == parts[1].replaced > 0
-    np.testing.assert_array_equal(whole[1].values, parts[1].values)
 
 
 def test_a_steady_drive_is_no_rest_where_the_speed_is_known() -> None:

@@ -18,7 +18,7 @@ from sim2real_eval.recording.truth import local_frame_at_first_fix, select_valid
 from sim2real_eval.simulation.twin import find_span
 from sim2real_eval.simulation.twin_maker import TwinMaker, ideal_imu_of_motion
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import BLOCK, blocks, by_blocks, is_steady, seconds, sum_by_blocks
+from sim_sensors.core.blocks import BLOCK, blocks, is_steady, seconds, sum_by_blocks
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import (
     FixArray,
@@ -270,14 +270,10 @@ class Evidence:
         if truth is None or not truth.linear_velocity.any() or len(truth) < 4:
             return None
         steps = intervals(truth)
-        moved = by_blocks(
-            lambda after, before, steps: (after - before) / steps[:, None],
-            truth.position[1:], truth.position[:-1], steps,
-        )  # fmt: skip
-        world = by_blocks(rotations.rotate, truth.orientation, truth.linear_velocity)
+        moved = np.diff(truth.position, axis=0) / steps[:, None]
+        world = rotations.rotate(truth.orientation, truth.linear_velocity)
         own, world = (
-            by_blocks(lambda after, before: 0.5 * (after + before), each[1:], each[:-1])
-            for each in (truth.linear_velocity, world)
+            0.5 * (velocity[1:] + velocity[:-1]) for velocity in (truth.linear_velocity, world)
         )
         return steps, moved, own, world
 
@@ -402,11 +398,8 @@ class Evidence:
             arm, _ = self.maker.mounting(fixes.frame)
         except Sim2RealError:
             return None
-        antenna = by_blocks(
-            lambda place, turn: place + rotations.rotate(turn, np.tile(arm, (len(place), 1))),
-            truth.position,
-            truth.orientation,
-        )
+        arms = np.tile(arm, (len(truth), 1))
+        antenna = truth.position + rotations.rotate(truth.orientation, arms)
         x, y = np.ascontiguousarray(antenna[:, :2].T)
 
         def at(times: FloatArray) -> FloatArray:
@@ -444,7 +437,9 @@ def block_means(
     Rows do not depend on each other. They are computed where they are needed, as together they may
     be too many for memory.
     """
-    number = by_blocks(lambda rows: np.floor((rows - time[0]) / length).astype(np.intp), time)
+    number = np.empty(len(time), np.intp)
+    for part in blocks(len(time)):
+        number[part] = np.floor((time[part] - time[0]) / length)
     starts = np.append(0, np.flatnonzero(number[1:] != number[:-1]) + 1)
     edges = np.append(starts, len(time))
     cuts = np.searchsorted(starts, np.arange(BLOCK, len(time), BLOCK), side='right')

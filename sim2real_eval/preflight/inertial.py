@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import blocks, by_blocks, sum_by_blocks
+from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
@@ -212,12 +212,8 @@ def body_axes(evidence: Evidence) -> Iterator[Measure]:
     truth = evidence.truth
     if truth is None or 'orientation' in evidence.doubtful:
         return
-    moved = by_blocks(
-        lambda turn, step, time: plane(rotations.rotate_back(turn, step / (time[:, None] * 1e-9))),
-        truth.orientation[:-1],
-        np.diff(truth.position, axis=0),
-        np.diff(truth.stamp_ns),
-    )
+    velocity = np.diff(truth.position, axis=0) / (np.diff(truth.stamp_ns)[:, None] * 1e-9)
+    moved = plane(rotations.rotate_back(truth.orientation[:-1], velocity))
     size = np.abs(moved)
     fast = size > max(_SLOWEST, 0.3 * float(np.median(size)))
     if fast.sum() < 16:
