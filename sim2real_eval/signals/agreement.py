@@ -65,7 +65,7 @@ def agreements(
 
 
 def _largest(values: FloatArray) -> FloatArray:
-    return np.maximum(values.max(axis=0), -values.min(axis=0))
+    return np.asarray(np.maximum(values.max(axis=0), -values.min(axis=0)))
 
 
 def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
