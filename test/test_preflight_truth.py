@@ -26,7 +26,7 @@ from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection, TruthCorrection
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.simulation.twin_maker import TwinMaker, forget_ideal_imu, ideal_imu
+from sim2real_eval.simulation.twin_maker import TwinMaker, ideal_imu_of_motion
 from sim_sensors.core.measurements import MessageArray
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
@@ -68,20 +68,15 @@ def test_noise_free_sensors_are_held_against_the_gravity_that_they_were_made_wit
     assert 'check.covariance_small' not in {finding.code for finding in findings}
 
 
-def test_what_an_imu_should_measure_is_kept_for_one_place_and_time() -> None:
-    maker = TwinMaker(good(), seed=1)
+def test_what_an_imu_should_measure_depends_on_mounting_and_gravity() -> None:
+    motion = TwinMaker(good(), seed=1).motion
     level, times = (np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])), np.linspace(1.0, 30.0, 50)
-    first = ideal_imu(maker, level, times)
-    assert ideal_imu(maker, level, times.copy()) is first
+    first = ideal_imu_of_motion(motion, level, times)
     turn = Rotation.from_euler('xyz', (0.1, 0.2, 0.3))
-    rotated = ideal_imu(maker, (np.zeros(3), turn.as_quat()), times)
+    rotated = ideal_imu_of_motion(motion, (np.zeros(3), turn.as_quat()), times)
     np.testing.assert_allclose(rotated.force, turn.inv().apply(first.force), atol=1e-12)
-    lighter = ideal_imu(maker, level, times, 9.0)
+    lighter = ideal_imu_of_motion(motion, level, times, 9.0)
     np.testing.assert_allclose(first.force - lighter.force, [[0.0, 0.0, 0.80665]] * 50, atol=1e-9)
-    earlier = ideal_imu(maker, level, times - 0.5)
-    assert not np.array_equal(earlier.rate, ideal_imu(maker, level, times).rate)
-    forget_ideal_imu(maker)
-    assert ideal_imu(maker, level, times) is not first
 
 
 @pytest.mark.parametrize(
