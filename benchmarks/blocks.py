@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from measuring import write
 
 import sim2real_eval as s2r
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.metrics.interval import ScoredRuns
+from sim2real_eval.metrics.options import UncertaintyOptions
+from sim2real_eval.metrics.uncertainty import uncertainty
 from sim_sensors.core.seeding import stream
 
 DRIVES, SEGMENTS = 8, 4

@@ -26,9 +26,9 @@ from measuring import write
 import sim2real_eval as s2r
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.study.adapting import OFF_TICKS_NS, true_heading
+from sim2real_eval.study.recordings import OFF_TICKS_NS, true_heading
 from sim_sensors.core import rotations
-from sim_sensors.core.shipped import config_path
+from sim_sensors.core.config_files import config_path
 
 ROOT = Path(__file__).resolve().parents[1]
 WARM = s2r.MetricOptions(warmup=5.0)

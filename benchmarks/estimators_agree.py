@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.options import REAL
+from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.sensitivity import ranking_pairs
 

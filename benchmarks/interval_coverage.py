@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from measuring import table, write
 from uncertainty_calibration import draw
 
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.metrics.interval import ScoredRuns
+from sim2real_eval.metrics.options import UncertaintyOptions
+from sim2real_eval.metrics.uncertainty import uncertainty
 from sim_sensors.core.seeding import stream
 
 

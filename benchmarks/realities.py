@@ -18,12 +18,11 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim_sensors import load_gps, load_imu
 from sim_sensors.core.seeding import stream
-from sim_sensors.gps.gps import ConstantCovariance, GpsModel
-from sim_sensors.gps.position_noise import GnssNoise
+from sim_sensors.gps.gps import ConstantCovariance, GnssNoise, GpsModel
 from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN
+from sim_sensors.world.earth import DEFAULT_ORIGIN
 
 SECONDS = 30.0
 GPS_RATE, IMU_RATE = 10.0, 100.0

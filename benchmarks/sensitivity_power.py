@@ -24,21 +24,21 @@ from sim2real_eval.benches.sensitivity import (
 from sim2real_eval.benches.settings import LEVEL
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
-from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein
-from sim2real_eval.metrics.uncertainty.permutation_test import distance_p_values, permute_labels
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.metrics.interval import MeanWasserstein
+from sim2real_eval.metrics.options import UncertaintyOptions
+from sim2real_eval.metrics.permutation_test import distance_p_values, permute_labels
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
+from sim2real_eval.study.variants import StudyJudge
 from sim_sensors import load_imu
+from sim_sensors.core.config_files import config_path
 from sim_sensors.core.seeding import stream
-from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.gps import GpsModel
 from sim_sensors.imu.imu import ImuModel
-from sim_sensors.motion.path_following import DRIVES
+from sim_sensors.motion.paths import DRIVES
 
 SENSORS = Twin(
     'stand_in',

@@ -13,9 +13,9 @@ from scipy.stats import wasserstein_distance
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.metrics.interval import ScoredRuns
+from sim2real_eval.metrics.options import UncertaintyOptions
+from sim2real_eval.metrics.uncertainty import uncertainty
 
 _LOOPED = 300
 

@@ -26,7 +26,7 @@ from tuned_judge import RMS, TunedJudge, at_start
 
 import sim2real_eval as s2r
 from sim2real_eval.common.workers import map_in_processes
-from sim2real_eval.metrics.distances import vepd
+from sim2real_eval.metrics.scores import vepd
 from sim2real_eval.recording.recording import Recording
 
 JUDGES = ('clean', 'paper_released', 'error_state')

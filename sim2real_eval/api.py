@@ -21,22 +21,20 @@ from sim2real_eval.common.findings import (
 )
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import JUDGES, Judge, JudgeRequest, as_judge, load_judge
-from sim2real_eval.metrics.distances import Vepd
-from sim2real_eval.metrics.distances import vepd as distance_of
-from sim2real_eval.metrics.options import MetricError, MetricOptions
-from sim2real_eval.metrics.scores import RunScore, advice, prepare, score_run
+from sim2real_eval.metrics.interval import ScoredRuns
+from sim2real_eval.metrics.options import MetricError, MetricOptions, UncertaintyOptions
+from sim2real_eval.metrics.scores import RunScore, Vepd, advice, prepare, score_run
+from sim2real_eval.metrics.scores import vepd as distance_of
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
-from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, UncertaintyOptions
+from sim2real_eval.metrics.uncertainty import DistanceUncertainty, uncertainty
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, require_recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, make_twin_maker, synthetic_recording
-from sim2real_eval.study.adapting import OFF_TICKS_NS, true_heading
 from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.recordings import OFF_TICKS_NS, true_heading
 from sim_sensors.core.errors import ParameterError, Sim2RealError, whole_number
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file

@@ -12,7 +12,6 @@ from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import finish_study
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.plan import StudyPlan
@@ -20,6 +19,7 @@ from sim2real_eval.study.recordings import recordings_from_sources
 from sim2real_eval.study.run_plan import JudgedScore, Judging, RunPlan
 from sim2real_eval.study.runner import run_study
 from sim2real_eval.study.study_file import StudyFile
+from sim2real_eval.study.variants import StudyJudge
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.metrics.options import UncertaintyOptions
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.fitting.assessment import (
     FitValidation,
@@ -21,7 +21,7 @@ from sim2real_eval.study.fitting.model_parameters import ModelParameter, Paramet
 from sim2real_eval.study.fitting.surface import METRICS, search_surface
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.run_plan import Judging
-from sim2real_eval.study.search.validation import deal_folds
+from sim2real_eval.study.search.engine import deal_folds
 
 Law = Callable[[np.ndarray], np.ndarray]
 SPREAD = 0.15

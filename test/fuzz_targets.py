@@ -18,7 +18,7 @@ from recording_examples import drive
 from sim2real_eval import read_recording, run_judge, simulate, write_recording
 from sim2real_eval.characterization.signal_files import read_signals
 from sim2real_eval.cli.main import main as sim2real
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.external.declaration import RosStack
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
@@ -28,8 +28,8 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.series import VelocitySeries, read_series, write_series
 from sim2real_eval.preflight import check
 from sim2real_eval.recording.cdr import decode, encode
-from sim2real_eval.recording.frames import FrameTree, TransformFile
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
+from sim2real_eval.recording.metadata import FrameTree, TransformFile
 from sim2real_eval.recording.poses import read_trajectory
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import study_report
@@ -37,6 +37,7 @@ from sim2real_eval.study.gate import GatedResult, GateOptions, judge_result
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.study_file import StudyFile
 from sim_sensors import motion_of
+from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import (
     FixArray,
@@ -45,7 +46,6 @@ from sim_sensors.core.measurements import (
     PoseArray,
     TwistArray,
 )
-from sim_sensors.core.shipped import config_path
 from sim_sensors.live import LiveOdometry, LiveSensor
 from sim_sensors.motion.waypoints import read_waypoints
 from sim_sensors.sensor.catalogue import KINDS, kinds

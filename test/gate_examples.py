@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import RunScore
-from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.study.outcome import seal_record
 
 

@@ -9,8 +9,7 @@ from sim2real_eval.characterization.standstill_fixes import StandingRun
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps import gps
-from sim_sensors.gps.gps import GpsModel
-from sim_sensors.gps.position_noise import PositionNoise
+from sim_sensors.gps.gps import GpsModel, PositionNoise
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.scenarios import Standstill

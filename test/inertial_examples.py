@@ -7,11 +7,11 @@ import numpy as np
 from judge_examples import START_NS, stamps
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.inertial.front_end import InertialInputs
+from sim2real_eval.judge.inertial.alignment import InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.motion.trajectory import Motion, Trajectory
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN
+from sim_sensors.world.earth import DEFAULT_ORIGIN
 
 QUIET = InertialSettings.from_mapping(
     {

@@ -29,7 +29,7 @@ from sim2real_eval.judge.robot_localization.configuration import (
 )
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 

@@ -16,7 +16,7 @@ from sim2real_eval.judge.robot_localization.parts import new_memory
 from sim2real_eval.judge.robot_localization.preparation import prepare
 from sim2real_eval.judge.robot_localization.queue import new_queue
 from sim2real_eval.judge.robot_localization.state import N
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import MessageArray
 

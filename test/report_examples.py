@@ -8,9 +8,8 @@ from typing import Any
 
 from study_examples import drawn_study
 
-from sim2real_eval.metrics.findings import ENDS_EARLY
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import RunKey
+from sim2real_eval.metrics.options import ENDS_EARLY
+from sim2real_eval.study.outcome import RunKey, StudyOutcome
 
 HOSTILE = (
     '<script>alert(1)</script>',

@@ -34,11 +34,11 @@ from sim2real_eval.recording.cdr import decode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.ros.evaluation.tally import Stop
+from sim2real_eval.ros.evaluation.run import Stop
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim2real_eval.study.runner import hold_study
+from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import MessageArray, OdometryArray
-from sim_sensors.core.shipped import config_path
 from sim_sensors.ros.trajectory_node import TrajectoryNode
 
 PATIENCE_S = 180.0

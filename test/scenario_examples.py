@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim2real_eval.benches.preintegration.params import (
+from sim2real_eval.benches.preintegration.integration import (
     ConstantBias,
     PreintegrationCombinedParams,
     PreintegrationParams,
 )
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.nav_state import NavState
 from sim_sensors.motion.spatial_scenarios import Accelerating, ConstantTwist, RigidScenario
+from sim_sensors.motion.trajectory import NavState
 
 # The page [ScenarioRunner] of GTSAM: T = 2 s, dt = 0.01 s.
 NOISE: dict[str, Any] = {

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
+from sim2real_eval.study.outcome import EstimateSignals, RunKey, StudyOutcome, StudyRun
 
 MODELS = {'ch_gauss': 0.30, 'ch_rw': 0.05, 'airsim': 0.06}
 """Standard deviation of the velocity error of each, m/s; that of the real runs is 0.05."""

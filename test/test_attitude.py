@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from sim2real_eval.benches.attitude.estimate import attitude_errors
 from sim2real_eval.benches.attitude.filter import (
     ACCELEROMETER,
     CAMERA,
@@ -30,6 +29,7 @@ from sim2real_eval.benches.attitude.filter import (
 from sim2real_eval.benches.attitude.study import (
     HAND_HELD,
     AttitudeSetup,
+    attitude_errors,
     measure,
     simulated_run,
     simulated_study,

@@ -11,7 +11,6 @@ import pytest
 from cli_examples import call
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.benches.attitude.estimate import attitude_errors
 from sim2real_eval.benches.attitude.filter import (
     ACCELEROMETER,
     AttitudeError,
@@ -19,7 +18,13 @@ from sim2real_eval.benches.attitude.filter import (
     AttitudeInput,
     events_of,
 )
-from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup, measure, simulated_study
+from sim2real_eval.benches.attitude.study import (
+    HAND_HELD,
+    AttitudeSetup,
+    attitude_errors,
+    measure,
+    simulated_study,
+)
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer.magnetometer import load_mag

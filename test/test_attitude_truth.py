@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.benches.attitude.estimate import find_suspects
 from sim2real_eval.benches.attitude.filter import (
     AttitudeError,
     AttitudeInput,
     events_of,
     without_zero_rate,
 )
+from sim2real_eval.benches.attitude.study import find_suspects
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray, ImuArray, MagneticFieldArray, PoseArray

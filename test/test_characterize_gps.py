@@ -31,8 +31,15 @@ from sim2real_eval.report.sensor_set_folder import gps_yaml
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from sim_sensors.gps import gps
-from sim_sensors.gps.gps import ConstantCovariance, GpsModel, HdopCovariance, load_gps
-from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise, PositionNoise
+from sim_sensors.gps.gps import (
+    ConstantCovariance,
+    GaussianNoise,
+    GnssNoise,
+    GpsModel,
+    HdopCovariance,
+    PositionNoise,
+    load_gps,
+)
 from sim_sensors.gps.simulators import RandomWalkNoise
 from sim_sensors.motion.scenarios import Circle
 

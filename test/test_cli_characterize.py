@@ -21,8 +21,7 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report.sensor_set_folder import FILES
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
-from sim_sensors.gps.gps import HdopCovariance, load_gps
-from sim_sensors.gps.position_noise import GnssNoise
+from sim_sensors.gps.gps import GnssNoise, HdopCovariance, load_gps
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Circle, Standstill

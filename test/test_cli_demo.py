@@ -12,7 +12,7 @@ from cli_examples import call, contents
 
 from sim2real_eval.cli.demo import _plan
 from sim2real_eval.study.recordings import StandIn
-from sim_sensors.motion.sprung_car import SprungCar
+from sim_sensors.motion.roads import SprungCar
 
 Capture = pytest.CaptureFixture[str]
 

@@ -13,7 +13,7 @@ import pytest
 from cli_examples import VERBS, call, environment
 
 from sim2real_eval.cli.parser import build_parser
-from sim_sensors.core.shipped import config_path
+from sim_sensors.core.config_files import config_path
 
 Capture = pytest.CaptureFixture[str]
 

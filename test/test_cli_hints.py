@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cli_examples import call, write_runs
 
-from sim2real_eval.common import tables
+from sim2real_eval.common import results
 
 Capture = pytest.CaptureFixture[str]
 
@@ -66,7 +66,7 @@ def test_a_write_error_names_the_final_file(
 
     monkeypatch.setattr(Path, 'replace', refuse)
     with pytest.raises(PermissionError) as caught:
-        tables.write_bytes(tmp_path / 'x.csv', b'')
+        results.write_bytes(tmp_path / 'x.csv', b'')
     assert caught.value.filename == str(tmp_path / 'x.csv')
     assert not list(tmp_path.iterdir())
 

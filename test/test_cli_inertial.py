@@ -12,7 +12,7 @@ from cli_examples import call, write_runs
 from judge_examples import read_rows
 
 from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
-from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.reading import read_recording
 
 Capture = pytest.CaptureFixture[str]

@@ -16,7 +16,7 @@ from recording_examples import arrays_equal
 from smoother_examples import drive
 
 from sim2real_eval.cli.main import main
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording

@@ -15,8 +15,7 @@ from report_examples import HOSTILE, small_study
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.report.page.evidence import gather
-from sim2real_eval.report.page.ranking import standings
+from sim2real_eval.report.page.tables import gather, standings
 from sim2real_eval.report.study_report import (
     latex_table,
     latex_text,

@@ -15,8 +15,7 @@ from cli_examples import Outcome, call, check_refused, contents, segments, write
 from command_copies import CommandCopy, call_copy
 
 from sim2real_eval.cli.parser import build_parser
-from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.metrics.options import MetricOptions, UncertaintyOptions
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.study.options import StudyOptions

@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 from signal_examples import PLAIN, made, truth_of
 
-from sim2real_eval.report.signal_answer import doubts, signal_answer_lines
-from sim2real_eval.report.signals import signal_tables
+from sim2real_eval.report.signals import doubts, signal_answer_lines, signal_tables
 from sim2real_eval.signals.answer import sensor_answers
 from sim2real_eval.signals.comparison import SignalComparison, compare_signals
 from sim2real_eval.simulation.twin import Twin

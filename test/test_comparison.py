@@ -10,8 +10,8 @@ import pytest
 from cli_examples import run_of, write_runs
 from comparison_examples import RUNS, compare, compare_one, study_of, twin
 
-from sim2real_eval.metrics.distances import vepd
 from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.scores import vepd
 from sim2real_eval.simulation.twin import cut_to_span
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim2real_eval.study.outcome import StudyOutcome

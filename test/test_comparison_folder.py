@@ -15,7 +15,7 @@ from comparison_examples import RUNS, study_of, twin, written
 from sim2real_eval.common.results import check_result_folder
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.published import vepd_from_series
-from sim2real_eval.metrics.series_folder import read_series_folder, write_series_folder
+from sim2real_eval.metrics.series import read_series_folder, write_series_folder
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.gps.gps import load_gps

@@ -11,10 +11,10 @@ pytest.importorskip('rclpy', reason='no ROS')
 
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from sim2real_eval.metrics.distances import vepd
-from sim2real_eval.metrics.findings import NO_NUMBERS
-from sim2real_eval.ros.evaluation.tally import Pace, Tally
-from sim2real_eval.study.run import Losses, RunKey, StudyRun
+from sim2real_eval.metrics.options import NO_NUMBERS
+from sim2real_eval.metrics.scores import vepd
+from sim2real_eval.ros.evaluation.run import Pace, Tally
+from sim2real_eval.study.outcome import Losses, RunKey, StudyRun
 
 JUDGE = 'clean'
 

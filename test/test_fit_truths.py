@@ -11,7 +11,7 @@ from fit_examples import drawn_fit, gps_noise
 from scipy.stats import energy_distance, wasserstein_distance
 
 from sim2real_eval.study.fitting.surface import METRICS, prediction_scores
-from sim2real_eval.study.search.validation import deal_folds, sign_flip_p_value
+from sim2real_eval.study.search.engine import deal_folds, sign_flip_p_value
 
 TRUTH = 0.2
 

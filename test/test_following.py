@@ -20,19 +20,21 @@ from sim_sensors.following.follower import (
     SimulatedDrive,
     drive_along,
 )
-from sim_sensors.following.reference import ErrorStatistics, ReferenceMotion, tracking_error
 from sim_sensors.following.tracking import (
     TRACKERS,
     DistancePid,
+    ErrorStatistics,
     LqrTracker,
     OpenLoop,
     Pid,
+    ReferenceMotion,
     YawDistancePid,
     YawPid,
+    tracking_error,
 )
-from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.planar import Pose, advance, heading_of, relative, twist_between, wrap
+from sim_sensors.motion.vehicles import DifferentialDrive, WheelRates
 from sim_sensors.motion.waypoints import Waypoints, repair_waypoints
 
 PERFECT = DifferentialDrive(wheel_lag=0.0)

@@ -19,11 +19,17 @@ from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.events import FIX_STATES, FixStates, Outages
-from sim_sensors.gps.gps import ConstantCovariance, GpsModel, load_gps, simulate
-from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise
+from sim_sensors.gps.gps import (
+    ConstantCovariance,
+    GaussianNoise,
+    GnssNoise,
+    GpsModel,
+    load_gps,
+    simulate,
+)
 from sim_sensors.motion.scenarios import Circle, Line, Standstill
 from sim_sensors.sensor.delivery import Delivery
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN
+from sim_sensors.world.earth import DEFAULT_ORIGIN
 
 SIGMAS = 4.5
 CHANGING = FixStates(initial='rtk', dwell=(5.0, 20.0, 20.0, 10.0, 120.0))

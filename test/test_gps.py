@@ -22,16 +22,17 @@ from stepping_examples import assert_stepping_gives_the_same_bits
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.gps.gps import (
     ConstantCovariance,
+    GaussianNoise,
     GpsModel,
     HdopCovariance,
+    NoNoise,
     ZeroCovariance,
     load_gps,
     simulate,
 )
-from sim_sensors.gps.position_noise import GaussianNoise, NoNoise
 from sim_sensors.gps.simulators import RandomWalkNoise
 from sim_sensors.motion.scenarios import Circle, Line, Standstill
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
 
 SIGMAS = 4.5
 NOISES = {'none': NoNoise(), 'gauss': GaussianNoise(), 'walk': RandomWalkNoise()}

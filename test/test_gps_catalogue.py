@@ -15,12 +15,11 @@ import pytest
 from gps_examples import SIGMAS, ensemble, lag_one, still, upstream, variances
 from stepping_examples import assert_stepping_gives_the_same_bits
 
-from sim_sensors.gps.gps import GpsModel, load_gps, simulate
-from sim_sensors.gps.position_noise import POSITION_NOISES
+from sim_sensors.gps.gps import POSITION_NOISES, GpsModel, load_gps, simulate
 from sim_sensors.gps.simulators import GazeboPositionNoise
 from sim_sensors.motion.scenarios import Circle, Standstill
 from sim_sensors.sensor.catalogue import preset_names
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN
+from sim_sensors.world.earth import DEFAULT_ORIGIN
 
 LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
 

@@ -12,7 +12,7 @@ from ideal_examples import BAND, DENSITY, EXACT, Shaken, noise_free_imu, recorde
 from recording_examples import arrays_equal
 from scipy.signal import welch
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, StaticTransform
 from sim2real_eval.recording.writing import write_recording
@@ -27,7 +27,7 @@ from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.odometry import OdometryMotion
-from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.earth import LocalFrame
 from sim_sensors.world.world import load_world
 
 SECONDS = 12.0

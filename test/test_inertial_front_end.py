@@ -12,14 +12,13 @@ import pytest
 from judge_examples import START_NS, fixes, imu, recording, stamps
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import JudgeError, RecordingError
-from sim2real_eval.judge.inertial.alignment import first_attitude
-from sim2real_eval.judge.inertial.front_end import InertialInputs, inertial_inputs
+from sim2real_eval.common.findings import JudgeError, RecordingError
+from sim2real_eval.judge.inertial.alignment import InertialInputs, first_attitude, inertial_inputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FixArray, FloatArray
-from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.earth import LocalFrame
 
 G = 9.80665
 PLACE = LocalFrame(43.0, -89.4, 260.0)

@@ -11,8 +11,7 @@ from judge_examples import filter_config, imu, mask, navsat_config, odometry, st
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval import run_judge, simulate
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, JudgeError
 from sim2real_eval.judge.estimate import PartCount
 from sim2real_eval.judge.robot_localization.advice import (
     input_advice,

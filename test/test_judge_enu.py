@@ -21,14 +21,14 @@ from judge_examples import (
 )
 from live_examples import batch_bits, curve, everything, live_judge, step_through
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, with_front_end
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import FixArray
-from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.earth import LocalFrame
 
 ENU = ReplayOptions(front_end='enu')
 ANTENNA = (0.5, -0.3, 1.2)

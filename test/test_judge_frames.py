@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from judge_examples import YAW, filter_config, imu, mask, odometry, recording, stamps
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.robot_localization.embedded import judge
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import StaticTransform
 
 

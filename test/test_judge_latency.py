@@ -22,7 +22,7 @@ from judge_examples import (
     stamps,
 )
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.embedded import judge

@@ -31,7 +31,7 @@ from live_examples import (
     step_through,
 )  # fmt: skip
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.robot_localization import live as live_module
 from sim2real_eval.judge.robot_localization.configuration import (
     FilterConfig,
@@ -48,7 +48,7 @@ from sim2real_eval.judge.robot_localization.queue import (
     push,
 )
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import PoseArray

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from judge_examples import YAW, filter_config, fixes, imu, navsat_config, recording, stamps
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.embedded import judge, judge_all
 from sim2real_eval.recording.recording import Recording

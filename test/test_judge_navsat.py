@@ -22,12 +22,12 @@ from judge_examples import (
 from pyproj import Geod
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.fixes import new_navsat, to_utm
-from sim2real_eval.judge.robot_localization.navsat import (
+from sim2real_eval.judge.robot_localization.preparation import (
     Navsat,
     NavsatState,
     lost_fixes,

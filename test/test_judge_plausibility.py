@@ -14,8 +14,8 @@ from sim2real_eval.judge.robot_localization.configuration import (
     NavsatConfig,
     SourceConfig,
 )
+from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import FixArray, OdometryArray
-from sim_sensors.core.shipped import config_path
 
 CLEAN = FilterConfig.from_file(config_path('judge', 'clean.yaml'))
 NAVSAT = NavsatConfig.from_file(config_path('judge', 'clean_navsat.yaml'))

@@ -13,7 +13,7 @@ from judge_examples import filter_config, imu, mask, odometry, stamps
 from preparation_examples import mounted, prepared
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.robot_localization.state import ROLL, VROLL, N
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import PoseArray, TwistArray

@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_examples import IMU, parameter_file, write
 
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.robot_localization.configuration import (
+    FilterConfig,
+    NavsatConfig,
+    read_node_parameters,
+)
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
-from sim2real_eval.judge.robot_localization.ros_parameters import read_node_parameters
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 

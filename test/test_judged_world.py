@@ -21,10 +21,10 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.consistency import check_consistency, nees_at
 from sim2real_eval.metrics.judged_world import Alignment, _Places, truth_in_world
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import FixArray, OdometryArray
-from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.earth import LocalFrame
 
 FRAME = LocalFrame(latitude_deg=43.0, longitude_deg=-89.4, altitude_m=260.0)
 ARM = np.array([0.6, -0.3, 1.2])

@@ -16,9 +16,9 @@ from sim2real_eval.cli.main import main
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, check, required_packages
 from sim2real_eval.ros_launch.sensors import world_configuration
+from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.shipped import config_names, config_path
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY
+from sim_sensors.world.earth import DEFAULT_ORIGIN, STANDARD_GRAVITY
 from sim_sensors.world.world import load_world
 
 # What to look with and what simulates is the user's choice, and no dependency.

@@ -18,8 +18,8 @@ from launch_examples import FILES, Started, calls, declared, description, starte
 
 from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, required_packages
+from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.shipped import config_path
 from sim_sensors.world.world import load_world
 
 PACKAGE = 'sim2real_sensors'

@@ -27,7 +27,7 @@ from rclpy.node import Node
 from ros_judge_examples import start_judge_node_here
 from rosgraph_msgs.msg import Clock as ClockMessage
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external import NodeJudgeSetup, connections
 from sim2real_eval.judge.external.connections import (

@@ -22,7 +22,7 @@ from cli_examples import call, contents, environment, run_of, write_runs
 from command_copies import CommandCopy, call_copy, until
 from judge_examples import read_rows
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge import external
 from sim2real_eval.judge.external import graph as conductor
 from sim2real_eval.judge.external import process as process_module

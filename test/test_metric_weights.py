@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim2real_eval.metrics.distances import vepd_table
-from sim2real_eval.metrics.scores import RunScore
-from sim2real_eval.study.run import RunKey, StudyRun
+from sim2real_eval.metrics.scores import RunScore, vepd_table
+from sim2real_eval.study.outcome import RunKey, StudyRun
 from sim2real_eval.study.sensitivity import UNIT_FREE, holm, weighted_distances
 
 

@@ -14,8 +14,7 @@ from scipy.stats import kendalltau, spearmanr
 from study_examples import drawn_study
 
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.distances import EnergyDistance, energy_distance
-from sim2real_eval.metrics.error_curves import (
+from sim2real_eval.metrics.judged_world import (
     CurveDistance,
     autocorrelation,
     error_autocorrelations,
@@ -23,6 +22,7 @@ from sim2real_eval.metrics.error_curves import (
 )
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.published import kendall_taus, rank_agreement
+from sim2real_eval.metrics.scores import EnergyDistance, energy_distance
 from sim2real_eval.signals.agreement import SpectrumDistance
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
@@ -40,7 +40,7 @@ from sim2real_eval.study.sensitivity import PAPER
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.motion.path_following import drive
+from sim_sensors.motion.paths import drive
 
 
 def test_energy_distance_is_scipys_in_one_dimension() -> None:

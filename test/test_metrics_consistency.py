@@ -22,7 +22,7 @@ from sim2real_eval.metrics.consistency import (
     nis,
     over_runs,
 )
-from sim2real_eval.metrics.error_curves import correlation_time
+from sim2real_eval.metrics.judged_world import correlation_time
 from sim_sensors.core.measurements import OdometryArray
 
 RATE = 20.0

@@ -15,16 +15,24 @@ from hypothesis import strategies as st
 from scipy.signal import welch
 from scipy.stats import rankdata, wasserstein_distance
 
-from sim2real_eval.metrics.distances import VEPD_COLUMNS, coverage_notes, ranks, vepd, vepd_table
-from sim2real_eval.metrics.error_curves import spectrum
+from sim2real_eval.metrics.judged_world import spectrum
 from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.published import TABLE_1, TABLE_2, published_vepd, vepd_from_series
-from sim2real_eval.metrics.scores import RunScore, prepare
-from sim2real_eval.metrics.series import SeriesError, VelocitySeries
-from sim2real_eval.metrics.series_folder import (
+from sim2real_eval.metrics.scores import (
+    VEPD_COLUMNS,
+    RunScore,
+    coverage_notes,
+    prepare,
+    ranks,
+    vepd,
+    vepd_table,
+)
+from sim2real_eval.metrics.series import (
     MODEL_FOLDERS,
     SCENARIO_FILES,
+    SeriesError,
     SeriesKey,
+    VelocitySeries,
     write_series_folder,
 )
 from sim_sensors.core.seeding import stream

@@ -18,10 +18,9 @@ from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of
-from sim_sensors.motion.path_following import drive
+from sim_sensors.motion.paths import drive
 from sim_sensors.motion.road_classes import ROUGHNESS
-from sim_sensors.motion.roads import Road, road_heights
-from sim_sensors.motion.sprung_car import SprungCar, drive_on_springs
+from sim_sensors.motion.roads import Road, SprungCar, drive_on_springs, road_heights
 
 PENDULUM = """
 <mujoco><option timestep="0.0005" integrator="RK4" gravity="0 0 -9.80665"/><worldbody>

@@ -10,8 +10,7 @@ import pytest
 from cli_examples import call, write_runs
 
 from sim2real_eval.recording.reading import read_recording
-from sim2real_eval.study.entry import Entry
-from sim2real_eval.study.variants import read_sweep, read_twins, set_parameters
+from sim2real_eval.study.variants import Entry, read_sweep, read_twins, set_parameters
 from sim_sensors import load_gps, load_imu
 from sim_sensors.core.errors import ParameterError
 

@@ -11,8 +11,7 @@ import pytest
 from matplotlib import image
 from rich.console import Console
 
-from sim2real_eval.metrics.distances import VepdRow
-from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.metrics.scores import RunScore, VepdRow
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.report.console import vepd_console_table
 from sim2real_eval.report.palette import model_colours

@@ -34,8 +34,7 @@ from scipy.interpolate import CubicSpline
 from scipy.signal import butter, sosfiltfilt
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError
 from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.corrections import CORRECTIONS, correct_recording
@@ -47,7 +46,7 @@ from sim_sensors.core.measurements import MagneticFieldArray
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of
-from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.earth import LocalFrame
 
 
 def codes(recording: Recording) -> set[str]:

@@ -13,7 +13,7 @@ from cli_examples import call, check_refused
 from recording_examples import TYPESTORE, arrays_equal, drive
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import FEATURES
 from sim2real_eval.recording.reading import read_recording

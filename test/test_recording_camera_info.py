@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from recording_examples import TYPESTORE, arrays_equal, drive
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.csv_files import read_camera_info, write_camera_info
 from sim2real_eval.recording.message_types import CAMERA_INFO

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording_examples import TYPESTORE, arrays_equal, drive
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode, encode_transforms
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, TF_TYPE
 from sim2real_eval.recording.recording import StaticTransform

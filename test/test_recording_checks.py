@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recording_examples import drive
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError
 from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.reading import label_from_path, read_recording, scenario_from_name
 from sim2real_eval.recording.recording import Recording, StaticTransform

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from recording_examples import REFERENCE, arrays_equal, assert_same, drive
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.csv_files import read_table, write_table
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.reading import read_recording

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from recording_examples import SUFFIX, drive, write_bags
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StoragePlugin, Writer
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording import storage as storing
 from sim2real_eval.recording.cdr import typestore
 from sim2real_eval.recording.metadata import recording_digest

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from sim2real_eval import simulate
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors import motion_of

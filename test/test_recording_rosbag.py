@@ -13,7 +13,7 @@ import pytest
 from recording_examples import REAL, SUFFIX, TYPESTORE, assert_same, drive, write_bags
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import default_type
 from sim2real_eval.recording.metadata import recording_digest

@@ -10,13 +10,13 @@ import pytest
 from recording_examples import drive
 
 from sim2real_eval import run_judge
-from sim2real_eval.common.errors import JudgeError, RecordingError
+from sim2real_eval.common.findings import JudgeError, RecordingError
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.study.run import RunKey
+from sim2real_eval.study.outcome import RunKey
 from sim2real_eval.study.run_plan import Judging, RunPlan
 
 

@@ -15,7 +15,7 @@ from rosbags.highlevel import AnyReader
 from rosbags.typesys import Stores, get_typestore
 from study_examples import drawn_study
 
-from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.study.bags import START_NS, write_bags
 from sim2real_eval.study.outcome import StudyOutcome

@@ -16,14 +16,13 @@ from report_examples import HOSTILE, hostile_study, renamed, small_study, with_r
 
 from sim2real_eval.report.answer import answer_lines
 from sim2real_eval.report.console import decimal, span
-from sim2real_eval.report.page.evidence import gather
 from sim2real_eval.report.page.figure import library, thinned
 from sim2real_eval.report.page.page import study_page
-from sim2real_eval.report.page.plots import ranking_plot
-from sim2real_eval.report.page.ranking import differs, standings
+from sim2real_eval.report.page.section import ranking_plot
+from sim2real_eval.report.page.tables import differs, gather, standings
 from sim2real_eval.report.study_report import study_report
 from sim2real_eval.study.answer import study_answer
-from sim2real_eval.study.findings import WARMUP
+from sim2real_eval.study.options import WARMUP
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.errors import Sim2RealError

@@ -19,7 +19,7 @@ from sim2real_eval.report.ranking_tables import (
     sensitivity_lines,
     short_number,
 )
-from sim2real_eval.report.study_figures import _share, ranks_figure
+from sim2real_eval.report.study_plots import _share, ranks_figure
 from sim2real_eval.report.style import save_png
 from sim2real_eval.study.secondary_results import SideResults, side_results
 from sim2real_eval.study.sensitivity import ranking_pairs

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sim_sensors.core import errors, shipped
+from sim_sensors.core import config_files, errors
 
-FOLDER = Path(shipped.__file__).parent
+FOLDER = Path(config_files.__file__).parent
 
 
 def install(prefix: Path, packages: str, share: str | None) -> Path:
@@ -34,7 +34,7 @@ def evaluate(packages: Path, expression: str, **environment: str) -> str:
     code = (
         'import sysconfig; sysconfig.get_path = lambda name: "/nowhere"\n'
         'from sim_sensors.core.errors import Sim2RealError\n'
-        'from sim_sensors.core.shipped import config_names, config_path\n'
+        'from sim_sensors.core.config_files import config_names, config_path\n'
         f'try: print({expression})\n'
         'except Sim2RealError as error: print("refused:", error)\n'
     )
@@ -100,13 +100,13 @@ def test_a_missing_file_is_refused_with_the_existing_names(tmp_path: Path) -> No
 
 def test_a_kind_that_is_not_shipped_is_refused() -> None:
     with pytest.raises(errors.Sim2RealError, match='no configuration'):
-        shipped.config_names('no_such_kind')
+        config_files.config_names('no_such_kind')
 
 
 def test_names_are_the_sorted_stems_of_the_shipped_files() -> None:
-    kinds = [path.name for path in shipped.config_path().iterdir() if path.is_dir()]
+    kinds = [path.name for path in config_files.config_path().iterdir() if path.is_dir()]
     assert kinds
     for kind in kinds:
-        names = shipped.config_names(kind)
+        names = config_files.config_names(kind)
         assert names == sorted(names)
-        assert all(shipped.config_path(kind, f'{name}.yaml').is_file() for name in names)
+        assert all(config_files.config_path(kind, f'{name}.yaml').is_file() for name in names)

@@ -14,9 +14,8 @@ from test_trajectory import assert_consistent, assert_identical, chunked
 
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.motion.motions import motion_names, motion_of, truth_of
-from sim_sensors.motion.nav_state import NavState
 from sim_sensors.motion.spatial_scenarios import Accelerating, ConstantTwist, DiscreteScenario
-from sim_sensors.motion.trajectory import Motion
+from sim_sensors.motion.trajectory import Motion, NavState
 
 NUMBERS = range(20)
 HEADER = 't,q_w,q_x,q_y,q_z,v_x,v_y,v_z,p_x,p_y,p_z,w_x,w_y,w_z,a_x,a_y,a_z'

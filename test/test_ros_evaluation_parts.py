@@ -25,14 +25,13 @@ from ros_examples import Graph
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external.graph import free_domain, private_context
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.findings import NO_NUMBERS, NO_TRUTH
+from sim2real_eval.metrics.options import NO_NUMBERS, NO_TRUTH
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation.bench import SensorBench, TwinSensorNode
-from sim2real_eval.ros.evaluation.run import first_difference
+from sim2real_eval.ros.evaluation.run import Pace, Stopped, first_difference
 from sim2real_eval.ros.evaluation.study import LiveStudy
-from sim2real_eval.ros.evaluation.tally import Pace, Stopped
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan

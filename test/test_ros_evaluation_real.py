@@ -14,7 +14,7 @@ pytest.importorskip('rclpy', reason='no ROS')
 from cli_examples import call
 from ros_evaluation_examples import evaluation, onlooker, short_bags
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.external.process import executable
 
 try:

@@ -18,8 +18,8 @@ from ros_examples import Graph, graph_of_its_own, refused
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.following.follower import LiveFollower, Step
 from sim_sensors.following.tracking import TRACKERS
-from sim_sensors.motion.drive_kinematics import DifferentialDrive
 from sim_sensors.motion.motions import motion_of, truth_of
+from sim_sensors.motion.vehicles import DifferentialDrive
 from sim_sensors.motion.waypoints import read_waypoints
 from sim_sensors.ros.messages import messages_of, stamp_ns, time_message
 

@@ -33,8 +33,7 @@ from sim2real_eval.judge.robot_localization.configuration import FilterConfig, N
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
 from sim2real_eval.recording.cdr import encode_transforms
-from sim2real_eval.recording.frames import FrameTree
-from sim2real_eval.recording.metadata import transform_mappings
+from sim2real_eval.recording.metadata import FrameTree, transform_mappings
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.ros.judge_node import JudgeNode, main
 from sim_sensors.core.measurements import PoseArray

@@ -24,7 +24,7 @@ from rclpy.task import Future
 from ros_judge_examples import start_in_this_process
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.external import _SESSIONS, RosEstimatorJudge, connections
 from sim2real_eval.judge.external.connections import Side, call_service
 from sim2real_eval.judge.external.declaration import RosStack
@@ -34,8 +34,8 @@ from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.robot_localization.replay_options import Options
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.shipped import config_path
 from sim_sensors.ros.messages import messages_of
 
 EXAMPLE = Path(__file__).resolve().parent.parent / 'examples' / 'estimator_in_ros'

@@ -19,10 +19,9 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.mujoco_motion import PhysicalMotion
 from sim_sensors.motion.road_classes import REFERENCE_FREQUENCY, ROUGHNESS
-from sim_sensors.motion.roads import Road
-from sim_sensors.motion.sprung_car import SprungCar
+from sim_sensors.motion.roads import Road, SprungCar
 from sim_sensors.motion.vehicles import VehicleCommand, VehicleState
-from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from sim_sensors.world.earth import STANDARD_GRAVITY
 
 SPEED = 0.7  # m/s
 SECONDS = 68.0

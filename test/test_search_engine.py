@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim2real_eval.study.findings import FEW_RECORDINGS
+from sim2real_eval.study.options import FEW_RECORDINGS
 from sim2real_eval.study.search.engine import EvaluationPool, EvaluationStore
 from sim_sensors.core.errors import Sim2RealError
 

@@ -14,12 +14,12 @@ from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.report.answer import unseen
 from sim2real_eval.report.sensitivity import sensitivity_record
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
 from sim2real_eval.study.search.size import Power, SizeSearch
+from sim2real_eval.study.variants import StudyJudge
 from sim_sensors import load_gps, load_imu, motion_of
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.earth import LocalFrame
 
 
 @pytest.fixture(scope='module')

@@ -27,7 +27,7 @@ import numpy as np
 
 from sim_sensors.core.parameters import parameter
 from sim_sensors.gps.gps import GpsModel
-from sim_sensors.gps.position_noise import PositionNoise
+from sim_sensors.gps.gps import PositionNoise
 
 
 @dataclasses.dataclass(frozen=True)

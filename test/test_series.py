@@ -11,18 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim2real_eval.common.tables import write_csv, write_json
+from sim2real_eval.common.results import write_csv, write_json
 from sim2real_eval.metrics.series import (
     COLUMNS,
+    MODEL_FOLDERS,
     SeriesError,
+    SeriesKey,
     VelocitySeries,
     read_series,
-    write_series,
-)
-from sim2real_eval.metrics.series_folder import (
-    MODEL_FOLDERS,
-    SeriesKey,
     read_series_folder,
+    write_series,
     write_series_folder,
 )
 from sim_sensors.core.errors import Sim2RealError

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from sim2real_eval.metrics.uncertainty.permutation_test import (
+from sim2real_eval.metrics.permutation_test import (
     distance_p_values,
     permute_labels,
     split_half_distance,

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 from smoother_examples import SETTINGS, START_NS, drive
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.judge.inertial.settings import InertialSettings, Smoother

@@ -13,18 +13,17 @@ from cli_examples import segments
 from study_file_examples import write_study_file
 
 from sim2real_eval import simulate
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.adapting import adapt_options
-from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import ADAPTED, StudyOptions
-from sim2real_eval.study.recordings import read_contents, recordings_from_sources
+from sim2real_eval.study.recordings import adapt_options, read_contents, recordings_from_sources
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.study_file import StudyFile
+from sim2real_eval.study.variants import StudyJudge
 from sim_sensors import motion_of
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import load_gps

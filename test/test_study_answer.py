@@ -12,14 +12,14 @@ from preflight_examples import good
 from study_examples import drawn_study
 
 from sim2real_eval.cli.models import twins
-from sim2real_eval.cli.study_tables import print_study
+from sim2real_eval.cli.study import print_study
 from sim2real_eval.common.findings import Severity, to_records
-from sim2real_eval.judge.findings import DIVERGED
-from sim2real_eval.judge.robot_localization.findings import NO_START_HEADING
-from sim2real_eval.metrics.findings import MOVING_START, SLOW_TRUTH
+from sim2real_eval.judge.estimate import DIVERGED
+from sim2real_eval.judge.robot_localization.advice import NO_START_HEADING
+from sim2real_eval.metrics.options import MOVING_START, SLOW_TRUTH
 from sim2real_eval.preflight.findings import COVARIANCE_LARGE, RATE_UNIT
 from sim2real_eval.report.answer import answer_lines, meaning
-from sim2real_eval.report.page.ranking import standings
+from sim2real_eval.report.page.tables import standings
 from sim2real_eval.report.study_report import StudyReport
 from sim2real_eval.study.answer import study_answer
 from sim2real_eval.study.options import StudyOptions

@@ -12,7 +12,7 @@ from cli_examples import call
 from study_file_examples import small_plan
 
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.study.run import find_copies
+from sim2real_eval.study.outcome import find_copies
 from sim2real_eval.study.runner import run_study
 
 pytestmark = pytest.mark.usefixtures('blank_pictures')

@@ -17,7 +17,7 @@ from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.report import study_figures, study_report
+from sim2real_eval.report import study_plots, study_report
 from sim2real_eval.study import runner
 from sim2real_eval.study.runner import hold_study, run_study
 from sim_sensors.core.errors import Sim2RealError
@@ -228,7 +228,7 @@ def test_everything_is_written_while_the_study_is_held(
         return check_lock
 
     for module, name in (
-        (runner, 'write_study'), (study_report, 'write_report'), (study_figures, 'ranks_figure')
+        (runner, 'write_study'), (study_report, 'write_report'), (study_plots, 'ranks_figure')
     ):  # fmt: skip
         monkeypatch.setattr(module, name, while_held(getattr(module, name)))
     assert call(capsys, 'study', file, '--out', out, '--jobs', 1).status == 0

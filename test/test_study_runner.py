@@ -16,17 +16,17 @@ from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.api import simulate
 from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import score_run
-from sim2real_eval.metrics.series_folder import REAL, read_series_folder
+from sim2real_eval.metrics.series import read_series_folder
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study import recordings
 from sim2real_eval.study.options import StudyOptions
-from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.outcome import Losses, RunKey, StudyFailure, StudyOutcome, scored_runs
 from sim2real_eval.study.recordings import StandIn, StudyRecording
-from sim2real_eval.study.run import Losses, RunKey, StudyFailure, scored_runs
 from sim2real_eval.study.run_plan import Judging, RunPlan, one_sided_covariances
 from sim2real_eval.study.runner import run_study
 from sim_sensors.gps.gps import load_gps

@@ -18,13 +18,12 @@ from study_file_examples import SMALL, write_study_file
 from sim2real_eval.cli.main import main
 from sim2real_eval.cli.parser import build_parser
 from sim2real_eval.cli.study import overrides
-from sim2real_eval.common.tables import write_columns, write_csv
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.report.page.ranking import standings
+from sim2real_eval.common.results import write_columns, write_csv
+from sim2real_eval.metrics.options import REAL
+from sim2real_eval.metrics.uncertainty import uncertainty
+from sim2real_eval.report.page.tables import standings
 from sim2real_eval.report.ranking_tables import uncertainty_table
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import scored_runs
+from sim2real_eval.study.outcome import StudyOutcome, scored_runs
 from sim2real_eval.study.secondary_results import study_uncertainty, uncertainty_records
 from sim2real_eval.study.study_file import StudyFile
 

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
-from sim2real_eval.recording.frames import FrameTree, TransformFile
+from sim2real_eval.recording.metadata import FrameTree, TransformFile
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import StaticTransform
 from sim2real_eval.recording.writing import write_recording

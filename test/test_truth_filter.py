@@ -12,7 +12,7 @@ from recording_examples import drive
 from scipy.signal import butter, freqz_sos
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.truth import low_pass_truth
 from sim2real_eval.recording.writing import write_recording

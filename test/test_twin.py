@@ -10,8 +10,8 @@ import pytest
 from recording_examples import arrays_equal
 from recording_examples import drive as full_recording
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.recording.findings import STAMP_ZERO
+from sim2real_eval.common.findings import RecordingError
+from sim2real_eval.recording.checks import STAMP_ZERO
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.truth import locate_truth
 from sim2real_eval.simulation.twin import Twin, cut_to_span
@@ -25,7 +25,7 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import START_NS, truth_of
 from sim_sensors.motion.scenarios import Circle, FigureEight
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
 
 IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))
 NOISY = Twin('noisy', load_gps('ch_rw'), load_imu('chrono'))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.truth import check_truth_axes, locate_truth
 from sim2real_eval.simulation.twin import Twin

@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import kstest, wasserstein_distance
 
-from sim2real_eval.metrics.uncertainty import interval
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein
-from sim2real_eval.metrics.uncertainty.motions import Freedom, ScoredRuns
-from sim2real_eval.metrics.uncertainty.pairs import rank_distribution, significance_groups
-from sim2real_eval.metrics.uncertainty.permutation_test import permute_labels
-from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
+from sim2real_eval.metrics import interval
+from sim2real_eval.metrics.interval import Freedom, MeanWasserstein, ScoredRuns
+from sim2real_eval.metrics.options import UncertaintyOptions
+from sim2real_eval.metrics.permutation_test import (
+    permute_labels,
+    rank_distribution,
+    significance_groups,
+)
+from sim2real_eval.metrics.uncertainty import Uncertainty, uncertainty
 from sim_sensors.core.seeding import stream
 
 FEW = UncertaintyOptions(resamples=500)

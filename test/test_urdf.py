@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates
+from sim_sensors.motion.vehicles import DifferentialDrive, WheelRates
 
 xacro = pytest.importorskip('xacro', reason='xacro is not installed')
 

@@ -18,7 +18,7 @@ from claims import CLAIMS, Claim
 from realities import EXACT, Models, Reality, errors
 from vepd_predicts import scored, summary
 
-from sim2real_eval.metrics.distances import vepd
+from sim2real_eval.metrics.scores import vepd
 
 ALL = [claim for group in CLAIMS.values() for claim in group]
 

@@ -13,7 +13,7 @@ from test_trajectory import FIELDS, assert_identical
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError
-from sim_sensors.motion.path_following import DRIVES, PurePursuit, RunVariation, drive, waypoints
+from sim_sensors.motion.paths import DRIVES, PurePursuit, RunVariation, drive, waypoints
 from sim_sensors.motion.vehicles import ART, VehicleCommand, VehicleState
 
 START = VehicleState(0.0, 0.0, 0.0, 0.0)

@@ -18,8 +18,7 @@ from wheel_examples import perfect, straight
 
 from sim_sensors.motion.planar import pose_covariances
 from sim_sensors.motion.scenarios import FigureEight
-from sim_sensors.wheels.drives import DifferentialWheels, SwerveWheels
-from sim_sensors.wheels.encoders import Slip, SteeringOffset
+from sim_sensors.wheels.encoders import DifferentialWheels, Slip, SteeringOffset, SwerveWheels
 from sim_sensors.wheels.wheel_odometry import load_wheels, points_of
 
 LAWS = [[], [3.0], [3.0, 3.0, 1.8], [1.8] * 4, [3.0] * 4 + [1.8] * 4]

@@ -15,18 +15,20 @@ import pytest
 from wheel_examples import dance, heading_of, perfect, pieces, same_bits, straight
 
 from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.motion.drive_kinematics import DifferentialDrive, WheelRates, module_weights
 from sim_sensors.motion.motions import motion_of
 from sim_sensors.motion.scenarios import Circle, FigureEight, Standstill
+from sim_sensors.motion.vehicles import DifferentialDrive, WheelRates, module_weights
 from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.wheels import wheel_odometry
-from sim_sensors.wheels.drives import AckermannWheels, DifferentialWheels, SwerveWheels
 from sim_sensors.wheels.encoders import (
+    AckermannWheels,
+    DifferentialWheels,
     NoWheelNoise,
     PerDistance,
     Slip,
     SquaredIncrement,
     SteeringOffset,
+    SwerveWheels,
 )
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
 

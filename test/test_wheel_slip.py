@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from sim_sensors.motion.scenarios import Circle
-from sim_sensors.wheels.drives import DifferentialWheels
-from sim_sensors.wheels.encoders import NoWheelNoise, Slip
+from sim_sensors.wheels.encoders import DifferentialWheels, NoWheelNoise, Slip
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 SIGMAS = 4.5

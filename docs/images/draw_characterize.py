@@ -13,8 +13,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.gps_noise import gps_figure
 from sim2real_eval.report.style import save_png
 from sim_sensors.gps import gps
-from sim_sensors.gps.gps import GpsModel, HdopCovariance
-from sim_sensors.gps.position_noise import GnssNoise
+from sim_sensors.gps.gps import GnssNoise, GpsModel, HdopCovariance
 from sim_sensors.motion.scenarios import Standstill
 
 RECEIVER = GpsModel(

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import (
     local_frame_at_first_fix,
@@ -21,13 +20,13 @@ from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 from sim_sensors.following.follower import FollowSettings, SimulatedDrive, drive_along
-from sim_sensors.following.reference import ErrorStatistics, ReferenceMotion
+from sim_sensors.following.tracking import ErrorStatistics, ReferenceMotion
 from sim_sensors.motion.motions import START_NS
 from sim_sensors.motion.planar import heading_of
 from sim_sensors.motion.waypoints import Waypoints, repair_waypoints, thin_samples
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
-from .findings import WAYPOINTS
+from .settings import WAYPOINTS
 
 SOURCES = ('auto', 'truth', 'gps')
 """Sources of waypoints; `auto` is the truth if there is one."""

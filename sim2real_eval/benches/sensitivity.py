@@ -16,28 +16,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.benches import findings
+from sim2real_eval.benches import settings
 from sim2real_eval.benches.settings import LEVEL, SensitivityOptions
 from sim2real_eval.common.findings import Finding, by_severity
+from sim2real_eval.metrics.interval import MeanWasserstein, side_weights
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein, side_weights
-from sim2real_eval.metrics.uncertainty.permutation_test import joint_p_values, permute_labels
+from sim2real_eval.metrics.permutation_test import joint_p_values, permute_labels
 from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import interpolate_truth
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.adapting import adapt_options
-from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import StudyOptions
-from sim2real_eval.study.recordings import StudyRecording
+from sim2real_eval.study.recordings import StudyRecording, adapt_options
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.search.engine import EvaluationPool, EvaluationStore, Progress
 from sim2real_eval.study.search.size import Power, SizeEstimate, SizeSearch
+from sim2real_eval.study.variants import StudyJudge
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, is_absent
 from sim_sensors.core.seeding import stream
-from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.earth import LocalFrame
 
 __all__ = [
     'ERRORS', 'Detectable', 'InjectedError', 'Sensitivity', 'SensitivityOptions', 'Trials',
@@ -556,15 +555,15 @@ def _finding(detectable: Detectable, options: SensitivityOptions, runs: int) -> 
         detectable.size, detectable.low, detectable.high, detectable.points
     )  # fmt: skip
     if not points:
-        note = findings.NOT_THERE(noun=error.noun)
+        note = settings.NOT_THERE(noun=error.noun)
     elif detectable.jump is not None:
         before, after = (100.0 * share for share in detectable.jump)
-        note = findings.JUMP(**quantity, **study, size=size, low=low, before=before, after=after)
+        note = settings.JUMP(**quantity, **study, size=size, low=low, before=before, after=after)
     elif size is not None:
-        note = findings.SMALLEST(**quantity, **study, size=size, low=low, high=high)
+        note = settings.SMALLEST(**quantity, **study, size=size, low=low, high=high)
     elif points[-1].power >= options.power:
-        note = findings.AT_ONCE(**quantity, least=points[0].size)
+        note = settings.AT_ONCE(**quantity, least=points[0].size)
     else:
         share = 100.0 * points[-1].power
-        note = findings.UNSEEN(**quantity, **study, most=points[-1].size, found=share)
+        note = settings.UNSEEN(**quantity, **study, most=points[-1].size, found=share)
     return note.of(f'judge {detectable.judge}')

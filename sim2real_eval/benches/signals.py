@@ -11,7 +11,7 @@ from typing import Any
 from sim2real_eval.common.findings import by_severity
 from sim2real_eval.common.results import versions
 from sim2real_eval.common.workers import map_in_processes
-from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import Failure, RecordingSource

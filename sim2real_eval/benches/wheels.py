@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from sim2real_eval.benches.findings import BLIND, UNEVEN
+from sim2real_eval.benches.settings import BLIND, UNEVEN
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.distances import vepd
-from sim2real_eval.metrics.scores import RunScore, score_run
+from sim2real_eval.metrics.scores import RunScore, score_run, vepd
 from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC, simulate_topic

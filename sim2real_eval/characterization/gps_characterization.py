@@ -13,14 +13,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy.signal import fftconvolve
 
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.common.findings import Finding, JudgeError
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.gps.gps import GpsModel
-from sim_sensors.gps.position_noise import GaussianNoise, GnssNoise, PositionNoise
+from sim_sensors.gps.gps import GaussianNoise, GnssNoise, GpsModel, PositionNoise
 from . import findings
 from .markov_fit import MarkovFit, fit_markov
 from .screening import resolution

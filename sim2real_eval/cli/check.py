@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, lines, merged
     from sim2real_eval.preflight.truth_speed import TruthSpeed
     from sim2real_eval.recording.reading import RecordingSource
-    from sim2real_eval.study.run import find_copies
+    from sim2real_eval.study.outcome import find_copies
 
     if options.plot:
         if Path(options.plot).suffix.lower() != '.png':

@@ -122,15 +122,15 @@ def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:
     """Return the study: stand-ins, the paper's models, and profiles of the judge."""
     from sim2real_eval.judge.setup import JudgeSetup
     from sim2real_eval.simulation.twin import Twin
-    from sim2real_eval.study.judges import StudyJudge
     from sim2real_eval.study.options import StudyOptions
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
     from sim2real_eval.study.study_file import StudyFile
-    from sim_sensors.core.shipped import config_path
+    from sim2real_eval.study.variants import StudyJudge
+    from sim_sensors.core.config_files import config_path
     from sim_sensors.gps.gps import load_gps
     from sim_sensors.imu.imu import load_imu
-    from sim_sensors.motion.path_following import DRIVES
+    from sim_sensors.motion.paths import DRIVES
     from sim_sensors.motion.vehicles import ART
     from .models import twins
 
@@ -167,7 +167,7 @@ def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:
 
 def _on_springs(road: str) -> AckermannVehicle:
     from sim_sensors.motion.mujoco_motion import load_mujoco
-    from sim_sensors.motion.sprung_car import SprungCar
+    from sim_sensors.motion.roads import SprungCar
 
     # Before anything is written.
     load_mujoco()

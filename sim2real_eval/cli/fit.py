@@ -10,8 +10,15 @@ from pathlib import Path
 from sim2real_eval.study.options import PROFILE, FitOptions, StudyOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
-from .arguments import add_out, add_scenario, add_shared
-from .judge_arguments import add_judge, add_judge_kind, judge_setup, judged_sources
+from .arguments import (
+    add_judge,
+    add_judge_kind,
+    add_out,
+    add_scenario,
+    add_shared,
+    judge_setup,
+    judged_sources,
+)
 from .options import STUDY, UNCERTAINTY, OptionSet, add_metric, study_options
 from .output import conclude, print_notes, print_table, progress_rounds, report_failures
 

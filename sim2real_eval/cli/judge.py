@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.common.findings import Finding, to_records
-from sim2real_eval.study.findings import START_HEADING
-from sim2real_eval.study.options import PROFILE
+from sim2real_eval.study.options import PROFILE, START_HEADING
 from sim_sensors.core.errors import ParameterError, Sim2RealError
-from .arguments import add_out, add_recordings, add_shared
-from .judge_arguments import add_judge, add_judge_kind, judge_setup, judged_sources
+from .arguments import (
+    add_judge,
+    add_judge_kind,
+    add_out,
+    add_recordings,
+    add_shared,
+    judge_setup,
+    judged_sources,
+)
 from .options import STUDY
 from .output import attempted, print_json, print_notes, print_table
 from .parser import complain
@@ -153,7 +159,7 @@ def _start_heading(setup: Judge, recording: Recording, is_wanted: bool | None) -
     The default is the true yaw if the recording has a truth and the IMU has no orientation.
     """
     from sim2real_eval.simulation.twin_maker import TwinMaker
-    from sim2real_eval.study.adapting import true_heading
+    from sim2real_eval.study.recordings import true_heading
 
     if is_wanted is None:
         is_wanted = recording.truth is not None and setup.lacks_heading(recording)

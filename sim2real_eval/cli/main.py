@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sim2real_eval.common.interruption import interruptible
+from sim2real_eval.common.process import interruptible
 from sim_sensors.core.errors import Sim2RealError
 from .parser import CommandParser, build_parser, complain
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, 'run'):
         parser.print_help()
         return 0
-    from sim2real_eval.common.workers import single_threads
+    from sim2real_eval.common.process import single_threads
     from .output import logged
 
     try:

@@ -8,8 +8,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.metrics.options import MetricOptions, UncertaintyOptions
 from sim2real_eval.study.options import StudyOptions
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameter, Parameters, parameter
@@ -42,7 +41,7 @@ class OptionSet(Generic[P]):
 
     Examples
     --------
-    >>> from sim_sensors.world.geodesy import LocalFrame
+    >>> from sim_sensors.world.earth import LocalFrame
     >>> place = OptionSet(LocalFrame, 'latitude_deg')
     >>> parser = argparse.ArgumentParser()
     >>> place.add(parser)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim2real_eval.common.findings import FINDINGS, Finding, by_severity
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.heartbeat import heartbeat
 from .parser import complain
 
 if TYPE_CHECKING:
@@ -130,8 +129,7 @@ def print_signals(
     Its `folder` has all that was found.
     """
     from sim2real_eval.report.answer import lines_text, wrapped
-    from sim2real_eval.report.signal_answer import doubts, signal_answer_lines
-    from sim2real_eval.report.signals import signal_tables
+    from sim2real_eval.report.signals import doubts, signal_answer_lines, signal_tables
 
     # There is none where nothing but features was compared.
     answer = lines_text(signal_answer_lines(comparison))
@@ -198,6 +196,8 @@ def logged() -> Iterator[None]:
 def progress_bar(total: int, what: str, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
     """Yield a function that advances a progress bar; in a pipe a line every 10 s, `quiet` none."""
     if not sys.stderr.isatty():
+        from sim_sensors.core.heartbeat import heartbeat
+
         done: list[None] = []
         with (
             contextlib.nullcontext()

@@ -13,10 +13,10 @@ import threading
 from collections.abc import Iterator
 
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.options import PROFILE, StudyOptions
 from sim2real_eval.study.plan import load_compiled
 from sim2real_eval.study.study_file import StudyFile
+from sim2real_eval.study.variants import StudyJudge
 from sim_sensors.core.errors import Sim2RealError
 from .models import twins
 from .output import logged

@@ -108,7 +108,7 @@ def _written(
 ) -> dict[str, Any]:
     """Make and write one recording; return what there is to say about it."""
     from sim2real_eval.common.results import remove_unfinished
-    from sim2real_eval.judge.smoother.reference import make_reference
+    from sim2real_eval.judge.smoother.smoother import make_reference
     from sim2real_eval.recording.writing import write_recording
     from sim2real_eval.report.reference import reference_figure
     from sim2real_eval.report.style import save_png

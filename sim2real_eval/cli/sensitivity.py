@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 from sim2real_eval.benches.settings import SensitivityOptions
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import ParameterError
-from .arguments import add_out, add_recordings, add_scenario, add_shared
-from .judge_arguments import add_judge, add_judge_kind, judged_sources, judges
+from .arguments import (
+    add_judge,
+    add_judge_kind,
+    add_out,
+    add_recordings,
+    add_scenario,
+    add_shared,
+    judged_sources,
+    judges,
+)
 from .options import STUDY, OptionSet, add_metric, study_options
 from .output import conclude, print_notes, print_table, progress_rounds
 
@@ -106,8 +114,7 @@ def run(options: argparse.Namespace) -> int:
 def _twin(method: SensitivityOptions, *, simulated: bool) -> Twin | None:
     """Return the simulated sensors, or None if recordings keep their own."""
     from sim2real_eval.simulation.twin import Twin
-    from sim2real_eval.study.entry import Entry
-    from sim2real_eval.study.variants import STAND_IN, read_model
+    from sim2real_eval.study.variants import STAND_IN, Entry, read_model
     from sim_sensors.sensor.catalogue import KINDS
 
     if not simulated and method.gps is None and method.imu is None:
@@ -130,7 +137,7 @@ def _recordings(
         StudyRecording,
         recordings_from_sources,
     )
-    from sim_sensors.motion.path_following import DRIVES
+    from sim_sensors.motion.paths import DRIVES
 
     if options.recordings:
         return recordings_from_sources(judged_sources(options, options.recordings, 'recordings'))

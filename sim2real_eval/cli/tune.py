@@ -9,8 +9,15 @@ import dataclasses
 from sim2real_eval.benches.settings import TuneOptions
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import ParameterError
-from .arguments import add_out, add_recordings, add_shared
-from .judge_arguments import add_judge, add_judge_kind, judge_setup, judged_sources
+from .arguments import (
+    add_judge,
+    add_judge_kind,
+    add_out,
+    add_recordings,
+    add_shared,
+    judge_setup,
+    judged_sources,
+)
 from .options import OptionSet
 from .output import conclude, print_notes, print_table, progress_rounds
 

@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING
 
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.workers import Workers
-from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.metrics.options import MetricOptions, UncertaintyOptions
 from sim2real_eval.study.options import PROFILE, ComparedSensors
 from sim_sensors.core.errors import ParameterError
 from .arguments import (
+    add_judge,
+    add_judge_kind,
     add_out,
     add_scenario,
     add_sensor_set,
     add_shared,
+    judged_sources,
+    judges,
     sensor_settings,
     set_parameters,
 )
-from .judge_arguments import add_judge, add_judge_kind, judged_sources, judges
 from .options import OptionSet, add_study_options, command_words, rarely, study_options
 from .output import PRELOADED, conclude, print_notes, print_table
-from .study import carry_out
-from .study_tables import shown
+from .study import carry_out, shown
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import RecordingSource
@@ -154,11 +155,16 @@ def vepd_command(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _recompute(options: argparse.Namespace) -> int:
-    from sim2real_eval.common.tables import write_csv
-    from sim2real_eval.metrics.distances import POOLED
+    from sim2real_eval.common.results import write_csv
+    from sim2real_eval.metrics.options import REAL
     from sim2real_eval.metrics.published import vepd_from_series
-    from sim2real_eval.metrics.series_folder import REAL
-    from sim2real_eval.metrics.uncertainty import assessment
+    from sim2real_eval.metrics.scores import POOLED
+    from sim2real_eval.metrics.uncertainty import (
+        UNCERTAINTY_COLUMNS,
+        series_uncertainty,
+        uncertainty_fields,
+        uncertainty_notes,
+    )
     from sim2real_eval.report.answer import answer_text
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
@@ -166,17 +172,17 @@ def _recompute(options: argparse.Namespace) -> int:
 
     study = study_options(options)
     result = vepd_from_series(options.series, study.metric)
-    uncertainty = assessment.series_uncertainty(result, study.uncertainty, seed=study.seed)
+    uncertainty = series_uncertainty(result, study.uncertainty, seed=study.seed)
     if options.out:
         from sim2real_eval.common.results import fresh_files
         from sim2real_eval.report.run_plots import density_figure
         from sim2real_eval.report.style import save_png
 
         target = Path(options.out)
-        rows = [assessment.uncertainty_fields(row, uncertainty) for row in result.rows]
+        rows = [uncertainty_fields(row, uncertainty) for row in result.rows]
         files = 'vepd.csv', 'density.png'
         with fresh_files(target, files, overwrite=options.overwrite) as folder:
-            write_csv(folder / files[0], assessment.UNCERTAINTY_COLUMNS, rows)
+            write_csv(folder / files[0], UNCERTAINTY_COLUMNS, rows)
             models = result.by_source()
             save_png(density_figure(models.pop(REAL), models), folder / files[1])
     answer = answer_of({('', ''): uncertainty[POOLED]}, result.notes, rmse=result.mean_rmse())
@@ -195,7 +201,7 @@ def _recompute(options: argparse.Namespace) -> int:
             print()
             print_table(uncertainty_table({name: uncertainty[name] for name in scenarios}))
             print()
-            notes = assessment.uncertainty_notes(uncertainty, list(uncertainty)[:-1])
+            notes = uncertainty_notes(uncertainty, list(uncertainty)[:-1])
             notes += pair_lines(uncertainty[scenarios[-1]], scenarios[-1])
             print_notes([*result.notes, *notes])
         print(answer_text(answer))

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim_sensors.core.faces import lazily
+from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
-    from .errors import FitError, JudgeError, RecordingError
-    from .findings import Finding, FindingKind, Severity
+    from .findings import Finding, FindingKind, FitError, JudgeError, RecordingError, Severity
 
 __all__ = ['Finding', 'FindingKind', 'FitError', 'JudgeError', 'RecordingError', 'Severity']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'errors', 'findings')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'findings')

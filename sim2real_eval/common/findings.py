@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim_sensors.core.errors import Remark
+from sim_sensors.core.errors import Remark, Sim2RealError
 
 FINDINGS = 'findings.txt'
 """File of a result that lists all findings."""
@@ -376,3 +376,18 @@ def format_number(number: float, form: str) -> str:
     """Return a formatted number, without a minus sign if it is rounded to zero."""
     text = format(number, form)
     return text if text.strip('-0.%') else format(abs(number), form)
+
+
+class RecordingError(Sim2RealError):
+    """A recording cannot be read, used or written.
+
+    The message is one line: file or folder, topic or key, what is wrong and what is allowed.
+    """
+
+
+class JudgeError(Sim2RealError):
+    """The judge cannot run on this recording with this configuration."""
+
+
+class FitError(Sim2RealError):
+    """A model cannot be fitted to these data."""

@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from sim2real_eval.common.process import single_threads
 from sim_sensors.core.errors import Sim2RealError
-from .interruption import interruptible
+from .process import interruptible
 
 _HAS_FORKSERVER = 'forkserver' in multiprocessing.get_all_start_methods()
 _FORK_S = 0.5
-_THREADS = ('OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'VECLIB_MAXIMUM_THREADS')
 
 T = TypeVar('T')
 R = TypeVar('R')
@@ -193,22 +193,6 @@ def _deaths_reported() -> Iterator[None]:
             'a worker process ended (out of memory?); use fewer --jobs, and in a script '
             "`if __name__ == '__main__':`"
         ) from None
-
-
-@contextlib.contextmanager
-def single_threads() -> Iterator[None]:
-    """Let NumPy use one thread in processes that start meanwhile, or when it is imported.
-
-    The matrices are small, so threads make them slower and may change the last digit of a result.
-    Environment variables that the user has set stay.
-    """
-    added = [name for name in _THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(added, '1'))
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
 
 
 @contextlib.contextmanager

@@ -19,18 +19,16 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.common.findings import Finding, JudgeError
+from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.config_files import is_yaml, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry, entry_points, is_in_file, raised_at
 from sim_sensors.core.rotations import from_heading, rotate_back
-from sim_sensors.core.shipped import is_yaml
-from . import findings
+from . import estimate
 from .estimate import JudgedRun
 
 
@@ -271,11 +269,11 @@ class Estimate:
         velocity = self._array('velocity', (n, 3))
         orientation = self._array('orientation', (n, 4))
         notes = [
-            findings.NOTE(text=note) if isinstance(note, str) else note for note in self.notes
+            estimate.NOTE(text=note) if isinstance(note, str) else note for note in self.notes
         ]
         if self.orientation is None:
             orientation = from_heading(np.arctan2(velocity[:, 1], velocity[:, 0]))
-            notes.append(findings.COMPLETED(assumption=findings.COURSE_AS_HEADING))
+            notes.append(estimate.COMPLETED(assumption=estimate.COURSE_AS_HEADING))
         pose, twist = np.full((n, 6, 6), np.nan), np.full((n, 6, 6), np.nan)
         pose[:, :3, :3] = self._array('position_covariance', (n, 3, 3))
         # The covariance in body axes is R' P R: rotate the rows, then the columns.
@@ -408,7 +406,7 @@ class AdaptedJudge(Judge):
         if not isinstance(run, JudgedRun):
             raise JudgeError(f'{self.name}: returned {type(run).__name__}; must be an Estimate')
         if start_heading is not None and 'start_heading' not in accepted:
-            run = dataclasses.replace(run, notes=(*run.notes, findings.START_HEADING_UNUSED()))
+            run = dataclasses.replace(run, notes=(*run.notes, estimate.START_HEADING_UNUSED()))
         return run
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.judge.robot_localization.replay_options import route
+from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.config_files import config_names, named_file, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import ImuArray
-from sim_sensors.core.shipped import config_names, named_file
 from .estimate import JudgedRun
 from .protocol import Judge, JudgeRequest
-from .robot_localization.advice import has_no_attitude
+from .robot_localization.advice import FIXES_ON_TICKS, has_no_attitude
 from .robot_localization.configuration import (
     FRONT_ENDS,
     NAVSAT_TOPIC,
@@ -25,11 +25,9 @@ from .robot_localization.configuration import (
     with_front_end,
 )
 from .robot_localization.embedded import judge, prepare
-from .robot_localization.findings import FIXES_ON_TICKS
 from .robot_localization.inputs import WorldPoses, world_poses
 from .robot_localization.replay_options import Options, ReplayOptions
 from .robot_localization.state import YAW
-from .robot_localization.topics import route
 
 Setup = TypeVar('Setup', bound='JudgeSetup')
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim_sensors.core.faces import lazily
+from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
-    from .distances import Vepd, energy_distance, vepd
     from .options import MetricError, MetricOptions
-    from .scores import RunScore, score_run, wiener_entropy
+    from .scores import RunScore, Vepd, energy_distance, score_run, vepd, wiener_entropy
     from .series import VelocitySeries, read_series, speed, write_series
 
 __all__ = [
@@ -28,4 +27,4 @@ __all__ = [
     'write_series',
 ]
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'options', 'series', 'scores', 'distances')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'options', 'series', 'scores')

@@ -6,7 +6,7 @@ as many degrees of freedom as states are measured, and a normalised estimation e
 with as many as are compared ([BarShalom2001], section 5.4). Above the bounds it is
 overconfident, below them underconfident. The bounds hold for independent samples. The
 innovations of a consistent filter are independent; its errors are not, and count as fewer samples
-(`sim2real_eval.metrics.error_curves`). A series that seems worth fewer than `FEWEST` of them
+(`sim2real_eval.metrics.judged_world`). A series that seems worth fewer than `FEWEST` of them
 tells neither its mean nor its autocorrelation time, and counts as one.
 """
 
@@ -27,15 +27,14 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import conjugate, log, multiply
-from . import findings
-from .error_curves import effective_samples
-from .judged_world import Alignment, WorldFrameTruth, truth_in_world, within
+from .judged_world import Alignment, WorldFrameTruth, effective_samples, truth_in_world, within
+from .options import NO_INNOVATIONS, NO_NUMBERS, NO_TRUTH, PLANAR
 
 FEWEST = 15.0
 """Independent samples below which their number is not to be had: errors that never change in a
@@ -383,14 +382,14 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     Only x, y and yaw count for a filter in two_d_mode. Raises what `judged_world` does.
     """
     squares = nis(judged, two_d=planar(judge))
-    notes = [findings.PLANAR()] if planar(judge) else []
+    notes = [PLANAR()] if planar(judge) else []
     if not len(judged.corrections.part):
-        notes.append(findings.NO_INNOVATIONS())
+        notes.append(NO_INNOVATIONS())
     truth = recording.truth
     if truth is None or len(truth) < 2:
-        notes.append(findings.NO_TRUTH())
+        notes.append(NO_TRUTH())
     elif not judged.finite.any():
-        notes.append(findings.NO_NUMBERS())
+        notes.append(NO_NUMBERS())
     else:
         world = judged_world(judge, recording, truth, judged)
         notes += world.notes

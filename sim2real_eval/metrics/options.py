@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from sim2real_eval.common.findings import decisive, routine
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter, rare
 
@@ -70,3 +71,182 @@ class MetricOptions(Parameters):
         'Read files whose truth is padded with zeros, as the published ones: zeros are dropped '
         'from gt_time and from gt_vel separately.',
     )
+
+
+SLOW_TRUTH = routine(
+    'truth.slow',
+    'truth comes at {rate:.3g Hz}, the grid runs at {grid:g Hz}: motion faster than {half:.3g Hz} '
+    'counts as an error of the estimate, and interpolation makes the upper part of its spectrum',
+    'Between its samples the truth is a straight line.',
+    'compare at the rate of the truth with --rate (in a study file `metric: {{rate: HZ}}`, in '
+    'Python `metric=MetricOptions(rate=HZ)`)',
+)
+MOVING_START = decisive(
+    'truth.moving_start',
+    'truth starts at {speed:.1f m/s}: a judge that starts at rest is scored for finding the '
+    'speed, not for its sensors',
+    'The first seconds dominate the error.',
+    'leave the start out with --warmup SECONDS (in a study file `metric: {{warmup: SECONDS}}`, in '
+    'Python `metric=MetricOptions(warmup=SECONDS)`)',
+)
+SHORT_RUN = routine(
+    'run.short',
+    'run lasts {duration:.1f s} (paper: 20 s): the start has a large influence, and the entropy '
+    'comes from {samples:d} samples only',
+    'Metrics of short runs vary more from run to run.',
+    'record longer runs',
+)
+SERIES_GAP = routine(
+    'run.gap',
+    'has no samples for {gap:.1f s} {filling}',
+    'Messages are missing, or the judge or the truth starts late; the error is interpolation.',
+)
+ENDS_EARLY = routine(
+    'run.ends_early',
+    'ends {time:.1f s} before the {other}: the rest of the run does not count',
+    'Only the common time is compared.',
+)
+PLANAR = routine(
+    'consistency.planar',
+    'two_d_mode measures z, roll, pitch and their rates as 0 with every part: they do not count '
+    'as degrees of freedom of the NIS, and errors are those of x, y and yaw',
+    'The consistency test uses the part of the state that moves.',
+)
+NO_INNOVATIONS = routine(
+    'consistency.no_innovations',
+    'the judge has no innovations, as it is a smoother, so there is no NIS',
+    'A smoother does not predict its measurements.',
+)
+NO_TRUTH = routine(
+    'consistency.no_truth', 'the recording has no truth, so there is no NEES', 'NEES needs errors.'
+)
+NO_NUMBERS = decisive(
+    'consistency.no_numbers',
+    'no estimate is a number, so there is no NEES',
+    'The filter has diverged.',
+)
+WORLD_FROM_START = routine(
+    'consistency.world_from_start',
+    'no horizontal position or heading that the judge was given tells its world in {axes}, so the '
+    'truth is aligned with its first estimate there: errors start at zero, and the covariance of '
+    'that estimate is subtracted',
+    'Only errors since the start are seen.',
+)
+TRUTH_ALIGNED = routine(
+    'consistency.truth_aligned',
+    'the truth is turned by {turn:.1f degrees} and aligned with {inputs!s} of the judge',
+    'The constant error of these inputs is not seen.',
+)
+INCOMPLETE = routine(
+    'series.incomplete',
+    '{columns}: {count:d} samples without time or velocity are dropped',
+    'A series needs pairs of time and velocity.',
+)
+ZEROS_DIFFER = routine(
+    'series.zeros_differ',
+    'zeros of gt_time and gt_vel are in different rows: dropping them separately, as the paper '
+    'does, pairs velocities with the times of other samples',
+    'The published files are padded with zeros.',
+)
+NOT_A_SERIES = routine(
+    'series.not_a_series',
+    'not <scenario>_<number>.csv; left out',
+    'The file name does not say scenario and run.',
+)
+NO_SERIES = decisive(
+    'series.none',
+    'no series of {source}; left out',
+    'The folder holds no file <scenario>_<number>.csv, so this model is not compared.',
+)
+SCENARIO_SKIPPED = routine(
+    'series.scenario_skipped',
+    '{count:d} runs of scenario {scenario} left out, as in the paper',
+    'The paper leaves the scenario `rest` out.',
+)
+MIXTURES_DIFFER = routine(
+    'vepd.mixtures_differ',
+    '{runs}: the pooled row compares different mixtures of scenarios',
+    'Ranks of the pooled row compare models that did different things.',
+    'use as many runs of each scenario for real and simulated sensors',
+)
+TOO_FEW_MOTIONS = routine(
+    'uncertainty.too_few_motions',
+    'too few real motions for a significant gap at level {level:g}: {motions:d}; the smallest '
+    'possible p-value is {least:.2g}',
+    'A permutation test of n pairs has 2^n labellings.',
+    'use at least 6 pairs, or 4 unpaired runs of each (at level 0.95)',
+)
+FEW_MOTIONS = routine(
+    'uncertainty.few_motions',
+    '{motions:d} independent motions: {consequence!s}',
+    'The spread between few motions is hardly known. A block counts as one motion.',
+    'record more motions',
+)
+REPEATED = routine(
+    'uncertainty.repeat',
+    'judged again, the real runs are {repeat:.2g} from themselves',
+    'The judge does not repeat its numbers. Every distance contains this variation, and the null '
+    'distance is at least as large.',
+)
+WITHIN_REPEAT = decisive(
+    'uncertainty.within_repeat',
+    'no farther from the real runs than these are from themselves when judged again, {repeat:.2g}',
+    'The distance is the variation of the judge; it says nothing of the sensors.',
+    'lower `clock.rate`, or use `clock: {{mode: lockstep}}`',
+)
+SKEWED = routine(
+    'uncertainty.skewed',
+    'the runs have a long tail (skewness {skewness:.1f}, excess kurtosis {kurtosis:.1f}): the '
+    '95 % interval may be too narrow',
+    'In simulated studies with such runs it held the true distance in 88 to 100 %. The '
+    'p-value is exact for any distribution.',
+    'record more motions; look at the runs that err most',
+)
+NOT_SIGNIFICANT = routine(
+    'uncertainty.not_significant',
+    'not significantly different: {pairs}',
+    'The order of these models in the ranking may be chance.',
+    'record more motions',
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class UncertaintyOptions(Parameters):
+    """Options of `uncertainty`; see docs/explanation/uncertainty.md for what they do.
+
+    Examples
+    --------
+    >>> UncertaintyOptions(resamples=1000).level
+    0.95
+    """
+
+    resamples: int = rare(
+        10_000,
+        '1',
+        'Permutations and resamples of the motions. Where all permutations are fewer, each is '
+        'taken once and the chance is exact.',
+        minimum=100,
+        maximum=10_000_000,
+    )
+    level: float = rare(
+        0.95,
+        '1',
+        'Share of studies whose intervals hold the true distance; differences with an adjusted '
+        'chance of at most one minus it are called real.',
+        minimum=0.5,
+        maximum=0.999,
+    )
+    power: float = rare(
+        0.8,
+        '1',
+        'Power: probability to detect a difference of two models, for the number of further '
+        'motions.',
+        minimum=0.5,
+        maximum=0.999,
+    )
+    most_motions: int = rare(
+        1000, '1', 'Beyond so many further motions only "more than" is said.', minimum=1
+    )
+
+
+REAL = 'real'

@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
+from sim2real_eval.metrics.options import REAL
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
-from .distances import POOLED, VepdRow, coverage_notes, ranks, vepd_table
 from .options import MetricOptions
-from .scores import RunScore, score_run
-from .series_folder import PAPER_SCENARIOS, REAL, SeriesKey, read_series_folder
+from .scores import POOLED, RunScore, VepdRow, coverage_notes, ranks, score_run, vepd_table
+from .series import PAPER_SCENARIOS, SeriesKey, read_series_folder
 
 
 @dataclasses.dataclass(frozen=True)

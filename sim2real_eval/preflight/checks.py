@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 
 from sim2real_eval.common.findings import Finding, by_severity
-from sim2real_eval.recording import findings as reading
+from sim2real_eval.recording import checks as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording, require_recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from . import covariances, findings, inertial, messages, orientation, positions, velocities

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim2real_eval.recording.corrections import CORRECTIONS, ImuCorrection, correct_recording
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.recording.truth import local_frame_at_first_fix, select_valid_fixes
 from sim2real_eval.simulation.twin import find_span
@@ -30,7 +30,7 @@ from sim_sensors.core.measurements import (
 from sim_sensors.imu.imu import IdealMeasurement
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
-from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from sim_sensors.world.earth import STANDARD_GRAVITY
 from .delays import EXPLAINED, Delayed, find_delay
 
 # How the values of corrections are rounded; others have six digits.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim_sensors.camera.features import FIELDS, ROW, FeatureArray, feature_rows, is_dense
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.measurements import IntArray, MessageArray, MessageParts, OdometryArray

@@ -3,8 +3,7 @@
 
 Broken messages (not finite, stamps that run backwards, impossible values) are dropped up to
 `MAXIMUM_BROKEN` of a topic. More than that is refused, because the rest would no longer be what
-the sensor measured. Messages without a fix are not broken, as an outage is real data. Neither are
-single messages that arrived late.
+the sensor measured. Messages without a fix and single late messages are not broken.
 """
 
 from __future__ import annotations
@@ -17,8 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Finding, FindingKind
+from sim2real_eval.common.findings import (
+    Finding,
+    FindingKind,
+    RecordingError,
+    assumed,
+    decisive,
+    routine,
+)
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.errors import Remark
@@ -33,8 +38,7 @@ from sim_sensors.core.measurements import (
     is_absent,
 )
 from sim_sensors.core.parameters import LARGEST
-from sim_sensors.motion.sampling import ahead_of_time
-from . import findings
+from sim_sensors.motion.ideal import ahead_of_time
 
 MAXIMUM_BROKEN = 0.2
 """Largest share of a topic's messages that may be dropped as broken."""
@@ -173,10 +177,10 @@ def _rules_for(array: MessageArray) -> list[Callable[[_TopicCheck], None]]:
 def _check_stamps(check: _TopicCheck) -> None:
     stamp, received = check.array.stamp_ns, check.array.arrival_ns
     is_zero = (stamp == 0) & (received > 0)
-    check.report(findings.STAMP_ZERO, is_zero.sum())
+    check.report(STAMP_ZERO, is_zero.sum())
     if is_zero.any():
         check.replace_fields(stamp_ns=np.where(is_zero, received, stamp))
-    check.drop(check.array.stamp_ns <= 0, findings.BAD_STAMP, 'stamp is not positive')
+    check.drop(check.array.stamp_ns <= 0, BAD_STAMP, 'stamp is not positive')
     if not len(check.array):
         return
     lag = check.array.stamp_ns - check.array.arrival_ns
@@ -186,22 +190,22 @@ def _check_stamps(check: _TopicCheck) -> None:
     if is_far.sum() <= max(1.0, _GLITCH_SHARE * len(is_far)) and len(is_far) > 2:
         limit = _GLITCH_NS // 10**9
         problem = Remark('stamp differs from the receive time by over {limit:d} s', limit=limit)
-        check.drop(is_far, findings.BAD_STAMP, problem)
+        check.drop(is_far, BAD_STAMP, problem)
     else:
-        check.report(findings.CLOCKS_DRIFT, is_far.sum(), spread=float(np.ptp(lag)) * 1e-9)
+        check.report(CLOCKS_DRIFT, is_far.sum(), spread=float(np.ptp(lag)) * 1e-9)
 
 
 def _check_fix_status(check: _TopicCheck) -> None:
-    check.drop(~check.array.has_fix, findings.NO_FIX, 'STATUS_NO_FIX', is_broken=False)
-    check.report(findings.STATUS_UNKNOWN, (check.array.status < -1).sum())
+    check.drop(~check.array.has_fix, NO_FIX, 'STATUS_NO_FIX', is_broken=False)
+    check.report(STATUS_UNKNOWN, (check.array.status < -1).sum())
     altitude = check.array.altitude
     is_missing = np.isnan(altitude)
     if len(altitude) and is_missing.all():
         # NavSatFix: "set to NaN if no altitude is available".
-        check.report(findings.NO_ALTITUDE, len(altitude), treatment='set to 0 m')
+        check.report(NO_ALTITUDE, len(altitude), treatment='set to 0 m')
         check.replace_fields(altitude=np.zeros_like(altitude))
     elif is_missing.any():
-        check.report(findings.NO_ALTITUDE, is_missing.sum(), treatment='dropped')
+        check.report(NO_ALTITUDE, is_missing.sum(), treatment='dropped')
         check.array = check.array.take(~is_missing)
 
 
@@ -211,7 +215,7 @@ def _check_imu_orientation(check: _TopicCheck) -> None:
     is_zero = ~absent & (array.orientation == 0.0).all(axis=1)
     if is_zero.any():
         treatment = 'marked as absent (covariance -1)'
-        check.report(findings.NO_ATTITUDE, is_zero.sum(), treatment=treatment)
+        check.report(NO_ATTITUDE, is_zero.sum(), treatment=treatment)
         covariance = _replace_rows(array.orientation_covariance, is_zero, _ABSENT)
         check.replace_fields(orientation_covariance=covariance)
         absent = absent | is_zero
@@ -228,7 +232,7 @@ def _check_finite(check: _TopicCheck) -> None:
             # Drivers write the largest number there is for a covariance that they do not know.
             largest = sys.float_info.max if field.name.endswith('covariance') else LARGEST
             is_finite = by_blocks(lambda rows, limit=largest: _is_within(rows, limit), values)
-            check.drop(~is_finite, findings.BAD_VALUE, f'{field.name} is not finite')
+            check.drop(~is_finite, BAD_VALUE, f'{field.name} is not finite')
 
 
 def _is_within(rows: FloatArray, limit: float) -> NDArray[np.bool_]:
@@ -241,7 +245,7 @@ def _check_coordinates(check: _TopicCheck) -> None:
     is_bad = np.abs(latitude) > 90.0
     if is_bad.mean() > MAXIMUM_BROKEN and (np.abs(longitude) <= 90.0).all():
         first_bad = float(latitude[int(np.argmax(is_bad))])
-        check.report(findings.EXCHANGED, len(latitude), value=first_bad)
+        check.report(EXCHANGED, len(latitude), value=first_bad)
         check.replace_fields(latitude=longitude, longitude=latitude)
     for name, limit in (('latitude', 90.0), ('longitude', 180.0)):
         degrees: FloatArray = getattr(check.array, name)
@@ -249,7 +253,7 @@ def _check_coordinates(check: _TopicCheck) -> None:
         if is_bad.any():
             template = f'{name} {{value:g}} deg is outside -{limit:g} .. {limit:g}'
             problem = Remark(template, value=float(degrees[int(np.argmax(is_bad))]))
-            check.drop(is_bad, findings.BAD_VALUE, problem)
+            check.drop(is_bad, BAD_VALUE, problem)
 
 
 def _replace_rows(values: FloatArray, mask: NDArray[np.bool_], row: FloatArray) -> FloatArray:
@@ -269,10 +273,10 @@ def _norms(check: _TopicCheck) -> FloatArray:
 def _check_zero_orientation(check: _TopicCheck) -> None:
     is_zero = _norms(check) < _ZERO_NORM
     if check.is_truth:
-        check.drop(is_zero, findings.BAD_VALUE, 'orientation is all zero')
+        check.drop(is_zero, BAD_VALUE, 'orientation is all zero')
     elif is_zero.any():
         treatment = 'set to identity, as ekf_node does'
-        check.report(findings.NO_ATTITUDE, is_zero.sum(), treatment=treatment)
+        check.report(NO_ATTITUDE, is_zero.sum(), treatment=treatment)
         orientation = _replace_rows(check.array.orientation, is_zero, _IDENTITY)
         check.replace_fields(orientation=orientation)
 
@@ -282,7 +286,7 @@ def _check_quaternion_norm(check: _TopicCheck) -> None:
     is_off = np.abs(norms - 1.0) > _NORM_TOLERANCE
     if is_off.any():
         orientation = check.array.orientation
-        check.report(findings.NORM, is_off.sum(), norm=float(norms[int(np.argmax(is_off))]))
+        check.report(NORM, is_off.sum(), norm=float(norms[int(np.argmax(is_off))]))
         scaled = np.where(is_off[:, None], orientation / norms[:, None], orientation)
         check.replace_fields(orientation=scaled)
 
@@ -290,7 +294,7 @@ def _check_quaternion_norm(check: _TopicCheck) -> None:
 def _check_ahead(check: _TopicCheck) -> None:
     # This precedes the check of the order, in which all later messages would run backwards.
     problem = 'stamp is ahead of the next messages'
-    check.drop(ahead_of_time(check.array.stamp_ns), findings.STAMP_ORDER, problem)
+    check.drop(ahead_of_time(check.array.stamp_ns), STAMP_ORDER, problem)
 
 
 def _check_order(check: _TopicCheck) -> None:
@@ -302,19 +306,16 @@ def _check_order(check: _TopicCheck) -> None:
     longest_run = int((edges[1::2] - edges[::2]).max(initial=0))
     has_restarted = longest_run > MAXIMUM_BROKEN * len(stamp)
     check.drop(
-        is_late,
-        findings.STAMP_ORDER,
-        'stamp runs backwards',
-        is_broken=has_restarted or check.is_truth,
+        is_late, STAMP_ORDER, 'stamp runs backwards', is_broken=has_restarted or check.is_truth
     )
 
 
 def _check_repeats(check: _TopicCheck) -> None:
     is_repeated = np.concatenate([[False], np.diff(check.array.stamp_ns) == 0])
     if check.is_truth:
-        check.drop(is_repeated, findings.STAMP_ORDER, 'stamp is repeated')
+        check.drop(is_repeated, STAMP_ORDER, 'stamp is repeated')
     else:
-        check.report(findings.STAMP_REPEATED, is_repeated.sum())
+        check.report(STAMP_REPEATED, is_repeated.sum())
 
 
 def _check_first_twist(check: _TopicCheck) -> None:
@@ -337,7 +338,7 @@ def _check_first_twist(check: _TopicCheck) -> None:
         name: float(values[:count].max())
         for name, values in (('speed', speed), ('rate', rate), ('moved', pose_speed))
     }
-    check.report(findings.FIRST_TWIST, count, **largest)
+    check.report(FIRST_TWIST, count, **largest)
     check.array = check.array.take(slice(count, None))
 
 
@@ -355,7 +356,7 @@ def _report_gaps(check: _TopicCheck) -> None:
         longest = int(np.argmax(steps))
         after = float(starts[longest] - stamp[0]) * 1e-9
         gap = steps[longest] * 1e-9
-        check.report(findings.GAP, is_gap.sum(), gap=gap, after=after, period=period * 1e-9)
+        check.report(GAP, is_gap.sum(), gap=gap, after=after, period=period * 1e-9)
 
 
 def _report_covariances(check: _TopicCheck) -> None:
@@ -368,15 +369,229 @@ def _report_covariances(check: _TopicCheck) -> None:
         quantity = field.name.removesuffix('_covariance').replace('_', ' ')
         if isinstance(check.array, ImuArray):
             absent = is_absent(covariance)
-            check.report(findings.ABSENT, absent.sum(), quantity=quantity)
+            check.report(ABSENT, absent.sum(), quantity=quantity)
         else:
             absent = np.zeros(len(covariance), np.bool_)
         is_unknown = by_blocks(lambda rows: (rows == 0.0).all(axis=(1, 2)), covariance) & ~absent
-        check.report(findings.COVARIANCE_ZERO, is_unknown.sum(), quantity=quantity)
+        check.report(COVARIANCE_ZERO, is_unknown.sum(), quantity=quantity)
         is_negative = by_blocks(_has_negative_variance, covariance) & ~absent
-        check.report(findings.COVARIANCE_NEGATIVE, is_negative.sum(), quantity=quantity)
+        check.report(COVARIANCE_NEGATIVE, is_negative.sum(), quantity=quantity)
 
 
 def _has_negative_variance(covariance: FloatArray) -> NDArray[np.bool_]:
     """Return True for each covariance (n, k, k) with a negative variance."""
     return np.asarray((np.diagonal(covariance, axis1=1, axis2=2) < 0.0).any(axis=1))
+
+
+_DROPPED = '{problem!s} ({count:d}x, first at stamp {stamp:d ns}); dropped'
+_DRIVER = 'correct the driver or the converter; the other messages are used unchanged'
+_CLOCK = 'let the driver stamp messages when they are measured, by one clock'
+_ORDER = 'check whether two publishers share the topic, or the recorder lost the order'
+
+STAMP_ZERO = routine(
+    'recording.stamp_zero',
+    'header stamp is zero ({count:d}x); the receive time is used',
+    'The driver does not stamp its messages, so timing is only as good as the receive times.',
+    _CLOCK,
+)
+BAD_STAMP = routine(
+    'recording.bad_stamp',
+    _DROPPED,
+    'A stamp is not positive, or far from the receive time while others are not.',
+    _CLOCK,
+)
+CLOCKS_DRIFT = routine(
+    'recording.clocks_drift',
+    'stamps and receive times drift apart by {spread:.1f s} ({count:d}x); the stamps are used',
+    'Two clocks disagree. Everything is computed with the stamps.',
+    _CLOCK,
+)
+STAMP_ORDER = routine(
+    'recording.stamp_order',
+    _DROPPED,
+    'A stamp runs backwards or is ahead of the next messages, or the truth repeats a stamp.',
+    _ORDER,
+)
+STAMP_REPEATED = routine(
+    'recording.stamp_repeated',
+    'stamp is repeated ({count:d}x); kept, as ekf_node does',
+    'Several messages have one stamp. robot_localization processes all of them.',
+    _ORDER,
+)
+NO_FIX = routine('recording.no_fix', _DROPPED, 'The receiver had no fix; this is a real outage.')
+STATUS_UNKNOWN = routine(
+    'recording.status_unknown',
+    'fix status is unknown (-2) ({count:d}x); kept, as navsat_transform does',
+    'The driver does not fill in the status. The fixes are treated as valid.',
+)
+NO_ALTITUDE = routine(
+    'recording.no_altitude',
+    'altitude is absent (NaN) ({count:d}x); {treatment}',
+    'The receiver gives no altitude. A fix without altitude among others is dropped, as by '
+    'navsat_transform; without any, the vertical estimate has no meaning.',
+    'use two_d_mode',
+)
+FIRST_TWIST = routine(
+    'recording.first_twist',
+    'the first twists contradict the poses ({count:d}x, up to {speed:.3g m/s} and '
+    '{rate:.3g rad/s}, where the poses move at {moved:.3g m/s}); left out',
+    "Gazebo's OdometryPublisher takes the way from the origin to the robot for its first step.",
+)
+NO_ATTITUDE = routine(
+    'recording.no_attitude',
+    'orientation is all zero ({count:d}x); {treatment}',
+    'A zero quaternion is no rotation. robot_localization takes it as the identity; in an IMU '
+    'message it means that there is no orientation.',
+    _DRIVER,
+)
+NORM = routine(
+    'recording.quaternion_norm',
+    'quaternion has norm {norm:g} ({count:d}x); normalised',
+    'A rotation has norm 1. robot_localization normalises as well.',
+    _DRIVER,
+)
+BAD_VALUE = routine(
+    'recording.bad_value',
+    _DROPPED,
+    'A value is not finite or beyond 1e15, a coordinate is not on Earth, or the truth has no '
+    'orientation.',
+    _DRIVER,
+)
+EXCHANGED = assumed(
+    'recording.fixes_exchanged',
+    'latitude reaches {value:.1f deg}, which is no latitude, and longitude is within -90 .. 90 '
+    '({count:d}x); both are exchanged',
+    'The driver or the converter of the recording exchanged latitude and longitude.',
+    'set `corrections: {{gps: {{swapped: true}}}}` in recording.yaml',
+)
+GAP = routine(
+    'recording.gap',
+    'gaps of up to {gap:.3f s} ({count:d}x), the longest {after:.2f s} after the first message '
+    '(median period {period:.3f s}); nothing is filled in',
+    'Messages are missing. A judge bridges the time by prediction.',
+)
+ABSENT = routine(
+    'recording.quantity_absent',
+    '{quantity} is absent (covariance -1) ({count:d}x); a judge skips it',
+    'The sensor declares that it does not measure this quantity.',
+)
+COVARIANCE_ZERO = routine(
+    'recording.covariance_zero',
+    '{quantity} covariance is all zero (unknown) ({count:d}x); robot_localization uses 1e-9, so '
+    'it trusts the measurement completely',
+    'A zero covariance means unknown, but robot_localization treats it as exact.',
+)
+COVARIANCE_NEGATIVE = routine(
+    'recording.covariance_negative',
+    '{quantity} covariance has a negative variance ({count:d}x); robot_localization takes its '
+    'absolute value',
+    'A variance cannot be negative; the driver is wrong.',
+)
+COVARIANCE_KINDS = (ABSENT, COVARIANCE_ZERO, COVARIANCE_NEGATIVE)
+"""Findings on how robot_localization reads covariances, which other judges may not do."""
+
+CUT_SHORT = routine(
+    'recording.cut_short',
+    '{problem!s}; the file may be truncated',
+    'The bag holds fewer messages than it announces, or the last line of a CSV file has no end.',
+)
+LEFT_OUT = routine(
+    'recording.topic_left_out',
+    '{problem}; the topic is left out',
+    'No role needs the topic, so the rest of the recording is used without it.',
+)
+UNUSABLE = assumed(
+    'recording.role_left_out',
+    '{problem}: the recording has no {role}',
+    'The rest of the recording is used. A command that needs the role reports it.',
+    'check whether the driver published, or name another topic with --topic {role}=TOPIC',
+)
+NO_DEFINITION = routine(
+    'recording.no_definition',
+    'the bag does not define its type {found}; the topic is left out, others are read',
+    'The recorder had no definition of the type. Types that are read need none.',
+)
+READ_AS_FIX = routine(
+    'recording.gps_fix',
+    'gps_msgs/GPSFix is read as sensor_msgs/NavSatFix',
+    'Position, covariance and status of the fix are used, its speed and track are not.',
+)
+OTHER_FRAME = routine(
+    'recording.other_frame',
+    'frame_id is {found}, not {expected} ({count:d}x); dropped',
+    'One topic must have one frame. Messages of a rare second frame are dropped.',
+)
+ONLY_ONE = routine(
+    'recording.role_guessed',
+    '{default} is missing; this topic is used as {role}, as it is the only one of its type',
+    'No topic has the default name, so the role follows from the type.',
+    'name the topic in recording.yaml or by option if it is another',
+)
+SEVERAL = assumed(
+    'recording.role_open',
+    '{count:d} topics have the type of the {role} and none is {default}, so none of them is the '
+    '{role} unless a judge subscribes to one of them alone',
+    'The recording does not say which of several sensors is to be used.',
+    'name it in recording.yaml or with --topic {role}=TOPIC',
+)
+OVERLAP = routine(
+    'recording.overlap',
+    'topics have {common:.2f s} in common, the longest lasts {longest:.2f s}; only the common '
+    'time can be judged',
+    'Sensors were started or stopped at different times.',
+)
+REFERENCE = routine(
+    'recording.reference_truth',
+    'truth is a reference that {made_by} made from {sensors}; errors against it are too small, '
+    'because it is not independent of the sensors',
+    'The truth is an estimate made from the recorded sensors themselves.',
+)
+CORRECTED = routine(
+    'recording.corrected',
+    'changed as recording.yaml states: {change!s}',
+    'The messages are not those of the file: `corrections` or `truth: low_pass` in '
+    'recording.yaml changes them.',
+)
+TRANSFORM = routine(
+    'recording.transform',
+    '{problem}',
+    'A static transform is not one, is given twice, is replaced by the transform file, or '
+    'belongs to a moving joint.',
+)
+FRAMES_ASSUMED = assumed(
+    'frames.assumed_equal',
+    'no static transforms in the recording; frames assumed equal: {frames}',
+    'Lever arms and mounting angles are taken as zero.',
+    'give the transforms with --transforms or in recording.yaml',
+)
+TRUTH_NOT_ENU = decisive(
+    'truth.not_enu',
+    'fixes are {before:.1f m} rms from the truth, but {after:.1f m} if the truth is turned by '
+    '{turn:.0f degrees}: the frame of the truth is not east-north-up, so simulated fixes and '
+    'start headings are turned against the real ones',
+    'Real and simulated runs are judged in different frames.',
+    'turn the truth to east-north-up',
+)
+TRUTH_CHECK = routine(
+    'truth.inconsistent',
+    '{problem!s}',
+    'The parts of the truth (position, velocity, attitude, rate) contradict each other.',
+)
+TRUTH_ASSUMED = assumed(
+    'truth.frame_assumed',
+    '{problem}; assumed equal to {base}',
+    'The truth does not name the frame that it describes, or no static transform gives the lever '
+    'arm, which is taken as zero.',
+)
+TRUTH_FROM_POSES = assumed(
+    'truth.from_poses',
+    'has only poses; velocities are slopes of parabolas through three positions each, at '
+    '{rate:.3g Hz}: 1 mm of noise becomes {noise:.2g mm/s}',
+    'A topic of poses, two frames of /tf, or a trajectory file holds no velocity.',
+    'set truth: {{low_pass: HZ}} in recording.yaml where the poses are noisy',
+)
+TRUTH_MOVED = routine(
+    'truth.moved',
+    'truth is given for {child} and moved to {base} by static transforms',
+    'The lever arm between both frames is taken into account.',
+)

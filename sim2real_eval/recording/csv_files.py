@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import LARGEST, CameraInfoArray
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, OdometryArray
-from .findings import CUT_SHORT
+from .checks import CUT_SHORT
 from .message_types import (
     CAMERA_INFO,
     CMD_VEL_TYPE,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim_sensors.core.blocks import BLOCK
 from sim_sensors.core.measurements import MessageArray, MessageParts
 from .message_types import find_type

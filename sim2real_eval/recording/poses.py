@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation, Slerp
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.core.blocks import blocks, seconds
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import (
@@ -25,7 +24,7 @@ from sim_sensors.core.measurements import (
 from sim_sensors.core.parameters import number_of
 from sim_sensors.core.rotations import rotate_back
 from sim_sensors.motion.odometry import OdometryMotion
-from .findings import TRUTH_FROM_POSES
+from .checks import TRUTH_FROM_POSES
 from .message_types import POSE_TYPES, default_type
 from .recording import DEFAULT_TOPICS, Content, StaticTransform
 

@@ -15,18 +15,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
-from . import findings
+from . import checks
 from .checks import NothingUsableError, check_messages
 from .corrections import FixCorrection
 from .csv_files import list_csv_files, read_csv_folder
-from .frames import TransformFile
 from .gazebo_log import LOG_SUFFIX, STATE_LOG, read_gazebo_log
 from .message_types import MESSAGE_TYPES, find_type
-from .metadata import Metadata, find_metadata, read_metadata
+from .metadata import Metadata, TransformFile, find_metadata, read_metadata
 from .poses import TRAJECTORY_SUFFIXES, derive_velocities, read_truth_of_poses
 from .recording import (
     DEFAULT_TOPICS,
@@ -254,9 +252,9 @@ def _check_topics(
             problem = str(error).removeprefix(f'{where}: {topic}: ')
             lost_role = role if is_needed else _lost_role(topic, content, roles)
             if lost_role is None:
-                notes.append(findings.LEFT_OUT(topic, problem=problem))
+                notes.append(checks.LEFT_OUT(topic, problem=problem))
             else:
-                notes.append(findings.UNUSABLE(topic, problem=problem, role=lost_role))
+                notes.append(checks.UNUSABLE(topic, problem=problem, role=lost_role))
             del content.messages[topic], content.ros_types[topic]
             continue
         content.messages[topic] = array
@@ -287,7 +285,7 @@ def _apply_corrections(
         if role not in roles:
             continue
         topic, stated = roles[role], settings.corrections[role]
-        was_exchanged = findings.EXCHANGED in (note.kind for note in notes)
+        was_exchanged = checks.EXCHANGED in (note.kind for note in notes)
         if correction != stated and was_exchanged:
             raise RecordingError(
                 f'{where}: corrections.gps.swapped: true is not allowed: longitudes of {topic} '
@@ -295,7 +293,7 @@ def _apply_corrections(
             )
         if changes := stated.changed():
             messages[topic] = correction.applied(messages[topic])
-            notes.append(findings.CORRECTED(topic, change=', '.join(changes)))
+            notes.append(checks.CORRECTED(topic, change=', '.join(changes)))
 
 
 def _process_truth(
@@ -351,13 +349,13 @@ def _merge_transforms(
         norm = float(np.linalg.norm(numbers[3:]))
         if not np.isfinite(numbers).all() or norm < 1e-6:
             problem = f'{transform.parent} -> {transform.child} is not a transform; dropped'
-            notes.append(findings.TRANSFORM(TF_STATIC, problem=problem))
+            notes.append(checks.TRANSFORM(TF_STATIC, problem=problem))
             continue
         earlier = by_child.get(transform.child)
         if earlier is not None and earlier != transform:
             frames = f'{earlier.parent} -> {earlier.child}'
             problem = f'{frames} is given twice; the later one is used'
-            notes.append(findings.TRANSFORM(TF_STATIC, problem=problem))
+            notes.append(checks.TRANSFORM(TF_STATIC, problem=problem))
         by_child[transform.child] = transform
     return tuple(by_child.values())
 
@@ -422,10 +420,10 @@ def assign_roles(
             roles[role] = default
         elif role not in NAMED_ROLES and len(candidates) == 1:
             roles[role] = candidates[0]
-            notes.append(findings.ONLY_ONE(candidates[0], default=default, role=role))
+            notes.append(checks.ONLY_ONE(candidates[0], default=default, role=role))
         elif role not in (*NAMED_ROLES, *OPTIONAL_ROLES) and candidates:
             listed, count = ', '.join(candidates), len(candidates)
-            notes.append(findings.SEVERAL(listed, count=count, default=default, role=role))
+            notes.append(checks.SEVERAL(listed, count=count, default=default, role=role))
     return roles, notes
 
 
@@ -494,7 +492,7 @@ def check_overlap(
     if common >= _FULL_OVERLAP * longest:
         return []
     numbers = {'common': max(0, common) * 1e-9, 'longest': longest * 1e-9}
-    return [findings.OVERLAP(', '.join(spans), **numbers)]
+    return [checks.OVERLAP(', '.join(spans), **numbers)]
 
 
 def _format_span(span: tuple[int, int]) -> str:

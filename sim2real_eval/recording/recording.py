@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.errors import Sim2RealError, did_you_mean
@@ -23,7 +22,7 @@ from sim_sensors.core.measurements import (
     PoseArray,
 )
 from sim_sensors.sensor.catalogue import KINDS
-from .findings import COVARIANCE_KINDS, LEFT_OUT, REFERENCE, UNUSABLE
+from .checks import COVARIANCE_KINDS, LEFT_OUT, REFERENCE, UNUSABLE
 from .message_types import POSE_TYPES, TF_TYPE
 
 _Array = TypeVar('_Array', bound=MessageArray)

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim_sensors.core.blocks import BLOCK
 from sim_sensors.core.errors import Remark
-from . import findings
+from . import checks
 from .cdr import DecodedTopic, TopicDecoder, decode_transforms, typestore
 from .checks import MAXIMUM_BROKEN
 from .message_types import (
@@ -190,7 +190,7 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
     content = Content(scenario=bag.custom.get('scenario'))
     content.ignored = [f'{topic} ({name})' for topic, name in bag.ignored.items()]
     for topic in bag.undefined & set(bag.ignored):
-        content.notes.append(findings.NO_DEFINITION(topic, found=bag.ignored[topic]))
+        content.notes.append(checks.NO_DEFINITION(topic, found=bag.ignored[topic]))
     moving: list[tuple[int, StaticTransform]] = []
     has_fixes = any(raw.ros_type == _NAV_SAT_FIX for raw in bag.topics.values())
     for topic, raw in bag.topics.items():
@@ -200,7 +200,7 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
         if raw.count < raw.announced:
             counts = {'found': raw.count, 'announced': raw.announced}
             problem = Remark('{found:d} messages found, {announced:d} announced', **counts)
-            content.notes.append(findings.CUT_SHORT(topic, problem=problem))
+            content.notes.append(checks.CUT_SHORT(topic, problem=problem))
         if raw.ros_type == TF_TYPE and topic == TF_STATIC:
             content.transforms += [transform for _, transform in raw.transforms()]
         elif raw.ros_type == TF_TYPE:
@@ -235,13 +235,13 @@ def _add_topic(content: Content, path: Path, topic: str, raw: RawTopic) -> None:
         if raw.ros_type not in NAMED_TYPES:
             raise
         problem = str(error).removeprefix(f'{where}: ')
-        content.notes.append(findings.LEFT_OUT(topic, problem=problem))
+        content.notes.append(checks.LEFT_OUT(topic, problem=problem))
         content.ignored.append(f'{topic} ({raw.ros_type})')
         return
     content.messages[topic], content.ros_types[topic] = decoded.array, raw.ros_type
     if raw.ros_type == GPS_FIX.name:
         content.ros_types[topic] = default_type(decoded.array).name
-        content.notes.append(findings.READ_AS_FIX(topic))
+        content.notes.append(checks.READ_AS_FIX(topic))
     left_out = sum(count for _, count in decoded.other_frames)
     if left_out > MAXIMUM_BROKEN * raw.count:
         frames = ', '.join(frame for frame, _ in decoded.other_frames)
@@ -251,7 +251,7 @@ def _add_topic(content: Content, path: Path, topic: str, raw: RawTopic) -> None:
         )
     for frame, count in decoded.other_frames:
         expected = repr(decoded.array.frame)
-        note = findings.OTHER_FRAME(topic, count=count, found=repr(frame), expected=expected)
+        note = checks.OTHER_FRAME(topic, count=count, found=repr(frame), expected=expected)
         content.notes.append(note)
 
 

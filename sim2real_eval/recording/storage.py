@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from zlib import crc32
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 
 LARGEST = 1 << 30
 """Largest size of an unpacked chunk or message, bytes; a few packed bytes may fill a disk."""

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import by_blocks, seconds
 from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
-from .findings import CORRECTED, TRUTH_NOT_ENU
-from .frames import FrameTree
+from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
+from .checks import CORRECTED, TRUTH_NOT_ENU
+from .metadata import FrameTree
 
 _MIN_EXTENT_M = 10.0
 """Extent of a track below which its direction is too uncertain."""

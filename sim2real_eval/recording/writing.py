@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 import yaml
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.common.results import new_folder, remove_unfinished
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray

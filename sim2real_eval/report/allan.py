@@ -31,8 +31,14 @@ from sim2real_eval.characterization.options import AllanOptions
 from sim2real_eval.characterization.recovered_parameters import RecoveredParameter, Reidentified
 from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.common.results import fresh_files, versions
-from sim2real_eval.common.tables import Field, write_bytes, write_csv, write_json
+from sim2real_eval.common.results import (
+    Field,
+    fresh_files,
+    versions,
+    write_bytes,
+    write_csv,
+    write_json,
+)
 from sim_sensors.imu.chain import ImuChain
 from . import palette, style
 from .console import add_numbers, add_words, plain_table

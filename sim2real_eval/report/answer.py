@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sim2real_eval.common.findings import from_records
-from sim2real_eval.common.tables import write_json
+from sim2real_eval.common.results import write_json
 from sim2real_eval.study.answer import Answer, View
 from sim_sensors.core.errors import Sim2RealError
 from .console import counted, listed, p_value_text, short_number

@@ -12,10 +12,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from sim2real_eval.benches.attitude import estimate
-from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
-from sim2real_eval.common.results import fresh_folder, versions
-from sim2real_eval.common.tables import write_csv, write_json
+from sim2real_eval.benches.attitude.study import (
+    ANGLES,
+    BOUND,
+    PUBLISHED_REAL,
+    PUBLISHED_SIMULATED,
+    AttitudeRun,
+    AttitudeStudy,
+)
+from sim2real_eval.common.results import fresh_folder, versions, write_csv, write_json
 from sim2real_eval.metrics.consistency import Squares
 from . import palette, style
 from .consistency import consistency_figure
@@ -32,11 +37,11 @@ def attitude_table(study: AttitudeStudy, title: str) -> Table:
         add_numbers(table, 'least', 'most')
     add_numbers(table, 'Ligorio2015\nsimulated', '\nreal')
     rmse_deg = np.degrees(study.rmse)
-    for i, name in enumerate(estimate.ANGLES):
+    for i, name in enumerate(ANGLES):
         cells = [name, f'{np.degrees(study.overall[i]):.3f}']
         if several:
             cells += [f'{rmse_deg[:, i].min():.3f}', f'{rmse_deg[:, i].max():.3f}']
-        for published in (estimate.PUBLISHED_SIMULATED, estimate.PUBLISHED_REAL):
+        for published in (PUBLISHED_SIMULATED, PUBLISHED_REAL):
             cells.append(f'{np.degrees(published[i]):.2f}' if i < len(published) else '')
         table.add_row(*cells)
     return table
@@ -59,7 +64,7 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
     panels = figure.subplots(4, 2, sharex=True)
     settled = errors.time >= 0.1 * errors.time[-1]
     for (name, i), panel in zip(_COMPONENTS, panels[:, 0], strict=True):
-        bound = estimate.BOUND * errors.quaternion_std[:, i]
+        bound = BOUND * errors.quaternion_std[:, i]
         for side in (-bound, bound):
             panel.plot(time, side[::step], color=palette.TRUTH_COLOUR, linewidth=0.7)
         panel.plot(time, errors.quaternion[::step, i], color=palette.BLUE, linewidth=0.7)
@@ -67,7 +72,7 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
         panel.set_title(f'q{name}: {inside:.1f} % inside', fontsize=9)
         most = np.concatenate([bound[settled], np.abs(errors.quaternion[settled, i])]).max()
         panel.set_ylim(-1.4 * most, 1.4 * most)
-    for i, name in enumerate(estimate.ANGLES):
+    for i, name in enumerate(ANGLES):
         panel = panels[i, 1]
         panel.plot(time, np.degrees(errors.angles[::step, i]), color=palette.BLUE, linewidth=0.7)
         panel.axhline(0.0, color=palette.TRUTH_COLOUR, linewidth=0.5)
@@ -103,12 +108,12 @@ def attitude_record(study: AttitudeStudy, inputs: Mapping[str, Any]) -> dict[str
     return {
         'versions': versions(),
         **inputs,
-        'angles': list(estimate.ANGLES),
+        'angles': list(ANGLES),
         'rmse_rad': study.overall.tolist(),
         'published_rmse_rad': {
             # [Ligorio2015] has no number of the whole rotation.
-            'simulated': [*estimate.PUBLISHED_SIMULATED, None],
-            'real': [*estimate.PUBLISHED_REAL, None],
+            'simulated': [*PUBLISHED_SIMULATED, None],
+            'real': [*PUBLISHED_REAL, None],
         },
         'inside_99': dict(zip(_PARTS, study.inside.mean(axis=0).tolist(), strict=True)),
         'consistency': [row.summary() for row in study.consistency()],
@@ -129,10 +134,10 @@ def write_attitude(
     errors = first.errors
     columns = {
         'time_s': errors.time,
-        **{f'{name}_rad': errors.angles[:, i] for i, name in enumerate(estimate.ANGLES)},
+        **{f'{name}_rad': errors.angles[:, i] for i, name in enumerate(ANGLES)},
         **{f'q{name}': errors.quaternion[:, i] for i, name in enumerate(_PARTS)},
         **{
-            f'q{name}_bound_99': estimate.BOUND * errors.quaternion_std[:, i]
+            f'q{name}_bound_99': BOUND * errors.quaternion_std[:, i]
             for i, name in enumerate(_PARTS)
         },
         'nees': errors.nees.squares,

@@ -12,8 +12,8 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.metrics.distances import POOLED, VepdRow
 from sim2real_eval.metrics.published import published_vepd
+from sim2real_eval.metrics.scores import POOLED, VepdRow
 
 
 def plain_table(title: str, *, gap: int = 0, min_width: int | None = None) -> Table:
@@ -57,7 +57,7 @@ def vepd_console_table(
     Parameters
     ----------
     rows : iterable of VepdRow
-        As from `sim2real_eval.metrics.distances.vepd_table`; blocks come in the order of the rows.
+        As from `sim2real_eval.metrics.scores.vepd_table`; blocks come in the order of the rows.
     forward_rmse : mapping, optional
         `(model, scenario)` to the mean RMSE of body-forward speed, m/s, shown as an extra column,
         because horizontal speed is blind to heading. A missing entry is shown as a dash.
@@ -73,7 +73,7 @@ def vepd_console_table(
 
     Examples
     --------
-    >>> from sim2real_eval.metrics.distances import VepdRow
+    >>> from sim2real_eval.metrics.scores import VepdRow
     >>> row = VepdRow(8, 8, 0.1, 0.02, 0.06, 'ch_gauss', 'all', 1.0)
     >>> vepd_console_table([row], title='VEPD').row_count
     1

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.common.findings import to_records
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import RunScore
-from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.study.fitting.assessment import AFTER, BEFORE, HELD_OUT, ParameterEstimate
 from sim2real_eval.study.fitting.fit import FittedModel
 from sim2real_eval.study.fitting.model_parameters import model_yaml

@@ -15,13 +15,12 @@ from rich.table import Table
 
 from sim2real_eval.benches.following import FollowedRun, driven_recording, pooled_statistics
 from sim2real_eval.common.findings import Finding, to_records
-from sim2real_eval.common.results import fresh_folder, versions
-from sim2real_eval.common.tables import Field, write_csv, write_json
+from sim2real_eval.common.results import Field, fresh_folder, versions, write_csv, write_json
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import BAG_FILES, Storage, write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.following.follower import FollowSettings
-from sim_sensors.following.reference import ErrorStatistics
+from sim_sensors.following.tracking import ErrorStatistics
 from sim_sensors.world.world import World
 from . import palette, style
 from .console import add_numbers, add_words, plain_table

@@ -11,11 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.metrics.findings import NOT_SIGNIFICANT
+from sim2real_eval.metrics.options import NOT_SIGNIFICANT, REAL
 from sim2real_eval.metrics.published import RankAgreement
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, Uncertainty
+from sim2real_eval.metrics.scores import POOLED
+from sim2real_eval.metrics.uncertainty import DistanceUncertainty, Uncertainty
 from sim2real_eval.study.secondary_results import LEVEL, MetricTable, PoseRanking
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
 from .console import (

@@ -10,7 +10,7 @@ from matplotlib.patches import Ellipse
 from matplotlib.ticker import FuncFormatter
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.smoother.reference import horizontal_speed
+from sim2real_eval.judge.smoother.smoother import horizontal_speed
 from sim_sensors.core.measurements import FloatArray
 from .palette import BLUE, REAL_COLOUR, TRUTH_COLOUR
 from .style import new_figure, tidy

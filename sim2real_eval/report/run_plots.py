@@ -13,9 +13,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.metrics.series_folder import REAL
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
 

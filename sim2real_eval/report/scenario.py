@@ -15,10 +15,9 @@ from rich.text import Text
 from scipy.stats import chi2
 
 from sim2real_eval.benches.preintegration.runner import ScenarioStudy
-from sim2real_eval.common.results import fresh_folder, versions
-from sim2real_eval.common.tables import write_csv, write_json
+from sim2real_eval.common.results import fresh_folder, versions, write_csv, write_json
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.nav_state import NavState
+from sim_sensors.motion.trajectory import NavState
 from . import palette, style
 from .console import add_numbers, plain_table
 

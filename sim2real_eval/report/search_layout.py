@@ -10,8 +10,14 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from sim2real_eval.common.results import file_digest, fresh_folder, versions
-from sim2real_eval.common.tables import write_bytes, write_csv, write_json
+from sim2real_eval.common.results import (
+    file_digest,
+    fresh_folder,
+    versions,
+    write_bytes,
+    write_csv,
+    write_json,
+)
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import RecordingSource

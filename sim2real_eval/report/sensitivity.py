@@ -15,9 +15,8 @@ from rich.table import Table
 from sim2real_eval.benches.settings import LEVEL
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.judges import StudyJudge
 from sim2real_eval.study.recordings import StudyRecording
-from sim2real_eval.study.variants import STAND_IN
+from sim2real_eval.study.variants import STAND_IN, StudyJudge
 from . import palette, style
 from .answer import MARK
 from .console import add_words, plain_table

@@ -16,8 +16,7 @@ from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsR
 from sim2real_eval.characterization.imu_file import chain_yaml
 from sim2real_eval.characterization.poses import PoseCalibration
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.common.results import fresh_files, versions
-from sim2real_eval.common.tables import write_bytes, write_json
+from sim2real_eval.common.results import fresh_files, versions, write_bytes, write_json
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.gps.gps import GpsModel
 from .allan import allan_figure, allan_record

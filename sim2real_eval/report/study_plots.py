@@ -12,17 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from sim2real_eval.common.workers import Workers
-from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.metrics.options import REAL
+from sim2real_eval.metrics.scores import POOLED, RunScore
 from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import RunKey
+from sim2real_eval.metrics.uncertainty import Uncertainty
+from sim2real_eval.report.page.figure import thinned
+from sim2real_eval.study.outcome import RunKey, StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
-from .page.evidence import representative_runs
-from .page.figure import thinned
-from .page.ranking import Standing, standings
+from sim_sensors.core.measurements import FloatArray
+from . import palette, style
+from .console import short_number
+from .page.tables import Standing, differs, first_distance, representative_runs, standings
 from .ranking_tables import RankLines, metric_lines
 
 if TYPE_CHECKING:
@@ -100,7 +107,6 @@ def _scores(
 
 
 def _ranking(*uncertainty: Any, **labels: Any) -> Figure:
-    from .study_figures import ranking_figure
 
     return ranking_figure(*uncertainty, **labels)
 
@@ -112,7 +118,6 @@ def _speeds(overlays: Mapping[str, _Overlay], **how: Any) -> Figure:
 
 
 def _ranks(panels: Sequence[RankLines]) -> Figure:
-    from .study_figures import ranks_figure
 
     return ranks_figure(panels)
 
@@ -148,3 +153,139 @@ def _drawn(outcome: StudyOutcome, key: RunKey) -> VelocitySeries:
     )
     estimate = thinned(whole.se_time[with_truth], whole.se_vel[with_truth])
     return VelocitySeries(*estimate, *thinned(whole.gt_time, whole.gt_vel), whole.name)
+
+
+_ROW = 0.3  # inches
+_VERDICTS = {True: palette.UNLIKE_REAL, False: palette.LIKE_REAL, None: palette.UNKNOWN}
+
+
+def ranking_figure(
+    uncertainties: Mapping[str, Uncertainty], *, real_label: str = 'real', subtitle: str = ''
+) -> Figure:
+    """Return a figure with a panel per scenario and a row per model, the closest on top.
+
+    `uncertainties` maps scenarios to uncertainties; a single scenario is drawn without `all`.
+    `real_label` names the recordings; `subtitle` names the judge.
+    """
+    panels = {
+        name: uncertainty
+        for name, uncertainty in uncertainties.items()
+        if name != POOLED or len(uncertainties) > 2
+    }
+    rows = [len(uncertainty.models) for uncertainty in panels.values()]
+    figure = style.new_figure(7.2, 1.5 + _ROW * sum(rows) + 0.5 * len(rows))
+    axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=rows)
+    x_min = first_distance(
+        [model for uncertainty in panels.values() for model in uncertainty.models]
+    )
+    if x_min:
+        style.log_x(axes.flat[0])
+    level = next(iter(uncertainties.values())).options.level
+    for axis, (scenario, uncertainty) in zip(axes.flat, panels.items(), strict=True):
+        _panel(axis, uncertainty, x_min)
+        label = 'all scenarios pooled' if scenario == POOLED else scenario
+        paired = ', in pairs' if uncertainty.paired else ''
+        axis.set_title(
+            f'{label} ({uncertainty.motions} {real_label} motions{paired})', fontsize=9, loc='left'
+        )
+    axes.flat[0].set_xlim(left=x_min)
+    axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if x_min else ''), fontsize=9)
+    verdicts = {
+        palette.LIKE_REAL: f'no significant difference from {real_label}',
+        palette.UNLIKE_REAL: 'differs significantly',
+        palette.UNKNOWN: 'too few runs to tell',
+    }
+    handles: list[Artist] = [
+        *(style.legend_line(label, colour, **_dot(colour)) for colour, label in verdicts.items()),
+        style.legend_line(f'true VEPD, {level:.3g} interval', palette.REAL_COLOUR, linewidth=1.6),
+        Patch(color=palette.REAL_COLOUR, alpha=0.3, label=f'identical sensors, up to {level:.3g}'),
+    ]
+    style.figure_legend(figure, handles, 3, below=True)
+    figure.suptitle(f'Distance from {real_label}{", " if subtitle else ""}{subtitle}', fontsize=10)
+    return figure
+
+
+def _dot(colour: str) -> dict[str, Any]:
+    """Return the style of a model's dot, which is filled if the model differs from reality."""
+    inside = colour if colour == palette.UNLIKE_REAL else 'white'
+    return {'marker': 'o', 'markersize': 6, 'markerfacecolor': inside, 'linewidth': 0}
+
+
+def _panel(axis: Axes, uncertainty: Uncertainty, x_min: float) -> None:
+    order = list(uncertainty.order)
+    for row, model in enumerate(order):
+        if model.null_high is not None:
+            axis.barh(row, model.null_high - x_min, height=0.9, left=x_min,
+                      color=palette.REAL_COLOUR, alpha=0.3, linewidth=0)  # fmt: skip
+        colour = _VERDICTS[differs(uncertainty, model)]
+        if model.low is not None and model.high is not None:
+            axis.plot([max(model.low, x_min), model.high], [row, row], color=colour, linewidth=1.6)
+        axis.plot(model.distance, row, color=colour, **_dot(colour))
+    axis.set_yticks(range(len(order)), [model.model for model in order], fontsize=8)
+    axis.set_ylim(len(order) - 0.4, -0.6)
+    axis.grid(axis='x', alpha=0.3)
+    style.tidy(axis)
+    axis.tick_params(axis='y', length=0)
+
+
+# The second figure compares many rankings of the same models.
+
+# Pale colours are near reality. Two hues would suggest a middle, which distances do not have.
+_COLOURS = LinearSegmentedColormap.from_list(
+    'distances', ['#EAF2F9', '#9CC4E4', '#3B82B8', '#0B3C68']
+)
+_DARK = 0.7  # beyond it white text has a contrast of 4.5, before it black has
+
+
+def ranks_figure(panels: Sequence[RankLines]) -> Figure:
+    """Return a figure with a panel per table, a row per model and a column per metric or option.
+
+    The colour is the distance relative to the smallest of its column, on a logarithmic scale.
+    A star marks a significant distance.
+    """
+    across = max(len(panel.lines) for panel in panels)
+    heights = [1.6 + 0.24 * len(panel.models) for panel in panels]
+    figure = style.new_figure(2.0 + 0.78 * across, sum(heights))
+    grid = figure.subplots(len(panels), squeeze=False, height_ratios=heights)
+    for axes, panel in zip(grid.flat, panels, strict=True):
+        _draw(axes, panel)
+    return figure
+
+
+def _draw(axes: Axes, panel: RankLines) -> None:
+    # None becomes NaN.
+    values = np.array([line.values for line in panel.lines], dtype=np.float64).T
+    order = np.argsort(values[:, 0], kind='stable')
+    share = np.stack([_share(column) for column in values.T], axis=1)[order]
+    axes.imshow(share, cmap=_COLOURS, vmin=0.0, vmax=1.0, aspect='auto')
+    for y, place in enumerate(order):
+        for x, line in enumerate(panel.lines):
+            value = line.values[place]
+            text = '-' if value is None else short_number(value) + '*' * line.marks[place]
+            colour = 'white' if share[y, x] > _DARK else 'black'
+            axes.text(x, y, text, ha='center', va='center', fontsize=7.5, color=colour)
+    models = [panel.models[place] for place in order]
+    labels = []
+    for number, line in enumerate(panel.lines):
+        tau = line.agreement.kendall if number else None
+        labels.append(line.label if tau is None else f'{line.label}\ntau {tau:.2f}')
+    axes.set_xticks(range(len(labels)), labels, fontsize=8, rotation=30, ha='right')
+    axes.set_yticks(range(len(models)), models, fontsize=8)
+    axes.set_title(
+        f'{panel.title} (* significant; tau: agreement with VEPD)', fontsize=9, loc='left'
+    )
+    axes.spines[:].set_visible(False)
+    axes.set_xticks(np.arange(1, len(labels)) - 0.5, minor=True)
+    axes.set_yticks(np.arange(1, len(models)) - 0.5, minor=True)
+    axes.grid(which='minor', color='white', linewidth=1.5)
+    axes.tick_params(which='both', length=0)
+
+
+def _share(distances: FloatArray) -> FloatArray:
+    """Return 0 for the smallest distance, 1 for ten times that or, if larger, for the largest."""
+    most = float(np.nanmax(distances, initial=0.0)) or 1.0
+    logs = np.log10(np.maximum(distances, most / 1000.0))
+    shares: FloatArray = (logs - np.nanmin(logs)) / max(
+        float(np.ptp(logs[np.isfinite(logs)])), 1.0
+    )
+    return shares

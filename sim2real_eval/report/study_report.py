@@ -17,19 +17,17 @@ from sim2real_eval.common.findings import (
     findings_text,
     from_records,
 )
-from sim2real_eval.common.tables import write_bytes
+from sim2real_eval.common.results import write_bytes
 from sim2real_eval.common.workers import Workers
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty_notes
+from sim2real_eval.metrics.uncertainty import uncertainty_notes
 from sim2real_eval.study.answer import Answer, study_answer
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import describe_failures
+from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.errors import Sim2RealError
 from .answer import answer_lines, read_record, unseen
 from .console import MINUS, NONE, DataTable, TableColumn, numeric
 from .page.page import study_page
-from .page.ranking import Standing, ranking, standings
-from .page.tables import by_scenario, overview
+from .page.tables import Standing, by_scenario, overview, ranking, standings
 from .ranking_tables import pair_lines
 from .study_plots import begin_plots
 

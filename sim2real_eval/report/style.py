@@ -16,8 +16,7 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from sim2real_eval.common.results import fresh_files
-from sim2real_eval.common.tables import write_bytes
+from sim2real_eval.common.results import fresh_files, write_bytes
 
 
 def log_x(axes: Axes) -> None:

@@ -22,7 +22,7 @@ from sim2real_eval.benches.tuning.tuning import LossComparison, TunedParameter, 
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import RecordingSource
-from sim2real_eval.study.search.validation import Gain
+from sim2real_eval.study.search.engine import Gain
 from . import palette, style
 from .console import add_numbers, add_words, listed, p_value_text, plain_table, short_number
 from .search_layout import (

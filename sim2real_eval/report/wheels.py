@@ -12,8 +12,7 @@ from rich.table import Table
 
 from sim2real_eval.benches.wheels import Driven, WheelStudy
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.common.results import fresh_folder, versions
-from sim2real_eval.common.tables import write_csv, write_json
+from sim2real_eval.common.results import fresh_folder, versions, write_csv, write_json
 from sim_sensors.core.parameters import to_variant
 from . import palette, style
 from .console import add_numbers, plain_table

@@ -23,21 +23,19 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
-from sim2real_eval.cli.study_tables import print_study
+from sim2real_eval.cli.study import print_study
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import finish_study
-from sim2real_eval.study.outcome import RunStore
+from sim2real_eval.study.outcome import RunKey, RunStore, describe_failures
 from sim2real_eval.study.recordings import StudyRecording
-from sim2real_eval.study.run import RunKey, describe_failures
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.runner import conclude, discard_study, hold_study
 from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.truth_topics import ODOMETRY_TOPIC
-from .evaluation.run import Pass, first_difference
+from .evaluation.run import Pace, Pass, Stop, Stopped, Tally, first_difference
 from .evaluation.study import LiveStudy
-from .evaluation.tally import Pace, Stop, Stopped, Tally
 
 _NAME = 'evaluation_node'
 _POLL_S = 0.02

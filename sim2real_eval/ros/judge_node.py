@@ -27,31 +27,40 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import NavSatFix
 from std_srvs.srv import Trigger
 
-from sim2real_eval.common.errors import JudgeError, RecordingError
-from sim2real_eval.common.findings import Finding, by_severity, to_records
+from sim2real_eval.common.findings import (
+    Finding,
+    JudgeError,
+    RecordingError,
+    by_severity,
+    to_records,
+)
 from sim2real_eval.judge.external.connections import MESSAGES
 from sim2real_eval.judge.robot_localization.configuration import (
     FRONT_ENDS,
     NAVSAT_TOPIC,
     FilterConfig,
     NavsatConfig,
+    ParameterReader,
     with_front_end,
 )
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.replay_options import Grids, corrections, front_end
-from sim2real_eval.judge.robot_localization.ros_parameters import ParameterReader
-from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX
+from sim2real_eval.judge.robot_localization.replay_options import (
+    COMMAND,
+    FIX,
+    Grids,
+    corrections,
+    front_end,
+)
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode
-from sim2real_eval.recording.findings import STAMP_REPEATED
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.checks import STAMP_REPEATED
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
-from sim2real_eval.recording.metadata import read_transforms
+from sim2real_eval.recording.metadata import FrameTree, read_transforms
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FixArray, MessageArray, TwistArray
 from sim_sensors.core.rotations import euler_from_quaternion
 from sim_sensors.ros.diagnostics import Reporter, diagnostic, warn_of_publishers
-from sim_sensors.ros.parameters import start_parameters
+from sim_sensors.ros.node_settings import start_parameters
 from sim_sensors.ros.running import on_backward_jump, run
 
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']

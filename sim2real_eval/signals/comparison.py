@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings
-from sim2real_eval.metrics.uncertainty import permutation_test
+from sim2real_eval.metrics import permutation_test
 from sim2real_eval.recording.recording import Recording
 from .agreement import (
     ErrorDistance,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.camera.camera import Scene

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.common.findings import Finding, RecordingError, routine
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import (
     IDEAL_ROLES,
     OPTIONAL_ROLES,
@@ -29,9 +28,8 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
 )
-from sim_sensors.core.parameters import Parameters, to_variant
+from sim_sensors.core.parameters import Parameters, mounting_quaternion, to_variant
 from sim_sensors.core.registry import file_of, source_digest
-from sim_sensors.core.shared_parameters import mounting_quaternion
 from sim_sensors.gps.gps import GpsModel
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.motions import noise_free_imu
@@ -40,9 +38,8 @@ from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
-from sim_sensors.world.geodesy import LocalFrame
+from sim_sensors.world.earth import LocalFrame
 from sim_sensors.world.world import World
-from .findings import NOISE_FREE, NOTHING_SEEN
 
 REAL_SENSOR = 'real'
 """Name of a recording's own sensor in place of a model."""
@@ -55,6 +52,18 @@ VISION_TOPIC = f'/{VisionModel.topic}'
 
 _SENSOR_ROLES = (*IDEAL_ROLES, *IDEAL_ROLES.values())
 _MIN_SAMPLES = 3
+NOISE_FREE = routine(
+    'twin.noise_free',
+    "the simulated {sensor} adds its errors to the simulator's noise-free messages",
+    'Specific force, position or field come from the noise-free sensor, the rest from odometry.',
+    'to ignore that sensor, set `topics: {{{role}: null}}` in recording.yaml',
+)
+NOTHING_SEEN = routine(
+    'twin.nothing_seen',
+    'the camera saw no feature of the world ({count:d} empty frames)',
+    'The feature tracks are empty.',
+    'check where the camera points and where the motion goes',
+)
 """Samples of a truth below which it is not a motion."""
 
 

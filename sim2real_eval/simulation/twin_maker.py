@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording import findings
+from sim2real_eval.common.findings import Finding, assumed, decisive, routine
+from sim2real_eval.recording import checks
 from sim2real_eval.recording.poses import derive_velocities
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.recording.truth import check_truth_axes, locate_truth, move_truth_to_base
@@ -34,10 +34,8 @@ from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import kinds
 from sim_sensors.sensor.sensor import SensorModel
-from sim_sensors.world.earth import EarthField
-from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
+from sim_sensors.world.earth import DEFAULT_ORIGIN, STANDARD_GRAVITY, EarthField, LocalFrame
 from sim_sensors.world.world import World
-from .findings import ATTITUDE_DIFFERS, PLACED_BY_MODEL, RATE_DIFFERS
 from .twin import (
     Mountings,
     PlacedSensor,
@@ -54,6 +52,30 @@ from .twin import (
     simulate_camera,
     simulate_topic,
 )
+
+RATE_DIFFERS = decisive(
+    'twin.rate_differs',
+    'simulated at {simulated:g Hz}, real one at {real:.3g Hz}: the rate alone can change VEPD '
+    'severalfold',
+    'The comparison then measures the difference of the rates, not of the errors.',
+    'simulate at the real rate with --match-rates (in a study file `match_rates: true`, in Python '
+    '`simulate(..., match_rates=True)`)',
+)
+ATTITUDE_DIFFERS = routine(
+    'twin.attitude_differs',
+    'the {has} sensor publishes an orientation, the {lacks} one does not: part of the difference '
+    'is the attitude',
+    'A judge uses a published orientation, so it knows more in one of the two runs.',
+    'set `orientation: mode:` of the model',
+)
+PLACED_BY_MODEL = assumed(
+    'twin.placed_by_model',
+    'no static transform names it, so the simulated sensor has the lever arm of its model: '
+    '[{place}] m',
+    'The recording has static transforms, but none for a sensor of this kind.',
+    'place it by `transforms` in recording.yaml, or by `lever_arm` of the model',
+)
+
 
 _FIELD_S = 2.0
 """Time from the first magnetometer sample over which the field is averaged."""
@@ -156,7 +178,7 @@ class TwinMaker:
         self.world = dataclasses.replace(world or World(), frame=origin)
         self.remarks = (
             *self._body_remarks(recorded_truth),
-            *(findings.TRUTH_CHECK(problem=remark) for remark in self.motion.remarks),
+            *(checks.TRUTH_CHECK(problem=remark) for remark in self.motion.remarks),
             *check_truth_axes(truth, fixes, self._frame),
         )
 
@@ -343,11 +365,11 @@ class TwinMaker:
             return ()
         if not child:
             problem = 'truth has no child frame'
-            return (findings.TRUTH_ASSUMED(problem=problem, base=self._base),)
+            return (checks.TRUTH_ASSUMED(problem=problem, base=self._base),)
         if self.real.transforms:
-            return (findings.TRUTH_MOVED(child=child, base=self._base),)
+            return (checks.TRUTH_MOVED(child=child, base=self._base),)
         problem = f'truth is given for {child} and there are no static transforms'
-        return (findings.TRUTH_ASSUMED(problem=problem, base=self._base),)
+        return (checks.TRUTH_ASSUMED(problem=problem, base=self._base),)
 
 
 def measure_early_field(maker: TwinMaker) -> FloatArray | None:

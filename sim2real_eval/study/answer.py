@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from sim2real_eval.common.findings import Finding, Severity, from_records
-from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.result import Uncertainty
-from .findings import COPIES
+from sim2real_eval.metrics.options import REAL
+from sim2real_eval.metrics.scores import POOLED
+from sim2real_eval.metrics.uncertainty import Uncertainty
+from .options import COPIES
 from .outcome import StudyOutcome
 from .secondary_results import (
     LEVEL,

@@ -13,16 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.common.results import check_result_folder, fresh_folder
-from sim2real_eval.common.tables import write_json
+from sim2real_eval.common.results import check_result_folder, fresh_folder, write_json
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.writing import BAG_FILES, write_bag
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
-from .outcome import StudyOutcome
-from .run import EstimateSignals
+from .outcome import EstimateSignals, StudyOutcome
 
 START_NS = 1_000_000_000_000
 """Stamp of the first ground truth in every bag, 1000 s.

@@ -18,15 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sim2real_eval.metrics.distances import POOLED
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
-from sim2real_eval.metrics.uncertainty.result import DistanceUncertainty, UncertaintyOptions
+from sim2real_eval.metrics.interval import ScoredRuns
+from sim2real_eval.metrics.options import REAL, UncertaintyOptions
+from sim2real_eval.metrics.scores import POOLED
+from sim2real_eval.metrics.uncertainty import DistanceUncertainty, uncertainty
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 from .options import UNSAID, GateOptions
-from .outcome import StudyOutcome
-from .run import StudyRun, scored_runs
+from .outcome import StudyOutcome, StudyRun, scored_runs
 
 _SETTINGS = ('component', 'metric', 'start_heading', 'off_ticks', 'adapt', 'synthetic')
 """Keys of the record in which two compared results must agree."""

@@ -16,17 +16,16 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.metrics.distances import EnergyDistance
-from sim2real_eval.metrics.error_curves import CurveDistance, error_autocorrelations, error_spectra
+from sim2real_eval.metrics.interval import MeanWasserstein
+from sim2real_eval.metrics.judged_world import CurveDistance, error_autocorrelations, error_spectra
 from sim2real_eval.metrics.options import MetricOptions
-from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein
-from sim2real_eval.metrics.uncertainty.permutation_test import Divisible
+from sim2real_eval.metrics.permutation_test import Divisible
+from sim2real_eval.metrics.scores import EnergyDistance
 from sim2real_eval.signals.agreement import SpectrumDistance
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.registry import Registry
-from .outcome import StudyOutcome, speed_error
-from .run import EstimateSignals, RunKey
+from .outcome import EstimateSignals, RunKey, StudyOutcome, speed_error
 
 _LEAST_RATIO = 1e-6
 

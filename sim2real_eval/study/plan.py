@@ -9,27 +9,24 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sim2real_eval.common.errors import RecordingError
-from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.findings import RecordingError, to_records
 from sim2real_eval.common.results import file_digest, versions
 from sim2real_eval.judge.protocol import Judge
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.recording.frames import TransformFile
+from sim2real_eval.metrics.options import REAL
+from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.motion.path_following import DRIVES
+from sim_sensors.motion.paths import DRIVES
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World, load_world
-from .adapting import adapt_options
-from .judges import StudyJudge
 from .options import UNSAID, StudyOptions
-from .recordings import PathDrive, StandIn, StudyRecording, read_contents
-from .run import EstimateSignals, RunKey, StudyFailure, StudyRun
+from .outcome import EstimateSignals, RunKey, StudyFailure, StudyRun
+from .recordings import PathDrive, StandIn, StudyRecording, adapt_options, read_contents
 from .run_plan import Judging, PlannedRun, RunPlan
 from .study_file import Overrides, StudyFile
-from .variants import Condition
+from .variants import Condition, StudyJudge
 
 Save = Callable[[StudyRun, EstimateSignals], None]
 _Prepared = tuple[RunPlan, Callable[[PlannedRun], Recording]]

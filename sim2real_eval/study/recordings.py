@@ -3,31 +3,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import glob
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from sim2real_eval.recording.frames import TransformFile
-from sim2real_eval.recording.metadata import recording_digest
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.scores import STARTING_SPEED, is_slow
+from sim2real_eval.recording.metadata import TransformFile, recording_digest
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
-from sim2real_eval.simulation.twin import Twin, add_noise_free_imu
-from sim2real_eval.simulation.twin_maker import synthetic_recording
+from sim2real_eval.simulation.twin import Twin, add_noise_free_imu, find_common_span
+from sim2real_eval.simulation.twin_maker import median_rate, synthetic_recording
+from sim2real_eval.study.options import OFF_TICKS, START_HEADING, TRUTH_RATE, WARMUP
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
-from sim_sensors.motion.path_following import DRIVES, RunVariation, drive
+from sim_sensors.motion.paths import DRIVES, RunVariation, drive
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World
-from .entry import Entry
-from .options import MOST_RUNS
-from .variants import STAND_IN, read_model
+from .options import MATCHED_RATES, MOST_RUNS, StudyOptions
+from .variants import STAND_IN, Entry, StudyJudge, read_model
 
 _DURATION_S = 20.0
 _DRIVE_KEYS = ('duration', 'vehicle', 'variation')
@@ -83,7 +90,7 @@ def _drive_path(plan: PathDrive) -> Motion:
     # Cached, because a drive takes longer than a judge and units of a recording follow each other.
     labels: Any = {'seed': plan.seed, 'run': plan.run, 'duration': plan.duration}
     if type(plan.vehicle) is not AckermannVehicle:
-        from sim_sensors.motion.sprung_car import SprungCar, drive_on_springs
+        from sim_sensors.motion.roads import SprungCar, drive_on_springs
 
         assert isinstance(plan.vehicle, SprungCar)
         return drive_on_springs(
@@ -196,7 +203,7 @@ def _vehicle(entry: Entry | None) -> AckermannVehicle:
     """Return the default vehicle: on springs if the entry changes its springs or the ground."""
     if entry is None:
         return ART
-    from sim_sensors.motion.sprung_car import SprungCar
+    from sim_sensors.motion.roads import SprungCar
 
     keys = SprungCar.declared().keys() - AckermannVehicle.declared().keys()
     values = entry.value if isinstance(entry.value, dict) else {}
@@ -381,3 +388,148 @@ def _match_path(fields: dict[str, Entry], folder: Path, group: str) -> list[Stud
     scenario = fields['scenario'].label() if 'scenario' in fields else None
     sources = [RecordingSource(path, name, topics, scenario) for path in paths]
     return [StudyRecording(source.expected_name(), group, source) for source in sources]
+
+
+OFF_TICKS_NS = 10_000
+"""Delay of a judge whose ticks coincide with the stamps of fixes.
+
+It is longer than the rounding of stamps and shorter than any waiting time.
+"""
+
+_WARMUP_S = 5.0
+_WARMUP_SHARE = 0.25
+"""Largest part of the shortest recording that the warm-up may take."""
+
+
+def adapt_options(
+    options: StudyOptions,
+    recordings: Sequence[StudyRecording],
+    twins: Sequence[Twin],
+    judges: Sequence[StudyJudge],
+) -> tuple[StudyOptions, list[Finding]]:
+    """Derive options from the real recordings, where the user left them open.
+
+    Only options that are named in `options.adapt` and have their default are changed. The result
+    gives the same study again; its `adapt` names the options that each judge decides by itself.
+    Stand-ins and recordings that cannot be read are ignored.
+
+    Returns
+    -------
+    StudyOptions
+    list of Finding
+        One for each option that was changed.
+    """
+    names = options.adapts
+    sources = (
+        [recording for recording in recordings if isinstance(recording.origin, RecordingSource)]
+        if names
+        else []
+    )
+    # One recording at a time is in memory.
+    properties = [_examine(recording, twins, judges) for recording in sources]
+    real = [recording for recording in properties if recording is not None]
+    metric, notes = _adapt_metric(
+        options, [recording.truth for recording in real if recording.truth is not None]
+    )
+    options = dataclasses.replace(options, metric=metric)
+    if 'match_rates' in names and not options.match_rates:
+        matched = [note for recording in real for note in recording.rate_notes]
+        notes += matched[:1]
+        options = dataclasses.replace(options, match_rates=bool(matched))
+    by_judge: list[str] = []
+    labels = [judge.label for judge in judges]
+    if 'start_heading' in names and not options.start_heading:
+        affected = [
+            label
+            for label in labels
+            if any(label in recording.without_heading for recording in real)
+        ]
+        if affected:
+            notes.append(START_HEADING(judges=', '.join(affected)))
+            by_judge.append('start_heading')
+    if 'off_ticks' in names and not options.off_ticks:
+        affected = [
+            label for label in labels if any(label in recording.on_ticks for recording in real)
+        ]
+        if affected:
+            count = sum(bool(recording.on_ticks) for recording in real)
+            notes.append(OFF_TICKS(judges=', '.join(affected), count=count, total=len(real)))
+            by_judge.append('off_ticks')
+    return dataclasses.replace(options, adapt=','.join(by_judge) or 'none'), notes
+
+
+def _adapt_metric(
+    options: StudyOptions, truths: Sequence[_TruthProperties]
+) -> tuple[MetricOptions, list[Finding]]:
+    """Return metric options with rate and warm-up derived from the ground truths."""
+    metric, default = options.metric, MetricOptions()
+    notes = []
+    rate = min((truth.rate or metric.rate for truth in truths), default=metric.rate)
+    if 'rate' in options.adapts and metric.rate == default.rate and is_slow(rate, metric.rate):
+        notes.append(TRUTH_RATE(rate=rate, usual=metric.rate))
+        metric = dataclasses.replace(metric, rate=rate)
+    speeds = [truth.speed for truth in truths if truth.speed > STARTING_SPEED]
+    if 'warmup' in options.adapts and metric.warmup == default.warmup and speeds:
+        shortest = min(truth.duration for truth in truths)
+        warmup = round(min(_WARMUP_S, _WARMUP_SHARE * shortest), 1)
+        notes.append(WARMUP(warmup=warmup, count=len(speeds), most=max(speeds)))
+        metric = dataclasses.replace(metric, warmup=warmup)
+    return metric, notes
+
+
+def true_heading(truth: OdometryArray) -> float:
+    """Return the initial yaw of a ground truth, radians from east."""
+    return float(Rotation.from_quat(truth.orientation[0]).as_euler('xyz')[2])
+
+
+class _TruthProperties(NamedTuple):
+    """Properties of a true motion that options are derived from."""
+
+    rate: float | None  # Hz
+    speed: float  # initial speed, m/s
+    duration: float  # s
+
+
+class _RecordingProperties(NamedTuple):
+    """Properties of a recording that options are derived from."""
+
+    truth: _TruthProperties | None
+    rate_notes: list[Finding]  # simulated sensors with another rate than the real ones
+    without_heading: set[str]  # labels of judges that start with an arbitrary heading
+    on_ticks: set[str]  # labels of judges on whose ticks fixes are stamped
+
+
+def _examine(
+    recording: StudyRecording, twins: Sequence[Twin], judges: Sequence[StudyJudge]
+) -> _RecordingProperties | None:
+    """Return the properties of a recording, or None if it cannot be read."""
+    try:
+        content = recording.read()
+    except Sim2RealError:
+        return None
+    properties, on_ticks, truth = None, set[str](), content.truth
+    if truth is not None and len(truth) > 1:
+        speed = float(np.hypot(*truth.linear_velocity[0, :2]))
+        duration = float((truth.stamp_ns[-1] - truth.stamp_ns[0]) * 1e-9)
+        properties = _TruthProperties(median_rate(truth), speed, duration)
+        with contextlib.suppress(Sim2RealError):
+            start_ns, _ = find_common_span(content, truth)
+            on_ticks = {
+                judge.label
+                for judge in judges
+                if judge.setup.splits_fixes(content, start_ns, start_ns + OFF_TICKS_NS)
+            }
+    without = {judge.label for judge in judges if judge.setup.lacks_heading(content)}
+    return _RecordingProperties(properties, _compare_rates(content, twins), without, on_ticks)
+
+
+def _compare_rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]:
+    """Return a finding for each simulated sensor with another rate than the real one."""
+    notes = []
+    for kind, real in (('gps', recording.gps), ('imu', recording.imu)):
+        rate = median_rate(real)
+        for twin in twins:
+            model = twin.models.get(kind)
+            if model is not None and rate is not None and model.rate != rate:
+                notes.append(MATCHED_RATES(real=rate, own=model.rate))
+    return notes

@@ -29,12 +29,10 @@ from sim2real_eval.metrics.consistency import (
     nis,
     planar,
 )
-from sim2real_eval.metrics.error_curves import correlation_time
-from sim2real_eval.metrics.judged_world import within
-from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.metrics.judged_world import correlation_time, within
+from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import RunScore, advice, prepare, resample, score_run
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series
-from sim2real_eval.metrics.series_folder import REAL
 from sim2real_eval.preflight.checks import remarks
 from sim2real_eval.preflight.findings import OF_FIXES
 from sim2real_eval.preflight.messages import COVARIANCES
@@ -47,10 +45,9 @@ from sim2real_eval.simulation.twin_maker import TwinMaker, make_twin_maker
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, OdometryArray
 from sim_sensors.core.rotations import between, heading
 from sim_sensors.world.world import World
-from .adapting import OFF_TICKS_NS, true_heading
-from .findings import COVARIANCE_ONE_SIDED, TRUTH_OF_FIXES
-from .options import StudyOptions
-from .run import AGAIN, OF_VEPD, EstimateSignals, RunKey, StudyRun
+from .options import COVARIANCE_ONE_SIDED, TRUTH_OF_FIXES, StudyOptions
+from .outcome import AGAIN, OF_VEPD, EstimateSignals, RunKey, StudyRun
+from .recordings import OFF_TICKS_NS, true_heading
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -18,18 +18,37 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sim2real_eval.common.findings import Finding, merge_models, shared_findings, to_records
-from sim2real_eval.common.results import check_result_folder, hold, versions
-from sim2real_eval.common.tables import write_bytes, write_csv, write_json
+from sim2real_eval.common.results import (
+    check_result_folder,
+    hold,
+    versions,
+    write_bytes,
+    write_csv,
+    write_json,
+)
 from sim2real_eval.common.workers import Workers
-from sim2real_eval.metrics.series_folder import SeriesKey, write_series_folder
-from sim2real_eval.metrics.uncertainty.assessment import UNCERTAINTY_COLUMNS, uncertainty_fields
+from sim2real_eval.metrics.series import SeriesKey, write_series_folder
+from sim2real_eval.metrics.uncertainty import UNCERTAINTY_COLUMNS, uncertainty_fields
 from sim2real_eval.recording.reading import RecordingSource
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from .answer import study_answer
-from .findings import ONE_DRAW
-from .outcome import MARK, RUNS, RunStore, StudyOutcome, encode_run, recording_blocks, seal_record
+from .options import ONE_DRAW
+from .outcome import (
+    MARK,
+    RUNS,
+    Losses,
+    RunKey,
+    RunStore,
+    StudyFailure,
+    StudyOutcome,
+    StudyRun,
+    describe_failures,
+    encode_run,
+    find_copies,
+    recording_blocks,
+    seal_record,
+)
 from .plan import StudyPlan, StudyUnit, describe_change, load_compiled
-from .run import Losses, RunKey, StudyFailure, StudyRun, describe_failures, find_copies
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
 
 Begin = Callable[[int, int, int], Callable[[], None]]

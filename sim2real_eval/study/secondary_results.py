@@ -14,21 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.common.tables import Field, write_csv, write_json
-from sim2real_eval.metrics.distances import POOLED, ranks
-from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.common.results import Field, write_csv, write_json
+from sim2real_eval.metrics.interval import units_of
+from sim2real_eval.metrics.options import REAL, MetricOptions, UncertaintyOptions
+from sim2real_eval.metrics.permutation_test import joint_p_values, permute_labels
 from sim2real_eval.metrics.published import RankAgreement, rank_agreement
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty, uncertainty_by_scenario
-from sim2real_eval.metrics.uncertainty.motions import units_of
-from sim2real_eval.metrics.uncertainty.permutation_test import joint_p_values, permute_labels
-from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
+from sim2real_eval.metrics.scores import POOLED, ranks
+from sim2real_eval.metrics.uncertainty import Uncertainty, uncertainty, uncertainty_by_scenario
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.registry import raised_at
 from .metric import Metric, MetricRun, MetricRuns, all_metrics
-from .outcome import StudyOutcome
-from .run import StudyRun, scored_runs
+from .outcome import StudyOutcome, StudyRun, scored_runs
 from .sensitivity import (
     RankedTable,
     RankingPair,

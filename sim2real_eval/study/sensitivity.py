@@ -10,24 +10,19 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from sim2real_eval.metrics.distances import POOLED, VepdRow, ranks
-from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions
+from sim2real_eval.metrics.interval import MeanWasserstein, MotionDraws
+from sim2real_eval.metrics.options import REAL, SPEED_COMPONENTS, MetricOptions, UncertaintyOptions
 from sim2real_eval.metrics.published import (
     RankAgreement,
     kendall_taus,
     published_vepd,
     rank_agreement,
 )
-from sim2real_eval.metrics.scores import RunScore, score_run
-from sim2real_eval.metrics.series_folder import REAL
-from sim2real_eval.metrics.uncertainty.assessment import FEWEST_DEGREES
-from sim2real_eval.metrics.uncertainty.interval import MeanWasserstein
-from sim2real_eval.metrics.uncertainty.motions import MotionDraws
-from sim2real_eval.metrics.uncertainty.result import UncertaintyOptions
+from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, ranks, score_run
+from sim2real_eval.metrics.uncertainty import FEWEST_DEGREES
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
-from .outcome import StudyOutcome, speed_series
-from .run import RunKey, StudyRun, scored_runs
+from .outcome import RunKey, StudyOutcome, StudyRun, scored_runs, speed_series
 
 _CHANGES: tuple[tuple[str, Any], ...] = (
     ('detrend', 'mean'),

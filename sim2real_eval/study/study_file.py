@@ -12,14 +12,10 @@ from typing import Any
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.simulation.twin import Twin
-from sim_sensors.core.config_files import read_yaml_mapping
-from sim_sensors.core.shipped import config_names, config_path
+from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
 from sim_sensors.world.world import load_world, world_names
-from . import findings
-from .entry import Entry
-from .judges import StudyJudge, read_judges
 from .metric import METRICS
-from .options import PROFILE, StudyOptions
+from .options import PROFILE, SHARED_IMU, StudyOptions
 from .recordings import (
     PathDrive,
     StudyRecording,
@@ -27,7 +23,15 @@ from .recordings import (
     read_recordings,
     recordings_from_sources,
 )
-from .variants import Condition, read_conditions, read_sweep, read_twins
+from .variants import (
+    Condition,
+    Entry,
+    StudyJudge,
+    read_conditions,
+    read_judges,
+    read_sweep,
+    read_twins,
+)
 
 KEYS = MappingProxyType(
     {
@@ -137,7 +141,7 @@ class StudyFile:
         # Simulated drives have no real IMU that could replace it.
         if self.drive is not None or len(receivers) < 2 or None in receivers or len(shared) > 1:
             return ()
-        return tuple(findings.SHARED_IMU(imu=name) for name in shared if name)
+        return tuple(SHARED_IMU(imu=name) for name in shared if name)
 
     @classmethod
     def read(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyFile:

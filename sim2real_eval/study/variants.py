@@ -3,27 +3,152 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.common.errors import RecordingError
+from sim2real_eval.common.findings import RecordingError
+from sim2real_eval.common.results import file_digest
+from sim2real_eval.judge.protocol import (
+    JUDGES,
+    Judge,
+    JudgeRequest,
+    judge_class,
+    judge_label,
+    load_judge,
+)
+from sim2real_eval.judge.robot_localization.configuration import FRONT_ENDS
+from sim2real_eval.judge.robot_localization.replay_options import Options, corrections, latency_ns
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
-from sim_sensors.core.errors import ParameterError, not_among
+from sim_sensors.core.config_files import config_path
+from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from sim_sensors.core.measurements import IntArray
-from sim_sensors.core.parameters import from_variant, override, set_parameter, to_variant
-from sim_sensors.core.registry import is_in_file
-from sim_sensors.core.shipped import config_path
+from sim_sensors.core.parameters import (
+    Parameter,
+    from_variant,
+    override,
+    set_parameter,
+    to_variant,
+)
+from sim_sensors.core.registry import Registry, file_of, is_in_file
 from sim_sensors.gps.gps import PAPER_MODELS
 from sim_sensors.sensor.catalogue import KINDS, preset_names
 from sim_sensors.sensor.sensor import SensorModel
-from .entry import Entry
+
+
+@dataclasses.dataclass(eq=False)
+class Entry:
+    """A value of a YAML file and its place."""
+
+    where: str  # file
+    key: str  # path of the value, such as `recordings[0].path`; empty for the whole file
+    value: Any
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raise a ParameterError that names the place."""
+        raise ParameterError(self.where, self.key, problem)
+
+    def refuse_value(self, allowed: str, known_names: Sequence[str] = ()) -> NoReturn:
+        """Raise a ParameterError with place, value, nearest known name and what is allowed."""
+        text = ' '.join(repr(self.value).split())
+        short = text if len(text) <= 60 else f'{text[:57]}...'
+        hint = did_you_mean(self.value, known_names)
+        self.refuse(f'{short} is not allowed{hint}; must be {allowed}')
+
+    @contextlib.contextmanager
+    def looked_up(self) -> Iterator[None]:
+        """Raise an UnknownNameError of the block as a ParameterError that names the place."""
+        try:
+            yield
+        except UnknownNameError as error:
+            self.refuse(error.problem)
+
+    def fields(
+        self, allowed_keys: Sequence[str], *, required: Sequence[str] = ()
+    ) -> dict[str, Entry]:
+        """Return the values of a mapping by key; refuse unknown and missing keys."""
+        if not isinstance(self.value, dict):
+            self.refuse_value(f'a mapping with keys of {", ".join(allowed_keys)}')
+        for name in self.value:
+            if name not in allowed_keys:
+                self.field(name).refuse(not_among('unknown key', name, allowed_keys))
+        for name in required:
+            if name not in self.value:
+                self.field(name).refuse('is missing')
+        return {name: self.field(name) for name in self.value}
+
+    def field(self, name: object) -> Entry:
+        """Return the entry of a key; its value is None if the key is missing."""
+        key = f'{self.key}.{name}' if self.key else str(name)
+        return Entry(self.where, key, self.value.get(name))
+
+    def items(self, content: str) -> list[Entry]:
+        """Return the entries of a list that is not empty; `content` names them in errors."""
+        if not isinstance(self.value, list) or not self.value:
+            self.refuse_value(f'a list of one or more {content}')
+        return [
+            Entry(self.where, f'{self.key}[{number}]', value)
+            for number, value in enumerate(self.value)
+        ]
+
+    def refuse_twice(self, labels: Sequence[str], role: str) -> None:
+        """Refuse labels of which two are equal; `role` says what they name."""
+        for label in labels:
+            if labels.count(label) > 1:
+                self.refuse(f'{label!r} is the {role}; must be of one')
+
+    def class_name(self, registry: Registry[Any], folder: Path) -> str:
+        """Return the name of a registered class, with its whole path if it is in a file."""
+        name = self.text()
+        kind = registry.get(name, where=self.where, key=self.key, folder=folder)
+        path = file_of(kind)
+        return name if path is None else f'{path}:{kind.__name__}'
+
+    def text(self, choices: Sequence[str] = ()) -> str:
+        """Return a text that is not empty."""
+        value = self.value
+        if not isinstance(value, str) or not value or (choices and value not in choices):
+            self.refuse_value(f'one of {", ".join(choices)}' if choices else 'a text', choices)
+        return value
+
+    def label(self, *reserved: str) -> str:
+        """Return a text that can be a name of files and of rows of tables."""
+        value = self.value
+        # YAML reads a scenario called 8 as a number.
+        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        refused = ('all', *reserved)
+        if (
+            not isinstance(text, str)
+            or not text
+            or text in refused
+            or text[0] == '.'
+            or not text.isprintable()
+            or set(text) & set('/\\')
+        ):
+            self.refuse_value(
+                f'a label: not {" or ".join(refused)}, without / and \\, not beginning with a dot'
+            )
+        return text
+
+    def integer(self, minimum: int, maximum: int | None = None) -> int:
+        """Return an integer within bounds."""
+        declared = Parameter(minimum, '1', '', minimum=minimum, maximum=maximum)
+        return int(declared.parse(self.value, self.where, self.key))
+
+    def number(self, unit: str, *, minimum: float | None = None, above: bool = False) -> float:
+        """Return a finite number of at least `minimum`, or greater than it with `above`."""
+        declared = Parameter(0.0, unit, '', minimum=minimum, minimum_excluded=above)
+        return float(declared.parse(self.value, self.where, self.key))
+
 
 P = TypeVar('P', bound='SensorModel[Any]')
 
@@ -335,3 +460,128 @@ def _read_condition(entry: Entry) -> Condition:
         fields['gps_rate'].number('Hz', minimum=0.0, above=True) if 'gps_rate' in fields else None
     )
     return Condition(fields['label'].label(), tuple(outages), rate)
+
+
+_KEYS = (
+    'label', 'judge', 'config', 'navsat_config', 'case', 'filter', 'section', 'correct', 'latency',
+    'transforms', 'front_end',
+)  # fmt: skip
+_COMMON_KEYS = ('label', 'judge', 'config', 'transforms')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StudyJudge:
+    """A judge of a study."""
+
+    label: str  # name in tables and files
+    kind: str  # name in `JUDGES`, or class in a file, `my_filter.py:MyFilter`
+    setup: Judge
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether it judges a run within milliseconds."""
+        return self.setup.is_fast
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain values that identify it."""
+        return {
+            'label': self.label,
+            'judge': self.kind,
+            'name': self.setup.name,
+            'files': [
+                {
+                    'name': path.name,
+                    'sha256': file_digest(path),
+                    'text': path.read_text(encoding='utf-8'),
+                }
+                for path in self.setup.files
+            ],
+            **self.setup.settings(),
+        }
+
+
+def read_judges(judges: Entry, folder: Path) -> tuple[StudyJudge, ...]:
+    """Read the judges of a study file; paths are relative to `folder`.
+
+    Raises
+    ------
+    Sim2RealError
+        When an entry or file is wrong, a label is given twice, or a judge is not installed.
+    """
+    result = [_read_judge(entry, folder) for entry in judges.items('judges')]
+    judges.refuse_twice([judge.label for judge in result], 'label of several judges')
+    return tuple(result)
+
+
+def _read_judge(entry: Entry, folder: Path) -> StudyJudge:
+    if isinstance(entry.value, str):
+        is_judge = entry.text() in JUDGES.names() or is_in_file(entry.text())
+        fields = {'judge' if is_judge else 'config': entry}
+    else:
+        fields = entry.fields(_KEYS)
+    kind = fields['judge'].text() if 'judge' in fields else 'embedded'
+    config = fields['config'].text() if 'config' in fields else None
+    if 'label' in fields:
+        label = fields['label'].label()
+    else:
+        label = Entry(entry.where, entry.key, judge_label(kind, config)).label()
+
+    def refuse(name: str, problem: str) -> NoReturn:
+        (fields[name] if name in fields else entry.field(name)).refuse(problem)
+
+    with fields.get('judge', entry).looked_up():
+        is_node = getattr(judge_class(kind, folder=folder), 'takes_node_options', False)
+    if is_node and isinstance(entry.value, str) and 'judge' in fields:
+        entry.refuse(f'{kind} needs a config; write {{judge: {kind}, config: ...}}')
+    path: str | Path | None = config
+    if config is not None and (config.endswith(('.yaml', '.yml')) or len(Path(config).parts) > 1):
+        path = folder / config
+    request = JudgeRequest(
+        judge=kind,
+        config=path,
+        transforms=_transforms(fields, folder),
+        node_options=_node_options(fields, folder) if is_node else {},
+        given=tuple(name for name in fields if name not in _COMMON_KEYS),
+        refuse=refuse,
+        folder=folder,
+    )
+    with fields.get('config', entry).looked_up():
+        setup = load_judge(request)
+    if isinstance(setup, JudgeSetup) and config is not None:
+        # The folder of the study must not identify the judge, only the contents of its files.
+        setup = dataclasses.replace(setup, name=config)
+    return StudyJudge(label, kind, setup)
+
+
+def _transforms(fields: dict[str, Entry], folder: Path) -> TransformFile | None:
+    if 'transforms' not in fields:
+        return None
+    return TransformFile.from_file(folder / fields['transforms'].text())
+
+
+def _replay_options(fields: dict[str, Entry], folder: Path) -> Options:
+    correct = latency = None
+    if 'correct' in fields:
+        entry = fields['correct']
+        names = entry.items('deviations to correct') if entry.value != [] else []
+        correct = corrections([name.value for name in names], entry.where, entry.key)
+    if 'latency' in fields:
+        entry = fields['latency']
+        if not isinstance(entry.value, dict):
+            entry.refuse_value('a mapping of topics to seconds')
+        latency = latency_ns(entry.value, entry.where, entry.key)
+    return Options(
+        unscented=fields['filter'].text(('ekf', 'ukf')) == 'ukf' if 'filter' in fields else None,
+        correct=correct,
+        latency_ns=latency or {},
+        transforms=_transforms(fields, folder),
+        front_end=fields['front_end'].text(FRONT_ENDS) if 'front_end' in fields else None,
+        section=fields['section'].text() if 'section' in fields else None,
+    )
+
+
+def _node_options(fields: dict[str, Entry], folder: Path) -> dict[str, Any]:
+    files: dict[str, Any] = {
+        name: folder / fields[name].text() for name in ('navsat_config', 'case') if name in fields
+    }
+    return {**files, 'options': _replay_options(fields, folder)}

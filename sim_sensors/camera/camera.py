@@ -18,21 +18,24 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
-from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import (
+from sim_sensors.core.parameters import (
     Axes,
+    Parameters,
     axes,
     latency,
     lever_arm,
     mounting_quaternion,
+    non_negative,
+    parameter,
     placed,
     sample_rate,
     share,
     turned,
 )
+from sim_sensors.core.seeding import stream
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import MountedModel, Sensor
+from sim_sensors.sensor.sensor import simulate as simulate
 from sim_sensors.world.world import Boxes, World
 from .features import CameraMeasurement, CameraMessages
 from .pinhole import Intrinsics
@@ -412,4 +415,4 @@ _EMPTY: dict[str, Any] = {
 }
 
 
-load_camera, simulate = CameraModel.load, CameraModel.simulate
+load_camera = CameraModel.load

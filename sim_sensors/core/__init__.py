@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
-
-from .faces import lazily
 
 if TYPE_CHECKING:
     from .errors import ParameterError, Sim2RealError
@@ -25,6 +26,33 @@ __all__ = [
     'parameter',
     'stream',
 ]
+
+
+def lazily(
+    package: str, names: Sequence[str], *modules: str
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package that loads its names late (PEP 562).
+
+    Importing a module imports the packages above it first: if these loaded all that they show, the
+    smallest import would cost seconds.
+
+    `package` is its `__name__` and `names` its `__all__`. The first of the modules, in it or
+    below it, that has a name gives it.
+    """
+
+    def get(name: str) -> object:
+        if name in names:
+            for module in modules:
+                imported = importlib.import_module(f'{package}.{module}')
+                if name in vars(imported):
+                    value: object = vars(imported)[name]
+                    setattr(sys.modules[package], name, value)
+                    return value
+        raise AttributeError(f'module {package!r} has no attribute {name!r}')
+
+    return get, lambda: list(names)
+
+
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(
         __name__, __all__, 'errors', 'measurements', 'parameters', 'registry', 'seeding'

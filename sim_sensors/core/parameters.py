@@ -16,7 +16,12 @@ from inspect import isabstract
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
 from .errors import ParameterError, UnknownNameError, did_you_mean, not_among
+from .measurements import FloatArray
 from .registry import Registry, file_of, is_in_file
 
 P = TypeVar('P', bound='Parameters')
@@ -468,3 +473,118 @@ class VariedParameters(Parameters):
         """Return a plain mapping that `from_mapping` reads back to an equal set."""
         parts = {name: to_variant(getattr(self, name)) for name in self.varied}
         return {**super().to_mapping(), **parts}
+
+
+def mounting_quaternion(rpy: ArrayLike) -> FloatArray:
+    """Return the quaternion x y z w, `(1, 4)`, of roll, pitch, yaw about fixed axes, rad."""
+    return np.asarray(Rotation.from_euler('xyz', np.asarray(rpy)).as_quat()[None, :])
+
+
+def placed(model: P, translation: ArrayLike) -> P:
+    """Return a sensor model with its `lever_arm` at `translation` `(3,)` m in the body."""
+    changes: Any = {'lever_arm': tuple(np.asarray(translation, dtype=np.float64).tolist())}
+    return dataclasses.replace(model, **changes)
+
+
+def turned(model: P, rotation: Rotation) -> P:
+    """Return a sensor model whose `mounting_rpy` takes its axes to those of the body so."""
+    changes: Any = {'mounting_rpy': tuple(rotation.as_euler('xyz').tolist())}
+    return dataclasses.replace(model, **changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Upstream(Parameters):
+    """A model of another simulator, as it should be or with the defects that it has."""
+
+    variant: str = parameter(
+        'exact',
+        '',
+        'exact, or as_upstream: with the defects that the documentation of the model lists.',
+        choices=('exact', 'as_upstream'),
+    )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the defects are left out."""
+        return self.variant == 'exact'
+
+    @property
+    def has_defects(self) -> bool:
+        """Whether `as_upstream` is anything else than `exact`."""
+        return True
+
+
+Axes = tuple[float, float, float]
+"""One number for each of the axes x, y, z."""
+
+
+def axes(unit: str, doc: str, default: float | Axes = 0.0, **bounds: Any) -> Any:
+    """Declare one number for each of the axes x, y, z; `bounds` as of `parameter`."""
+    values = default if isinstance(default, tuple) else (default, default, default)
+    return parameter(values, unit, doc, **bounds)
+
+
+def share(default: float, doc: str) -> Any:
+    """Declare a share of something, 0 to 1."""
+    return non_negative(default, '1', doc, maximum=1.0)
+
+
+LONGEST_DELAY = 1e6
+"""Of a message that still arrives, s."""
+
+
+LOWEST_RATE, HIGHEST_RATE = 1e-6, 1e5
+"""Of any sensor, Hz: a measurement in eleven days, and ten times what the fastest IMUs do."""
+
+
+def sample_rate(default: float, doc: str) -> Any:
+    """Declare how often a sensor measures, Hz."""
+    return parameter(default, 'Hz', doc, minimum=LOWEST_RATE, maximum=HIGHEST_RATE, read_only=True)
+
+
+def lever_arm(what: str, default: float | Axes = 0.0) -> Any:
+    """Declare where in the body the part of a sensor is that measures the motion, m."""
+    return axes('m', f'Position of the {what} in the body (forward, left, up).', default)
+
+
+def latency() -> Any:
+    """Declare the constant part of the delay of the messages; the rest is `Delivery`."""
+    doc = 'Time from the stamp to the arrival of the message.'
+    # Who gives nanoseconds is told so, before they leave the 64 bits of a stamp.
+    return non_negative(0.0, 's', doc, maximum=LONGEST_DELAY)
+
+
+@dataclasses.dataclass(frozen=True)
+class AxisParameters(Parameters):
+    """Base of parameter sets that are declared once for both kinds of sensors.
+
+    In the units of its declarations `{u}` is the unit of the sensor and `{i}` that of its integral
+    over time; each kind is a subclass that says what they are.
+    """
+
+    unit: ClassVar[str] = ''
+    integral_unit: ClassVar[str] = ''
+
+    @classmethod
+    def declared(cls) -> dict[str, Parameter]:
+        """Declarations of the parameters, in order, with the units of the sensor."""
+        return {
+            name: dataclasses.replace(
+                declaration, unit=declaration.unit.format(u=cls.unit, i=cls.integral_unit)
+            )
+            for name, declaration in super().declared().items()
+        }
+
+
+class OfGyroscope:
+    """Units of a set of `AxisParameters` of a gyroscope; goes before it among the bases."""
+
+    unit: ClassVar[str] = 'rad/s'
+    integral_unit: ClassVar[str] = 'rad'
+
+
+class OfAccelerometer:
+    """Units of a set of `AxisParameters` of an accelerometer; goes before it among the bases."""
+
+    unit: ClassVar[str] = 'm/s^2'
+    integral_unit: ClassVar[str] = 'm/s'

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim_sensors.core.faces import lazily
+from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
     from .follower import Follower, FollowSettings, LiveFollower, SimulatedDrive
-    from .reference import ReferenceMotion
-    from .tracking import TRACKERS, Tracker
+    from .tracking import TRACKERS, ReferenceMotion, Tracker
 
 __all__ = [
     'TRACKERS',
@@ -22,4 +21,4 @@ __all__ = [
     'Tracker',
 ]
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'follower', 'reference', 'tracking')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'follower', 'tracking')

@@ -14,18 +14,23 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from sim_sensors.core.seeding import stream
-from sim_sensors.motion.drive_kinematics import DifferentialDrive, RobotState, WheelRates
 from sim_sensors.motion.odometry import check_values
 from sim_sensors.motion.planar import Pose, heading_of
+from sim_sensors.motion.vehicles import DifferentialDrive, RobotState, WheelRates
 from sim_sensors.motion.waypoints import Waypoints
-from .reference import (
+from .tracking import (
     INTERPOLATIONS,
+    LqrTracker,
+    NonlinearTracker,
+    OpenLoop,
     ReferenceMotion,
+    TrackerModel,
     TrackingError,
     TrackingErrors,
+    YawDistancePid,
+    YawPid,
     tracking_error,
 )
-from .tracking import LqrTracker, NonlinearTracker, OpenLoop, TrackerModel, YawDistancePid, YawPid
 
 _NS = 1_000_000_000
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim_sensors.core.faces import lazily
+from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
-    from .gps import GpsModel, GpsSensor, simulate
-    from .position_noise import PositionNoise
+    from .gps import GpsModel, GpsSensor, PositionNoise, simulate
 
 __all__ = ['GpsModel', 'GpsSensor', 'PositionNoise', 'simulate']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'gps', 'position_noise')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'gps')

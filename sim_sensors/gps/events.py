@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import Parameters, non_negative, parameter
+from sim_sensors.core.parameters import Axes, Parameters, axes, non_negative, parameter
 from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.sensor.delivery import Channel
 
 BoolArray = NDArray[np.bool_]

@@ -12,11 +12,10 @@ import numpy as np
 
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.parameters import non_negative, parameter, positive
+from sim_sensors.core.parameters import Axes, axes, non_negative, parameter, positive
 from sim_sensors.core.seeding import stream, streams
-from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.noise.processes import GaussMarkov, Process, White
-from .position_noise import PositionNoise, ProcessSum, UpstreamNoise
+from .gps import PositionNoise, ProcessSum, UpstreamNoise
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,17 +12,21 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
-from sim_sensors.core.seeding import Streams, stream, streams
-from sim_sensors.core.shared_parameters import (
+from sim_sensors.core.parameters import (
     Axes,
     AxisParameters,
     OfAccelerometer,
     OfGyroscope,
+    Parameters,
     axes,
+    non_negative,
+    parameter,
+    positive,
 )
+from sim_sensors.core.seeding import Streams, stream, streams
 from sim_sensors.noise import processes
 from sim_sensors.noise.electronics import (
+    AxisErrors,
     IncrementQuantiser,
     LowPass,
     Ramp,
@@ -32,10 +36,8 @@ from sim_sensors.noise.electronics import (
     saturate,
 )
 from sim_sensors.noise.processes import GaussMarkov
-from sim_sensors.noise.triad import AxisErrors
 from sim_sensors.sensor.sensor import ReportedCovariance, WhiteNoiseCovariance
-from sim_sensors.world.earth import TurningEarth
-from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from sim_sensors.world.earth import STANDARD_GRAVITY, TurningEarth
 from .imu import ImuModel, ImuSensor
 
 

@@ -13,18 +13,19 @@ from numpy.typing import ArrayLike
 from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import non_negative, parameter
-from sim_sensors.core.seeding import Streams, stream
-from sim_sensors.core.shared_parameters import (
+from sim_sensors.core.parameters import (
     Axes,
     AxisParameters,
     OfAccelerometer,
     OfGyroscope,
     axes,
     mounting_quaternion,
+    non_negative,
+    parameter,
 )
+from sim_sensors.core.seeding import Streams, stream
+from sim_sensors.noise.electronics import AxisErrors, SumTriad
 from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White
-from sim_sensors.noise.triad import AxisErrors, SumTriad
 from .imu import IdealMeasurement, Kinematics, SampledImu
 from .orientation import Attitude, OrientationModel, SensedSignals, StatedAttitude
 

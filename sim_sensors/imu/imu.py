@@ -20,19 +20,20 @@ from numpy.typing import ArrayLike
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, ImuArray
-from sim_sensors.core.parameters import parameter, positive
-from sim_sensors.core.seeding import Streams, streams
-from sim_sensors.core.shared_parameters import (
+from sim_sensors.core.parameters import (
     Axes,
     Upstream,
     axes,
     latency,
     lever_arm,
     mounting_quaternion,
+    parameter,
+    positive,
     sample_rate,
 )
+from sim_sensors.core.seeding import Streams, streams
 from sim_sensors.motion.ideal import InertialMotion
-from sim_sensors.noise.triad import AxisErrors, SettableBias
+from sim_sensors.noise.electronics import AxisErrors, SettableBias
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import (
     Measurement,
@@ -42,8 +43,8 @@ from sim_sensors.sensor.sensor import (
     UnknownCovariance,
     WhiteNoiseCovariance,
 )
-from sim_sensors.world.earth import TurningEarth, turns
-from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from sim_sensors.sensor.sensor import simulate as simulate
+from sim_sensors.world.earth import STANDARD_GRAVITY, TurningEarth, turns
 from .orientation import Attitude, Orientation, OrientationModel, SensedSignals
 
 if TYPE_CHECKING:
@@ -334,4 +335,4 @@ class SampledImu(UpstreamImu):
         return np.asarray(np.asarray(std, dtype=np.float64) * scale)
 
 
-load_imu, simulate = ImuModel.load, ImuModel.simulate
+load_imu = ImuModel.load

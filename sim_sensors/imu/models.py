@@ -18,18 +18,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, positive
-from sim_sensors.core.seeding import Streams
-from sim_sensors.core.shared_parameters import (
+from sim_sensors.core.parameters import (
     Axes,
     AxisParameters,
     OfAccelerometer,
     OfGyroscope,
+    Parameters,
     axes,
+    non_negative,
+    positive,
 )
-from sim_sensors.noise.electronics import quantise, saturate
+from sim_sensors.core.seeding import Streams
+from sim_sensors.noise.electronics import AxisErrors, Corrupted, Triad, quantise, saturate
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
-from sim_sensors.noise.triad import AxisErrors, Corrupted, Triad
 from sim_sensors.sensor.sensor import OuterProductCovariance, ReportedCovariance
 from .imu import ImuModel, Kinematics, SampledImu
 

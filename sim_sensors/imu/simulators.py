@@ -20,16 +20,18 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, positive
-from sim_sensors.core.seeding import Streams
-from sim_sensors.core.shared_parameters import (
+from sim_sensors.core.parameters import (
     Axes,
     AxisParameters,
     OfAccelerometer,
     OfGyroscope,
+    Parameters,
     axes,
+    non_negative,
+    positive,
 )
-from sim_sensors.noise.electronics import Temperature
+from sim_sensors.core.seeding import Streams
+from sim_sensors.noise.electronics import AxisErrors, SumTriad, Temperature
 from sim_sensors.noise.processes import (
     GaussMarkov,
     LastValueProcess,
@@ -38,7 +40,6 @@ from sim_sensors.noise.processes import (
     White,
     WhiteDensity,
 )
-from sim_sensors.noise.triad import AxisErrors, SumTriad
 from .chain import AccelerometerChain, ChainTriad, GyroscopeChain
 from .imu import ImuModel, Kinematics, SampledImu, UpstreamImu
 from .orientation import Attitude, StatedAttitude

@@ -10,16 +10,16 @@ import numpy as np
 
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, MagneticFieldArray
-from sim_sensors.core.parameters import parameter
-from sim_sensors.core.seeding import streams
-from sim_sensors.core.shared_parameters import (
+from sim_sensors.core.parameters import (
     Axes,
     axes,
     latency,
     lever_arm,
     mounting_quaternion,
+    parameter,
     sample_rate,
 )
+from sim_sensors.core.seeding import streams
 from sim_sensors.imu.chain import ChainTriad, ErrorChain
 from sim_sensors.motion.ideal import MagneticMotion, MagneticTrajectory
 from sim_sensors.noise.electronics import Supply, Temperature
@@ -32,6 +32,7 @@ from sim_sensors.sensor.sensor import (
     UnknownCovariance,
     WhiteNoiseCovariance,
 )
+from sim_sensors.sensor.sensor import simulate as simulate
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
@@ -181,4 +182,4 @@ class MagnetometerSensor(Sensor[MagneticMeasurement]):
         )
 
 
-load_mag, simulate = Magnetometer.load, Magnetometer.simulate
+load_mag = Magnetometer.load

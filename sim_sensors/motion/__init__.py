@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim_sensors.core.faces import lazily
+from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
-    from .motions import motion_of, truth_of
+    from sim_sensors.motion.motions import motion_of, truth_of
     from .odometry import OdometryMotion
     from .scenarios import TimedMotion
     from .trajectory import Motion, Trajectory, times_within
@@ -26,5 +26,5 @@ __all__ = [
 ]
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(
-        __name__, __all__, 'trajectory', 'scenarios', 'motions', 'odometry', 'waypoints'
+        __name__, __all__, 'trajectory', 'motions', 'scenarios', 'odometry', 'waypoints'
     )

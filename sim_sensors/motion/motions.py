@@ -11,14 +11,13 @@ from sim_sensors.core.measurements import ImuArray, MessageParts, OdometryArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.rotations import rotate_back
-from .path_following import DRIVES, drive
-from .sampling import sample_blocks
+from .ideal import sample_blocks
+from .paths import DRIVES, drive
 from .scenarios import TimedMotion
 from .trajectory import Motion
 
 START_NS = 1_700_000_000_000_000_000
 """First stamp of synthetic runs, ns: fixed, so that equal seeds give equal bytes."""
-
 _TRUTH_RATE = 100.0
 
 SCENARIOS: Registry[type[TimedMotion]] = Registry(
@@ -43,6 +42,7 @@ Each derives from `TimedMotion` and implements `at(times)`, which returns a `Tra
 """
 
 _DRIVEN = tuple(f'drive_{name}' for name in DRIVES)
+
 _SPRUNG = tuple(f'sprung_{name}' for name in DRIVES)
 
 
@@ -66,7 +66,7 @@ def motion_parameters(name: str) -> type[Parameters] | None:
     if name in _DRIVEN:
         return None
     if name in _SPRUNG:
-        from .sprung_car import SprungCar
+        from .roads import SprungCar
 
         return SprungCar
     return SCENARIOS.get(name)
@@ -111,7 +111,7 @@ def motion_of(
             raise MotionError(f'{name} takes no parameters, got {", ".join(parameters)}')
         return drive(name.removeprefix('drive_'), seed=seed, run=run, duration=duration)
     if name in _SPRUNG:
-        from .sprung_car import SprungCar, drive_on_springs
+        from .roads import SprungCar, drive_on_springs
 
         car = SprungCar.from_mapping(parameters or {}, f'motion {name}')
         path = name.removeprefix('sprung_')

@@ -18,10 +18,9 @@ from sim_sensors.core import rotations
 from sim_sensors.core.config_files import read_columns
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.shared_parameters import Axes, axes, mounting_quaternion
-from .nav_state import PointQueries
+from sim_sensors.core.parameters import Axes, axes, mounting_quaternion
 from .scenarios import TimedMotion
-from .trajectory import Trajectory, times_within
+from .trajectory import PointQueries, Trajectory, times_within
 
 
 @dataclasses.dataclass(frozen=True)

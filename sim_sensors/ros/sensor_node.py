@@ -27,9 +27,8 @@ from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.world import World, load_world
 from .diagnostics import Reporter, SensorHealth
 from .messages import message_class
-from .node_settings import SensorSettings, WorldSettings
+from .node_settings import NodeParameters, SensorSettings, WorldSettings, overridable_publisher
 from .outputs import OUTPUTS
-from .parameters import NodeParameters, overridable_publisher
 from .running import on_backward_jump, run
 from .truth_topics import (
     live_noise_free,

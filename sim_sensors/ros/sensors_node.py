@@ -12,8 +12,8 @@ from rclpy.node import Node
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.sensor.catalogue import KINDS
+from .node_settings import NodeParameters
 from .outputs import OUTPUTS
-from .parameters import NodeParameters
 from .running import run
 from .sensor_node import SensorNode
 from .truth_topics import ODOMETRY_TOPIC

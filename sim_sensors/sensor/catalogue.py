@@ -61,14 +61,14 @@ def preset_names(kind: str) -> list[str]:
 
     A kind of another package has none: its models are known by their classes.
     """
-    from sim_sensors.core.shipped import config_names
+    from sim_sensors.core.config_files import config_names
 
     return config_names(kind) if kind in KINDS.names(installed=False) else []
 
 
 def has_upstream(model: Parameters) -> bool:
     """Return whether a model or a part of it has a `variant` with the defects of its original."""
-    from sim_sensors.core.shared_parameters import Upstream
+    from sim_sensors.core.parameters import Upstream
 
     if isinstance(model, Upstream) and model.has_defects:
         return True

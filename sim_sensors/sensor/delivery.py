@@ -11,9 +11,8 @@ import numpy as np
 
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
-from sim_sensors.core.parameters import Parameters, non_negative
+from sim_sensors.core.parameters import LONGEST_DELAY, Parameters, non_negative, share
 from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import LONGEST_DELAY, share
 
 M = TypeVar('M', bound=MessageArray)
 

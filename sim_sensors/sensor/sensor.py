@@ -14,14 +14,26 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.compilation import compiled
-from sim_sensors.core.config_files import file_phrase, first_phrase, merge_base, read_yaml_mapping
+from sim_sensors.core.config_files import (
+    config_path,
+    file_phrase,
+    first_phrase,
+    merge_base,
+    read_yaml_mapping,
+)
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, MessageParts
-from sim_sensors.core.parameters import Parameters, from_variant, to_variant, variants
+from sim_sensors.core.parameters import (
+    Axes,
+    Parameters,
+    from_variant,
+    placed,
+    to_variant,
+    turned,
+    variants,
+)
 from sim_sensors.core.registry import Registry, is_in_file
-from sim_sensors.core.shared_parameters import Axes, placed, turned
-from sim_sensors.core.shipped import config_path
-from sim_sensors.motion.sampling import intervals, sample_blocks, sample_motion
+from sim_sensors.motion.ideal import intervals, sample_blocks, sample_motion
 from .catalogue import UPSTREAM, has_upstream, kinds, preset_names
 from .delivery import Channel, Delivery
 
@@ -303,6 +315,19 @@ def _with_upstream(mapping: Mapping[str, Any]) -> dict[str, Any]:
         else entry
         for key, entry in mapping.items()
     }
+
+
+def simulate(model: SensorModel[Messages], motion: Motion, **settings: Any) -> Messages:
+    """Measure a whole motion with a model; for parameters see `SensorModel.simulate`.
+
+    Examples
+    --------
+    >>> from sim_sensors import load_gps, motion_of, simulate_gps
+    >>> model, motion = load_gps('ch_gauss'), motion_of('standstill', duration=2.0)
+    >>> len(simulate_gps(model=model, motion=motion, seed=1, run='1'))
+    21
+    """
+    return model.simulate(motion, **settings)
 
 
 class MountedModel(SensorModel[Messages]):

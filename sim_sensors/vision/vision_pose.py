@@ -22,27 +22,26 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray, IntArray, PoseArray
 from sim_sensors.core.parameters import (
-    Parameters,
-    VariedParameters,
-    non_negative,
-    parameter,
-    positive,
-    variants,
-)
-from sim_sensors.core.registry import Registry
-from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import (
     Axes,
+    Parameters,
     Upstream,
+    VariedParameters,
     axes,
     latency,
     lever_arm,
     mounting_quaternion,
+    non_negative,
+    parameter,
+    positive,
     sample_rate,
     share,
+    variants,
 )
+from sim_sensors.core.registry import Registry
+from sim_sensors.core.seeding import stream
 from sim_sensors.sensor.delivery import Channel, Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
+from sim_sensors.sensor.sensor import simulate as simulate
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory
@@ -474,4 +473,4 @@ class VisionSensor(Sensor[VisionMeasurement]):
         return position, orientation
 
 
-load_vision, simulate = VisionModel.load, VisionModel.simulate
+load_vision = VisionModel.load

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim_sensors.core.faces import lazily
+from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
-    from .drives import WheelDrive
+    from .encoders import WheelDrive
     from .wheel_odometry import WheelOdometryModel, WheelOdometrySensor, simulate
 
 __all__ = ['WheelDrive', 'WheelOdometryModel', 'WheelOdometrySensor', 'simulate']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'wheel_odometry', 'drives')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'wheel_odometry', 'encoders')

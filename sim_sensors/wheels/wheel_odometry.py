@@ -19,21 +19,31 @@ import numpy as np
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
-from sim_sensors.core.parameters import VariedParameters, non_negative, parameter
+from sim_sensors.core.parameters import (
+    Axes,
+    VariedParameters,
+    latency,
+    lever_arm,
+    non_negative,
+    parameter,
+    sample_rate,
+)
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.seeding import stream
-from sim_sensors.core.shared_parameters import Axes, latency, lever_arm, sample_rate
 from sim_sensors.motion import planar
 from sim_sensors.motion.planar import sigma_point_squares
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
-from .drives import WHEEL_DRIVES, DifferentialWheels, WheelDrive
+from sim_sensors.sensor.sensor import simulate as simulate
 from .encoders import (
+    WHEEL_DRIVES,
     WHEEL_NOISES,
+    DifferentialWheels,
     Encoders,
     PerDistance,
     Slip,
     SteeringOffset,
+    WheelDrive,
     WheelNoise,
     accumulate_rows,
 )
@@ -473,4 +483,4 @@ def _steps_at(steps: FloatArray, arm: tuple[float, float, float], sign: float) -
     return shifted
 
 
-load_wheels, simulate = WheelOdometryModel.load, WheelOdometryModel.simulate
+load_wheels = WheelOdometryModel.load

@@ -16,14 +16,17 @@ from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.compiled_rotations import right_jacobian
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.nav_state import NavState, States
-from .integration import MANIFOLD, TANGENT, integrate, rotation_of
-from .params import (
+from sim_sensors.motion.trajectory import NavState, States
+from .integration import (
     FORMS,
+    MANIFOLD,
+    TANGENT,
     ConstantBias,
     PreintegrationCombinedParams,
     PreintegrationError,
     PreintegrationParams,
+    integrate,
+    rotation_of,
 )
 
 Params = TypeVar('Params', bound=PreintegrationParams)

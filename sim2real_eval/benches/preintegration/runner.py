@@ -18,9 +18,15 @@ from scipy.stats import chi2
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
-from sim_sensors.motion.nav_state import NavState, States, local_coordinates
-from sim_sensors.motion.trajectory import Motion
-from .integration import TANGENT, integrate_all
+from sim_sensors.motion.trajectory import Motion, NavState, States, local_coordinates
+from .integration import (
+    TANGENT,
+    ConstantBias,
+    PreintegrationCombinedParams,
+    PreintegrationError,
+    PreintegrationParams,
+    integrate_all,
+)
 from .measurements import (
     PreintegratedCombinedMeasurements,
     PreintegratedImuMeasurements,
@@ -29,12 +35,6 @@ from .measurements import (
     first_states,
     form_of,
     predicted,
-)
-from .params import (
-    ConstantBias,
-    PreintegrationCombinedParams,
-    PreintegrationError,
-    PreintegrationParams,
 )
 
 _SAMPLES_AT_ONCE = 500_000

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.benches.settings import LOSSES, RMS_UNITS
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.configuration import with_front_end
@@ -27,11 +27,11 @@ from sim2real_eval.judge.robot_localization.state import Timing
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.consistency import judged_world, known_axes
 from sim2real_eval.metrics.series import speed
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base
-from sim2real_eval.study.adapting import true_heading
+from sim2real_eval.study.recordings import true_heading
 from sim2real_eval.study.search.engine import SearchSpace, Values
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray

@@ -18,8 +18,12 @@ import numpy as np
 import yaml
 
 from sim2real_eval.judge.protocol import Judge
-from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, SourceConfig
-from sim2real_eval.judge.robot_localization.ros_parameters import declared, read_node_parameters
+from sim2real_eval.judge.robot_localization.configuration import (
+    NAVSAT_TOPIC,
+    SourceConfig,
+    declared,
+    read_node_parameters,
+)
 from sim2real_eval.judge.robot_localization.state import TWO_D_STATES
 from sim2real_eval.judge.setup import JudgeSetup, node_of
 from sim_sensors.core.errors import ParameterError, not_among

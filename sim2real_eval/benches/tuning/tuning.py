@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.benches import findings
+from sim2real_eval.benches import settings
 from sim2real_eval.benches.settings import LEAST_BLOCKS, RMS_UNITS, TuneOptions, format_gain
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.judge.protocol import Judge
@@ -24,22 +24,20 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.study.search.engine import (
     EvaluationPool,
     EvaluationStore,
+    Gain,
     Progress,
     SearchSpace,
     Values,
+    deal_blocks,
+    estimate_gain,
+    group_drives,
+    least_blocks,
 )
 from sim2real_eval.study.search.stepwise import (
     Minimisation,
     SingleGain,
     StepwiseSearch,
     minimise_loss,
-)
-from sim2real_eval.study.search.validation import (
-    Gain,
-    deal_blocks,
-    estimate_gain,
-    group_drives,
-    least_blocks,
 )
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray
@@ -70,20 +68,20 @@ def compare_with_node(judge: Judge, recording: Recording, heading: float | None)
     try:
         from_node = node.judge(recording, start_heading=heading)
     except Sim2RealError as error:
-        return findings.NODE_DIFFERS(recording.name, problem=f'it failed: {error}')
+        return settings.NODE_DIFFERS(recording.name, problem=f'it failed: {error}')
     _, rows, node_rows = np.intersect1d(embedded.stamp_ns, from_node.stamp_ns, return_indices=True)
     if not len(rows):
         problem = 'it gives no estimate at the stamps of the search'
-        return findings.NODE_DIFFERS(recording.name, problem=problem)
+        return settings.NODE_DIFFERS(recording.name, problem=problem)
     speeds = [
         speed(run.linear_velocity[common], run.orientation[common])
         for run, common in ((embedded, rows), (from_node, node_rows))
     ]
     difference = float(np.abs(speeds[0] - speeds[1]).max())
     if difference < _SPEED_TOLERANCE:
-        return findings.NODE_AGREES(recording.name, difference=difference, count=len(rows))
+        return settings.NODE_AGREES(recording.name, difference=difference, count=len(rows))
     problem = f'speeds differ by up to {difference:.3g} m/s at {len(rows)} equal stamps'
-    return findings.NODE_DIFFERS(recording.name, problem=problem)
+    return settings.NODE_DIFFERS(recording.name, problem=problem)
 
 
 _OVER_FITTED = 0.5
@@ -267,13 +265,13 @@ def tune(
     notes = [_verdict(tuned, comparison, is_tried=bool(result.selected), level=level)]
     notes += _parameter_findings(tuned, comparison)
     if len(drives) < len(blocks):
-        notes.append(findings.SAME_DRIVES(blocks=len(blocks), drives=len(drives)))
+        notes.append(settings.SAME_DRIVES(blocks=len(blocks), drives=len(drives)))
     if losses.starts_with_true_heading:
-        notes.append(findings.TRUE_HEADING())
+        notes.append(settings.TRUE_HEADING())
     heading_error = float(np.mean(result.losses[values].get('heading', 0.0)))
     # Other judges declare their own reasons.
     if isinstance(judge, JudgeSetup) and heading_error > _HEADING_OFF:
-        notes.append(findings.HEADING_OFF(error=math.degrees(heading_error)))
+        notes.append(settings.HEADING_OFF(error=math.degrees(heading_error)))
     tuned_judge = set_parameters(judge, parameters, values)
     if is_better and (difference := compare_with_node(tuned_judge, *losses.shortest)):
         notes.append(difference)
@@ -407,7 +405,7 @@ def _verdict(
     changed = sum(parameter.changed for parameter in tuned)
     mean, low, high = (format_gain(loss, number) for number in (gain.mean, gain.low, gain.high))
     if changed:
-        return findings.BETTER(
+        return settings.BETTER(
             changed=changed, tried=len(tuned), error=name, gain=mean, low=low, high=high,
             level=100.0 * level,
         )  # fmt: skip
@@ -417,7 +415,7 @@ def _verdict(
             f'those that gain alone, together gain {mean} on held-out blocks of recordings '
             f'({low} to {high}), which may be chance'
         )
-    return findings.UNCHANGED(tried=len(tuned), reason=reason)
+    return settings.UNCHANGED(tried=len(tuned), reason=reason)
 
 
 def _parameter_findings(
@@ -427,12 +425,12 @@ def _parameter_findings(
     changed = [parameter for parameter in tuned if parameter.changed]
     if changed and gain < _OVER_FITTED * training:
         texts = [format_gain(comparison.kind, number) for number in (training, gain)]
-        notes.append(findings.OVER_FITS(training=texts[0], gain=texts[1]))
+        notes.append(settings.OVER_FITS(training=texts[0], gain=texts[1]))
     for tuned_parameter in changed:
         parameter = tuned_parameter.parameter
         if parameter.is_at_bound(tuned_parameter.value):
             text = parameter.format_value(tuned_parameter.value)
-            notes.append(findings.AT_BOUND(parameter.name, value=text))
+            notes.append(settings.AT_BOUND(parameter.name, value=text))
         if parameter.group == 'covariance':
-            notes.append(findings.NO_PARAMETER(parameter.name, factor=tuned_parameter.value))
+            notes.append(settings.NO_PARAMETER(parameter.name, factor=tuned_parameter.value))
     return notes

@@ -26,13 +26,13 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.parts import POSE, parts_of
-from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING
+from sim2real_eval.judge.robot_localization.replay_options import COMMAND, FIX, HEADING
 from sim2real_eval.recording.cdr import encode, encode_transforms
-from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, find_type
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from .expected import PendingMessage

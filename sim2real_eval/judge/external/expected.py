@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import ODOMETRY_FIELDS, JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
@@ -21,13 +21,20 @@ from sim2real_eval.judge.robot_localization.configuration import (
 from sim2real_eval.judge.robot_localization.embedded import prepare
 from sim2real_eval.judge.robot_localization.fixes import LiveNavsat
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.replay_options import NAVSAT_PHASE_NS, Clock, Grids
+from sim2real_eval.judge.robot_localization.replay_options import (
+    COMMAND,
+    FIX,
+    HEADING,
+    NAVSAT_PHASE_NS,
+    Clock,
+    Grids,
+    route,
+)
 from sim2real_eval.judge.robot_localization.state import Timing
-from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import decode
-from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.core.measurements import (

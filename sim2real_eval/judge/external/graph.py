@@ -22,7 +22,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 
-from sim2real_eval.common.errors import JudgeError
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording

@@ -9,9 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.findings import COMPLETED, LEVEL, OUT_OF_ORDER, VELOCITY_BY_DIFFERENCES
+from sim2real_eval.common.findings import JudgeError
+from sim2real_eval.judge.estimate import (
+    COMPLETED,
+    LEVEL,
+    OUT_OF_ORDER,
+    VELOCITY_BY_DIFFERENCES,
+    JudgedRun,
+)
 from sim2real_eval.judge.protocol import Estimate
 from sim2real_eval.recording.cdr import decode, decode_transforms
 from sim2real_eval.recording.message_types import (

@@ -20,10 +20,13 @@ from typing import Any
 import numpy as np
 import yaml
 
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig
-from sim2real_eval.judge.robot_localization.ros_parameters import declared, read_node_parameters
-from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING
+from sim2real_eval.common.findings import JudgeError
+from sim2real_eval.judge.robot_localization.configuration import (
+    FilterConfig,
+    declared,
+    read_node_parameters,
+)
+from sim2real_eval.judge.robot_localization.replay_options import COMMAND, FIX, HEADING
 from sim2real_eval.judge.setup import JudgeSetup, node_of
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import Recording

@@ -19,16 +19,21 @@ import numpy as np
 from rclpy.node import Node
 from std_srvs.srv import Empty, Trigger
 
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.findings import LOST, NO_TRANSFORMS, REAL_FILTER, REAL_TIME, UNANSWERED
+from sim2real_eval.common.findings import Finding, JudgeError
+from sim2real_eval.judge.estimate import (
+    LOST,
+    NO_TRANSFORMS,
+    REAL_FILTER,
+    REAL_TIME,
+    UNANSWERED,
+    JudgedRun,
+)
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
-from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
+from sim2real_eval.judge.robot_localization.replay_options import COMMAND, FIX, HEADING, route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import decode, encode
-from sim2real_eval.recording.frames import FrameTree
 from sim2real_eval.recording.message_types import TF_TYPE, MessageType, find_type
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import MessageArray
 from .connections import (

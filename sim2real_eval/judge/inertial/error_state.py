@@ -13,15 +13,13 @@ import math
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge import findings
+from sim2real_eval.common.findings import Finding, JudgeError
+from sim2real_eval.judge import estimate
 from sim2real_eval.judge.estimate import Corrections, JudgedRun, PartCount
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.rotations import skew
-from .alignment import FirstAttitude, first_attitude
-from .front_end import InertialInputs, inertial_inputs
+from .alignment import FirstAttitude, InertialInputs, first_attitude, inertial_inputs
 from .settings import InertialJudge, InertialSettings
 from .strapdown import (
     ACCELEROMETER_BIAS,
@@ -164,7 +162,7 @@ def filter_inputs(
     notes = [*inputs.notes, *attitude.notes, *_advice(output, settings)]
     if ahead and count:
         time = (determined_ns - first_ns) * 1e-9
-        notes.append(findings.LOOKS_AHEAD(estimates=ahead, time=time, fixes=count + 1))
+        notes.append(estimate.LOOKS_AHEAD(estimates=ahead, time=time, fixes=count + 1))
     parts, corrections = _parts(inputs, output, events)
     judged = judged_run(inputs, settings, events, output, parts, corrections, tuple(notes))
     return FilteredRun(judged, output.x, output.P)
@@ -186,9 +184,9 @@ def _advice(output: LoopOutput, settings: InertialSettings) -> list[Finding]:
     m, refused = len(output.nis), int(np.sum(output.accepted == 0))
     forced = int(np.sum(output.accepted == 2))
     if 2 * refused > m:
-        notes.append(findings.FIXES_GATED(gate=settings.gate, refused=refused, fixes=m))
+        notes.append(estimate.FIXES_GATED(gate=settings.gate, refused=refused, fixes=m))
     if forced:
-        notes.append(findings.GATE_TIMEOUT(timeout=settings.gate_timeout, count=forced))
+        notes.append(estimate.GATE_TIMEOUT(timeout=settings.gate_timeout, count=forced))
     return notes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim_sensors.core.faces import lazily
+from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
     from .configuration import FilterConfig, NavsatConfig

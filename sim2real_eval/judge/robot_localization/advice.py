@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
-from sim2real_eval.common.findings import Finding, FindingKind
+from sim2real_eval.common.findings import Finding, FindingKind, assumed, decisive, routine
 from sim2real_eval.judge.estimate import PartCount
 from sim_sensors.core.measurements import (
     FixArray,
@@ -18,10 +18,9 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     TwistArray,
 )
-from sim_sensors.world.geodesy import LocalFrame
-from . import findings
+from sim_sensors.world.earth import LocalFrame
 from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
-from .navsat import NavsatState, early_fixes, lost_fixes
+from .preparation import NavsatState, early_fixes, lost_fixes
 from .state import YAW, Timing
 
 _MOST = 0.5
@@ -51,18 +50,18 @@ def input_advice(
     notes: list[Finding] = []
     for source in config.sources:
         if source.differential and source.topic == NAVSAT_TOPIC and 'differential' not in correct:
-            notes.append(findings.DIFFERENTIAL(source.name))
+            notes.append(DIFFERENTIAL(source.name))
         imu = sources.get(source.name)
         if not isinstance(imu, ImuArray) or not has_no_attitude(imu):
             continue
         if source.mask[3:6].any():
             unknown = source.mask[YAW] and config.starts_eastward
-            kind = findings.NO_START_HEADING if unknown else findings.NO_ATTITUDE
+            kind = NO_START_HEADING if unknown else NO_ATTITUDE
             notes.append(kind(source.name, topic=source.topic))
         if source.remove_gravity:
-            notes.append(findings.GRAVITY_BY_ESTIMATE(source.name))
+            notes.append(GRAVITY_BY_ESTIMATE(source.name))
     if navsat is not None and headings is not None and has_no_attitude(headings):
-        notes.append(findings.NAVSAT_NO_HEADING())
+        notes.append(NAVSAT_NO_HEADING())
     return notes
 
 
@@ -82,13 +81,13 @@ def mounting_advice(
         # subtracts g times the third row of the mounting rotation.
         left_in = gravity * float(np.hypot(rotation[2, 0], rotation[2, 1]))
         if left_in > _LEAST_GRAVITY:
-            notes.append(findings.GRAVITY_LEFT(name, left=left_in))
+            notes.append(GRAVITY_LEFT(name, left=left_in))
     return notes
 
 
 def divergence(unscented: bool, textbook: bool) -> FindingKind:
     """Return the kind of finding about estimates that are not finite."""
-    return findings.UNSCENTED_DIVERGED if unscented and not textbook else findings.DIVERGED
+    return UNSCENTED_DIVERGED if unscented and not textbook else DIVERGED
 
 
 def part_advice(parts: Sequence[PartCount]) -> list[Finding]:
@@ -100,17 +99,17 @@ def part_advice(parts: Sequence[PartCount]) -> list[Finding]:
         received[key] = received.get(key, 0) + part.received
     for (source, topic), count in received.items():
         if not count:
-            notes.append(findings.NO_MESSAGE(f'{source} ({topic})'))
+            notes.append(NO_MESSAGE(f'{source} ({topic})'))
     for part in parts:
         judged = part.fused + part.rejected
         subject = f'{part.name} ({part.topic})'
         gated = part.rejected - part.singular
         if judged and gated > _MOST * judged:
-            notes.append(findings.GATED(subject, refused=gated, judged=judged))
+            notes.append(GATED(subject, refused=gated, judged=judged))
         if part.singular:
-            notes.append(findings.SINGULAR(subject, refused=part.singular, judged=judged))
+            notes.append(SINGULAR(subject, refused=part.singular, judged=judged))
         if part.older:
-            notes.append(findings.OLDER(subject, refused=part.older, received=part.received))
+            notes.append(OLDER(subject, refused=part.older, received=part.received))
     return notes
 
 
@@ -125,16 +124,16 @@ def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float
     frequency : of the timer, Hz.
     """
     if not fixes:
-        return [findings.NO_FIX('navsat_transform')]
+        return [NO_FIX('navsat_transform')]
     notes: list[Finding] = []
     if early:
-        notes.append(findings.FIXES_EARLY('navsat_transform', dropped=early, fixes=fixes))
+        notes.append(FIXES_EARLY('navsat_transform', dropped=early, fixes=fixes))
     if used == 0 and early < fixes:
-        notes.append(findings.FIXES_UNUSED('navsat_transform', fixes=fixes))
+        notes.append(FIXES_UNUSED('navsat_transform', fixes=fixes))
     # One lost fix is normal: the tick that fixes the transform publishes nothing.
     elif lost > 1:
         values = {'dropped': lost, 'fixes': fixes, 'frequency': frequency}
-        notes.append(findings.FIXES_OVERTAKEN('navsat_transform', **values))
+        notes.append(FIXES_OVERTAKEN('navsat_transform', **values))
     return notes
 
 
@@ -147,12 +146,12 @@ def front_end_advice(
         return navsat_advice(fixes, used, lost, early, navsat.frequency)
     notes: list[Finding] = []
     if not fixes:
-        notes.append(findings.NO_FIX(navsat.title))
+        notes.append(NO_FIX(navsat.title))
     if navsat.datum is not None and navsat.datum[2] != 0.0:
-        notes.append(findings.DATUM_YAW(navsat.title))
+        notes.append(DATUM_YAW(navsat.title))
     for source in config.sources:
         if source.topic == NAVSAT_TOPIC and source.mask[6:12].any():
-            notes.append(findings.NO_VELOCITY(source.name, node=navsat.title))
+            notes.append(NO_VELOCITY(source.name, node=navsat.title))
     return notes
 
 
@@ -187,7 +186,7 @@ def twist_advice(
         how = 'after a turn by a static transform' if turned else 'without a turn'
         subject = f'{source.name} ({source.topic})'
         words = {'frame': name, 'base': config.base_link_frame, 'how': how}
-        notes.append(findings.WORLD_VELOCITY(subject, **words))
+        notes.append(WORLD_VELOCITY(subject, **words))
     return notes
 
 
@@ -202,7 +201,7 @@ def datum_advice(navsat: NavsatConfig, fixes: FixArray) -> list[Finding]:
     away = float(np.linalg.norm(offset))
     if away <= _FAR_M:
         return []
-    return [findings.DATUM_FAR(navsat.title, distance=away / 1000.0)]
+    return [DATUM_FAR(navsat.title, distance=away / 1000.0)]
 
 
 def tick_advice(navsat: NavsatConfig, arrival_ns: IntArray, timing: Timing) -> list[Finding]:
@@ -218,7 +217,7 @@ def tick_advice(navsat: NavsatConfig, arrival_ns: IntArray, timing: Timing) -> l
     shares = np.sum(sides, axis=1) / max(len(arrival_ns), 1)
     if shares.min() < _LEAST_ON_A_SIDE:
         return []
-    return [findings.FIXES_ON_TICKS(node, share=float(shares.sum()), period=period * 1e-6)]
+    return [FIXES_ON_TICKS(node, share=float(shares.sum()), period=period * 1e-6)]
 
 
 def motion_advice(stamp_ns: IntArray, position: FloatArray, velocity: FloatArray) -> list[Finding]:
@@ -230,7 +229,7 @@ def motion_advice(stamp_ns: IntArray, position: FloatArray, velocity: FloatArray
     speed = np.nan_to_num(np.linalg.norm(velocity, axis=1), nan=0.0, posinf=np.inf)
     if len(speed) and speed.max() > _FAST:
         first = (stamp_ns[np.argmax(speed > _FAST)] - stamp_ns[0]) * 1e-9
-        notes.append(findings.TOO_FAST(limit=_FAST, first=first, speed=speed.max()))
+        notes.append(TOO_FAST(limit=_FAST, first=first, speed=speed.max()))
     # The square of a diverged position may overflow; such a step is not counted as a jump.
     with np.errstate(over='ignore', invalid='ignore'):
         steps = np.linalg.norm(np.diff(position, axis=0), axis=1)
@@ -238,5 +237,176 @@ def motion_advice(stamp_ns: IntArray, position: FloatArray, velocity: FloatArray
     jumps = np.flatnonzero(np.isfinite(steps) & (steps > limits))
     if len(jumps):
         first = (stamp_ns[jumps[0] + 1] - stamp_ns[0]) * 1e-9
-        notes.append(findings.JUMPS(count=len(jumps), step=steps[jumps[0]], first=first))
+        notes.append(JUMPS(count=len(jumps), step=steps[jumps[0]], first=first))
     return notes
+
+
+DIFFERENTIAL = assumed(
+    'rl.differential_gps',
+    'fuses GPS increments, which are world components, as body velocity: forward speed is '
+    'meaningless unless the vehicle drives along a world axis; horizontal speed is not affected',
+    'robot_localization does not rotate the increments of a differential pose into the body.',
+    'rotate them with --correct differential (in a study file `correct: [differential]`)',
+)
+NO_ATTITUDE = routine(
+    'rl.no_attitude',
+    'is configured to measure orientation, but {topic} has none (-1): this part is skipped, and '
+    'the attitude comes from the rates alone',
+    'The attitude drifts with the bias of the gyroscope.',
+)
+NO_START_HEADING = decisive(
+    'rl.no_start_heading',
+    'is configured to measure orientation, but {topic} has none (-1): the attitude comes from the '
+    'rates alone, from a start heading of 0 (east), so forward speed is meaningless and '
+    'accelerations have a wrong direction unless the run starts eastward',
+    'Without a heading the filter starts eastward, whatever the vehicle does.',
+    'give the heading in `initial_state`, or with --start-heading (in a study file '
+    '`start_heading: true`, in Python `run_judge(..., start_heading=True)`)',
+)
+GRAVITY_BY_ESTIMATE = routine(
+    'rl.gravity_by_estimate',
+    'has no orientation: gravity is removed with the estimated attitude, so an attitude error '
+    'becomes an acceleration',
+    'One degree of tilt leaves 0.17 m/s^2.',
+)
+NAVSAT_NO_HEADING = decisive(
+    'rl.navsat_no_heading',
+    'navsat_transform takes its heading from an IMU without orientation (-1): as in '
+    'robot_localization the start heading is 0 (east), so the estimated track is turned by the '
+    'true start heading',
+    'The fixes are turned into a frame that does not point east.',
+    'use an IMU with orientation, or `use_odometry_yaw`',
+)
+GRAVITY_LEFT = routine(
+    'rl.gravity_left',
+    'is mounted with roll or pitch: as in robot_localization, gravity is removed in the wrong '
+    'axes, which leaves about {left:.1f m/s^2} of false acceleration at rest',
+    'robot_localization removes gravity before it rotates the acceleration into the body.',
+    'remove it in the right axes with --correct gravity (in a study file `correct: [gravity]`)',
+)
+DIVERGED = decisive(
+    'rl.diverged',
+    'the estimate is not a number from t = {first:.2f s} after the first one on ({count:d} of '
+    '{estimates:d} estimates): as in robot_localization, state or covariance grew out of bounds',
+    'The filter is unstable with these covariances.',
+    'check process noise, initial covariance and the covariances of the messages',
+    per_model=True,
+)
+UNSCENTED_DIVERGED = decisive(
+    'rl.unscented_diverged',
+    'the estimate is not a number from t = {first:.2f s} after the first one on ({count:d} of '
+    "{estimates:d} estimates): the covariance of robot_localization's unscented filter is no "
+    'longer positive definite',
+    "The correction of robot_localization's unscented filter can make the covariance indefinite.",
+    'use the textbook correction with --correct unscented (in a study file '
+    '`correct: [unscented]`)',
+    per_model=True,
+)
+NO_MESSAGE = decisive(
+    'rl.no_message',
+    'no message, so it measured nothing',
+    'The input is configured, but nothing arrived on its topic.',
+    'check the topic name in the judge configuration',
+)
+GATED = decisive(
+    'rl.gated',
+    'the Mahalanobis gate rejected {refused:d} of {judged:d} measurements, so the estimate hardly '
+    'depends on this sensor',
+    'The measurements contradict the estimate by more than the covariances allow.',
+    'check the covariances, the frames and the `rejection_threshold`',
+)
+SINGULAR = decisive(
+    'rl.singular',
+    '{refused:d} of {judged:d} measurements were rejected, because the covariance of their '
+    'innovation was singular or not a number',
+    'The filter cannot invert the innovation covariance, so the sensor is not used.',
+    'check the covariances of the messages',
+)
+OLDER = routine(
+    'rl.older',
+    '{refused:d} of {received:d} messages are older than the one before and were rejected',
+    'robot_localization refuses measurements that go back in time within a topic.',
+)
+NO_FIX = decisive(
+    'navsat.no_fix',
+    'got no valid fix, so the filter had no GPS',
+    'The estimate comes from the other sensors alone.',
+    'check status and topic of the fixes',
+)
+NO_FIX_IN_MESSAGES = routine(
+    'navsat.messages_without_fix',
+    'dropped {dropped:d} of {received:d} messages of the GPS that have no fix',
+    'The receiver had no fix at these times; this is a real outage.',
+)
+FIXES_EARLY = routine(
+    'navsat.fixes_early',
+    'dropped {dropped:d} of {fixes:d} fixes that came before its datum was in use',
+    'With a given datum navsat_transform first needs a filtered odometry and a tick.',
+)
+FIXES_UNUSED = decisive(
+    'navsat.fixes_unused',
+    'passed on none of {fixes:d} fixes: it had no heading or odometry',
+    'navsat_transform needs both before it can transform a fix, so the filter had no GPS.',
+    'check the topics of the IMU and of the filtered odometry',
+)
+FIXES_OVERTAKEN = routine(
+    'navsat.fixes_overtaken',
+    '({frequency:g Hz} timer) dropped {dropped:d} of {fixes:d} fixes that a newer one replaced '
+    'before its tick',
+    'navsat_transform publishes at most one fix per tick.',
+    'raise its `frequency`',
+)
+DATUM_YAW = routine(
+    'navsat.datum_yaw',
+    'the yaw of the datum is not used; x of the world points east',
+    'The front end `enu` works in an east-north-up frame.',
+)
+NO_VELOCITY = routine(
+    'navsat.no_velocity',
+    'is configured to measure velocity, but {node} provides none',
+    'A fix has no velocity. These parts of the input are skipped.',
+)
+WORLD_VELOCITY = decisive(
+    'rl.world_velocity',
+    'velocities are in {frame}, which looks like a world frame, and are used {how} as those of '
+    '{base}: they are wrong as soon as the vehicle turns',
+    'robot_localization expects the velocity in the body frame.',
+    'publish the velocity in the body frame',
+)
+DATUM_FAR = decisive(
+    'navsat.datum_far',
+    'the datum is {distance:.0f km} from the first fix',
+    'Coordinates far from the datum are inaccurate; most likely the datum is wrong.',
+    'check the order of latitude and longitude, and the place',
+)
+TOO_FAST = decisive(
+    'estimate.too_fast',
+    'the estimated speed exceeds {limit:g m/s} from t = {first:.2f s} after the first estimate on '
+    'and reaches {speed:.3g m/s}',
+    'The filter has diverged: no vehicle is that fast.',
+    'check covariances, frames and the start heading',
+    per_model=True,
+)
+JUMPS = decisive(
+    'estimate.jumps',
+    'the estimated position jumps {count:d} times, first by {step:.3g m} at t = {first:.2f s} '
+    'after the first estimate',
+    'No vehicle moves like that; a measurement of another place was accepted.',
+    'check the fixes, their covariances and the frames',
+    per_model=True,
+)
+FIXES_ON_TICKS = decisive(
+    'rl.fixes_on_ticks',
+    '{share:.0%} of the fixes arrive within 1 us of a tick, some before and some after it: the '
+    'rounding of their stamps decides which of them wait for {period:.3g ms} more',
+    'The wait is an error of position that grows with the speed. Simulated fixes have another '
+    'rounding, so a difference from the real ones may come of this alone.',
+    'start the judge 10 us late: --off-ticks of vepd and study, `off_ticks` of `run_judge`; or '
+    'set `corrections: {{gps: {{delay: 0.00001}}}}` in recording.yaml',
+)
+OTHER_TOPIC = assumed(
+    'rl.other_topic',
+    'subscribes to {wanted}, which the recording does not have: its IMU {used} is used instead',
+    'The judge may read another IMU than the configuration means.',
+    'name another topic with --topic INPUT=TOPIC',
+)

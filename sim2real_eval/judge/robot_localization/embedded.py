@@ -10,20 +10,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, JudgeError
 from sim2real_eval.judge.estimate import (
     Corrections,
     JudgedRun,
     part_counts,
     quaternions_from_angles,
 )
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.judge.robot_localization.replay_options import delayed, restated, route
+from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.blocks import BLOCK
 from sim_sensors.core.measurements import FixArray, ImuArray, IntArray, MessageParts, TwistArray
 from .advice import (
+    NO_FIX_IN_MESSAGES,
     datum_advice,
     divergence,
     front_end_advice,
@@ -36,16 +37,14 @@ from .advice import (
 )
 from .configuration import FilterConfig, NavsatConfig, with_front_end
 from .filter import dynamics_of
-from .findings import NO_FIX_IN_MESSAGES
 from .fixes import FilteredGps
 from .inputs import Inputs, build_inputs
-from .navsat import new_navsat_state
 from .parts import new_memory
+from .preparation import new_navsat_state
 from .queue import history_ns, new_history, new_queue
 from .replay import new_scratch, replay
 from .replay_options import Clock, Grids, ReplayOptions
 from .state import ROLL, VX, Timing, new_filter, new_output, with_room
-from .topics import delayed, restated, route
 
 _FIRST_CAPACITY = 1024
 # 28 h at 100 Hz, 7 GB of a file; more is a clock of another epoch than that of the messages.

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.common.findings import JudgeError
+from sim2real_eval.recording.metadata import FrameTree
 from sim_sensors.core.blocks import BLOCK, by_blocks
 from sim_sensors.core.measurements import (
     FixArray,
@@ -30,7 +30,6 @@ from sim_sensors.core.measurements import (
 from sim_sensors.core.rotations import conjugate, heading, multiply, rotate, rotate_back
 from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig, SourceConfig
 from .fixes import Plane, navsat_of, plane_of
-from .navsat import Navsat
 from .parts import (
     ACCELERATION,
     COMMAND_PART,
@@ -43,6 +42,7 @@ from .parts import (
     PartName,
     PartTable,
 )
+from .preparation import Navsat
 from .state import YAW, RecordArray, Timing
 
 _TYPES: Mapping[str, type[MessageArray]] = {

@@ -11,10 +11,9 @@ from collections.abc import Set
 
 import numpy as np
 
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, JudgeError
 from sim2real_eval.judge.estimate import PartCount, part_counts, quaternions_from_angles
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.metadata import FrameTree
 from sim_sensors.core.compiled_rotations import angles_from_matrix, matrix_from_quaternion
 from sim_sensors.core.measurements import (
     FixArray,

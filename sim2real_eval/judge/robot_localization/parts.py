@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.recording.frames import FrameTree
+from sim2real_eval.recording.metadata import FrameTree
 from sim_sensors.core.measurements import (
     FloatArray,
     IntArray,

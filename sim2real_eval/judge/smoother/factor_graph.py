@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.errors import JudgeError
-from sim2real_eval.judge.inertial.alignment import FirstAttitude
-from sim2real_eval.judge.inertial.front_end import InertialInputs
+from sim2real_eval.common.findings import JudgeError
+from sim2real_eval.judge.inertial.alignment import FirstAttitude, InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.earth import TurningEarth

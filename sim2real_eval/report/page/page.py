@@ -17,17 +17,15 @@ from markupsafe import Markup, escape
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import versions
-from sim2real_eval.metrics.series_folder import REAL
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.report.answer import AnswerLine, adapted_text
 from sim2real_eval.report.console import NONE, counted
+from sim2real_eval.report.page.figure import Plot, SeriesStyle, library
 from sim2real_eval.report.palette import ON_DARK, model_colours
-from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.run import describe_failures
+from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import SideResults
-from .figure import Plot, SeriesStyle, library
-from .ranking import Standing, standings
 from .section import SPEED, Chapter, JudgeSection, judge_section, ranking_view, side_sections
-from .tables import overview, record_tables, record_texts, run_table
+from .tables import Standing, overview, record_tables, record_texts, run_table, standings
 
 _UNBROKEN = re.compile(r'--[a-z][a-z-]*(?: \d[\d.]*(?!\w))?|\d[\d.]* (?:%|m/s)')
 

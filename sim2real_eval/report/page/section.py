@@ -4,11 +4,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
-from sim2real_eval.metrics.distances import POOLED
+import numpy as np
+
+from sim2real_eval.metrics.judged_world import default_segment, error_spectra
+from sim2real_eval.metrics.options import REAL
+from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.report import console
+from sim2real_eval.report.console import NONE, decimal, p_value_text, span
+from sim2real_eval.report.page.figure import TRUTH, Plot, SeriesStyle
+from sim2real_eval.report.palette import is_wide
 from sim2real_eval.report.ranking_tables import (
     RankLines,
     metric_lines,
@@ -17,18 +24,264 @@ from sim2real_eval.report.ranking_tables import (
 )
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults
-from .evidence import JudgeSignals, RunSignals, gather
-from .figure import Plot, SeriesStyle
-from .plots import (
-    consistency_plot,
-    ranking_plot,
-    scores_plot,
-    spectra_plot,
-    speed_plot,
-    track_plot,
+from sim_sensors.core.blocks import by_blocks
+from sim_sensors.core.measurements import FloatArray
+from .tables import (
+    JudgeSignals,
+    Ranking,
+    RunSignals,
+    Standing,
+    by_scenario,
+    consistency,
+    differs,
+    first_distance,
+    gather,
+    ranking,
 )
-from .ranking import Ranking, Standing, differs, ranking
-from .tables import by_scenario, consistency
+
+_DECADES = 6.0
+_TRACK = 500  # points
+
+_VERDICTS = {
+    True: SeriesStyle('differs significantly from real', '--unlike'),
+    False: SeriesStyle('not distinguishable from real', '--like'),
+    None: SeriesStyle('too few runs to tell', '--soft'),
+}
+_NULL = SeriesStyle('identical sensors', '--null')
+_NULL_EDGE = SeriesStyle('identical sensors', '--soft')
+
+
+def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
+    """Return a plot of distances and intervals per model, over the range of identical sensors."""
+    uncertainty = standing.known
+    order = uncertainty.order
+    least = first_distance(order)
+    log = least > 0.0
+    ends = [
+        v
+        for model in order
+        for v in (model.distance, model.high, model.null_high)
+        if v is not None
+    ]
+    limits = (least, max([*ends, 1e-9]) * (1.15 if log else 1.05))
+    plot = Plot(
+        f'Ranking, {standing.label}: VEPD of {len(order)} models with intervals',
+        'VEPD, smaller is closer' + (' (logarithmic)' if log else ''),
+        log=(log, False), rows=[model.model for model in order], x_range=limits,
+    )  # fmt: skip
+    null = [
+        (row, model.null_high) for row, model in enumerate(order) if model.null_high is not None
+    ]
+    if null:
+        rows, highs = np.array(null).T
+        plot.boxes(_NULL, left=np.full(len(rows), least), right=highs, top=rows - 0.5,
+                   bottom=rows + 0.5)  # fmt: skip
+        plot.segments(_NULL_EDGE, width=1.0, x0=highs, x1=highs, y0=rows - 0.5, y1=rows + 0.5)
+    for verdict, source in _VERDICTS.items():
+        models_of_verdict = [
+            (row, model)
+            for row, model in enumerate(order)
+            if differs(uncertainty, model) is verdict
+        ]
+        if not models_of_verdict:
+            continue
+        whiskers = [
+            (row, model.low, model.high)
+            for row, model in models_of_verdict
+            if model.high is not None
+        ]
+        if whiskers:
+            y, x0, x1 = np.array(whiskers, dtype=np.float64).T
+            plot.segments(source, x0=np.maximum(x0, least), y0=y, x1=x1, y1=y)
+        models = [model for _, model in models_of_verdict]
+        plot.dots(
+            source,
+            size=10.0,
+            filled=source.colour if verdict else '--paper',
+            x=np.array([model.distance for model in models]),
+            y=[row for row, _ in models_of_verdict],
+            model=[model.model for model in models],
+            about=[phrases.get(model.model, NONE) for model in models],
+            vepd=[decimal(model.distance) for model in models],
+            interval=[span(model.low, model.high) for model in models],
+            null=[decimal(model.null_high) for model in models],
+            p=[p_value_text(model.adjusted, NONE) for model in models],
+        )  # fmt: skip
+    plot.hover({'model': '@model', 'is': '@about', 'VEPD': '@vepd', 'interval': '@interval',
+                'identical sensors up to': '@null', 'p-value': '@p'})  # fmt: skip
+    return plot
+
+
+def scores_plot(
+    outcome: StudyOutcome, judge: str, field: str, label: str, sources: Mapping[str, SeriesStyle]
+) -> Plot | None:
+    """Return a row of dots per model, one for each run, over the range of the real runs."""
+    values = {}
+    for name in sources:
+        runs = [run for run in outcome.of(judge, name) if np.isfinite(run.values[field])]
+        if runs:
+            values[name] = (
+                np.array([run.values[field] for run in runs]), [run.key.recording for run in runs]
+            )  # fmt: skip
+    if REAL not in values:
+        return None
+    all_scores = np.concatenate([scores for scores, _ in values.values()])
+    log = is_wide(all_scores.tolist())
+    rows = [REAL, *(name for name in values if name != REAL)]
+    plot = Plot(
+        f'{label} of every run, a row per model', label, log=(log, False),
+        rows=[sources[name].name for name in rows],
+    )  # fmt: skip
+    real = values[REAL][0]
+    plot.boxes(
+        _NULL, left=np.array([real.min()]), right=np.array([real.max()]),
+        top=np.array([-0.6]), bottom=np.array([len(rows) - 0.4]),
+    )  # fmt: skip
+    for row, name in enumerate(rows):
+        run_scores, recordings = values[name]
+        middle = np.array([np.median(run_scores)])
+        plot.segments(sources[name], width=2.5, x0=middle, x1=middle,
+                      y0=np.array([row - 0.34]), y1=np.array([row + 0.34]))  # fmt: skip
+        rows_of_dots = [row] * len(run_scores)
+        plot.dots(sources[name], size=7.0, x=run_scores, y=rows_of_dots, recording=recordings)
+    plot.hover({'': '$name', label: '@x{0.0000}', 'recording': '@recording'})
+    return plot
+
+
+def spectra_plot(evidence: JudgeSignals, sources: Mapping[str, SeriesStyle]) -> Plot | None:
+    """Return a plot of the median spectra of the speed error, with the middle 80 % of runs."""
+    if not evidence.runs:
+        return None
+    errors = [signals.error for signals in evidence.runs]
+    densities = error_spectra(errors, evidence.rate)
+    length = default_segment(min(len(error) for error in errors))
+    frequency = np.fft.rfftfreq(length, 1.0 / evidence.rate)[1:].astype(np.float64)
+    models = np.array([signals.run.key.model for signals in evidence.runs])
+    rows: dict[str, FloatArray] = {}
+    for name in _nearest_last(models.tolist(), sources):
+        if len(frequency) > 1:
+            rows[name] = np.quantile(densities[models == name], (0.1, 0.5, 0.9), axis=0)
+    medians = [row[1][row[1] > 0.0] for row in rows.values()]
+    top = max((float(median.max()) for median in medians if len(median)), default=0.0)
+    if REAL not in rows or not top:
+        return None
+    plot = Plot(
+        'Spectrum of the speed error', 'frequency, Hz', 'm²/s', log=(True, True), height=380
+    )  # fmt: skip
+    for name, row in rows.items():
+        row = np.maximum(row, top / 10.0**_DECADES)
+        plot.band(sources[name], frequency, row[0], row[2])
+        plot.lines(sources[name], frequency, row[1], width=2.0)
+    plot.hover({'': '$name', 'frequency': '@x{0.00} Hz', 'density': '@y{0.00e+0} m²/s'})
+    return plot
+
+
+def speed_plot(
+    runs: Mapping[str, RunSignals], sources: Mapping[str, SeriesStyle], described: str
+) -> Plot:
+    """Return true and estimated speed of the runs on one motion, on the grid of the metric."""
+    plot = Plot(described, 'time, s', 'm/s', height=340)
+    for name in _nearest_last(runs, sources):
+        grid = runs[name].grid
+        wide = 3.0 if name == REAL else 1.6
+        plot.lines(sources[name], grid.time, grid.se_vel, width=wide)
+    for run in _one_per_motion(runs):
+        plot.lines(TRUTH, run.grid.time, run.grid.gt_vel, width=1.2)
+    plot.hover({'': '$name', 'time': '@x{0.0} s', 'speed': '@y{0.00} m/s'})
+    return plot
+
+
+def _nearest_last(names: Container[str], sources: Iterable[str]) -> list[str]:
+    """Return names in the order of drawing: real below, the nearest model on top."""
+    ordered = [name for name in sources if name in names]
+    return [name for name in ordered if name == REAL] + [n for n in ordered[::-1] if n != REAL]
+
+
+def _one_per_motion(runs: Mapping[str, RunSignals]) -> list[RunSignals]:
+    """Return a run, the real one first, of each recording: simulated runs may have their own."""
+    order = sorted(runs, key=lambda name: name != REAL)
+    runs_by_recording: dict[str, RunSignals] = {}
+    for name in order:
+        runs_by_recording.setdefault(runs[name].run.key.recording, runs[name])
+    return list(runs_by_recording.values())
+
+
+def track_plot(
+    runs: Mapping[str, RunSignals], sources: Mapping[str, SeriesStyle], described: str
+) -> Plot | None:
+    """Return true and estimated positions on a plan, with one scale for both axes."""
+    tracks = {name: _track(runs[name]) for name in _nearest_last(runs, sources)}
+    finite_tracks = {name: track for name, track in tracks.items() if track is not None}
+    if not finite_tracks:
+        return None
+    plot = Plot(described, 'east, m', 'north, m', height=440, plan=True)
+    for name, (estimate, _) in finite_tracks.items():
+        wide = 3.0 if name == REAL else 1.6
+        plot.lines(sources[name], estimate[:, 0], estimate[:, 1], width=wide)
+    for run in _one_per_motion({name: runs[name] for name in finite_tracks}):
+        truth = finite_tracks[run.run.key.model][1]
+        plot.lines(TRUTH, truth[:, 0], truth[:, 1], width=1.2)
+    plot.hover({'': '$name', 'east': '@x{0.0} m', 'north': '@y{0.0} m'})
+    return plot
+
+
+def _track(run: RunSignals) -> tuple[FloatArray, FloatArray] | None:
+    """Return estimated and true positions, (n, 2), from the start of the truth."""
+    signals = run.signals
+    if signals is None:
+        return None
+    finite_rows = np.flatnonzero(
+        by_blocks(
+            lambda *rows: np.isfinite(np.stack(rows)[..., :2]).all(axis=(0, 2)),
+            signals.true_position,
+            signals.position,
+        )
+    )
+    if not len(finite_rows):
+        return None
+    step = max(1, int(np.ceil(len(finite_rows) / _TRACK)))
+    truth, estimate = (
+        positions[finite_rows[::step], :2]
+        for positions in (signals.true_position, signals.position)
+    )
+    return estimate - truth[0], truth - truth[0]
+
+
+def consistency_plot(
+    evidence: JudgeSignals,
+    quantity: Literal['position', 'velocity'],
+    sources: Mapping[str, SeriesStyle],
+) -> Plot | None:
+    """Return a plot of errors over stated deviations, with a dot per run.
+
+    The quantity is horizontal `position` (m) or body `velocity` (m/s). The diagonal is that of a
+    consistent judge.
+    """
+    points = {}
+    for name in sources:
+        every = [
+            (getattr(signals, quantity), signals.run.key.recording)
+            for signals in evidence.runs_of_model(name)
+        ]
+        dots = [dot for dot in every if all(0.0 < value < np.inf for value in dot[0])]
+        if dots:
+            points[name] = dots
+    if not points:
+        return None
+    unit = 'm' if quantity == 'position' else 'm/s'
+    all_points = np.array([pair for pairs in points.values() for pair, _ in pairs])
+    ends = np.array([all_points.min() / 2.0, all_points.max() * 2.0])
+    plot = Plot(
+        f'Error over stated deviation of {quantity}', f'stated, {unit}', f'error, {unit}',
+        log=(True, True), height=400,
+    )  # fmt: skip
+    plot.lines(SeriesStyle('consistent', '--truth', 1), ends, ends, width=1.2, aside=True)
+    for name, dots in points.items():
+        stated, error = np.array([pair for pair, _ in dots]).T
+        plot.dots(sources[name], x=stated, y=error, recording=[recording for _, recording in dots])
+    plot.hover({'': '$name', 'stated': f'@x{{0.000}} {unit}',
+                       'error': f'@y{{0.000}} {unit}', 'recording': '@recording'})  # fmt: skip
+    return plot
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -3,24 +3,199 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import yaml
 
-from sim2real_eval.metrics.distances import POOLED
+from sim2real_eval.metrics.options import MetricError, MetricOptions
+from sim2real_eval.metrics.published import TABLE_2, published_vepd, rank_agreement
+from sim2real_eval.metrics.scores import POOLED, ResampledRun, VepdRow, prepare, resample
+from sim2real_eval.metrics.series import PAPER_SCENARIOS, VelocitySeries
+from sim2real_eval.metrics.uncertainty import DistanceUncertainty, Uncertainty
 from sim2real_eval.report.console import (
     NONE,
     DataTable,
     TableColumn,
     decimal,
     numeric,
+    p_value_text,
     scenario_name,
+    span,
 )
-from sim2real_eval.study.outcome import StudyOutcome
-from .figure import SeriesStyle
-from .ranking import Standing
+from sim2real_eval.report.page.figure import SeriesStyle
+from sim2real_eval.report.palette import is_wide
+from sim2real_eval.report.ranking_tables import tied_ranks
+from sim2real_eval.study.outcome import (
+    EstimateSignals,
+    RunKey,
+    StudyOutcome,
+    StudyRun,
+    speed_series,
+)
+from sim2real_eval.study.secondary_results import study_uncertainty
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import FloatArray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Standing:
+    """Models under a judge in a group of recordings, empty in a study without groups.
+
+    Rows are per scenario and pooled; `uncertainty` maps a scenario, or `all`, to the result of
+    resampling.
+    """
+
+    judge: str
+    group: str
+    rows: tuple[VepdRow, ...]
+    uncertainty: Mapping[str, Uncertainty]
+
+    @property
+    def known(self) -> Uncertainty:
+        """Uncertainty of the pooled rows."""
+        return self.uncertainty[POOLED]
+
+    @property
+    def label(self) -> str:
+        """Judge and group."""
+        return f'{self.judge}, {self.group}' if self.group else self.judge
+
+    @property
+    def scenarios(self) -> list[str]:
+        """Scenarios, with the pooled one last if there is more than one scenario."""
+        names = list(dict.fromkeys(row.scenario for row in self.rows))
+        return names if len(names) > 2 else [name for name in names if name != POOLED]
+
+    @property
+    def whole(self) -> str:
+        """Scenario of the ranking: all scenarios pooled, or the only one."""
+        return self.scenarios[-1]
+
+    @property
+    def where(self) -> str:
+        """Scenario of the ranking in words."""
+        return 'of all scenarios pooled' if self.whole == POOLED else f'in {self.whole}'
+
+    def published(self, model: str, scenario: str = '') -> float | None:
+        """Return the published VEPD for a scenario, or None; the default scenario is `whole`.
+
+        The published pooled VEPD is valid only for the three scenarios of the paper together.
+        """
+        scenario = scenario or self.whole
+        ours = {PAPER_SCENARIOS.get(row.scenario, row.scenario) for row in self.rows}
+        if scenario == POOLED and ours != {*TABLE_2, POOLED}:
+            return None
+        return published_vepd(model, scenario)
+
+    def row(self, model: str, scenario: str = POOLED) -> VepdRow | None:
+        """Return the row of a model and scenario, or None if there is none."""
+        return next(
+            (row for row in self.rows if (row.model, row.scenario) == (model, scenario)), None
+        )
+
+    def pooled(self) -> list[VepdRow]:
+        """Return the pooled rows, the closest first."""
+        return sorted(
+            (row for row in self.rows if row.scenario == POOLED), key=lambda row: row.rank
+        )
+
+    def agreement(self, scenario: str = POOLED) -> float | None:
+        """Return Kendall's tau between our order and the published one; None below 3 models."""
+        pairs = [
+            (row.vepd, published)
+            for row in self.rows
+            if row.scenario == scenario
+            and (published := self.published(row.model, scenario)) is not None
+        ]
+        if len(pairs) < 3:
+            return None
+        first, second = zip(*pairs, strict=True)
+        return rank_agreement(first, second).kendall
+
+
+def standings(outcome: StudyOutcome) -> list[Standing]:
+    """Return the standing of the models for each judge and group."""
+    return [
+        Standing(judge, group, tuple(outcome.table(judge, group)), uncertainty)
+        for (judge, group), uncertainty in study_uncertainty(outcome).items()
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class RankingRow:
+    """A row of the ranking; numbers are texts, `published` empty where the paper prints none."""
+
+    rank: str
+    name: str
+    colour: str
+    runs: str
+    vepd: str
+    interval: str
+    null_high: str
+    p_value: str
+    tied: str
+    w_rmse: str
+    w_entropy: str
+    published: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Ranking:
+    """All rows, the closest model first."""
+
+    places: tuple[RankingRow, ...]
+
+    @property
+    def published(self) -> bool:
+        """Whether the paper prints a number for any of the models."""
+        return any(place.published for place in self.places)
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether it is known which models do not differ significantly."""
+        return any(place.tied for place in self.places)
+
+
+def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
+    """Return the ranking under a judge; `colours` are the classes of the models' colours."""
+    models = {model.model: model for model in standing.known.models}
+    places = []
+    for row in standing.pooled():
+        model = models[row.model]
+        published = standing.published(row.model)
+        places.append(
+            RankingRow(
+                rank=f'{row.rank:g}',
+                name=row.model,
+                colour=colours[row.model],
+                runs=f'{row.n_real}/{row.n_sim}',
+                vepd=decimal(row.vepd),
+                interval=span(model.low, model.high),
+                null_high=decimal(model.null_high),
+                p_value=p_value_text(model.adjusted, NONE),
+                tied=tied_ranks(standing.known, model),
+                w_rmse=decimal(row.w_rmse),
+                w_entropy=decimal(row.w_entropy),
+                published='' if published is None else decimal(published),
+            )
+        )
+    return Ranking(tuple(places))
+
+
+def first_distance(models: Sequence[DistanceUncertainty]) -> float:
+    """Return the start of an axis of distances: 0, or more if the axis is logarithmic."""
+    distances = [model.distance for model in models if model.distance > 0.0]
+    if not is_wide(distances):
+        return 0.0
+    return min([*distances, *(model.null_high for model in models if model.null_high)]) / 1.6
+
+
+def differs(uncertainty: Uncertainty, model: DistanceUncertainty) -> bool | None:
+    """Return whether a model differs significantly from the real sensors; None if unknown."""
+    return None if model.adjusted is None else model.adjusted <= 1.0 - uncertainty.options.level
 
 
 def record_tables(record: Mapping[str, Any]) -> list[DataTable]:
@@ -198,3 +373,142 @@ def run_table(outcome: StudyOutcome, sources: Mapping[str, SeriesStyle]) -> Data
         rows.append(cells)
     title = 'Every judged run'
     return DataTable(title, columns, rows, headed=False, kind='runs', colours=_colours(sources))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunSignals:
+    """Resampled speeds, deviations and errors of one run.
+
+    `grid` holds the speeds that the metric compares, without the warm-up. `position` (m) and
+    `velocity` (m/s) are pairs of horizontal root mean squares over the run: the standard
+    deviation stated by the judge, and its error. Both are NaN without a ground truth. `signals`
+    is set only for runs that are drawn individually.
+    """
+
+    run: StudyRun
+    grid: ResampledRun
+    position: tuple[float, float]
+    velocity: tuple[float, float]
+    signals: EstimateSignals | None
+
+    @property
+    def error(self) -> FloatArray:
+        """Estimated minus true speed, shape (n,), m/s."""
+        return self.grid.se_vel - self.grid.gt_vel
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class JudgeSignals:
+    """Signals of all runs of one judge.
+
+    `representatives` maps (group, scenario) and model, or `real`, to the run that is drawn where
+    a plot shows single runs; `representative_runs` selects it. `rate` is the rate of the metric's
+    grid in Hz. `missing` holds the errors of runs that could not be read.
+    """
+
+    runs: tuple[RunSignals, ...]
+    representatives: Mapping[tuple[str, str], Mapping[str, RunSignals]]
+    rate: float
+    missing: tuple[str, ...]
+
+    def runs_of_model(self, model: str) -> list[RunSignals]:
+        """Return the runs of a model, or of the real sensors for `real`."""
+        return [run_signals for run_signals in self.runs if run_signals.run.key.model == model]
+
+    def select_group(self, group: str) -> JudgeSignals:
+        """Return a copy that holds only the runs of one group of recordings."""
+        runs = tuple(signals for signals in self.runs if signals.run.group == group)
+        return dataclasses.replace(self, runs=runs)
+
+
+def gather(outcome: StudyOutcome, judge: str) -> JudgeSignals:
+    """Read the signals of every run of a judge; runs that cannot be read are listed as missing."""
+    component = str(outcome.record.get('component', 'horizontal'))
+    options = MetricOptions.from_mapping(outcome.record.get('metric') or {}, 'metric')
+    runs = [run for run in outcome.runs if run.key.judge == judge]
+    chosen = representative_runs(runs)
+    place_of_run = {key: place for place, keys in chosen.items() for key in keys}
+    representatives: dict[tuple[str, str], dict[str, RunSignals]] = {place: {} for place in chosen}
+    readable_runs: list[RunSignals] = []
+    missing: list[str] = []
+    for run in runs:
+        try:
+            signals = outcome.signals(run.key)
+            series = prepare(speeds(signals, component, run.key.recording), options)
+            grid = resample(series, dataclasses.replace(options, warmup=0.0, rezero='none'))
+        except Sim2RealError as error:
+            missing.append(str(error))
+            continue
+        position, velocity = _rms_deviations_and_errors(signals, options.warmup)
+        place = place_of_run.get(run.key)
+        run_signals = RunSignals(
+            run, grid, position, velocity, signals if place is not None else None
+        )
+        readable_runs.append(run_signals)
+        if place is not None:
+            representatives[place][run.key.model] = run_signals
+    return JudgeSignals(tuple(readable_runs), representatives, options.rate, tuple(missing))
+
+
+def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySeries:
+    """Return the speeds of a run, without estimates that are not finite.
+
+    Raises MetricError if no estimate is finite or there is no ground truth.
+    """
+    finite = (
+        np.isfinite(signals.velocity).all(axis=1) & np.isfinite(signals.orientation).all(axis=1)
+    )  # fmt: skip
+    if not finite.any() or not len(signals.true_time):
+        raise MetricError(f'{name}: no estimate is a number')
+    # Other fields do not enter the speed and stay as long as they were.
+    estimates = {
+        field: getattr(signals, field)[finite] for field in ('time', 'velocity', 'orientation')
+    }
+    return speed_series(dataclasses.replace(signals, **estimates), component, name)
+
+
+def representative_runs(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[RunKey]]:
+    """Return by (group, scenario) the run of each model, and of the real sensors, to draw.
+
+    The recording is that of the (lower) median RMSE of the real runs. A model without a run on
+    that recording is represented by its first run.
+    """
+    places: dict[tuple[str, str], list[StudyRun]] = {}
+    for run in runs:
+        places.setdefault((run.group, run.scenario), []).append(run)
+    chosen = {}
+    for place, place_runs in places.items():
+        real = sorted((run for run in place_runs if run.is_real), key=lambda run: run.score.rmse)
+        recording = real[(len(real) - 1) // 2].key.recording if real else ''
+        first: dict[str, RunKey] = {}
+        # The sort is stable, so that a model without a run on the recording keeps its first run.
+        for run in sorted(place_runs, key=lambda run: run.key.recording != recording):
+            first.setdefault(run.key.model, run.key)
+        chosen[place] = list(first.values())
+    return chosen
+
+
+def _rms_deviations_and_errors(
+    signals: EstimateSignals, warmup: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return RMS stated deviation and RMS error after the warm-up, of position and velocity."""
+    start = int(np.searchsorted(signals.time, warmup))
+    time = signals.time[start:]
+    true_velocity = np.stack(
+        [np.interp(time, signals.true_time, signals.true_velocity[:, i]) for i in (0, 1)], axis=1
+    )
+    position_error = (signals.position - signals.true_position)[start:, :2]
+    velocity_error = signals.velocity[start:, :2] - true_velocity
+    return (
+        _root_mean_squares(signals.position_sigma[start:, :2], position_error),
+        _root_mean_squares(signals.velocity_sigma[start:, :2], velocity_error),
+    )
+
+
+def _root_mean_squares(deviation: FloatArray, error: FloatArray) -> tuple[float, float]:
+    """Return RMS norms of deviations and errors, both (n, 2), over the rows finite in both."""
+    squares = np.stack([np.sum(deviation**2, axis=1), np.sum(error**2, axis=1)], axis=1)
+    squares = squares[np.isfinite(squares).all(axis=1)]
+    if not len(squares):
+        return float('nan'), float('nan')
+    return float(np.sqrt(np.mean(squares[:, 0]))), float(np.sqrt(np.mean(squares[:, 1])))

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.stats import norm, t
 
-from sim2real_eval.metrics.uncertainty.assessment import uncertainty
-from sim2real_eval.metrics.uncertainty.motions import ScoredRuns
-from sim2real_eval.metrics.uncertainty.result import Uncertainty, UncertaintyOptions
-from sim2real_eval.study.search.validation import (
+from sim2real_eval.metrics.interval import ScoredRuns
+from sim2real_eval.metrics.options import UncertaintyOptions
+from sim2real_eval.metrics.uncertainty import Uncertainty, uncertainty
+from sim2real_eval.study.search.engine import (
     draw_resamples,
     interpolate_crossing,
     resampling_strata,

@@ -12,21 +12,36 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.common.errors import FitError
-from sim2real_eval.common.findings import Finding, FindingKind, by_severity, merge_findings
+from sim2real_eval.common.findings import (
+    Finding,
+    FindingKind,
+    FitError,
+    by_severity,
+    merge_findings,
+)
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.recording.reading import Failure, RecordingSource
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study import findings
-from sim2real_eval.study.options import FitOptions
+from sim2real_eval.study.options import (
+    BETTER,
+    CANDIDATES_LEFT_OUT,
+    FEW_RECORDINGS,
+    NOT_IDENTIFIED,
+    NOT_VALIDATED,
+    OVER_FITS,
+    UNCHANGED,
+    UNPROVEN,
+    FitOptions,
+)
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.search.engine import (
+    LEAST_RECORDINGS,
     EvaluationPool,
     EvaluationStore,
     Progress,
     SearchSpace,
+    deal_folds,
 )
-from sim2real_eval.study.search.validation import LEAST_RECORDINGS, deal_folds
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .assessment import (
@@ -386,22 +401,22 @@ def _findings(
         'fitted': scores.get(HELD_OUT),
     }
     verdicts: dict[str, tuple[FindingKind, dict[str, Any]]] = {
-        'unchanged': (findings.UNCHANGED, {}),
-        'better': (findings.BETTER, {**gain, 'p': validation.p_value}),
-        'over-fits': (findings.OVER_FITS, gain),
-        'unproven': (findings.UNPROVEN, {**gain, 'p': validation.p_value}),
-        'not validated': (findings.NOT_VALIDATED, {}),
+        'unchanged': (UNCHANGED, {}),
+        'better': (BETTER, {**gain, 'p': validation.p_value}),
+        'over-fits': (OVER_FITS, gain),
+        'unproven': (UNPROVEN, {**gain, 'p': validation.p_value}),
+        'not validated': (NOT_VALIDATED, {}),
     }
     kind, values = verdicts[validation.verdict]
     notes = [kind(**values)]
     notes += [
-        findings.NOT_IDENTIFIED(estimate.parameter.name, verdict=estimate.verdict)
+        NOT_IDENTIFIED(estimate.parameter.name, verdict=estimate.verdict)
         for estimate in estimates
         if estimate.verdict != 'identified'
     ]
     if count < LEAST_RECORDINGS:
-        notes.append(findings.FEW_RECORDINGS(count=count))
+        notes.append(FEW_RECORDINGS(count=count))
     failed = int((~candidates.usable).sum())
     if failed:
-        notes.append(findings.CANDIDATES_LEFT_OUT(count=failed))
+        notes.append(CANDIDATES_LEFT_OUT(count=failed))
     return notes

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import RBFInterpolator
 from scipy.stats import qmc
 
-from sim2real_eval.common.errors import FitError
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, FitError
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 

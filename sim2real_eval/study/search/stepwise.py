@@ -19,8 +19,15 @@ from scipy.optimize import minimize
 from scipy.stats import t
 
 from sim_sensors.core.measurements import FloatArray, IntArray
-from .engine import SearchParameter, SearchSpace, Values
-from .validation import Gain, estimate_gain, interpolate_crossing, standardised_gain
+from .engine import (
+    Gain,
+    SearchParameter,
+    SearchSpace,
+    Values,
+    estimate_gain,
+    interpolate_crossing,
+    standardised_gain,
+)
 
 LEAST_GAIN = 0.002
 """Gain on held-out blocks below which a parameter is not selected: 0.2 % of an error."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM as exceptions, also while compiled code calls Python."""
+"""Signals and threads of this process."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -68,3 +69,22 @@ def interruptible(*, once: bool = False) -> Iterator[None]:
         sys.unraisablehook = unraisable_hook
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+_THREADS = ('OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'VECLIB_MAXIMUM_THREADS')
+
+
+@contextlib.contextmanager
+def single_threads() -> Iterator[None]:
+    """Let NumPy use one thread in processes that start meanwhile, or when it is imported.
+
+    The matrices are small, so threads make them slower and may change the last digit of a result.
+    Environment variables that the user has set stay.
+    """
+    added = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, '1'))
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)

@@ -1,0 +1,509 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Permutation test of the distance between real and simulated runs.
+
+If the sensors are identical, swapping the labels real and simulated does not change the
+distribution of the distance. The p-value is the share of permutations with at least the observed
+distance. It is exact for any number of runs and any distribution (R. A. Fisher, The Design of
+Experiments, 1935; B. Phipson and G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010, for drawn
+permutations: the true labels count as one of them).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_lowercase
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from sim2real_eval.metrics.interval import ROWS, Freedom, MeanWasserstein, ScoredRuns, side_weights
+from sim2real_eval.metrics.options import UncertaintyOptions
+from sim2real_eval.metrics.scores import ranks
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.seeding import stream
+
+_SPLITS = 200
+
+
+class Divisible(Protocol):
+    """A distance for many ways to divide the same runs."""
+
+    def between(self, first: NDArray[np.bool_]) -> FloatArray:
+        """Return the distance between the runs of each row of `(p, runs)` and the rest, `(p,)`."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LabelPermutations:
+    """Ways to call as many of the runs real as there are real ones: `real` `(p, runs)`, the first
+    row as it is. `paired`: runs change sides with runs of the same motion only, and those of other
+    motions never.
+    """
+
+    real: NDArray[np.bool_]
+    paired: bool
+
+    @functools.cached_property
+    def least(self) -> float:
+        """Smallest p-value that can come out; two when exchanging the sides is a permutation."""
+        first = self.real[0]
+        unchanged = (self.real == first).all(axis=1) | (self.real == ~first).all(axis=1)
+        return float(np.mean(unchanged))
+
+
+def permute_labels(
+    real: Sequence[str],
+    simulated: Sequence[str],
+    most: int,
+    seed: int,
+    *,
+    strata: tuple[Sequence[str], Sequence[str]] | None = None,
+    units: tuple[Sequence[str], Sequence[str]] | None = None,
+    drawn: bool = False,
+) -> LabelPermutations:
+    """Return all permutations, or `most` of them, drawn with `seed`; with `drawn` even where all
+    are fewer. `real` and `simulated` are names of the runs; in the result the real ones come
+    first.
+
+    Runs are paired when every simulated run has the name of a real one: they follow the same
+    motion, and only the runs of one motion are exchanged. So are they when several simulated runs
+    have the name of one real run: repetitions of a motion are more similar than different motions,
+    which must not count as a difference of the sensors. Simulated runs of one name change sides
+    together if no real run has a name of theirs. Unpaired runs are exchanged inside the scenarios
+    that `strata` gives for each real and simulated run.
+
+    `units` are the blocks of the runs, or what names each alone: runs of one block are not
+    independent, and change sides together.
+    """
+    sides = tuple(real), tuple(simulated)
+    scenarios, together = (
+        None if pair is None else (tuple(pair[0]), tuple(pair[1])) for pair in (strata, units)
+    )
+    return _permuted(*sides, most, seed, scenarios, together, drawn)
+
+
+_Labels = tuple[str, ...]
+
+
+# Every distance and every pair of models of a study needs the same permutations.
+@functools.lru_cache(maxsize=4)
+def _permuted(
+    real: _Labels,
+    simulated: _Labels,
+    most: int,
+    seed: int,
+    strata: tuple[_Labels, _Labels] | None,
+    units: tuple[_Labels, _Labels] | None,
+    drawn: bool,
+) -> LabelPermutations:
+    labels = np.zeros((1, len(real) + len(simulated)), dtype=np.bool_)
+    labels[0, : len(real)] = True
+    repeated = len(set(simulated)) < len(simulated) or len(set(real)) < len(real)
+    paired = not set(real).isdisjoint(simulated) and (repeated or set(simulated) <= set(real))
+    blocks = _pairs(real, simulated) if paired else _strata(real, simulated, strata)
+    if units is not None:
+        together = _pairs_together if paired else _strata_together
+        blocks = together(blocks, [*units[0], *units[1]])
+    count = math.prod(math.comb(len(block.units), block.real) for block in blocks)
+    if count <= most and not drawn:
+        ways = [list(itertools.combinations(block.units, block.real)) for block in blocks]
+        chosen = [
+            [i for part in way for unit in part for i in unit] for way in itertools.product(*ways)
+        ]
+        labels = np.repeat(labels, len(chosen), axis=0)
+        labels[:, [i for block in blocks for unit in block.units for i in unit]] = False
+        for row, real_rows in zip(labels, chosen, strict=True):
+            row[real_rows] = True
+    else:
+        labels = np.repeat(labels, most, axis=0)
+        rng = stream(seed, 'uncertainty', 'runs', 'relabelling')
+        for block in blocks:
+            order = rng.random((most - 1, len(block.units))).argsort(axis=1) < block.real
+            for k, unit in enumerate(block.units):
+                labels[1:, unit] = order[:, k, None]
+    labels.setflags(write=False)
+    return LabelPermutations(labels, paired)
+
+
+class _ExchangeGroup(NamedTuple):
+    """Exchangeable units, the real ones first; `real` is the number of real units."""
+
+    units: list[list[int]]
+    real: int
+
+
+def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_ExchangeGroup]:
+    blocks = {name: _ExchangeGroup([], real.count(name)) for name in dict.fromkeys(real)}
+    for i, name in enumerate([*real, *simulated]):
+        if name in blocks:
+            blocks[name].units.append([i])
+    return list(blocks.values())
+
+
+def _pairs_together(blocks: list[_ExchangeGroup], unit_of: Sequence[str]) -> list[_ExchangeGroup]:
+    """Return blocks in which paired motions of one unit, that have as many runs, are exchanged in
+    the same way.
+    """
+    groups: dict[tuple[str, int, int], _ExchangeGroup] = {}
+    for block in blocks:
+        key = (unit_of[block.units[0][0]], len(block.units), block.real)
+        group = groups.setdefault(key, _ExchangeGroup([[] for _ in block.units], block.real))
+        for rows, added in zip(group.units, block.units, strict=True):
+            rows += added
+    return list(groups.values())
+
+
+def _strata_together(blocks: list[_ExchangeGroup], unit_of: Sequence[str]) -> list[_ExchangeGroup]:
+    """Return strata in which the runs of a unit on one side are one; a single stratum where a unit
+    reaches over several.
+    """
+    named = [{unit_of[unit[0]] for unit in block.units} for block in blocks]
+    if sum(map(len, named)) > len(set().union(*named)):
+        real = [unit for block in blocks for unit in block.units[: block.real]]
+        simulated = [unit for block in blocks for unit in block.units[block.real :]]
+        blocks = [_ExchangeGroup(real + simulated, len(real))]
+    groups = []
+    for block in blocks:
+        sides: tuple[dict[str, list[int]], dict[str, list[int]]] = ({}, {})
+        for k, unit in enumerate(block.units):
+            sides[k >= block.real].setdefault(unit_of[unit[0]], []).extend(unit)
+        groups.append(_ExchangeGroup([*sides[0].values(), *sides[1].values()], len(sides[0])))
+    return groups
+
+
+def _strata(
+    real: Sequence[str],
+    simulated: Sequence[str],
+    strata: tuple[Sequence[str], Sequence[str]] | None,
+) -> list[_ExchangeGroup]:
+    of_real, of_simulated = strata or ([''] * len(real), [''] * len(simulated))
+    blocks = []
+    for stratum in dict.fromkeys([*of_real, *of_simulated]):
+        units = [[i] for i, name in enumerate(of_real) if name == stratum]
+        together: dict[str, list[int]] = {}
+        for k, (name, scenario) in enumerate(zip(simulated, of_simulated, strict=True)):
+            if scenario == stratum:
+                together.setdefault(name, []).append(len(real) + k)
+        blocks.append(_ExchangeGroup([*units, *together.values()], len(units)))
+    return blocks
+
+
+@dataclasses.dataclass(frozen=True)
+class PValues:
+    """P-values of several distances between the same runs.
+
+    `single`: share of the permutations that give at least the distance of the runs as they are;
+    `adjusted`: the same when all distances are looked at and the most striking ones are picked.
+    """
+
+    single: tuple[float, ...]
+    adjusted: tuple[float, ...]
+
+
+def distance_p_values(distances: Sequence[Divisible], permutations: LabelPermutations) -> PValues:
+    """Return the p-value of each distance, alone and among all of them, see `joint_p_values`."""
+    return joint_p_values(
+        np.stack([distance.between(permutations.real) for distance in distances])
+    )
+
+
+def joint_p_values(values: FloatArray) -> PValues:
+    """Return the p-value of each distance, alone and among all of them.
+
+    The first of each row of values `(distances, permutations)` is that of the true labels.
+    Adjusted by the largest distance that each permutation gives, all distances brought to mean 0
+    and variance 1 over the permutations ([Westfall1993], single-step maxT): whatever the distances
+    have to do with each other, the probability that any of them falls below a level by accident is
+    at most that level.
+    """
+    spread = values.std(axis=1, keepdims=True)
+    # Distances that no permutation changes must not count in the maximum.
+    scaled = values - values.mean(axis=1, keepdims=True)
+    scaled /= np.where(spread > 0.0, spread, np.inf)
+    # Equal sets in another order of summation differ in the last bits.
+    least = values[:, :1] * (1.0 - 1e-9)
+    single = np.mean(values >= least, axis=1)
+    adjusted = np.mean(scaled.max(axis=0) >= scaled[:, :1] - 1e-6, axis=1)
+    return PValues(tuple(single.tolist()), tuple(adjusted.tolist()))
+
+
+def split_half_distance(
+    distance: Divisible, runs: int, seed: int, units: Sequence[str] | None = None
+) -> float | None:
+    """Return the median distance between two halves of the same runs; None with fewer than two.
+
+    This is the distance to expect between two sets of one distribution, slightly larger than for
+    the whole sets, which hold twice the runs. Runs of one of the `units` are in the same half.
+    """
+    unit_of = np.arange(runs) if units is None else np.unique(units, return_inverse=True)[1]
+    runs = len(set(unit_of.tolist()))
+    if runs < 2:
+        return None
+    half = runs // 2
+    if math.comb(runs, half) <= _SPLITS:
+        rows = [list(half_rows) for half_rows in itertools.combinations(range(runs), half)]
+    else:
+        rng = stream(seed, 'uncertainty', 'runs', 'halves')
+        rows = [rng.permutation(runs)[:half].tolist() for _ in range(_SPLITS)]
+    first = np.zeros((len(rows), runs), dtype=np.bool_)
+    for row, half_rows in enumerate(rows):
+        first[row, half_rows] = True
+    return float(np.median(distance.between(first[:, unit_of])))
+
+
+_FEWEST = 6  # pairs of which some permutation has a p-value of 5 %
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DrawnDistance:
+    """Distance of a model in every resample of the motions."""
+
+    seen: float  # of the runs as they are
+    estimate: float  # of the processes
+    least: float  # the estimate, or 0 where that is possible
+    drawn: FloatArray  # (p,)
+    linear: FloatArray  # (p,) to first order, see `MeanWasserstein.linear`
+    # (p,) Difference of the means in the observed direction, averaged over the coordinates: the
+    # distance of sets that do not overlap; equal to `linear` for paired runs
+    means: FloatArray
+
+
+def exchanged(
+    real: ScoredRuns, first: ScoredRuns, second: ScoredRuns, sides: tuple[FloatArray, FloatArray]
+) -> FloatArray:
+    """Return how much the distances of two models differ for other labels of their runs, `(p,)`.
+
+    `sides` are the weights of the runs in either model, (p, runs of both), from `side_weights`.
+    """
+    distance = MeanWasserstein.of(np.concatenate([real.values, first.values, second.values]))
+    n = len(real)
+    if distance.share is None:
+        truth = distance.gaps(np.full((1, n), 1.0 / n))[0]
+    else:
+        truth = distance.share[:n].mean(axis=0)
+    differences = []
+    for weights in sides:
+        distances = np.empty(len(weights))
+        for start in range(0, len(weights), ROWS):
+            gaps = distance.gaps(weights[start : start + ROWS], n)
+            gaps -= truth
+            distances[start : start + ROWS] = np.abs(gaps, out=gaps) @ distance.width
+        differences.append(distances)
+    return np.asarray(differences[0] - differences[1])
+
+
+def compare_pairs(
+    real: ScoredRuns,
+    sims: Mapping[str, ScoredRuns],
+    distances: Mapping[str, DrawnDistance],
+    freedom: Freedom,
+    options: UncertaintyOptions,
+    *,
+    motions: int,
+    seed: int,
+) -> list[PairUncertainty]:
+    """Compare every pair of models on the motions that both follow.
+
+    Two models are significantly different when two tests say so, each over all pairs: a
+    permutation test, which is exact for models of one process and may call unlike models of equal
+    distance different; and resampling of the motions, which asks for the distances alone and is
+    exact for many motions only (J. P. Romano and M. Wolf, Econometrica 73, 2005: the largest
+    studentised difference). `sims` and `distances` are by model.
+
+    Runs of either model change sides motion by motion, and repetition by repetition: the first
+    repetitions share their noise but for the sensor that differs, and so do the second ones.
+    """
+    couples = list(itertools.combinations(sims, 2))
+    if not couples:
+        return []
+    level = 1.0 - options.level
+    structures = {(runs.names, runs.scenario, runs.units) for runs in sims.values()}
+    blocks = any(runs.block for runs in sims.values())
+    # Models with different runs need drawn permutations, as they are adjusted together.
+    permutations_by_names = {
+        (first, second): permute_labels(
+            *_repetitions_apart(first, second),
+            options.resamples,
+            seed,
+            strata=(of_first, of_second),
+            units=(units_first, units_second) if blocks else None,
+            drawn=len(structures) > 1,
+        )
+        for first, of_first, units_first in structures
+        for second, of_second, units_second in structures
+    }
+    permutations = [permutations_by_names[sims[a].names, sims[b].names] for a, b in couples]
+    # Models that follow the same motions share their permutations: weights once for all of them.
+    sides = {names: side_weights(labels.real) for names, labels in permutations_by_names.items()}
+    # 100 models have 4950 pairs: each array of this size takes 400 MB.
+    values = np.stack(
+        [
+            exchanged(real, sims[a], sims[b], sides[sims[a].names, sims[b].names])
+            for a, b in couples
+        ]
+    )
+    p_values = joint_p_values(np.abs(values, out=values))
+    del values
+    away = np.stack([distances[a].drawn - distances[b].drawn for a, b in couples])
+    away -= away.mean(axis=1, keepdims=True)
+    # Resampled distances of overlapping sets spread too little, as they are bounded by zero. The
+    # larger spread of the linear approximations is used instead.
+    free = np.array(
+        [
+            max(
+                (distances[a].linear - distances[b].linear).std(),
+                (distances[a].means - distances[b].means).std(),
+            )
+            for a, b in couples
+        ]
+    )
+    tight = away.std(axis=1)
+    away *= np.maximum(free / np.where(tight > 0.0, tight, np.inf), 1.0)[:, None]
+    spread = away.std(axis=1)
+    largest = np.zeros(away.shape[1])
+    for row, scale in zip(away, np.where(spread > 0.0, spread, np.inf), strict=True):
+        np.maximum(largest, np.abs(row) / scale, out=largest)
+    critical = float(np.quantile(largest, options.level))
+    enough = freedom.degrees >= 2.0
+    widening = freedom.widening(options.level) if enough else np.nan
+    pairs = []
+    for k, (a, b) in enumerate(couples):
+        pair = PairUncertainty(a, b, distances[a].seen - distances[b].seen)
+        # Near zero, estimates scatter more than observed distances, which are biased there.
+        both = sorted((pair.difference, distances[a].estimate - distances[b].estimate))
+        sure = max(both[0], -both[1], 0.0)
+        if enough:
+            ends = np.quantile(away[k], [1.0 - level / 2.0, level / 2.0]) * widening
+            # A model that may be as good as the real sensors counts as such, too.
+            third = distances[a].least - distances[b].least
+            low = float(min(both[0], third) - ends[0])
+            high = float(max(both[1], third) - ends[1])
+            pair = dataclasses.replace(pair, low=low, high=high)
+        if enough and permutations[k].least <= level:
+            clear = abs(pair.difference) > critical * widening * spread[k] and sure > 0.0
+            distinguishable = bool(p_values.adjusted[k] <= level and clear)
+            more: int | None = 0
+            if not distinguishable:
+                error = freedom.inflation * float(spread[k])
+                more = _more(sure, error, critical, motions, options)
+            pair = dataclasses.replace(
+                pair,
+                p_value=p_values.single[k],
+                adjusted=p_values.adjusted[k],
+                distinguishable=distinguishable,
+                more_motions=more,
+            )
+        pairs.append(pair)
+    return pairs
+
+
+def _repetitions_apart(
+    first: Sequence[str], second: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the motions of two models, with repetitions of a motion numbered.
+
+    Return them unchanged if the models have different numbers of runs of a motion.
+    """
+    if Counter(first) != Counter(second):
+        return first, second
+    return _numbered(first), _numbered(second)
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    count: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        numbered.append(f'{count[name]} {name}')
+        count[name] += 1
+    return numbered
+
+
+def _more(
+    difference: float, error: float, critical: float, motions: int, options: UncertaintyOptions
+) -> int | None:
+    """Return how many more motions make `difference` significant; None when too many.
+
+    The error falls with the square root of the motions; the difference must be `critical` errors
+    (more for few motions: Student's t), and so many more that it is with the wanted power.
+    """
+    if difference <= 0.0:
+        return None
+    upper = 0.5 + options.level / 2.0
+    total = np.arange(max(motions + 1, _FEWEST), motions + options.most_motions + 1)
+    student = special.stdtrit(total - 1, upper) / special.ndtri(upper)
+    required_errors = critical * student + special.ndtri(options.power)
+    enough = np.flatnonzero(difference >= required_errors * error * np.sqrt(motions / total))
+    return int(total[enough[0]] - motions) if len(enough) else None
+
+
+def rank_distribution(distances: FloatArray) -> FloatArray:
+    """Return the probability of each rank, `(models, ranks)`, from `(models, resamples)`.
+
+    Models that tie share their ranks: half a rank counts as half of either neighbour.
+    """
+    models = len(distances)
+    rank = ranks(distances)
+    # The share of a rank between two whole ones goes to both.
+    whole = np.arange(1, models + 1)
+    return np.stack(
+        [np.clip(1.0 - np.abs(rank - whole_rank), 0.0, 1.0).mean(axis=1) for whole_rank in whole],
+        1,
+    )
+
+
+def significance_groups(
+    order: Sequence[str], distinguishable: Iterable[tuple[str, str]]
+) -> dict[str, str]:
+    """Return the letters of each model: two models share one unless they differ significantly.
+
+    Insert and absorb (H.-P. Piepho, J. Comput. Graph. Stat. 13, 2004): all models start in one
+    group; each significantly different pair splits the groups that hold both; groups inside others
+    go. The first model in `order`, the closest, gets the first letters: a, b, ... z, a2, b2, ...
+    """
+    groups = [frozenset(order)]
+    for first, second in distinguishable:
+        split: list[frozenset[str]] = []
+        for group in groups:
+            both = first in group and second in group
+            split += [group - {first}, group - {second}] if both else [group]
+        groups = []
+        for group in sorted(set(split), key=len, reverse=True):
+            if not any(group <= other for other in groups):
+                groups.append(group)
+    groups.sort(key=lambda group: sorted(order.index(model) for model in group))
+    turns = ('', *range(2, len(groups) // 26 + 2))
+    names = [f'{letter}{turn}' for turn in turns for letter in ascii_lowercase]
+    return {
+        model: ''.join(name for name, group in zip(names, groups, strict=False) if model in group)
+        for model in order
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class PairUncertainty:
+    """Comparison of two models by their distance to the real runs."""
+
+    # Models, in the order of the study
+    first: str
+    second: str
+    # Distance of the first less that of the second: negative when the first is closer
+    difference: float
+    # Interval for the true difference, of this pair alone
+    low: float | None = None
+    high: float | None = None
+    # Of so large a difference from two models of one process, of this pair alone
+    p_value: float | None = None
+    adjusted: float | None = None  # the same when the most striking of all pairs is looked at
+    # Whether the two are significantly different, adjusted for all pairs
+    distinguishable: bool | None = None
+    # How many more motions would make them significantly different with the probability `power` if
+    # the difference is what it seems; 0 if they are apart; None when more than `most_motions`, or
+    # when it cannot be told (`low` is None)
+    more_motions: int | None = None
