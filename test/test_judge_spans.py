@@ -12,13 +12,12 @@ from judge_examples import filter_config, mask, navsat_config, odometry, recordi
 from live_examples import batch_bits, curve, everything
 
 from sim2real_eval.judge.estimate import JudgedRun
-from sim2real_eval.judge.robot_localization import embedded
+from sim2real_eval.judge.robot_localization import embedded, inputs
 from sim2real_eval.judge.robot_localization.embedded import judge
-from sim_sensors.core import blocks
 
 
 def blocks_of(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (blocks, embedded):
+    for module in (inputs, embedded):
         monkeypatch.setattr(module, 'BLOCK', count)
 
 

@@ -140,7 +140,7 @@ def test_the_rotated_world_of_navsat_transform_is_recovered() -> None:
     setup = dataclasses.replace(setup, navsat=navsat)
     judged = setup.judge(recording)
     moved, remarks, _ = truth_in_world(judged, recording.truth, recording.gps, np.zeros(3))
-    turned = rotations.between(recording.truth.orientation[:1], moved.orientation[:1])[0]
+    turned = rotations.rotation_between(recording.truth.orientation[:1], moved.orientation[:1])[0]
     assert turned[2] == pytest.approx(TURN, abs=0.02)
     checked = check_consistency(setup, recording, judged)
     names = [squares.name for squares in checked.squares]

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
-from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray
 from . import allan, findings
 from .allan_covariance import degrees_of_freedom
@@ -80,7 +79,7 @@ def prepared(signals: Signals, options: AllanOptions) -> Signals:
 
     SignalFileError when a value is no finite number, too little is left, or nothing is at rest.
     """
-    good = by_blocks(lambda rows: (rows < _LARGEST) & (rows > -_LARGEST), signals.values)
+    good = (signals.values < _LARGEST) & (signals.values > -_LARGEST)
     if not good.all():
         bad = np.argwhere(~good)
         row, column = bad[0]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from sim_sensors.core.blocks import column_of, seconds
+from sim_sensors.core.blocks import seconds
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.chain import ImuChain
@@ -103,7 +103,7 @@ def reidentify(
     values = simulated_standstill(model, samples, seed=seed, progress=progress)
     found, curves = [], {}
     for axis, given in terms.items():
-        column = np.ascontiguousarray(column_of(values, AXES.index(axis)))
+        column = np.ascontiguousarray(values[:, AXES.index(axis)])
         curves[axis] = allan_curve(column, model.rate)
         if not curves[axis].variance[0] > 0.0:
             continue  # an axis that the model leaves without noise

@@ -20,14 +20,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
 from sim2real_eval.common.findings import Finding
-from sim_sensors.core.blocks import blocks, by_blocks, rows_at_once
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.world.earth import STANDARD_GRAVITY
@@ -76,7 +74,7 @@ def screen(
         limit = _QUARTILE * (1.0 + 2.0 * factor)
     else:
         centre = _block_medians(values, rate)
-        rest = by_blocks(lambda own, middle: np.abs(own - middle), values, centre)
+        rest = np.abs(values - centre)
         scale = max(float(np.median(rest)) / _QUARTILE, resolution(values))
         out = rest > factor * scale
         limit = factor
@@ -134,8 +132,7 @@ def _block_medians(values: FloatArray, rate: float) -> FloatArray:
     windows = values[: count * size].reshape(count, size)
     found = np.zeros(values.shape)
     filled = found[: count * size].reshape(count, size)
-    for part in blocks(count, rows_at_once(size)):
-        filled[part] = np.median(windows[part], axis=1, keepdims=True)
+    filled[:] = np.median(windows, axis=1, keepdims=True)
     found[count * size :] = filled[-1, 0]
     return found
 
@@ -231,11 +228,10 @@ def longest_standstill(
 
     if signals.motion is not None:
         motion = signals.motion[: size * count].reshape(count, size, 2)
-        some = rows_at_once(size)
-        speed = by_blocks(lambda rows: rows[:, :, 0].max(axis=1), motion, size=some)
+        speed = motion[:, :, 0].max(axis=1)
         keep(speed, options.speed_limit, 'the true speed', 'm/s')
         # One that is measured, too, is noisy: not the largest.
-        turn = by_blocks(lambda rows: np.median(rows[:, :, 1], axis=1), motion, size=some)
+        turn = np.median(motion[:, :, 1], axis=1)
         keep(turn, options.turn_limit, 'the true rate of turn', 'rad/s')
     limits = {
         'gyroscope': (options.rate_noise, options.rate_limit),
@@ -268,14 +264,14 @@ def windows_of(
     noises: dict[str, FloatArray] = {}
     means: dict[str, list[FloatArray]] = {}
     steps: dict[str, float] = {}
-    last, some = size - 1 - size // 50, rows_at_once(size)
+    last = size - 1 - size // 50
     for axis in signals.axes:
         cut = signals.column(axis)[: size * count].reshape(count, size)
         quantity = quantity_of(axis)
         steps[quantity] = float(np.hypot(steps.get(quantity, 0.0), resolution(cut.ravel())))
-        centre = by_blocks(lambda rows: np.median(rows, axis=1), cut, size=some)
+        centre = np.median(cut, axis=1)
         means.setdefault(quantity, []).append(centre)
-        squares = by_blocks(partial(_mean_square, last=last), cut, centre, size=some)
+        squares = _mean_square(cut, centre, last)
         noises[quantity] = noises.get(quantity, np.zeros(count)) + squares
     return (
         {quantity: np.sqrt(noise) for quantity, noise in noises.items()},

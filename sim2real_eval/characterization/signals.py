@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.blocks import by_blocks, column_of, lengths_of, rows_of, steps_of
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, is_absent
 from sim_sensors.motion.ideal import ahead_of_time
@@ -63,7 +62,7 @@ class Signals:
     def column(self, axis: str) -> FloatArray:
         """Return one column, `(n,)` float64, contiguous."""
         index = self.axes.index(axis)
-        return np.ascontiguousarray(column_of(self.values, index), dtype=np.float64)
+        return np.ascontiguousarray(self.values[:, index], dtype=np.float64)
 
     def take(self, start: int, stop: int) -> Signals:
         """Return the samples from `start` to before `stop`."""
@@ -127,7 +126,7 @@ def signals_of(recording: Recording) -> Signals:
     return Signals(
         name=recording.name,
         axes=tuple(axes),
-        values=by_blocks(lambda *each: np.hstack(each), *columns),
+        values=np.hstack(columns),
         stamp_ns=imu.stamp_ns,
         rate=None,
         notes=tuple(note for note in recording.notes if note.subject == recording.roles['imu']),
@@ -142,17 +141,15 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
     truth = recording.truth
     if truth is None:
         return None
-    norms = [lengths_of(vectors) for vectors in (truth.linear_velocity, truth.angular_velocity)]
-    known = by_blocks(lambda *each: np.asarray(np.isfinite(each).all(axis=0)), *norms)
+    vectors = truth.linear_velocity, truth.angular_velocity
+    norms = np.stack([np.linalg.norm(rows, axis=1) for rows in vectors])
+    known = np.isfinite(norms).all(axis=0)
     if not known.any():
         return None
     origin = truth.stamp_ns[0]
-    there, *norms = (rows_of(each, known) for each in (truth.stamp_ns, *norms))
-    there = by_blocks(lambda each: (each - origin).astype(np.float64), there)
-    return by_blocks(
-        lambda at: np.stack([np.interp(at - origin, there, norm) for norm in norms], axis=1),
-        stamp_ns,
-    )
+    norms = norms[:, known]
+    there = (truth.stamp_ns[known] - origin).astype(np.float64)
+    return np.stack([np.interp(stamp_ns - origin, there, norm) for norm in norms], axis=1)
 
 
 LONGEST_FILLED = 5
@@ -177,18 +174,18 @@ def evenly_spaced(signals: Signals) -> Signals:
     notes: list[Finding] = []
     if signals.motion is not None:
         # What happens to the samples happens to their motion.
-        values = by_blocks(lambda *each: np.hstack(each), values, signals.motion)
+        values = np.hstack([values, signals.motion])
     ahead = ahead_of_time(stamps)
     if ahead.any():
         notes.append(findings.AHEAD(count=ahead.sum()))
-        stamps, values = (rows_of(each, ~ahead) for each in (stamps, values))
+        stamps, values = stamps[~ahead], values[~ahead]
     fresh = np.concatenate([[True], stamps[1:] > np.maximum.accumulate(stamps)[:-1]])
     if not fresh.all():
         notes.append(findings.REPEATED(count=(~fresh).sum()))
-        stamps, values = (rows_of(each, fresh) for each in (stamps, values))
+        stamps, values = stamps[fresh], values[fresh]
     if len(stamps) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(stamps))
-    steps = steps_of(stamps)
+    steps = np.diff(stamps)
     period = float(np.median(steps))
     missing = _missing(steps, period)
     cuts = np.flatnonzero(missing > LONGEST_FILLED)
@@ -206,21 +203,15 @@ def evenly_spaced(signals: Signals) -> Signals:
         share = count / (len(stamps) + count)
         notes.append(findings.INTERPOLATED(count=count, share=share, lower=share / 2))
         place = np.arange(len(stamps)) + np.concatenate([[0], np.cumsum(holes)])
-        known = by_blocks(lambda each: each.astype(np.float64), place)
-        columns = [column_of(values, number) for number in range(values.shape[1])]
-        values = by_blocks(
-            lambda at: np.stack([np.interp(at, known, column) for column in columns], axis=1),
-            np.arange(place[-1] + 1),
-        )
+        at, known = np.arange(place[-1] + 1), place.astype(np.float64)
+        values = np.stack([np.interp(at, known, column) for column in values.T], axis=1)
     else:
         place = np.arange(len(stamps))
     if len(values) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(values))
     rate = (len(values) - 1) / (float(stamps[-1] - stamps[0]) * 1e-9)
     # How far the stamps are from an even grid, ns.
-    jitter = by_blocks(
-        lambda own, number: (own - stamps[0]) - number * (1e9 / rate), stamps, place
-    )
+    jitter = (stamps - stamps[0]) - place * (1e9 / rate)
     jitter -= jitter.mean()
     if jitter.std() > 0.01e9 / rate:
         size, most = jitter.std() * 1e-6, np.abs(jitter).max() * 1e-6
@@ -228,8 +219,7 @@ def evenly_spaced(signals: Signals) -> Signals:
     motion, width = None, len(signals.axes)
     if signals.motion is not None:
         # Separate arrays: reading one does not load the other.
-        motion = by_blocks(lambda rows: rows[:, width:].astype(np.float64), values)
-        values = by_blocks(lambda rows: rows[:, :width], values)
+        motion, values = values[:, width:].copy(), values[:, :width].copy()
     return dataclasses.replace(
         signals,
         values=values,
@@ -255,8 +245,5 @@ def _missing(steps: IntArray, period: float) -> IntArray:
     end = np.full(1, np.inf)
     pairs = np.concatenate([end, steps[:-1] + steps[1:], end])
 
-    def lacking(own: IntArray, before: FloatArray, after: FloatArray) -> IntArray:
-        lengths = np.minimum(own, np.minimum(before, after) - period)
-        return np.asarray(np.rint(lengths / period), dtype=np.int64) - 1
-
-    return by_blocks(lacking, steps, pairs[:-1], pairs[1:])
+    lengths = np.minimum(steps, np.minimum(pairs[:-1], pairs[1:]) - period)
+    return np.asarray(np.rint(lengths / period), dtype=np.int64) - 1

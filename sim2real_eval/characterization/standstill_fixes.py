@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import local_frame_at_first_fix
-from sim_sensors.core.blocks import by_blocks, lengths_of
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from . import findings
@@ -157,12 +156,9 @@ def _true_speed(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
     truth = recording.truth
     if truth is None:
         return None
-    speed = lengths_of(truth.linear_velocity)
+    speed = np.linalg.norm(truth.linear_velocity, axis=1)
     origin = truth.stamp_ns[0]
-    at, known = (
-        by_blocks(lambda each: (each - origin).astype(np.float64), one)
-        for one in (stamp_ns, truth.stamp_ns)
-    )
+    at, known = ((stamps - origin).astype(np.float64) for stamps in (stamp_ns, truth.stamp_ns))
     # Beyond the truth nothing is known.
     return np.asarray(np.interp(at, known, speed, left=np.inf, right=np.inf), np.float64)
 

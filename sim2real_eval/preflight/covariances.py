@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sim_sensors.core.blocks import by_blocks, sum_by_blocks
+from sim_sensors.core.blocks import sum_by_blocks
 from sim_sensors.core.measurements import FloatArray
 from . import findings
 from .delays import SIGMAS
-from .evidence import Evidence, block_means
+from .evidence import Evidence, Rows, block_means
 from .outcome import Measure
 from .positions import fix_error
 
@@ -50,15 +50,15 @@ def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
     if imu is None or ideal is None or evidence.doubtful & {'gravity', 'orientation', 'range'}:
         return
     known = [one for one in (ideal, evidence.exact) if one is not None]
-    for quantity, key, measured, trues in (
-        ('linear_acceleration', 'acceleration_std', imu.linear_acceleration,
-         [one.force for one in known]),
-        ('angular_velocity', 'rate_std', imu.angular_velocity, [one.rate for one in known]),
-    ):  # fmt: skip
-        covariances = getattr(imu, f'{quantity}_covariance')
-        stated = by_blocks(lambda rows: np.diagonal(rows, axis1=1, axis2=2), covariances)
+    for quantity, key, trues in (
+        ('linear_acceleration', 'acceleration_std', [one.force for one in known]),
+        ('angular_velocity', 'rate_std', [one.rate for one in known]),
+    ):
+        covariances = evidence.measured(f'{quantity}_covariance')[:]
+        stated = np.diagonal(covariances, axis1=1, axis2=2)
         if not (stated > 0.0).all():
             continue
+        measured = evidence.measured(quantity)
         square = min(float(np.mean(_variances(measured, true))) for true in trues)
         name, mean = quantity.replace('_', ' '), float(stated.mean())
         if key == 'acceleration_std' and square > _OF_IMU[0] * mean:
@@ -77,10 +77,12 @@ def _without_noise_of_twist(
     imu, first = evidence.imu, evidence.ideal
     if evidence.velocities is None or imu is None or first is None:
         return square, []
-    second = evidence.tried('truth', twist='positions').ideal
-    if second is None:
+    read_second = evidence.tried('truth', twist='positions').ideal_reader()
+    if read_second is None:
         return square, []
-    forces = imu.linear_acceleration, first.force, second.force
+    # A second force of two hours at 1 kHz takes 170 MB, so that it is computed where it is read.
+    second = Rows(lambda rows: read_second(rows).force, len(imu))
+    forces = evidence.measured('linear_acceleration'), first.force, second
     means = [sum_by_blocks(np.subtract, forces[0], one) / len(imu) for one in forces[1:]]
 
     def common(measured: FloatArray, *true: FloatArray) -> FloatArray:
@@ -88,7 +90,7 @@ def _without_noise_of_twist(
         return np.asarray(np.mean(one * other, axis=1, keepdims=True))
 
     blocks = block_means(common, evidence.imu_time, _INDEPENDENT_S, *forces)
-    near = float(np.mean(_variances(forces[0], second.force)))
+    near = float(np.mean(_variances(forces[0], second, means[1])))
     left, limit = min(square, near, float(blocks.mean())), _OF_IMU[0] * stated
     if left > limit + SIGMAS * float(blocks.std()) / math.sqrt(len(blocks)):
         return left, []
@@ -102,9 +104,12 @@ def _without_noise_of_twist(
     return left, [Measure(noise, math.sqrt(limit), told, 'truth noise', unit='m/s^2')]
 
 
-def _variances(measured: FloatArray, true: FloatArray) -> FloatArray:
-    """Return the variances of errors by axis, (3,)."""
-    mean = sum_by_blocks(np.subtract, measured, true) / len(measured)
+def _variances(
+    measured: FloatArray | Rows, true: FloatArray | Rows, mean: FloatArray | None = None
+) -> FloatArray:
+    """Return the variances of errors by axis, (3,); their mean is computed if it is not given."""
+    if mean is None:
+        mean = sum_by_blocks(np.subtract, measured, true) / len(measured)
     total = sum_by_blocks(lambda *both: (both[0] - both[1] - mean) ** 2, measured, true)
     return np.asarray(total / len(measured))
 

@@ -4,28 +4,21 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from sim2real_eval.recording.corrections import CORRECTIONS, correct_recording
+from sim2real_eval.recording.corrections import CORRECTIONS, ImuCorrection, correct_recording
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.recording.truth import local_frame_at_first_fix, select_valid_fixes
 from sim2real_eval.simulation.twin import find_span
-from sim2real_eval.simulation.twin_maker import TwinMaker, ideal_imu, ideal_imu_of_motion
+from sim2real_eval.simulation.twin_maker import TwinMaker, ideal_imu_of_motion
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import (
-    BLOCK,
-    by_blocks,
-    column_of,
-    seconds,
-    steps_of,
-    sum_by_blocks,
-    time_spans,
-)
+from sim_sensors.core.blocks import BLOCK, blocks, is_steady, seconds, sum_by_blocks
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import (
     FixArray,
@@ -47,6 +40,7 @@ _FORMS = {
 }  # fmt: skip
 # Doubts about the truth, which concern whatever is held against it.
 _OF_TRUTH = {'orientation', 'steps', 'slow truth'}
+IdealReader = Callable[[slice], IdealMeasurement]
 LEAST_FIXES = 8
 LEAST_IMU = 64
 _WINDOW_S = 2.0
@@ -101,6 +95,39 @@ class Track:
         return find_delay(
             own[kept], lambda delay: steps(delay)[kept], self.span, _WINDOW_S, longer=longer
         )
+
+
+class Rows:
+    """Rows (n, k) that are computed when a slice of them is read.
+
+    Parameters
+    ----------
+    compute : callable
+        Returns the rows of a slice.
+    count : int
+        Number of rows.
+    """
+
+    def __init__(self, compute: Callable[[slice], FloatArray], count: int) -> None:
+        self._compute = compute
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, rows: slice) -> FloatArray:
+        return self._compute(rows)
+
+
+class Ideal(NamedTuple):
+    """Error-free measurement of an IMU.
+
+    The orientation is computed when it is read, as for two hours at 1 kHz it takes 230 MB.
+    """
+
+    rate: FloatArray  # (n, 3) rad/s
+    force: FloatArray  # (n, 3) m/s^2
+    orientation: Rows  # (n, 4) x y z w, in the world
 
 
 class Evidence:
@@ -188,7 +215,6 @@ class Evidence:
         role = self.role(kind)
         make = CORRECTIONS[role]
         self._found[role] = self._found.get(role, make()).followed_by(make(**changes))
-        self.recording = correct_recording(self._given, self._found)
         # What an IMU should measure does not depend on what it did; over hours it takes long.
         kept = {'ideal', 'imu_time'} if kind == 'imu' and 'delay' not in changes else set()
         if kept and not self.noise_free:
@@ -196,7 +222,27 @@ class Evidence:
         for name, one in vars(Evidence).items():
             if isinstance(one, cached_property) and name not in kept:
                 vars(self).pop(name, None)
+        self.recording = self._corrected_recording()
         return self.recording.corrections[role]
+
+    def _corrected_recording(self) -> Recording:
+        """Return the recording as corrected so far; of an IMU only the stamps.
+
+        Its values are corrected when they are read, see `measured`: a second IMU of two hours at
+        1 kHz takes 350 MB.
+        """
+        given = self._given
+        applied = {
+            role: ImuCorrection(delay=one.delay) if isinstance(one, ImuCorrection) else one
+            for role, one in self._found.items()
+        }
+        total = {
+            role: given.corrections.get(role, type(one)()).followed_by(one)
+            for role, one in self._found.items()
+            if role in given.roles
+        }
+        recording = correct_recording(given, applied)
+        return dataclasses.replace(recording, corrections={**recording.corrections, **total})
 
     @cached_property
     def maker(self) -> TwinMaker | None:
@@ -224,14 +270,10 @@ class Evidence:
         if truth is None or not truth.linear_velocity.any() or len(truth) < 4:
             return None
         steps = intervals(truth)
-        moved = by_blocks(
-            lambda after, before, steps: (after - before) / steps[:, None],
-            truth.position[1:], truth.position[:-1], steps,
-        )  # fmt: skip
-        world = by_blocks(rotations.rotate, truth.orientation, truth.linear_velocity)
+        moved = np.diff(truth.position, axis=0) / steps[:, None]
+        world = rotations.rotate(truth.orientation, truth.linear_velocity)
         own, world = (
-            by_blocks(lambda after, before: 0.5 * (after + before), each[1:], each[:-1])
-            for each in (truth.linear_velocity, world)
+            0.5 * (velocity[1:] + velocity[:-1]) for velocity in (truth.linear_velocity, world)
         )
         return steps, moved, own, world
 
@@ -248,13 +290,32 @@ class Evidence:
         start = self.imu.stamp_ns[0] if self.maker is None else self.maker.start_ns
         return seconds(self.imu.stamp_ns, start)
 
+    def measured(self, field: str) -> FloatArray | Rows:
+        """Return a field of the messages of the IMU as corrected so far, (n, ...)."""
+        imu = self.imu
+        assert imu is not None
+        values: FloatArray = getattr(imu, field)
+        correction = self._found.get(self.role('imu'))
+        if correction is None:
+            return values
+        # The stamps are corrected already.
+        correction = dataclasses.replace(correction, delay=0.0)
+
+        def correct(rows: slice) -> FloatArray:
+            corrected: FloatArray = getattr(correction.applied(imu.take(rows)), field)
+            return corrected
+
+        if is_steady(values):
+            return np.broadcast_to(correct(slice(1))[0], values.shape)
+        return Rows(correct, len(imu))
+
     @cached_property
-    def ideal(self) -> IdealMeasurement | None:
+    def ideal(self) -> Ideal | None:
         """What the IMU should have measured; None without truth or mounting."""
         return None if self.maker is None else self._ideal_on(self.maker.motion)
 
     @cached_property
-    def exact(self) -> IdealMeasurement | None:
+    def exact(self) -> Ideal | None:
         """The same on the motion that a noise-free IMU measured; None without one."""
         if self.noise_free or self.maker is None or IDEAL_ROLES['imu'] not in self.recording.roles:
             return None
@@ -263,17 +324,34 @@ class Evidence:
         except Sim2RealError:
             return None
 
-    def _ideal_on(self, moving: Motion) -> IdealMeasurement | None:
+    def _ideal_on(self, moving: Motion) -> Ideal | None:
+        part_of = self.ideal_reader(moving)
+        if part_of is None:
+            return None
+        count = len(self.imu_time)
+        rate, force = np.empty((count, 3)), np.empty((count, 3))
+        for rows in blocks(count):
+            part = part_of(rows)
+            rate[rows], force[rows] = part.rate, part.force
+        return Ideal(rate, force, Rows(lambda rows: part_of(rows).orientation, count))
+
+    def ideal_reader(self, moving: Motion | None = None) -> IdealReader | None:
+        """Return a function of a slice that computes what the IMU should have measured then.
+
+        The motion is by default that of the truth. None without IMU, truth or mounting.
+        """
         if self.imu is None or self.maker is None:
             return None
         try:
             place = self.maker.mounting(self.imu.frame)
         except Sim2RealError:
             return None
-        if moving is self.maker.motion:
-            return ideal_imu(self.maker, place, self.imu_time)
-        # With the gravity that the motion of a noise-free IMU was made with.
-        return ideal_imu_of_motion(moving, place, self.imu_time, self.maker.world.gravity)
+        time, gravity = self.imu_time, STANDARD_GRAVITY
+        motion = self.maker.motion if moving is None else moving
+        if motion is not self.maker.motion:
+            # With the gravity that the motion of a noise-free IMU was made with.
+            gravity = self.maker.world.gravity
+        return lambda rows: ideal_imu_of_motion(motion, place, time[rows], gravity)
 
     @cached_property
     def up(self) -> FloatArray:
@@ -320,12 +398,9 @@ class Evidence:
             arm, _ = self.maker.mounting(fixes.frame)
         except Sim2RealError:
             return None
-        antenna = by_blocks(
-            lambda place, turn: place + rotations.rotate(turn, np.tile(arm, (len(place), 1))),
-            truth.position,
-            truth.orientation,
-        )
-        x, y = column_of(antenna, 0), column_of(antenna, 1)
+        arms = np.tile(arm, (len(truth), 1))
+        antenna = truth.position + rotations.rotate(truth.orientation, arms)
+        x, y = np.ascontiguousarray(antenna[:, :2].T)
 
         def at(times: FloatArray) -> FloatArray:
             found = np.interp(times, time, x) + 1j * np.interp(times, time, y)
@@ -343,30 +418,36 @@ def _rounded(value: Any, form: str) -> Any:
 
 def intervals(array: MessageArray) -> FloatArray:
     """Return the time from each sample to the next, s."""
-    return by_blocks(lambda steps: steps * 1e-9, steps_of(array.stamp_ns))
+    return np.asarray(np.diff(array.stamp_ns) * 1e-9)
 
 
-def mean_row(rows: FloatArray) -> FloatArray:
-    """Return the mean of rows, (n, k), whose pages need not be in memory together."""
+def mean_row(rows: FloatArray | Rows) -> FloatArray:
+    """Return the mean of rows, (n, k)."""
     return np.asarray(sum_by_blocks(np.asarray, rows) / len(rows))
 
 
 def block_means(
-    function: Callable[..., FloatArray], time: FloatArray, length: float, *values: FloatArray
+    function: Callable[..., FloatArray],
+    time: FloatArray,
+    length: float,
+    *values: FloatArray | Rows,
 ) -> FloatArray:
     """Return the means of `function(*values)`, (n, k), over blocks of time of a length, s.
 
     Rows do not depend on each other. They are computed where they are needed, as together they may
     be too many for memory.
     """
-    number = by_blocks(lambda rows: np.floor((rows - time[0]) / length).astype(np.intp), time)
-    starts = np.append(0, np.flatnonzero(by_blocks(np.not_equal, number[1:], number[:-1])) + 1)
+    number = np.empty(len(time), np.intp)
+    for part in blocks(len(time)):
+        number[part] = np.floor((time[part] - time[0]) / length)
+    starts = np.append(0, np.flatnonzero(number[1:] != number[:-1]) + 1)
     edges = np.append(starts, len(time))
+    cuts = np.searchsorted(starts, np.arange(BLOCK, len(time), BLOCK), side='right')
     sums = []
-    for (some,) in time_spans([starts], np.arange(BLOCK, len(time), BLOCK)):
-        if some.start < some.stop:
-            first, end = edges[some.start], edges[some.stop]
+    for low, high in itertools.pairwise([0, *cuts.tolist(), len(starts)]):
+        if low < high:
+            first, end = edges[low], edges[high]
             rows = function(*(each[first:end] for each in values))
-            sums.append(np.add.reduceat(rows, starts[some] - first, axis=0))
+            sums.append(np.add.reduceat(rows, starts[low:high] - first, axis=0))
     means: FloatArray = np.concatenate(sums) / np.diff(edges)[:, None]
     return means

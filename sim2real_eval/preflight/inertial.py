@@ -13,8 +13,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import by_blocks, lengths_of, sum_by_blocks
-from sim_sensors.core.measurements import FloatArray, ImuArray
+from sim_sensors.core.blocks import blocks, sum_by_blocks
+from sim_sensors.core.measurements import FloatArray
 from sim_sensors.world.earth import STANDARD_GRAVITY
 from . import findings
 from .delays import SIGMAS, Delayed, find_delay
@@ -39,20 +39,22 @@ _BLOCK_S = 0.1
 _INDEPENDENT_S = 1.0
 
 
-def _force(evidence: Evidence, imu: ImuArray) -> tuple[float, float]:
+def _force(evidence: Evidence) -> tuple[float, float]:
     """Return size of the mean specific force, and the median of its size.
 
     The mean is that of the sensor's axes or of the world's, whichever is larger: a vehicle keeps
     gravity on one axis of the sensor, what is carried in a hand only on one of the world.
     """
-    force = imu.linear_acceleration
+    force = evidence.measured('linear_acceleration')
     means = [mean_row(force)]
     if evidence.maker is not None and evidence.ideal is not None:
-        turned = by_blocks(rotations.rotate, evidence.ideal.orientation, force)
-        means.append(mean_row(turned))
+        total = sum_by_blocks(rotations.rotate, evidence.ideal.orientation, force)
+        means.append(np.asarray(total / len(force)))
     size = max(float(np.linalg.norm(mean)) for mean in means)
-    sizes = lengths_of(force)
-    return size, float(np.median(sizes))
+    sizes = np.empty(len(force))
+    for part in blocks(len(force)):
+        sizes[part] = np.linalg.norm(force[part], axis=1)
+    return size, float(np.median(sizes, overwrite_input=True))
 
 
 def gravity(evidence: Evidence) -> Iterator[Measure]:
@@ -64,7 +66,7 @@ def gravity(evidence: Evidence) -> Iterator[Measure]:
     if imu is None:
         return
     topic, role = evidence.topic('imu'), evidence.role('imu')
-    mean, median = _force(evidence, imu)
+    mean, median = _force(evidence)
     for unit, size in (('g', 1.0), ('mg', 1000.0)):
         if abs(mean / size - 1.0) < 0.2 and mean > 0.8 * median:
             scale = STANDARD_GRAVITY / size
@@ -88,7 +90,7 @@ def _vertical(evidence: Evidence) -> tuple[FloatArray, FloatArray] | None:
     up = evidence.up / np.linalg.norm(evidence.up)
     if 'gravity' in evidence.doubtful:
         return up, up
-    force = mean_row(imu.linear_acceleration)
+    force = mean_row(evidence.measured('linear_acceleration'))
     return force / np.linalg.norm(force), up
 
 
@@ -103,7 +105,7 @@ def _turning(evidence: Evidence) -> Delayed | None:
     time = evidence.imu_time
     own, reference, at = block_means(
         lambda own, other, at: np.stack([own @ measured, other @ true, at], axis=1),
-        time, _BLOCK_S, imu.angular_velocity, ideal.rate, time,
+        time, _BLOCK_S, evidence.measured('angular_velocity'), ideal.rate, time,
     ).T  # fmt: skip
     found = find_delay(
         own,
@@ -210,17 +212,13 @@ def body_axes(evidence: Evidence) -> Iterator[Measure]:
     truth = evidence.truth
     if truth is None or 'orientation' in evidence.doubtful:
         return
-    moved = by_blocks(
-        lambda turn, step, time: plane(rotations.rotate_back(turn, step / (time[:, None] * 1e-9))),
-        truth.orientation[:-1],
-        by_blocks(np.subtract, truth.position[1:], truth.position[:-1]),
-        by_blocks(np.subtract, truth.stamp_ns[1:], truth.stamp_ns[:-1]),
-    )
-    size = by_blocks(np.abs, moved)
+    velocity = np.diff(truth.position, axis=0) / (np.diff(truth.stamp_ns)[:, None] * 1e-9)
+    moved = plane(rotations.rotate_back(truth.orientation[:-1], velocity))
+    size = np.abs(moved)
     fast = size > max(_SLOWEST, 0.3 * float(np.median(size)))
     if fast.sum() < 16:
         return
-    course = by_blocks(lambda one, length, some: one[some] / length[some], moved, size, fast)
+    course = moved[fast] / size[fast]
     ahead = complex(sum_by_blocks(np.asarray, course)) / len(course)
     axis = complex(sum_by_blocks(np.square, course)) / len(course)
     if abs(axis) < 0.9:
@@ -266,7 +264,8 @@ def _yaw(evidence: Evidence, align: Rotation, up: FloatArray) -> tuple[float, fl
     north = np.cross(up, east)
     total, weight = 0.0j, 0.0
     for measured, true in (
-        (imu.linear_acceleration, ideal.force), (imu.angular_velocity, ideal.rate)
+        (evidence.measured('linear_acceleration'), ideal.force),
+        (evidence.measured('angular_velocity'), ideal.rate),
     ):  # fmt: skip
         blocks = block_means(
             lambda one, other: np.hstack([align.apply(one), other]),
@@ -299,7 +298,7 @@ def force_scale(evidence: Evidence) -> Iterator[Measure]:
     if imu is None or 'gravity' in evidence.doubtful:
         return
     up = evidence.up
-    size = float(mean_row(imu.linear_acceleration) @ up / np.linalg.norm(up))
+    size = float(mean_row(evidence.measured('linear_acceleration')) @ up / np.linalg.norm(up))
     scale = size / float(np.linalg.norm(up))
     told = None
     if scale > 0.0 and abs(math.log(scale)) > _GRAVITY[0]:
@@ -317,7 +316,7 @@ def bias(evidence: Evidence) -> Iterator[Measure]:
     imu, ideal = evidence.imu, evidence.ideal
     if imu is None or ideal is None or 'orientation' in evidence.doubtful:
         return
-    both = imu.angular_velocity, ideal.rate
+    both = evidence.measured('angular_velocity'), ideal.rate
     mean = np.asarray(sum_by_blocks(np.subtract, *both) / len(imu))
     size = float(np.linalg.norm(mean))
     # Vibration is gone in a second; what is left varies from one to the next.

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from sim2real_eval.recording import checks as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES
 from sim2real_eval.recording.truth import select_valid_fixes
-from sim_sensors.core.blocks import by_blocks, column_of, lengths_of, rows_of, steps_of
+from sim_sensors.core.blocks import blocks
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, MessageArray
 from sim_sensors.motion.ideal import InertialMotion, SurveyedMotion
 from sim_sensors.world.earth import LocalFrame
@@ -104,11 +103,11 @@ def duration(evidence: Evidence) -> Iterator[Measure]:
 def rates(evidence: Evidence) -> Iterator[Measure]:
     """The median rate of each role is enough for the motion of a vehicle."""
     for role, topic, array in _roles(evidence):
-        steps = steps_of(array.stamp_ns)
-        forward = by_blocks(lambda each: each > 0, steps)
-        if not forward.any():
+        steps = np.diff(array.stamp_ns)
+        steps = steps[steps > 0]
+        if not len(steps):
             continue
-        rate = 1e9 / float(np.median(rows_of(steps, forward)))
+        rate = 1e9 / float(np.median(steps))
         slow = findings.SLOW(topic, rate=rate, role=role) if rate < _RATES[role] else None
         evidence.doubtful |= {f'slow {role}'} if slow else set()
         yield Measure(rate, _RATES[role], slow, role, 'least')
@@ -159,17 +158,13 @@ def clocks(evidence: Evidence) -> Iterator[Measure]:
     yield from _repairs(evidence, _DRIVER, 0.0)
     yield from _other_clocks(evidence)
     for role, topic, array in _roles(evidence):
-        steps = steps_of(array.stamp_ns)
+        steps = np.diff(array.stamp_ns)
         if role == 'truth' or len(steps) < 16:
             continue
         burst = 0.2 * float(np.mean(steps))
-        share = float(np.mean(by_blocks(partial(_follows_at_once, burst=burst), steps)))
+        share = float(np.mean((steps < burst) & (steps > 0)))
         told = findings.UNEVEN(topic, share=share) if share > _UNEVEN else None
         yield Measure(share, _UNEVEN, told, f'{role} intervals')
-
-
-def _follows_at_once(steps: IntArray, burst: float) -> NDArray[np.bool_]:
-    return (steps < burst) & (steps > 0)
 
 
 def _other_clocks(evidence: Evidence) -> Iterator[Measure]:
@@ -209,22 +204,18 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
     """
     imu, fixes, truth = evidence.imu, evidence.fixes, evidence.truth
     if truth is not None:
-        time, at = _longest_equal(truth.position, truth)
-        speed = float(np.median(lengths_of(truth.linear_velocity[at])))
+        time, at = _longest_equal(truth, truth.position)
+        speed = float(np.median(np.linalg.norm(truth.linear_velocity[at], axis=1)))
         moves = speed > _START_SPEED or _travels(evidence, *truth.stamp_ns[at][[0, -1]])
         # What turns in place has one position, so rates say nothing about that alone.
-        poses = by_blocks(lambda *each: np.hstack(each), truth.position, truth.orientation)
-        posed, at = _longest_equal(poses, truth)
+        posed, at = _longest_equal(truth, truth.position, truth.orientation)
         turns = _turns(evidence, *truth.stamp_ns[at][[0, -1]])
         longest = max(time if moves else 0.0, posed if turns else 0.0)
         # Whatever is held against it meanwhile is a symptom, and so is the step at its end.
         symptoms = {'steps', 'orientation', 'range', 'slow truth'}
         yield _frozen(evidence, 'truth', longest, _FROZEN_TRACK_S, symptoms)
     if imu is not None:
-        both = by_blocks(
-            lambda *each: np.hstack(each), imu.angular_velocity, imu.linear_acceleration
-        )
-        time, at = _longest_equal(both, imu)
+        time, at = _longest_equal(imu, imu.angular_velocity, imu.linear_acceleration)
         ideal = evidence.ideal
         moves = True
         if ideal is not None:
@@ -233,8 +224,7 @@ def frozen(evidence: Evidence) -> Iterator[Measure]:
             moves = moves or (bool(len(force)) and float(np.ptp(force, axis=0).max()) > 0.1)
         yield _frozen(evidence, 'imu', time if moves else 0.0, _FROZEN_S, {'range'})
     if fixes is not None and evidence.track is not None:
-        both = np.stack([fixes.latitude, fixes.longitude], axis=1)
-        time, at = _longest_equal(both, fixes)
+        time, at = _longest_equal(fixes, fixes.latitude[:, None], fixes.longitude[:, None])
         track = evidence.track
         moved = track.truth(track.stamps[at])
         moves = len(moved) > 5 and float(np.abs(moved[-1] - moved[0])) > 5.0
@@ -258,7 +248,7 @@ def _travels(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
     fixes = evidence.fixes
     if fixes is None:
         return False
-    some = fixes.take(by_blocks(partial(_within, first_ns, last_ns), fixes.stamp_ns))
+    some = fixes.take(_within(first_ns, last_ns, fixes.stamp_ns))
     if len(some) < 8:
         return False
     frame = LocalFrame(float(some.latitude[0]), float(some.longitude[0]), 0.0)
@@ -273,10 +263,10 @@ def _turns(evidence: Evidence, first_ns: int, last_ns: int) -> bool:
     imu = evidence.imu
     if imu is None:
         return False
-    inside = by_blocks(partial(_within, first_ns, last_ns), imu.stamp_ns)
+    inside = _within(first_ns, last_ns, imu.stamp_ns)
     if inside.sum() < 8:
         return False
-    time, rate = (rows_of(each, inside) for each in (evidence.imu_time, imu.angular_velocity))
+    time, rate = evidence.imu_time[inside], imu.angular_velocity[inside]
     return float(block_means(np.asarray, time, 1.0, rate).std(axis=0).max()) > _TURNING
 
 
@@ -284,10 +274,12 @@ def _within(first_ns: int, last_ns: int, stamps: IntArray) -> NDArray[np.bool_]:
     return np.asarray((stamps >= first_ns) & (stamps <= last_ns))
 
 
-def _longest_equal(rows: FloatArray, array: MessageArray) -> tuple[float, slice]:
-    """Return the longest time, s, over which rows are equal, and where."""
-    equal = by_blocks(lambda one, other: ~(other - one != 0.0).any(axis=1), rows[:-1], rows[1:])
-    around = np.concatenate([[False], equal, [False]])
+def _longest_equal(array: MessageArray, *values: FloatArray) -> tuple[float, slice]:
+    """Return the longest time, s, over which rows of values (n, k) are equal, and where."""
+    around = np.zeros(len(array) + 1, bool)
+    for part in blocks(len(array) - 1):
+        changes = [np.diff(rows[part.start : part.stop + 1], axis=0) != 0.0 for rows in values]
+        around[part.start + 1 : part.stop + 1] = ~np.hstack(changes).any(axis=1)
     firsts, lasts = np.flatnonzero(around[1:] != around[:-1]).reshape(-1, 2).T
     lengths = (array.stamp_ns[lasts] - array.stamp_ns[firsts]) * 1e-9
     if not lengths.any():
@@ -309,7 +301,7 @@ def saturation(evidence: Evidence) -> Iterator[Measure]:
     topic = evidence.topic('imu')
     for field in ('angular_velocity', 'linear_acceleration'):
         for axis in range(3):
-            column = column_of(getattr(imu, field), axis)
+            column = np.ascontiguousarray(getattr(imu, field)[:, axis])
             away = 3.0 * float(np.std(column))
             for end in (column.max(), column.min()):
                 at = column == end
@@ -355,7 +347,7 @@ def covariances(evidence: Evidence) -> Iterator[Measure]:
             covariance = getattr(array, f'{quantity}_covariance')
             if isinstance(array, FixArray):
                 covariance = covariance[array.has_fix]
-            diagonal = by_blocks(lambda rows: np.diagonal(rows, axis1=1, axis2=2), covariance)
+            diagonal = np.diagonal(covariance, axis1=1, axis2=2)
             absent = (diagonal[:, 0] == -1.0) & isinstance(array, ImuArray)
             bad = (diagonal <= 0.0).any(axis=1) & ~absent
             share = float(bad.mean()) if len(bad) else 0.0

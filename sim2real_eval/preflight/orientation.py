@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import by_blocks
+from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, is_absent
 from . import findings
-from .evidence import Evidence, mean_row
+from .evidence import Evidence, Rows
 from .outcome import Measure
 from .velocities import circular_deviation
 
@@ -37,14 +37,17 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
         return
     if 'orientation' in evidence.doubtful:
         ideal = None
-    if _is_unset(imu.orientation, None if ideal is None else ideal.orientation):
+    orientation = evidence.measured('orientation')
+    force = evidence.measured('linear_acceleration')
+    if _is_unset(orientation, None if ideal is None else ideal.orientation):
         yield Measure(None, None, findings.ORIENTATION_UNSET(topic), 'imu')
         return
     if ideal is not None:
-        turned = imu.orientation, ideal.orientation
-        published, true = (by_blocks(rotations.heading, one) for one in turned)
+        (published, vertical), (true, true_vertical) = (
+            _evaluate(_heading_and_vertical, rows) for rows in (orientation, ideal.orientation)
+        )
         same, opposite = _mean_turn(published, -true), _mean_turn(published, true)
-        down, true_down = (float(np.mean(by_blocks(_vertical_of, one))) < 0.0 for one in turned)
+        down, true_down = float(np.mean(vertical)) < 0.0, float(np.mean(true_vertical)) < 0.0
         if (abs(opposite) > 0.95 and abs(same) < 0.8) or down != true_down:
             # Either it is of forward-right-down, or of the axes measured in.
             own = (180.0, 0.0, 0.0) if down == true_down else (0.0, 0.0, 0.0)
@@ -52,9 +55,8 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
             more = ', '.join(f'{one:g}' for one in total.orientation_rotation)
             world = findings.ORIENTATION_NED(topic, axes=total.axes, rotation=more)
             yield Measure(None, None, world, 'imu axes')
-            assert evidence.imu is not None
-            imu = evidence.imu
-            same = _mean_turn(by_blocks(rotations.heading, imu.orientation), -true)
+            orientation = evidence.measured('orientation')
+            same = _mean_turn(_evaluate(rotations.heading, orientation), -true)
         turn = math.degrees(np.angle(same))
         told = None
         if abs(same) <= _FOLLOWS:
@@ -68,8 +70,7 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
                 told = kind(topic, turn=turn, set=evidence.correct('imu', heading=turn).heading)
             yield Measure(turn, _HEADING_DEG[0], told, 'imu heading', 'either')
     if 'gravity' not in evidence.doubtful:
-        force = by_blocks(rotations.rotate, imu.orientation, imu.linear_acceleration)
-        up = mean_row(force)
+        up = sum_by_blocks(rotations.rotate, orientation, force) / len(force)
         cosine = float(up[2]) / max(float(np.linalg.norm(up)), 1e-9)
         tilt = math.degrees(math.acos(float(np.clip(cosine, -1.0, 1.0))))
         wrong = tilt > _TILT_DEG
@@ -77,21 +78,27 @@ def orientation(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(tilt, _TILT_DEG, told, 'imu vertical')
 
 
-def _is_unset(published: FloatArray, true: FloatArray | None) -> bool:
+def _is_unset(published: FloatArray | Rows, true: Rows | None) -> bool:
     """Return whether an orientation is the identity throughout, and the true heading is not 0."""
-    if not (published == (0.0, 0.0, 0.0, 1.0)).all():
+    parts = (published[part] for part in blocks(len(published)))
+    if not all((part == (0.0, 0.0, 0.0, 1.0)).all() for part in parts):
         return False
-    off = math.inf if true is None else float(np.abs(by_blocks(rotations.heading, true)).max())
+    off = math.inf if true is None else float(np.abs(_evaluate(rotations.heading, true)).max())
     return off > math.radians(_HEADING_DEG[0])
+
+
+def _evaluate(function: Callable[[FloatArray], FloatArray], rows: FloatArray | Rows) -> FloatArray:
+    """Return a function of each row, (..., n), evaluated on some thousand rows at a time."""
+    values = [function(rows[part]) for part in blocks(len(rows))]
+    return np.concatenate(values, axis=-1)
 
 
 def _mean_turn(first: FloatArray, second: FloatArray) -> complex:
     """Return the mean of exp(i (first + second))."""
-    turns = by_blocks(lambda one, other: np.exp(1j * (one + other)), first, second)
-    return complex(np.mean(turns))
+    return complex(np.mean(np.exp(1j * (first + second))))
 
 
-def _vertical_of(orientation: FloatArray) -> FloatArray:
-    """Return the vertical component of the sensor's z axis."""
+def _heading_and_vertical(orientation: FloatArray) -> FloatArray:
+    """Return the heading, rad, and the vertical component of the sensor's z axis, (2, n)."""
     x, y, _, _ = orientation.T
-    return np.asarray(1.0 - 2.0 * (x * x + y * y))
+    return np.stack([rotations.heading(orientation), 1.0 - 2.0 * (x * x + y * y)])

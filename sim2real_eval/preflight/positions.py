@@ -13,7 +13,6 @@ from scipy.special import fdtri
 
 from sim2real_eval.recording.corrections import TruthCorrection
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import by_blocks, lengths_of
 from sim_sensors.core.measurements import FloatArray
 from . import findings
 from .delays import SIGMAS, Delayed
@@ -147,16 +146,10 @@ def jumps(evidence: Evidence) -> Iterator[Measure]:
         usual = steps < 3.0 * np.median(steps)
         if found is not None:
             _, moved, _, world = found
-            left = by_blocks(
-                lambda one, other, time: lengths_of((one - other) * time[:, None]),
-                moved, world, steps,
-            )  # fmt: skip
+            left = np.linalg.norm((moved - world) * steps[:, None], axis=1)
         else:
             usual = usual[1:] & usual[:-1]
-            left = by_blocks(
-                lambda *each: lengths_of(np.diff(each, n=2, axis=0)[0]),
-                truth.position[:-2], truth.position[1:-1], truth.position[2:],
-            )  # fmt: skip
+            left = np.linalg.norm(np.diff(truth.position, n=2, axis=0), axis=1)
         count, largest, limit = _outliers(left[usual], _JUMP_M)
         topic = evidence.topic('truth')
         told = findings.TRUTH_JUMPS(topic, count=count, step=largest) if count else None
@@ -275,7 +268,7 @@ def _errors(evidence: Evidence) -> FloatArray | None:
         each = (np.ones_like(place), place, place.conj(), antenna[:, 2], velocity, bend, course)
         return np.stack(each, axis=1)
 
-    design = np.array(by_blocks(known, times[inside]))
+    design = known(times[inside])
     place = design[:, 1].copy()
     design /= np.maximum(np.linalg.norm(design, axis=0), 1e-12)
     error = track.measured[inside] - place

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import blocks, by_blocks, column_of, lengths_of, seconds
+from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from . import findings
 from .delays import SIGMAS, find_delay
@@ -114,7 +114,7 @@ def twist_delay(evidence: Evidence) -> Iterator[Measure]:
         lambda end, step: (end - 0.5 * step)[:, None], time[1:], _SHORT_S, time[1:], steps
     )[:, 0]
     half = 0.5 * _SHORT_S
-    way = [np.append(0.0, np.cumsum(column_of(own, axis) * steps)) for axis in (0, 1)]
+    way = [np.append(0.0, np.cumsum(own[:, axis] * steps)) for axis in (0, 1)]
 
     def speed(delay: float) -> FloatArray:
         """Return the recorded one of a delay before: means over the time of a block, whose noise
@@ -145,9 +145,7 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     topic = evidence.topic('truth')
     course = _course_range(truth)
     first = np.broadcast_to(truth.orientation[:1], truth.orientation.shape)
-    turns = by_blocks(
-        lambda *both: lengths_of(rotations.rotation_between(*both)), first, truth.orientation
-    )
+    turns = np.linalg.norm(rotations.rotation_between(first, truth.orientation), axis=1)
     most = math.degrees(float(turns.max()))
     if most < 0.5 and course > 30.0:
         yield Measure(most, None, findings.NO_HEADING(topic, turn=most, course=course), 'truth')
@@ -157,12 +155,12 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     if found is None:
         return
     steps, differences, own, world = found
-    fast = by_blocks(lambda rows: np.hypot(rows[:, 0], rows[:, 1]) > _SLOWEST, differences)
+    fast = np.hypot(differences[:, 0], differences[:, 1]) > _SLOWEST
     if fast.sum() < 8:
         return
     size = _usual(fast, differences)
     # Where what keeps its course most of the time turns, by medians that jumps do not change.
-    apart = by_blocks(lambda one, other: lengths_of(one - other), own, world)
+    apart = np.linalg.norm(own - world, axis=1)
     telling = fast & (apart >= np.quantile(apart[fast], 0.8))
     body_left, world_left = (_usual(telling, one, differences) for one in (world, own))
     # What drives for a few seconds is seen in shorter blocks, whose noise is no twist that strays.
@@ -277,15 +275,11 @@ def _strays(
 
 def _course_range(truth: OdometryArray) -> float:
     """Return the largest change of the direction of travel, deg, above 0.5 m/s."""
-    first, most = 0.0j, 0.0
-    for part in blocks(len(truth) - 1):
-        some = slice(part.start, part.stop + 1)
-        moved = plane(np.diff(truth.position[some], axis=0))
-        course = moved[np.abs(moved) > 0.5e-9 * np.diff(truth.stamp_ns[some])]
-        if len(course):
-            first = first or course[0]
-            most = max(most, float(np.abs(np.angle(course * np.conj(first))).max()))
-    return math.degrees(most)
+    moved = plane(np.diff(truth.position, axis=0))
+    course = moved[np.abs(moved) > 0.5e-9 * np.diff(truth.stamp_ns)]
+    if not len(course):
+        return 0.0
+    return math.degrees(float(np.abs(np.angle(course * np.conj(course[0]))).max()))
 
 
 def plane(vectors: FloatArray) -> FloatArray:
@@ -298,7 +292,5 @@ def _usual(chosen: NDArray[np.bool_], *vectors: FloatArray) -> float:
     """Return the median length of chosen vectors, or of their differences, which jumps do not
     change.
     """
-    lengths = by_blocks(
-        lambda some, *each: lengths_of(functools.reduce(np.subtract, each)[some]), chosen, *vectors
-    )
-    return float(np.median(lengths))
+    difference = functools.reduce(np.subtract, (rows[chosen] for rows in vectors))
+    return float(np.median(np.linalg.norm(difference, axis=1)))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sim2real_eval.metrics.interval import side_weights
-from sim_sensors.core.blocks import sum_by_blocks
+from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .options import SignalComparisonError
 
@@ -65,7 +65,7 @@ def agreements(
 
 
 def _largest(values: FloatArray) -> FloatArray:
-    return np.asarray(np.abs(values).max(axis=0))
+    return np.asarray(np.maximum(values.max(axis=0), -values.min(axis=0)))
 
 
 def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
@@ -172,6 +172,7 @@ def off_grid(time: FloatArray, rate: float) -> float:
 
 
 _POINTS = 2048
+_POINTS_AT_ONCE = 1 << 20
 _ROUNDING = 1e-12  # equal sets, added up in another order
 _LEAST_RATIO = 1e-24  # of the largest density: -240 dB, below what rounding leaves
 
@@ -195,11 +196,15 @@ def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> fl
     first_errors, second_errors = _Distribution.of(first), _Distribution.of(second)
     points = np.concatenate([first_errors.values, second_errors.values])
     points.sort()
-    first_share, second_share = (
-        errors.share(np.searchsorted(errors.values, points[:-1], side='right'))
-        for errors in (first_errors, second_errors)
-    )
-    return float(np.abs(first_share - second_share) @ np.diff(points))
+    distance = 0.0
+    for part in blocks(len(points) - 1, _POINTS_AT_ONCE):
+        first_share, second_share = (
+            errors.share(np.searchsorted(errors.values, points[part], side='right'))
+            for errors in (first_errors, second_errors)
+        )
+        widths = np.diff(points[part.start : part.stop + 1])
+        distance += float(np.abs(first_share - second_share) @ widths)
+    return distance
 
 
 class _Distribution(NamedTuple):

@@ -258,7 +258,7 @@ def _compare_model(
         )
         for column, signal in enumerate(quantity.labels()):
             errors = [
-                run.sampled.error[:, column]
+                run.sampled.error_of(column)
                 for run in (*ready_quantity.real, *ready_quantity.simulated)
             ]
             density = np.stack(

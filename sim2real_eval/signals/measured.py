@@ -6,6 +6,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection
 from functools import cached_property, partial
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -13,9 +15,9 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
 from sim2real_eval.recording.truth import locate_truth, select_valid_fixes
 from sim2real_eval.simulation.twin import Mountings
-from sim2real_eval.simulation.twin_maker import TwinMaker, ideal_imu, make_twin_maker
+from sim2real_eval.simulation.twin_maker import TwinMaker, ideal_imu_of_motion, make_twin_maker
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import by_blocks, seconds
+from sim_sensors.core.blocks import blocks, by_blocks, seconds
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -23,7 +25,6 @@ from sim_sensors.core.measurements import (
     MagneticFieldArray,
     is_absent,
 )
-from sim_sensors.imu.imu import IdealMeasurement
 from . import findings
 from .agreement import SeriesAgreement, agreements, grid, median_rate, resample, unwrap, wrap
 from .features import FeatureAgreement, feature_agreement
@@ -83,12 +84,17 @@ class SensorSeries:
         """Median rate of the samples, Hz."""
         return median_rate(self.time)
 
-    @cached_property
+    @property
     def error(self) -> FloatArray:
         """Measured less true, `(n, k)`; of angles in [-pi, pi)."""
         if self.quantity.circular:
             return wrap(self.measured - self.true)
         return self.measured - self.true
+
+    def error_of(self, column: int) -> FloatArray:
+        """Return one column of `error`, `(n,)`."""
+        error = self.measured[:, column] - self.true[:, column]
+        return wrap(error) if self.quantity.circular else error
 
     @cached_property
     def agreements(self) -> tuple[SeriesAgreement, ...]:
@@ -217,24 +223,18 @@ def _imu(
     turn = place[1]
     back = rotations.conjugate(turn[None])
 
-    def headings(orientation: FloatArray) -> FloatArray:
-        """Return the yaw of the body, (n,), without jumps."""
-        return unwrap(
-            by_blocks(lambda q: rotations.heading(rotations.multiply(q, back)), orientation)
-        )
+    def true_at(times: FloatArray) -> _TrueImu:
+        return _true_imu(maker, place, times, options.gravity)
 
-    at_stamps = ideal_imu(maker, place, stamps, options.gravity)
-
-    def ideal(times: FloatArray) -> IdealMeasurement:
-        return at_stamps if times is stamps else ideal_imu(maker, place, times, options.gravity)
-
-    start = headings(at_stamps.orientation[:1])[0]
+    start = true_at(stamps).yaw[0, 0]
     # -1 marks what the message does not hold (sensor_msgs/Imu).
     no_rate = bool(is_absent(imu.angular_velocity_covariance).all())
     published = ~is_absent(imu.orientation_covariance)
     oriented = bool(published.all()) and options.yaw == 'auto'
     if oriented:
-        yaw = headings(imu.orientation)
+        yaw = unwrap(
+            by_blocks(lambda q: rotations.heading(rotations.multiply(q, back)), imu.orientation)
+        )
         # Choose the multiple of a whole turn that is nearest to the true heading.
         yaw += 2.0 * np.pi * np.round((start - yaw[0]) / (2.0 * np.pi))
         notes.append(findings.YAW_PUBLISHED())
@@ -249,9 +249,9 @@ def _imu(
     quantities = QUANTITIES[:3]
     values = (imu.angular_velocity, imu.linear_acceleration, yaw[:, None])
     truths: tuple[_TrueAt, ...] = (
-        lambda times: ideal(times).rate,
-        lambda times: ideal(times).force,
-        lambda times: headings(ideal(times).orientation)[:, None],
+        lambda times: true_at(times).rate,
+        lambda times: true_at(times).force,
+        lambda times: true_at(times).yaw,
     )
     no_force = bool(is_absent(imu.linear_acceleration_covariance).all())
     absent = (no_rate, no_force, no_rate and not oriented)
@@ -260,6 +260,42 @@ def _imu(
         for quantity, value, true, gone in zip(quantities, values, truths, absent, strict=True)
         if not gone
     ]
+
+
+class _TrueImu(NamedTuple):
+    """What an IMU should have measured, and the heading of the body without jumps."""
+
+    rate: FloatArray  # (n, 3) rad/s
+    force: FloatArray  # (n, 3) m/s^2
+    yaw: FloatArray  # (n, 1) rad
+
+
+_latest_true: WeakKeyDictionary[TwinMaker, tuple[list[float], FloatArray, _TrueImu]]
+_latest_true = WeakKeyDictionary()
+"""Mounting, times and result of the latest `_true_imu` of each maker."""
+
+
+def _true_imu(
+    maker: TwinMaker, place: tuple[FloatArray, FloatArray], times: FloatArray, gravity: float
+) -> _TrueImu:
+    """Return the true signals of an IMU at its mounting.
+
+    The latest result is kept: real and simulated sensors often have the same stamps. The
+    orientation, 230 MB of two hours at 1 kHz, is not.
+    """
+    settings = [*place[0].tolist(), *place[1].tolist(), gravity]
+    latest = _latest_true.pop(maker, None)
+    if latest is None or latest[0] != settings or not np.array_equal(latest[1], times):
+        latest = None
+        back, count = rotations.conjugate(place[1][None]), len(times)
+        rate, force, yaw = np.empty((count, 3)), np.empty((count, 3)), np.empty(count)
+        for part in blocks(count):
+            ideal = ideal_imu_of_motion(maker.motion, place, times[part], gravity)
+            rate[part], force[part] = ideal.rate, ideal.force
+            yaw[part] = rotations.heading(rotations.multiply(ideal.orientation, back))
+        latest = settings, times, _TrueImu(rate, force, unwrap(yaw)[:, None])
+    _latest_true[maker] = latest
+    return latest[2]
 
 
 def _position(

@@ -130,29 +130,30 @@ def prepare(
         notes.append(findings.RUN_SHORT(window='segments', asked=nperseg, taken=shortest))
         nperseg = shortest
 
-    values = {
-        'signal': [run.measured for run in even],
-        'true': [run.true for run in even],
-        # A spectrum needs angles that are not wrapped.
-        'error': [run.measured - run.true if quantity.circular else run.error for run in even],
-    }
     computed_spectra: dict[tuple[int, float], PowerSpectrum] = {}
 
     def spectrum_of(values: FloatArray, rate: float) -> PowerSpectrum:
+        return spectrum(values, rate, nperseg, options.window)
+
+    def true_spectrum(values: FloatArray, rate: float) -> PowerSpectrum:
         # Runs with the same stamps often have the very same truth.
         key = id(values), rate
         if key not in computed_spectra:
-            computed_spectra[key] = spectrum(values, rate, nperseg, options.window)
+            computed_spectra[key] = spectrum_of(values, rate)
         return computed_spectra[key]
 
+    by_rate = list(zip(even, rates, strict=True))
+    spectra = {
+        'signal': tuple(spectrum_of(run.measured, run_rate) for run, run_rate in by_rate),
+        'true': tuple(true_spectrum(run.true, run_rate) for run, run_rate in by_rate),
+        # A spectrum needs angles that are not wrapped.
+        'error': tuple(
+            spectrum_of(run.measured - run.true, run_rate) for run, run_rate in by_rate
+        ),
+    }
     ready = [GriddedRun(*both) for both in zip(runs, even, strict=True)]
     return PreparedQuantity(
-        quantity,
-        rate,
-        tuple(ready[: len(real)]),
-        tuple(ready[len(real) :]),
-        {kind: tuple(map(spectrum_of, series, rates)) for kind, series in values.items()},
-        tuple(notes),
+        quantity, rate, tuple(ready[: len(real)]), tuple(ready[len(real) :]), spectra, tuple(notes)
     )
 
 

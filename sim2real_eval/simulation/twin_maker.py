@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -450,51 +449,22 @@ def synthetic_recording(
 
 # Noise-free IMU measurements.
 
-_latest_ideal: WeakKeyDictionary[TwinMaker, tuple[list[float], FloatArray, IdealMeasurement]]
-_latest_ideal = WeakKeyDictionary()
-"""Mounting, times and result of the latest `ideal_imu` of each maker."""
-
-
-def ideal_imu(
-    maker: TwinMaker, mounting: _Mounting, times: FloatArray, gravity: float = STANDARD_GRAVITY
-) -> IdealMeasurement:
-    """Return the error-free measurement of an IMU on the truth of a recording.
-
-    The latest result is kept until the maker is deleted or `forget_ideal_imu` is called: checks,
-    the real sensor and simulated sensors ask for the same stamps.
-
-    Parameters
-    ----------
-    maker : TwinMaker
-        Maker of the recording's twins.
-    mounting : (3,) and (4,) float
-        Lever arm, m, and quaternion x y z w in the body; see `TwinMaker.mounting`.
-    times : (n,) float
-        Seconds since the truth began.
-    gravity : float
-        Gravity, m/s^2.
-    """
-    settings = [*mounting[0].tolist(), *mounting[1].tolist(), gravity]
-    latest = _latest_ideal.get(maker)
-    if (
-        latest is None
-        or latest[0] != settings
-        or not (latest[1] is times or np.array_equal(latest[1], times))
-    ):
-        measurement = ideal_imu_of_motion(maker.motion, mounting, times, gravity)
-        latest = _latest_ideal[maker] = settings, times, measurement
-    return latest[2]
-
-
-def forget_ideal_imu(maker: TwinMaker) -> None:
-    """Free the result that `ideal_imu` keeps, 80 bytes per message."""
-    _latest_ideal.pop(maker, None)
-
 
 def ideal_imu_of_motion(
     motion: Motion, mounting: _Mounting, times: FloatArray, gravity: float = STANDARD_GRAVITY
 ) -> IdealMeasurement:
-    """Return the error-free measurement of an IMU on any motion; see `ideal_imu`."""
+    """Return the error-free measurement of an IMU on a motion.
+
+    Parameters
+    ----------
+    motion : Motion
+    mounting : (3,) and (4,) float
+        Lever arm, m, and quaternion x y z w in the body; see `TwinMaker.mounting`.
+    times : (n,) float
+        Seconds since the motion began.
+    gravity : float
+        Gravity, m/s^2.
+    """
     lever_arm, quaternion = mounting
     rpy = Rotation.from_quat(quaternion).as_euler('xyz')
     kinematics = ExactKinematics(lever_arm, rpy, gravity)

@@ -41,7 +41,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import interpolate_truth
 from sim2real_eval.signals.agreement import wrap
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker, forget_ideal_imu, make_twin_maker
+from sim2real_eval.simulation.twin_maker import TwinMaker, make_twin_maker
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, OdometryArray
 from sim_sensors.core.rotations import heading, rotation_between
 from sim_sensors.world.world import World
@@ -120,7 +120,6 @@ class RunPlan:
         notes = (*self._recording.notes, *self.maker.remarks)
         base = self._judging.setup.base_link_frame
         notes = remarks(self._recording, notes, base_frame=base, maker=self.maker)
-        forget_ideal_imu(self.maker)
         if not self._simulates_gps:
             return notes
         # A truth that was made from the fixes invalidates a comparison of receivers.

@@ -7,11 +7,11 @@ function that makes such temporaries is evaluated on a few thousand rows at a ti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 BLOCK = 1 << 13
 """Rows that are evaluated at a time."""
@@ -81,69 +81,14 @@ def seconds(stamp_ns: NDArray[np.int64], origin_ns: int) -> NDArray[np.float64]:
     return np.asarray((np.asarray(stamp_ns, np.int64) - np.int64(origin_ns)) * 1e-9)
 
 
-# The functions below stay only until no room calls them; use NumPy in new code.
-
-
-def rows_at_once(numbers: int) -> int:
-    """Return the number of rows of `numbers` values that make a block."""
-    return max(BLOCK // numbers, 1)
-
-
-def sum_by_blocks(function: Callable[..., NDArray[Any]], *arrays: NDArray[Any]) -> Any:
+def sum_by_blocks(function: Callable[..., NDArray[Any]], *arrays: Any) -> Any:
     """Return the sum over rows of `function(*arrays)`."""
     parts = (function(*(array[part] for array in arrays)) for part in blocks(len(arrays[0])))
-    return sum(map(sum_of_rows, parts))
+    return sum(map(_sum_rows, parts))
 
 
-def sum_of_rows(rows: NDArray[Any]) -> Any:
+def _sum_rows(rows: NDArray[Any]) -> Any:
     """Return the sum over the first axis; `reduceat` is ten times faster than `sum` here."""
     if rows.ndim == 1 or not len(rows) or rows[0].size > 32:
         return rows.sum(axis=0)
     return np.add.reduceat(rows, [0], axis=0)[0]
-
-
-def rows_of(values: NDArray[Any], selection: Any) -> NDArray[Any]:
-    """Return `values[selection]`; an array that repeats one row stays one."""
-    if is_steady(values) and not isinstance(selection, slice):
-        count = int(selection.sum()) if selection.dtype == np.bool_ else len(selection)
-        return np.broadcast_to(values[0], (count, *values.shape[1:]))
-    return np.asarray(values[selection])
-
-
-def column_of(values: NDArray[Any], number: int) -> NDArray[Any]:
-    """Return a contiguous copy of one column of (n, k) values."""
-    return np.ascontiguousarray(values[:, number])
-
-
-def steps_of(values: NDArray[Any]) -> NDArray[Any]:
-    """Return `np.diff(values, axis=0)`."""
-    return np.diff(values, axis=0)
-
-
-def lengths_of(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the lengths of (n, k) vectors, shape (n,)."""
-    return by_blocks(lambda rows: np.sqrt(sum(column * column for column in rows.T)), vectors)
-
-
-def span_ends(times: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return times that cut several non-decreasing arrays into some blocks each."""
-    cuts = (array[BLOCK::BLOCK] for array in times)
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *cuts]))
-
-
-def time_spans(times: Sequence[NDArray[Any]], ends: ArrayLike | None = None) -> Iterator[Any]:
-    """Yield a slice of each of several non-decreasing arrays for one span of time after another.
-
-    A span includes its end, one of `ends` (k,); the last span is the rest.
-
-    Examples
-    --------
-    >>> list(time_spans([np.array([1, 2, 2, 3]), np.array([2])], np.array([2])))
-    [[slice(0, 3, None), slice(0, 1, None)], [slice(3, 4, None), slice(1, 1, None)]]
-    """
-    edges = span_ends(times) if ends is None else np.asarray(ends)
-    cuts = [
-        [0, *np.searchsorted(array, edges, side='right').tolist(), len(array)] for array in times
-    ]
-    for number in range(len(edges) + 1):
-        yield [slice(cut[number], cut[number + 1]) for cut in cuts]

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.recording.metadata import FrameTree
-from sim_sensors.core.blocks import by_blocks, span_ends, time_spans
+from sim_sensors.core.blocks import BLOCK, by_blocks
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -160,7 +160,7 @@ class Arrivals:
 
     def bounds(self) -> tuple[int, int] | None:
         """Return the first and the last arrival; None without messages."""
-        parts = list(time_spans(self._times))
+        parts = list(_time_spans(self._times, _span_ends(self._times)))
         first, last = (
             next((times for part in ordered if len(times := self._merge(part).arrival_ns)), None)
             for ordered in (parts, reversed(parts))
@@ -169,17 +169,17 @@ class Arrivals:
 
     def __iter__(self) -> Iterator[Messages]:
         """Yield all messages, one span of time after another."""
-        return map(self._merge, time_spans(self._times))
+        return map(self._merge, _time_spans(self._times, _span_ends(self._times)))
 
     def spans(self, timing: Timing) -> Iterator[tuple[int, Messages]]:
         """Yield the end of each span of time, ns, and its messages.
 
         Spans end at clock steps, because messages between two steps are delivered at the second.
         """
-        ends = span_ends(self._times)
+        ends = _span_ends(self._times)
         ends = np.unique(timing.start + (ends - timing.start) // timing.step * timing.step)
         ends = ends[(ends >= timing.start) & (ends < timing.end)]
-        spans = time_spans(self._times, ends)
+        spans = _time_spans(self._times, ends)
         for end, parts in zip([*ends.tolist(), timing.end], spans, strict=True):
             yield end, self._merge(parts)
 
@@ -192,6 +192,24 @@ class Arrivals:
         )
         self._last = parts, merged
         return merged
+
+
+def _span_ends(times: Sequence[IntArray]) -> IntArray:
+    """Return times that cut several non-decreasing arrays into some blocks each."""
+    cuts = (array[BLOCK::BLOCK] for array in times)
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *cuts]))
+
+
+def _time_spans(times: Sequence[IntArray], ends: IntArray) -> Iterator[list[slice]]:
+    """Yield a slice of each of several non-decreasing arrays for one span of time after another.
+
+    A span includes its end, one of `ends` (k,); the last span is the rest.
+    """
+    cuts = [
+        [0, *np.searchsorted(array, ends, side='right').tolist(), len(array)] for array in times
+    ]
+    for number in range(len(ends) + 1):
+        yield [slice(cut[number], cut[number + 1]) for cut in cuts]
 
 
 def check_type(source: SourceConfig, array: MessageArray) -> None:
