@@ -28,7 +28,7 @@ from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.study.recordings import OFF_TICKS_NS, true_heading
 from sim_sensors.core import rotations
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 
 ROOT = Path(__file__).resolve().parents[1]
 WARM = s2r.MetricOptions(warmup=5.0)

@@ -33,7 +33,7 @@ from sim2real_eval.judge.robot_localization.embedded import judge, judge_all
 from sim2real_eval.judge.robot_localization.filter import build_dynamics, correct, process
 from sim2real_eval.judge.robot_localization.state import INITIALISED, Dynamics, Filter, new_filter
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from measuring import table, write
 
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 
 _ANY_READER = """
 import pathlib, sys

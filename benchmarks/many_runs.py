@@ -12,7 +12,7 @@ from pathlib import Path
 from long_recordings import Run, run
 from measuring import table, write
 
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 
 _DURATION_S = 6.0
 _FEW = 10

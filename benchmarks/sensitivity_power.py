@@ -34,8 +34,8 @@ from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.variants import StudyJudge
 from sim_sensors import load_imu
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.seeding import stream
+from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.gps import GpsModel
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.paths import DRIVES

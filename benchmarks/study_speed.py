@@ -34,7 +34,7 @@ from sim2real_eval.metrics.series import VelocitySeries, speed
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.study_file import StudyFile
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu

@@ -33,7 +33,7 @@ from sim2real_eval.ros_launch.nodes import (
     typed_argument,
 )
 from sim2real_eval.ros_launch.sensors import SensorTransform
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 
 SENSORS = ('imu_node', 'gps_node')
 PUBLISHED = ('imu/data', 'gps/fix', 'odometry/filtered')

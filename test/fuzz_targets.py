@@ -37,7 +37,6 @@ from sim2real_eval.study.gate import GatedResult, GateOptions, judge_result
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.study_file import StudyFile
 from sim_sensors import motion_of
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import (
     FixArray,
@@ -46,6 +45,7 @@ from sim_sensors.core.measurements import (
     PoseArray,
     TwistArray,
 )
+from sim_sensors.core.shipped import config_path
 from sim_sensors.live import LiveOdometry, LiveSensor
 from sim_sensors.motion.waypoints import read_waypoints
 from sim_sensors.sensor.catalogue import KINDS, kinds

@@ -37,8 +37,8 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.ros.evaluation.run import Stop
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim2real_eval.study.runner import hold_study
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import MessageArray
+from sim_sensors.core.shipped import config_path
 
 PATIENCE_S = 180.0
 _UNSTEADY = 'delivery: {jitter: 0.01, drop_out: 0.05, drop_out_length: 0.3}\n'

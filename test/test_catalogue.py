@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from sim2real_eval.cli.main import main
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import to_variant
+from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import ImuModel, load_imu
 from sim_sensors.imu.models import ChronoImu

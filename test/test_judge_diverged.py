@@ -23,8 +23,8 @@ from sim2real_eval.judge.robot_localization.parts import PartName
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.consistency import check_consistency
 from sim2real_eval.recording.reading import read_recording
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import FixArray, OdometryArray
+from sim_sensors.core.shipped import config_path
 
 Capture = pytest.CaptureFixture[str]
 

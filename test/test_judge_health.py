@@ -13,7 +13,7 @@ from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.ros.judge_node import JudgeHealth
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 
 
 def test_diagnostics_have_the_heading_of_the_newest_estimate_in_degrees() -> None:

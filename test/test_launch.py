@@ -13,8 +13,8 @@ from launch_examples import FILES, calls, executables, tree
 
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, check, required_packages
 from sim2real_eval.ros_launch.sensors import world_configuration
-from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.world.earth import STANDARD_GRAVITY
 from sim_sensors.world.world import load_world
 

@@ -20,8 +20,8 @@ from launch_examples import Started, started
 
 from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, required_packages
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.shipped import config_path
 
 PACKAGE = 'sim2real_sensors'
 OTHERS = {

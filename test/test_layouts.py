@@ -14,7 +14,7 @@ import yaml
 from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_typestore
 
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.gps import PAPER_MODELS
 
 ODOMETRY = 'nav_msgs/msg/Odometry'

@@ -19,8 +19,8 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.blocks import is_steady
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.measurements import ImuArray, MessageArray, MessageParts
+from sim_sensors.core.shipped import config_path
 
 SMALL, LARGE = 150_000, 400_000
 MAX_BYTES = {'simulate': 180, 'judge': 450, 'check': 300, 'vepd': 480}

@@ -23,7 +23,7 @@ from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.metadata import FrameTree
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.ros.messages import messages_of
 

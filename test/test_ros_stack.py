@@ -32,7 +32,7 @@ from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.robot_localization.replay_options import Options
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 from sim_sensors.ros.messages import messages_of
 
 EXAMPLE = Path(__file__).resolve().parent.parent / 'examples' / 'estimator_in_ros'

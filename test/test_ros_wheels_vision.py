@@ -19,7 +19,7 @@ from ros_examples import DEEP, Graph, final_stamps, graph_of_its_own, stamps
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from sim_sensors.core.config_files import config_path
+from sim_sensors.core.shipped import config_path
 from sim_sensors.motion.motions import truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.scenarios import Circle

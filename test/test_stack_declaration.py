@@ -16,9 +16,9 @@ from sim2real_eval.recording.cdr import encode, encode_transforms
 from sim2real_eval.recording.message_types import TF_TYPE, find_type
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors import motion_of
-from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.core.shipped import config_names, config_path
 
 LEAST: dict[str, Any] = {'command': 'true', 'inputs': {'gps': 'fix'}}
 STAMPS = 1_790_000_000 * 10**9 + np.arange(21) * 100_000_000

@@ -12,8 +12,8 @@ from study_file_examples import SMALL, write_study_file
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.study_file import Overrides, StudyFile
-from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 

@@ -12,8 +12,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 from wmm_examples import VALUES_2020, VALUES_2025
 
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.shipped import config_path
 from sim_sensors.imu.imu import simulate
 from sim_sensors.imu.models import IdealImu
 from sim_sensors.motion.scenarios import Standstill

@@ -25,8 +25,9 @@ from typing import Any
 
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, JUDGE_OR_NONE, NAVSAT, as_text
 from sim2real_eval.study.options import ComparedSensors
-from sim_sensors.core.config_files import config_path, file_comment
+from sim_sensors.core.config_files import file_comment
 from sim_sensors.core.parameters import Parameter, Parameters
+from sim_sensors.core.shipped import config_path
 from sim_sensors.sensor.catalogue import KINDS, has_upstream, kinds, preset_names
 from writers import parameters
 

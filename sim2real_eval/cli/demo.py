@@ -127,7 +127,7 @@ def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:
     from sim2real_eval.study.recordings import PathDrive, StandIn, StudyRecording
     from sim2real_eval.study.study_file import StudyFile
     from sim2real_eval.study.variants import StudyJudge
-    from sim_sensors.core.config_files import config_path
+    from sim_sensors.core.shipped import config_path
     from sim_sensors.gps.gps import load_gps
     from sim_sensors.imu.imu import load_imu
     from sim_sensors.motion.paths import DRIVES

@@ -48,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.judge.protocol import JUDGES
     from sim2real_eval.judge.setup import profiles
     from sim2real_eval.study.metric import METRICS
-    from sim_sensors.core.config_files import config_names, config_path, file_phrase
+    from sim_sensors.core.config_files import file_phrase
+    from sim_sensors.core.shipped import config_names, config_path
     from sim_sensors.motion.motions import SCENARIOS
     from sim_sensors.sensor.catalogue import KINDS, UPSTREAM, has_upstream, kinds
     from sim_sensors.world.world import world_names

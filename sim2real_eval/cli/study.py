@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from sim2real_eval.common.findings import FINDINGS
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.study.options import MOST_RUNS, PAPER_PROFILE
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.shipped import config_path
 from .arguments import (
     add_judge,
     add_judge_kind,

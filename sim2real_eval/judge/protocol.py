@@ -22,12 +22,13 @@ from numpy.typing import ArrayLike
 from sim2real_eval.common.findings import Finding, JudgeError
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import is_yaml, read_yaml_mapping
+from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry, entry_points, is_in_file, raised_at
 from sim_sensors.core.rotations import from_heading, rotate_back
+from sim_sensors.core.shipped import is_yaml
 from . import estimate
 from .estimate import JudgedRun
 

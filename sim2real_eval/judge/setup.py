@@ -11,9 +11,10 @@ from typing import Any, ClassVar, TypeVar
 from sim2real_eval.judge.robot_localization.replay_options import route
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import config_names, named_file, read_yaml_mapping
+from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import ImuArray
+from sim_sensors.core.shipped import config_names, named_file
 from .estimate import JudgedRun
 from .protocol import Judge, JudgeRequest
 from .robot_localization.advice import FIXES_ON_TICKS, has_no_attitude

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.study.options import PROFILE, ComparedSensors, StudyOptions
-from sim_sensors.core.config_files import config_names, config_path
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.parameters import Parameter, Parameters, non_negative, parameter
 from sim_sensors.core.registry import is_in_file
+from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.motion.motions import motion_names
 from sim_sensors.ros.node_settings import PathFollowerSettings, SensorSettings, TrajectorySettings
 from sim_sensors.sensor.catalogue import KINDS, kinds

@@ -12,7 +12,8 @@ from typing import Any
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.simulation.twin import Twin
-from sim_sensors.core.config_files import config_names, config_path, read_yaml_mapping
+from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.world.world import load_world, world_names
 from .metric import METRICS
 from .options import PROFILE, SHARED_IMU, StudyOptions

@@ -29,7 +29,6 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
-from sim_sensors.core.config_files import config_path
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import (
@@ -40,6 +39,7 @@ from sim_sensors.core.parameters import (
     to_variant,
 )
 from sim_sensors.core.registry import Registry, file_of, is_in_file
+from sim_sensors.core.shipped import config_path
 from sim_sensors.gps.gps import PAPER_MODELS
 from sim_sensors.sensor.catalogue import KINDS, preset_names
 from sim_sensors.sensor.sensor import SensorModel

@@ -61,7 +61,7 @@ def preset_names(kind: str) -> list[str]:
 
     A kind of another package has none: its models are known by their classes.
     """
-    from sim_sensors.core.config_files import config_names
+    from sim_sensors.core.shipped import config_names
 
     return config_names(kind) if kind in KINDS.names(installed=False) else []
 

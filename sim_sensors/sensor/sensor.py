@@ -14,18 +14,13 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.compilation import compiled
-from sim_sensors.core.config_files import (
-    config_path,
-    file_phrase,
-    first_phrase,
-    merge_base,
-    read_yaml_mapping,
-)
+from sim_sensors.core.config_files import file_phrase, first_phrase, merge_base, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, MessageParts
 from sim_sensors.core.parameters import Parameters, from_variant, to_variant, variants
 from sim_sensors.core.registry import Registry, is_in_file
 from sim_sensors.core.shared_parameters import Axes, with_lever_arm, with_mounting
+from sim_sensors.core.shipped import config_path
 from sim_sensors.motion.ideal import intervals, sample_blocks, sample_motion
 from .catalogue import UPSTREAM, has_upstream, kinds, preset_names
 from .delivery import Channel, Delivery

@@ -16,12 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.compilation import compiled
-from sim_sensors.core.config_files import check_keys, config_names, config_path, read_yaml_mapping
+from sim_sensors.core.config_files import check_keys, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import Parameter, Parameters, non_negative, parameter, positive
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import Axes, axes
+from sim_sensors.core.shipped import config_names, config_path
 from .earth import DEFAULT_ORIGIN, EarthField, Gravity, LocalFrame, TurningEarth
 
 # mu_0 / (4 pi) of air, T m / A.

@@ -22,8 +22,8 @@ from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.judge.setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import config_names, named_file
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.shipped import config_names, named_file
 from .declaration import INITIAL_POSE, RosStack
 from .process import executable, filter_node
 

@@ -13,9 +13,10 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import config_names, named_file, read_yaml_mapping
+from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
+from sim_sensors.core.shipped import config_names, named_file
 from sim_sensors.world.earth import EARTHS, STANDARD_GRAVITY, LocalFrame, TurningEarth, turns
 
 
