@@ -343,7 +343,7 @@ def frozen_truth(recording: Recording) -> Recording:
 @pytest.mark.parametrize(
     ('plant', 'code'),
     [
-        (without_altitude, 'recording.no_altitude'),
+        (without_altitude, 'recording.no_altitude_dropped'),
         (selected_messages('imu', every_nth(100)), 'check.few_messages'),
         (selected_messages('gps', every_nth(80)), 'check.few_messages'),
         (frozen_truth, 'check.frozen'),

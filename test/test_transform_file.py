@@ -148,13 +148,13 @@ def test_the_file_completes_the_recording_and_wins_where_they_differ(
 ) -> None:
     text = '- {parent: base, child: imu, translation: [1, 0, 0]}'
     file_transforms = TransformFile.from_file(file(tmp_path, text, 'frames.yaml'))
-    merged, notes = file_transforms.over(recorded)
+    merged, notes = file_transforms.merge_with(recorded)
     assert len(notes) == note_count
     assert all(note.code == 'recording.transform' for note in notes)
     tree = FrameTree(merged)
     for frame, x in where.items():
         np.testing.assert_allclose(tree.lookup('base', frame, '')[1], [x, 0.0, 0.0], atol=1e-15)
-    assert file_transforms.over(merged) == (merged, ())
+    assert file_transforms.merge_with(merged) == (merged, ())
 
 
 def test_the_judge_and_the_twins_take_the_sensors_from_the_file(tmp_path: Path) -> None:

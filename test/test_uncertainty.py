@@ -63,7 +63,7 @@ def test_distance_is_that_of_scipy(x: np.ndarray, y: np.ndarray) -> None:
     assessment = MeanWasserstein.from_values(np.concatenate([x, y])).between(real)[0]
     expected = np.mean([wasserstein_distance(a, b) for a, b in zip(x.T, y.T, strict=True)])
     assert assessment == pytest.approx(expected, abs=1e-12), 'scipy wasserstein_distance, 1e-12'
-    turned = MeanWasserstein.of(np.concatenate([x[::-1], y[::-1]])).between(real)[0]
+    turned = MeanWasserstein.from_values(np.concatenate([x[::-1], y[::-1]])).between(real)[0]
     assert turned == pytest.approx(assessment, abs=1e-12)
 
 
@@ -250,7 +250,7 @@ def test_a_model_does_not_depend_on_those_beside_it() -> None:
     rng = np.random.default_rng(2)
     real, a, b = (runs(rng.normal(size=(9, 2))) for _ in range(3))
     alone = uncertainty(real, {'a': a}).models[0]
-    beside = uncertainty(real, {'b': b, 'a': a}).of('a')
+    beside = uncertainty(real, {'b': b, 'a': a}).model('a')
     same = {'adjusted': None, 'ranks': (), 'significance_groups': ''}
     assert dataclasses.replace(alone, **same) == dataclasses.replace(beside, **same)
 

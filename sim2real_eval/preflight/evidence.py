@@ -302,7 +302,7 @@ class Evidence:
         correction = dataclasses.replace(correction, delay=0.0)
 
         def correct(rows: slice) -> FloatArray:
-            corrected: FloatArray = getattr(correction.applied(imu.take(rows)), field)
+            corrected: FloatArray = getattr(correction.apply(imu.take(rows)), field)
             return corrected
 
         if is_steady(values):
