@@ -136,8 +136,8 @@ def test_late_sensors_are_used_and_assumed_frames_are_reported() -> None:
     late = plain.with_messages('mag', mag.take(mag.stamp_ns > mag.stamp_ns[0] + 1_500_000_000))
     run = recorded_run(posed(late, 'board', np.full(3, 1e-4)), SETTINGS, seed=1)
     assert run.errors.angles[-1, 3] < 2e-3
-    assumed = [note for note in run.notes if note.code == 'attitude.same_orientation']
-    assert 'map' in {note.words['reference'] for note in assumed}
+    (assumed,) = (note for note in run.notes if note.code == 'attitude.camera_frame')
+    assert (assumed.words['camera'], assumed.words['truth']) == ('board', 'map')
     bare = dataclasses.replace(plain, transforms=(), path='my_bag')
     notes = recorded_run(bare, SETTINGS).notes
     (assumed,) = (note for note in notes if note.code == 'attitude.same_orientation')

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import yaml
 from test_gazebo_parsers import needs_sdformat, sdf
 
 from sim2real_eval.api import simulate
@@ -117,6 +118,27 @@ def test_an_estimator_in_ros_is_declared_for_its_recording(follow: Follow) -> No
     assert [(name, kind.name) for name, (kind, _) in inputs.items()] == [
         ('gps', 'sensor_msgs/msg/NavSatFix')
     ]
+
+
+def test_the_drive_of_the_gazebo_robot_has_the_size_of_its_wheels() -> None:
+    model = ElementTree.parse(EXAMPLES / 'gazebo_robot' / 'yard.sdf').find(
+        ".//model[@name='robot']"
+    )
+    drive = model.find("plugin[@name='gz::sim::systems::DiffDrive']")
+    wheels = [model.find(f"link[@name='{side}_wheel']") for side in ('left', 'right')]
+    left, right = (float(wheel.findtext('pose').split()[1]) for wheel in wheels)
+    assert left - right == pytest.approx(float(drive.findtext('wheel_separation')))
+    height = float(model.findtext('pose').split()[2])
+    for wheel in wheels:
+        radius = float(wheel.findtext('collision/geometry/cylinder/radius'))
+        assert radius == float(drive.findtext('wheel_radius')) == height
+
+
+def test_the_bridge_of_the_gazebo_robot_names_topics_of_its_world() -> None:
+    world = ElementTree.parse(EXAMPLES / 'gazebo_robot' / 'yard.sdf')
+    bridge = yaml.safe_load((EXAMPLES / 'gazebo_robot' / 'bridge.yaml').read_text('utf-8'))
+    topics = {part.text for tag in ('topic', 'odom_topic') for part in world.iter(tag)}
+    assert {entry['gz_topic_name'] for entry in bridge} <= topics | {'/clock'}
 
 
 @needs_sdformat

@@ -140,7 +140,7 @@ def test_one_stamp_ahead_drops_only_its_message(tmp_path: Path, role: str, ahead
     stamp = good.require(role).stamp_ns.copy()
     stamp[40] += int(ahead_s * 1e9)
     read = reread(altered(good, role, stamp_ns=stamp, arrival_ns=stamp), tmp_path, 'csv')
-    assert count_of(read, 'stamp_order') == 1
+    assert count_of(read, 'stamp_ahead') == 1
     assert read.require(role).stamp_ns.tolist() == np.delete(stamp, 40).tolist()
 
 

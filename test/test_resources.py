@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sim_sensors.core import config_files
+from sim_sensors.core import shipped
 
-FOLDER = Path(config_files.__file__).parent
+FOLDER = Path(shipped.__file__).parent
 
 
 def install(prefix: Path, packages: str, share: str | None) -> Path:
@@ -34,7 +34,7 @@ def evaluate(packages: Path, expression: str, **environment: str) -> str:
     code = (
         'import sysconfig; sysconfig.get_path = lambda name: "/nowhere"\n'
         'from sim_sensors.core.errors import Sim2RealError\n'
-        'from sim_sensors.core.config_files import config_names, config_path\n'
+        'from sim_sensors.core.shipped import config_names, config_path\n'
         f'try: print({expression})\n'
         'except Sim2RealError as error: print("refused:", error)\n'
     )

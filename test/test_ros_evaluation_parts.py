@@ -119,7 +119,7 @@ class BatchPass:
     def play(self) -> None:
         pass
 
-    def judged(self) -> tuple[JudgedRun, JudgedRun]:
+    def judged_runs(self) -> tuple[JudgedRun, JudgedRun]:
         plan = self._plan
         real, simulated = (
             JudgeSetup.judge(self._setup, plan.recording(run), start_ns=plan.maker.start_ns)

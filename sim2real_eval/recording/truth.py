@@ -201,7 +201,7 @@ def low_pass_truth(
     rate = 1e9 / float(np.median(np.diff(stamps)))
     if cutoff >= 0.5 * rate:
         raise RecordingError(
-            f'{where}: {topic}: truth.low_pass: {cutoff:g Hz} is not allowed; must be below half '
+            f'{where}: {topic}: truth.low_pass: {cutoff:g} Hz is not allowed; must be below half '
             f'the rate of the truth, {0.5 * rate:.4g} Hz'
         )
     smooth = _ZeroPhaseFilter(stamps, rate, cutoff)

@@ -60,7 +60,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FixArray, MessageArray, TwistArray
 from sim_sensors.core.rotations import euler_from_quaternion
 from sim_sensors.ros.diagnostics import Reporter, diagnostic, warn_of_publishers
-from sim_sensors.ros.node_settings import start_parameters
+from sim_sensors.ros.parameters import start_parameters
 from sim_sensors.ros.running import on_backward_jump, run
 
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']

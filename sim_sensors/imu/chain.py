@@ -23,7 +23,6 @@ from sim_sensors.core.shared_parameters import (
 )
 from sim_sensors.noise import processes
 from sim_sensors.noise.electronics import (
-    AxisErrors,
     IncrementQuantiser,
     LowPass,
     Ramp,
@@ -33,6 +32,7 @@ from sim_sensors.noise.electronics import (
     saturate,
 )
 from sim_sensors.noise.processes import GaussMarkov
+from sim_sensors.noise.triad import AxisErrors
 from sim_sensors.sensor.sensor import ReportedCovariance, WhiteNoiseCovariance
 from sim_sensors.world.earth import STANDARD_GRAVITY, TurningEarth
 from .imu import ImuModel, ImuSensor

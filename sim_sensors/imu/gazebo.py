@@ -23,8 +23,8 @@ from sim_sensors.core.shared_parameters import (
     axes,
     mounting_quaternion,
 )
-from sim_sensors.noise.electronics import AxisErrors, SumTriad
 from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White
+from sim_sensors.noise.triad import AxisErrors, SumTriad
 from .imu import IdealMeasurement, Kinematics, SampledImu
 from .orientation import Attitude, OrientationModel, SensedSignals, StatedAttitude
 

@@ -32,7 +32,7 @@ from sim_sensors.core.shared_parameters import (
     sample_rate,
 )
 from sim_sensors.motion.ideal import InertialMotion
-from sim_sensors.noise.electronics import AxisErrors, SettableBias
+from sim_sensors.noise.triad import AxisErrors, SettableBias
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import (
     Measurement,

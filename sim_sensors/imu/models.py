@@ -27,8 +27,9 @@ from sim_sensors.core.shared_parameters import (
     OfGyroscope,
     axes,
 )
-from sim_sensors.noise.electronics import AxisErrors, Corrupted, Triad, quantise, saturate
+from sim_sensors.noise.electronics import quantise, saturate
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
+from sim_sensors.noise.triad import AxisErrors, Corrupted, Triad
 from sim_sensors.sensor.sensor import OuterProductCovariance, ReportedCovariance
 from .imu import ImuModel, Kinematics, SampledImu
 

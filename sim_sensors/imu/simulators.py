@@ -29,7 +29,7 @@ from sim_sensors.core.shared_parameters import (
     OfGyroscope,
     axes,
 )
-from sim_sensors.noise.electronics import AxisErrors, SumTriad, Temperature
+from sim_sensors.noise.electronics import Temperature
 from sim_sensors.noise.processes import (
     GaussMarkov,
     LastValueProcess,
@@ -38,6 +38,7 @@ from sim_sensors.noise.processes import (
     White,
     WhiteDensity,
 )
+from sim_sensors.noise.triad import AxisErrors, SumTriad
 from .chain import AccelerometerChain, ChainTriad, GyroscopeChain
 from .imu import ImuModel, Kinematics, SampledImu, UpstreamImu
 from .orientation import Attitude, StatedAttitude

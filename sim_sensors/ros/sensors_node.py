@@ -11,8 +11,8 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.sensor.catalogue import KINDS
-from .node_settings import NodeParameters
 from .outputs import OUTPUTS
 from .running import run
 from .sensor_node import SensorNode

@@ -30,7 +30,7 @@ from sim2real_eval.study.runner import check_folder
 from sim2real_eval.study.study_file import StudyFile
 from sim2real_eval.study.variants import StudyJudge
 from sim_sensors.core.errors import ParameterError, Sim2RealError
-from sim_sensors.ros.node_settings import NodeParameters
+from sim_sensors.ros.parameters import NodeParameters
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

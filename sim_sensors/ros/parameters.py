@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ROS parameters generated from the declarations of `sim_sensors.core.parameters`."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar, cast
+
+import rclpy.parameter
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
+
+from sim_sensors.core.errors import ParameterError, did_you_mean, not_among
+from sim_sensors.core.parameters import Parameter, Parameters
+
+P = TypeVar('P', bound=Parameters)
+
+
+_INT64 = 2**63
+
+
+_PARAMETERS_OF_ALL_NODES = ('use_sim_time', 'start_type_description_service')
+
+
+_QOS_PREFIX = 'qos_overrides.'
+
+
+def descriptor(declaration: Parameter) -> ParameterDescriptor:
+    """Return the descriptor: meaning with unit, range, allowed values in words, read-only."""
+    unit = f' [{declaration.unit}]' if declaration.unit not in ('', '1') else ''
+    result = ParameterDescriptor(
+        description=declaration.doc + unit,
+        additional_constraints=f'must be {declaration.allowed_text()}',
+        read_only=declaration.read_only,
+    )
+    low, high = declaration.minimum, declaration.maximum
+    if low is None and high is None:
+        return result
+    if declaration.kind is int:
+        first = -_INT64 if low is None else int(low)
+        last = _INT64 - 1 if high is None else int(high)
+        result.integer_range = [IntegerRange(from_value=first, to_value=last, step=1)]
+    elif declaration.kind is float:
+        lowest = -sys.float_info.max if low is None else float(low)
+        highest = sys.float_info.max if high is None else float(high)
+        result.floating_point_range = [
+            FloatingPointRange(from_value=lowest, to_value=highest, step=0.0)
+        ]
+    return result
+
+
+def start_parameters(node: Node) -> dict[str, Any]:
+    """Return the parameters that a node was started with, without those that all nodes have.
+
+    The node must be created with `automatically_declare_parameters_from_overrides`, and nothing
+    may have been declared since.
+    """
+    return {
+        name: _from_ros(parameter.value)
+        for name, parameter in node.get_parameters_by_prefix('').items()
+        if name not in _PARAMETERS_OF_ALL_NODES and not name.startswith(_QOS_PREFIX)
+    }
+
+
+def overridable_publisher(node: Node, message: Any, topic: str, depth: int = 10) -> Any:
+    """Return a reliable publisher whose quality of service `qos_overrides` parameters can change.
+
+    A reliable publisher serves reliable and best-effort subscriptions.
+    """
+    # Each topic has its own profile, since rclpy writes the overrides into it.
+    profile, options = QoSProfile(depth=depth), QoSOverridingOptions.with_default_policies()
+    return node.create_publisher(message, topic, profile, qos_overriding_options=options)
+
+
+class NodeParameters:
+    """Parameter sets of a node, each under a prefix, which are also its ROS parameters.
+
+    A set `imu` with a part `gyroscope` and its parameter `std` becomes `imu.gyroscope.std`.
+    Values from the command line or a file are parsed as those of a YAML file, so an integer is
+    accepted as a number. Later changes are checked against the declarations; all changes of one
+    request take effect, or none.
+
+    The node must be created with `automatically_declare_parameters_from_overrides`.
+
+    Attributes
+    ----------
+    overrides : list of str
+        Names of the parameters that the node was started with.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.overrides = list(start_parameters(node))
+        for name in self.overrides:
+            node.undeclare_parameter(name)
+        self._sets: dict[str, Parameters] = {}
+        self._candidate: dict[str, Parameters] = {}
+        self._on_change: Callable[[], None] | None = None
+
+    def declare(
+        self,
+        parameters: P,
+        prefix: str = '',
+        *,
+        skip: tuple[str, ...] = (),
+        read_only: bool = False,
+    ) -> P:
+        """Declare a set and its nested sets; return it with the values in force.
+
+        Parameters
+        ----------
+        parameters : Parameters
+            Its values are the defaults.
+        prefix : str
+            Precedes each name, with a dot.
+        skip : tuple of str
+            Names that keep their values and are not declared.
+        read_only : bool
+            Whether the parameters can only be set at the start.
+
+        Raises
+        ------
+        ParameterError
+            With the node, the parameter, its value and what is allowed.
+        """
+        changes: dict[str, Any] = {}
+        for name, declaration in parameters.declarations().items():
+            if name not in skip:
+                if read_only:
+                    declaration = dataclasses.replace(declaration, read_only=True)
+                key = _join(prefix, name)
+                changes[name] = self._declare_one(key, declaration, getattr(parameters, name))
+        for name, part in parameters.parts().items():
+            if name not in skip:
+                key = _join(prefix, name)
+                changes[name] = self.declare(part, key, read_only=read_only)
+                del self._sets[key]
+        self._sets[prefix] = result = self._replace(parameters, changes, prefix)
+        return result
+
+    def _declare_one(self, key: str, declaration: Parameter, default: Any) -> Any:
+        # Declared twice: first with any type, so that a wrong value is refused with the words of
+        # the declaration, then with the descriptor and the parsed value.
+        parameter = self._node.declare_parameter(
+            key, _to_ros(default), ParameterDescriptor(dynamic_typing=True)
+        )
+        parsed = declaration.parse(_from_ros(parameter.value), self._node.get_name(), key)
+        self._node.undeclare_parameter(key)
+        self._node.declare_parameter(
+            key, _to_ros(parsed), descriptor(declaration), ignore_override=True
+        )
+        return parsed
+
+    def has(self, name: str) -> bool:
+        """Return True if the node has a parameter."""
+        return bool(self._node.has_parameter(name))
+
+    def refuse_unknown(
+        self, unused: Mapping[str, Parameters] | None = None, *, allowed: Collection[str] = ()
+    ) -> None:
+        """Raise ParameterError if the node was started with an undeclared parameter.
+
+        The parameters of the `unused` sets, by prefix, and the `allowed` names are accepted.
+        """
+        accepted = {
+            _join(prefix, name)
+            for prefix, parameters in (unused or {}).items()
+            for name in _flat_names(parameters)
+        }
+        accepted.update(allowed)
+        for name in self.overrides:
+            if not self.has(name) and name not in accepted:
+                known = [*start_parameters(self._node), *accepted]
+                problem = 'unknown parameter'
+                hint = did_you_mean(name, known)
+                raise ParameterError(
+                    self._node.get_name(),
+                    name,
+                    problem + hint if hint else not_among(problem, name, sorted(known)),
+                )
+
+    def get(self, prefix: str = '') -> Any:
+        """Return the set that was declared under `prefix`, with the values in force."""
+        return self._sets[prefix]
+
+    def accept_changes(self, on_change: Callable[[], None]) -> None:
+        """Accept changes from now on, and call `on_change` after each."""
+        self._on_change = on_change
+        self._node.add_on_set_parameters_callback(self._check)
+        self._node.add_post_set_parameters_callback(self._apply)
+
+    def _check(self, changes: list[rclpy.parameter.Parameter]) -> SetParametersResult:
+        candidate = dict(self._sets)
+        try:
+            for change in changes:
+                for prefix, parameters in candidate.items():
+                    candidate[prefix] = self._change(
+                        parameters, prefix, change.name, _from_ros(change.value)
+                    )
+        except ParameterError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        self._candidate = candidate
+        return SetParametersResult(successful=True)
+
+    def _change(self, parameters: P, prefix: str, key: str, value: object) -> P:
+        """Return the set with one value changed; the same set if `key` is not in it."""
+        for name, declaration in parameters.declarations().items():
+            if _join(prefix, name) == key:
+                parsed = declaration.parse(value, self._node.get_name(), key)
+                return self._replace(parameters, {name: parsed}, prefix)
+        for name, part in parameters.parts().items():
+            inner = _join(prefix, name)
+            if key.startswith(f'{inner}.'):
+                changed = self._change(part, inner, key, value)
+                return self._replace(parameters, {name: changed}, prefix)
+        return parameters
+
+    def _replace(self, parameters: P, changes: Mapping[str, Any], prefix: str) -> P:
+        try:
+            return dataclasses.replace(parameters, **changes)
+        except ParameterError as error:
+            key = _join(prefix, error.key)
+            raise ParameterError(self._node.get_name(), key, error.problem) from None
+
+    def _apply(self, changes: list[rclpy.parameter.Parameter]) -> None:
+        has_changed = self._candidate != self._sets
+        self._sets = self._candidate
+        if has_changed and self._on_change is not None:
+            self._on_change()
+
+
+def _flat_names(parameters: Parameters) -> list[str]:
+    nested = [
+        _join(name, inner)
+        for name, part in parameters.parts().items()
+        for inner in _flat_names(part)
+    ]
+    return [*parameters.declarations(), *nested]
+
+
+def _join(prefix: str, name: str) -> str:
+    return f'{prefix}.{name}' if prefix and name else prefix or name
+
+
+def _to_ros(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _from_ros(value: Any) -> object:
+    """Return a parameter's value with any kind of array of rclpy as a list."""
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return value
+    return list(cast('list[object]', value))
