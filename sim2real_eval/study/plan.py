@@ -107,7 +107,9 @@ class StudyUnit:
         if self.recording.has_real_run:
             _check_compared(recording, self.twins)
         plan = RunPlan(recording, self.twins, Judging(setup, self.options, self.world))
-        return plan, functools.cache(plan.recording)
+        # Several judges share the simulated recordings, which may be hundreds of megabytes each.
+        is_shared = len(self.judges) * len(self.conditions) > 1
+        return plan, functools.cache(plan.recording) if is_shared else plan.recording
 
     def _judge(
         self,
@@ -128,6 +130,8 @@ class StudyUnit:
                 recording = case.condition.apply(recording_of(run), start_ns)
                 judged = setup.judge(recording, **start)
                 save(*plan.evaluate(run, setup, recording, judged, key, case.group))
+                # A recording of hours and its estimates would be in memory beside the next ones.
+                del recording, judged
             except Sim2RealError as error:
                 failures[key.model] = StudyFailure(key.judge, key.recording, key.model, str(error))
                 if key.model == REAL:
