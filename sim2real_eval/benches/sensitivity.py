@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.benches import settings
-from sim2real_eval.benches.settings import LEVEL, SensitivityOptions
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.metrics.interval import MeanWasserstein, side_weights
 from sim2real_eval.metrics.options import MetricError
@@ -37,6 +35,8 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, is_absent
 from sim_sensors.core.seeding import stream
 from sim_sensors.world.earth import LocalFrame
+from . import settings
+from .settings import LEVEL, SensitivityOptions
 
 __all__ = [
     'ERRORS', 'Detectable', 'InjectedError', 'Sensitivity', 'SensitivityOptions', 'Trials',

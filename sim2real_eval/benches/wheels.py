@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from sim2real_eval.benches.settings import BLIND, UNEVEN
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup
@@ -29,6 +28,7 @@ from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.encoders import NoWheelNoise, Slip, SteeringOffset
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel, load_wheels
 from sim_sensors.world.world import World
+from .settings import BLIND, UNEVEN
 
 # Extent [m] below which a truth stands still: five standard deviations of RTK noise (1 cm) to
 # either side.

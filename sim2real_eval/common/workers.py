@@ -17,9 +17,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sim2real_eval.common.process import single_threads
 from sim_sensors.core.errors import Sim2RealError
-from .process import interruptible
+from .process import interruptible, single_threads
 
 _HAS_FORKSERVER = 'forkserver' in multiprocessing.get_all_start_methods()
 _FORK_S = 0.5

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from sim2real_eval.judge.robot_localization.replay_options import route
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.config_files import read_yaml_mapping
@@ -27,7 +26,7 @@ from .robot_localization.configuration import (
 )
 from .robot_localization.embedded import judge, prepare
 from .robot_localization.inputs import WorldPoses, world_poses
-from .robot_localization.replay_options import Options, ReplayOptions
+from .robot_localization.replay_options import Options, ReplayOptions, route
 from .robot_localization.state import YAW
 
 Setup = TypeVar('Setup', bound='JudgeSetup')

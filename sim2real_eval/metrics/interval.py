@@ -23,7 +23,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 
 if TYPE_CHECKING:
-    from sim2real_eval.metrics.scores import RunScore
+    from .scores import RunScore
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

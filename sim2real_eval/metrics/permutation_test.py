@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from sim2real_eval.metrics.interval import ROWS, Freedom, MeanWasserstein, ScoredRuns, side_weights
-from sim2real_eval.metrics.options import UncertaintyOptions
-from sim2real_eval.metrics.scores import ranks
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
+from .interval import ROWS, Freedom, MeanWasserstein, ScoredRuns, side_weights
+from .options import UncertaintyOptions
+from .scores import ranks
 
 _SPLITS = 200
 

@@ -17,10 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.metrics.options import REAL
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
-from .options import MetricOptions
+from .options import REAL, MetricOptions
 from .scores import POOLED, RunScore, VepdRow, coverage_notes, ranks, score_run, vepd_table
 from .series import PAPER_SCENARIOS, SeriesKey, read_series_folder
 

@@ -12,9 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import Field
-from sim2real_eval.metrics.options import ENDS_EARLY, MOVING_START, SERIES_GAP, SHORT_RUN
 from sim_sensors.core.measurements import FloatArray
-from .options import MIXTURES_DIFFER, SLOW_TRUTH, MetricError, MetricOptions
+from .options import (
+    ENDS_EARLY,
+    MIXTURES_DIFFER,
+    MOVING_START,
+    SERIES_GAP,
+    SHORT_RUN,
+    SLOW_TRUTH,
+    MetricError,
+    MetricOptions,
+)
 
 if TYPE_CHECKING:
     from .series import VelocitySeries

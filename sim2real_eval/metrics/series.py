@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import new_folder, write_columns
-from sim2real_eval.metrics.options import REAL
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
@@ -30,6 +29,7 @@ from .options import (
     INCOMPLETE,
     NO_SERIES,
     NOT_A_SERIES,
+    REAL,
     SCENARIO_SKIPPED,
     SPEED_COMPONENTS,
     ZEROS_DIFFER,

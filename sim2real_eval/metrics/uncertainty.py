@@ -12,15 +12,11 @@ import numpy as np
 
 from sim2real_eval.common.findings import Finding, to_records
 from sim2real_eval.common.results import Field
-from sim2real_eval.metrics import permutation_test
-from sim2real_eval.metrics.interval import (
-    MeanWasserstein,
-    MotionDraws,
-    ScoredRuns,
-    bounds,
-    tails_of,
-)
-from sim2real_eval.metrics.options import (
+from sim_sensors.core.errors import Remark
+from sim_sensors.core.measurements import FloatArray
+from . import permutation_test
+from .interval import MeanWasserstein, MotionDraws, ScoredRuns, bounds, tails_of
+from .options import (
     FEW_MOTIONS,
     REAL,
     REPEATED,
@@ -29,19 +25,17 @@ from sim2real_eval.metrics.options import (
     WITHIN_REPEAT,
     UncertaintyOptions,
 )
-from sim2real_eval.metrics.permutation_test import (
+from .permutation_test import (
     DrawnDistance,
     PairUncertainty,
     compare_pairs,
     rank_distribution,
     significance_groups,
 )
-from sim2real_eval.metrics.scores import POOLED, VEPD_COLUMNS, VepdRow
-from sim_sensors.core.errors import Remark
-from sim_sensors.core.measurements import FloatArray
+from .scores import POOLED, VEPD_COLUMNS, VepdRow
 
 if TYPE_CHECKING:
-    from sim2real_eval.metrics.published import SeriesVepd
+    from .published import SeriesVepd
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,12 +23,12 @@ from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import POOLED, RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.uncertainty import Uncertainty
-from sim2real_eval.report.page.figure import thin_line
 from sim2real_eval.study.outcome import RunKey, StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
 from .console import short_number
+from .page.figure import thin_line
 from .page.tables import Standing, differs, first_distance, representative_runs, standings
 from .ranking_tables import RankLines, metric_lines
 

@@ -25,8 +25,8 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from sim2real_eval.ros_launch.sensors import SensorTransform, of_models, write_transforms_file
 from sim_sensors.motion.motions import has_noise_free_imu
+from .sensors import SensorTransform, of_models, write_transforms_file
 
 PACKAGE = 'sim2real_sensors'
 ENDING_RUN = 'ending_run'

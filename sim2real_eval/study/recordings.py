@@ -22,7 +22,6 @@ from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.simulation.twin import Twin, add_noise_free_imu, find_common_span
 from sim2real_eval.simulation.twin_maker import median_rate, synthetic_recording
-from sim2real_eval.study.options import OFF_TICKS, START_HEADING, TRUTH_RATE, WARMUP
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.parameters import Parameters
@@ -33,7 +32,15 @@ from sim_sensors.motion.trajectory import Motion
 from sim_sensors.motion.vehicles import ART, AckermannVehicle
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World
-from .options import MATCHED_RATES, MOST_RUNS, StudyOptions
+from .options import (
+    MATCHED_RATES,
+    MOST_RUNS,
+    OFF_TICKS,
+    START_HEADING,
+    TRUTH_RATE,
+    WARMUP,
+    StudyOptions,
+)
 from .variants import STAND_IN, Entry, StudyJudge, read_model
 
 _DURATION_S = 20.0

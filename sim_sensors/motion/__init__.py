@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
-    from sim_sensors.motion.motions import motion_of, truth_of
+    from .motions import motion_of, truth_of
     from .odometry import OdometryMotion
     from .scenarios import TimedMotion
     from .trajectory import Motion, Trajectory, times_within

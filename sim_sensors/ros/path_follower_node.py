@@ -22,10 +22,10 @@ from sim_sensors.following.tracking import TRACKERS, TrackerModel
 from sim_sensors.motion.planar import heading_of
 from sim_sensors.motion.vehicles import DifferentialDrive
 from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repair_waypoints
-from sim_sensors.ros.parameters import NodeParameters, overridable_publisher
 from .diagnostics import Reporter, ReportLines, diagnostic, warn_of_publishers
 from .messages import stamp_ns, twist_message, vector_message
 from .node_settings import PathFollowerSettings
+from .parameters import NodeParameters, overridable_publisher
 from .running import on_backward_jump, run
 from .truth_topics import odometry_of_bytes, subscribe_odometry
 

@@ -22,7 +22,6 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.live.sensor import LiveOdometry, LiveSensor, Verdict
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.ros.parameters import NodeParameters, overridable_publisher
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.world import World, load_world
@@ -30,6 +29,7 @@ from .diagnostics import Reporter, SensorHealth
 from .messages import message_class
 from .node_settings import SensorSettings, WorldSettings
 from .outputs import OUTPUTS
+from .parameters import NodeParameters, overridable_publisher
 from .running import on_backward_jump, run
 from .truth_topics import (
     live_noise_free,

@@ -11,9 +11,9 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.ros.parameters import NodeParameters
 from sim_sensors.sensor.catalogue import KINDS
 from .outputs import OUTPUTS
+from .parameters import NodeParameters
 from .running import run
 from .sensor_node import SensorNode
 from .truth_topics import ODOMETRY_TOPIC

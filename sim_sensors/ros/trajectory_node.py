@@ -29,10 +29,10 @@ from sim_sensors.motion.motions import (
 )
 from sim_sensors.motion.scenarios import TimedMotion
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.ros.parameters import NodeParameters, overridable_publisher
 from sim_sensors.sensor.catalogue import KINDS
 from .messages import messages_of
 from .node_settings import TrajectorySettings
+from .parameters import NodeParameters, overridable_publisher
 from .running import AwaitedConnections, run
 from .truth_topics import ODOMETRY_TOPIC
 

@@ -17,11 +17,6 @@ from sim2real_eval.judge.estimate import (
     part_counts,
     quaternions_from_angles,
 )
-from sim2real_eval.judge.robot_localization.replay_options import (
-    delay_messages,
-    route,
-    scale_covariances,
-)
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import select_valid_fixes
@@ -47,7 +42,7 @@ from .parts import new_memory
 from .preparation import new_navsat_state
 from .queue import history_ns, new_history, new_queue
 from .replay import new_scratch, replay
-from .replay_options import Clock, Grids, ReplayOptions
+from .replay_options import Clock, Grids, ReplayOptions, delay_messages, route, scale_covariances
 from .state import ROLL, VX, Timing, new_filter, new_output, with_room
 
 _FIRST_CAPACITY = 1024

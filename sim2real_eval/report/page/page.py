@@ -20,10 +20,10 @@ from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.report.answer import AnswerLine, adapted_text
 from sim2real_eval.report.console import NONE, count_text
-from sim2real_eval.report.page.figure import Plot, SeriesStyle, library
 from sim2real_eval.report.palette import ON_DARK, model_colours
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import SideResults
+from .figure import Plot, SeriesStyle, library
 from .section import SPEED, Chapter, JudgeSection, judge_section, ranking_view, side_sections
 from .tables import Standing, overview, record_tables, record_texts, run_table, standings
 

@@ -14,7 +14,6 @@ from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.report import console
 from sim2real_eval.report.console import NONE, decimal, p_value_text, span
-from sim2real_eval.report.page.figure import TRUTH, Plot, SeriesStyle
 from sim2real_eval.report.palette import is_wide
 from sim2real_eval.report.ranking_tables import (
     RankLines,
@@ -26,6 +25,7 @@ from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray
+from .figure import TRUTH, Plot, SeriesStyle
 from .tables import (
     JudgeSignals,
     Ranking,

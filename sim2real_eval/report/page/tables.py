@@ -25,7 +25,6 @@ from sim2real_eval.report.console import (
     scenario_name,
     span,
 )
-from sim2real_eval.report.page.figure import SeriesStyle
 from sim2real_eval.report.palette import is_wide
 from sim2real_eval.report.ranking_tables import tied_ranks
 from sim2real_eval.study.outcome import (
@@ -38,6 +37,7 @@ from sim2real_eval.study.outcome import (
 from sim2real_eval.study.secondary_results import study_uncertainty
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
+from .figure import SeriesStyle
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
