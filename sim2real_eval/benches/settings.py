@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the benches, with their ranges."""
+"""Options and findings of the benches."""
 
 from __future__ import annotations
 

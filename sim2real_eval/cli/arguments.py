@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that several verbs share, and the conversion of their texts to values."""
+"""Arguments that several verbs share, with those that choose a judge, and their conversion."""
 
 from __future__ import annotations
 

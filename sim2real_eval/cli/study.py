@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real study`: a whole experiment from a file."""
+"""`sim2real study`: a whole experiment from a file, and the tables that it prints."""
 
 from __future__ import annotations
 

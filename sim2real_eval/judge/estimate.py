@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates of a judge for one recording, with counts and notes."""
+"""Estimates of a judge for one recording, with counts and findings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MetricOptions: every choice in the VEPD pipeline, declared once."""
+"""Options of scores and uncertainty, declared once, and findings about scored runs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from sim2real_eval.common.findings import decisive, routine
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter, rare
 
+REAL = 'real'
+"""Name of the recorded sensors among the sources of a study."""
 SPEED_COMPONENTS = ('horizontal', 'forward', 'x', 'y')
 
 
@@ -71,6 +73,48 @@ class MetricOptions(Parameters):
         '',
         'Read files whose truth is padded with zeros, as the published ones: zeros are dropped '
         'from gt_time and from gt_vel separately.',
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class UncertaintyOptions(Parameters):
+    """Options of `uncertainty`; see docs/explanation/uncertainty.md for what they do.
+
+    Examples
+    --------
+    >>> UncertaintyOptions(resamples=1000).level
+    0.95
+    """
+
+    resamples: int = rare(
+        10_000,
+        '1',
+        'Permutations and resamples of the motions. If there are fewer permutations, each is '
+        'used once and the p-value is exact.',
+        minimum=100,
+        maximum=10_000_000,
+    )
+    level: float = rare(
+        0.95,
+        '1',
+        'Share of studies whose intervals contain the true distance; differences with an '
+        'adjusted p-value of at most one minus it are significant.',
+        minimum=0.5,
+        maximum=0.999,
+    )
+    power: float = rare(
+        0.8,
+        '1',
+        'Power: probability to detect a difference of two models, for the number of further '
+        'motions.',
+        minimum=0.5,
+        maximum=0.999,
+    )
+    most_motions: int = rare(
+        1000,
+        '1',
+        'Largest reported number of further motions; above it, the text is "more than".',
+        minimum=1,
     )
 
 
@@ -210,48 +254,3 @@ NOT_SIGNIFICANT = routine(
     'The order of these models in the ranking may be chance.',
     'record more motions',
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class UncertaintyOptions(Parameters):
-    """Options of `uncertainty`; see docs/explanation/uncertainty.md for what they do.
-
-    Examples
-    --------
-    >>> UncertaintyOptions(resamples=1000).level
-    0.95
-    """
-
-    resamples: int = rare(
-        10_000,
-        '1',
-        'Permutations and resamples of the motions. If there are fewer permutations, each is '
-        'used once and the p-value is exact.',
-        minimum=100,
-        maximum=10_000_000,
-    )
-    level: float = rare(
-        0.95,
-        '1',
-        'Share of studies whose intervals contain the true distance; differences with an '
-        'adjusted p-value of at most one minus it are significant.',
-        minimum=0.5,
-        maximum=0.999,
-    )
-    power: float = rare(
-        0.8,
-        '1',
-        'Power: probability to detect a difference of two models, for the number of further '
-        'motions.',
-        minimum=0.5,
-        maximum=0.999,
-    )
-    most_motions: int = rare(
-        1000,
-        '1',
-        'Largest reported number of further motions; above it, the text is "more than".',
-        minimum=1,
-    )
-
-
-REAL = 'real'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML files beside the data: recording.yaml and static_transforms.yaml."""
+"""YAML files beside the data, and static transforms: recording.yaml, static_transforms.yaml."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of studies, fits and gates, declared once for files, commands and nodes."""
+"""Options of studies, fits and gates, declared once, and findings about them."""
 
 from __future__ import annotations
 

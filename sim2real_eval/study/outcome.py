@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of a study as files, and the outcome that they form together."""
+"""Judged runs of a study as files, and the outcome that they form together."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of a study: real ones by path, synthetic stand-ins, and drives."""
+"""Recordings of a study, and the options that are derived from them."""
 
 from __future__ import annotations
 

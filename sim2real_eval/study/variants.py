@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulated variants and conditions of a study, and how a study file names them."""
+"""Judges, simulated variants and conditions of a study, and how a study file names them."""
 
 from __future__ import annotations
 

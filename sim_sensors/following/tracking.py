@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Controllers by which a differential-drive robot follows a reference.
+"""References of a differential-drive robot, controllers that follow them, and their errors.
 
 Three are those of [Cesenek2019], section 3.2.2: wheel rates from differences of waypoints, the
 same with a PID controller of the yaw error, and that with a PID controller of the distance. The

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plane paths by arc length: position, heading and curvature at a distance along the path."""
+"""Plane paths by arc length, and vehicles that follow them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uneven ground: heights with the spectrum of a road of a roughness class ([ISO8608])."""
+"""Uneven ground ([ISO8608]), and the ART vehicle on springs in MuJoCo."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoders of wheels: white noise, slips, whole counts, and the zero errors of the steering."""
+"""Drives of wheel odometry, and their encoders: white noise, slips, counts, steering zeros."""
 
 from __future__ import annotations
 

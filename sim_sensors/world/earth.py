@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gravity, magnetic field, rotation and curvature of the Earth."""
+"""Shape, gravity, magnetic field and rotation of the Earth, and local frames on it."""
 
 from __future__ import annotations
 

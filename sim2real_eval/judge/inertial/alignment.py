@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First attitude of an inertial judge: levelling by gravity, and the best available heading.
+"""Inputs of an inertial judge, and its first attitude: levelling and the best heading.
 
 At rest, or in straight steady motion, the mean specific force points up, which gives roll and
 pitch ([Groves2013], section 5.6.2). An accelerometer bias b leaves the error (-(R b)_y, (R b)_x,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clock, timers and other options of a judged run, and the `case.yaml` that contains them."""
+"""Clock, timers, topics and other options of a judged run, and the `case.yaml` of these."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Smoother judge: a GTSAM batch smoother over the whole recording."""
+"""Smoother judge and reference trajectories: a GTSAM batch smoother of the whole recording."""
 
 from __future__ import annotations
 

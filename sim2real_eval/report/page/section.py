@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections of a page: one judge, and the other metrics, options and judges."""
+"""Sections of a page and their plots: one judge, and the other metrics, options and judges."""
 
 from __future__ import annotations
 

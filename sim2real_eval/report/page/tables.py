@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a page: scores, and the software, recordings, judges and metric of a study."""
+"""Standings, scores and signals of a study, and the tables of a page."""
 
 from __future__ import annotations
 
