@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results are written beside their place and moved there when they are complete.
+"""Result folders, tables and records, moved to their place when they are complete.
 
 A killed command leaves at most a hidden folder `.NAME.tmp-PID`, which the next command that writes
 NAME removes. Files that a result does not name are never deleted.

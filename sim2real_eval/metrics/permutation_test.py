@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Permutation test of the distance between real and simulated runs.
+"""Permutation test of the distance between real and simulated runs, and pairs of models.
 
 If the sensors are identical, swapping the labels real and simulated does not change the
 distribution of the distance. The p-value is the share of permutations with at least the observed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Velocity series: estimated and true speed of one run, and its CSV file.
+"""Velocity series: estimated and true speed of one run, and CSV files and folders of them.
 
 The file has the layout of the processed data published with the VEPD paper: columns se_time,
 se_vel (state estimate), gt_time, gt_vel (ground truth). Estimate and truth have different lengths;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ackermann digital twin of the ART vehicle.
+"""Kinematics of wheeled robots, and the Ackermann digital twin of the ART vehicle.
 
 Published (dART.json and the 4-DOF configuration of [SBEL]): distances of the centre of gravity to
 the axles, mass, yaw inertia, largest steering angle, wheel radius; the 4-DOF motor model with its

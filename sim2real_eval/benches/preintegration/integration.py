@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled preintegration of samples, with Jacobians and covariance, or of many draws at once.
+"""Parameters and compiled preintegration of samples, with Jacobians and covariance.
 
 There are two forms of integration. In both, the specific force a and the angular rate w are
 constant over the interval dt, with the attitude at its start ([GTSAM],

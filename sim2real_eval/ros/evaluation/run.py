@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One pass over a recording: it and one of its twins, judged side by side on one clock."""
+"""One pass over a recording, with one of its twins on one clock, and the progress of all."""
 
 from __future__ import annotations
 
