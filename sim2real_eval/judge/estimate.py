@@ -305,8 +305,10 @@ def part_counts(
     """
     gated = np.where(np.isinf(threshold), 0, counts[:, 4])
     if corrections is not None:
-        is_far = corrections.nis >= threshold[corrections.part] ** 2
-        far = np.bincount(corrections.part[is_far], minlength=len(names))
+        far = [
+            np.count_nonzero(corrections.nis[corrections.part == number] >= limit**2)
+            for number, limit in enumerate(threshold.tolist())
+        ]
         # A measurement that was fused once more (smooth_lagged_data) has several distances.
         gated = np.minimum(gated, far)
     return tuple(

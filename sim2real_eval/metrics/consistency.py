@@ -319,15 +319,12 @@ def inside_share(squares: Squares, probability: float) -> float:
     """Return the share of samples inside their own two-sided bounds; NaN without samples."""
     if not len(squares):
         return np.nan
-    # Few different degrees of freedom occur, and computing their bounds takes most of the time.
-    kinds = np.unique(squares.freedom)
-    bounds = np.array([_bounds(kind, probability) for kind in kinds.tolist()]).T
-
-    def is_inside(values: FloatArray, freedom: IntArray) -> NDArray[np.bool_]:
-        low, high = bounds[:, np.searchsorted(kinds, freedom)]
-        return np.asarray((values >= low) & (values <= high))
-
-    return float(np.mean(is_inside(squares.squares, squares.freedom)))
+    inside = 0
+    for freedom in np.unique(squares.freedom).tolist():
+        low, high = _bounds(freedom, probability)
+        values = squares.squares[squares.freedom == freedom]
+        inside += int(np.count_nonzero((values >= low) & (values <= high)))
+    return inside / len(squares)
 
 
 @functools.lru_cache
