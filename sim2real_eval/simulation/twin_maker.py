@@ -294,10 +294,13 @@ class TwinMaker:
         )
 
     def at_real_rates(self, twin: Twin) -> Twin:
-        """Return the twin with each simulated sensor at the median rate of the real one."""
+        """Return the twin with simulated sensors at the median rates of the real ones.
+
+        The rates of the kinds in `own_rates` stay.
+        """
 
         def set_rate(role: str, model: Any) -> Any:
-            rate = median_rate(self._real_messages(role))
+            rate = None if role in twin.own_rates else median_rate(self._real_messages(role))
             return model and dataclasses.replace(model, rate=rate or model.rate)
 
         return dataclasses.replace(
