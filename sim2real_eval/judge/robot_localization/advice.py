@@ -20,7 +20,7 @@ from sim_sensors.core.measurements import (
 )
 from sim_sensors.world.earth import LocalFrame
 from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
-from .preparation import NavsatState, early_fixes, lost_fixes
+from .navsat import NavsatState, early_fixes, lost_fixes
 from .state import YAW, Timing
 
 _MOST = 0.5
