@@ -44,6 +44,14 @@ def test_a_rate_that_is_set_is_not_matched_to_the_real_one() -> None:
     assert np.median(steps) == 500_000_000
 
 
+def test_a_lever_arm_that_the_recording_determines_is_reported_as_without_effect() -> None:
+    recording = simulate(motion_of('circle', duration=20.0), gps='baseline', imu='chrono')
+    maker = TwinMaker(recording, world=None, seed=1, base_frame='base_link')
+    (changed,) = set_parameters(TWINS[:1], {'gps.lever_arm': [5, 0, 0]}, '--set')
+    assert 'twin.placed_as_real' not in {note.code for note in maker.model_notes(TWINS[0])}
+    assert 'twin.placed_as_real' in {note.code for note in maker.model_notes(changed)}
+
+
 def test_a_nested_value_keeps_its_neighbours() -> None:
     (changed,) = set_parameters(TWINS[:1], {'gps.noise.std': 0.5}, '--set')
     old, new = TWINS[0].models['gps'].to_mapping(), changed.models['gps'].to_mapping()

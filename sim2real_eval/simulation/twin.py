@@ -86,8 +86,8 @@ class Twin:
         Short description of the models; see `SensorModel.phrase`.
     shared_imu : str
         Name of an IMU model that all twins of a comparison share, which labels leave out.
-    own_rates : frozenset of str
-        Kinds whose rate the user has set. It is kept where sensors get the rates of the real ones.
+    chosen : frozenset of str
+        Parameters that the user has set for this comparison, such as `gps.rate`.
     """
 
     label: str
@@ -96,7 +96,7 @@ class Twin:
     others: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
     phrase: str = ''
     shared_imu: str = ''
-    own_rates: frozenset[str] = frozenset()
+    chosen: frozenset[str] = frozenset()
 
     @property
     def models(self) -> dict[str, Any]:

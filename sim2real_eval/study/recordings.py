@@ -537,7 +537,7 @@ def _compare_rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]
         rate = median_rate(real)
         for twin in twins:
             model = twin.models.get(kind)
-            if model is None or kind in twin.own_rates:
+            if model is None or f'{kind}.rate' in twin.chosen:
                 continue
             if rate is not None and model.rate != rate:
                 notes.append(MATCHED_RATES(real=rate, own=model.rate))

@@ -343,9 +343,8 @@ def _set_parameter(
         changes: dict[str, Any] = {kind: model}
     else:
         changes = {'others': {**twin.others, kind: model}}
-    if path == 'rate':
-        changes['own_rates'] = twin.own_rates | {kind}
-    return dataclasses.replace(twin, phrase=phrase, **changes)
+    chosen = twin.chosen | {setting}
+    return dataclasses.replace(twin, phrase=phrase, chosen=chosen, **changes)
 
 
 def read_sweep(entry: Entry | None, twins: Sequence[Twin]) -> tuple[Twin, ...]:

@@ -315,6 +315,9 @@ def simulate(model: SensorModel[Messages], motion: Motion, **settings: Any) -> M
     >>> len(simulate_gps(model=model, motion=motion, seed=1, run='1'))
     21
     """
+    if not isinstance(model, SensorModel):
+        problem = f'{model!r} is not allowed; must be a sensor model, such as load_gps(...)'
+        raise ParameterError('simulate', 'model', problem)
     return model.simulate(motion, **settings)
 
 
