@@ -39,7 +39,7 @@ from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
 REAL_SENSOR = 'real'

@@ -34,7 +34,8 @@ from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import kinds
 from sim_sensors.sensor.sensor import SensorModel
-from sim_sensors.world.earth import DEFAULT_ORIGIN, STANDARD_GRAVITY, EarthField, LocalFrame
+from sim_sensors.world.earth import EarthField
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 from sim_sensors.world.world import World
 from .twin import (
     Mountings,

@@ -18,7 +18,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     TwistArray,
 )
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
 from .navsat import NavsatState, early_fixes, lost_fixes
 from .state import YAW, Timing

@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, OdometryArray
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from . import navsat as kernels
 from .configuration import FilterConfig, NavsatConfig
 from .navsat import FIX, NAVSAT_SETTINGS, Navsat, NavsatState
