@@ -18,15 +18,9 @@ from sim_sensors.core.parameters import Parameters, parameter
 
 # Standard gravity, m/s^2, CGPM 1901; robot_localization removes it and AirSim adds it.
 STANDARD_GRAVITY = 9.80665
-
-
 # WGS84 (EPSG:7030): semi-major axis in m, flattening and first eccentricity squared.
 WGS84_A = 6378137.0
-
-
 WGS84_F = 1.0 / 298.257223563
-
-
 WGS84_E2 = WGS84_F * (2.0 - WGS84_F)
 
 
@@ -206,16 +200,9 @@ DEFAULT_ORIGIN = LocalFrame(43.070, -89.400, 260.0)
 #
 # Sources, in this order: [Chrono] ChGPSUtils; [Hector]; [PX4Classic]; [CARLA] GeoLocation.cpp.
 
-
 _WGS84 = 'wgs84'
-
-
 _CHRONO_RADIUS = 6371000.0
-
-
 _PX4_RADIUS = 6353000.0
-
-
 _CARLA_SCALE = 0.9996
 
 
@@ -301,6 +288,4 @@ _FORMULAS: dict[str, Callable[[float, float, FloatArray], FloatArray]] = {
     'carla_mercator': _carla_mercator,
     'carla_transverse_mercator': _carla_transverse_mercator,
 }
-
-
 GEODESIES = (_WGS84, *_FORMULAS)
