@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import re
@@ -375,7 +376,12 @@ def key_value(text: str) -> tuple[str, object]:
     key, equals, value = text.partition('=')
     if not equals:
         raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
-    return key, parse_yaml(value, f'--set {key}')
+    parsed = parse_yaml(value, f'--set {key}')
+    if isinstance(parsed, str):
+        # YAML 1.1 reads 2e-4, without a point, as text.
+        with contextlib.suppress(ValueError):
+            parsed = float(parsed)
+    return key, parsed
 
 
 @dataclasses.dataclass(frozen=True)
