@@ -26,7 +26,7 @@ from .parser import complain
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
-    from sim2real_eval.metrics.consistency import Checked, Squares
+    from sim2real_eval.metrics.consistency import ConsistencyCheck, Squares
     from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.recording.recording import Recording
 
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_files, fresh_files
-    from sim2real_eval.metrics.consistency import check_consistency, over_runs
+    from sim2real_eval.metrics.consistency import check_consistency, pool_runs
     from sim2real_eval.preflight.checks import remarks
 
     sources = judged_sources(options, options.recordings)
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     cases = {source.path: _case_next_to(source, options) for source in sources}
     setup = None if all(cases.values()) else judge_setup(options)
     written: set[Path] = set()
-    checks: list[Checked] = []
+    checks: list[ConsistencyCheck] = []
     diverged: list[str] = []
 
     def attempt(source: RecordingSource) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> int:
         heading_line = (
             f'Consistency of {len(checks)} runs: NIS of all, NEES summed over runs at equal times'
         )
-        squares = over_runs([run.squares for run in checks])
+        squares = pool_runs([run.squares for run in checks])
         rows = _show_consistency(squares, heading_line, quiet=options.json)
         summaries.append({'recordings': together, 'consistency': rows})
     if options.json:

@@ -82,7 +82,7 @@ def _doubt(answer: Answer) -> str:
         return str(answer.doubt)
     if answer.view.p_value is None:
         recordings = _recordings(answer)
-        return f'{recordings} cannot show whether a difference is more than chance'
+        return f'{recordings} cannot show whether a difference is significant'
     return 'it holds for motions, sensors and a judge like those of these recordings only'
 
 
@@ -100,15 +100,15 @@ def meaning(answer: Answer) -> str:
     """Return two sentences that explain what an answer means for a simulation."""
     real = real_sensors(answer)
     if answer.distinguishable is None:
-        then = 'So few recordings cannot show whether what differs is more than chance.'
+        then = 'Too few recordings to show whether the difference is significant.'
     elif answer.distinguishable:
         size = {1: 'smaller', -1: 'larger'}.get(_direction(answer), 'other')
         then = (
-            f'What differs is more than chance: a robot tuned with it will meet {size} errors in '
-            'reality.'
+            'The difference is significant: a robot tuned with this model will meet '
+            f'{size} errors in reality.'
         )
     else:
-        then = 'What differs is no more than chance, as far as these recordings show.'
+        then = 'These recordings show no significant difference.'
     return (
         f'With {answer.nearest} in place of {real} the judge estimates velocity most like it does '
         f'with {real}. {then}'
@@ -221,7 +221,7 @@ def _against_next(answer: Answer) -> str:
         significance += ', but the interval of the difference, adjusted for all pairs, includes 0'
     return (
         f'{text}: not distinguishable from {answer.nearest} ({significance}); '
-        f'more recordings that would show it: {answer.more_motions}'
+        f'{answer.more_motions} more recordings would be needed to show a difference'
     )
 
 
@@ -239,10 +239,10 @@ def _agreement(answer: Answer) -> str:
             f'{len(answer_view.distinguished_by)} of {answer_view.tested} other metrics {does} '
             f'it from {real_sensors(answer)}, VEPD does not'
         )
-    if answer.silent:
-        does = 'does' if answer.silent == 1 else 'do'
+    if answer.missed_by_count:
+        does = 'does' if answer.missed_by_count == 1 else 'do'
         disagreements.append(
-            f'{answer.silent} of {answer_view.tested} other metrics {does} not distinguish '
+            f'{answer.missed_by_count} of {answer_view.tested} other metrics {does} not distinguish '
             f'it from {real_sensors(answer)}'
         )
     if metrics:

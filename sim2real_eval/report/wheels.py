@@ -19,7 +19,10 @@ from .console import add_numbers, plain_table
 
 
 def wheel_table(study: WheelStudy) -> Table:
-    """Return a line per variant: drift alone and with the camera, NEES, VEPD by judge."""
+    """Return a table with a row per variant.
+
+    The columns are the drift of the odometry alone and with the camera, NEES, and VEPD by judge.
+    """
     runs = len(study.variants[0].runs)
     table = plain_table(
         f'{study.title}: error of the pose, root mean square over {runs} '

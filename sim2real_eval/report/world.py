@@ -153,7 +153,7 @@ def _draw_tags(panel: Axes, tags: Tags) -> list[Artist]:
     )  # fmt: skip
     for square in tags.corners():
         panel.plot(*square[[0, 1, 2, 3, 0], :2].T, color=VERMILION, linewidth=2.5)
-    label = f'{count_text(len(tags), "tag")}, with the way that the face looks'
+    label = f'{count_text(len(tags), "tag")}, with the direction that each tag faces'
     handles = _points(panel, tags.positions, 's', 3.5, VERMILION, label)
     flat = np.linalg.norm(faces, axis=1, keepdims=True) < 0.5
     _number(panel, tags.positions, tags.ids, np.where(flat, 9.0, -9.0 * faces))

@@ -69,7 +69,10 @@ def _largest(values: FloatArray) -> FloatArray:
 
 
 def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
-    """Return that of several runs, each counting alike: root mean square of RMSE, mean of R."""
+    """Return the mean agreement of several runs with equal weights.
+
+    RMSE is the root mean square of those of the runs; the correlation is their mean.
+    """
     correlations = [run.correlation for run in runs if run.correlation is not None]
     return SeriesAgreement(
         rmse=float(np.sqrt(np.mean([run.rmse**2 for run in runs]))),
@@ -82,8 +85,8 @@ def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
 def median_trend(values: FloatArray, window: int) -> FloatArray:
     """Return the median of the samples n-k .. n+k at every n ([Cesenek2019], 3.2.3).
 
-    At the ends the first and last sample stand for those that are missing, so that a ramp is left
-    as it is also there. An isolated spike of at most k samples vanishes.
+    Beyond the ends the first and last sample are repeated, so a ramp stays unchanged there too.
+    An isolated spike of at most k samples vanishes.
 
     The window is the full length 2k + 1: odd, and not longer than the series, or
     SignalComparisonError.
@@ -95,7 +98,7 @@ def median_trend(values: FloatArray, window: int) -> FloatArray:
             f'trend window: {window} samples are more than the {len(values)} of the series; must '
             f'be at most {len(values) - (len(values) + 1) % 2}'
         )
-    # Here: a study asks this module for less, and need not load it.
+    # Imported here because most studies do not need it.
     from scipy.ndimage import median_filter
 
     return np.asarray(median_filter(values, size=window, mode='nearest'))
@@ -227,7 +230,7 @@ class _Distribution(NamedTuple):
         return cls(values, np.append(0.0, np.cumsum(weights)))
 
     def share(self, count: IntArray) -> FloatArray:
-        """Return the share of so many of the lowest values."""
+        """Return the share of the `count` lowest values."""
         if self.weights is None:
             return np.asarray(count / len(self.values))
         return np.asarray(self.weights[count] / self.weights[-1])

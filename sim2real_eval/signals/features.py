@@ -89,11 +89,13 @@ class FeatureRow:
 def feature_agreement(
     recording: Recording, maker: TwinMaker, base_frame: str
 ) -> FeatureAgreement | None:
-    """Hold features against the landmarks of the world of `maker`, seen on its true motion.
+    """Compare features with those of an ideal camera on the true motion.
 
-    The first camera info of the recording is the calibration, and its static transforms say where
-    the camera is. None where it has no features with one, or fewer than two landmarks are found
-    often enough.
+    The ideal camera sees the landmarks of the world of `maker`.
+
+    The calibration is the first camera info of the recording; its static transforms
+    give the pose of the camera. The result is None if it has no features with a camera info, or if
+    fewer than two landmarks are found often enough.
     """
     features, info = recording.features, recording.camera_info
     scene = Scene.from_world(maker.world)

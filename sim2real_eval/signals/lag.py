@@ -60,7 +60,7 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     alike = np.clip(_correlations(series, reference, most), 0.0, 1.0)
     unexplained = np.maximum(1.0 - alike**2, _ROUNDING)
     overlap = n - np.abs(np.arange(-most, most + 1))
-    # Twice the logarithm of the likelihood ratio: of white noise a chi-squared (Wilks).
+    # Twice the log-likelihood ratio; chi-squared for white noise (Wilks).
     likelihood = -(overlap - 3) * np.sum(np.log(unexplained), axis=1)
     peak = int(np.argmax(likelihood))
     if peak in (0, 2 * most) or not alike[peak].max() >= _LEAST_CORRELATION:
@@ -79,8 +79,9 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
 def lag_of(
     series: FloatArray, reference: FloatArray, rate: float, options: SignalOptions
 ) -> tuple[Lag | None, float]:
-    """Return the lag as `find_lag` does, and how much to take out of the stamps, s: all that is
-    certain if it is to be applied, else nothing.
+    """Return the lag, and the time in s to subtract from the stamps.
+
+    The time is 0 unless the option `align` is `apply` and the lag is certain. See `find_lag`.
     """
     lag = find_lag(series, reference, rate, options.max_lag)
     if lag is None or options.align != 'apply' or not lag.is_certain:
@@ -91,10 +92,10 @@ def lag_of(
 def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
     """Return the standard uncertainty, samples, of a lag near `lag` of a behind b.
 
-    A small delay s turns the reference b into b - s b': least squares of the difference on b' give
-    s, and what is left over its uncertainty; each column weighs by its errors. Errors that last
-    are no white noise, so the variance of the sum of products is that of the sums over 16 parts in
-    a row.
+    A small delay s changes the reference b to b - s b'. A least-squares fit of the difference to
+    b' gives s, and the residual gives its uncertainty; each column is weighted by its errors.
+    Persistent errors are not white noise, so the variance of the sum of products is estimated from
+    the sums over 16 consecutive parts.
     """
     n = len(a)
     a, b = a[max(lag, 0) : n + min(lag, 0)], b[max(-lag, 0) : n - max(lag, 0)]

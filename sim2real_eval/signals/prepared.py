@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.metrics.judged_world import PowerSpectrum, default_segment, spectrum
+from sim2real_eval.metrics.error_curves import PowerSpectrum, default_segment, spectrum
 from sim_sensors.core.measurements import FloatArray
 from . import agreement, findings
 from .lag import lag_of

@@ -13,7 +13,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -292,7 +292,7 @@ class RunStore:
             if name in self._saved_truths:
                 continue
             with new_file(self._folder / name) as file:
-                _save_arrays(file, arrays)
+                np.savez(file, **arrays)
             if name.endswith(f'/{_TRUTH}'):
                 self._saved_truths.add(name)
 
@@ -352,7 +352,7 @@ def encode_run(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes
     files = []
     for name, arrays in _split_files(run, signals).items():
         buffer = io.BytesIO()
-        _save_arrays(buffer, arrays)
+        np.savez(buffer, **arrays)
         files.append((name, buffer.getvalue()))
     return files
 
@@ -369,10 +369,6 @@ def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str,
         f'{_run_folder(run.key)}/{_TRUTH}': truth,
         _run_file(run.key): {_RECORD: np.frombuffer(text, dtype=np.uint8), **arrays},
     }
-
-
-def _save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
-    np.savez(file, **arrays)
 
 
 def _run_folder(key: RunKey) -> str:

@@ -244,7 +244,7 @@ class StudyRecording:
 
     @property
     def has_real_run(self) -> bool:
-        """Whether it has sensors of its own."""
+        """Whether it has recorded or stand-in sensors."""
         return not isinstance(self.origin, PathDrive)
 
     @property

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import platform
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -472,11 +473,12 @@ def _result(distributed: Any, future: Any) -> _UnitResult:
         result: _UnitResult = future.result()
     except distributed.KilledWorker:
         raise Sim2RealError(
-            'cluster: workers died over one recording (out of memory?); the same command continues'
+            'cluster: workers died on one recording, probably out of memory; repeat the command '
+            'to continue'
         ) from None
     except (OSError, distributed.CancelledError) as error:
         raise Sim2RealError(
-            f'cluster: the connection was lost ({error}); the same command continues'
+            f'cluster: the connection was lost ({error}); repeat the command to continue'
         ) from None
     if result.refusal:
         raise Sim2RealError(f'cluster: {result.refusal}')
@@ -497,9 +499,7 @@ def _judge_on_worker(
 
 def _refusal(unit: StudyUnit, required: dict[str, str]) -> str:
     """Return why a worker cannot judge a unit; empty if it can."""
-    from distributed import get_worker
-
-    where = f'worker {get_worker().address}'
+    where = f'worker on {platform.node()}'
     installed = versions()
     for package, version in required.items():
         if installed[package] != version:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from sim2real_eval.metrics.judged_world import default_segment, error_spectra
+from sim2real_eval.metrics.error_curves import default_segment, error_spectra
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.report import console
@@ -295,7 +295,7 @@ class RankingView:
     agreement: str
 
     @property
-    def is_told(self) -> bool:
+    def has_verdict(self) -> bool:
         """Whether there are enough runs to know which models differ from the real sensors."""
         uncertainty = self.standing.pooled_uncertainty
         return all(differs(uncertainty, model) is not None for model in uncertainty.models)
@@ -440,7 +440,7 @@ def judge_section(
         ),
         Chapter(
             'Stated against true error: velocity',
-            'The same of the body velocity, forward and to the left.',
+            'The same for the body velocity (forward, left).',
             of_groups(
                 lambda group: consistency_plot(evidence.select_group(group), 'velocity', sources)
             ),
@@ -529,8 +529,8 @@ def side_sections(side: SideResults) -> list[SideSection]:
             'agreement',
             'Agreement',
             'How far judges, and groups of recordings, agree on the ranking: 1 for the same '
-            'order, \N{MINUS SIGN}1 for the reverse. Chance: of so much agreement from orders '
-            'that have nothing to do with each other.',
+            'order, \N{MINUS SIGN}1 for the reverse. Chance: probability of at least this agreement '
+            'between unrelated orders.',
             [_pairs(side)] if side.rankings else [],
         ),
     ]
