@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action='append',
         choices=('clean', 'paper_released'),
         metavar='NAME',
-        help=f'profile, clean or paper_released (default {PROFILE}); repeatable, for one judge each',
+        help=f'profile, clean or paper_released (default {PROFILE}); repeatable, each adds a judge',
     )
     add_shared(parser, 'json', 'verbose', 'quiet', 'seed', 'jobs')
 

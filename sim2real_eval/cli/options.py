@@ -71,7 +71,7 @@ class OptionSet(Generic[P]):
     ) -> None:
         """Add the options of some parameters, or of all, to a parser or group.
 
-        In the help, `of` names another source of the value (`that of the study file, else `), and
+        In the help, `of` names another source of the value (`that of the study file, otherwise `), and
         `base` replaces the declared defaults. An option that is not given is None or, with `kept`,
         its default.
         """

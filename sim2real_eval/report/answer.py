@@ -242,8 +242,8 @@ def _agreement(answer: Answer) -> str:
     if answer.missed_by_count:
         does = 'does' if answer.missed_by_count == 1 else 'do'
         disagreements.append(
-            f'{answer.missed_by_count} of {answer_view.tested} other metrics {does} not distinguish '
-            f'it from {real_sensors(answer)}'
+            f'{answer.missed_by_count} of {answer_view.tested} other metrics {does} not '
+            f'distinguish it from {real_sensors(answer)}'
         )
     if metrics:
         name = 'names' if metrics == 1 else 'name'

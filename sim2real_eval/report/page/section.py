@@ -528,9 +528,9 @@ def side_sections(side: SideResults) -> list[SideSection]:
         SideSection(
             'agreement',
             'Agreement',
-            'How far judges, and groups of recordings, agree on the ranking: 1 for the same '
-            'order, \N{MINUS SIGN}1 for the reverse. Chance: probability of at least this agreement '
-            'between unrelated orders.',
+            'Agreement of judges, and of groups of recordings, on the ranking: 1 for the same '
+            'order, \N{MINUS SIGN}1 for the reverse. p-value: probability of at least this '
+            'agreement between unrelated orders.',
             [_pairs(side)] if side.rankings else [],
         ),
     ]
