@@ -351,10 +351,10 @@ def vepd(
     names = [(run.scenario, run.name) for run in real]
     for scenario, name in names:
         if names.count((scenario, name)) > 1:
-            raise MetricError(f'{name}: is the name of several real runs; must be of one')
+            raise MetricError(f'{name}: several real runs have this name; rename one')
     if not real or not simulated:
         raise MetricError(
-            f'{len(real)} real and {len(simulated)} simulated runs; must be one or more of each'
+            f'{len(real)} real and {len(simulated)} simulated runs; needs at least one of each'
         )
     distance = distance_of([run.score for run in real], [run.score for run in simulated])
     result = uncertainty(_scored_runs(real), {_MODEL: _scored_runs(simulated)}, options, seed=seed)

@@ -443,7 +443,7 @@ def add_judge(
     """Add the options of the judge; with `several`, `name` may be given more than once."""
     default_text = f' (default {default})' if default else ''
     if several:
-        default_text += '; repeatable, each adds a judge'
+        default_text += '; each use adds a judge'
     parser.add_argument(
         *dict.fromkeys((name, '--judge-config')),
         dest='config',

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action='append',
         choices=('clean', 'paper_released'),
         metavar='NAME',
-        help=f'profile, clean or paper_released (default {PROFILE}); repeatable, each adds a judge',
+        help=f'profile, clean or paper_released (default {PROFILE}); each use adds a judge',
     )
     add_shared(parser, 'json', 'verbose', 'quiet', 'seed', 'jobs')
 

@@ -136,7 +136,7 @@ def truth_in_world(
     """
     inside = has_truth_at(truth, judged.stamp_ns) & judged.finite
     if not inside.any():
-        raise MetricError('consistency: no estimate that is a number lies within the truth')
+        raise MetricError('consistency: no finite estimate lies within the time of the truth')
     first = int(np.argmax(inside))
     frame, places, headings = None, None, 0
     if fixes is not None:
@@ -175,7 +175,7 @@ def truth_in_world(
         notes = check_truth_axes(truth, fixes, frame)
         notes = (
             TRUTH_ALIGNED(
-                turn=angle, inputs=Remark('{fixes:d} fixes, as the judge turned them', fixes=count)
+                turn=angle, inputs=Remark('{fixes:d} fixes in the world frame', fixes=count)
             ),
             *notes,
         )

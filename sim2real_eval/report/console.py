@@ -49,7 +49,7 @@ def vepd_console_table(
     rows: Iterable[VepdRow],
     *,
     forward_rmse: Mapping[tuple[str, str], float] | None = None,
-    title: str = 'VEPD: simulated against real, smaller is closer',
+    title: str = 'VEPD of simulated and real runs: smaller is closer',
     published: bool = False,
 ) -> Table:
     """Return a table of VEPD rows, one block per scenario, sorted by rank.

@@ -95,8 +95,8 @@ def median_trend(values: FloatArray, window: int) -> FloatArray:
         raise SignalComparisonError(f'trend window: {window} is not allowed; must be odd, 2k + 1')
     if window > len(values):
         raise SignalComparisonError(
-            f'trend window: {window} samples are more than the {len(values)} of the series; must '
-            f'be at most {len(values) - (len(values) + 1) % 2}'
+            f'trend window: {window} samples are longer than the series of {len(values)}; must be '
+            f'at most {len(values) - (len(values) + 1) % 2}'
         )
     # Imported here because most studies do not need it.
     from scipy.ndimage import median_filter

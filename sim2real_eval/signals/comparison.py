@@ -154,7 +154,7 @@ def compare_runs(
     for model, runs in simulated.items():
         if not real or not runs:
             raise SignalComparisonError(
-                f'{model}: no run; must be one real and one simulated or more'
+                f'{model}: no run; needs at least one real and one simulated run'
             )
         model_rows, ready, model_findings, too_few = _compare_model(model, real, runs, options)
         rows += model_rows

@@ -192,7 +192,7 @@ METRICS: Registry[type[Metric]] = Registry(
             'nees': 'Nees',
         }.items()
     },
-    needs='the base class sim2real_eval.study.Metric and of_run, between or prepare of its own',
+    needs='the base class sim2real_eval.study.Metric and a method of_run, between or prepare',
 )
 """VEPD, its two halves, and the other metrics; see docs/explanation/metric.md."""
 

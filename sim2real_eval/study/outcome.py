@@ -449,8 +449,8 @@ class StudyOutcome:
             if state == _FINISHED and digest != _digest(record):
                 problem = 'has another sha256 than' if digest else 'has no sha256 of'
                 raise Sim2RealError(
-                    f'{path}: {problem} its content: changed by hand, damaged, or of a version '
-                    'before 1.0.0; give the command of the study again'
+                    f'{path}: {problem} its content: edited, damaged, or of a version '
+                    'before 1.0.0; repeat the command of the study'
                 )
             runs = tuple(
                 StudyRun.from_mapping(
@@ -465,9 +465,9 @@ class StudyOutcome:
                 'study`, `vepd` or `demo` wrote'
             ) from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise Sim2RealError(f'{path}: is not the record of a study') from None
+            raise Sim2RealError(f'{path}: is not a study record') from None
         if state != _FINISHED:
-            raise Sim2RealError(f'{folder}: the study is not finished; give its command again')
+            raise Sim2RealError(f'{folder}: the study is not finished; repeat its command')
         return cls(record, runs, RunStore(path.parent).signals)
 
     @property

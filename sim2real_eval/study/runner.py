@@ -456,7 +456,7 @@ def _client(distributed: Any, address: str) -> Any:
     except (OSError, ValueError, TimeoutError) as error:
         text = ' '.join(str(error).split())
         raise ParameterError(
-            '--cluster', '', f'{address!r}: no scheduler answers there ({text})'
+            '--cluster', '', f'{address!r}: no scheduler answers at this address ({text})'
         ) from None
     try:
         client.wait_for_workers(1, timeout=_TIMEOUT_S)
@@ -503,11 +503,11 @@ def _refusal(unit: StudyUnit, required: dict[str, str]) -> str:
     installed = versions()
     for package, version in required.items():
         if installed[package] != version:
-            return f'{where} has {package} {installed[package]}, must have {version} as here'
+            return f'{where} has {package} {installed[package]}; must have {version}, as here'
     origin = unit.recording.origin
     if isinstance(origin, RecordingSource) and not Path(origin.path).exists():
         return (
-            f'{where} does not see {origin.path}; recordings must have the same path on every '
-            'machine, as on a shared file system'
+            f'{where} cannot read {origin.path}; recordings must have the same path on every '
+            'machine, for example on a shared file system'
         )
     return ''

@@ -195,7 +195,7 @@ class ParameterEstimate:
         """Assessment in words."""
         parts = []
         if not self.is_identifiable:
-            parts.append('not identifiable: no value between the bounds can be told from it')
+            parts.append('not identifiable: no value within the bounds differs significantly')
         elif self.low_open:
             parts.append(f'only bounded from above, by {self.high:.3g}')
         elif self.high_open:

@@ -34,7 +34,7 @@ Values = tuple[float, ...]
 
 Advance = Callable[[], None]
 Progress = Callable[[int], 'Advance | None']
-"""Takes the number of tasks that come next and returns what is to be called after each."""
+"""Called with the number of next tasks; returns the function to call after each task."""
 
 
 class SearchParameter(Protocol):
