@@ -340,7 +340,7 @@ def vepd(
         ):
             raise MetricError(
                 f'vepd: {reprlib.repr(side)} is not allowed; must be a list of EvaluatedRun, '
-                'which run_judge makes of recordings'
+                'as returned by run_judge'
             )
     settings = [{'judge': run.judge, **run.metric.to_mapping()} for run in (*real, *simulated)]
     for key, value in settings[0].items() if settings else ():

@@ -219,8 +219,8 @@ def _compare_model(
         return [], {}, list(subjects_by_finding), None
     if not quantities:
         lacking = unlike or (
-            'real and simulated runs have no sensor in common; each must have an IMU, or each a '
-            'GPS receiver, or each a camera that finds landmarks of the world'
+            'real and simulated runs have no sensor in common; all must have an IMU, or all a '
+            'GPS receiver, or all a camera that finds landmarks of the world'
         )
         raise SignalComparisonError(f'{model}: {lacking}')
     numbers = partners(real, runs)

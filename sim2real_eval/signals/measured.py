@@ -196,7 +196,7 @@ def _check(recording: Recording, role: str, count: int) -> None:
     if count < _LEAST_SAMPLES:
         raise SignalComparisonError(
             f'{recording.path or recording.name}: {recording.roles[role]} has {count} '
-            f'measurements while there is truth; must have {_LEAST_SAMPLES} or more'
+            f'measurements within the truth; must have {_LEAST_SAMPLES} or more'
         )
 
 

@@ -357,7 +357,7 @@ def encode_run(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes
     return files
 
 
-def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, NDArray[Any]]]:
+def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, Any]]:
     """Return the arrays of each file of a run by name."""
     text = json.dumps(run.to_mapping(), ensure_ascii=False, allow_nan=False).encode()
     arrays = {
@@ -461,8 +461,8 @@ class StudyOutcome:
             )
         except OSError as error:
             raise Sim2RealError(
-                f'{path}: cannot be read: {error.strerror}; must be a folder that `sim2real '
-                'study`, `vepd` or `demo` wrote'
+                f'{path}: cannot be read: {error.strerror}; must be a folder written by '
+                '`sim2real study`, `vepd` or `demo`'
             ) from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Sim2RealError(f'{path}: is not a study record') from None

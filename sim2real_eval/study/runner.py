@@ -347,8 +347,8 @@ def _check_same(folder: Path, plan: StudyPlan) -> None:
     new = json.loads(json.dumps(plan.record))
     if difference := describe_change(old, new):
         raise Sim2RealError(
-            f'{folder}: holds another study: {difference}; choose another --out, or --overwrite '
-            'to begin anew'
+            f'{folder}: holds another study: {difference}; choose another --out or give '
+            '--overwrite'
         )
 
 
