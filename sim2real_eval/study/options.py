@@ -238,7 +238,7 @@ TRUTH_OF_FIXES = decisive(
 )
 COPIES = decisive(
     'study.copies',
-    '{names} are identical to the last digit: copies of one drive count as independent recordings',
+    '{names} are identical: copies of one drive count as independent recordings',
     'P-values are too small and intervals too narrow.',
     'leave the copies out, or give recordings of one drive the same `block` in a study file',
 )

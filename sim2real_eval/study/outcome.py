@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding, from_records, to_records
 from sim2real_eval.common.results import new_file, write_bytes
@@ -154,7 +153,7 @@ def find_copies(
     Examples
     --------
     >>> [note.problem for note in find_copies({'a': 0.12, 'b': 0.31, 'a_copy': 0.12})]
-    ['a, a_copy are equal to the last digit: they are one drive but count as independent ones']
+    ['a, a_copy are identical: copies of one drive count as independent recordings']
     """
     names: dict[Hashable, list[str]] = {}
     for name, numbers in measured.items():
