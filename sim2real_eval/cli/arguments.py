@@ -153,7 +153,7 @@ def scenario_problem(text: str) -> str | None:
 
 
 def add_scenario(parser: argparse._ActionsContainer, where: str = '') -> None:
-    """Add --scenario; `where` says when it counts."""
+    """Add --scenario; `where` is the condition under which it applies."""
 
     def label(text: str) -> str:
         if problem := scenario_problem(text):
@@ -255,7 +255,7 @@ def _folder_above(path: Path, label: str) -> str:
     return named.parent.name
 
 
-# What is simulated: sensors beside IMU and GPS, the world and the place that they are in, motions.
+# Options of the simulation: further sensors, world, origin and motions.
 
 
 def other_kinds() -> list[str]:

@@ -27,7 +27,7 @@ Number = float | tuple[float, float]
 
 
 class Severity(enum.IntEnum):
-    """How much a finding matters; the most important ones are shown first."""
+    """Severity of a finding; the most severe findings are shown first."""
 
     DECISIVE = 0
     """The result, or a part of it, is misleading unless the user acts."""

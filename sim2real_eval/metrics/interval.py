@@ -135,7 +135,7 @@ def units_of(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MotionDraws:
-    """How often each motion was drawn, `(p,)`, and the stratum inside which it was."""
+    """Number of draws of each motion, `(p,)`, and its stratum."""
 
     counts: Mapping[str, FloatArray]
     strata: Mapping[str, str]

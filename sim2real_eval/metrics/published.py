@@ -190,7 +190,7 @@ def kendall_taus(first: FloatArray, second: FloatArray) -> FloatArray:
 
 @functools.lru_cache(maxsize=1)
 def _orders(n: int) -> IntArray:
-    """Return orders of n things, `(p, n)`, all of them or drawn; the first is as it is."""
+    """Return all or drawn orders of n items, `(p, n)`; the first is the identity."""
     if math.factorial(n) <= _ALL_ORDERS:
         return np.array(list(itertools.permutations(range(n))))
     rng = stream(0, 'rankings', 'models', 'orders')

@@ -69,7 +69,7 @@ def vepd_console_table(
     Returns
     -------
     rich.table.Table
-        Four decimals; in runs, two of them mean something (docs/explanation/metric.md).
+        Values with four decimals, of which two are significant (docs/explanation/metric.md).
 
     Examples
     --------

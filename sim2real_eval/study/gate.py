@@ -159,7 +159,7 @@ def _split_setting(name: str, value: Any) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class GateCase:
-    """One VEPD and the limits that it breaks."""
+    """VEPD of a model, and the limits that it exceeds."""
 
     cell: Cell
     vepd: float | None  # None: it is in the baseline but not in the result

@@ -88,7 +88,7 @@ class RealRuns:
 def judge_recordings(
     sources: Sequence[RecordingSource], judging: Judging, pool: EvaluationPool
 ) -> RealRuns:
-    """Judge every recording as it is.
+    """Judge every recording with its own sensors.
 
     Raises FitError when none can be judged, or two have the same name.
     """
