@@ -19,7 +19,7 @@ from sim2real_eval.study.search.size import Power, SizeSearch
 from sim2real_eval.study.variants import StudyJudge
 from sim_sensors import load_gps, load_imu, motion_of
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 
 
 @pytest.fixture(scope='module')

@@ -27,14 +27,8 @@ from sim_sensors.imu.models import IdealImu
 from sim_sensors.motion.motions import START_NS, motion_of, truth_of
 from sim_sensors.motion.scenarios import FigureEight
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.world.earth import (
-    EARTH_RATE,
-    Gravity,
-    LocalFrame,
-    TurningEarth,
-    normal_gravity,
-    turns,
-)
+from sim_sensors.world.earth import EARTH_RATE, Gravity, TurningEarth, normal_gravity, turns
+from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
 G = 9.80665

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.simulation.twin import Twin
     from sim2real_eval.study.variants import StudyJudge
-    from sim_sensors.world.earth import LocalFrame
+    from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
 
 _ROLES = (
@@ -321,7 +321,7 @@ def surroundings(
 def _origin_of(text: str | None) -> LocalFrame | None:
     if text is None:
         return None
-    from sim_sensors.world.earth import LocalFrame
+    from sim_sensors.world.geodesy import LocalFrame
 
     values = [number_of(part) for part in text.split(',')]
     if len(values) not in (2, 3) or None in values:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison
     from sim_sensors.following.follower import FollowSettings
     from sim_sensors.motion.waypoints import Waypoints
-    from sim_sensors.world.earth import LocalFrame
+    from sim_sensors.world.geodesy import LocalFrame
 
 _CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear', 'lqr')
 
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.simulation.twin import Twin
     from sim_sensors.gps.gps import load_gps
     from sim_sensors.imu.imu import load_imu
-    from sim_sensors.world.earth import DEFAULT_ORIGIN
+    from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     controllers = _controllers(options.controllers)
     settings = _settings(options)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim_sensors.core.errors import ParameterError, did_you_mean
+from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from .arguments import add_shared
 from .output import conclude
 
@@ -114,23 +114,39 @@ def _page(name: str) -> str:
 
     The first kind of sensor that has the model is used; an unknown model is an error.
     """
-    from sim_sensors.sensor.catalogue import kinds
+    from sim_sensors.sensor.catalogue import kinds, preset_names
 
-    problem = None
+    problem: ParameterError | None = None
     for kind in kinds():
         try:
             model: Parameters = kind.load(name)
-        except ParameterError as error:
-            problem = problem or error
+        except UnknownNameError:
             continue
-        rows = [
-            f'  {key} = {getattr(model, key)!r}'
-            f'{declaration.unit and f"  [{declaration.unit}]"}  {declaration.doc}'
-            for key, declaration in model.declarations().items()
-        ]
-        return '\n'.join([f'{name}: {kind.noun} model', inspect.getdoc(model) or '', *rows])
-    assert problem is not None
-    raise problem
+        except ParameterError as error:
+            problem = error  # a file may be of another kind
+            continue
+        meaning = (inspect.getdoc(model) or '').partition('\n\nExamples\n')[0]
+        return '\n'.join([f'{name}: {kind.noun} model', meaning, '', *_parameter_rows(model)])
+    if problem is not None:
+        raise problem
+    presets = [preset for kind in kinds() for preset in preset_names(kind.name)]
+    raise ParameterError('models', '', not_among(f'{name!r} is no sensor model', name, presets))
+
+
+def _parameter_rows(model: Parameters, prefix: str = '') -> list[str]:
+    """Return a row per parameter with the key that --set takes after the kind of sensor."""
+    from sim_sensors.core.parameters import Parameters
+
+    rows = [
+        f'  {prefix}{key} = {getattr(model, key)!r}'
+        f'{declaration.unit and f"  [{declaration.unit}]"}  {declaration.doc}'
+        for key, declaration in model.declarations().items()
+    ]
+    for field in dataclasses.fields(model):
+        part = getattr(model, field.name)
+        if isinstance(part, Parameters):
+            rows += _parameter_rows(part, f'{prefix}{field.name}.')
+    return rows
 
 
 def _load_preset(kind: type[SensorModel[Any]], name: str) -> Parameters | ParameterError:

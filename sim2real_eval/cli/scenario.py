@@ -14,7 +14,7 @@ from .options import OptionSet
 from .output import conclude, print_table, progress_bar
 
 if TYPE_CHECKING:
-    from sim2real_eval.benches.preintegration.integration import PreintegrationParams
+    from sim2real_eval.benches.preintegration.params import PreintegrationParams
     from sim2real_eval.benches.preintegration.runner import ScenarioSetup, ScenarioStudy
     from sim_sensors.motion.trajectory import Motion
 
@@ -100,7 +100,7 @@ def _show(study: ScenarioStudy) -> None:
 def _setup(options: argparse.Namespace, settings: ScenarioSettings) -> ScenarioSetup:
     import numpy as np
 
-    from sim2real_eval.benches.preintegration.integration import ConstantBias
+    from sim2real_eval.benches.preintegration.params import ConstantBias
     from sim2real_eval.benches.preintegration.runner import ScenarioSetup
 
     motion, name = _motion(options, settings.duration)
@@ -122,7 +122,7 @@ def _setup(options: argparse.Namespace, settings: ScenarioSettings) -> ScenarioS
 
 
 def _params(settings: ScenarioSettings) -> PreintegrationParams:
-    from sim2real_eval.benches.preintegration import integration
+    from sim2real_eval.benches.preintegration import params
 
     given: dict[str, Any] = {
         'accelerometer_covariance': settings.accelerometer_noise**2,
@@ -132,8 +132,8 @@ def _params(settings: ScenarioSettings) -> PreintegrationParams:
     }
     walks = settings.accelerometer_walk, settings.gyroscope_walk
     if walks == (None, None):
-        return integration.PreintegrationParams.make_shared_u(settings.gravity, **given)
-    return integration.PreintegrationCombinedParams.make_shared_u(
+        return params.PreintegrationParams.make_shared_u(settings.gravity, **given)
+    return params.PreintegrationCombinedParams.make_shared_u(
         settings.gravity,
         bias_acc_covariance=(walks[0] or 0.0) ** 2,
         bias_omega_covariance=(walks[1] or 0.0) ** 2,

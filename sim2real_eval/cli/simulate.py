@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.recording import Recording
     from sim2real_eval.recording.writing import Storage
     from sim2real_eval.simulation.twin import Twin
-    from sim_sensors.world.earth import LocalFrame
+    from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
 
 DESCRIPTION = (
@@ -175,7 +175,7 @@ def _motion(
     """Return what makes each run of a motion."""
     from sim2real_eval.simulation.twin_maker import synthetic_recording
     from sim_sensors.motion.motions import motion_of
-    from sim_sensors.world.earth import DEFAULT_ORIGIN
+    from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     if options.topic:
         raise ParameterError('--topic', '', 'needs --truth')

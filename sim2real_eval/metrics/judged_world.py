@@ -24,7 +24,7 @@ from sim2real_eval.recording.truth import (
 from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import from_heading, heading, multiply, rotate
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from .options import TRUTH_ALIGNED, WORLD_FROM_START, MetricError
 
 # The inputs of a judge determine the pose of its world frame. navsat_transform rotates and shifts

@@ -199,8 +199,8 @@ WARMUP = assumed(
 )
 MATCHED_RATES = assumed(
     'study.matched_rates',
-    'sensors are simulated at the rates of the real ones, such as {real:.3g Hz} instead of '
-    '{own:.3g Hz}',
+    'sensors are simulated at the rates of the real ones, such as {real:.5g Hz} instead of '
+    '{own:.5g Hz}',
     'The rate alone can change VEPD severalfold. To refuse it in a study file: '
     '`match_rates: false`.',
     'to refuse: --no-match-rates',

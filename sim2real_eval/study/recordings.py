@@ -537,6 +537,8 @@ def _compare_rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]
         rate = median_rate(real)
         for twin in twins:
             model = twin.models.get(kind)
-            if model is not None and rate is not None and model.rate != rate:
+            if model is None or f'{kind}.rate' in twin.chosen:
+                continue
+            if rate is not None and model.rate != rate:
                 notes.append(MATCHED_RATES(real=rate, own=model.rate))
     return notes
