@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Module that the process imports from which workers are forked, so that they share it.
+"""Modules that the fork server imports once for all workers.
 
 The import loads Matplotlib and the judge, and judges 1 s of the paper's models. This compiles the
 loops or loads them from the cache.

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion
 
 DESCRIPTION = (
-    'Measure a scenario with an IMU, preintegrate, predict, and compare the '
-    'covariance of the prediction with that of many runs (docs/explanation/scenarios.md).'
+    'Simulate an IMU in a scenario, preintegrate it, predict the state, and compare the '
+    'predicted covariance with that of many runs (docs/explanation/scenarios.md).'
 )
 EPILOG = """\
-Without options it is the set-up of the example on GTSAM's page about ScenarioRunner:
-0.5 m/s^2 along x for 2 s, an IMU at 100 Hz, biases known to (0.01, 0.005).
+The default is the example on GTSAM's page about ScenarioRunner: 0.5 m/s^2 along x for
+2 s, an IMU at 100 Hz, biases known to (0.01, 0.005).
 
 examples:
   sim2real scenario
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--motion',
         default='accelerating',
         metavar='NAME',
-        help='motion, as for simulate (default accelerating)',
+        help='motion, named as for `sim2real simulate` (default accelerating)',
     )
     where.add_argument(
         '--table',
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--as-upstream',
         action='store_true',
-        help='interpolate each column of the table for itself, as GTSAM does',
+        help='interpolate each column of the table separately, as GTSAM does',
     )
     add_shared(parser, 'set')
     _SETTINGS.add(parser)
@@ -86,14 +86,14 @@ def _show(study: ScenarioStudy) -> None:
     print_table(covariance_table(study))
     agreement = study.agreement
     verdict = (
-        'as one and the same would'
+        'as expected of equal covariances'
         if agreement.probability >= 0.01
-        else 'which one and the same would hardly do'
+        else 'more than expected of equal covariances'
     )
     print(
-        f'The covariances, predicted and of {study.setup.runs} runs, differ by a statistic of '
-        f'{agreement.statistic:.1f} for {agreement.freedom} degrees of freedom, {verdict} '
-        f'(p = {agreement.probability:.2g}).'
+        f'The predicted covariance and that of {study.setup.runs} runs differ {verdict}: '
+        f'statistic {agreement.statistic:.1f} for {agreement.freedom} degrees of freedom, '
+        f'p = {agreement.probability:.2g}.'
     )
 
 
@@ -105,7 +105,7 @@ def _setup(options: argparse.Namespace, settings: ScenarioSettings) -> ScenarioS
 
     motion, name = _motion(options, settings.duration)
     if settings.duration > (lasts := motion.end - motion.start) + 1e-9:
-        allowed = f'must be <= {lasts:g} s, which {name} lasts'
+        allowed = f'must be <= {lasts:g} s, the duration of {name}'
         raise ParameterError('--duration', '', f'{settings.duration:g} is not allowed; {allowed}')
     true, estimated = np.array(settings.bias), np.array(settings.estimated_bias)
     return ScenarioSetup(
@@ -147,11 +147,11 @@ def _motion(options: argparse.Namespace, duration: float) -> tuple[Motion, str]:
 
     if options.table is not None:
         if options.set:
-            raise ParameterError('--set', '', 'goes with --motion only')
+            raise ParameterError('--set', '', 'needs --motion')
         table = DiscreteScenario.from_csv(options.table, as_upstream=options.as_upstream)
         return table, Path(options.table).stem
     if options.as_upstream:
-        raise ParameterError('--as-upstream', '', 'goes with --table only')
+        raise ParameterError('--as-upstream', '', 'needs --table')
     parameters = motion_parameters(options.set)
     motion = motion_of(
         options.motion, seed=options.seed, run='scenario', duration=duration, parameters=parameters

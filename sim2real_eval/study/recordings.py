@@ -244,7 +244,7 @@ class StudyRecording:
 
     @property
     def has_real_run(self) -> bool:
-        """Whether it has sensors of its own."""
+        """Whether it has recorded or stand-in sensors."""
         return not isinstance(self.origin, PathDrive)
 
     @property
@@ -324,7 +324,7 @@ def read_recordings(
             continue
         for name in fields:
             if name not in ('stand_in', 'group'):
-                fields[name].refuse('does not go with stand_in')
+                fields[name].refuse('cannot be combined with stand_in')
         stand_ins = read_stand_ins(
             fields['stand_in'], folder, seed=seed, group=group, runs=runs, world=world
         )
