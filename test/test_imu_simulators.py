@@ -20,7 +20,6 @@ from sim_sensors.imu.simulators import (
     GnssInsSimGyroscope,
     GnssInsSimImu,
     RotorsImu,
-    compass,
 )
 from sim_sensors.motion.trajectory import Trajectory
 
@@ -92,14 +91,6 @@ def test_carla_first_two_accelerations_are_artefacts_as_upstream():
     np.testing.assert_allclose(exact, np.tile([0.3, -0.2, G], (6, 1)), atol=1e-12)
 
 
-def test_carla_compass_is_clockwise_from_north():
-    headings = np.radians([90.0, 0.0, -90.0, 180.0, 89.0, 91.0])
-    orientation = Rotation.from_euler('z', headings[:, None]).as_quat()
-    expected = np.radians([0.0, 90.0, 180.0, 270.0, 1.0, 359.0])
-    np.testing.assert_allclose(compass(orientation), expected, atol=1e-12)
-    assert (compass(orientation) < 2.0 * math.pi).all()
-
-
 def test_heading_is_the_yaw_of_the_truth_alone():
     yaw = np.array([-3.0, -1.0, 0.0, 0.5, 2.0, 3.1])
     tilted = Rotation.from_euler('ZYX', np.column_stack([yaw, [0.3] * 6, [-0.2] * 6]))
@@ -110,7 +101,6 @@ def test_heading_is_the_yaw_of_the_truth_alone():
     expected = Rotation.from_euler('z', yaw[:, None])
     difference = Rotation.from_quat(result.orientation) * expected.inv()
     assert difference.magnitude().max() < 1e-7
-    np.testing.assert_allclose(compass(result.orientation), np.mod(math.pi / 2 - yaw, 2 * math.pi))
     stated = result.orientation_covariance[0]
     np.testing.assert_allclose(stated, np.diag([math.pi**2 / 3, math.pi**2 / 3, 0.0]))
 

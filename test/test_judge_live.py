@@ -184,13 +184,13 @@ def test_messages_of_an_unknown_frame_are_refused_until_it_is_known(tmp_path: Pa
     live = LiveJudge(config, None, FrameTree(()))
     run = recording({'/imu/data': imu(stamps(100, 0.5))}, MOUNTED)
     events = arrivals(live, run, ReplayOptions())
-    for _, taker, message in events[:10]:
+    for _, input_name, message in events[:10]:
         with pytest.raises(JudgeError, match='imu_link'):
-            give(live, taker, message)
+            give(live, input_name, message)
     assert live.tick(START_NS + 100_000_000) is None
     live.set_frames(FrameTree(MOUNTED))
-    for _, taker, message in events[10:]:
-        give(live, taker, message)
+    for _, input_name, message in events[10:]:
+        give(live, input_name, message)
     assert live.tick(START_NS + 600_000_000) is not None
     assert [part.fused for part in live.parts] == [len(events) - 10]
 

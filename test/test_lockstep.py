@@ -27,11 +27,11 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external import NodeJudgeSetup, connections
-from sim2real_eval.judge.external.connections import Senders, Side, publishers_of
+from sim2real_eval.judge.external.connections import GraphEstimator, Senders, publishers_of
 from sim2real_eval.judge.external.expected import PendingMessage, RecordedFeed
-from sim2real_eval.judge.external.graph import Conductor, free_domain, private_context
+from sim2real_eval.judge.external.graph import ReplayClock, free_domain, private_context
+from sim2real_eval.judge.external.graph_estimators import FilterEstimator
 from sim2real_eval.judge.external.process import executable, input_topics
-from sim2real_eval.judge.external.side import FilterSide
 from sim2real_eval.judge.robot_localization.replay_options import Clock, Options
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode_transforms
@@ -64,7 +64,7 @@ def setup_of_everything(folder: Path, **more: object) -> JudgeSetup:
 @pytest.fixture(autouse=True)
 def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run judge_node in this process; test_lockstep_process starts it as a process."""
-    monkeypatch.setattr(Side, '_start_process', start_judge_node_here)
+    monkeypatch.setattr(GraphEstimator, '_start_process', start_judge_node_here)
 
 
 @pytest.fixture
@@ -143,11 +143,11 @@ def test_two_judges_on_one_clock_do_not_mix(tmp_path: Path, world: World) -> Non
     for long in (curve(1.0), curve(0.4)):
         steps: list[int] = []
         with (
-            FilterSide(node, 'real', setup, long) as real,
-            FilterSide(node, 'sim', setup, short) as sim,
+            FilterEstimator(node, 'real', setup, long) as real,
+            FilterEstimator(node, 'sim', setup, short) as sim,
         ):
             feeds = [UnknownEnd(RecordedFeed(run, setup)) for run in (long, short)]
-            Conductor(
+            ReplayClock(
                 node, [real, sim], feeds, executor=executor, start_ns=start_ns,
                 on_step=steps.append,
             ).play()  # fmt: skip
@@ -169,13 +169,13 @@ def test_the_wall_clock_can_set_the_pace(tmp_path: Path, world: World) -> None:
         if len(times) == 5:
             time.sleep(0.3)
 
-    with FilterSide(node, 'real', setup, run) as side:
-        Conductor(
-            node, [side], [RecordedFeed(run, setup)], executor=executor, start_ns=run.start_ns,
-            rate_factor=2.0, on_step=stall,
+    with FilterEstimator(node, 'real', setup, run) as estimator:
+        ReplayClock(
+            node, [estimator], [RecordedFeed(run, setup)], executor=executor,
+            start_ns=run.start_ns, rate_factor=2.0, on_step=stall,
         ).play()  # fmt: skip
     assert times[-1] - times[0] > 0.35 + 0.3
-    assert_same(side.judged_run(run), setup.judge(run))
+    assert_same(estimator.judged_run(run), setup.judge(run))
 
 
 @pytest.mark.parametrize('judge', ['judge_node', 'robot_localization'])
@@ -189,13 +189,13 @@ def test_a_lost_message_is_an_error(
     run = curve(0.8, transforms=() if judge == 'robot_localization' else MOUNTED)
     sent, dropped, send = Counter[str](), 0, Senders.send
 
-    def lossy(self: Senders, taker: str, array: MessageArray) -> None:
+    def lossy(self: Senders, input_name: str, array: MessageArray) -> None:
         nonlocal dropped
-        sent[taker] += 1
-        if sent[taker] == 9 if taker == lost else lost == 'rest' and sent['imu0'] > 30:
+        sent[input_name] += 1
+        if sent[input_name] == 9 if input_name == lost else lost == 'rest' and sent['imu0'] > 30:
             dropped += 1
         else:
-            send(self, taker, array)
+            send(self, input_name, array)
 
     monkeypatch.setattr(Senders, 'send', lossy)
     with pytest.raises(JudgeError, match='a message was lost on the way'):
@@ -208,15 +208,17 @@ def test_foreign_publishers_of_clock_or_estimates_fail(tmp_path: Path, world: Wo
     run = curve(0.5)
     setup = setup_of_everything(tmp_path).with_start(start_ns=run.start_ns)
     with foreign(node, '/clock', ClockMessage):
-        alone = Conductor(node, [], [], executor=executor, start_ns=run.start_ns)
+        alone = ReplayClock(node, [], [], executor=executor, start_ns=run.start_ns)
         with pytest.raises(JudgeError, match=r'^/clock: /other'):
             alone.play()
     topic = '/real/odometry/filtered'
-    with foreign(node, topic, Odometry), FilterSide(node, 'real', setup, run) as side:
+    with foreign(node, topic, Odometry), FilterEstimator(node, 'real', setup, run) as estimator:
         feeds = [RecordedFeed(run, setup)]
-        conductor = Conductor(node, [side], feeds, executor=executor, start_ns=run.start_ns)
+        replay_clock = ReplayClock(
+            node, [estimator], feeds, executor=executor, start_ns=run.start_ns
+        )
         with pytest.raises(JudgeError, match=f'^{topic}: /other'):
-            conductor.play()
+            replay_clock.play()
 
 
 @contextlib.contextmanager

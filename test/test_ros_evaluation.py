@@ -30,7 +30,7 @@ from ros_evaluation_examples import (
 from ros_examples import Graph
 from ros_judge_examples import start_judge_node_here
 
-from sim2real_eval.judge.external.connections import Side
+from sim2real_eval.judge.external.connections import GraphEstimator
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.seeding import run_label
@@ -66,7 +66,7 @@ def graph() -> Iterator[Graph]:
 @pytest.fixture(autouse=True)
 def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluations with judges as processes are in test_ros_evaluation_ends."""
-    monkeypatch.setattr(Side, '_start_process', start_judge_node_here)
+    monkeypatch.setattr(GraphEstimator, '_start_process', start_judge_node_here)
 
 
 @pytest.fixture(scope='module')

@@ -24,7 +24,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.external import _SESSIONS, RosEstimatorJudge
-from sim2real_eval.judge.external.connections import Side
+from sim2real_eval.judge.external.connections import GraphEstimator
 from sim2real_eval.judge.external.declaration import RosStack
 from sim2real_eval.judge.external.graph import free_domain
 from sim2real_eval.judge.external.process import stack_command
@@ -92,7 +92,7 @@ def test_robot_localization_declared_is_robot_localization(
     declared = yaml.safe_load(shipped.read_text(encoding='utf-8'))
     declared['parameters_file'] = str(shipped.parent / declared['parameters_file'])
     declared['parameters'] |= {'assume_identity_frames': True}
-    monkeypatch.setattr(Side, '_start_process', start_in_this_process)
+    monkeypatch.setattr(GraphEstimator, '_start_process', start_in_this_process)
     estimate = judge_of(tmp_path, declared).judge(run, start_ns=run.start_ns)
     embedded = JudgeSetup.load('clean', options=Options(front_end='enu'))
     expected = embedded.judge(run, start_ns=run.start_ns)

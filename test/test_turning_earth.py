@@ -13,7 +13,7 @@ import pytest
 from sim2real_eval.characterization.imu_file import chain_model
 from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.judge.inertial.settings import InertialSettings, Start
-from sim2real_eval.judge.inertial.strapdown import move
+from sim2real_eval.judge.inertial.strapdown import propagate_state
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
@@ -33,7 +33,7 @@ from sim_sensors.world.earth import (
     LocalFrame,
     TurningEarth,
     normal_gravity,
-    turns,
+    simulates_rotation,
 )
 from sim_sensors.world.world import World
 
@@ -122,7 +122,7 @@ def test_an_unaided_navigator_oscillates_with_the_schuler_period(record_property
     F, work = np.zeros((15, 15)), np.zeros((12, 4))
     north = []
     for _ in range(5400):
-        move(x, EARTH.rate, force, 1.0, G, earth, F, work)
+        propagate_state(x, EARTH.rate, force, 1.0, G, earth, F, work)
         north.append(x[4])
     crossings = np.flatnonzero(np.diff(np.sign(north)) != 0)
     period = 2.0 * (crossings[1] - crossings[0]) / 60.0
@@ -143,7 +143,7 @@ def test_a_judge_subtracts_the_earth_that_the_simulation_added() -> None:
         F, work = np.zeros((15, 15)), np.zeros((12, 4))
         for k in range(6000):
             mean = 0.5 * (rate[k] + rate[k + 1]), 0.5 * (force[k] + force[k + 1])
-            move(x, *mean, 0.01, G, earth, F, work)
+            propagate_state(x, *mean, 0.01, G, earth, F, work)
         last = drive.at(np.array([60.0]))
         error = rotations.rotation_between(last.orientation, x[None, 6:10])[0]
         return np.concatenate([x[3:6] - last.velocity[0], error])
@@ -209,7 +209,7 @@ def test_a_chain_declares_its_possible_bias_at_the_end() -> None:
     assert chain.gyroscope_bias(900.0) == pytest.approx(5.0 * per_hour)
     # White noise does not decide the grade.
     white = ImuChain.from_mapping({'gyroscope': {'noise_density': 1e-6}}, 'test')
-    assert not turns('auto', white.gyroscope_bias(3600.0), 3600.0)
+    assert not simulates_rotation('auto', white.gyroscope_bias(3600.0), 3600.0)
 
 
 def test_a_judge_subtracts_the_rotation_under_the_same_rule() -> None:

@@ -43,7 +43,7 @@ from sim_sensors.sensor.sensor import (
     WhiteNoiseCovariance,
 )
 from sim_sensors.sensor.sensor import simulate as simulate
-from sim_sensors.world.earth import STANDARD_GRAVITY, TurningEarth, turns
+from sim_sensors.world.earth import STANDARD_GRAVITY, TurningEarth, simulates_rotation
 from .orientation import Attitude, Orientation, OrientationModel, SensedSignals
 
 if TYPE_CHECKING:
@@ -285,7 +285,10 @@ class ImuSensor(Sensor[ImuMeasurement]):
 
     def _prepare(self, motion: Motion) -> None:
         duration = motion.end - motion.start
-        if turns('auto', self.model.gyroscope_bias(duration), duration) and self._earth:
+        if (
+            simulates_rotation('auto', self.model.gyroscope_bias(duration), duration)
+            and self._earth
+        ):
             self._earth = dataclasses.replace(self._earth, automatic=False)
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:
