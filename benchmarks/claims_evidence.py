@@ -46,7 +46,7 @@ CAMERA = (
     Claim(
         'noise of features found by `compare`, 100 frames, relative', 'known noise',
         'test_compare_features.py::'
-        'test_noise_missed_and_mismatched_features_are_those_of_the_model', 'noise', 0.03,
+        'test_noise_misses_and_mismatches_of_features_equal_those_of_the_model', 'noise', 0.03,
     ),
     Claim(
         'corners of a board: RMSE over that of a camera model with their noise',

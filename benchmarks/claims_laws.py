@@ -28,17 +28,17 @@ COVERAGE = (
 )  # fmt: skip
 
 _FIT = 'test_allan_fit.py::'
-_KINDS = f'{_FIT}test_flicker_and_a_bias_that_comes_back_are_separated'
+_KINDS = f'{_FIT}test_flicker_and_a_gauss_markov_bias_are_separated'
 
 NOISE = (
     Claim(
         'white noise N, 320 records: deviation of errors over stated ones', 'known noise',
-        f'{_FIT}test_white_noise_scatters_as_stated', 'deviation, alone', 1.1, 0.9,
+        f'{_FIT}test_fitted_white_noise_scatters_by_its_stated_uncertainty', 'deviation, alone', 1.1, 0.9,
     ),
     Claim(
         'flicker, a fifth of white noise of 30 samples, where seen: mean error over stated ones',
         'known noise',
-        f'{_FIT}test_weak_flicker_that_is_seen_is_not_too_large', 'bias', 0.2,
+        f'{_FIT}test_detected_weak_flicker_is_not_overestimated', 'bias', 0.2,
     ),
     Claim(
         'flicker or Gauss-Markov bias, six hours: named', 'known noise', _KINDS, 'named', 1.0, 0.8

@@ -113,7 +113,7 @@ def assert_same(run: JudgedRun, expected: JudgedRun) -> None:
     ],
     ids=['usual', 'unscented on a coarse clock', 'enu'],
 )
-def test_judge_node_has_the_bits_of_the_batch(
+def test_judge_node_in_lockstep_equals_the_batch_run_bit_for_bit(
     tmp_path: Path, options: Options, clock: Clock
 ) -> None:
     """Every input, mounted sensors, a start heading; both filters and front ends."""
@@ -134,7 +134,7 @@ def test_judge_node_has_the_bits_of_the_batch(
     assert_same(run_by_node, expected)
 
 
-def test_two_judges_on_one_clock_do_not_mix(tmp_path: Path, world: World) -> None:
+def test_two_judges_on_one_clock_do_not_affect_each_other(tmp_path: Path, world: World) -> None:
     """Two pairs of runs of different lengths, whose ends are unknown beforehand."""
     node, executor = world
     short = curve(0.5, transforms=())
@@ -157,7 +157,7 @@ def test_two_judges_on_one_clock_do_not_mix(tmp_path: Path, world: World) -> Non
     assert not [name for name, _ in node.get_topic_names_and_types() if name.startswith('/real/')]
 
 
-def test_the_wall_clock_can_set_the_pace(tmp_path: Path, world: World) -> None:
+def test_the_replay_speed_can_be_limited_by_the_wall_clock(tmp_path: Path, world: World) -> None:
     """0.9 s at a factor of 2 take 0.43 s, less two steps; a stall of 0.3 s adds to it."""
     node, executor = world
     run = curve(0.5)
@@ -203,7 +203,7 @@ def test_a_lost_message_is_an_error(
     assert dropped == 1 or lost == 'rest'
 
 
-def test_foreign_publishers_of_clock_or_estimates_fail(tmp_path: Path, world: World) -> None:
+def test_other_publishers_of_clock_or_estimates_are_an_error(tmp_path: Path, world: World) -> None:
     node, executor = world
     run = curve(0.5)
     setup = setup_of_everything(tmp_path).with_start(start_ns=run.start_ns)
@@ -242,7 +242,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_inputs_that_share_a_topic_get_topics_of_their_own(tmp_path: Path) -> None:
+def test_inputs_that_share_a_topic_get_separate_topics(tmp_path: Path) -> None:
     setup = setup_of_everything(tmp_path, imu1='imu', imu2='imu/data')
     assert input_topics(setup.filter) == {
         'odom0': 'wheel/odom', 'odom1': 'odometry/gps', 'imu0': 'imu/data',
@@ -252,7 +252,7 @@ def test_inputs_that_share_a_topic_get_topics_of_their_own(tmp_path: Path) -> No
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
 @pytest.mark.parametrize('name', TRACES)
-def test_the_real_ekf_node_meets_its_own_traces(reference_dir: Path, name: str) -> None:
+def test_the_real_ekf_node_reproduces_its_recorded_traces(reference_dir: Path, name: str) -> None:
     """Same stamps, same ticks; velocities to 1e-9, with positions through UTM to 1e-6."""
     folder = reference_dir / 'judge' / 'node' / name
     if not folder.is_dir():
@@ -289,7 +289,9 @@ def test_the_real_ekf_node_equals_the_batch_judge_with_mounted_sensors(tmp_path:
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
-def test_missing_transforms_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_transforms_are_named_in_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The node silently drops an input without a transform."""
     pytest.importorskip('tf2_msgs')
     setup = NodeJudgeSetup.from_setup(setup_of_everything(tmp_path), 'robot_localization')

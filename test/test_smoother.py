@@ -201,7 +201,7 @@ def test_an_outage_is_bridged_from_both_ends() -> None:
     assert_within_five_deviations(run, blind)
 
 
-def test_a_gap_in_the_imu_widens_the_covariance() -> None:
+def test_a_gap_in_the_imu_increases_the_covariance() -> None:
     """The vehicle turns during a second without IMU."""
     recording, heading = drive(WAVY, 8)
     imu = recording.imu

@@ -210,7 +210,7 @@ def test_the_gate_rejects_most_wrong_poses() -> None:
 
 
 @pytest.mark.parametrize('name', preset_names('vision'))
-def test_stepping_gives_the_bits_of_one_call(name: str) -> None:
+def test_stepwise_simulation_equals_one_call_bit_for_bit(name: str) -> None:
     model = dataclasses.replace(load_vision(name), ambiguity=0.3)
     truth = Circle(radius=3.0, speed=2.0, duration=10.0).at(np.arange(300) / 30.0)
     whole = model.start(4, 'run', world=RING).measure(truth)

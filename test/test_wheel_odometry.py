@@ -295,7 +295,7 @@ def test_stated_covariance_is_that_of_the_errors(drive) -> None:
 
 
 @pytest.mark.parametrize('model', [FULL, *(load_wheels(name) for name in preset_names('wheels'))])
-def test_stepping_gives_the_bits_of_one_call(model: WheelOdometryModel) -> None:
+def test_stepwise_simulation_equals_one_call_bit_for_bit(model: WheelOdometryModel) -> None:
     truth = dance(np.arange(0.0, 6.0, 0.02))
     whole = model.start(4, 'run').measure(truth)
     sensor = model.start(4, 'run')
