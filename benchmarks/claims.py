@@ -95,7 +95,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             'preintegration: covariance, relative', 'GTSAM 4.3',
-            'test_preintegration.py::test_gtsam_has_the_same_deltas_covariance_and_prediction',
+            'test_preintegration.py::test_deltas_covariance_and_prediction_equal_those_of_gtsam',
             'covariance', 1e-12,
         ),
     ),
@@ -110,7 +110,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             '`gtsam` smoother, 36 drives: NEES ratios', _RATIO,
-            'test_smoother.py::test_errors_are_what_the_covariances_say', 'ratio', 1.5, 0.61,
+            'test_smoother.py::test_errors_match_the_stated_covariances', 'ratio', 1.5, 0.61,
         ),
         Claim(
             'attitude: NEES ratio at three times', _RATIO,
@@ -135,7 +135,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             'identical sensors called different, nominal 5 %', 'known law',
-            'test_uncertainty.py::test_identical_sensors_are_called_different_as_often_as_stated',
+            'test_uncertainty.py::test_identical_sensors_are_called_different_at_the_stated_rate',
             'share', 0.072, 0.028,
         ),
         Claim(
@@ -185,12 +185,12 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         *laws.EARTH,
         Claim(
             'WMM 2020, 100 places', "NOAA's test values",
-            'test_world.py::test_the_published_values_of_the_world_magnetic_model_are_met',
+            'test_world.py::test_the_field_equals_the_published_test_values_of_the_wmm',
             '0.05 nT', 0.051, unit='nT',
         ),
         Claim(
             'WMM 2025, 100 places', "NOAA's test values",
-            'test_world.py::test_the_published_values_of_the_world_magnetic_model_are_met',
+            'test_world.py::test_the_field_equals_the_published_test_values_of_the_wmm',
             '0.0015 nT', 0.0015, unit='nT',
         ),
         Claim(
@@ -205,16 +205,16 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             'scenarios: pose', "GTSAM's scenarios",
-            'test_rigid_scenarios.py::test_motion_equals_that_of_gtsam', 'pose', 2e-13,
+            'test_rigid_scenarios.py::test_the_motion_equals_that_of_gtsam', 'pose', 2e-13,
         ),
         Claim(
             'car on springs, class C, 1 to 8 Hz: power over that of the road', 'chi-square bounds',
-            'test_rough_ground.py::test_body_spectrum_follows_the_road_spectrum',
+            'test_rough_ground.py::test_the_body_spectrum_is_the_road_spectrum_times_the_transfer_function',
             'power', 1.25, 0.8, stated=(('docs/explanation/motion.md', 'power is 0.96'),),
         ),
         Claim(
             'the same over known heights, class A: acceleration, relative', 'a linear car',
-            'test_rough_ground.py::test_the_car_on_its_ground_equals_the_linear_quarter_car',
+            'test_rough_ground.py::test_the_car_on_rough_ground_equals_the_linear_quarter_car',
             'difference', 0.06,
         ),
         Claim(

@@ -50,16 +50,16 @@ NOISE = (
 )  # fmt: skip
 
 _TURNS = 'test_turning_earth.py::'
-_SIDE = f'{_TURNS}test_the_earth_on_one_side_turns_heading_and_tilts_velocity'
+_SIDE = f'{_TURNS}test_earth_rotation_only_in_the_simulation_causes_heading_and_velocity_errors'
 
 EARTH = (
     Claim(
         'gyroscope at rest, four latitudes, relative', '15.041 deg/h',
-        f'{_TURNS}test_a_gyroscope_at_rest_is_a_compass', 'rate', 1e-4,
+        f'{_TURNS}test_a_gyroscope_at_rest_measures_true_north', 'rate', 1e-4,
     ),
     Claim(
         'Eötvös and Coriolis, relative', '2 W v cos and sin of the latitude',
-        f'{_TURNS}test_driving_east_weighs_less_and_north_is_pushed_west', 'pull', 1e-9,
+        f'{_TURNS}test_the_specific_force_of_eastward_and_northward_drives_includes_coriolis', 'pull', 1e-9,
     ),
     Claim(
         'unaided navigation: period', 'Schuler, 84.4 min',

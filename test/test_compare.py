@@ -240,7 +240,7 @@ def test_the_option_sim_compares_given_recordings(
     assert all(row['between'] is not None for row in record['rows'])
 
 
-def test_a_real_imu_differs_from_its_simulation_by_known_amounts(real_dir: Path) -> None:
+def test_a_real_gyroscope_follows_the_course_rate_and_its_yaw_drifts(real_dir: Path) -> None:
     """Gyro z follows the course rate; its bias of 0.17 deg/s makes yaw drift."""
     real = sources([str(path) for path in segments(real_dir, (8, 9))], [], None)
     study = SignalStudy(twins=twins('real', 'airsim'))

@@ -86,7 +86,9 @@ def test_smoothing_processes_late_messages_at_their_stamps(
 
 
 @pytest.mark.parametrize('seconds', [0.05, 0.3])
-def test_a_repeated_replay_has_a_nonzero_distance(tmp_path: Path, seconds: float) -> None:
+def test_every_replayed_measurement_has_a_mahalanobis_distance(
+    tmp_path: Path, seconds: float
+) -> None:
     gated = config(tmp_path, smooth=True, odom0_pose_rejection_threshold=1.5)
     run = drive(START_NS + 5_000_000)
     judged = judge(run, gated, None, late(odom=seconds))

@@ -81,7 +81,7 @@ def test_dynamic_noise_scales_the_pose_block_by_the_squared_speed() -> None:
 @given(st.floats(-1e4, 1e4) | st.integers(-9, 9).map(lambda k: k * math.pi))
 @example(-math.pi)
 @example(3 * math.pi)
-def test_wrapped_angles_are_in_the_half_open_interval_around_zero(angle: float) -> None:
+def test_wrapped_angles_are_above_minus_pi_and_at_most_pi(angle: float) -> None:
     wrapped = wrap_angle(angle)
     assert -math.pi < wrapped <= math.pi
     turns = (angle - wrapped) / (2 * math.pi)

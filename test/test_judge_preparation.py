@@ -99,7 +99,9 @@ def test_gravity_is_removed_from_a_level_sensor(tmp_path: Path, yaw: float) -> N
     np.testing.assert_allclose(acceleration.z, 0.0, atol=1e-14)
 
 
-def test_gravity_of_a_tilted_sensor_is_not_removed_as_in_the_original(tmp_path: Path) -> None:
+def test_gravity_of_a_tilted_sensor_is_subtracted_in_wrong_axes_as_in_the_original(
+    tmp_path: Path,
+) -> None:
     """Gravity in the sensor frame is subtracted in base_link: (0, -4.70, 1.20) [run]."""
     config = filter_config(tmp_path, **GRAVITY_REMOVED)
     (acceleration,) = prepared(config, at_rest((0.5, 0.0, 0.0)), mounted((0.5, 0.0, 0.0)))

@@ -256,7 +256,7 @@ def test_a_loop_begins_with_its_first_sample_for_any_order_of_topics() -> None:
 
 
 @pytest.mark.parametrize('rate', [10, 100, 1000])
-def test_stamps_of_a_restarted_clock_are_accepted_after_a_second_of_motion(rate: int) -> None:
+def test_after_a_rewind_stale_stamps_are_refused_for_a_second_of_motion(rate: int) -> None:
     live, start = odometry(), int(TRUTH.stamp_ns[0])
     live.push(TRUTH.take([0]))
     live.rewind()

@@ -104,7 +104,7 @@ def test_moving_average_halves_the_variance_and_delays_nothing() -> None:
     assert np.var(raw.se_vel) == pytest.approx(1.0, rel=0.05)
 
 
-def test_the_time_grid_starts_at_zero_and_ends_with_the_shorter_series() -> None:
+def test_the_time_grid_starts_at_zero_and_ends_before_the_shorter_series_ends() -> None:
     run = resample(VelocitySeries([0.5, 0.6, 1.03], [1.0, 3.0, 3.0], [0.0, 5.0], [1.0, 1.0]))
     np.testing.assert_allclose(run.time, np.arange(16) / 15, atol=1e-12)
     assert run.duration == 1.03

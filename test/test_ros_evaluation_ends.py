@@ -66,7 +66,7 @@ def refused(capsys: pytest.CaptureFixture[str], *parameters: str) -> str:
         'real:=[/no/such/bag]', 'real:=1.5', 'out:=""',
     ],
 )  # fmt: skip
-def test_a_malformed_parameter_is_an_error_of_one_line_with_its_name(
+def test_a_malformed_parameter_is_a_one_line_error_with_its_name(
     bags: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], parameter: str
 ) -> None:
     name = parameter.partition(':=')[0]
@@ -77,7 +77,7 @@ def test_a_malformed_parameter_is_an_error_of_one_line_with_its_name(
     assert not (tmp_path / 'out').exists()
 
 
-def test_a_result_that_is_there_is_not_replaced(
+def test_an_existing_result_is_not_replaced(
     bags: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / 'mine').write_text('precious')
@@ -88,7 +88,7 @@ def test_a_result_that_is_there_is_not_replaced(
     assert 'out: ' in refused(capsys, parameters[0], f'out:={tmp_path / "mine/out"}')
 
 
-def test_two_recordings_of_one_name_are_refused_before_anything_starts(
+def test_recordings_with_equal_names_are_refused_at_the_start(
     bags: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / 'other'
@@ -100,7 +100,7 @@ def test_two_recordings_of_one_name_are_refused_before_anything_starts(
     assert 'real: ' in refused(capsys, bags_parameter([bags[0], bags[0]]), out)
 
 
-def test_an_interrupted_node_writes_its_complete_recordings(
+def test_an_interrupted_node_writes_the_completed_recordings(
     graph: Graph,
     bags: list[Path],
     tmp_path: Path,
@@ -141,7 +141,7 @@ def test_an_interrupted_node_writes_its_complete_recordings(
     until(lambda: not processes_on(domain), 'the end of what it started')
 
 
-def test_nothing_is_written_when_nothing_is_complete(
+def test_nothing_is_written_if_no_recording_is_complete(
     graph: Graph, bags: list[Path], tmp_path: Path
 ) -> None:
     """The judges of the first pass are being started."""

@@ -88,7 +88,7 @@ def test_integration_agrees_with_the_preintegration_of_gtsam(
     np.testing.assert_allclose(values, limit, rtol=0, atol=1e-9, err_msg='gtsam, 1e-9')
 
 
-def test_the_growth_of_errors_is_the_derivative_of_the_integration() -> None:
+def test_the_error_transition_equals_the_derivative_of_the_integration() -> None:
     """Central differences over the errors as the filter defines them; what is left is the term
     phi^2 f dt^2 / 12 = 1e-8 that the effect of a gyroscope bias on the velocity lacks.
     """
