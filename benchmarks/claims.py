@@ -174,7 +174,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             'Allan deviation of the ADIS16405 record, relative', 'the published deviations',
-            'test_allan.py::test_variances_of_a_real_sensor_equal_the_published_ones', 'relative', 5e-6,
+            'test_allan.py::test_variances_of_a_real_sensor_equal_the_published_ones',
+            'relative', 5e-6,
         ),
         Claim(
             'N, B and K within 3 sigma', 'known noise',
@@ -219,7 +220,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             'camera with lens distortion', 'OpenCV',
-            'test_pinhole.py::test_projected_pixels_equal_those_of_opencv', 'pixels', 1e-9, unit='px',
+            'test_pinhole.py::test_projected_pixels_equal_those_of_opencv',
+            'pixels', 1e-9, unit='px',
         ),
         *evidence.CAMERA,
     ),

@@ -63,7 +63,8 @@ RECORDINGS = (
     Claim(
         'check of the truth, 20 straight runs of 30 s: 3 % planted in the speed', 'known error',
         'test_truth_speed.py::'
-        'test_the_speed_error_shared_by_scattered_runs_is_inside_the_interval', '1.03', 0.0305, 0.0295,
+        'test_the_speed_error_shared_by_scattered_runs_is_inside_the_interval',
+        '1.03', 0.0305, 0.0295,
     ),
     _drive('12 segments as independent: p-values', 'p_value, blocks of 1', 5.5e-4, 4.5e-4,
            'with p = 0.0005'),

@@ -33,7 +33,8 @@ _KINDS = f'{_FIT}test_flicker_and_a_gauss_markov_bias_are_separated'
 NOISE = (
     Claim(
         'white noise N, 320 records: deviation of errors over stated ones', 'known noise',
-        f'{_FIT}test_fitted_white_noise_scatters_by_its_stated_uncertainty', 'deviation, alone', 1.1, 0.9,
+        f'{_FIT}test_fitted_white_noise_scatters_by_its_stated_uncertainty',
+        'deviation, alone', 1.1, 0.9,
     ),
     Claim(
         'flicker, a fifth of white noise of 30 samples, where seen: mean error over stated ones',
@@ -59,7 +60,8 @@ EARTH = (
     ),
     Claim(
         'Eötvös and Coriolis, relative', '2 W v cos and sin of the latitude',
-        f'{_TURNS}test_the_specific_force_of_eastward_and_northward_drives_includes_coriolis', 'pull', 1e-9,
+        f'{_TURNS}test_the_specific_force_of_eastward_and_northward_drives_includes_coriolis',
+        'pull', 1e-9,
     ),
     Claim(
         'unaided navigation: period', 'Schuler, 84.4 min',
