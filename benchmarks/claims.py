@@ -7,7 +7,7 @@ import claims_evidence as evidence
 import claims_laws as laws
 from claim import Claim
 
-_CORE = 'test_judge_core.py::test_the_{}_filter_follows_the_core_after_every_event'
+_CORE = 'test_judge_core.py::test_the_{}_filter_equals_the_original_core_after_every_event'
 _NODE = 'test_judge_node.py::test_the_judge_reproduces_the_output_of_the_original_node'
 _TRACES = 'test_judge_traces.py::test_the_judge_reproduces_the_output_of_the_original_node'
 _BACK = 'test_navsat_transform_reproduces_the_filtered_gps_of_the_original_node'
