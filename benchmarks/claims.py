@@ -7,11 +7,11 @@ import claims_evidence as evidence
 import claims_laws as laws
 from claim import Claim
 
-_CORE = 'test_judge_core.py::test_the_{}_filter_follows_the_core_after_every_event'
-_NODE = 'test_judge_node.py::test_judge_publishes_what_the_node_published'
-_TRACES = 'test_judge_traces.py::test_judge_publishes_what_the_node_published'
-_BACK = 'test_navsat_transform_sends_the_filtered_position_back_as_the_node_did'
-_RUN = 'test_a_run_agrees_with_filterpy'
+_CORE = 'test_judge_core.py::test_the_{}_filter_equals_the_original_core_after_every_event'
+_NODE = 'test_judge_node.py::test_the_judge_reproduces_the_output_of_the_original_node'
+_TRACES = 'test_judge_traces.py::test_the_judge_reproduces_the_output_of_the_original_node'
+_BACK = 'test_navsat_transform_reproduces_the_filtered_gps_of_the_original_node'
+_RUN = 'test_a_whole_run_agrees_with_filterpy'
 _RATIO = 'chi-square bounds'
 _RL = 'robot_localization 3.8.3'
 _JUDGE, _INERTIAL = 'docs/explanation/judge.md', 'docs/explanation/inertial.md'
@@ -90,12 +90,12 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             'attitude filter: quaternion', 'filterpy with scipy rotations',
-            'test_attitude.py::test_the_filter_is_filterpys_with_derivatives_by_differences',
+            'test_attitude.py::test_the_filter_equals_filterpy_with_finite_difference_jacobians',
             'quaternion', 1e-9,
         ),
         Claim(
             'preintegration: covariance, relative', 'GTSAM 4.3',
-            'test_preintegration.py::test_gtsam_has_the_same_deltas_covariance_and_prediction',
+            'test_preintegration.py::test_deltas_covariance_and_prediction_equal_those_of_gtsam',
             'covariance', 1e-12,
         ),
     ),
@@ -110,32 +110,32 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             '`gtsam` smoother, 36 drives: NEES ratios', _RATIO,
-            'test_smoother.py::test_errors_are_what_the_covariances_say', 'ratio', 1.5, 0.61,
+            'test_smoother.py::test_errors_match_the_stated_covariances', 'ratio', 1.5, 0.61,
         ),
         Claim(
             'attitude: NEES ratio at three times', _RATIO,
-            'test_attitude.py::test_nees_of_a_right_model_is_inside_its_band', 'ratio', 1.6, 0.5,
+            'test_attitude.py::test_nees_of_a_correct_model_is_inside_its_band', 'ratio', 1.6, 0.5,
         ),
         Claim(
             '`correct: [differential]`: mean NIS ratio', 'expected value 1',
-            'test_judge_mended.py::test_innovations_of_increments_are_what_their_covariance_says',
+            'test_judge_mended.py::test_innovations_of_increments_match_their_covariance',
             'corrected', 1.1, 0.9,
         ),
     ),
     'Statistics': (
         Claim(
             'VEPD on the published file layout', 'the published procedure in numpy and scipy',
-            'test_metrics_vepd.py::test_files_laid_out_as_published_give_tables_1_and_2_to_the_last_digit',
+            'test_metrics_vepd.py::test_files_in_the_published_layout_give_tables_1_and_2_to_the_last_digit',
             'relative', 1e-13,
         ),
         Claim(
             'Wiener entropy', 'a DFT by definition',
-            'test_metrics_scores.py::test_score_agrees_with_an_independent_computation',
+            'test_metrics_scores.py::test_the_score_agrees_with_an_independent_computation',
             'entropy', 1e-10,
         ),
         Claim(
             'identical sensors called different, nominal 5 %', 'known law',
-            'test_uncertainty.py::test_identical_sensors_are_called_different_as_often_as_stated',
+            'test_uncertainty.py::test_identical_sensors_are_called_different_at_the_stated_rate',
             'share', 0.072, 0.028,
         ),
         Claim(
@@ -147,7 +147,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             'coverage of the 95 % interval of a fitted parameter', 'known parameter',
-            'test_fit_truths.py::test_intervals_hold_the_truth', 'share', 1.0, 0.75,
+            'test_fit_truths.py::test_intervals_contain_the_true_value', 'share', 1.0, 0.75,
         ),
         Claim(
             '`tune` from right parameters changes one', 'known filter', 'tuning', 'changed', 0.05,
@@ -170,27 +170,28 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     'Sensors, noise and world': (
         Claim(
             'Allan deviation, relative', 'allantools',
-            'test_allan.py::test_allantools_agrees_to_1e_12', 'relative', 1e-12,
+            'test_allan.py::test_deviations_agree_with_allantools_to_1e_12', 'relative', 1e-12,
         ),
         Claim(
             'Allan deviation of the ADIS16405 record, relative', 'the published deviations',
-            'test_allan.py::test_published_variances_of_a_real_sensor', 'relative', 5e-6,
+            'test_allan.py::test_variances_of_a_real_sensor_equal_the_published_ones',
+            'relative', 5e-6,
         ),
         Claim(
             'N, B and K within 3 sigma', 'known noise',
-            'test_allan_fit.py::test_terms_come_back_within_three_sigma_in_100_of_102_seeds',
+            'test_allan_fit.py::test_terms_are_recovered_within_three_sigma_in_100_of_102_seeds',
             'share', 1.0, 0.98,
         ),
         *laws.NOISE,
         *laws.EARTH,
         Claim(
             'WMM 2020, 100 places', "NOAA's test values",
-            'test_world.py::test_the_published_values_of_the_world_magnetic_model_are_met',
+            'test_world.py::test_the_field_equals_the_published_test_values_of_the_wmm',
             '0.05 nT', 0.051, unit='nT',
         ),
         Claim(
             'WMM 2025, 100 places', "NOAA's test values",
-            'test_world.py::test_the_published_values_of_the_world_magnetic_model_are_met',
+            'test_world.py::test_the_field_equals_the_published_test_values_of_the_wmm',
             '0.0015 nT', 0.0015, unit='nT',
         ),
         Claim(
@@ -205,21 +206,22 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             'scenarios: pose', "GTSAM's scenarios",
-            'test_rigid_scenarios.py::test_motion_equals_that_of_gtsam', 'pose', 2e-13,
+            'test_rigid_scenarios.py::test_the_motion_equals_that_of_gtsam', 'pose', 2e-13,
         ),
         Claim(
             'car on springs, class C, 1 to 8 Hz: power over that of the road', 'chi-square bounds',
-            'test_rough_ground.py::test_body_spectrum_follows_the_road_spectrum',
+            'test_rough_ground.py::test_the_body_spectrum_is_the_road_spectrum_times_the_transfer_function',
             'power', 1.25, 0.8, stated=(('docs/explanation/motion.md', 'power is 0.96'),),
         ),
         Claim(
             'the same over known heights, class A: acceleration, relative', 'a linear car',
-            'test_rough_ground.py::test_the_car_on_its_ground_equals_the_linear_quarter_car',
+            'test_rough_ground.py::test_the_car_on_rough_ground_equals_the_linear_quarter_car',
             'difference', 0.06,
         ),
         Claim(
             'camera with lens distortion', 'OpenCV',
-            'test_pinhole.py::test_opencv_projects_to_the_same_pixels', 'pixels', 1e-9, unit='px',
+            'test_pinhole.py::test_projected_pixels_equal_those_of_opencv',
+            'pixels', 1e-9, unit='px',
         ),
         *evidence.CAMERA,
     ),

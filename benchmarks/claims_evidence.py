@@ -46,7 +46,7 @@ CAMERA = (
     Claim(
         'noise of features found by `compare`, 100 frames, relative', 'known noise',
         'test_compare_features.py::'
-        'test_noise_missed_and_mismatched_features_are_those_of_the_model', 'noise', 0.03,
+        'test_noise_misses_and_mismatches_of_features_equal_those_of_the_model', 'noise', 0.03,
     ),
     Claim(
         'corners of a board: RMSE over that of a camera model with their noise',
@@ -63,7 +63,8 @@ RECORDINGS = (
     Claim(
         'check of the truth, 20 straight runs of 30 s: 3 % planted in the speed', 'known error',
         'test_truth_speed.py::'
-        'test_a_common_error_of_runs_that_scatter_is_inside_the_interval', '1.03', 0.0305, 0.0295,
+        'test_the_speed_error_shared_by_scattered_runs_is_inside_the_interval',
+        '1.03', 0.0305, 0.0295,
     ),
     _drive('12 segments as independent: p-values', 'p_value, blocks of 1', 5.5e-4, 4.5e-4,
            'with p = 0.0005'),

@@ -28,17 +28,18 @@ COVERAGE = (
 )  # fmt: skip
 
 _FIT = 'test_allan_fit.py::'
-_KINDS = f'{_FIT}test_flicker_and_a_bias_that_comes_back_are_separated'
+_KINDS = f'{_FIT}test_flicker_and_a_gauss_markov_bias_are_separated'
 
 NOISE = (
     Claim(
         'white noise N, 320 records: deviation of errors over stated ones', 'known noise',
-        f'{_FIT}test_white_noise_scatters_as_stated', 'deviation, alone', 1.1, 0.9,
+        f'{_FIT}test_fitted_white_noise_scatters_by_its_stated_uncertainty',
+        'deviation, alone', 1.1, 0.9,
     ),
     Claim(
         'flicker, a fifth of white noise of 30 samples, where seen: mean error over stated ones',
         'known noise',
-        f'{_FIT}test_weak_flicker_that_is_seen_is_not_too_large', 'bias', 0.2,
+        f'{_FIT}test_detected_weak_flicker_is_not_overestimated', 'bias', 0.2,
     ),
     Claim(
         'flicker or Gauss-Markov bias, six hours: named', 'known noise', _KINDS, 'named', 1.0, 0.8
@@ -50,16 +51,17 @@ NOISE = (
 )  # fmt: skip
 
 _TURNS = 'test_turning_earth.py::'
-_SIDE = f'{_TURNS}test_the_earth_on_one_side_turns_heading_and_tilts_velocity'
+_SIDE = f'{_TURNS}test_earth_rotation_only_in_the_simulation_causes_heading_and_velocity_errors'
 
 EARTH = (
     Claim(
         'gyroscope at rest, four latitudes, relative', '15.041 deg/h',
-        f'{_TURNS}test_a_gyroscope_at_rest_is_a_compass', 'rate', 1e-4,
+        f'{_TURNS}test_a_gyroscope_at_rest_measures_true_north', 'rate', 1e-4,
     ),
     Claim(
         'Eötvös and Coriolis, relative', '2 W v cos and sin of the latitude',
-        f'{_TURNS}test_driving_east_weighs_less_and_north_is_pushed_west', 'pull', 1e-9,
+        f'{_TURNS}test_the_specific_force_of_eastward_and_northward_drives_includes_coriolis',
+        'pull', 1e-9,
     ),
     Claim(
         'unaided navigation: period', 'Schuler, 84.4 min',

@@ -11,12 +11,14 @@ file: sensors, judge, metrics, statistics with 10 000 resamples, page.
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,7 +30,7 @@ from measuring import parse, seconds, spread, table, write
 
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
-from sim2real_eval.judge.robot_localization.embedded import judge_all
+from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.metrics.scores import RunScore, score_run
 from sim2real_eval.metrics.series import VelocitySeries, speed
 from sim2real_eval.recording.recording import Recording
@@ -94,11 +96,13 @@ def study(config: FilterConfig, navsat: NavsatConfig) -> dict[str, float]:
                 )
                 recordings.append(run)
                 truths.append(truth)
-    judged = stages.time('judge', lambda: judge_all(recordings, config, navsat, threads=1))
+    judged = stages.time('judge', lambda: [judge(run, config, navsat) for run in recordings])
     for one, truth in zip(judged, truths, strict=True):
         stages.time('score', lambda j=one, t=truth: score(j, t))
     stages.seconds['total'] = sum(stages.seconds.values())
-    stages.time('judge, 2 threads', lambda: judge_all(recordings, config, navsat, threads=2))
+    with ThreadPoolExecutor(2) as pool:
+        judge_run = functools.partial(judge, config=config, navsat=navsat)
+        stages.time('judge, 2 threads', lambda: list(pool.map(judge_run, recordings)))
     return dict(stages.seconds)
 
 

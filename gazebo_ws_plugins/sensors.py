@@ -163,7 +163,7 @@ def _place(where: str, *poses: ElementTree.Element | None) -> Mounting:
             numbers = [float(word) for word in (pose.text or '').split()]
         except ValueError:
             numbers = []
-        # Without attributes: metres and radians, in the frame of what the pose is of.
+        # A pose without attributes is in metres and radians, relative to its parent.
         if pose.attrib or len(numbers) != 6:
             raise ValueError(f'{where}: <pose>: must be 6 numbers, without attributes')
         arm = arm + turn.apply(numbers[:3])

@@ -129,34 +129,34 @@ def arrivals(
     """Return every message and its input in order of arrival, ties in the order of the case."""
     topics = {topic_name(topic): array for topic, array in recording.messages.items()}
     rank = {topic: number for number, topic in enumerate(case.topics)}
-    takers: list[tuple[str, MessageArray | None]] = [
+    inputs: list[tuple[str, MessageArray | None]] = [
         (source.name, topics[source.topic])
         for source in sorted(live.config.sources, key=lambda s: rank.get(s.topic, len(rank)))
         if live.navsat is None or source.topic != NAVSAT_TOPIC
     ]
     if live.navsat is not None:
-        takers.append(('fix', topics.get(case.fix) or recording.gps))
-        takers.append(('heading', topics.get(case.heading) or recording.imu))
-    takers.append(('command', topics.get('cmd_vel')))
+        inputs.append(('fix', topics.get(case.fix) or recording.gps))
+        inputs.append(('heading', topics.get(case.heading) or recording.imu))
+    inputs.append(('command', topics.get('cmd_vel')))
     events = [
-        (int(array.arrival_ns[index]), taker, array.take([index]))
-        for taker, array in takers
+        (int(array.arrival_ns[index]), input_name, array.take([index]))
+        for input_name, array in inputs
         if array is not None
         for index in range(len(array))
     ]
     return sorted(events, key=lambda event: event[0])
 
 
-def give(live: LiveJudge, taker: str, message: Any) -> list[OdometryArray]:
+def give(live: LiveJudge, input_name: str, message: Any) -> list[OdometryArray]:
     """Deliver a message; return what is published at once."""
-    if taker == 'fix':
+    if input_name == 'fix':
         return live.receive_fix(message)
-    if taker == 'heading':
+    if input_name == 'heading':
         live.receive_heading(message)
-    elif taker == 'command':
+    elif input_name == 'command':
         live.receive_command(message)
     else:
-        live.receive(taker, message)
+        live.receive(input_name, message)
     return []
 
 

@@ -24,7 +24,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
 
-from sim2real_eval.judge.external.connections import Side
+from sim2real_eval.judge.external.connections import GraphEstimator
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.replay_options import Grids
 from sim2real_eval.recording.cdr import decode, encode
@@ -50,25 +50,29 @@ Script = list[tuple[str, Any]]
 """Events in order: ('clock', ns), or the name of an input and its message."""
 
 
-_START_PROCESS = Side._start_process
+_START_PROCESS = GraphEstimator._start_process
 
 
-def start_judge_node_here(side: Side, command: Sequence[str], *folders: Path) -> None:
-    """Replace `Side._start_process`: judge_node runs in this process, other nodes do not."""
+def start_judge_node_here(
+    estimator: GraphEstimator, command: Sequence[str], *folders: Path
+) -> None:
+    """Replace `GraphEstimator._start_process`: only judge_node runs in this process."""
     if 'sim2real_eval.ros.judge_node' in command:
-        start_in_this_process(side, command)
+        start_in_this_process(estimator, command)
     else:
-        _START_PROCESS(side, command, *folders)
+        _START_PROCESS(estimator, command, *folders)
 
 
-def start_in_this_process(side: Side, command: Sequence[str], *folders: Path) -> None:
+def start_in_this_process(
+    estimator: GraphEstimator, command: Sequence[str], *folders: Path
+) -> None:
     """Run a judge_node in this process, which loads its libraries once for all runs."""
     words = list(command[command.index('--ros-args') :])
-    executor = side._node.executor
-    judge = JudgeNode(context=side._node.context, use_global_arguments=False, cli_args=words)
-    side._closing.callback(judge.destroy_node)
+    executor = estimator._node.executor
+    judge = JudgeNode(context=estimator._node.context, use_global_arguments=False, cli_args=words)
+    estimator._closing.callback(judge.destroy_node)
     executor.add_node(judge)
-    side._closing.callback(executor.remove_node, judge)
+    estimator._closing.callback(executor.remove_node, judge)
 
 
 def command(*arguments: str) -> list[str]:
@@ -78,9 +82,9 @@ def command(*arguments: str) -> list[str]:
 def play(live: LiveJudge, script: Script) -> Published:
     """Return the output of a judge in this process that follows the script of the node."""
     out, timers = Published(), None
-    for taker, what in script:
-        if taker != 'clock':
-            give(live, taker, what)
+    for input_name, what in script:
+        if input_name != 'clock':
+            give(live, input_name, what)
             continue
         timers = timers or Grids(live.config, live.navsat, what)
         if timers.filter.take(what):
@@ -129,8 +133,8 @@ class Graph:
         self.executor.add_node(self.node)
         self.clock = self.node.create_publisher(Clock, '/clock', 10)
         self.publishers = {
-            taker: self.node.create_publisher(message, topic, 10)
-            for taker, (topic, message, _) in TAKERS.items()
+            input_name: self.node.create_publisher(message, topic, 10)
+            for input_name, (topic, message, _) in TAKERS.items()
         }
         self.status_client = self.node.create_client(Trigger, '/ekf_filter_node/status')
         self.reset_client = self.node.create_client(Trigger, '/ekf_filter_node/reset')
@@ -254,21 +258,21 @@ class Graph:
 
         self.until_status(reached)
 
-    def step(self, taker: str, what: Any) -> None:
+    def step(self, input_name: str, what: Any) -> None:
         """Send one message and wait until the node has counted it."""
-        if taker == 'clock':
+        if input_name == 'clock':
             self.reach(what, lambda status: int(status['next_tick_ns']) > what)
             return
-        kind = MESSAGE_TYPES[TAKERS[taker][2]]
-        self.publishers[taker].publish(encode(kind, what, taker)[0])
-        name = COUNTED_AS.get(taker, taker)
+        kind = MESSAGE_TYPES[TAKERS[input_name][2]]
+        self.publishers[input_name].publish(encode(kind, what, input_name)[0])
+        name = COUNTED_AS.get(input_name, input_name)
         self.sent[name] = self.sent.get(name, 0) + 1
         self.until_status(lambda s: s['received'].get(name, 0) == self.sent[name])
 
     def play(self, script: Script) -> dict[str, Any]:
         """Send everything in lockstep and wait until all published messages are here."""
-        for taker, what in script:
-            self.step(taker, what)
+        for input_name, what in script:
+            self.step(input_name, what)
         status = self.status()
         self.until(lambda: len(self.filtered.data) >= status['published'])
         return status

@@ -34,7 +34,7 @@ def factors(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, dtype=np.int64)
 
 
-def test_nbs14_deviations_to_all_published_digits() -> None:
+def test_nbs14_deviations_equal_all_published_digits() -> None:
     """The 1000-point set of NIST SP 1065, section 12.4: a congruential generator over 2^31-1."""
     numbers = [1234567890]
     while len(numbers) < 1000:
@@ -47,7 +47,7 @@ def test_nbs14_deviations_to_all_published_digits() -> None:
     ]
 
 
-def test_phase_dat_and_its_bounds_are_those_of_stable32(reference_dir: Path) -> None:
+def test_deviations_and_bounds_of_phase_dat_equal_those_of_stable32(reference_dir: Path) -> None:
     """All digits of the deviations; its 68.3 % bounds (white noise at every point) to 1 %."""
     raw = reference_dir / 'allan' / 'raw'
     phase = np.loadtxt(raw / 'phasedat_PHASE.DAT')
@@ -62,7 +62,7 @@ def test_phase_dat_and_its_bounds_are_those_of_stable32(reference_dir: Path) -> 
 
 
 @pytest.mark.parametrize('axis', range(6))
-def test_published_variances_of_a_real_sensor(
+def test_variances_of_a_real_sensor_equal_the_published_ones(
     real_dir: Path, axis: int, record_property: Record
 ) -> None:
     """ADIS16405, 1e6 samples; published to 8 digits of data in other units, hence 3e-6."""
@@ -82,7 +82,7 @@ def test_published_variances_of_a_real_sensor(
 
 
 @pytest.mark.parametrize(('spacing', 'count'), [('octave', None), ('log', 50)])
-def test_allantools_agrees_to_1e_12(
+def test_deviations_agree_with_allantools_to_1e_12(
     spacing: str, count: int | None, record_property: Record
 ) -> None:
     """A walk on a large constant loses the most digits."""
@@ -100,7 +100,7 @@ def test_allantools_agrees_to_1e_12(
     assert np.array_equal(curve.factors, grid)
 
 
-def test_a_record_on_disk_gives_the_same_bits(
+def test_a_memory_mapped_record_gives_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = stream(6, 'disk', 'test', 'allan').standard_normal(20_000).astype(np.float32)
@@ -116,7 +116,7 @@ def test_a_record_on_disk_gives_the_same_bits(
     st.floats(1e-6, 1e6), st.floats(-1e3, 1e3), st.floats(0.1, 1e4), st.integers(16, 700),
     st.integers(0, 2**32),
 )  # fmt: skip
-def test_deviations_scale_and_ignore_a_constant(
+def test_deviations_scale_with_the_signal_and_ignore_a_constant(
     scale: float, constant: float, rate: float, n: int, seed: int
 ) -> None:
     values = np.random.default_rng(seed).standard_normal(n)
@@ -152,7 +152,7 @@ def test_a_sample_that_is_not_finite_is_refused(bad: float) -> None:
         allan_curve(np.ones(100), 1.0, factors(1, 60))
 
 
-def test_the_simple_relative_error_is_that_of_the_thesis() -> None:
+def test_the_simple_relative_error_equals_that_of_the_thesis() -> None:
     curve = AllanCurve(1001, 1.0, factors(1, 100), np.ones(2))
     expected = [1 / np.sqrt(2 * (1001 / 1 - 1)), 1 / np.sqrt(2 * (1001 / 100 - 1))]
     np.testing.assert_allclose(simple_relative_error(curve), expected)
@@ -161,7 +161,7 @@ def test_the_simple_relative_error_is_that_of_the_thesis() -> None:
 @pytest.mark.parametrize(
     ('term', 'alpha', 'tolerance'), [(0, 2, 1e-9), (1, 0, 0.01), (2, -1, 0.01), (3, -2, 0.01)]
 )
-def test_degrees_of_freedom_are_those_of_greenhall_and_riley(
+def test_degrees_of_freedom_equal_those_of_greenhall_and_riley(
     term: int, alpha: int, tolerance: float
 ) -> None:
     """allantools has their formulas, with continuous noise at short averaging times."""
@@ -175,7 +175,7 @@ def test_degrees_of_freedom_are_those_of_greenhall_and_riley(
 @pytest.mark.parametrize(
     ('term', 'name'), [(0, 'quantisation'), (1, 'white'), (3, 'walk'), (4, 'gauss_markov')]
 )
-def test_covariance_of_points_is_that_of_simulated_records(term: int, name: str) -> None:
+def test_covariance_of_curve_points_agrees_with_simulated_records(term: int, name: str) -> None:
     """800 records: variances to 20 % (4 sigma of 5 %), correlations to 0.14 (4 sigma)."""
     rng = stream(7, name, 'test', 'allan')
     n, count = 512, 800
@@ -228,7 +228,7 @@ def test_the_band_contains_the_truth_in_68_percent_of_records() -> None:
     assert (np.abs(hits / 400 - 0.683) < 0.093).all()
 
 
-def test_local_slopes_are_those_of_the_noise() -> None:
+def test_local_slopes_match_the_type_of_noise() -> None:
     """Within half of the distance to the next kind of noise, except at the first two points."""
     rng = stream(9, 'slope', 'test', 'allan')
     white = rng.standard_normal(20_000)

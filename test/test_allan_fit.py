@@ -63,7 +63,9 @@ def weak() -> list[tuple[NoiseTerms, float]]:
     return fits
 
 
-def test_terms_come_back_within_three_sigma_in_100_of_102_seeds(record_property: Record) -> None:
+def test_terms_are_recovered_within_three_sigma_in_100_of_102_seeds(
+    record_property: Record,
+) -> None:
     """All terms at once. 3 of 102 records are outside in 0.4 % of runs if 99.7 % are inside."""
     good, relative, errors = 0, [], []
     for seed in range(102):
@@ -81,7 +83,7 @@ def test_terms_come_back_within_three_sigma_in_100_of_102_seeds(record_property:
     assert abs(np.mean(errors)) < 0.3 * np.median(relative)
 
 
-def test_2_percent_of_white_noise_records_or_fewer_show_another_term(
+def test_at_most_2_percent_of_white_noise_records_show_another_term(
     white: list[NoiseTerms],
 ) -> None:
     """An absent term is seen in 1 % of records; more than 25 of 1280 in 1e-3 of seeds."""
@@ -96,7 +98,7 @@ def test_2_percent_of_white_noise_records_or_fewer_show_another_term(
     assert false <= 25
 
 
-def test_white_noise_scatters_as_stated(
+def test_fitted_white_noise_scatters_by_its_stated_uncertainty(
     white: list[NoiseTerms], weak: list[tuple[NoiseTerms, float]], record_property: Record
 ) -> None:
     """The deviation of n scores errs by 1 / sqrt(2 n); 0.1 is exceeded in 1.1 % of runs."""
@@ -108,7 +110,7 @@ def test_white_noise_scatters_as_stated(
         assert abs(np.mean(z_scores)) < 3.3 / np.sqrt(len(z_scores))
 
 
-def test_weak_flicker_that_is_seen_is_not_too_large(
+def test_detected_weak_flicker_is_not_overestimated(
     weak: list[tuple[NoiseTerms, float]], record_property: Record
 ) -> None:
     """The mean of 130 scores is 0.07 +- 0.05; 0.2 is exceeded in 1 % of runs."""
@@ -121,9 +123,7 @@ def test_weak_flicker_that_is_seen_is_not_too_large(
 
 
 @pytest.mark.parametrize('kind', ['flicker', 'gauss_markov'])
-def test_flicker_and_a_bias_that_comes_back_are_separated(
-    kind: str, record_property: Record
-) -> None:
+def test_flicker_and_a_gauss_markov_bias_are_separated(kind: str, record_property: Record) -> None:
     """Six hours, six axes: a bias of 3e-4 with 100 s is Gauss-Markov, and flicker is flicker."""
     n, rate, named = 21_600, 1.0, 0
     for axis in range(6):
@@ -154,7 +154,7 @@ def test_flicker_and_a_bias_that_comes_back_are_separated(
     assert named == 6
 
 
-def test_a_short_record_leaves_open_whether_the_bias_comes_back() -> None:
+def test_a_short_record_cannot_separate_flicker_from_a_gauss_markov_bias() -> None:
     """18 correlation times are too few: most of 10 records leave it open."""
     undecided = 0
     for seed in range(10):
@@ -165,7 +165,7 @@ def test_a_short_record_leaves_open_whether_the_bias_comes_back() -> None:
     assert undecided >= 5
 
 
-def test_the_upper_bound_of_an_unseen_term_holds() -> None:
+def test_the_upper_bound_of_an_undetected_term_holds() -> None:
     """A weak walk is below its 95 % bound in 50 or more of 60 records (4 sigma)."""
     held = 0
     for seed in range(60):
@@ -197,7 +197,7 @@ def test_a_ramp_alone_is_fitted_as_a_ramp() -> None:
 
 
 @pytest.mark.parametrize(('white', 'most'), [(136.0, 1), (0.0, 4)])
-def test_a_walk_is_not_fitted_as_a_ramp(white: float, most: int) -> None:
+def test_a_random_walk_is_not_fitted_as_a_ramp(white: float, most: int) -> None:
     """A ramp shows in 0.1 % of walks out of white noise and in 1 % of others; bounds at 0.2 %."""
     n, false = 4096, 0
     for seed in range(60):
@@ -207,7 +207,7 @@ def test_a_walk_is_not_fitted_as_a_ramp(white: float, most: int) -> None:
     assert false <= most
 
 
-def test_a_ramp_that_outgrows_the_noise_is_found() -> None:
+def test_a_ramp_larger_than_the_noise_is_detected() -> None:
     """In half of the record it rises by 200 deviations of the mean of the noise."""
     n = 4096
     slope = 200.0 * np.sqrt(2.0 / n) / (n / 2)
@@ -218,7 +218,7 @@ def test_a_ramp_that_outgrows_the_noise_is_found() -> None:
         assert ramp.agrees_with(slope)
 
 
-def test_coefficients_scale_with_the_rate_by_their_units() -> None:
+def test_coefficients_scale_with_the_sample_rate_according_to_their_units() -> None:
     """The same samples at another rate: Qz as dt, N as sqrt(dt), B as 1, K and R inversely."""
     n = 1 << 16
     true_terms = truth(n, 100.0)
@@ -244,7 +244,7 @@ def test_a_periodic_disturbance_widens_the_uncertainties() -> None:
     assert abs(disturbed.terms.white.value - 0.1) < 3.0 * disturbed.terms.white.std
 
 
-def test_model_is_the_sum_of_its_terms() -> None:
+def test_the_fitted_curve_is_the_sum_of_its_terms() -> None:
     n, rate = 1 << 15, 50.0
     true_terms = truth(n, rate)
     curve = allan_curve(record(true_terms, n, rate, stream(5, 'sum', 'test', 'recovery')), rate)
@@ -266,7 +266,7 @@ def test_a_record_that_cannot_be_fitted_is_refused(values: FloatArray) -> None:
         fitted(values, 1.0)
 
 
-def test_combined_records_have_the_bias_of_the_long_record() -> None:
+def test_combined_records_take_the_bias_instability_of_the_long_record() -> None:
     """Six hours show a bias that comes back; 40 minutes alone look like flicker."""
     choices = []
     for n, seed in ((21_600, 0), (2_400, 3)):
@@ -280,7 +280,7 @@ def test_combined_records_have_the_bias_of_the_long_record() -> None:
     assert together.gauss_markov.agrees_with(3e-4)
 
 
-def test_ruler_reads_exact_lines() -> None:
+def test_coefficients_read_off_curves_of_a_single_term_are_exact() -> None:
     """Q at sqrt(3) s, N at 1 s, K at 3 s, R at sqrt(2) s, B over 0.664: curves of one term."""
     grid = averaging_factors(100_000)
     tau = grid / 100.0
@@ -311,7 +311,7 @@ def test_recordings_are_weighted_by_length_or_by_uncertainty() -> None:
     assert combined([first, second]).seconds == 4800.0
 
 
-def test_the_mean_over_recordings_averages_powers() -> None:
+def test_the_mean_over_recordings_averages_squares() -> None:
     observable_terms = terms_of(1.0, 0.1, 10.0)
     hidden_terms = terms_of(0.0, 0.1, 10.0, observable=False)
     # Both are equally long, so the mean has half the power.

@@ -95,7 +95,9 @@ def unscaled(q: FloatArray, v: FloatArray) -> FloatArray:
     return (q @ q) * rotated(q, v)
 
 
-def test_the_filter_is_filterpys_with_derivatives_by_differences(record_property: Record) -> None:
+def test_the_filter_equals_filterpy_with_finite_difference_jacobians(
+    record_property: Record,
+) -> None:
     """Prediction by scipy's exponential; F by differences of it, H by differences of q v q*."""
     setup, inputs = measured()
     settings = AttitudeSettings()
@@ -154,7 +156,7 @@ def test_the_filter_is_filterpys_with_derivatives_by_differences(record_property
     np.testing.assert_allclose(ours.covariance, np.array(covariances)[last], atol=1e-9 * scale)
 
 
-def test_xi_turns_rotations_into_quaternions() -> None:
+def test_xi_maps_small_rotations_to_quaternion_increments() -> None:
     q = Rotation.random(20, random_state=1).as_quat()
     d = 1e-7 * np.random.default_rng(2).standard_normal((20, 3))
     turned = (Rotation.from_rotvec(d) * Rotation.from_quat(q)).as_quat()
@@ -203,7 +205,7 @@ def band(runs: int) -> FloatArray:
     return np.asarray(chi2.ppf([0.025, 0.975], 3 * runs) / (3 * runs))
 
 
-def test_nees_of_a_right_model_is_inside_its_band(record_property: Record) -> None:
+def test_nees_of_a_correct_model_is_inside_its_band(record_property: Record) -> None:
     """Each time has a false-alarm rate of 5 %, all three 14 %; seeds are fixed."""
     ratios = nees_of(right_model())
     for ratio in ratios:
@@ -235,7 +237,7 @@ def test_nees_of_a_wrong_model_is_outside_its_band(wrong) -> None:
     assert (nees_of(dataclasses.replace(wrong(), runs=runs)) > band(runs)[1]).all()
 
 
-def test_errors_with_a_30_hz_camera_stay_in_their_bounds() -> None:
+def test_errors_with_a_30_hz_camera_stay_within_their_bounds() -> None:
     """The camera improves the yaw, 99 % bounds hold, and the NIS is chi-square."""
     camera = load_camera('webcam_vga')
     sharp = dataclasses.replace(camera, noise_std=(0.1, 0.1))
@@ -284,7 +286,7 @@ def test_the_zero_rate_offset_is_estimated_at_rest() -> None:
     np.testing.assert_allclose(with_bias.quaternion, without.quaternion, atol=1e-9)
 
 
-def test_motion_is_not_used_as_rest() -> None:
+def test_a_moving_start_is_refused_as_rest() -> None:
     _, inputs = measured()
     for rest in (1.0, 0.05):
         with pytest.raises(AttitudeError):
@@ -325,14 +327,14 @@ def test_a_missing_covariance_is_refused(stream: str, covariance: str, option: s
         )  # fmt: skip
 
 
-def test_a_camera_that_sees_no_feature_is_refused() -> None:
+def test_a_camera_without_visible_features_is_refused() -> None:
     setup, _ = measured()
     blind = dataclasses.replace(setup, world=World(), camera=load_camera('webcam_vga'))
     with pytest.raises(AttitudeError, match='camera never sees'):
         measure(blind, 'run')
 
 
-def test_derivatives_of_swaying_are_consistent() -> None:
+def test_derivatives_of_the_swaying_motion_are_consistent() -> None:
     motion = Swaying(
         duration=5.0, position=(1.0, 2.0, 3.0), rpy=(0.1, 0.2, 0.3), sway=(0.1, 0.2, 0.05)
     )

@@ -112,7 +112,7 @@ def test_each_sensor_alone_observes_its_own_directions() -> None:
     assert np.linalg.norm(ends['camera']) < 4e-3
 
 
-def test_the_covariance_of_a_pose_is_about_the_axes_of_the_world() -> None:
+def test_the_attitude_covariance_of_a_pose_refers_to_world_axes() -> None:
     """A pose that knows only the heading corrects the heading and not the tilt."""
     plain = posed(recorded(), 'map', np.array([1e4, 1e4, 1e-8]))
     truth = plain.truth
@@ -147,7 +147,7 @@ def test_late_sensors_are_used_and_assumed_frames_are_reported() -> None:
         recorded_run(bare, dataclasses.replace(SETTINGS, magnetometer_std=0.0))
 
 
-def test_covariances_turn_with_their_sensors() -> None:
+def test_covariances_are_rotated_with_the_mounting_of_their_sensors() -> None:
     """R C R^T by scipy, for IMU, magnetometer and pose, with another variance on each axis."""
     imu, mag = recorded().imu, recorded().mag
     plain = posed(recorded(), 'map', np.array([1e-4, 4e-4, 9e-4]))

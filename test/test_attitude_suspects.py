@@ -48,7 +48,7 @@ def estimate_of(attitude: Rotation) -> AttitudeEstimate:
     return AttitudeEstimate(np.arange(n, dtype=np.int64), q, covariance, ())
 
 
-def test_angles_are_those_of_scipy_and_the_rotation_is_right_at_90_degrees() -> None:
+def test_angles_equal_those_of_scipy_and_the_rotation_is_correct_at_90_degrees() -> None:
     """Yaw and roll are undefined at a pitch of 90 degrees."""
     rng = np.random.default_rng(3)
     truth = Rotation.random(200, random_state=4)
@@ -140,7 +140,7 @@ def test_quantities_marked_as_absent_are_not_used() -> None:
         events_of(AttitudeInput(imu, late), settings)
 
 
-def test_a_broken_sample_of_the_accelerometer_still_steps_the_gyroscope() -> None:
+def test_the_gyroscope_is_integrated_over_broken_accelerometer_samples() -> None:
     inputs = measure(setup(1.0), 'run')
     force = inputs.imu.linear_acceleration.copy()
     force[40:60] = np.nan
@@ -152,7 +152,7 @@ def test_a_broken_sample_of_the_accelerometer_still_steps_the_gyroscope() -> Non
     assert (events.kind == ACCELEROMETER).sum() == len(force) - 20
 
 
-def test_held_rates_are_those_of_the_latest_sample() -> None:
+def test_with_held_rates_the_latest_sample_is_integrated() -> None:
     """Rounded times must not select the sample before it."""
     inputs = measure(setup(1.0), 'run')
     rng = np.random.default_rng(5)

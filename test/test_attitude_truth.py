@@ -77,7 +77,7 @@ def test_poses_in_a_rotated_frame_are_suspected_with_the_angle() -> None:
     assert finding.numbers['off'] == pytest.approx(0.05, rel=0.05), 'turn of 0.05 rad, 5 %'
 
 
-def test_a_small_offset_shows_in_the_mean_of_the_whole_run() -> None:
+def test_a_small_offset_is_detected_in_the_mean_over_the_whole_run() -> None:
     """Half the noise of a second's mean: its squares are 1.25 instead of 1, not twice that."""
     inputs = at_rest(seconds=60.0)
     off = 0.5 * STD['force'] / np.sqrt(50.0) * np.array([1.0, -1.0, 1.0])
@@ -89,7 +89,9 @@ def test_a_small_offset_shows_in_the_mean_of_the_whole_run() -> None:
 
 
 @pytest.mark.parametrize(('more', 'named'), [(1.25, False), (1.75, True)])
-def test_a_sensor_is_suspected_from_twice_its_stated_squares(more: float, named: bool) -> None:
+def test_a_sensor_is_suspected_if_its_squared_error_is_twice_the_stated_variance(
+    more: float, named: bool
+) -> None:
     """1.25 and 1.75 times the noise: 1.56 and 3.06 times the squares."""
     inputs = at_rest(seconds=60.0)
     mag, poses = inputs.mag, inputs.poses
@@ -105,7 +107,7 @@ def test_a_sensor_is_suspected_from_twice_its_stated_squares(more: float, named:
         assert [finding.subject for finding in suspects_of(wrong)] == [sensor] * named
 
 
-def test_equal_stamps_seconds_apart_are_handled() -> None:
+def test_windows_without_elapsed_time_are_skipped() -> None:
     """A second with a sample but no time since the previous one is skipped."""
     slow = at_rest(rate=0.5)
     assert suspects_of(slow) == ()
@@ -116,7 +118,7 @@ def test_equal_stamps_seconds_apart_are_handled() -> None:
     assert finding.numbers['off'] == pytest.approx(0.5, rel=0.05)
 
 
-def test_the_offset_is_the_mean_rate_of_the_rest() -> None:
+def test_the_offset_is_the_mean_rate_at_rest() -> None:
     imu = at_rest().imu
     is_resting = imu.stamp_ns < 4 * 10**9
     corrected = without_zero_rate(imu, 4.0)
@@ -128,7 +130,7 @@ def test_the_offset_is_the_mean_rate_of_the_rest() -> None:
 @pytest.mark.parametrize(
     ('field', 'limit'), [('angular_velocity', 0.02), ('linear_acceleration', 0.3)]
 )
-def test_a_moving_tenth_of_the_rest_is_refused(field: str, limit: float) -> None:
+def test_a_rest_with_motion_in_a_tenth_of_it_is_refused(field: str, limit: float) -> None:
     """Limits are those of a standstill; noise of a tenth's mean is a sixth of them at most."""
     imu = at_rest().imu
     for size, moves in ((0.7 * limit, False), (1.3 * limit, True)):

@@ -39,7 +39,7 @@ def landmarks(*places: tuple[float, float, float]) -> World:
     return World(landmarks=Landmarks(np.arange(len(places)), np.array(places)))
 
 
-def test_features_are_where_scipys_matrices_project_them() -> None:
+def test_features_agree_with_projection_by_scipy_matrices() -> None:
     """Lever arm and mounting are used; agreement to 1e-9 px."""
     model, world, truth = camera(), cloud(80), swaying(40)
     measurement = model.start(0, 'run', world=world).measure(truth)
@@ -59,7 +59,7 @@ def test_features_are_where_scipys_matrices_project_them() -> None:
     assert 40 * 10 < count < 40 * 80
 
 
-def test_left_is_a_small_u_and_up_is_a_small_v() -> None:
+def test_points_on_the_left_have_small_u_and_points_above_have_small_v() -> None:
     world = landmarks((5.0, 1.0, 0.0), (5.0, 0.0, 1.0), (-5.0, 0.0, 0.0), (5.0, 0.0, 0.0))
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
     measurement = model.start(0, 'run', world=world).measure(at_origin())
@@ -74,7 +74,7 @@ def test_left_is_a_small_u_and_up_is_a_small_v() -> None:
     assert np.allclose(Rotation.from_quat(optical.optical_rotation()).magnitude(), 0.0, atol=1e-15)
 
 
-def test_features_outside_border_and_depth_range_are_not_found() -> None:
+def test_features_outside_the_border_or_the_depth_range_are_not_detected() -> None:
     world = landmarks((1.0, 0.0, 0.0), (3.0, 0.0, 0.0), (9.0, 0.0, 0.0), (4.0, 1.94, 0.0))
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
 
@@ -88,7 +88,7 @@ def test_features_outside_border_and_depth_range_are_not_found() -> None:
     assert ids(missed=1.0) == []
 
 
-def test_tags_are_seen_from_in_front_by_their_corners() -> None:
+def test_corners_of_a_tag_are_visible_only_from_its_front() -> None:
     """Tag 7 faces the camera, tag 8 away; the first corner is left below for the camera."""
     towards = Rotation.from_euler('xyz', [np.pi / 2, 0.0, -np.pi / 2]).as_quat()
     away = Rotation.from_euler('xyz', [np.pi / 2, 0.0, np.pi / 2]).as_quat()
@@ -135,7 +135,7 @@ def test_correspondences_join_features_of_consecutive_frames() -> None:
     assert fresh > 200
 
 
-def test_pixel_noise_is_white_and_of_the_given_deviation() -> None:
+def test_pixel_noise_is_white_with_the_given_standard_deviation() -> None:
     """Kolmogorov's test, and lags of one frame; each 0.1 % false alarm, seeded."""
     measurement = measured(camera(noise_std=(0.4, 0.9)), cloud(60), frames=150)
     noise = (measurement.pixels - measurement.true_pixels) / [0.4, 0.9]
@@ -146,7 +146,7 @@ def test_pixel_noise_is_white_and_of_the_given_deviation() -> None:
     assert stats.pearsonr(noise[number][1:, 0], noise[number][:-1, 0]).pvalue > 1e-3
 
 
-def test_the_share_of_wrong_correspondences_is_that_of_the_parameters() -> None:
+def test_the_share_of_wrong_correspondences_equals_the_parameter() -> None:
     """n f p (1 - (1 - p)^(n - 1)) of n to 4 deviations; at rest, so that all are tracked."""
     frames, share, part, n = 600, 0.3, 0.15, 48
     model = camera(mismatches=Mismatches(frames=share, features=part))
@@ -171,7 +171,7 @@ def test_the_share_of_wrong_correspondences_is_that_of_the_parameters() -> None:
     assert np.abs(measurement.previous[n:] - measurement.true_pixels[n:]).max() < 1e-9
 
 
-def test_sources_of_error_do_not_change_one_another() -> None:
+def test_error_sources_do_not_affect_each_other() -> None:
     plain = measured(camera(noise_std=(0.5, 0.5)), cloud(40))
     wrong = Mismatches(frames=1.0, features=0.5)
     mixed = measured(camera(noise_std=(0.5, 0.5), mismatches=wrong), cloud(40))
@@ -186,7 +186,7 @@ def test_sources_of_error_do_not_change_one_another() -> None:
     assert (sparse.pixels == plain.pixels[in_both]).all()
 
 
-def test_stepping_gives_the_bits_of_one_run() -> None:
+def test_stepwise_simulation_equals_one_run_bit_for_bit() -> None:
     wrong = Mismatches(frames=0.4, features=0.3)
     model = camera(noise_std=(0.5, 0.7), missed=0.1, mismatches=wrong, pose=PoseEstimate())
     truth = swaying(30)
@@ -208,7 +208,7 @@ def test_stepping_gives_the_bits_of_one_run() -> None:
             assert np.concatenate(pieces).tobytes() == expected.tobytes(), field.name
 
 
-def test_normalised_pose_errors_of_every_frame_are_chi_square() -> None:
+def test_normalised_squared_pose_errors_are_chi_square_distributed() -> None:
     """Mean of the squared normalised errors of the body's poses: 99.9 % band of chi-square."""
     model = camera(noise_std=(0.3, 0.3), pose=PoseEstimate())
     frames = 60
@@ -225,7 +225,7 @@ def test_normalised_pose_errors_of_every_frame_are_chi_square() -> None:
     assert low < squares.sum() < high
 
 
-def test_poses_of_a_batch_run_have_the_stamps_of_their_features() -> None:
+def test_poses_have_the_stamps_of_the_features_they_were_estimated_from() -> None:
     delivery = Delivery(jitter=0.01, drop_out=0.3)
     options = {'pose': PoseEstimate(), 'latency': 0.05, 'delivery': delivery}
     model = camera(noise_std=(0.2, 0.2), **options)
@@ -264,7 +264,7 @@ def test_ids_that_collide_or_exceed_31_bits_are_refused() -> None:
         Scene.from_world(World(landmarks=Landmarks(np.array([2**32]), np.zeros((1, 3)))))
 
 
-def test_a_camera_refuses_to_measure_the_past() -> None:
+def test_times_before_the_latest_measurement_are_refused() -> None:
     sensor = camera().start(0, 'run', world=board())
     sensor.measure(swaying(3))
     with pytest.raises(MotionError):

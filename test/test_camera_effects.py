@@ -96,7 +96,7 @@ def test_each_row_is_projected_from_the_pose_at_its_exposure() -> None:
         np.testing.assert_allclose(still_view.pixels[row][0], measurement.pixels[k], atol=0.01)
 
 
-def test_a_box_hides_its_solid_angle() -> None:
+def test_a_box_hides_points_within_its_solid_angle() -> None:
     """A square of 0.5 m at 2 m covers 1 m by 1 m of a wall at 4 m: geometry of shadows."""
     world = wall(101)
     model = CameraModel(intrinsics=VGA, noise_std=(0.0, 0.0))
@@ -115,7 +115,7 @@ def test_a_box_hides_its_solid_angle() -> None:
     assert len(lost) * per_point == pytest.approx(1.0, rel=0.05)
 
 
-def test_a_turned_box_hides_only_points_behind_or_inside_it() -> None:
+def test_a_rotated_box_hides_only_points_behind_or_inside_it() -> None:
     mapping = {'boxes': [{'position': [3, 0, 0], 'rpy': [0, 0, np.pi / 4], 'size': [1, 1, 1]}]}
     boxes = world_from_mapping(mapping, 'test').boxes
     front = 3 - np.sqrt(0.5)
@@ -125,7 +125,7 @@ def test_a_turned_box_hides_only_points_behind_or_inside_it() -> None:
     assert hidden == [False, False, True, True, False, True]
 
 
-def test_the_covariance_of_a_line_is_that_of_20000_draws() -> None:
+def test_the_covariance_of_a_line_agrees_with_20000_random_draws() -> None:
     """20000 draws: variances to 4 %, three standard errors; a lever about pixel (0, 0)."""
     first, second, std = np.array([120.0, 300.0]), np.array([420.0, 60.0]), np.array([0.5, 0.8])
     rng = stream(1, 'line', 'test', 'noise')
@@ -139,7 +139,7 @@ def test_the_covariance_of_a_line_is_that_of_20000_draws() -> None:
     np.testing.assert_allclose([normal @ first, normal @ second], true.distance[0], rtol=1e-12)
 
 
-def test_lines_across_the_wrap_of_the_angle_are_near_each_other() -> None:
+def test_angle_differences_of_lines_are_wrapped() -> None:
     """A nearly vertical line leans to either side: the normal turns from 0 to pi."""
     lean = LineArray.through_pixels([[100.0, 0.0]] * 2, [[101.0, 200.0], [99.0, 200.0]], 0.5)
     upright = LineArray.through_pixels([[100.0, 0.0]] * 2, [[100.0, 200.0]] * 2, 0.5)
@@ -149,7 +149,7 @@ def test_lines_across_the_wrap_of_the_angle_are_near_each_other() -> None:
     np.testing.assert_allclose(distance, 0.0, atol=2e-3)
 
 
-def test_lines_join_the_features_that_a_frame_has() -> None:
+def test_lines_connect_the_features_detected_in_each_frame() -> None:
     """Straight edges of a board go through all corners between their ends, frame by frame."""
     model = camera(intrinsics=VGA, missed=0.2)
     messages = model.start(1, 'a', world=board()).simulate(Standstill(duration=2.0))

@@ -44,7 +44,7 @@ def test_the_pose_without_noise_is_exact(world: World, method: str) -> None:
 
 
 @pytest.mark.parametrize('world', [board(), cloud(40)])
-def test_the_pose_equals_that_of_opencv(world: World) -> None:
+def test_the_estimated_pose_equals_that_of_opencv(world: World) -> None:
     """solvePnP minimises the same sum of squares and stops earlier, so its sum is not smaller."""
     cv2 = pytest.importorskip('cv2', reason='no OpenCV')
     places = world.landmarks.positions
@@ -103,7 +103,7 @@ def test_normalised_squared_errors_have_their_chi_square_mean(world: World, meth
     assert (np.abs(np.mean(errors, axis=0)) < 3.9 * deviation / np.sqrt(150)).all()
 
 
-def test_refining_is_never_more_uncertain_than_the_linear_pose() -> None:
+def test_the_refined_pose_is_never_more_uncertain_than_the_linear_one() -> None:
     points, pixels = visible_points(cloud(40))
     noisy = pixels + STD * np.random.default_rng(3).standard_normal(pixels.shape)
     linear, refined = (
@@ -177,7 +177,7 @@ def test_an_initial_pose_that_looks_away_is_refused() -> None:
         refined_pose(away, points, pixels, BENT, STD)
 
 
-def test_planes_are_distinguished_from_scenes_with_depth() -> None:
+def test_planar_points_are_distinguished_from_points_with_depth() -> None:
     assert is_planar(board().landmarks.positions)
     assert not is_planar(cloud(10).landmarks.positions)
 

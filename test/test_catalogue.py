@@ -62,12 +62,12 @@ PROMISED = {
 
 
 @pytest.mark.parametrize('kind', PROMISED)
-def test_the_promised_presets_exist(kind):
+def test_all_documented_presets_exist(kind):
     assert set(PROMISED[kind].split()) <= set(preset_names(kind))
 
 
 @pytest.mark.parametrize(('kind', 'name'), PRESETS)
-def test_a_preset_survives_being_written_and_read_again(kind, name, tmp_path):
+def test_a_preset_is_equal_after_writing_and_reading(kind, name, tmp_path):
     model = LOADERS[kind](name)
     copy = write(tmp_path, yaml.safe_dump(to_variant(model)))
     assert LOADERS[kind](copy) == model
@@ -76,7 +76,7 @@ def test_a_preset_survives_being_written_and_read_again(kind, name, tmp_path):
 
 
 @pytest.mark.parametrize(('kind', 'name'), PRESETS)
-def test_a_preset_spells_every_number_of_its_error_model(kind, name):
+def test_a_preset_file_states_every_number_of_its_error_model(kind, name):
     """A reader of the file sees what is simulated. Numbers that the file omits are 0, except
     for mounting, frame, latency, the choice of covariance and an absent orientation.
     """
@@ -90,7 +90,7 @@ def test_a_preset_spells_every_number_of_its_error_model(kind, name):
             assert not [key for key, value in left_out.items() if np.any(value)]
 
 
-def test_presets_of_the_paper_have_the_numbers_of_its_demo():
+def test_presets_of_the_paper_have_the_numbers_of_its_demo_code():
     """The numbers of the vehicle demo of [ART]."""
     imu = load_imu('chrono')
     assert imu == ChronoImu()
@@ -159,7 +159,7 @@ def test_a_missing_key_takes_its_default(tmp_path):
         ('model: !!python/object:os.system {}', 'line 1, column 8'),
     ],
 )
-def test_a_wrong_file_is_refused_with_file_and_place(text, place, tmp_path):
+def test_an_invalid_file_is_refused_with_its_name_and_the_key(text, place, tmp_path):
     path = write(tmp_path, text)
     assert refusal(load_imu, path).startswith(f'{path}: {place}')
 
@@ -171,7 +171,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
         refusal(load_gps, tmp_path / name)
 
 
-def test_a_model_of_the_other_sensor_or_of_another_program_is_called_so(tmp_path):
+def test_files_of_another_sensor_or_another_program_are_identified_in_the_error(tmp_path):
     imu = write(tmp_path, 'model: ideal\n', 'a.yaml')
     gps = write(tmp_path, 'model: gps\n', 'b.yaml')
     assert 'IMU model' in refusal(load_gps, imu)
@@ -182,7 +182,7 @@ def test_a_model_of_the_other_sensor_or_of_another_program_is_called_so(tmp_path
     assert 'SDF file' in refusal(load_imu, tmp_path / 'noise.sdf')
 
 
-def test_the_variant_of_the_original_can_be_asked_for_by_name(tmp_path):
+def test_the_as_upstream_variant_is_selected_by_a_suffix_of_the_name(tmp_path):
     exact, upstream = load_imu('hector_imu'), load_imu('hector_imu:as_upstream')
     assert (exact.variant, upstream.variant) == ('exact', 'as_upstream')
     assert dataclasses.replace(upstream, variant='exact') == exact
@@ -198,7 +198,7 @@ def test_the_variant_of_the_original_can_be_asked_for_by_name(tmp_path):
             load_wheels(f'{name}:as_upstream')
 
 
-def test_models_says_a_line_about_each_preset_and_which_repeat_their_original(capsys):
+def test_the_command_models_describes_each_preset_and_marks_those_with_an_upstream_variant(capsys):
     assert main(['models']) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     for kind in ('imu', 'gps', 'mag', 'camera', 'wheels', 'vision'):

@@ -42,7 +42,7 @@ from sim_sensors.gps.simulators import RandomWalkNoise
 RATE = 10.0
 
 
-def test_the_filter_gives_the_likelihood_of_the_dense_covariance() -> None:
+def test_the_filter_likelihood_equals_that_of_the_dense_covariance() -> None:
     """Sums over innovations against a Cholesky factor, at uneven times."""
     rng = stream(1, 'dense', 'test', 'characterize')
     time = np.cumsum(rng.uniform(0.05, 2.0, 80))
@@ -56,7 +56,7 @@ def test_the_filter_gives_the_likelihood_of_the_dense_covariance() -> None:
     np.testing.assert_allclose(filtered, expected, rtol=1e-11, err_msg='scipy.linalg.cholesky')
 
 
-def test_autocovariance_of_even_records() -> None:
+def test_autocovariance_of_evenly_spaced_records_is_exact() -> None:
     """Against a toeplitz product of two records."""
     rng = stream(2, 'lags', 'test', 'characterize')
     parts = [rng.standard_normal(30), rng.standard_normal(12)]
@@ -68,7 +68,7 @@ def test_autocovariance_of_even_records() -> None:
         assert covariances[lag] == pytest.approx(expected, abs=1e-12)
 
 
-def test_white_noise_is_fitted_without_a_wander() -> None:
+def test_white_noise_is_fitted_without_a_gauss_markov_error() -> None:
     """12 seeds of 3 axes within 3 sigma: 2 of 36 fail by chance in 0.4 % of all cases."""
     std, wrong = 0.03, 0
     for seed in range(12):
@@ -81,7 +81,7 @@ def test_white_noise_is_fitted_without_a_wander() -> None:
     assert wrong <= 1
 
 
-def test_white_noise_and_wander_are_recovered() -> None:
+def test_white_noise_and_a_gauss_markov_error_are_recovered() -> None:
     """8 seeds of 3 axes, 200 correlation times: 3 sigma in all but 2 of 96."""
     w, g, tau, n, rate = 0.01, 0.05, 5.0, 2000, 2.0
     noise = GnssNoise(white_std=(w,) * 3, gauss_markov_std=(g,) * 3, gauss_markov_time=(tau,) * 3)
@@ -103,7 +103,7 @@ def test_white_noise_and_wander_are_recovered() -> None:
         assert abs(np.mean(scores)) < 4.0 / math.sqrt(len(scores)), key
 
 
-def test_a_record_shorter_than_the_wander_gives_a_walk_and_a_bound() -> None:
+def test_a_record_shorter_than_the_correlation_time_gives_a_walk_and_a_bound() -> None:
     """T = 400 s in a record of 60 s: a bound for T, and the density within 3 sigma."""
     noise = GnssNoise(
         white_std=(0.01,) * 3, gauss_markov_std=(1.0,) * 3, gauss_markov_time=(400.0,) * 3
@@ -118,7 +118,7 @@ def test_a_record_shorter_than_the_wander_gives_a_walk_and_a_bound() -> None:
     assert wrong <= 1
 
 
-def test_short_records_do_not_bias_the_noise_low() -> None:
+def test_noise_from_short_records_is_not_biased_low() -> None:
     """200 records of 5 fixes: the fit equals the pooled deviation."""
     rng = stream(3, 'short', 'test', 'characterize')
     records = [(np.arange(5.0), rng.standard_normal(5) + 100.0 * k) for k in range(200)]
@@ -129,7 +129,7 @@ def test_short_records_do_not_bias_the_noise_low() -> None:
 
 
 @pytest.mark.parametrize('steps', [1, 2, 10])
-def test_the_second_difference_of_a_walk_follows_its_law(steps: int) -> None:
+def test_the_second_difference_of_a_walk_has_its_theoretical_distribution(steps: int) -> None:
     """A free walk with `steps` steps per fix; 4 sigma of 60,000 correlated values."""
     noise = RandomWalkNoise(
         acceleration_std=0.02, model_rate=RATE * steps, speed_limit=0.0, acceleration_limit=0.0,
@@ -157,7 +157,7 @@ def test_a_bounded_walk_is_recovered(std: float, speed: float, limit: float) -> 
     assert wrong <= 1
 
 
-def test_a_clipped_acceleration_gets_a_lower_bound_only() -> None:
+def test_a_clipped_acceleration_yields_only_a_lower_bound() -> None:
     """The library's default, where three quarters of the draws are clipped."""
     noise = RandomWalkNoise(
         acceleration_std=0.016, model_rate=RATE, speed_limit=0.03, acceleration_limit=0.005
@@ -221,7 +221,7 @@ def test_a_stated_covariance_of_the_right_size_is_called_consistent() -> None:
     assert judged(error).samples == 0
 
 
-def test_moments_of_the_sum_of_squares_are_those_of_dense_matrices() -> None:
+def test_moments_of_the_sum_of_squares_equal_those_of_dense_matrices() -> None:
     n, step, share, time = 40, 0.5, 0.3, 6.0
     lags = np.arange(n) * step
     dense = toeplitz((1.0 - share) * np.exp(-lags / time)) + share * np.eye(n)
@@ -250,7 +250,7 @@ def test_fitted_models_are_consistent_with_the_record_and_recovered() -> None:
     assert sum(not row[-1] for row in back) <= 1
 
 
-def test_a_noisy_receiver_at_rest_counts_as_standing_still() -> None:
+def test_a_noisy_receiver_at_rest_is_classified_as_at_rest() -> None:
     """3 m of white noise at 1 Hz for 20 minutes is no motion: all fixes are used, for 10 seeds."""
     model = GpsModel(rate=1.0, noise=GaussianNoise(std=(3.0, 3.0, 6.0)))
     for seed in range(10):
@@ -260,7 +260,7 @@ def test_a_noisy_receiver_at_rest_counts_as_standing_still() -> None:
         assert notes == []
 
 
-def test_fixes_that_never_change_have_no_error() -> None:
+def test_constant_fixes_give_an_error_model_without_error() -> None:
     """AirSim's receiver states a covariance but has no error."""
     result = characterize_gps([standing(30.0, gps_model=GpsModel(covariance=HdopCovariance()))])
     for fit in result.axes:

@@ -43,7 +43,7 @@ def jumping(seconds: float, imu_model: ImuModel | None = None) -> Recording:
     return recording.with_messages('gps', shifted)
 
 
-def test_jumps_of_a_receiver_are_its_own_where_the_imu_stands_still() -> None:
+def test_jumps_of_the_fixes_are_receiver_errors_while_the_imu_is_at_rest() -> None:
     runs, notes = standing_runs(jumping(300.0, load_imu('mpu6000')))
     assert sum(run.seconds for run in runs) == pytest.approx(300.0, abs=0.5)
     assert np.std(runs[0].error[:, :2]) == pytest.approx(5.0, rel=0.4)
@@ -56,7 +56,7 @@ def test_jumps_of_a_receiver_are_its_own_where_the_imu_stands_still() -> None:
         standing_runs(drive)
 
 
-def test_jumps_without_an_imu_are_a_finding_and_all_fixes_can_be_kept() -> None:
+def test_jumps_without_an_imu_cause_a_finding_and_all_fixes_can_be_kept() -> None:
     alone = jumping(300.0)
     runs, notes = standing_runs(alone)
     assert np.std(runs[0].error[:, :2]) < 1.0
@@ -68,7 +68,7 @@ def test_jumps_without_an_imu_are_a_finding_and_all_fixes_can_be_kept() -> None:
     assert np.std(kept_runs[0].error[:, :2]) == pytest.approx(5.0, rel=0.4)
 
 
-def test_a_short_standstill_gives_no_term_of_long_averaging_times() -> None:
+def test_a_short_standstill_yields_no_terms_of_long_averaging_times() -> None:
     """10 s of rest fit a bias instability now and then; the model takes white noise and bias."""
     calibration = calibrate([standing(10.0, imu_model=load_imu('mpu6000'), seed=2)])
     model = calibration.imu.model.gyroscope
@@ -101,7 +101,7 @@ def record(rng: np.random.Generator, fit: MarkovFit, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize('lengths', [(3000,), (1200, 1800)])
 @pytest.mark.parametrize('fit', [fit_of(0.01, 0.03, 3.0), fit_of(0.02, 0.01, 6.0)])
-def test_mean_and_scatter_are_those_of_simulated_records(
+def test_mean_and_scatter_agree_with_simulated_records(
     fit: MarkovFit, lengths: tuple[int, ...]
 ) -> None:
     """400 sets of records of 100 time constants and more.
@@ -120,7 +120,7 @@ def test_mean_and_scatter_are_those_of_simulated_records(
     assert simulated.std(axis=0) / scatter == pytest.approx(1.0, abs=limit)
 
 
-def test_a_lag_longer_than_every_record_has_no_product_to_scatter_with() -> None:
+def test_autocovariance_scatter_is_constant_at_lags_beyond_the_record() -> None:
     """The sum over c_(j+k) c_(j-k) is empty for lags beyond the record."""
     fit = fit_of(0.01, 0.03, 1.0)
     scatter = autocovariance_scatter(fit, (40,), PERIOD, 60)

@@ -133,7 +133,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(
 UNITS = ('--gyro-unit', 'deg/s', '--accel-unit', 'g')
 
 
-def test_the_model_of_a_table_simulates_the_noise_of_the_table(
+def test_the_model_fitted_to_a_table_simulates_its_noise(
     table: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'noise'
@@ -192,7 +192,7 @@ def test_equal_inputs_give_equal_bytes_and_nothing_is_overwritten(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_recordings_are_averaged_by_length_without_the_broken_one(
+def test_recordings_are_weighted_by_length_and_a_broken_one_is_left_out(
     table: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     short = write_csv(tmp_path / 'night_2.csv', 'wx,wy,wz', np.rad2deg(samples(2)[:5000, :3]))
@@ -255,7 +255,9 @@ def test_a_time_column_that_counts_samples_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(('name', 'size'), [('time_ms', 1e3), ('time_us', 1e6), ('stamp_ns', 1e9)])
-def test_times_are_read_in_the_unit_of_their_name(name: str, size: float, tmp_path: Path) -> None:
+def test_time_columns_are_read_in_the_unit_of_their_name(
+    name: str, size: float, tmp_path: Path
+) -> None:
     path = tmp_path / 'log.csv'
     rows = (f'{round(k * 0.02 * size)},{k % 3}' for k in range(9))
     path.write_text('\n'.join([f'{name},gx', *rows]) + '\n', encoding='utf-8')
@@ -281,7 +283,7 @@ def test_numpy_files_are_read_like_tables(tmp_path: Path) -> None:
     assert np.array_equal(read_signals(tmp_path / 'c.npz').stamp_ns, stamps)
 
 
-def test_stamps_of_a_table_keep_their_nanoseconds(tmp_path: Path) -> None:
+def test_stamps_of_a_table_are_read_to_the_nanosecond(tmp_path: Path) -> None:
     stamps = [1_700_000_000_123_456_789 + 10_000_000 * k for k in range(9)]
     lines = ['stamp_ns,junk,Gyro_X', *(f'{stamp},7,{0.5 * k}' for k, stamp in enumerate(stamps))]
     path = tmp_path / 'log.csv'
@@ -297,7 +299,7 @@ def test_stamps_of_a_table_keep_their_nanoseconds(tmp_path: Path) -> None:
     assert again.column('accelerometer_x') == pytest.approx([0.0147099750, 0.0245166250])
 
 
-def test_a_real_sensor_has_its_published_noise(real_dir: Path) -> None:
+def test_a_real_recording_gives_the_published_noise(real_dir: Path) -> None:
     """ADIS16405, 2.8 h: the deviation at 1.28 s within 3 sigma, the bias near the data sheet."""
     folder = real_dir / 'adis16405_static'
     result = analyse(read_signals(folder / 'adis16405_imu1_si.npz'), AllanOptions(fit_from=0.1))

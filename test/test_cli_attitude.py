@@ -15,7 +15,7 @@ FILES = {'attitude.json', 'errors.csv', 'errors.png', 'consistency.png'}
 SHORT = '--camera', 'none', '--runs', 2, '--duration', 2, '--jobs', 1
 
 
-def test_simulated_runs_leave_table_record_and_plots(
+def test_simulated_runs_write_table_record_and_plots(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -56,7 +56,9 @@ def test_an_unmodelled_magnet_makes_the_filter_overconfident(capsys: Capture) ->
     assert 'overconfident' in line
 
 
-def test_a_recording_of_simulate_gives_the_attitude_back(capsys: Capture, tmp_path: Path) -> None:
+def test_the_attitude_of_a_simulated_recording_is_estimated(
+    capsys: Capture, tmp_path: Path
+) -> None:
     """Errors stay below three stated standard deviations for a motion without acceleration."""
     assert call(
         capsys, 'simulate', '--motion', 'swaying', '--duration', 6, '--imu', 'xsens_mtx', '--mag',

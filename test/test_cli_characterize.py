@@ -87,7 +87,9 @@ def test_a_wrong_command_line_is_refused_in_one_line(
     check_refused(capsys, named, 'characterize', *shlex.split(line))
 
 
-def test_a_sensor_set_can_be_simulated(place: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_characterised_models_of_imu_and_gps_can_be_simulated(
+    place: Path, tmp_path: Path, capsys: Capture
+) -> None:
     out = tmp_path / 'sensors'
     done = call(capsys, 'characterize', place / 'both', '--out', out)
     assert done.status == 0
@@ -121,7 +123,7 @@ def test_a_sensor_set_can_be_simulated(place: Path, tmp_path: Path, capsys: Capt
     ('name', 'present', 'missing'),
     [('gps_only', 'gps.yaml', 'imu.yaml'), ('imu_only', 'imu.yaml', 'gps.yaml')],
 )
-def test_one_sensor_alone_is_enough(
+def test_a_recording_with_a_single_sensor_is_characterised(
     name: str, present: str, missing: str, place: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'sensors'
@@ -161,7 +163,7 @@ def test_a_nan_is_dropped_and_counted(place: Path, tmp_path: Path, capsys: Captu
 
 
 @pytest.mark.parametrize('name', ['mpu6000', 'chrono'])
-def test_a_turn_on_bias_and_a_far_walk_count_as_rest(name: str) -> None:
+def test_a_turn_on_bias_and_a_long_random_walk_are_classified_as_rest(name: str) -> None:
     """A bias above 0.1 rad/s counts as rest without a truth, a walk of 0.3 m/s^2 with one."""
     unit = load_imu(name)
     recording = standing(40.0, imu_model=unit, seed=3)
@@ -214,7 +216,7 @@ def test_pooled_recordings_give_equal_bytes(place: Path, tmp_path: Path, capsys:
     assert contents(first) == contents(second)
 
 
-def test_real_drive_gives_a_receiver_and_a_real_cruise_does_not(
+def test_a_real_drive_with_stops_gives_a_gps_model_and_one_without_stops_does_not(
     real_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """The car stands for 52 s in total; comma2k19 never stands still."""

@@ -23,7 +23,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_runs(tmp_path_factory.mktemp('bags'), ('drive_line', 1), ('drive_line', 2))
 
 
-def test_consistency_adds_a_table_and_a_plot_to_the_same_estimate(
+def test_the_option_consistency_adds_a_table_and_a_plot_to_an_unchanged_estimate(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     judge = ['judge', bags[0], '--config', 'clean']
@@ -44,7 +44,9 @@ def test_consistency_adds_a_table_and_a_plot_to_the_same_estimate(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_json_has_the_rows_of_the_table(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_json_output_has_the_rows_of_the_table(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     outcome = call(
         capsys, 'judge', bags[0], '--config', 'clean', '--consistency', '--json', '--out',
         tmp_path / 'estimate.csv',
@@ -62,9 +64,7 @@ def test_json_has_the_rows_of_the_table(bags: list[Path], tmp_path: Path, capsys
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_several_runs_get_a_common_table(
-    bags: list[Path], tmp_path: Path, capsys: Capture
-) -> None:
+def test_several_runs_share_one_table(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     outcome = call(
         capsys, 'judge', *bags, '--config', 'clean', '--consistency', '--out', tmp_path / 'runs'
     )
@@ -93,7 +93,7 @@ def test_without_truth_only_nis_is_reported(tmp_path: Path, capsys: Capture) -> 
 
 
 @pytest.mark.parametrize('n', [3, 400, 200_000])
-def test_running_mean_has_windows_of_a_twentieth_of_the_series(n: int) -> None:
+def test_the_running_mean_covers_a_twentieth_of_the_series(n: int) -> None:
     """The oracle is the mean of each window; a long series is drawn at up to 1,900 places."""
     values = np.random.default_rng(1).chisquare(3, n)
     values[n // 3] = 1e12
@@ -110,7 +110,7 @@ def test_running_mean_has_windows_of_a_twentieth_of_the_series(n: int) -> None:
     np.testing.assert_allclose(plotted[:: max(n // 5000, 1)], every, rtol=1e-9)
 
 
-def test_a_plot_needs_one_sample() -> None:
+def test_a_series_of_one_sample_is_plotted() -> None:
     stamp, freedom = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
     single = Squares('NIS imu0 pose', stamp, np.zeros(1), freedom, correlated=False)
     empty = Squares('NEES position', stamp[:0], np.zeros(0), freedom[:0], correlated=True)

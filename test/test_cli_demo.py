@@ -17,7 +17,7 @@ from sim_sensors.motion.roads import SprungCar
 Capture = pytest.CaptureFixture[str]
 
 
-def test_a_demo_replaces_an_older_one_and_is_labelled_synthetic(
+def test_a_demo_replaces_an_older_demo_and_is_labelled_synthetic(
     tmp_path: Path, capsys: Capture
 ) -> None:
     """One run per manoeuvre; files of an older demo are removed, files of the user stay."""
@@ -53,7 +53,9 @@ def test_a_demo_replaces_an_older_one_and_is_labelled_synthetic(
 
 
 @pytest.mark.parametrize('kind', ['folder', 'file'])
-def test_a_foreign_folder_is_left_alone(tmp_path: Path, capsys: Capture, kind: str) -> None:
+def test_a_folder_that_is_not_a_demo_is_not_changed(
+    tmp_path: Path, capsys: Capture, kind: str
+) -> None:
     out = tmp_path / 'thesis'
     if kind == 'folder':
         out.mkdir()
@@ -65,9 +67,7 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path, capsys: Capture, kind: s
     assert user_file.read_text(encoding='utf-8') == 'mine'
 
 
-def test_the_car_of_a_demo_drives_on_the_road_that_is_asked_for(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_the_demo_car_drives_on_the_requested_road(tmp_path: Path, capsys: Capture) -> None:
     pytest.importorskip('mujoco', reason='the extra mujoco')
     plan = _plan(0, 1, 'C', ['clean'])
     cars = {

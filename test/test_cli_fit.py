@@ -42,7 +42,9 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
-def test_the_interval_holds_known_noise(capsys: Capture, bags: list[Path], tmp_path: Path) -> None:
+def test_the_interval_contains_the_true_noise(
+    capsys: Capture, bags: list[Path], tmp_path: Path
+) -> None:
     out = tmp_path / 'fitted'
     outcome = call(
         capsys, 'fit', '--real', *bags, '--tune', 'gps.noise.std=0.02:1', '--candidates', 16,

@@ -56,7 +56,9 @@ def test_equal_seeds_give_equal_folders(bag: Path, tmp_path: Path, capsys: Captu
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_written_waypoints_can_be_followed(bag: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_waypoints_written_to_a_table_can_be_followed(
+    bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
     call(capsys, 'follow', bag, '--controllers', 'nonlinear', '--out', tmp_path / 'a')
     table = tmp_path / 'a' / 'waypoints' / 'circle_1.csv'
     outcome = call(capsys, 'follow', table, '--controllers', 'nonlinear', '--json')
@@ -65,7 +67,9 @@ def test_written_waypoints_can_be_followed(bag: Path, tmp_path: Path, capsys: Ca
     assert again['pooled'] == record['pooled']
 
 
-def test_tables_of_one_name_are_named_by_their_folders(tmp_path: Path, capsys: Capture) -> None:
+def test_tables_with_equal_names_are_labelled_by_their_folders(
+    tmp_path: Path, capsys: Capture
+) -> None:
     table = 't,x,y\n0,0,0\n1,1,0\n2,2,0\n'
     for folder in ('a', 'b'):
         (tmp_path / folder).mkdir()
@@ -75,7 +79,7 @@ def test_tables_of_one_name_are_named_by_their_folders(tmp_path: Path, capsys: C
     assert [run['run'] for run in json.loads(outcome.out)['runs']] == ['a_way', 'b_way']
 
 
-def test_a_part_is_followed_from_the_origin(bag: Path, capsys: Capture) -> None:
+def test_a_part_of_a_path_can_be_followed_from_its_start(bag: Path, capsys: Capture) -> None:
     outcome = call(capsys, 'follow', bag, '--start', 2, '--duration', 2, '--json')
     run = json.loads(outcome.out)['runs'][0]
     assert run['duration'] == pytest.approx(2.0, abs=0.2)
@@ -83,7 +87,9 @@ def test_a_part_is_followed_from_the_origin(bag: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_a_broken_recording_leaves_the_others(bag: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_broken_recording_does_not_affect_the_others(
+    bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
     write_recording(run_of('drive_line', 1).with_messages('truth', None), tmp_path / 'blind')
     words = ('follow', bag, tmp_path / 'blind', '--waypoints', 'truth', '--out', tmp_path / 'o')
     outcome = call(capsys, *words)
@@ -102,7 +108,7 @@ def test_waypoints_of_the_gps_are_within_5_m_of_those_of_the_truth() -> None:
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_driven_recordings_have_magnetometer_camera_wheels_and_vision(
+def test_recordings_of_drives_contain_magnetometer_camera_wheels_and_vision(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """All use one world, whose origin is where the drive starts; ideal sensors give the truth."""
@@ -138,7 +144,7 @@ def test_driven_recordings_have_magnetometer_camera_wheels_and_vision(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_without_fixes_the_origin_is_that_of_the_world(tmp_path: Path, capsys: Capture) -> None:
+def test_without_fixes_the_origin_of_the_world_is_used(tmp_path: Path, capsys: Capture) -> None:
     write_recording(run_of('drive_line', 1).with_messages('gps', None), tmp_path / 'indoors')
     outcome = call(
         capsys, 'follow', tmp_path / 'indoors', '--controllers', 'open_loop', '--gps', 'ch_gauss',
@@ -195,7 +201,9 @@ def test_controllers_rank_as_in_the_thesis_on_real_data(real_dir: Path, capsys: 
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_compare_reports_the_driven_yaw_error(bag: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_compare_reports_the_yaw_error_of_the_drive(
+    bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
     """Waypoints, robot, IMU model, comparison: the pipeline of [Cesenek2019]."""
     outcome = call(
         capsys, 'follow', bag, '--controllers', 'yaw_pid', '--imu', 'airsim',

@@ -67,7 +67,9 @@ def gate(capsys: Capture, *arguments: object) -> Outcome:
     return call(capsys, 'gate', *arguments, '--resamples', 500)
 
 
-def test_the_limit_decides(capsys: Capture, tmp_path: Path) -> None:
+def test_the_gate_fails_only_if_a_model_exceeds_the_vepd_limit(
+    capsys: Capture, tmp_path: Path
+) -> None:
     """A model that is 0.2 m/s off has a VEPD of about 0.1."""
     result = write_result(tmp_path / 'r', {'good': 0.0, 'bad': 0.2})
     failed = gate(capsys, result, '--max-vepd', 0.05)
@@ -80,9 +82,7 @@ def test_the_limit_decides(capsys: Capture, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('by', ['estimate', 'low', 'high'])
-def test_the_five_worst_of_many_broken_limits_are_named(
-    by: str, capsys: Capture, tmp_path: Path
-) -> None:
+def test_the_five_worst_violations_are_named(by: str, capsys: Capture, tmp_path: Path) -> None:
     """Models get worse from m6 to m0; one model of the baseline is missing."""
     models = {f'm{k}': 0.2 + 0.1 * (7 - k) for k in (3, 5, 0, 6, 2, 4, 1)}
     result = write_result(tmp_path / 'r', models, scenarios=('line',))
@@ -102,7 +102,7 @@ def test_the_five_worst_of_many_broken_limits_are_named(
     assert named('--baseline', before, '--max-increase', 0.0)[0] == 'm0'
 
 
-def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> None:
+def test_the_gate_can_test_a_bound_of_the_interval(capsys: Capture, tmp_path: Path) -> None:
     """Between the bounds, `low` passes and `high` fails; `estimate` compares VEPD."""
     result = write_result(tmp_path / 'r', {'m': 0.05})
     record = json.loads(gate(capsys, result, '--max-vepd', 1, '--scenarios', 'all', '--json').out)
@@ -120,7 +120,7 @@ def test_bounds_of_the_interval_can_decide(capsys: Capture, tmp_path: Path) -> N
         assert outcome.status == status, (limit, by, outcome.out)
 
 
-def test_an_unknown_interval_breaks_every_limit(capsys: Capture, tmp_path: Path) -> None:
+def test_an_unknown_interval_violates_every_limit(capsys: Capture, tmp_path: Path) -> None:
     """One run per scenario gives no interval."""
     result = write_result(tmp_path / 'r', {'m': 0.0}, scenarios=('line',), runs=1)
     assert gate(capsys, result, '--max-vepd', 1).status == 0
@@ -130,7 +130,7 @@ def test_an_unknown_interval_breaks_every_limit(capsys: Capture, tmp_path: Path)
     assert gate(capsys, result, '--max-vepd', 1, '--by', 'high').status == 1
 
 
-def test_a_baseline_may_not_be_exceeded(capsys: Capture, tmp_path: Path) -> None:
+def test_a_vepd_above_the_baseline_fails(capsys: Capture, tmp_path: Path) -> None:
     old = write_result(tmp_path / 'old', {'m': 0.05})
     worse = write_result(tmp_path / 'worse', {'m': 0.08})
     better = write_result(tmp_path / 'better', {'m': 0.02})
@@ -155,7 +155,7 @@ def test_real_runs_that_differ_from_the_baseline_are_reported(
 
 
 @pytest.mark.parametrize('key', ['synthetic', 'off_ticks'])
-def test_results_with_other_settings_are_not_compared(tmp_path: Path, key: str) -> None:
+def test_results_with_different_settings_are_not_compared(tmp_path: Path, key: str) -> None:
     result = GatedResult.read(write_result(tmp_path / 'r', {'m': 0.05}))
     without, with_key = (
         dataclasses.replace(result, settings={**result.settings, key: value})
@@ -166,7 +166,9 @@ def test_results_with_other_settings_are_not_compared(tmp_path: Path, key: str) 
     assert result.differs(without) is None
 
 
-def test_a_lost_model_and_lost_recordings_break_the_gate(capsys: Capture, tmp_path: Path) -> None:
+def test_a_missing_model_or_missing_recordings_fail_the_gate(
+    capsys: Capture, tmp_path: Path
+) -> None:
     old = write_result(tmp_path / 'old', {'m': 0.05, 'n': 0.05})
     new = write_result(tmp_path / 'new', {'m': 0.05, 'o': 0.9}, failures=('bag_7',))
     junit = tmp_path / 'gate.xml'
@@ -203,7 +205,7 @@ def check_junit(path: Path) -> ET.Element:
     return suite
 
 
-def test_labels_may_hold_anything(capsys: Capture, tmp_path: Path) -> None:
+def test_labels_may_contain_any_characters(capsys: Capture, tmp_path: Path) -> None:
     label = '<b>&"\x07]]>é'
     result = write_result(tmp_path / 'r', {label: 0.2})
     junit = tmp_path / 'gate.xml'
@@ -213,7 +215,7 @@ def test_labels_may_hold_anything(capsys: Capture, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_a_result_of_the_preset_called_baseline_is_compared(
+def test_a_result_of_the_preset_named_baseline_is_compared(
     capsys: Capture, tmp_path: Path
 ) -> None:
     paths = []

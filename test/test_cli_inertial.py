@@ -22,7 +22,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_runs(tmp_path_factory.mktemp('bags'), ('drive_line', 1), ('drive_circle', 1))
 
 
-def test_error_state_estimates_the_speed_to_0_3_m_s_with_the_worst_imu(
+def test_error_state_judge_is_accurate_to_0_3_m_s_with_the_worst_imu(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'x.csv'
@@ -39,7 +39,9 @@ def test_error_state_estimates_the_speed_to_0_3_m_s_with_the_worst_imu(
     assert np.sqrt(np.mean(np.square(estimated_speed - speed))) < 0.3
 
 
-def test_a_comparison_records_its_judge(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_a_comparison_records_which_judge_it_used(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     settings_file = tmp_path / 'mine.yaml'
     settings_file.write_text('accelerometer_bias_walk: 0.3', encoding='utf-8')
     outcome = call(
@@ -67,7 +69,7 @@ def test_options_of_other_judges_are_refused(
     assert not out.exists()
 
 
-def test_transform_files_move_the_antenna(
+def test_a_transform_file_moves_the_antenna(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     """An antenna placed one metre higher makes the estimate one metre lower."""

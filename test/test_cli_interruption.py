@@ -61,7 +61,7 @@ def _fail_after(number: int) -> None:
 @pytest.mark.parametrize(
     ('number', 'ends_with'), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
 )
-def test_an_error_after_a_dropped_signal_becomes_the_interruption(
+def test_an_error_after_a_swallowed_signal_is_reported_as_the_interruption(
     number: int, ends_with: type[BaseException], capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ends_with) as ended, interruptible():
@@ -70,7 +70,7 @@ def test_an_error_after_a_dropped_signal_becomes_the_interruption(
     assert capfd.readouterr().err == ''
 
 
-def test_an_error_without_a_signal_is_unchanged_and_handlers_are_restored() -> None:
+def test_an_error_without_a_signal_is_unchanged_and_signal_handlers_are_restored() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(RuntimeError, match='ours'), interruptible():
         raise RuntimeError('ours')
@@ -82,7 +82,7 @@ def test_an_error_without_a_signal_is_unchanged_and_handlers_are_restored() -> N
     (signal.SIGINT, 'del', 'blocked', 130),
     (signal.SIGTERM, 'ctypes', 'blocked', 143),
 ])  # fmt: skip
-def test_a_dropped_signal_ends_the_program(
+def test_a_swallowed_signal_still_ends_the_program(
     number: int, where: str, then: str, status: int
 ) -> None:
     with subprocess.Popen(

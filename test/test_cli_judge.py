@@ -44,7 +44,7 @@ def configuration(folder: Path) -> list[object]:
 @pytest.mark.parametrize(
     'name', ['a_paper_circle_gauss', 'b_paper_airsim', 'c_clean_navsat', 'd_wheel_imu']
 )
-def test_the_estimate_equals_the_trace_of_the_real_nodes(
+def test_the_estimate_equals_the_trace_of_the_robot_localization_nodes(
     reference_dir: Path, tmp_path: Path, capsys: Capture, name: str
 ) -> None:
     """Header and stamps equal those of the real nodes, velocities to 1e-6 m/s."""
@@ -68,7 +68,7 @@ def test_the_estimate_equals_the_trace_of_the_real_nodes(
     assert len(estimated) > 100
 
 
-def test_bag_with_a_case_gives_what_its_csv_folder_gives(
+def test_a_bag_with_a_case_gives_the_estimate_of_its_csv_folder(
     reference_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """Bytes are equal; without the case file, which sets the timers, stamps differ."""
@@ -86,7 +86,7 @@ def test_bag_with_a_case_gives_what_its_csv_folder_gives(
     assert from_csv == from_bag != without_case
 
 
-def test_several_recordings_go_into_a_folder(
+def test_estimates_of_several_recordings_are_written_into_a_folder(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     """Each estimate equals that of a separate run."""
@@ -105,7 +105,7 @@ def test_several_recordings_go_into_a_folder(
     assert alone.read_bytes() == (out / 'circle_1.csv').read_bytes()
 
 
-def test_a_broken_recording_is_named_and_the_rest_is_judged(
+def test_a_broken_recording_is_named_and_the_others_are_judged(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'estimates'
@@ -118,7 +118,7 @@ def test_a_broken_recording_is_named_and_the_rest_is_judged(
     assert len(outcome.out.splitlines()) == 2
 
 
-def test_recordings_of_one_name_do_not_overwrite_each_other(
+def test_recordings_of_equal_names_do_not_overwrite_each_other(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     """--overwrite replaces only files of earlier commands."""
@@ -133,7 +133,7 @@ def test_recordings_of_one_name_do_not_overwrite_each_other(
     assert set(contents(out)) == {'line_1.csv'}
 
 
-def test_navsat_parameters_are_found_in_the_file_of_the_filter(
+def test_navsat_parameters_are_read_from_the_parameter_file_of_the_filter(
     bags: list[Path], repository: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """One parameter file for both nodes gives the same estimate as two files."""
@@ -148,7 +148,9 @@ def test_navsat_parameters_are_found_in_the_file_of_the_filter(
     assert (tmp_path / 'one.csv').read_bytes() == (tmp_path / 'two.csv').read_bytes()
 
 
-def test_topic_can_be_named(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_the_topic_of_an_input_can_be_set_by_option(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     recording = run_of('drive_line', 1)
     messages = dict(recording.messages)
     messages['/vn100/imu'] = messages.pop('/imu/data')

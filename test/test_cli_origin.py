@@ -43,12 +43,12 @@ def true_positions(recording: Recording) -> np.ndarray:
     return np.stack(at, axis=1)
 
 
-def test_exact_fixes_are_the_true_positions_about_the_origin(bag: Path) -> None:
+def test_error_free_fixes_equal_the_true_positions_about_the_origin(bag: Path) -> None:
     run = read_recording(bag)
     np.testing.assert_allclose(fixes_in(run, SYDNEY), true_positions(run), atol=2e-3)
 
 
-def test_the_truth_of_a_recording_is_measured_at_its_origin_or_at_the_option(
+def test_a_recorded_truth_is_placed_at_the_recorded_origin_or_that_of_the_option(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     line = ['simulate', '--truth', bag, *EXACT]
@@ -63,7 +63,7 @@ def test_the_truth_of_a_recording_is_measured_at_its_origin_or_at_the_option(
 
 
 @pytest.mark.parametrize('waypoints', ['truth', 'gps'])
-def test_a_driven_recording_stays_at_the_place_of_the_recorded_one(
+def test_a_drive_along_a_recording_has_the_origin_of_that_recording(
     bag: Path, tmp_path: Path, capsys: Capture, waypoints: str
 ) -> None:
     """A part of the drive is followed; the tracker stays within 0.3 m of the exact fixes."""
@@ -82,7 +82,7 @@ def test_a_driven_recording_stays_at_the_place_of_the_recorded_one(
     assert np.linalg.norm(driven_fixes - expected, axis=1).max() < 0.3
 
 
-def test_a_driven_recording_is_moved_to_the_origin(
+def test_a_drive_along_a_recording_is_moved_to_a_given_origin(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     line = ['follow', bag, '--controllers', 'nonlinear', *EXACT, '--out', tmp_path / 'o']

@@ -98,7 +98,7 @@ def test_a_signal_while_plots_are_drawn_gives_no_traceback(
 
 @pytest.mark.skipif(not Path('/proc/self/task').is_dir(), reason='counts threads by /proc')
 @pytest.mark.parametrize(('set_by_user', 'threads'), [({}, 1), ({'OPENBLAS_NUM_THREADS': '2'}, 2)])
-def test_linear_algebra_has_one_thread_unless_the_user_wants_more(
+def test_linear_algebra_uses_one_thread_unless_the_user_sets_more(
     set_by_user: dict[str, str], threads: int
 ) -> None:
     code = (

@@ -52,7 +52,7 @@ def referenced(blind: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'csv'])
-def test_the_reference_is_a_labelled_truth_within_its_covariance(
+def test_the_reference_is_labelled_as_such_and_is_within_its_covariance(
     storage: str, blind: Path, truth_recording: Recording, tmp_path: Path, capsys: Capture
 ) -> None:
     outcome = call(capsys, 'reference', blind, '--storage', storage, '--out', tmp_path)
@@ -160,7 +160,7 @@ def test_a_wrong_label_is_refused_by_its_key(
         read_recording(tmp_path / 'in')
 
 
-def test_a_truth_labelled_independent_is_no_reference(
+def test_a_truth_labelled_independent_is_not_reported_as_a_reference(
     truth_recording: Recording, tmp_path: Path
 ) -> None:
     write_recording(truth_recording, tmp_path / 'in', storage='csv')
@@ -171,7 +171,7 @@ def test_a_truth_labelled_independent_is_no_reference(
     assert recording.truth is not None
 
 
-def test_without_gtsam_one_line_says_what_to_install(
+def test_without_gtsam_the_error_says_in_one_line_what_to_install(
     blind: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, 'gtsam', None)

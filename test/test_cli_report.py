@@ -56,9 +56,7 @@ def study(finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return Path(shutil.copytree(finished_study, tmp_path / 'study'))
 
 
-def test_the_page_is_in_the_folder_and_the_answer_on_the_terminal(
-    capsys: Capture, study: Path
-) -> None:
+def test_the_page_is_written_and_the_answer_is_printed(capsys: Capture, study: Path) -> None:
     outcome = call(capsys, 'report', study)
     assert (outcome.status, outcome.err) == (0, '')
     assert outcome.out.startswith('SYNTHETIC')
@@ -70,7 +68,7 @@ def test_the_page_is_in_the_folder_and_the_answer_on_the_terminal(
     assert contents(study) == first
 
 
-def test_code_named_in_a_result_runs_only_on_request(capsys: Capture, study: Path) -> None:
+def test_code_named_in_a_result_is_run_only_on_request(capsys: Capture, study: Path) -> None:
     """A user who opens the result of somebody else has not read its metrics."""
     (study.parent / 'theirs.py').write_text("open('ran', 'w').close()\nclass Theirs: pass\n")
     record = json.loads((study / 'study.json').read_text('utf-8'))
@@ -114,7 +112,7 @@ def test_a_folder_without_a_finished_study_is_refused(
     check_refused(capsys, str(tmp_path), 'report', tmp_path)
 
 
-def test_a_folder_of_vepd_is_a_study_of_one_judge(
+def test_a_result_folder_of_vepd_is_read_as_a_study_of_one_judge(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The series of the report give the scores of vepd, also with a warm-up."""
@@ -137,7 +135,7 @@ def test_a_folder_of_vepd_is_a_study_of_one_judge(
     assert Path('result', 'report.html').is_file()
 
 
-def test_tables_have_the_numbers_of_the_paper_beside_ours() -> None:
+def test_tables_show_the_numbers_of_the_paper_beside_ours() -> None:
     ranking = standings(small_study(scenarios=('line', 'circle', 'half_sine'), runs=2))
     tables = paper_tables(ranking)
     assert len(tables) == 5  # ranking and scenarios under two judges, and all judges
@@ -149,7 +147,7 @@ def test_tables_have_the_numbers_of_the_paper_beside_ours() -> None:
     assert len(widths) == 1
 
 
-def test_labels_are_text_in_markdown_and_latex() -> None:
+def test_labels_are_escaped_in_markdown_and_latex() -> None:
     for label in HOSTILE:
         unescaped = re.sub(r'\\([\\`*_{}\[\]<>|#~&$!])', r'\1', markdown_text(label))
         assert unescaped == ''.join(sign if sign.isprintable() else ' ' for sign in label)

@@ -19,7 +19,7 @@ FILES = {'scenario.json', 'scenario.png', 'measurements.csv', 'errors.csv'}
 SCREW = '--motion', 'constant_twist', '--set', 'angular_velocity=[0.2,0,1]'
 
 
-def test_record_and_series_hold_the_results(
+def test_record_and_series_contain_the_results(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -54,7 +54,7 @@ def test_record_and_series_hold_the_results(
     assert contents(Path('walk')) == before
 
 
-def test_a_list_may_begin_with_a_negative_number(
+def test_a_list_option_may_begin_with_a_negative_number(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -63,7 +63,7 @@ def test_a_list_may_begin_with_a_negative_number(
     assert record['bias'] == [-0.1, 0.2, -0.3, 0.0, -0.1, 0.0]
 
 
-def test_a_table_is_a_scenario(capsys: Capture, tmp_path: Path) -> None:
+def test_a_table_can_be_used_as_a_scenario(capsys: Capture, tmp_path: Path) -> None:
     """Rows are 0.5 s apart; joined segments reach the true end, `--as-upstream` misses it."""
     motion = ConstantTwist(angular_velocity=(0.1, 0.2, 0.9), velocity=(2.0, 0.0, 0.5))
     path = write_table(tmp_path / 'screw.csv', motion, np.arange(0.0, 5.1, 0.5))
@@ -104,7 +104,7 @@ def test_a_table_is_a_scenario(capsys: Capture, tmp_path: Path) -> None:
         (['--out', 'file.txt'], 'file.txt'),
     ],
 )  # fmt: skip
-def test_wrong_lines_are_refused(
+def test_wrong_scenario_command_lines_are_refused(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str],
     complaint: str,
 ) -> None:  # fmt: skip

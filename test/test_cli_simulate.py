@@ -39,7 +39,7 @@ def test_equal_seeds_give_equal_recordings(tmp_path: Path, capsys: Capture, stor
     assert not arrays_equal(*(run.messages['/ground_truth/odometry'] for run in runs))
 
 
-def test_the_estimate_of_a_simulated_run_meets_the_true_speed(
+def test_the_estimated_speed_of_a_simulated_run_is_close_to_the_true_one(
     tmp_path: Path, capsys: Capture
 ) -> None:
     """Judge `clean` meets the true speed to 0.3 m/s with an ideal IMU and AirSim GPS."""
@@ -95,7 +95,7 @@ def test_a_recorded_truth_is_measured_by_simulated_sensors(
     assert not arrays_equal(*(twin.messages['/gps/fix'] for twin in twins))
 
 
-def test_without_gps_there_are_no_fixes(tmp_path: Path, capsys: Capture) -> None:
+def test_a_simulation_without_gps_has_no_fixes(tmp_path: Path, capsys: Capture) -> None:
     """Fixes are neither simulated nor copied, as for indoor motion capture."""
     words = '--duration', 2, '--imu', 'ideal', '--out'
     assert call(capsys, 'simulate', '--motion', 'circle', *words, tmp_path / 'fixes').status == 0
@@ -125,7 +125,7 @@ def test_a_missing_truth_is_named_and_the_others_are_simulated(
 
 
 @pytest.mark.parametrize('on_truth', [False, True])
-def test_missing_runs_are_added_only_to_recordings_of_the_same_command(
+def test_missing_runs_are_added_only_by_the_same_command(
     tmp_path: Path, capsys: Capture, on_truth: bool
 ) -> None:
     """Runs of several models or seeds in one folder would count as repetitions."""
@@ -148,7 +148,9 @@ def test_missing_runs_are_added_only_to_recordings_of_the_same_command(
         assert contents(out) == before
 
 
-def test_a_folder_that_is_no_recording_is_not_overwritten(tmp_path: Path, capsys: Capture) -> None:
+def test_a_folder_that_is_not_a_recording_is_not_overwritten(
+    tmp_path: Path, capsys: Capture
+) -> None:
     (tmp_path / 'circle_2').mkdir()
     words = ['simulate', '--motion', 'circle', *SHORT, '--runs', 3, '--out', tmp_path]
     outcome = call(capsys, *words)

@@ -42,7 +42,7 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def test_real_drive_gives_the_same_bytes_with_any_number_of_jobs(
+def test_results_of_a_real_drive_do_not_depend_on_the_number_of_jobs(
     real_dir: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     """Two segments of the car drive and the five models of the paper give equal folders."""
@@ -65,7 +65,9 @@ def test_real_drive_gives_the_same_bytes_with_any_number_of_jobs(
     assert {(row['n_real'], row['n_sim']) for row in table} == {('2', '2')}
 
 
-def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_json_output_equals_the_written_record(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     out = tmp_path / 'result'
     models = ['--models', 'ch_gauss,airsim']
     outcome = vepd(capsys, '--real', *bags, *models, '--json', '--out', out)
@@ -88,7 +90,9 @@ def test_files_and_json_say_the_same(bags: list[Path], tmp_path: Path, capsys: C
     assert {'rmse.png', 'entropy.png', 'velocity.png'} <= plots
 
 
-def test_options_reach_the_result(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_options_are_recorded_in_the_result(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     out = tmp_path / 'result'
     outcome = vepd(
         capsys, '--real', bags[0], '--models', 'ch_rw', '--repetitions', 3, '--seed', 5,
@@ -111,7 +115,9 @@ def test_options_reach_the_result(bags: list[Path], tmp_path: Path, capsys: Capt
     assert {float(row['n_samples']) for row in runs} == {50.0}
 
 
-def test_series_give_the_table_again(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_exported_series_reproduce_the_table(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     out, again = tmp_path / 'result', tmp_path / 'again'
     models = ['--models', 'ch_rw,airsim']
     assert vepd(capsys, '--real', *bags, *models, '--out', out).status == 0
@@ -129,7 +135,7 @@ def test_series_give_the_table_again(bags: list[Path], tmp_path: Path, capsys: C
     assert (again / 'density.png').read_bytes().startswith(b'\x89PNG')
 
 
-def test_published_data_are_read_with_their_zero_padding(tmp_path: Path, capsys: Capture) -> None:
+def test_published_data_with_zero_padding_are_read(tmp_path: Path, capsys: Capture) -> None:
     """Files have the layout and padding of the paper; equal series give a VEPD of 0."""
     lines = ['se_time,se_vel,gt_time,gt_vel']
     for k in range(600):
@@ -205,7 +211,9 @@ def test_results_are_not_overwritten(bags: list[Path], tmp_path: Path, capsys: C
     assert changed != before
 
 
-def test_judges_together_equal_one_each(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_several_judges_give_the_results_of_each_judge_alone(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     first = ['--real', *bags[:2], '--models', 'ch_rw,airsim']
     both = ['--judge-config', 'paper_released', '--judge-config', 'clean']
     assert vepd(capsys, *first, *both, '--out', tmp_path / 'both').status == 0
@@ -215,7 +223,9 @@ def test_judges_together_equal_one_each(bags: list[Path], tmp_path: Path, capsys
     assert rows(single / 'vepd.csv') == [row for row in table if row['judge'] == judge]
 
 
-def test_a_killed_vepd_is_continued(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_a_killed_vepd_command_can_be_resumed(
+    bags: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     """The command is killed after its first runs; until then, a second one is locked out."""
     out, whole = tmp_path / 'out', tmp_path / 'whole'
     words = ['vepd', '--jobs', 1, '--real', *bags, '--models', 'ch_rw', '--out']

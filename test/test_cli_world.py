@@ -44,7 +44,9 @@ def world_record(capsys: Capture, *words: object) -> dict:
     return json.loads(outcome.out)
 
 
-def test_place_gravity_and_field_are_those_of_the_library_and_of_pygeomag(capsys: Capture) -> None:
+def test_printed_gravity_and_field_equal_those_of_the_library_and_pygeomag(
+    capsys: Capture,
+) -> None:
     record = world_record(capsys, 'dipole_room', '--year', '2021.5')
     world = load_world('dipole_room')
     assert record['gravity'] == {'model': 'normal', 'value_m_s2': world.gravity}
@@ -59,7 +61,7 @@ def test_place_gravity_and_field_are_those_of_the_library_and_of_pygeomag(capsys
     np.testing.assert_allclose(earth['east_north_up_t'], east_north_up)
 
 
-def test_extremes_of_the_map_are_fields_of_the_world_there(capsys: Capture) -> None:
+def test_extremes_of_the_map_equal_the_field_at_their_positions(capsys: Capture) -> None:
     level = world_record(capsys, 'dipole_room', '--area', '-1,3,0,2.5', '--height', '-0.4')['map']
     assert (level['area_m'], level['height_m']) == ([-1.0, 3.0, 0.0, 2.5], -0.4)
     world = load_world('dipole_room')
@@ -74,7 +76,7 @@ def test_extremes_of_the_map_are_fields_of_the_world_there(capsys: Capture) -> N
     assert other.max() < 1.1 * level['most_t']
 
 
-def test_a_dipole_across_north_turns_a_compass_by_the_angle_of_both_fields() -> None:
+def test_a_dipole_across_north_deflects_a_compass_by_the_angle_of_the_total_field() -> None:
     """The field 1 m above a dipole that points east is mu_0 m / (4 pi) to the west."""
     across = Dipoles.from_frames([0.0, 0.0, 0.0], [0.0, math.pi / 2, 0.0], [100.0])
     world = World(earth_field=NORTH, dipoles=across)
@@ -87,7 +89,7 @@ def test_a_dipole_across_north_turns_a_compass_by_the_angle_of_both_fields() -> 
     assert world_map(pole).compass_error is None
 
 
-def test_a_map_through_a_dipole_is_finite_and_an_infinite_field_is_refused() -> None:
+def test_a_map_through_a_dipole_is_finite_and_infinite_fields_are_refused() -> None:
     """The dipole is at the centre of the map, where the distance is zero."""
     world = World(
         earth_field=NORTH, dipoles=Dipoles.from_frames(np.zeros((1, 3)), np.zeros(3), [5.0])
@@ -162,7 +164,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(
     check_refused(capsys, named, 'world', *line.split())
 
 
-def test_a_year_uses_the_latest_model_published_before_it() -> None:
+def test_a_year_uses_the_latest_model_published_until_then() -> None:
     years = 2010.0, 2014.99, 2015.0, 2020.0, 2030.0
     assert [wmm_epoch(year) for year in years] == ['2010', '2010', '2015v2', '2020', '2025']
     with pytest.raises(ParameterError):

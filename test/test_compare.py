@@ -55,7 +55,7 @@ def test_identical_recordings_give_zero() -> None:
         assert row.error_p is row.error_split_half is None
 
 
-def test_ideal_sensors_read_the_truth_at_their_mounting() -> None:
+def test_ideal_sensors_measure_the_truth_at_their_mounting() -> None:
     """On a circle with lever arms and a mounting; yaw passes +-pi."""
     turn = tuple(Rotation.from_euler('xyz', [0.2, -0.1, 2.5]).as_quat().tolist())
     recording = dataclasses.replace(
@@ -77,7 +77,7 @@ def test_ideal_sensors_read_the_truth_at_their_mounting() -> None:
     assert yaw.real.correlation > 0.9999999
 
 
-def test_noise_and_bias_come_out_as_they_were_put_in() -> None:
+def test_simulated_noise_and_bias_are_recovered() -> None:
     """RMSE in its chi-square band (1e-3 each); bias and Fisher's transformation to 4 sigma."""
     density, bias = 0.004, (0.02, -0.01, 0.005)
     gyroscope = GyroscopeChain(noise_density=(density,) * 3, constant_bias=bias)
@@ -120,7 +120,7 @@ def test_the_delay_of_a_sensor_is_estimated_and_corrected() -> None:
     assert rmse['none'] == rmse['report'] > 5 * rmse['apply']
 
 
-def test_yaw_comes_from_the_orientation_where_there_is_one() -> None:
+def test_yaw_is_taken_from_the_orientation_if_there_is_one() -> None:
     """A compass that is 0.3 rad off, across the wrap of the yaw."""
     truth = truth_of('drive_circle', 3)
     ideal = dataclasses.replace(load_imu('ideal'), orientation=Orientation(mode='truth'))
@@ -145,7 +145,9 @@ def test_quantities_that_an_imu_marks_as_absent_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize(('real', 'simulated'), [((), ('gps', 'imu')), (('gps',), ('imu',))])
-def test_no_common_sensor_is_refused(real: tuple[str, ...], simulated: tuple[str, ...]) -> None:
+def test_recordings_without_a_common_sensor_are_refused(
+    real: tuple[str, ...], simulated: tuple[str, ...]
+) -> None:
     """Sets of recordings without the sensors given."""
     first = second = run_of('drive_line', 1)
     for role in real:
@@ -191,7 +193,9 @@ def test_a_wrong_command_line_is_refused_in_one_line(
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_compare_writes_equal_folders(runs: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_compare_writes_identical_folders_for_equal_inputs(
+    runs: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     arguments = ('compare', '--real', *runs, '--trend-window', 101, '--yaw', 'gyro')
     first = call(capsys, *arguments, '--jobs', 1, '--out', tmp_path / 'one', '--json')
     assert first.status == 0, first.err
@@ -212,7 +216,9 @@ def test_compare_writes_equal_folders(runs: list[Path], tmp_path: Path, capsys: 
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_sim_compares_given_recordings(runs: list[Path], tmp_path: Path, capsys: Capture) -> None:
+def test_the_option_sim_compares_given_recordings(
+    runs: list[Path], tmp_path: Path, capsys: Capture
+) -> None:
     """`simulate --truth` and then `--sim`; a recording without truth is left out and named."""
     done = call(
         capsys, 'simulate', '--truth', *runs, '--imu', 'airsim', '--out', tmp_path / 'twins',
@@ -234,7 +240,7 @@ def test_sim_compares_given_recordings(runs: list[Path], tmp_path: Path, capsys:
     assert all(row['between'] is not None for row in record['rows'])
 
 
-def test_car_drive_against_a_simulated_imu(real_dir: Path) -> None:
+def test_a_real_gyroscope_follows_the_course_rate_and_its_yaw_drifts(real_dir: Path) -> None:
     """Gyro z follows the course rate; its bias of 0.17 deg/s makes yaw drift."""
     real = sources([str(path) for path in segments(real_dir, (8, 9))], [], None)
     study = SignalStudy(twins=twins('real', 'airsim'))

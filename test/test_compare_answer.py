@@ -41,7 +41,7 @@ def six_motions() -> SignalComparison:
     return compare_signals(real, sets, dataclasses.replace(PLAIN, yaw='gyro'))
 
 
-def test_different_sensors_are_called_so_and_identical_ones_not(
+def test_different_sensors_are_distinguished_and_identical_ones_are_not(
     six_motions: SignalComparison,
 ) -> None:
     verdicts = {
@@ -55,7 +55,7 @@ def test_different_sensors_are_called_so_and_identical_ones_not(
         assert row.n_real == row.n_simulated == 6
 
 
-def test_the_sensor_of_the_same_law_is_nearest_and_not_distinguishable(
+def test_the_model_with_the_true_errors_is_nearest_and_not_distinguishable(
     six_motions: SignalComparison,
 ) -> None:
     (answer,) = sensor_answers(six_motions)
@@ -75,7 +75,7 @@ def test_each_kind_of_sensor_has_a_line_in_the_answer() -> None:
     assert list(answer_texts(comparison)) == ['Nearest IMU', 'Nearest GPS', 'Main doubt']
 
 
-def test_models_are_ranked_by_the_signals_that_they_have_in_common() -> None:
+def test_models_are_ranked_by_their_common_signals() -> None:
     """A model without yaw is not nearer because it lacks its least like signal."""
     truth = truth_of('drive_circle', 3)
     real = [made(truth, _of(None, 'chrono'), seed=1)]

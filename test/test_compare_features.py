@@ -37,7 +37,7 @@ def signals(seed: int = 1, **changes: object) -> SensorSignals:
     return seen(board.recorded(board.camera(10.0, **changes), seed))
 
 
-def test_noise_missed_and_mismatched_features_are_those_of_the_model(
+def test_noise_misses_and_mismatches_of_features_equal_those_of_the_model(
     record_property: Callable[[str, object], None],
 ) -> None:
     """100 frames of 54 corners: noise to 5 %, shares within three standard errors."""
@@ -50,7 +50,7 @@ def test_noise_missed_and_mismatched_features_are_those_of_the_model(
     assert features.mismatched == pytest.approx(0.3, abs=0.05)
 
 
-def test_lines_of_the_board_err_by_the_covariance_of_their_ends() -> None:
+def test_line_errors_match_the_covariance_of_their_end_points() -> None:
     """15 lines in 100 frames, some of which share corners: rms to 6 %, three standard errors."""
     recording = board.recorded(board.camera(10.0, noise_std=(0.3, 0.5)))
     features = seen(recording).features
@@ -63,7 +63,7 @@ def test_lines_of_the_board_err_by_the_covariance_of_their_ends() -> None:
     np.testing.assert_allclose(rmse / expected, 1.0, atol=0.06)
 
 
-def test_mismatches_are_not_in_the_errors_of_lines() -> None:
+def test_mismatched_features_do_not_affect_line_errors() -> None:
     """10 % wrong in 2 % of 100 frames, by some 100 px; 15 lines each: rms to 6 %."""
     wrong = signals(noise_std=(0.3, 0.5), mismatches=Mismatches(0.02, 0.1)).features
     right = signals(noise_std=(0.3, 0.5)).features
@@ -79,7 +79,7 @@ def test_an_ideal_camera_has_no_error() -> None:
     assert (ideal.missed, ideal.mismatched_frames, ideal.mismatched) == (0.0, 0.0, 0.0)
 
 
-def test_a_wrong_calibration_is_an_error_but_not_noise() -> None:
+def test_a_wrong_calibration_is_reported_as_an_error_but_not_as_noise() -> None:
     recording = board.recorded(board.camera(10.0, noise_std=(0.2, 0.2)))
     info = recording.camera_info
     shifted = info.matrix + np.array([[0, 0, 3.0], [0, 0, 0], [0, 0, 0]])
@@ -98,7 +98,7 @@ def test_cameras_are_compared_without_any_other_sensor() -> None:
     np.testing.assert_allclose(row.simulated.noise, 1.25 * np.array(row.real.noise), rtol=0.1)
 
 
-def test_camera_info_gives_back_the_calibration() -> None:
+def test_the_calibration_is_recovered_from_camera_info() -> None:
     lens = Distortion(-0.28, 0.11, 0.001, -0.0008, -0.02)
     bent = Intrinsics(fx=670.0, fy=665.0, cx=333.0, cy=237.0, skew=0.003, distortion=lens)
     info = board.recorded(board.camera(1.0, intrinsics=bent)).camera_info
@@ -108,7 +108,7 @@ def test_camera_info_gives_back_the_calibration() -> None:
 
 
 @pytest.mark.parametrize('detector', board.DETECTORS)
-def test_a_model_set_from_detected_corners_has_their_noise(detector: str) -> None:
+def test_a_model_fitted_to_detected_corners_has_their_noise(detector: str) -> None:
     """OpenCV finds corners of a rendered board to some hundredths of a pixel."""
     pytest.importorskip('cv2')
     ideal = board.recorded(board.camera(1.0))

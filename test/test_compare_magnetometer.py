@@ -53,7 +53,7 @@ def with_errors(**errors: object) -> Magnetometer:
     return Magnetometer(magnetometer=MagnetometerErrors(**errors))  # type: ignore[arg-type]
 
 
-def test_an_ideal_magnetometer_reads_the_turned_field_of_the_world() -> None:
+def test_an_ideal_magnetometer_measures_the_rotated_field_of_the_world() -> None:
     """scipy rotates the field from the world to the body and a tilted sensor."""
     turn = Rotation.from_euler('xyz', [0.3, 0.1, 2.0])
     mag = dataclasses.replace(load_mag('ideal'), frame_id='mag')
@@ -86,7 +86,7 @@ def test_hard_iron_and_noise_are_recovered() -> None:
     assert (ratio < high).all()
 
 
-def test_without_a_world_the_field_is_that_of_the_first_two_seconds() -> None:
+def test_without_a_world_the_field_is_estimated_from_the_first_two_seconds() -> None:
     """To four standard errors of 201 samples."""
     std = 5e-7
     run = recorded(with_errors(noise_density=std / 10.0))
@@ -96,13 +96,13 @@ def test_without_a_world_the_field_is_that_of_the_first_two_seconds() -> None:
     np.testing.assert_array_equal(field, measure_early_field(maker))
 
 
-def test_hard_iron_of_a_body_that_does_not_turn_counts_as_the_field() -> None:
+def test_hard_iron_of_a_body_that_does_not_rotate_is_counted_as_field() -> None:
     still = recorded(with_errors(constant_bias=(1e-5, 0.0, 0.0)), swing=[0.0, 0.0, 0.0])
     error = run_signals(still, OPTIONS).measured['magnetic_field'].error
     np.testing.assert_allclose(error, 0.0, atol=1e-12)
 
 
-def test_the_field_comes_from_a_noise_free_magnetometer_first() -> None:
+def test_a_noise_free_magnetometer_has_precedence_as_source_of_the_field() -> None:
     exact = recorded(load_mag('ideal')).mag
     assert exact is not None
     run = recorded(with_errors(constant_bias=(1e-5, 0.0, 0.0))).with_messages('ideal_mag', exact)
@@ -113,7 +113,7 @@ def test_the_field_comes_from_a_noise_free_magnetometer_first() -> None:
     np.testing.assert_allclose(error, np.tile([1e-5, 0.0, 0.0], (len(error), 1)), atol=1e-12)
 
 
-def test_real_against_simulated_has_the_noise_of_both() -> None:
+def test_real_minus_simulated_readings_have_the_noise_of_both() -> None:
     real, simulated = (
         in_world(dataclasses.replace(recorded(load_mag(name)), name='real'))
         for name in ('xsens_mtx', 'ideal')

@@ -59,7 +59,9 @@ def test_a_run_depends_on_its_recording_model_and_seed_alone(
     assert other['line_2', 'airsim', 1] != both['line_2', 'airsim', 1]
 
 
-def test_repetitions_add_draws_and_keep_the_first(bags: list[Path], tmp_path: Path) -> None:
+def test_repetitions_add_draws_and_do_not_change_the_first(
+    bags: list[Path], tmp_path: Path
+) -> None:
     once = compare(tmp_path / 'once', bags[:2], study_of(twin('ch_rw')))
     thrice = compare(tmp_path / 'out', bags[:2], study_of(twin('ch_rw'), repetitions=3))
     first = by_run(once)
@@ -70,7 +72,7 @@ def test_repetitions_add_draws_and_keep_the_first(bags: list[Path], tmp_path: Pa
     assert len(set(draws)) == 6
 
 
-def test_recordings_of_equal_folder_names_stay_in_their_scenario(tmp_path: Path) -> None:
+def test_recordings_with_equal_folder_names_keep_their_scenario(tmp_path: Path) -> None:
     """a/line_1 and b/line_1 take the folder above into their names, in either order."""
     from sim2real_eval.cli.arguments import sources as numbered
 
@@ -86,7 +88,7 @@ def test_recordings_of_equal_folder_names_stay_in_their_scenario(tmp_path: Path)
         numbered([paths[0], paths[0] + '/'], [], None)
 
 
-def test_the_right_model_is_much_nearer_than_a_wrong_one(bags: list[Path], tmp_path: Path) -> None:
+def test_the_true_model_is_much_nearer_than_a_wrong_one(bags: list[Path], tmp_path: Path) -> None:
     """White noise of 0.03 m at 10 Hz (ch_gauss) becomes a speed error of 0.2 m/s, the walk of
     ch_rw one of 0.01 m/s, both with a spread of 0.01 m/s: a ratio of 3 is ten deviations away.
     """
@@ -98,7 +100,7 @@ def test_the_right_model_is_much_nearer_than_a_wrong_one(bags: list[Path], tmp_p
     assert (pooled['own'].rank, pooled['other'].rank) == (1, 2)
 
 
-def test_the_very_draw_of_the_recording_has_no_distance() -> None:
+def test_a_twin_with_the_random_draw_of_the_recording_has_zero_distance() -> None:
     """A twin with the purpose, model, seed and labels of the recording repeats it, except for the
     shift of the map by the error of the first fix. Any other purpose gives another draw.
     """
@@ -114,7 +116,7 @@ def test_the_very_draw_of_the_recording_has_no_distance() -> None:
     assert vepd([runs[0].score], [runs[1].score]).vepd > 1e-5
 
 
-def test_a_sensor_can_stay_real(bags: list[Path], tmp_path: Path) -> None:
+def test_a_real_sensor_can_be_kept_in_the_twin(bags: list[Path], tmp_path: Path) -> None:
     """Experiment A: real GPS, simulated IMU."""
     comparison = compare(tmp_path / 'out', bags[:1], study_of(twin(None, 'chrono', 'chrono')))
     real, simulated = comparison.runs
@@ -125,7 +127,9 @@ def test_a_sensor_can_stay_real(bags: list[Path], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('component', ['horizontal', 'forward', 'x', 'y'])
-def test_the_chosen_component_is_scored(bags: list[Path], component: str, tmp_path: Path) -> None:
+def test_the_selected_velocity_component_is_scored(
+    bags: list[Path], component: str, tmp_path: Path
+) -> None:
     """Truth on a circle: (forward speed, 0) in the body, turned by yaw in the world."""
     outcome = compare(tmp_path / 'out', bags[2:3], study_of(twin('ch_rw'), component=component))
     real = outcome.runs[0]
@@ -142,7 +146,7 @@ def test_the_chosen_component_is_scored(bags: list[Path], component: str, tmp_pa
     assert (real.score.rmse == real.values['forward_rmse']) == (component == 'forward')
 
 
-def test_a_start_at_speed_is_a_finding_unless_the_warmup_leaves_it_out() -> None:
+def test_a_moving_start_causes_a_finding_unless_the_warm_up_excludes_it() -> None:
     """A recording cut to begin at full speed; after the warm-up it is still at full speed, but the
     judge has long started.
     """
@@ -155,7 +159,7 @@ def test_a_start_at_speed_is_a_finding_unless_the_warmup_leaves_it_out() -> None
     assert not any(note.code == 'truth.moving_start' for note in notes)
 
 
-def test_start_heading_is_the_true_one() -> None:
+def test_the_start_heading_equals_the_true_heading() -> None:
     """North-east by north, IMU without orientation, judge `clean`: forward speed is wrong by the
     cosine of 1.2 rad when the filter believes in east, and right when it is told.
     """
@@ -270,7 +274,7 @@ def test_table_of_real_recordings_follows_from_the_exported_series(
     assert_table_follows_from_series(folder, metric.rate)
 
 
-def test_warmup_leaves_out_the_start_and_changes_nothing_after_it(
+def test_the_warm_up_excludes_the_start_and_changes_nothing_after_it(
     bags: list[Path], tmp_path: Path
 ) -> None:
     """The whole run scored from 2 s on is the run that `warmup` 2 s exports. To 1e-9: the grid is
@@ -286,7 +290,7 @@ def test_warmup_leaves_out_the_start_and_changes_nothing_after_it(
         assert score != signature(whole / 'series/paper_released' / name, 15.0)
 
 
-def test_series_read_back_give_the_very_table(bags: list[Path], tmp_path: Path) -> None:
+def test_series_read_back_reproduce_the_table_exactly(bags: list[Path], tmp_path: Path) -> None:
     """Use the options of the study without the warm-up, which the series no longer hold."""
     study = study_of(twin('ch_rw'), metric=MetricOptions(rate=9.0, warmup=1.0))
     folder = written(tmp_path / 'result', bags, study)
@@ -295,7 +299,7 @@ def test_series_read_back_give_the_very_table(bags: list[Path], tmp_path: Path) 
     assert again == table(folder)
 
 
-def test_record_tells_how_to_repeat_the_study(bags: list[Path], tmp_path: Path) -> None:
+def test_the_record_states_how_to_repeat_the_study(bags: list[Path], tmp_path: Path) -> None:
     study = study_of(twin('ch_rw'), seed=5, repetitions=2, metric=MetricOptions(rate=9.0))
     folder = written(tmp_path / 'result', bags, study)
     record = json.loads((folder / 'study.json').read_text(encoding='utf-8'))

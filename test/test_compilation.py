@@ -45,7 +45,7 @@ def test_a_kernel_is_callable_from_compiled_code_and_from_python() -> None:
     assert half(8.0) == 4.0
 
 
-def test_one_of_two_processes_compiles_a_function_that_both_need(tmp_path: Path) -> None:
+def test_two_processes_that_need_a_function_compile_it_once(tmp_path: Path) -> None:
     (tmp_path / 'compiled_module.py').write_text(MODULE, encoding='utf-8')
     environment = {**os.environ, 'NUMBA_CACHE_DIR': str(tmp_path / 'cache')}
     command = [sys.executable, '-c', SCRIPT.format(folder=str(tmp_path))]

@@ -37,7 +37,7 @@ def grid(n, rate=100.0):
 
 @given(st.lists(st.integers(0, 200), max_size=8))
 @settings(max_examples=25)
-def test_any_chunking_sends_the_same_bits(cuts):
+def test_delivery_does_not_depend_on_the_chunking(cuts):
     stamps = grid(200)
     delivered, arrival = channel(ALL, 0.1).send(stamps)
     sender, parts = channel(ALL, 0.1), []
@@ -55,7 +55,7 @@ def test_by_default_everything_arrives_after_the_latency():
     np.testing.assert_array_equal(arrival, stamps + 50_000_000)
 
 
-def test_jitter_is_exponential_and_nothing_overtakes():
+def test_jitter_is_exponential_and_messages_keep_their_order():
     """At 1 Hz no message holds up the next: mean and deviation are the parameter (an exponential
     deviation errs by sqrt(2/n)); at 1000 Hz with the same jitter, all arrive in order.
     """
@@ -73,7 +73,7 @@ def test_jitter_is_exponential_and_nothing_overtakes():
     assert (arrival >= stamps + 100_000_000).all()
 
 
-def test_independent_losses_have_their_share():
+def test_independent_losses_have_the_stated_share():
     n = 100_000
     delivered, _ = channel(Delivery(drop_out=0.2)).send(grid(n))
     assert 1.0 - len(delivered) / n == pytest.approx(0.2, abs=SIGMAS * math.sqrt(0.16 / n))
@@ -84,7 +84,7 @@ def test_independent_losses_have_their_share():
 
 
 @pytest.mark.parametrize('rate', [10.0, 100.0])
-def test_drop_outs_have_their_share_and_length_at_every_rate(rate):
+def test_drop_outs_have_the_stated_share_and_length_at_every_rate(rate):
     """Share p = 0.2 over 20000 s; with correlation time c = 1.6 s the mean errs by
     sqrt(p (1 - p) 2 c / T) = 0.5 %. Seen dt apart a loss goes on with the probability of the
     exact discretisation.
@@ -120,7 +120,7 @@ def test_delivery_changes_neither_stamps_nor_values(module, model):
     assert (unsteady.arrival_ns > unsteady.stamp_ns).any()
 
 
-def test_everything_can_be_lost():
+def test_a_loss_of_100_percent_is_possible():
     model = dataclasses.replace(load_imu('ideal'), delivery=Delivery(drop_out=1.0))
     assert len(imu.simulate(model, Standstill(duration=1.0), seed=1, run='a')) == 0
 

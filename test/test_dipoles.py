@@ -57,7 +57,7 @@ def test_the_field_falls_with_the_third_power_of_the_distance() -> None:
     np.testing.assert_allclose(near, 27.0 * far, rtol=1e-13)
 
 
-def test_the_field_is_the_cylindrical_formula_of_a_dipole() -> None:
+def test_the_field_equals_the_cylindrical_formula_of_a_dipole() -> None:
     """B_rho = 3 k rho z / r^5 and B_z = k (2 z^2 - rho^2) / r^5, then turned [Ligorio2015]."""
     rpy, place, moment = (0.4, -1.1, 2.5), np.array([1.0, -2.0, 0.5]), 5.0
     turn = Rotation.from_euler('xyz', rpy)
@@ -82,7 +82,7 @@ def test_fields_add_up_and_are_linear_in_the_moment() -> None:
     assert not Dipoles().field(points).any()
 
 
-def test_a_dipole_is_a_uniformly_magnetised_ball_within_its_radius() -> None:
+def test_within_its_radius_a_dipole_has_the_field_of_a_uniformly_magnetised_ball() -> None:
     """The flux through the surface is the same on both sides."""
     ball = dipole()
     inside = ball.field(np.array([[0.0, 0.0, 0.0], [0.002, -0.003, 0.004]]))
@@ -98,7 +98,7 @@ def test_a_dipole_is_a_uniformly_magnetised_ball_within_its_radius() -> None:
     np.testing.assert_allclose(inner, outer, rtol=1e-7, atol=1e-7)
 
 
-def test_a_field_at_many_points_is_that_at_each_to_the_bit() -> None:
+def test_the_field_at_many_points_equals_that_at_each_point_bit_for_bit() -> None:
     room = load_world('dipole_room').dipoles
     points = RNG.uniform(0.0, 8.0, (20, 3))
     alone = np.concatenate([room.field(point[None]) for point in points])

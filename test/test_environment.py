@@ -49,7 +49,7 @@ def enu_through_ecef(frame, latitude, longitude, altitude):
 
 @pytest.mark.parametrize('frame', ORIGINS, ids=str)
 @pytest.mark.parametrize('scale', [10.0, 1e3, 1e5])
-def test_local_coordinates_are_those_of_earth_centred_geometry(frame, scale):
+def test_local_coordinates_agree_with_earth_centred_geometry(frame, scale):
     """The oracle is PROJ through ECEF, to 5 nm: the resolution of differences of 6.4e6 m."""
     enu = points(scale)
     geodetic = frame.to_geodetic(enu)
@@ -60,7 +60,7 @@ def test_local_coordinates_are_those_of_earth_centred_geometry(frame, scale):
 
 
 @pytest.mark.parametrize('scale', [1.0, 100.0, 1e4, 1e5])
-def test_round_trip_at_the_papers_origin_is_within_a_nanometre(scale):
+def test_the_round_trip_at_the_origin_of_the_paper_is_exact_to_a_nanometre(scale):
     enu = points(scale, 5000)
     back = DEFAULT_ORIGIN.to_enu(*DEFAULT_ORIGIN.to_geodetic(enu))
     np.testing.assert_allclose(back, enu, rtol=0, atol=1e-9)
@@ -72,7 +72,7 @@ def test_round_trip_at_the_papers_origin_is_within_a_nanometre(scale):
     st.floats(-400.0, 9000.0),
     st.tuples(*[st.floats(-2000.0, 2000.0)] * 3),
 )
-def test_round_trip_holds_anywhere(latitude, longitude, altitude, enu):
+def test_the_round_trip_is_exact_anywhere_on_earth(latitude, longitude, altitude, enu):
     """Tolerance 2 nm: doubles near 180 degrees are 3.2 nm apart on the equator."""
     frame = LocalFrame(latitude, longitude, altitude)
     position = np.array([enu])
@@ -96,14 +96,14 @@ def test_a_hundred_metres_on_the_ellipsoid_are_a_hundred_metres(frame, azimuth):
     assert altitude[0] == pytest.approx(100.0**2 / (2.0 * 6.371e6), rel=0.01)
 
 
-def test_chronos_sphere_is_9_cm_short_in_100_m():
+def test_the_sphere_of_chrono_is_9_cm_short_in_100_m():
     """The oracle detects an error of this size [Chrono]."""
     end = 43.07 + math.degrees(100.0 / 6371000.0)
     _, _, distance = Geod(ellps='WGS84').inv(-89.4, 43.07, -89.4, end)
     assert distance - 100.0 == pytest.approx(-0.09, abs=0.02)
 
 
-def test_each_point_is_converted_by_itself():
+def test_conversion_of_a_point_does_not_depend_on_the_others():
     enu = points(1e3)
     whole = np.stack(DEFAULT_ORIGIN.to_geodetic(enu), axis=1)
     single = np.stack([np.ravel(DEFAULT_ORIGIN.to_geodetic(row[None])) for row in enu])

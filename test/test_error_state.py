@@ -72,7 +72,9 @@ def test_heading_stays_uncertain_during_a_long_standstill() -> None:
         HalfSine(duration=20.0, length=30.0, amplitude=5.0, speed=3.0, rest_time=1.5),
     ],
 )
-def test_errors_of_a_drive_stay_within_the_stated_covariance(motion: Circle | HalfSine) -> None:
+def test_errors_during_a_drive_stay_within_the_stated_covariance(
+    motion: Circle | HalfSine,
+) -> None:
     """The second half of a drive with lever arms, biases and noise."""
     inputs, *_ = measured(
         motion, QUIET, np.random.default_rng(2), gyroscope_bias=np.array([0.005, -0.005, 0.01]),
@@ -177,7 +179,7 @@ def test_errors_match_the_stated_covariance(record_property: Record) -> None:
     assert biased[0] > chi2.ppf(0.9995, 150)
 
 
-def test_start_under_coarse_fixes_is_not_a_standstill() -> None:
+def test_a_start_with_coarse_fixes_is_not_classified_as_a_standstill() -> None:
     """A start with 2.5 m/s^2 is levelled 0.25 rad off; the mean NEES of 20 runs is below 3."""
     motion = Line(duration=8.0, speed=10.0, ramp_time=4.0)
     ratios = []
@@ -193,7 +195,7 @@ def test_start_under_coarse_fixes_is_not_a_standstill() -> None:
     assert np.max(np.mean(ratios, axis=0)) < 3.0
 
 
-def test_the_gate_refuses_an_outlier_and_counts_it() -> None:
+def test_the_gate_rejects_and_counts_an_outlier() -> None:
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(4))
     fix = inputs.fix.copy()
     fix[40] += [3.0, 0.0, 0.0]
@@ -226,7 +228,7 @@ def test_a_diverged_filter_recovers_after_the_gate_timeout() -> None:
     np.testing.assert_allclose(run.position[-1], truth.position[0] + [100.0, 0.0, 0.0], atol=0.3)
 
 
-def test_a_held_vehicle_has_no_lateral_and_vertical_speed() -> None:
+def test_the_velocity_constraint_removes_lateral_and_vertical_speed() -> None:
     """The velocity hold keeps speeds of base_link at 0 despite coarse fixes and a lever arm."""
     inputs, *_ = measured(
         DRIVE, QUIET, np.random.default_rng(6), fix_deviation=2.0, imu_arm=(1.0, 0.5, 0.3)
@@ -244,7 +246,7 @@ def test_a_held_vehicle_has_no_lateral_and_vertical_speed() -> None:
     assert sorted(set(runs[1].corrections.states.tolist())) == [2, 3]
 
 
-def test_shifted_stamps_and_repeated_runs_change_no_bit() -> None:
+def test_shifted_stamps_and_repeated_runs_give_identical_estimates() -> None:
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(7))
     shift = 86_400_000_000_123
     later = dataclasses.replace(inputs, imu_ns=inputs.imu_ns + shift, fix_ns=inputs.fix_ns + shift)
@@ -268,7 +270,7 @@ def test_the_output_rate_does_not_change_the_estimate() -> None:
     np.testing.assert_allclose(runs[0].x[a], runs[1].x[b], atol=1e-4)
 
 
-def test_a_gap_of_the_imu_widens_the_covariance() -> None:
+def test_a_gap_in_the_imu_increases_the_covariance() -> None:
     inputs, *_ = measured(DRIVE, QUIET, np.random.default_rng(9), fix_rate=0.5)
     keep = np.abs(inputs.imu_ns - START_NS - 9_000_000_000) > 500_000_000
     cut = dataclasses.replace(
@@ -286,14 +288,14 @@ def test_a_gap_of_the_imu_widens_the_covariance() -> None:
     assert (error < 4.0 * np.sqrt(np.diagonal(torn.pose_covariance[at])[:3])).all()
 
 
-def test_a_run_that_is_too_short_has_no_estimate() -> None:
+def test_a_run_that_is_too_short_gives_no_estimate() -> None:
     inputs, *_ = measured(Standstill(duration=2.0), QUIET)
     run = filter_inputs(inputs, QUIET, start_ns=START_NS + 10_000_000_000).judged
     assert len(run) == 0
     assert run.pose_covariance.shape == (0, 6, 6)
 
 
-def test_one_fix_is_enough_to_run() -> None:
+def test_a_single_fix_is_sufficient_to_run() -> None:
     """The velocity is 0 and stated to be unknown."""
     inputs, *_ = measured(Standstill(duration=2.0), QUIET)
     lonely = dataclasses.replace(

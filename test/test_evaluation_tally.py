@@ -64,7 +64,7 @@ def test_a_model_is_compared_with_the_real_runs_of_its_own_recordings() -> None:
     assert values['VEPD b'] == f'{row(current, "b")[2]:.6g}'
 
 
-def test_level_follows_notes_and_failures() -> None:
+def test_the_diagnostic_level_follows_findings_and_failures() -> None:
     current = tally(3)
     current.add(run('real', 1, 1.0))
     current.add(run('a', 1, 1.5))
@@ -76,7 +76,7 @@ def test_level_follows_notes_and_failures() -> None:
     assert current.status('/node').level == DiagnosticStatus.ERROR
 
 
-def test_incomplete_recordings_are_left_out_when_the_node_is_stopped() -> None:
+def test_incomplete_recordings_are_excluded_when_the_node_is_stopped() -> None:
     current = tally(3)
     runs = [run('real', 1, 1.0), run('a', 1, 1.5), run('b', 1, 3.0)]
     for complete_run in runs:

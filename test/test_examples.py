@@ -70,7 +70,7 @@ def test_a_gate_passes_below_its_limit_and_fails_above(follow: Follow) -> None:
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_a_python_estimator_ranks_ch_rw_first(
+def test_a_python_estimator_ranks_the_model_ch_rw_first(
     follow: Follow, capsys: pytest.CaptureFixture[str]
 ) -> None:
     steps = follow('estimator_in_python')
@@ -120,7 +120,7 @@ def test_an_estimator_in_ros_is_declared_for_its_recording(follow: Follow) -> No
     ]
 
 
-def test_the_drive_of_the_gazebo_robot_has_the_size_of_its_wheels() -> None:
+def test_the_gazebo_drive_plugin_has_the_dimensions_of_the_wheels() -> None:
     model = ElementTree.parse(EXAMPLES / 'gazebo_robot' / 'yard.sdf').find(
         ".//model[@name='robot']"
     )

@@ -89,7 +89,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_the_imu_and_the_coil_have_the_noise_of_their_parameters(place: Path) -> None:
+def test_the_example_imu_and_coil_have_the_noise_of_their_parameters(place: Path) -> None:
     # Standard deviations of > 240 normal numbers are off by a fifth once in 100,000 draws.
     shaky = read_recording(place / 'shaky' / 'circle_1').require('imu')
     still = shaky.angular_velocity[:, :2]
@@ -99,7 +99,7 @@ def test_the_imu_and_the_coil_have_the_noise_of_their_parameters(place: Path) ->
     assert float(coil.magnetic_field.std()) == pytest.approx(1e-6, rel=0.2)
 
 
-def test_the_gps_is_off_as_its_parameters_say(place: Path) -> None:
+def test_the_example_gps_has_the_error_of_its_parameters(place: Path) -> None:
     east = {}
     for name in ('near', 'far', 'file'):
         fixes = read_recording(place / name / 'circle_1').require('gps')
@@ -109,7 +109,7 @@ def test_the_gps_is_off_as_its_parameters_say(place: Path) -> None:
     assert east['file'] == east['near']
 
 
-def test_the_judge_is_the_same_by_name_and_by_file(place: Path) -> None:
+def test_a_judge_selected_by_name_equals_the_one_selected_by_file(place: Path) -> None:
     assert (place / 'estimate.csv').read_bytes() == (place / 'from_file.csv').read_bytes()
     record = json.loads((place / 'study' / 'study.json').read_text())
     judges = {judge['label']: judge for judge in record['judges']}
@@ -118,7 +118,7 @@ def test_the_judge_is_the_same_by_name_and_by_file(place: Path) -> None:
     assert record['failures'] == []
 
 
-def test_the_metric_is_in_the_tables(place: Path) -> None:
+def test_the_example_metric_appears_in_the_tables(place: Path) -> None:
     with (place / 'study' / 'metrics.csv').open() as file:
         rows = [row for row in csv.DictReader(file) if row['metric'] == 'worst error']
     assert {row['unit'] for row in rows} == {'m/s'}

@@ -73,7 +73,7 @@ def test_records_of_other_versions_keep_their_text() -> None:
     assert finding.severity is Severity.ASSUMED
 
 
-def test_numbers_become_ranges_and_runs_are_counted_by_group() -> None:
+def test_merged_findings_have_ranges_of_numbers_and_counts_of_runs_by_group() -> None:
     kind = KINDS['recording.stamp_zero']
     runs = [
         ('real', [kind('/imu', count=3), kind('/gps', count=1)]),
@@ -87,7 +87,7 @@ def test_numbers_become_ranges_and_runs_are_counted_by_group() -> None:
     assert imu.numbers == {'count': (3, 20)}
 
 
-def test_remarks_of_a_sensor_model_merge_by_their_numbers() -> None:
+def test_findings_about_a_sensor_model_are_merged_by_their_numbers() -> None:
     kind = KINDS['truth.inconsistent']
 
     def gaps(count: int, longest: float) -> Finding:
@@ -100,7 +100,7 @@ def test_remarks_of_a_sensor_model_merge_by_their_numbers() -> None:
     assert from_records(json.loads(json.dumps(to_records([first, both])))) == (first, both)
 
 
-def test_kinds_with_per_model_keep_the_models_apart() -> None:
+def test_kinds_marked_per_model_are_merged_for_each_model_separately() -> None:
     stamp_zero = KINDS['recording.stamp_zero']('/imu', count=3)
     diverged = KINDS['estimate.too_fast'](limit=100, first=2.0, speed=500.0)
     runs = [('real', [stamp_zero]), ('ch_rw', [stamp_zero])]
@@ -110,7 +110,7 @@ def test_kinds_with_per_model_keep_the_models_apart() -> None:
     assert second.runs == (('real', 1, 1), ('simulated', 2, 3))
 
 
-def test_findings_that_all_judges_share_appear_once() -> None:
+def test_findings_shared_by_all_judges_appear_once() -> None:
     shared, gap = example(KINDS['recording.stamp_zero']), example(KINDS['recording.gap'])
     merged = shared_findings({'a': [shared], 'b': [gap, shared]})
     assert {finding.code: finding.where for finding in merged} == {
@@ -119,7 +119,7 @@ def test_findings_that_all_judges_share_appear_once() -> None:
     assert len(merged) == 2
 
 
-def test_the_most_severe_come_first() -> None:
+def test_the_most_severe_findings_come_first() -> None:
     ordered = by_severity(example(kind) for kind in KINDS.values())
     severities = [finding.severity for finding in ordered]
     assert severities == sorted(severities)

@@ -31,7 +31,7 @@ def first_parameter(values: np.ndarray) -> np.ndarray:
     return values[:, 0]
 
 
-def test_wasserstein_distances_are_those_of_scipy() -> None:
+def test_wasserstein_distances_equal_those_of_scipy() -> None:
     rng = np.random.default_rng(0)
     real, simulated = rng.random((7, 2)), rng.random((3, 7, 4, 2))
     for index, name in enumerate(('rmse', 'entropy')):
@@ -42,7 +42,7 @@ def test_wasserstein_distances_are_those_of_scipy() -> None:
     assert METRICS['vepd'](real, simulated) == pytest.approx(mean, rel=1e-12)
 
 
-def test_energy_distance_of_one_coordinate_is_that_of_scipy() -> None:
+def test_the_energy_distance_of_one_coordinate_equals_that_of_scipy() -> None:
     rng = np.random.default_rng(1)
     real, simulated = rng.random((6, 2)), rng.random((1, 6, 3, 2))
     real[:, 1] = simulated[..., 1] = 0.5
@@ -63,7 +63,7 @@ def test_every_recording_is_held_out_once_and_scenarios_are_spread() -> None:
     assert deal_folds(['line'], 5, 0) == []
 
 
-def test_the_true_law_scores_best_in_the_mean() -> None:
+def test_the_true_model_scores_best_on_average() -> None:
     """The score is proper: too narrow and too wide laws are both worse; 20 000 recordings."""
     rng = np.random.default_rng(2)
     real = rng.normal(size=(20_000, 2))
@@ -74,13 +74,13 @@ def test_the_true_law_scores_best_in_the_mean() -> None:
     assert true < min(narrow, wide) - 0.01
 
 
-def test_sign_flip_p_value_is_that_of_coins() -> None:
+def test_the_sign_flip_p_value_equals_that_of_fair_coins() -> None:
     assert sign_flip_p_value(np.ones(5), 0) == 1 / 32
     assert sign_flip_p_value(-np.ones(3), 0) == 1.0
     assert sign_flip_p_value(np.ones(40), 0) == pytest.approx(1e-4)
 
 
-def test_intervals_hold_the_truth(record_property: Callable[[str, object], None]) -> None:
+def test_intervals_contain_the_true_value(record_property: Callable[[str, object], None]) -> None:
     """95 % intervals: of 12, fewer than 9 hold it in 0.2 % of all seeds; no seed is chosen.
 
     In 150 fits each, 96 % held it with 10 recordings of two scenarios, and 96 % with 5.
@@ -97,7 +97,7 @@ def test_intervals_hold_the_truth(record_property: Callable[[str, object], None]
     assert held >= 9
 
 
-def test_a_bad_start_becomes_better_and_a_true_start_does_not() -> None:
+def test_a_wrong_initial_value_is_improved_and_a_true_one_is_not() -> None:
     """`better` from a true start is a false alarm: none in 60 fits, 2 of 6 at most by 5 % each."""
 
     def verdict(start: float, seed: int) -> str:
@@ -141,7 +141,7 @@ def test_a_best_value_beyond_the_bounds_is_reported() -> None:
     assert estimate.high_open
 
 
-def test_noise_alone_on_two_recordings_is_never_called_better() -> None:
+def test_noise_on_two_recordings_is_never_reported_as_an_improvement() -> None:
     """Two recordings can prove nothing: the least p-value of two signs is 1/4."""
 
     def noise_only(values: np.ndarray) -> np.ndarray:
@@ -161,7 +161,7 @@ BOTH = Twin('start', load_gps('ch_gauss'), load_imu('chrono'))
 GPS = Twin('start', load_gps('ch_gauss'), None)
 
 
-def test_a_value_is_set_on_the_named_axes_only() -> None:
+def test_a_value_is_set_only_on_the_named_axes() -> None:
     parameters = parse_parameters(['noise.std.xy=0.01:1,noise.std.z=0.1:2:lin'], GPS)
     model = set_values(GPS, parameters, (0.5, 1.5)).gps
     assert model.noise.std == (0.5, 0.5, 1.5)
@@ -177,7 +177,7 @@ def test_two_parameters_can_share_a_value() -> None:
     assert imu['gyroscope']['drift'] == imu['accelerometer']['drift'] == 0.02
 
 
-def test_bounds_are_a_decade_to_either_side_unless_given() -> None:
+def test_default_bounds_are_a_factor_of_ten_to_either_side() -> None:
     (parameter,) = parse_parameters(['gps.noise.std'], BOTH)
     assert (parameter.low, parameter.high, parameter.log) == (0.003, 0.3, True)
 
@@ -201,13 +201,15 @@ def test_values_have_four_digits_and_stay_inside_the_bounds() -> None:
         'gps.noise.mean', 'gps.noise.std.x=0.1:1,gps.noise.std=0.1:1',
     ],
 )  # fmt: skip
-def test_wrong_texts_are_refused_in_one_line(text: str) -> None:
+def test_wrong_parameter_texts_are_refused_in_one_line(text: str) -> None:
     with pytest.raises(ParameterError, match=r'^--tune: [^\n]+$'):
         parse_parameters([text], BOTH)
 
 
 @pytest.mark.parametrize('kind', ['gps', 'imu'])
-def test_every_preset_survives_its_own_file_and_names_numbers(kind: str, tmp_path) -> None:
+def test_every_preset_is_read_back_from_its_own_file_with_named_numbers(
+    kind: str, tmp_path
+) -> None:
     load = {'gps': load_gps, 'imu': load_imu}[kind]
     for name in preset_names(kind):
         model = load(name)

@@ -84,7 +84,7 @@ def test_poses_advance_by_the_exponential_of_se2(
     assert twist_between(start, got) == pytest.approx((forward, leftward, turn), abs=1e-8)
 
 
-def test_a_long_step_is_as_good_as_many_short_ones() -> None:
+def test_one_long_step_equals_many_short_ones() -> None:
     wheels = WheelRates(3.0, 5.0)
     long = PERFECT.step(PERFECT.at(Pose(0, 0, 0), wheels), wheels, 10.0, (0.0, 0.0))
     short = PERFECT.at(Pose(0, 0, 0), wheels)
@@ -108,7 +108,7 @@ def test_a_wheel_follows_its_command_with_its_lag_and_within_its_limits() -> Non
     assert max(rates) <= 4.0
 
 
-def test_slip_and_unequal_wheels_act_on_the_ground_alone() -> None:
+def test_slip_and_unequal_wheels_change_the_motion_but_not_the_wheel_rates() -> None:
     robot = DifferentialDrive(wheel_lag=0.0, slip=0.1, radius_difference=0.02)
     state = robot.at(Pose(0, 0, 0), WheelRates(10.0, 10.0))
     assert state.speed == pytest.approx(0.9)
@@ -116,7 +116,7 @@ def test_slip_and_unequal_wheels_act_on_the_ground_alone() -> None:
     assert state.wheels == (10.0, 10.0)
 
 
-def test_grip_noise_has_its_density() -> None:
+def test_grip_noise_has_the_stated_density() -> None:
     """Distance after 1 s of 100 steps: std = v density / sqrt(2); 5 sigma of 400 runs."""
     robot = DifferentialDrive(wheel_lag=0.0, slip_noise=0.01)
     ends = []
@@ -128,7 +128,7 @@ def test_grip_noise_has_its_density() -> None:
     assert np.std(ends) == pytest.approx(0.01 / math.sqrt(2.0), rel=5.0 / math.sqrt(800))
 
 
-def test_many_poses_of_the_reference_are_those_of_each_time() -> None:
+def test_poses_of_the_reference_at_many_times_equal_those_at_each_time() -> None:
     """And before the start and after the end it rests."""
     times = np.linspace(-1.0, 21.0, 45)
     for interpolation in ('spline', 'twist'):
@@ -153,7 +153,7 @@ def test_open_loop_drives_a_line_and_a_circle_exactly_with_a_perfect_robot(
     assert np.abs(drive.errors.yaw).max() < 1e-9
 
 
-def test_differences_as_the_thesis_has_them_fall_short_of_an_arc_by_its_chord() -> None:
+def test_differences_as_in_the_thesis_give_the_chord_of_an_arc() -> None:
     """Per step of turn a the projected chord is R sin(a), the arc R a."""
     radius, period, rate = 2.0, 0.2, 5.0
     reference = ReferenceMotion(circle(radius, 1.0, 20.0), 'twist')
@@ -164,7 +164,7 @@ def test_differences_as_the_thesis_has_them_fall_short_of_an_arc_by_its_chord() 
     assert np.mean(drive.speed[1:]) == pytest.approx(math.sin(angle) / angle, rel=1e-9)
 
 
-def test_the_yaw_pid_follows_its_formula_by_hand() -> None:
+def test_the_yaw_pid_equals_a_hand_calculation() -> None:
     """Robot at rest, reference at rest with heading 0: only the correction is left."""
     reference = ReferenceMotion(repair_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
     model = YawPid(yaw=Pid(kp=2.0, ki=0.5, kd=3.0))
@@ -184,7 +184,7 @@ def test_the_yaw_pid_follows_its_formula_by_hand() -> None:
     assert got == pytest.approx((expected, -expected))
 
 
-def test_the_distance_pid_turns_towards_the_bearing() -> None:
+def test_the_distance_pid_steers_towards_the_bearing() -> None:
     reference = ReferenceMotion(repair_waypoints([0, 10], [0, 1e-12], [0, 0], [0, 0]), 'twist')
     model = YawDistancePid(yaw=Pid(kp=0.0), distance=DistancePid(kp=1.0, ki=0.5, kd=2.0))
     tracker = model.start(reference, PERFECT, 0.1)
@@ -263,7 +263,7 @@ def test_feedback_removes_errors_of_the_open_loop() -> None:
     assert distance['lqr'] < 0.1 * distance['open_loop']
 
 
-def test_pose_noise_and_delay_reach_the_controller_and_seeds_repeat_them() -> None:
+def test_pose_noise_and_delay_affect_the_controller_and_are_repeatable() -> None:
     reference = ReferenceMotion(circle(5.0, 1.0, 20.0))
     rough = FollowSettings(pose=PoseSensor(position_std=0.05, yaw_std=0.02, latency=0.1))
     a, b = (drive_along(reference, rough, 'nonlinear', seed=3) for _ in range(2))
@@ -274,7 +274,7 @@ def test_pose_noise_and_delay_reach_the_controller_and_seeds_repeat_them() -> No
     assert a.errors.distance.mean() < 0.5
 
 
-def test_a_jump_of_the_stamps_to_another_clock_takes_no_longer_than_any_message() -> None:
+def test_a_jump_of_the_stamps_is_processed_as_fast_as_any_other_message() -> None:
     """Counting 3e10 periods of 20 Hz one by one would take hours; the period is kept besides."""
     follower = Follower(ReferenceMotion(line(1.0, 2.0)), PERFECT, TRACKERS['nonlinear'](), 20.0)
     pose, epoch = Pose(0.0, 0.0, 0.0), 1_700_000_000_000_000_000
@@ -315,7 +315,7 @@ def test_velocities_of_a_simulated_drive_agree_with_its_positions() -> None:
 
 
 @given(st.floats(-3.1, 3.1), st.floats(-1.2, 1.2), st.floats(-3.1, 3.1), st.floats(0.5, 2.0))
-def test_heading_is_the_yaw_of_any_quaternion(
+def test_the_heading_equals_the_yaw_of_any_quaternion(
     yaw: float, pitch: float, roll: float, scale: float
 ) -> None:
     q = scale * Rotation.from_euler('ZYX', [yaw, pitch, roll]).as_quat()

@@ -11,7 +11,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import LARGEST, number_of
 
 
-def test_no_changed_input_breaks_a_reader() -> None:
+def test_readers_refuse_mutated_inputs_without_a_traceback() -> None:
     """The inputs are always the same; the number depends on the machine."""
     counts, problems = fuzz(60.0, seed=17)
     assert problems == []

@@ -81,7 +81,7 @@ def odometry_on_wire(encoded, truth, k: int) -> bytes:
 FRAMES = {'frame_id': 'map', 'child_frame_id': 'base_link'}
 
 
-def test_messages_have_the_bits_of_the_batch(companion, sdf: Path) -> None:
+def test_live_messages_equal_the_batch_run_bit_for_bit(companion, sdf: Path) -> None:
     """If streams begin one after the other, each sensor begins where all have begun."""
     gz, sensors = companion
     robot = sensors.read_robot(sdf)
@@ -164,9 +164,7 @@ def test_two_transports_find_each_other(companion, monkeypatch) -> None:
     assert received == companion[0].Received('/twist', 'ignition.msgs.Twist', sent)
 
 
-def test_poses_of_link_and_sensor_place_it_and_the_publisher_names_the_truth(
-    companion, tmp_path: Path
-) -> None:
+def test_sensor_placement_and_truth_topic_are_read_from_the_sdf(companion, tmp_path: Path) -> None:
     """A link that is turned by a quarter; wheel odometry comes first, and topics lack a slash."""
     path = tmp_path / 'robot.sdf'
     path.write_text(
@@ -207,7 +205,7 @@ def test_a_wrong_sdf_is_refused_in_one_line_with_file_and_element(companion, sdf
         assert '\n' not in problem
 
 
-def test_a_noise_free_sensor_that_is_silent_does_not_stop_the_others(
+def test_a_silent_noise_free_sensor_does_not_stop_the_others(
     companion, sdf: Path, monkeypatch, capsys
 ) -> None:
     gz, sensors = companion

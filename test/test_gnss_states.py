@@ -58,7 +58,7 @@ def assert_shares(states, share):
     np.testing.assert_array_less(np.abs(measured_share - share), SIGMAS * deviation + 1e-9)
 
 
-def test_by_default_the_kind_of_fix_is_constant():
+def test_by_default_the_fix_state_is_constant():
     model = load_gps('ch_gauss')
     fixes = run(model)
     assert not fixes.status.any()
@@ -66,7 +66,7 @@ def test_by_default_the_kind_of_fix_is_constant():
     assert (FixStates().start(1, 'a', 'gps').advance(np.arange(100.0)) == 1).all()
 
 
-def test_shares_of_the_states_are_those_of_the_matrix_exponential():
+def test_shares_of_the_states_agree_with_the_matrix_exponential():
     """The limit, and shares of 1500 receivers on the way to it (scipy expm)."""
     limit = scipy.linalg.expm(generator() * 1e5)[4]
     np.testing.assert_allclose(CHANGING.stationary(), limit, atol=1e-9)
@@ -76,7 +76,7 @@ def test_shares_of_the_states_are_those_of_the_matrix_exponential():
         assert_shares(states[:, j], scipy.linalg.expm(generator() * t)[4])
 
 
-def test_stationary_start_is_stationary():
+def test_a_stationary_start_has_the_stationary_distribution():
     law = dataclasses.replace(CHANGING, initial='stationary')
     times = np.array([0.0, 7.0])
     states = np.stack([law.start(k, 'a', 'gps').advance(times) for k in range(1500)])
@@ -84,14 +84,14 @@ def test_stationary_start_is_stationary():
         assert_shares(states[:, j], law.stationary())
 
 
-def test_states_do_not_depend_on_the_rate():
+def test_fix_states_do_not_depend_on_the_rate():
     fine = QUICK.start(1, 'a', 'gps').advance(np.arange(20_000) * 0.1)
     coarse = QUICK.start(1, 'a', 'gps').advance(np.arange(2_000) * 1.0)
     np.testing.assert_array_equal(fine[::10], coarse)
     assert set(fine) == {0, 1, 2, 3, 4}
 
 
-def test_the_time_in_a_state_is_exponential():
+def test_the_time_in_a_state_is_exponentially_distributed():
     """Kolmogorov-Smirnov at a false-alarm rate of 1e-4; steps of 0.01 s blur 10 s little."""
     law = FixStates(initial='float', dwell=(0.0, 0.0, 0.0, 10.0, 10.0))
     law = dataclasses.replace(law, from_float=(0, 0, 0, 0, 1), from_rtk=(0, 0, 0, 1, 0))
@@ -203,7 +203,7 @@ def test_random_outages_have_their_share_and_are_the_same_at_every_rate(rate):
     np.testing.assert_array_equal(out[: int(1000 * rate) : int(rate)], coarse)
 
 
-def test_wander_is_the_sum_of_its_parts():
+def test_the_error_is_the_sum_of_its_parts():
     """Variance white^2 + m^2 + K^2 t, covariance m^2 exp(-lag/T) + K^2 t of 4500 axes."""
     noise = GnssNoise(
         white_std=(0.5,) * 3, gauss_markov_std=(1.0,) * 3, gauss_markov_time=(20.0,) * 3,
@@ -228,7 +228,7 @@ def test_mean_and_turn_on_error_stay_constant():
 
 
 @pytest.mark.parametrize('freedom', [2.5, 5.0, 30.0])
-def test_student_t_has_its_law_and_the_stated_deviation(freedom):
+def test_student_t_noise_has_its_distribution_and_the_stated_deviation(freedom):
     """Each axis by Kolmogorov-Smirnov at 1e-4; the fix as a whole by the F law of its square."""
     std = 0.4
     noise = GnssNoise(white_std=(std,) * 3, tails='student_t', degrees_of_freedom=freedom)
@@ -240,7 +240,7 @@ def test_student_t_has_its_law_and_the_stated_deviation(freedom):
     assert scipy.stats.kstest(square, 'f', (3, freedom)).pvalue > 1e-4
 
 
-def test_contaminated_fixes_are_a_mixture():
+def test_contaminated_noise_is_a_mixture_of_two_normal_distributions():
     noise = GnssNoise(
         white_std=(0.3,) * 3, tails='contaminated', outlier_share=0.1, outlier_scale=20.0
     )
@@ -259,7 +259,7 @@ def test_contaminated_fixes_are_a_mixture():
     )
 
 
-def test_tails_use_the_same_normals():
+def test_contaminated_noise_without_outliers_equals_normal_noise_bit_for_bit():
     """If no fix is an outlier, the errors are those of the normal law, bit for bit."""
     normal = GnssNoise(white_std=(0.3,) * 3)
     none = dataclasses.replace(normal, tails='contaminated', outlier_share=0.0)
@@ -270,7 +270,7 @@ def test_tails_use_the_same_normals():
     np.testing.assert_array_equal(first, gauss)
 
 
-def test_any_chunking_gives_the_same_bits_with_all_effects():
+def test_results_with_all_effects_do_not_depend_on_the_chunking():
     model = dataclasses.replace(
         load_gps('gnss_urban'),
         states=dataclasses.replace(QUICK, initial='none'),
@@ -286,7 +286,7 @@ def test_any_chunking_gives_the_same_bits_with_all_effects():
     assert {-1, 0, 2} <= set(whole.status.tolist())
 
 
-def test_first_fix_of_a_standstill_is_at_time_zero_of_the_outages():
+def test_outage_times_count_from_the_first_fix_of_a_standstill():
     """Times of outages count from the first fix."""
     model = GpsModel(outages=Outages(given=(0.0, 1.0)))
     fixes = run(model, Standstill(duration=20.0), start_ns=7_000_000_000)

@@ -61,7 +61,7 @@ def test_a_perfect_gps_gives_the_position_of_the_antenna():
     assert fixes.frame == 'gps_link'
 
 
-def test_fixes_are_in_the_given_local_frame():
+def test_fixes_are_converted_from_the_given_local_frame():
     frame = LocalFrame(-33.9, 18.4, 25.0)
     fixes = run(GpsModel(), Line(duration=20.0), frame=frame)
     assert (fixes.latitude[0], fixes.longitude[0]) == pytest.approx((-33.9, 18.4), abs=1e-12)
@@ -71,7 +71,7 @@ def test_fixes_are_in_the_given_local_frame():
     )
 
 
-def test_fix_by_fix_from_the_motion_gives_the_bits_of_simulate():
+def test_stepping_equals_simulate_bit_for_bit():
     motion = Circle(duration=20.0)
     model = GpsModel(noise=RandomWalkNoise(), covariance=HdopCovariance(), rate=7.0)
     whole = run(model, motion)
@@ -91,7 +91,7 @@ def test_repeated_times_of_the_truth_are_refused():
         sensor.measure(motion.at([0.5]))
 
 
-def test_gaussian_positions_err_by_the_stated_deviation_on_every_axis():
+def test_gaussian_position_errors_have_the_stated_deviation_on_every_axis():
     """20001 fixes: mean within 4.5 sigma/sqrt(n), covariance within 4.5 of its standard errors."""
     model = GpsModel(noise=GaussianNoise(mean=(1.0, 1.0, 1.0), std=(2.0, 3.0, 1.0)))
     error = enu(run(model, Standstill(duration=2000.0)))
@@ -101,7 +101,7 @@ def test_gaussian_positions_err_by_the_stated_deviation_on_every_axis():
     np.testing.assert_allclose(covariance, np.eye(3), atol=SIGMAS * math.sqrt(2.0 / n))
 
 
-def test_differenced_gaussian_positions_are_noise_of_0_42_metres_per_second():
+def test_differences_of_gaussian_positions_have_noise_of_0_42_m_s():
     """sigma sqrt(2)/dt; the std of n differences errs by sqrt(3/4n), their correlation by
     sqrt(1/2n).
     """
@@ -116,7 +116,7 @@ def test_differenced_gaussian_positions_are_noise_of_0_42_metres_per_second():
         assert lag == pytest.approx(-0.5, abs=SIGMAS * math.sqrt(0.5 / n))
 
 
-def test_walked_positions_start_true_and_keep_the_speed_limit():
+def test_random_walk_starts_at_truth_and_obeys_the_speed_limit():
     fixes = run(load_gps('ch_rw'), Standstill(duration=600.0))
     error = enu(fixes)
     np.testing.assert_allclose(error[0], 0.0, atol=1e-9)
@@ -133,7 +133,7 @@ def hdop(t, limit=0.85, time_constant=12.4):
 
 
 @pytest.mark.parametrize('rate', [1.0, 10.0, 50.0])
-def test_hdop_converges_the_same_at_every_rate(rate):
+def test_hdop_converges_equally_at_every_rate(rate):
     model = dataclasses.replace(load_gps('airsim'), rate=rate)
     fixes = run(model)
     t = fixes.stamp_ns * 1e-9
@@ -154,7 +154,7 @@ def test_calibrated_covariance_has_the_values_of_the_specification():
     assert not off.any()
 
 
-def test_default_covariance_is_two_millimetres_in_the_end():
+def test_the_default_standard_deviation_converges_to_two_millimetres():
     fixes = run(load_gps('airsim_default'))
     assert variances(fixes)[-1, 0] == pytest.approx(4e-6, rel=1e-3)
 
@@ -175,7 +175,7 @@ def test_airsim_covariances_equal_those_of_the_reference_trace(reference_dir):
 
 
 @pytest.mark.parametrize('noise', ['baseline', 'ch_gauss', 'ch_rw'])
-def test_covariance_changes_no_bit_of_the_positions(noise):
+def test_the_stated_covariance_does_not_change_the_positions(noise):
     airsim = 'airsim' if noise == 'baseline' else f'{noise}_airsim'
     fixes = [run(load_gps(name)) for name in (noise, airsim, f'{airsim}_default')]
     assert positions(fixes[0]) == positions(fixes[1]) == positions(fixes[2])
@@ -186,7 +186,7 @@ def test_covariance_changes_no_bit_of_the_positions(noise):
     assert (variances(fixes[1])[1:] != variances(fixes[2])[1:]).all()
 
 
-def test_the_constant_covariance_is_that_of_the_gaussian_error():
+def test_the_constant_covariance_equals_that_of_the_gaussian_error():
     """NEES of 20001 fixes has mean 3 with standard error sqrt(6/n)."""
     model = GpsModel(noise=GaussianNoise(), covariance=ConstantCovariance())
     fixes = run(model, Standstill(duration=2000.0))
@@ -195,13 +195,13 @@ def test_the_constant_covariance_is_that_of_the_gaussian_error():
     assert (fixes.position_covariance_type == 2).all()
 
 
-def test_type_of_a_zero_covariance_can_be_chosen():
+def test_the_type_of_a_zero_covariance_can_be_selected():
     """Chrono's ROS code sends 2 instead of 1 [Chrono]."""
     fixes = run(GpsModel(covariance=ZeroCovariance(type='diagonal_known')))
     assert (fixes.position_covariance_type == 2).all()
 
 
-def test_latency_moves_the_arrival_and_not_the_stamp():
+def test_latency_delays_the_arrival_but_not_the_stamp():
     fixes = run(GpsModel(latency=0.2), origin_ns=5)
     assert (fixes.arrival_ns - fixes.stamp_ns == 200_000_000).all()
     assert fixes.stamp_ns[0] == 5

@@ -37,7 +37,7 @@ def with_upstream():
 
 
 @pytest.mark.parametrize('model', list(with_upstream()))
-def test_array_run_and_any_chunking_give_the_same_bits(model):
+def test_results_do_not_depend_on_the_chunking(model):
     model = dataclasses.replace(model, lever_arm=(0.3, 0.1, 0.2))
     truth = Circle(duration=20.0).at(3.0 + np.arange(60) * 0.13)
     sensor, whole = assert_stepping_gives_the_same_bits(model, truth, [1, 2, 2, 17, 18, 40])
@@ -45,7 +45,7 @@ def test_array_run_and_any_chunking_give_the_same_bits(model):
 
 
 @pytest.mark.parametrize('model', list(with_upstream()))
-def test_the_stated_error_is_that_of_the_positions(model):
+def test_the_stated_error_equals_the_error_of_the_positions(model):
     fixes = still(model, 60)
     has_fix = np.isfinite(fixes.latitude)
     enu = DEFAULT_ORIGIN.to_enu(
@@ -86,7 +86,7 @@ def law_changes_with_the_rate(noise):
 
 
 @pytest.mark.parametrize('name', NOISES)
-def test_law_of_the_error_does_not_depend_on_the_rate_of_the_fixes(name):
+def test_the_error_distribution_does_not_depend_on_the_rate_of_the_fixes(name):
     """At 1200 pairs a variance is known to 8 % and a correlation to 0.04."""
     assert not law_changes_with_the_rate(NOISES[name])
 
@@ -122,7 +122,7 @@ def test_gazebo_bias_is_a_symmetric_mixture():
     )
 
 
-def test_gazebo_classic_errs_in_metres_and_states_the_noise_only():
+def test_gazebo_classic_adds_noise_in_metres_and_states_only_the_noise():
     model = load_gps('gazebo_classic_gps')
     fixes = still(model, 5000)
     error = fixes.position_error
@@ -132,7 +132,7 @@ def test_gazebo_classic_errs_in_metres_and_states_the_noise_only():
     assert fixes.covariance_type == 2
 
 
-def test_gz_dynamic_bias_has_the_deviation_and_correlation_of_its_density():
+def test_the_gz_dynamic_bias_has_the_deviation_and_correlation_of_its_density():
     """dyn_std sqrt(Tc / 2) at any time and exp(-lag / Tc) between two."""
     noise = GazeboPositionNoise(dynamic_bias_std=(0.02, 0.02, 0.02), dynamic_bias_time=600.0)
     errors = ensemble(noise, [1.0, 300.0], 800)
@@ -145,7 +145,7 @@ def test_gz_dynamic_bias_has_the_deviation_and_correlation_of_its_density():
     assert correlation == pytest.approx(math.exp(-0.5), abs=SIGMAS * math.sqrt(1.0 / n))
 
 
-def test_gz_navsat_as_upstream_errs_in_degrees_with_one_bias_that_never_moves():
+def test_gz_navsat_as_upstream_has_a_constant_bias_and_noise_in_degrees():
     noise = upstream(GazeboPositionNoise(
         std=(1e-5, 9.0, 0.6), bias_mean=(1e-4, 9.0, 0.0), dynamic_bias_std=(1.0, 1.0, 1.0),
         dynamic_bias_time=10.0,
@@ -165,7 +165,7 @@ def test_gz_navsat_as_upstream_errs_in_degrees_with_one_bias_that_never_moves():
     assert np.corrcoef(centred.T)[0, 1] == pytest.approx(0.0, abs=SIGMAS / math.sqrt(n))
 
 
-def test_gz_navsat_preset_as_upstream_is_tens_of_kilometres_off():
+def test_the_gz_navsat_preset_as_upstream_has_errors_of_tens_of_kilometres():
     """A deviation of 0.3 m in SDF becomes 0.3 degrees, and the covariance stays zero."""
     model = load_gps('gz_navsat')
     fixes = still(dataclasses.replace(model, noise=upstream(model.noise)), 500)
@@ -175,14 +175,14 @@ def test_gz_navsat_preset_as_upstream_is_tens_of_kilometres_off():
     assert fixes.covariance_type == 0
 
 
-def test_rotors_states_metres_for_positions_without_error():
+def test_rotors_states_metres_of_error_for_error_free_positions():
     fixes = still(load_gps('rotors_gps'), 100)
     assert not fixes.position_error.any()
     np.testing.assert_array_equal(variances(fixes)[-1], (9.0, 9.0, 36.0))
     assert fixes.covariance_type == 3
 
 
-def test_carla_errs_in_degrees():
+def test_carla_adds_noise_in_degrees():
     """The deviation is 111.2 km per degree north, and that times cos(latitude) east."""
     n = 5000
     error = still(load_gps('carla_gnss'), n).position_error
@@ -193,7 +193,7 @@ def test_carla_errs_in_degrees():
     np.testing.assert_allclose(lag_one(error), 0.0, atol=SIGMAS / math.sqrt(n))
 
 
-def test_chrono_demo_is_a_metre_off_on_every_axis():
+def test_the_chrono_demo_has_an_error_of_a_metre_on_every_axis():
     n = 5000
     error = still(load_gps('chrono_default'), n).position_error
     np.testing.assert_allclose(error.mean(0), 1.0, atol=SIGMAS * 3.0 / math.sqrt(n))
@@ -214,7 +214,7 @@ def test_consistent_presets_state_the_covariance_of_their_errors(name):
     assert np.mean(nees) == pytest.approx(3.0, abs=SIGMAS * math.sqrt(6.0 / len(nees)))
 
 
-def test_errors_of_a_zed_f9p_are_those_of_its_data_sheet():
+def test_errors_of_a_zed_f9p_match_its_data_sheet():
     """Half of the fixes within 1 cm on the map (CEP), half within 1 cm in height (R50)."""
     error = ensemble(load_gps('zed_f9p_rtk').noise, [1.0], 1500)[:, 0]
     bound = SIGMAS * math.sqrt(0.25 / len(error)) + 0.005
@@ -233,7 +233,7 @@ def test_nmea_navsat_driver_states_covariances_by_the_quality_of_the_fix():
 
 
 @pytest.mark.parametrize(('name', 'initial'), [('airsim_code', 100.0), ('airsim_docs', 25.0)])
-def test_airsim_is_silent_for_a_second_and_late(name, initial):
+def test_airsim_publishes_nothing_for_a_second_and_then_late(name, initial):
     model = load_gps(name)
     fixes = simulate(model, Standstill(duration=10.0), seed=1, run='a')
     assert fixes.stamp_ns[0] == 1_000_000_000

@@ -20,7 +20,7 @@ LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
 
 
 @pytest.mark.parametrize('dt', [0.01, 0.25, 10.0])
-def test_hector_drift_depends_on_the_rate_as_upstream_only(dt):
+def test_hector_drift_depends_on_the_rate_only_as_upstream(dt):
     """Exact sigma_d; as upstream sigma_d dt sqrt(2 f / (1 - exp(-2 f dt))), about sqrt(dt)."""
     f, sigma, n = 1.0, 2.0, 40_000
     noise = HectorNoise(drift=(sigma,) * 3, drift_frequency=f)
@@ -92,7 +92,7 @@ def test_px4_classic_bias_as_upstream_is_millimetres_and_depends_on_the_physics(
     np.testing.assert_allclose(lag_one(values), memory, atol=SIGMAS / math.sqrt(n))
 
 
-def test_px4_classic_steps_of_the_physics_may_be_taken_at_once():
+def test_px4_classic_noise_over_one_long_step_equals_that_of_many_physics_steps():
     """50 steps at once have the law of 50 steps."""
     noise = upstream(Px4ClassicNoise(noise_density=(0.0,) * 3))
     many = ensemble(noise, [0.004] * 50)[:, -1]
@@ -117,7 +117,9 @@ def test_px4_classic_drifts_eleven_metres_over_a_minute():
     [('px4_gz_bridge_gps', 0.93, 0.008, 0.0218), ('px4_sensor_gps_sim', 0.76, 0.016, 0.0246)],
 )
 @pytest.mark.parametrize('is_exact', [True, False])
-def test_px4_markov_noise_has_its_law_at_its_rate(name, a, step, expected, is_exact):
+def test_px4_markov_noise_has_the_stated_variance_and_correlation_at_its_rate(
+    name, a, step, expected, is_exact
+):
     """q / sqrt(1 - a^2) and lag-one correlation a; as upstream the east is cos(latitude) of it."""
     model = load_gps(name)
     if not is_exact:
@@ -133,7 +135,7 @@ def test_px4_markov_noise_has_its_law_at_its_rate(name, a, step, expected, is_ex
     np.testing.assert_allclose(lag_one(error), a, atol=SIGMAS * math.sqrt((1.0 - a * a) / n))
 
 
-def test_px4_markov_noise_as_upstream_is_faster_at_a_faster_rate():
+def test_px4_markov_noise_as_upstream_decorrelates_faster_at_a_higher_rate():
     noise = upstream(Px4MarkovNoise())
     for rate in (10.0, 100.0):
         values = noise.start(1, 'a', 'gps').advance(np.full(20_000, 1.0 / rate))[200:]
@@ -168,7 +170,7 @@ def test_projections_agree_with_proj_to_1e_12_degrees(geodesy, projection):
 
 
 @pytest.mark.parametrize('geodesy', GEODESIES)
-def test_geodesies_have_their_scale_errors_on_the_ellipsoid_of_pyproj(geodesy):
+def test_geodesies_of_simulators_have_known_scale_errors_against_pyproj(geodesy):
     """Chrono's manual: its sphere costs -0.09 % north and +0.27 % east at mid latitudes."""
     frame = LocalFrame(43.07, -89.4, 0.0)
     lat, lon, _ = to_geodetic(geodesy, frame, np.array([[100.0, 0.0, 0.0], [0.0, 100.0, 0.0]]))
@@ -185,7 +187,7 @@ def test_geodesies_have_their_scale_errors_on_the_ellipsoid_of_pyproj(geodesy):
 
 
 @pytest.mark.parametrize('geodesy', GEODESIES)
-def test_the_stated_error_includes_that_of_the_geodesy(geodesy):
+def test_the_stated_error_includes_the_error_of_the_geodesy(geodesy):
     fixes = still(GpsModel(geodesy=geodesy), 3)
     enu = DEFAULT_ORIGIN.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)
     np.testing.assert_allclose(fixes.position_error, enu, atol=1e-8)

@@ -53,7 +53,7 @@ def test_the_fix_is_lost_below_the_signal_threshold() -> None:
     assert not lost.position_covariance[50:90].any()
 
 
-def test_a_spoofer_moves_the_position_without_a_stated_error() -> None:
+def test_a_spoofer_moves_the_position_without_changing_the_covariance() -> None:
     spoofing = Spoofing(given=(10.0, 60.0), velocity=(0.3, -0.4, 0.0), distance=20.0)
     motion = Line(duration=80.0)
     honest = simulate(RECEIVER, motion, seed=1, run='a')
@@ -67,7 +67,7 @@ def test_a_spoofer_moves_the_position_without_a_stated_error() -> None:
     np.testing.assert_array_equal(spoofed.position_covariance, honest.position_covariance)
 
 
-def test_drawn_events_do_not_depend_on_rate_or_chunks() -> None:
+def test_random_events_do_not_depend_on_rate_or_chunking() -> None:
     events = {'jamming': Jamming(interval=10.0, length=3.0)}
     events['spoofing'] = Spoofing(interval=20.0, length=10.0)
     model = dataclasses.replace(RECEIVER, **events)

@@ -43,7 +43,7 @@ def arriving(recording: Recording, seed: int) -> list[tuple[str, MessageArray]]:
 
 
 @pytest.mark.parametrize('seed', [1, 2, 3])
-def test_live_sensors_give_the_bits_of_the_batch(seed: int) -> None:
+def test_live_sensors_equal_the_batch_run_bit_for_bit(seed: int) -> None:
     """Either stream may be behind, begin first or end first."""
     motion = motion_of('swaying', duration=1.2)
     ideal = noise_free_imu(motion)
@@ -81,7 +81,7 @@ def test_live_sensors_give_the_bits_of_the_batch(seed: int) -> None:
         assert np.array_equal(joined, getattr(batch, name)), name
 
 
-def test_nodes_with_noise_free_sensors_give_the_bits_of_the_batch() -> None:
+def test_nodes_with_noise_free_sensors_equal_the_batch_run_bit_for_bit() -> None:
     pytest.importorskip('rclpy', reason='no ROS')
     from ros_examples import graph_of_its_own
 

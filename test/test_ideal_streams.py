@@ -60,7 +60,7 @@ def test_odometry_and_noise_free_streams_agree_on_smooth_motion() -> None:
             assert (np.abs(a - b).max(axis=0) <= 0.2 * noise).all(), name
 
 
-def test_shaking_is_simulated_from_the_noise_free_imu() -> None:
+def test_vibration_is_taken_from_the_noise_free_imu() -> None:
     """Welch's density over 60 bins within a tenth (1e-3); odometry at 50 Hz sees only an alias."""
     motion = Shaken(motion_of('circle', duration=SECONDS))
     ideal = {'ideal_imu': noise_free_imu(motion)}
@@ -102,7 +102,7 @@ def test_the_mounting_of_the_noise_free_sensor_is_corrected() -> None:
     assert np.abs(moved.linear_acceleration - exact.linear_acceleration).max() > 0.05
 
 
-def test_positions_and_fields_are_those_of_the_simulator() -> None:
+def test_positions_and_fields_are_taken_from_the_simulator() -> None:
     """The odometry is 3 m beside the antenna, and no world has this field."""
     motion = motion_of('circle', duration=SECONDS)
     room = load_world('dipole_room')
@@ -125,7 +125,7 @@ def test_positions_and_fields_are_those_of_the_simulator() -> None:
     np.testing.assert_allclose(twin.mag.magnetic_field, field.magnetic_field[at], rtol=1e-12)
 
 
-def test_noise_free_streams_are_found_by_their_topics(tmp_path: Path) -> None:
+def test_noise_free_streams_are_identified_by_their_topics(tmp_path: Path) -> None:
     """No stream in a bag or in a folder of tables is taken for a real IMU."""
     motion = motion_of('circle', duration=2.0)
     recording = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
@@ -171,7 +171,7 @@ def test_lever_arms_of_noise_free_sensors_do_not_move_the_models(tmp_path: Path)
     }  # fmt: skip
 
 
-def test_the_twin_covers_the_time_that_all_streams_share() -> None:
+def test_the_twin_covers_the_time_common_to_all_streams() -> None:
     motion = motion_of('circle', duration=4.0)
     ideal = noise_free_imu(motion)
     inside = (ideal.stamp_ns >= 1_005_000_000) & (ideal.stamp_ns <= 2_996_000_000)
@@ -190,7 +190,7 @@ def test_the_twin_covers_the_time_that_all_streams_share() -> None:
         simulated(recorded(motion, {'ideal_imu': broken}), imu=load_imu('ideal'))
 
 
-def test_a_gap_of_the_stream_is_filled_from_odometry() -> None:
+def test_a_gap_in_the_stream_is_filled_from_odometry() -> None:
     """A cubic through a vibration would be wrong for two seconds."""
     motion = Shaken(motion_of('circle', duration=6.0))
     ideal = noise_free_imu(motion)
@@ -204,7 +204,7 @@ def test_a_gap_of_the_stream_is_filled_from_odometry() -> None:
     np.testing.assert_allclose(a, b, atol=1e-9)
 
 
-def test_noise_free_fixes_give_the_origin_on_the_earth() -> None:
+def test_noise_free_fixes_determine_the_origin_on_the_earth() -> None:
     motion = motion_of('circle', duration=4.0)
     munich = LocalFrame(48.137, 11.575, 520.0)
     fixes = gps.simulate(load_gps('baseline'), motion, frame=munich, **EXACT)

@@ -56,7 +56,7 @@ def test_gravity_is_that_of_the_simulated_world():
     np.testing.assert_allclose(imu.linear_acceleration[:, 2], 1.62)
 
 
-def test_a_circle_gives_centripetal_force_and_its_yaw_rate():
+def test_a_circle_gives_centripetal_force_and_yaw_rate():
     """v^2/r to the left and v/r, counter-clockwise, at constant speed and every heading."""
     circle = Circle(duration=20.0)
     truth = circle.at(np.arange(0.0, 20.0, 0.01))
@@ -78,7 +78,7 @@ def test_lever_arm_forward_on_a_turntable_adds_centripetal_force():
     np.testing.assert_allclose(result.linear_acceleration[:, 2], G)
 
 
-def test_the_mounting_turns_forces_and_rates():
+def test_forces_and_rates_are_rotated_by_the_mounting():
     """Yawed by 90 degrees, the x axis is the body's left; pitched by 90 degrees, it is down."""
     truth = turntable(0.5, np.arange(10) * 0.01)
     yawed = IdealImu(lever_arm=(0.0, 1.0, 0.0), mounting_rpy=(0.0, 0.0, math.pi / 2))
@@ -93,7 +93,7 @@ def test_the_mounting_turns_forces_and_rates():
 
 
 @given(st.tuples(*[st.floats(-3.0, 3.0)] * 3), st.tuples(*[st.floats(-1.0, 1.0)] * 3))
-def test_a_static_transform_mounts_the_imu_as_its_quaternion_says(rotvec, translation):
+def test_a_static_transform_mounts_the_imu_by_its_quaternion(rotvec, translation):
     rotation = Rotation.from_rotvec(rotvec)
     model = IdealImu(orientation=Orientation(mode='truth')).mounted(
         translation, rotation.as_quat()
@@ -110,7 +110,7 @@ def test_a_static_transform_mounts_the_imu_as_its_quaternion_says(rotvec, transl
 
 
 @pytest.mark.parametrize('name', MODELS)
-def test_sample_by_sample_from_the_motion_gives_the_bits_of_simulate(name):
+def test_stepping_equals_simulate_bit_for_bit(name):
     motion = FigureEight(duration=2.0)
     whole = simulate(MODELS[name], motion, seed=3, run='run', origin_ns=1_700_000_000_000_000_000)
     times = (whole.stamp_ns - 1_700_000_000_000_000_000) * 1e-9
@@ -151,7 +151,7 @@ def test_stamps_lie_on_the_grid_of_the_sensor():
     assert imu.frame == 'imu_link'
 
 
-def test_the_last_stamp_may_be_the_end_of_the_motion():
+def test_the_last_stamp_may_equal_the_end_of_the_motion():
     origin = 1_699_999_999_123_456_789
     imu = simulate(IdealImu(), Standstill(duration=20.0), seed=1, run='a', origin_ns=origin)
     assert imu.stamp_ns[0] == origin
@@ -192,7 +192,7 @@ def test_orientation_is_absent_by_default():
     np.testing.assert_array_equal(imu.orientation_covariance, expected)
 
 
-def test_true_orientation_is_that_of_the_sensor():
+def test_the_true_orientation_is_that_of_the_mounted_sensor():
     motion = Circle(duration=2.0)
     model = IdealImu(orientation=Orientation(mode='truth'), mounting_rpy=(0.0, 0.0, 0.5))
     imu = simulate(model, motion, seed=1, run='a')
@@ -231,7 +231,7 @@ def test_the_stated_covariance_of_an_ahrs_fits_its_errors():
     )
 
 
-def test_ahrs_error_is_correlated_for_its_time_constants():
+def test_the_ahrs_error_has_its_stated_correlation_times():
     """Autocorrelation at lag T is exp(-1), over 8000 s with T = 2 s: n_eff = 4000, error < 3 %."""
     orientation = Orientation(mode='ahrs', roll_pitch_time_constant=2.0, yaw_time_constant=2.0)
     truth = turntable(0.0, np.arange(160_000) * 0.05)
@@ -241,7 +241,7 @@ def test_ahrs_error_is_correlated_for_its_time_constants():
     np.testing.assert_allclose(lagged, math.exp(-1.0), atol=SIGMAS * 0.02)
 
 
-def test_an_ahrs_does_not_change_rates_and_forces():
+def test_the_ahrs_mode_does_not_change_rates_and_forces():
     motion = Circle(duration=2.0)
     plain = simulate(ChronoImu(), motion, seed=1, run='a')
     ahrs = simulate(ChronoImu(orientation=AHRS), motion, seed=1, run='a')
@@ -249,7 +249,7 @@ def test_an_ahrs_does_not_change_rates_and_forces():
     assert plain.linear_acceleration.tobytes() == ahrs.linear_acceleration.tobytes()
 
 
-def test_the_heading_of_two_antennas_has_the_noise_of_their_positions():
+def test_the_heading_noise_of_two_antennas_follows_from_their_position_noise():
     """Deviation sqrt(2) std / baseline for a level body, over cos(pitch) for a pitched one."""
     orientation = Orientation(
         mode='two_antennas', baseline=2.0, antenna_std=0.02, yaw_time_constant=1.0

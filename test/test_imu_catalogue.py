@@ -27,7 +27,7 @@ PRESETS = {name: load_imu(name) for name in preset_names('imu')}
 
 @pytest.mark.parametrize('kind', ImuModel.models.names(installed=False))
 @pytest.mark.parametrize('variant', ['exact', 'as_upstream'])
-def test_array_run_and_any_chunking_give_the_same_bits(kind, variant):
+def test_results_do_not_depend_on_the_chunking(kind, variant):
     if 'variant' not in ImuModel.models.get(kind).declarations() and variant == 'as_upstream':
         pytest.skip('has no defect')
     presets = [model for model in PRESETS.values() if model.kind == kind]
@@ -70,7 +70,7 @@ _ERROR = SIGMAS * 0.5 * np.sqrt(3.0 / np.array([3000.0, 375.0]) * 2.0)
 
 
 @pytest.mark.parametrize('name', PRESETS)
-def test_changing_the_rate_leaves_the_allan_curve_where_it_was(name):
+def test_the_allan_curve_does_not_depend_on_the_rate(name):
     model = unrounded(PRESETS[name])
     slow, fast = (allan_deviations(model, rate) for rate in (20.0, 80.0))
     safe = np.where(fast > 0.0, fast, 1.0)
@@ -85,14 +85,14 @@ def test_changing_the_rate_leaves_the_allan_curve_where_it_was(name):
         'gazebo_classic_imu_sensor_ros2', 'gz_imu', 'carla_imu', 'hector_imu',
     ],
 )  # fmt: skip
-def test_as_upstream_noise_per_sample_is_another_sensor_at_every_rate(name):
+def test_noise_per_sample_as_upstream_changes_the_allan_curve_with_the_rate(name):
     """The exceptions: at a quarter of the rate the gyroscope has twice the density."""
     model = upstream(load_imu(name))
     slow, fast = (allan_deviations(model, rate)[0, 0] for rate in (20.0, 80.0))
     assert slow / fast == pytest.approx(2.0, rel=2.0 * _ERROR[0])
 
 
-def test_other_as_upstream_noise_does_not_depend_on_the_rate():
+def test_other_noise_as_upstream_does_not_depend_on_the_rate():
     for name in ('rotors_adis16448', 'px4_iim42653', 'gnss_ins_sim_low'):
         model = upstream(load_imu(name))
         slow, fast = (allan_deviations(model, rate) for rate in (20.0, 80.0))
@@ -108,7 +108,7 @@ def test_every_exact_model_measures_the_same_circle():
         np.testing.assert_allclose(force, reference, atol=1e-12)
 
 
-def test_thesis_and_data_sheet_numbers_are_those_printed():
+def test_presets_have_the_numbers_printed_in_thesis_and_data_sheets():
     """[Cesenek2019], tables 3.1 to 3.3, to the digits printed there."""
     thesis, sheet = load_imu('bno055_thesis'), load_imu('bno055')
     for got, expected in (
@@ -130,7 +130,7 @@ def test_thesis_and_data_sheet_numbers_are_those_printed():
     assert math.degrees(mpu.gyroscope.noise_density[0]) == pytest.approx(0.005, rel=1e-5)
 
 
-def test_kalibr_numbers_are_read_off_the_allan_plot_where_it_says():
+def test_kalibr_numbers_are_the_allan_deviations_at_the_stated_times():
     """sigma at 1 s on the slope -1/2, sigma_b at 3 s on the slope +1/2; 2000 s of 3 axes."""
     model = load_imu('kalibr')
     rates = dataclasses.replace(model, rate=10.0).start(1, 'a').measure(still(20_000, 10.0))
@@ -143,7 +143,7 @@ def test_kalibr_numbers_are_read_off_the_allan_plot_where_it_says():
     assert steps.std() == pytest.approx(4e-6 * math.sqrt(3.0), rel=bound(steps.size))
 
 
-def test_a_data_sheet_sensor_saturates_and_rounds():
+def test_a_data_sheet_sensor_saturates_and_quantises():
     model = load_imu('mpu6000')
     n, zero = 3, np.zeros((3, 3))
     spin = np.tile([0.0, 0.0, 10.0], (n, 1))
@@ -155,7 +155,7 @@ def test_a_data_sheet_sensor_saturates_and_rounds():
     np.testing.assert_allclose(rates / step, np.rint(rates / step), atol=1e-6)
 
 
-def test_matlab_parameters_have_the_units_of_matlab():
+def test_matlab_parameters_are_in_the_units_of_matlab():
     """Percent of misalignment, by columns, and per kelvin; range and resolution."""
     accelerometer = MatlabAccelerometer(
         axes_misalignment=(1.0, 2.0, 3.0), measurement_range=9.5, resolution=0.01

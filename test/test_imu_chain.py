@@ -70,7 +70,7 @@ def gyroscope(n, rate=100.0, *, temperature=None, **errors):
 
 @given(st.lists(st.integers(0, 120), max_size=8))
 @settings(max_examples=15)
-def test_array_run_and_any_chunking_give_the_same_bits(cuts):
+def test_results_do_not_depend_on_the_chunking(cuts):
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(120) * 0.0103)
     for temperature in (
         FULL.temperature,
@@ -81,7 +81,7 @@ def test_array_run_and_any_chunking_give_the_same_bits(cuts):
         assert sensor.gyroscope_bias.tobytes() == whole.gyroscope_bias[-1].tobytes()
 
 
-def test_without_errors_it_is_the_ideal_imu():
+def test_a_chain_without_errors_equals_the_ideal_imu():
     truth = FigureEight(duration=5.0).at(np.arange(400) * 0.01)
     ours, ideal = (model.start(1, 'a').measure(truth) for model in (ImuChain(), IdealImu()))
     np.testing.assert_allclose(ours.angular_velocity, ideal.angular_velocity, atol=1e-15)
@@ -103,7 +103,7 @@ def test_errors_act_in_the_stated_order():
     np.testing.assert_array_equal(result.accelerometer_bias, np.tile([0.5, 0.0, 1.0], (3, 1)))
 
 
-def test_regression_on_the_truth_gives_back_sensitivity_and_bias():
+def test_regression_on_the_truth_recovers_sensitivity_and_bias():
     """[Ligorio2015], equation 4: y regressed on truth gives S and the bias, residuals cov(v)."""
     n = 20_000
     rng = np.random.default_rng(1)
@@ -126,7 +126,7 @@ def test_regression_on_the_truth_gives_back_sensitivity_and_bias():
     np.testing.assert_allclose(residuals.std(0), sigma, rtol=SIGMAS * math.sqrt(0.5 / n))
 
 
-def test_bias_variance_is_that_of_walk_and_gauss_markov_together():
+def test_the_bias_variance_is_the_sum_of_walk_and_gauss_markov():
     """Var b(t) = turn_on^2 + sigma_m^2 + K^2 t, over 300 sensors of 3 axes."""
     chain = GyroscopeChain(
         turn_on_std=0.1, gauss_markov_std=0.2, gauss_markov_time=5.0, random_walk=0.3
@@ -140,7 +140,7 @@ def test_bias_variance_is_that_of_walk_and_gauss_markov_together():
         assert np.mean(biases[:, k] ** 2) == pytest.approx(expected, rel=tolerance)
 
 
-def test_a_source_does_not_change_the_draws_of_another():
+def test_an_error_source_does_not_change_the_draws_of_another():
     plain = gyroscope(100, noise_density=0.01)
     more = gyroscope(100, noise_density=0.01, turn_on_std=0.1, bias_instability=0.1)
     constant = more - plain
@@ -149,7 +149,7 @@ def test_a_source_does_not_change_the_draws_of_another():
 
 
 @pytest.mark.parametrize('tau', [1.0, 30.0, 1000.0])
-def test_flicker_has_its_plateau_over_the_stated_span_at_every_rate(tau):
+def test_flicker_has_its_allan_plateau_over_the_stated_span_at_every_rate(tau):
     """Allan deviation of 2 clusters of 1, 2 or 16 samples over 20000 axes; to 2 %."""
     for m in (1, 2, 16):
         flicker = Flicker(stream(1, 'a', 'b', f'{tau} {m}'), 2.0, 1.0, 1000.0, axes=20_000)
@@ -159,7 +159,7 @@ def test_flicker_has_its_plateau_over_the_stated_span_at_every_rate(tau):
         assert deviation == pytest.approx(PLATEAU * 2.0, rel=0.02 + error)
 
 
-def test_flicker_does_not_depend_on_how_a_time_is_divided():
+def test_flicker_does_not_depend_on_the_division_of_time_into_steps():
     """Deviation of a mean over 2 s, in one step or in 25, far from the ends of the span."""
     whole, divided = (
         np.mean(
@@ -174,7 +174,7 @@ def test_flicker_does_not_depend_on_how_a_time_is_divided():
 
 
 @pytest.mark.parametrize('rate', [5.0, 50.0])
-def test_flicker_of_a_gyroscope_has_its_plateau_by_allantools(rate):
+def test_allantools_finds_the_flicker_plateau_of_a_gyroscope(rate):
     """2000 s of 3 axes; the error of flicker is below twice 1/sqrt(2 T/tau) [Lesage1973]."""
     n = round(2000.0 * rate)
     rates = gyroscope(n, rate, bias_instability=0.01, bias_instability_to=1000.0)
@@ -184,7 +184,7 @@ def test_flicker_of_a_gyroscope_has_its_plateau_by_allantools(rate):
     assert (np.abs(ratio - 1.0) < error).all(), f'allantools / plateau: {ratio}, tolerance {error}'
 
 
-def test_flicker_is_one_over_f():
+def test_flicker_has_a_one_over_f_spectrum():
     """Welch density times 2 pi f is 2 B^2 (one-sided) over three decades, averaged per decade."""
     flicker = Flicker(stream(1, 'a', 'b', 'c'), 1.0, 0.1, 1000.0, axes=1)
     samples = flicker.advance(np.full(1_000_000, 0.05))
@@ -196,7 +196,7 @@ def test_flicker_is_one_over_f():
 
 
 @pytest.mark.parametrize('order', [1, 2])
-def test_low_pass_is_the_zero_order_hold_equivalent_of_the_analogue_filter(order):
+def test_the_low_pass_is_the_zero_order_hold_equivalent_of_the_analogue_filter(order):
     """scipy's cont2discrete as oracle, on a random input."""
     rng = np.random.default_rng(1)
     inputs = rng.standard_normal((300, 1))
@@ -212,7 +212,7 @@ def test_low_pass_is_the_zero_order_hold_equivalent_of_the_analogue_filter(order
 
 @pytest.mark.parametrize('order', [1, 2])
 @pytest.mark.parametrize('rate', [50.0, 1000.0])
-def test_bandwidth_leaves_the_density_inside_the_band_and_states_the_variance(order, rate):
+def test_the_low_pass_keeps_the_density_in_the_band_and_states_its_variance(order, rate):
     """The variance is N^2 w/2 (order 1) or N^2 w/(2 sqrt 2) (order 2) at a high rate."""
     n = 200_000 if rate > 100.0 else 100_000
     noise = GyroscopeChain(noise_density=0.01, bandwidth=8.0, filter_order=order)
@@ -230,7 +230,7 @@ def test_bandwidth_leaves_the_density_inside_the_band_and_states_the_variance(or
         assert stated == pytest.approx(expected, rel=0.03)
 
 
-def test_bandwidth_does_not_delay_the_start():
+def test_the_low_pass_starts_in_steady_state():
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(5) * 0.01)
     chain = AccelerometerChain(constant_bias=1.0, bandwidth=10.0)
     result = ImuChain(accelerometer=chain).start(1, 'a').measure(truth)
@@ -239,7 +239,7 @@ def test_bandwidth_does_not_delay_the_start():
     np.testing.assert_allclose(result.linear_acceleration[0], expected, atol=1e-12)
 
 
-def test_range_holds_values_and_zero_is_no_limit():
+def test_values_are_limited_to_the_range_and_zero_means_no_limit():
     values = np.array([[3.0, -3.0, 3.0]])
     np.testing.assert_array_equal(saturate(values, [2.0, 2.0, 0.0]), [[2.0, -2.0, 3.0]])
 

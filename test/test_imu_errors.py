@@ -32,7 +32,7 @@ def still(n, rate=100.0, first=0):
     return Standstill(duration=(first + n) / rate).at(np.arange(first, first + n) / rate)
 
 
-def test_chrono_first_sample_already_has_a_moved_bias():
+def test_the_first_sample_of_chrono_already_has_a_drifted_bias():
     sensor = ChronoImu().start(1, 'a')
     assert not sensor.accelerometer_bias.any()
     result = sensor.measure(still(3))

@@ -53,13 +53,13 @@ def all_terms() -> dict[str, NoiseTerms]:
 
 
 @given(st.floats(1e-12, 1e12), QUANTITIES, st.sampled_from(COEFFICIENTS))
-def test_units_are_in_proportion(value: float, quantity: str, name: str) -> None:
+def test_units_of_one_quantity_are_proportional(value: float, quantity: str, name: str) -> None:
     for unit in sheet_units(quantity, name):
         assert unit.size * unit.of(value) == pytest.approx(value, rel=1e-15)
         assert unit.of(2.0 * value) == pytest.approx(2.0 * unit.of(value), rel=1e-15)
 
 
-def test_units_are_those_of_data_sheets() -> None:
+def test_units_equal_those_of_data_sheets() -> None:
     """Conversions that can be checked by hand; the last two: [Cesenek2019], table 3.2."""
 
     degree, g = math.radians(1.0), STANDARD_GRAVITY
@@ -79,7 +79,7 @@ def test_units_are_those_of_data_sheets() -> None:
 
 
 @given(st.floats(1.0, 1e4), QUANTITIES)
-def test_discrete_values_are_per_sample(rate: float, quantity: str) -> None:
+def test_discrete_noise_values_are_per_sample(rate: float, quantity: str) -> None:
     assert discrete('white', 1.0, rate) ** 2 == pytest.approx(rate)
     assert discrete('random_walk', 1.0, rate) ** 2 == pytest.approx(1.0 / rate)
     assert discrete('bias_instability', 3.0, rate) == 3.0
@@ -100,14 +100,14 @@ def test_model_file_is_read_back_to_the_same_model(tmp_path: Path) -> None:
     assert model.accelerometer.random_walk == walks
 
 
-def test_half_a_sensor_makes_half_a_model() -> None:
+def test_a_record_of_one_triad_gives_a_model_of_that_triad() -> None:
     model = chain_model({'gyroscope_y': some_terms(1e-3)}, rate=50.0)
     assert model.gyroscope.noise_density == (0.0, 1e-3, 0.0)
     content = yaml.safe_load(kalibr_yaml({'gyroscope_y': some_terms(1)}, rate=5.0, topic='/i'))
     assert not [key for key in content if 'accelerometer' in key]
 
 
-def test_rounding_is_taken_out_of_the_white_noise_it_makes() -> None:
+def test_quantisation_noise_is_subtracted_from_the_white_noise() -> None:
     density, step = dithered_white(0.1, 100.0, 1.0)
     assert step == 1.0
     assert density**2 * 100.0 + 1.0 / 12.0 == pytest.approx(0.1**2 * 100.0)
@@ -115,7 +115,7 @@ def test_rounding_is_taken_out_of_the_white_noise_it_makes() -> None:
     assert dithered_white(0.1, 100.0, 0.0) == (0.1, 0.0)
 
 
-def test_kalibr_gets_one_number_for_three_axes() -> None:
+def test_kalibr_files_have_one_number_for_three_axes() -> None:
     terms = all_terms()
     terms['gyroscope_x'] = some_terms(1e-3, random_walk=0.0)
     content = yaml.safe_load(kalibr_yaml(terms, rate=200.0, topic='/imu/raw'))
@@ -126,7 +126,7 @@ def test_kalibr_gets_one_number_for_three_axes() -> None:
     assert density == pytest.approx(math.sqrt(mean_square), rel=1e-5)
 
 
-def test_kalibr_gets_the_root_mean_square_of_bounds_of_unobservable_walks() -> None:
+def test_kalibr_files_have_the_root_mean_square_of_bounds_of_unobservable_walks() -> None:
     bounds = dict(zip(AXES, (1.0, 2.0, 2.0) * 2, strict=True))
     terms = {
         axis: dataclasses.replace(
@@ -150,7 +150,7 @@ def test_sdf_noise_is_per_sample_and_well_formed() -> None:
     assert root.find('angular_velocity/x/noise/dynamic_bias_correlation_time') is not None
 
 
-def test_simulated_standstill_equals_the_output_of_simulate() -> None:
+def test_the_simulated_standstill_equals_the_output_of_simulate() -> None:
     model = chain_model(all_terms(), rate=100.0)
     whole = imu.simulate(model, Standstill(duration=1.0), seed=4, run='allan')
     standstill = simulated_standstill(model, 100, seed=4)
@@ -158,7 +158,7 @@ def test_simulated_standstill_equals_the_output_of_simulate() -> None:
     assert np.array_equal(standstill[:, 3:], whole.linear_acceleration[:100])
 
 
-def test_a_model_comes_back_as_it_went_in() -> None:
+def test_a_simulated_model_is_recovered() -> None:
     """30 coefficients at 3 sigma: 8 % of seeds lose one; this one does not."""
     terms = all_terms()
     model = chain_model(terms, rate=100.0)
@@ -170,7 +170,7 @@ def test_a_model_comes_back_as_it_went_in() -> None:
     assert observable >= {'white', 'bias_instability', 'random_walk'}
 
 
-def test_another_model_does_not_come_back() -> None:
+def test_a_wrong_model_is_not_recovered() -> None:
     terms = all_terms()
     wrong = {axis: some_terms(2.0 * row.white.value) for axis, row in terms.items()}
     identification = reidentify(chain_model(wrong, rate=100.0), terms, 30_000, seed=1)
@@ -178,7 +178,7 @@ def test_another_model_does_not_come_back() -> None:
     assert {(axis, 'white') for axis in AXES} <= lost
 
 
-def test_a_coarse_sensor_and_one_that_counts_come_back() -> None:
+def test_models_with_rounded_rates_or_rounded_integrals_are_recovered() -> None:
     """Rounding of rates and of their integral are separate terms of the model."""
     terms = {
         axis: some_terms(1e-2, bias_instability=0.0, random_walk=0.0, quantisation=1e-3)

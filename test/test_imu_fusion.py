@@ -22,13 +22,13 @@ from sim_sensors.imu.orientation import Orientation
 from sim_sensors.motion.scenarios import Circle, FigureEight
 
 
-def test_without_the_library_the_mode_is_refused_in_one_line(monkeypatch):
+def test_without_the_library_the_fusion_mode_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
     with pytest.raises(ParameterError, match=r'^mine.yaml: orientation.mode: .*imufusion'):
         IdealImu.from_mapping({'orientation': {'mode': 'fusion'}}, 'mine.yaml')
 
 
-def test_without_the_library_models_are_listed_all_the_same(monkeypatch, capsys):
+def test_models_are_listed_without_the_library(monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
     assert main(['models', '--json']) == 0
     measured = json.loads(capsys.readouterr().out)['imu']
@@ -44,7 +44,7 @@ def yaw(orientation):
     return Rotation.from_quat(orientation).as_euler('ZYX')[:, 0]
 
 
-def test_array_run_and_any_chunking_give_the_same_bits():
+def test_results_do_not_depend_on_the_chunking():
     model = dataclasses.replace(load_imu('bno055_thesis'), orientation=FUSION)
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(60) * 0.0103)
     whole = model.start(1, 'a').measure(truth)
@@ -54,7 +54,7 @@ def test_array_run_and_any_chunking_give_the_same_bits():
     assert not whole.orientation_covariance.any()
 
 
-def test_fused_attitude_is_that_of_the_library_sample_by_sample():
+def test_the_fused_attitude_equals_that_of_the_library_sample_by_sample():
     """The library fed with what the sensor publishes, from the true attitude."""
     model = dataclasses.replace(load_imu('airsim'), orientation=FUSION)
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(100) * 0.01)
@@ -71,14 +71,14 @@ def test_fused_attitude_is_that_of_the_library_sample_by_sample():
         np.testing.assert_allclose(result.orientation[k], expected, atol=1e-6, err_msg='imufusion')
 
 
-def test_an_exact_sensor_keeps_the_attitude():
+def test_an_error_free_sensor_gives_the_true_attitude():
     truth = still(1000)
     result = IdealImu(orientation=FUSION).start(1, 'a').measure(truth)
     error = Rotation.from_quat(result.orientation) * Rotation.from_quat(truth.orientation).inv()
     assert error.magnitude().max() < 1e-4
 
 
-def test_yaw_drifts_with_the_bias_of_the_gyroscope_and_the_tilt_does_not():
+def test_a_gyroscope_bias_makes_the_yaw_drift_but_not_the_tilt():
     """A bias of 0.01 rad/s turns the yaw by 0.2 rad in 20 s; about x gravity holds it to a tilt of
     the bias over the gain of the filter.
     """
@@ -89,7 +89,7 @@ def test_yaw_drifts_with_the_bias_of_the_gyroscope_and_the_tilt_does_not():
     assert 0.0 < tilt < 0.03
 
 
-def test_yaw_error_grows_as_a_walk_of_the_measured_rates():
+def test_the_yaw_error_grows_as_the_random_walk_of_the_measured_rates():
     """White noise of density N alone: the yaw has the deviation N sqrt(t) over 100 sensors (4.5
     standard errors of 7 %).
     """
@@ -119,7 +119,7 @@ def test_the_preset_of_the_thesis_has_the_yaw_of_its_printed_noise_at_rest():
     assert abs(errors[:, -1].mean()) < 4.5 * errors[:, -1].std() / math.sqrt(60)
 
 
-def test_the_yaw_of_a_turn_errs_by_the_tilt_that_centripetal_acceleration_feigns():
+def test_centripetal_acceleration_causes_a_known_tilt_and_yaw_error():
     """A circle at 2 m/s^2: gravity seems to lean by atan(2/g), 0.2 rad, to which the filter tends,
     so that it counts only cos of its lean of every turn. The rates alone have no such error.
     """

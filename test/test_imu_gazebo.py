@@ -26,7 +26,7 @@ from sim_sensors.imu.models import ChronoImu
 from sim_sensors.motion.trajectory import Trajectory
 
 
-def test_chrono_as_upstream_feels_accelerations_in_world_axes():
+def test_chrono_as_upstream_measures_accelerations_in_world_axes():
     """Driving north, a forward acceleration is felt along y; mounted in any way."""
     quiet = {'gyroscope': {'std': 0, 'drift': 0}, 'accelerometer': {'std': 0, 'drift': 0}}
     model = ChronoImu.from_mapping({**quiet, 'mounting_rpy': [0, 0, 1.0]}, 'test')
@@ -38,7 +38,7 @@ def test_chrono_as_upstream_feels_accelerations_in_world_axes():
     np.testing.assert_allclose(force, np.tile([2.0, 0.0, G], (3, 1)), atol=1e-12)
 
 
-def test_chrono_as_upstream_turns_gravity_the_wrong_way():
+def test_chrono_as_upstream_rotates_gravity_the_wrong_way():
     n, zero = 2, np.zeros((2, 3))
     tilt = np.tile(Rotation.from_euler('x', 0.1).as_quat(), (n, 1))
     truth = Trajectory(np.arange(n) * 0.01, zero, tilt, zero, zero, zero, zero)
@@ -62,7 +62,7 @@ def test_chrono_as_upstream_states_the_outer_product_of_one_sample():
     assert trace[400:].mean() < 0.03 * trace[1:20].mean()
 
 
-def test_gazebo_ros_imu_at_rest_reads_no_gravity_as_upstream():
+def test_gazebo_ros_imu_as_upstream_measures_no_gravity_at_rest():
     """[GazeboRos]: mean 0 instead of g, deviation s either way."""
     model = GazeboRosImu(gaussian_noise=0.2, orientation=TRUTH)
     for variant, mean in ((model, G), (upstream(model), 0.0)):
@@ -76,7 +76,7 @@ def test_gazebo_ros_imu_at_rest_reads_no_gravity_as_upstream():
         np.testing.assert_allclose(result.orientation_covariance[5], np.eye(3) * stated)
 
 
-def test_gazebo_ros_imu_turns_world_vectors_the_wrong_way_as_upstream():
+def test_gazebo_ros_imu_as_upstream_rotates_world_vectors_the_wrong_way():
     """Heading north and gaining speed northward is felt forward; upstream, backward... in world
     axes turned once more. The first sample has no velocity before it.
     """
@@ -88,7 +88,7 @@ def test_gazebo_ros_imu_turns_world_vectors_the_wrong_way_as_upstream():
     np.testing.assert_allclose(wrong[1:], np.tile([-2.0, 0.0, 0.0], (3, 1)), atol=1e-12)
 
 
-def test_gazebo_ros_imu_mounts_about_the_axes_of_the_world_as_upstream():
+def test_gazebo_ros_imu_as_upstream_applies_the_mounting_about_world_axes():
     """[GazeboRos]: R = R_offset R_nb; heading north, a pitched IMU distinguishes the orders."""
     truth = moving(3, (0.0, 2.0, 0.0), heading=math.pi / 2)
     model = GazeboRosImu(orientation=TRUTH, mounting_rpy=(0.0, 0.3, 0.0))
@@ -111,7 +111,7 @@ def test_quaternion_noise_of_gazebo_ros_imu_sensor_scales_with_the_rate():
         np.testing.assert_allclose(result.orientation_covariance[0], np.eye(3) * stated)
 
 
-def test_gazebo_ros_imu_sensor_leaves_the_quaternion_unnormalised_as_upstream():
+def test_gazebo_ros_imu_sensor_as_upstream_does_not_normalise_the_quaternion():
     """[GazeboRos]: E|q|^2 = 1 + 4 s^2 and the yaw errs by 2 s near zero yaw."""
     s, n = 0.05, 50_000
     model = GazeboRosImuSensor(gaussian_noise=s, orientation=TRUTH)
@@ -159,7 +159,7 @@ def test_gz_dynamic_bias_has_its_stationary_deviation_and_correlation():
     assert lagged == pytest.approx(math.exp(-1.0), abs=SIGMAS / math.sqrt(independent))
 
 
-def test_gz_constant_bias_decays_as_upstream_once_there_is_a_dynamic_one():
+def test_the_gz_constant_bias_as_upstream_decays_if_there_is_a_dynamic_one():
     part = SdfGyroscope(bias_mean=1.0, dynamic_bias_stddev=1e-9, dynamic_bias_correlation_time=0.5)
     model = GazeboImu(gyroscope=part)
     exact_bias = model.start(1, 'a').measure(still(51)).gyroscope_bias
@@ -168,7 +168,7 @@ def test_gz_constant_bias_decays_as_upstream_once_there_is_a_dynamic_one():
     np.testing.assert_allclose(np.abs(upstream_bias[49]), math.exp(-1.0), atol=1e-7)
 
 
-def test_sdf_precision_rounds():
+def test_values_are_rounded_to_the_sdf_precision():
     part = SdfGyroscope(stddev=0.1, precision=0.25)
     rates = GazeboImu(gyroscope=part).start(1, 'a').measure(still(100)).angular_velocity
     np.testing.assert_allclose(rates / 0.25, np.rint(rates / 0.25))

@@ -31,7 +31,7 @@ def test_hector_drift_depends_on_the_rate_as_upstream(rate):
         assert bias.std() == pytest.approx(expected, rel=bound(3.0 * 980.0))
 
 
-def test_hector_drift_starts_with_its_deviation_either_way():
+def test_hector_drift_starts_with_its_deviation_in_both_variants():
     """150 sensors of 3 axes."""
     for variant in ('exact', 'as_upstream'):
         model = HectorImu(variant=variant, gyroscope=HectorGyroscope(drift=0.3))
@@ -54,7 +54,7 @@ def test_a_yaw_drift_set_in_a_running_plugin_starts_at_zero(variant):
     assert first.std() == pytest.approx(0.1, rel=bound(300))
 
 
-def test_hector_scales_before_it_adds_the_offset():
+def test_hector_scales_before_adding_the_offset():
     part = HectorAccelerometer(offset=(0.1, 0.2, 0.3), scale=1.1)
     force = HectorImu(accelerometer=part).start(1, 'a').measure(still(2)).linear_acceleration
     np.testing.assert_allclose(force, np.tile([0.1, 0.2, 0.3 + 1.1 * G], (2, 1)))
@@ -86,7 +86,7 @@ def test_hector_tilts_by_the_bias_of_its_accelerometer():
     assert (np.abs(up[:, :2]) > 0.05).any()
 
 
-def test_hector_services_set_the_drift_of_a_sensor_that_is_on():
+def test_hector_services_set_the_drift_of_a_running_sensor():
     drift = {'drift': 0.3, 'drift_frequency': 1e-9}
     gyroscope, accelerometer = HectorGyroscope(offset=0.01, **drift), HectorAccelerometer(**drift)
     model = HectorImu(gyroscope=gyroscope, accelerometer=accelerometer)

@@ -20,7 +20,6 @@ from sim_sensors.imu.simulators import (
     GnssInsSimGyroscope,
     GnssInsSimImu,
     RotorsImu,
-    compass,
 )
 from sim_sensors.motion.trajectory import Trajectory
 
@@ -78,7 +77,7 @@ def test_carla_noise_is_per_sample_and_only_the_gyroscope_has_a_bias():
         np.testing.assert_allclose(rates.mean(0), [0.1, 0.2, 0.3], atol=tolerance)
 
 
-def test_carla_first_two_accelerations_are_artefacts_as_upstream():
+def test_the_first_two_accelerations_of_carla_as_upstream_are_artefacts():
     """A constant acceleration is exact from the third sample on, with uneven steps too [CARLA]."""
     truth = moving(6, (0.3, -0.2, 0.0), position=(5.0, 0.0, 0.0))
     t = np.array([0.0, 0.01, 0.025, 0.03, 0.05, 0.051])
@@ -92,15 +91,7 @@ def test_carla_first_two_accelerations_are_artefacts_as_upstream():
     np.testing.assert_allclose(exact, np.tile([0.3, -0.2, G], (6, 1)), atol=1e-12)
 
 
-def test_carla_compass_is_clockwise_from_north():
-    headings = np.radians([90.0, 0.0, -90.0, 180.0, 89.0, 91.0])
-    orientation = Rotation.from_euler('z', headings[:, None]).as_quat()
-    expected = np.radians([0.0, 90.0, 180.0, 270.0, 1.0, 359.0])
-    np.testing.assert_allclose(compass(orientation), expected, atol=1e-12)
-    assert (compass(orientation) < 2.0 * math.pi).all()
-
-
-def test_heading_is_the_yaw_of_the_truth_alone():
+def test_the_heading_mode_gives_only_the_true_yaw():
     yaw = np.array([-3.0, -1.0, 0.0, 0.5, 2.0, 3.1])
     tilted = Rotation.from_euler('ZYX', np.column_stack([yaw, [0.3] * 6, [-0.2] * 6]))
     zero = np.zeros((6, 3))
@@ -110,12 +101,11 @@ def test_heading_is_the_yaw_of_the_truth_alone():
     expected = Rotation.from_euler('z', yaw[:, None])
     difference = Rotation.from_quat(result.orientation) * expected.inv()
     assert difference.magnitude().max() < 1e-7
-    np.testing.assert_allclose(compass(result.orientation), np.mod(math.pi / 2 - yaw, 2 * math.pi))
     stated = result.orientation_covariance[0]
     np.testing.assert_allclose(stated, np.diag([math.pi**2 / 3, math.pi**2 / 3, 0.0]))
 
 
-def test_gnss_ins_sim_grades_are_those_of_the_table():
+def test_gnss_ins_sim_grades_equal_those_of_its_table():
     """[GnssInsSim], in the units printed there."""
     expected = {
         'low': (10.0, 0.75, 2e-4, 0.05),
@@ -131,7 +121,7 @@ def test_gnss_ins_sim_grades_are_those_of_the_table():
         assert model.gyroscope.drift_time == model.accelerometer.drift_time == 100.0
 
 
-def test_gnss_ins_sim_drift_of_infinite_time_is_white_noise_as_upstream():
+def test_gnss_ins_sim_as_upstream_draws_white_noise_for_an_infinite_drift_time():
     """Independent from sample to sample with the full deviation; the exact limit stays zero."""
     model = GnssInsSimImu(gyroscope=GnssInsSimGyroscope(drift_std=0.2, drift_time=0.0))
     assert not model.start(1, 'a').measure(still(100)).gyroscope_bias.any()
@@ -141,7 +131,7 @@ def test_gnss_ins_sim_drift_of_infinite_time_is_white_noise_as_upstream():
     assert abs(lagged) < SIGMAS / math.sqrt(60_000)
 
 
-def test_gnss_ins_sim_euler_decay_widens_the_drift_as_upstream():
+def test_the_euler_step_of_gnss_ins_sim_as_upstream_increases_the_drift():
     """Var = sigma^2 (1 - exp(-2 x))/(1 - (1 - x)^2), x = dt/T = 0.5: 8 % less than sigma here."""
     part = GnssInsSimGyroscope(drift_std=0.2, drift_time=1.0)
     model = GnssInsSimImu(rate=2.0, gyroscope=part)
@@ -154,7 +144,7 @@ def test_gnss_ins_sim_euler_decay_widens_the_drift_as_upstream():
         assert bias.std() == pytest.approx(0.2 * factor, rel=bound(3 * 3500))
 
 
-def test_gnss_ins_sim_refuses_a_drift_that_diverges_as_upstream():
+def test_a_drift_that_would_diverge_in_gnss_ins_sim_as_upstream_is_refused():
     """|1 - dt/T| >= 1 from T = dt/2 down; the exact law takes any T."""
     mapping = {'rate': 100.0, 'gyroscope': {'drift_std': 0.1, 'drift_time': 0.005}}
     assert np.isfinite(

@@ -33,7 +33,9 @@ def lines(values, rate):
     # 74 Hz is above half of 100 Hz: |74 - 100|. At 50 Hz both are: |37 - 50| and |74 - 50|.
     [(400.0, 37.0, 74.0), (100.0, 37.0, 26.0), (50.0, 13.0, 24.0)],
 )
-def test_lines_are_where_sampling_puts_them_with_their_size(rate, first, second) -> None:
+def test_spectral_lines_appear_at_their_aliased_frequencies_with_their_amplitudes(
+    rate, first, second
+) -> None:
     model = ImuChain(rate=rate, vibration=ENGINE)
     spectrum_peaks = measured(model)
     for values, amplitude in (
@@ -75,7 +77,7 @@ def test_both_triads_measure_one_engine_whose_rate_wanders() -> None:
     assert mean == pytest.approx(37.0, abs=1.5)
 
 
-def test_cuts_change_no_bit_and_no_engine_changes_nothing() -> None:
+def test_vibration_does_not_depend_on_the_chunking_and_is_absent_without_an_engine() -> None:
     chain = GyroscopeChain(noise_density=0.01, bandwidth=30.0)
     model = ImuChain(gyroscope=chain, vibration=dataclasses.replace(ENGINE, rotation_std=1.0))
     times = np.arange(500) * 0.01

@@ -63,7 +63,7 @@ def test_wrong_settings_are_refused_by_key(tmp_path: Path, text: str, key: str) 
         InertialSettings.load(path)
 
 
-def test_rate_and_force_are_turned_into_the_body() -> None:
+def test_rates_and_forces_are_rotated_into_the_body() -> None:
     """An IMU mounted upside down and turned, at a lever arm, and an antenna on the roof."""
     mounting = Rotation.from_euler('xyz', [math.pi, 0.2, 0.7])
     truth_force = np.array([0.4, -0.3, G])
@@ -84,14 +84,14 @@ def test_rate_and_force_are_turned_into_the_body() -> None:
     np.testing.assert_array_equal(inputs.antenna, [1.0, 0.0, 2.0])
 
 
-def test_a_frame_that_nothing_connects_is_refused_by_name() -> None:
+def test_an_unconnected_frame_is_refused_by_name() -> None:
     messages = {'imu': imu(stamps(100.0, 1.0)), 'gps': fixes(stamps(10.0, 1.0))}
     run = recording(messages, (StaticTransform('base_link', 'imu_link'),))
     with pytest.raises(JudgeError, match=r"gps: .*'gps_link' to 'base_link'"):
         inertial_inputs(run, SETTINGS)
 
 
-def test_fixes_are_metres_about_the_first_valid_one() -> None:
+def test_fixes_are_in_metres_relative_to_the_first_valid_fix() -> None:
     sky = stamps(10.0, 1.0)
     enu = np.arange(30.0).reshape(10, 3)
     good = placed(sky, enu)
@@ -128,7 +128,7 @@ def test_unusable_covariances_are_replaced_raised_or_lowered() -> None:
     assert codes.count('inertial.no_covariance') == 1
 
 
-def test_gaps_and_repeated_stamps_of_the_imu_are_findings() -> None:
+def test_gaps_and_repeated_stamps_of_the_imu_cause_findings() -> None:
     clock = stamps(100.0, 2.0)
     clock = np.concatenate([clock[:80], clock[79:80], clock[130:]])
     run = recording({'imu': imu(clock), 'gps': fixes(stamps(10.0, 2.0))})
@@ -158,7 +158,7 @@ def test_unusable_recordings_are_refused(messages: dict[str, MessageArray], name
 
 
 @pytest.mark.parametrize('heading', [0.0, 1.0, 2.5, -2.0])
-def test_a_tilt_at_rest_is_levelled_whatever_the_heading(heading: float) -> None:
+def test_the_tilt_at_rest_is_estimated_at_any_heading(heading: float) -> None:
     """Gravity measured by a body with known roll and pitch, at a given heading."""
     roll, pitch = 0.2, -0.3
     attitude = Rotation.from_euler('xyz', [roll, pitch, heading])
@@ -169,7 +169,7 @@ def test_a_tilt_at_rest_is_levelled_whatever_the_heading(heading: float) -> None
     assert math.sqrt(estimate.covariance[2, 2]) == pytest.approx(0.1, rel=0.01)
 
 
-def test_an_accelerometer_bias_tilts_the_levelling_as_stated() -> None:
+def test_an_accelerometer_bias_causes_the_stated_error_of_levelling() -> None:
     """Small biases along each axis in turn, at a tilted rest: the stated linear error."""
     attitude = Rotation.from_euler('xyz', [0.1, 0.05, 0.8])
     for axis in range(3):
@@ -182,7 +182,7 @@ def test_an_accelerometer_bias_tilts_the_levelling_as_stated() -> None:
 
 
 @pytest.mark.parametrize('heading', [0.0, 2.0, 3.1, -1.2])
-def test_the_course_gives_the_heading_of_a_drive(heading: float) -> None:
+def test_the_heading_of_a_drive_is_initialised_from_the_course(heading: float) -> None:
     estimate = first_attitude(driving(heading, 5.0), SETTINGS)
     yaw = Rotation.from_quat(estimate.orientation).as_euler('xyz')[2]
     assert abs(math.remainder(yaw - heading, 2.0 * math.pi)) < 1e-4
@@ -190,7 +190,7 @@ def test_the_course_gives_the_heading_of_a_drive(heading: float) -> None:
     assert estimate.notes[1].code == 'inertial.heading_by_course'
 
 
-def test_a_course_in_a_turn_is_turned_back_by_the_gyroscope() -> None:
+def test_the_course_in_a_turn_is_corrected_by_the_gyroscope() -> None:
     """Circle of 10 m at 5 m/s, begun northwards: half a second of rate 0.5 rad/s is undone."""
     clock, sky = stamps(100.0, 4.0), stamps(10.0, 4.0)
     angle = 0.5 * (sky - START_NS) * 1e-9
@@ -202,7 +202,7 @@ def test_a_course_in_a_turn_is_turned_back_by_the_gyroscope() -> None:
     assert yaw == pytest.approx(0.5 * math.pi, abs=1e-4)
 
 
-def test_the_heading_of_a_slow_vehicle_comes_from_a_longer_course() -> None:
+def test_the_heading_of_a_slow_vehicle_is_taken_from_a_longer_path() -> None:
     """1 m/s, fixes good to 0.5 m, a biased gyroscope: within three stated deviations."""
     clock, sky = stamps(100.0, 20.0), stamps(5.0, 20.0)
     rng = np.random.default_rng(11)
@@ -221,7 +221,7 @@ def test_the_heading_of_a_slow_vehicle_comes_from_a_longer_course() -> None:
     assert abs(yaw - 0.5 * math.pi) < 3.0 * deviation
 
 
-def test_the_heading_is_given_or_measured_or_the_course_in_this_order() -> None:
+def test_a_given_heading_precedes_a_measured_one_and_that_precedes_the_course() -> None:
     moving = driving(1.0, 5.0, attitude=True, yaw=0.7)
 
     def yaw(inputs: InertialInputs, settings: InertialSettings, start: float | None) -> float:
@@ -235,7 +235,7 @@ def test_the_heading_is_given_or_measured_or_the_course_in_this_order() -> None:
     assert yaw(moving, by_course, None) == pytest.approx(1.0, abs=1e-4)
 
 
-def test_the_heading_at_rest_without_a_source_is_unknown() -> None:
+def test_without_a_source_the_heading_at_rest_is_unknown() -> None:
     resting = first_attitude(driving(0.0, 0.0), SETTINGS)
     assert not resting.heading_known
     assert resting.covariance[2, 2] == pytest.approx(math.pi**2 / 3.0)

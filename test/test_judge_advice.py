@@ -34,7 +34,7 @@ def heard(folder: Path, states: tuple[str, ...], array: ImuArray, **more: object
     return input_advice(config, None, {'imu0': array}, None)
 
 
-def test_a_configured_but_absent_orientation_is_a_finding(tmp_path: Path) -> None:
+def test_a_configured_but_absent_orientation_causes_a_finding(tmp_path: Path) -> None:
     absent = imu(CLOCK, attitude=False)
     (note,) = heard(tmp_path, ('yaw', 'vyaw'), absent)
     assert (note.code, note.subject) == ('rl.no_start_heading', 'imu0')
@@ -43,7 +43,7 @@ def test_a_configured_but_absent_orientation_is_a_finding(tmp_path: Path) -> Non
     assert not heard(tmp_path, ('yaw',), imu(CLOCK))
 
 
-def test_a_given_start_heading_of_zero_leaves_no_finding() -> None:
+def test_a_given_start_heading_of_zero_causes_no_finding() -> None:
     drive = simulate(motion_of('line', duration=3.0), gps='baseline', imu='chrono')
     setup = JudgeSetup.load('clean')
     runs = [setup.judge(drive, start_heading=start) for start in (None, 0.0)]
@@ -51,7 +51,7 @@ def test_a_given_start_heading_of_zero_leaves_no_finding() -> None:
     assert ['rl.no_start_heading' in codes for codes in note_codes] == [True, False]
 
 
-def test_fixes_on_both_sides_of_ticks_are_a_finding() -> None:
+def test_fixes_that_arrive_just_before_or_after_ticks_cause_a_finding() -> None:
     """64 ns, as of rounded stamps, decide which fixes wait for the next tick."""
     drive = simulate(motion_of('line', duration=3.0), gps='baseline', imu='ideal')
     setup = JudgeSetup.load('clean')
@@ -64,7 +64,7 @@ def test_fixes_on_both_sides_of_ticks_are_a_finding() -> None:
         assert not tick_advice(setup.navsat, ticks + one_side, timing)
 
 
-def test_removing_gravity_without_orientation_is_a_finding(tmp_path: Path) -> None:
+def test_removing_gravity_without_orientation_causes_a_finding(tmp_path: Path) -> None:
     remove = {'imu0_remove_gravitational_acceleration': True}
     (note,) = heard(tmp_path, ('ax',), imu(CLOCK, attitude=False), **remove)
     assert note.code == 'rl.gravity_by_estimate'
@@ -72,7 +72,7 @@ def test_removing_gravity_without_orientation_is_a_finding(tmp_path: Path) -> No
     assert not heard(tmp_path, ('ax',), imu(CLOCK, attitude=False))
 
 
-def test_an_orientation_that_is_absent_for_a_while_is_no_finding(tmp_path: Path) -> None:
+def test_a_temporarily_absent_orientation_causes_no_finding(tmp_path: Path) -> None:
     some = imu(CLOCK, attitude=False)
     covariance = some.orientation_covariance.copy()
     covariance[3, 0, 0] = 0.1
@@ -80,7 +80,7 @@ def test_an_orientation_that_is_absent_for_a_while_is_no_finding(tmp_path: Path)
     assert not heard(tmp_path, ('yaw',), array)
 
 
-def test_navsat_transform_without_a_heading_is_a_finding(tmp_path: Path) -> None:
+def test_navsat_transform_without_a_heading_causes_a_finding(tmp_path: Path) -> None:
     config = filter_config(tmp_path, odom0='odom', odom0_config=mask('x'))
     sources = {'odom0': odometry(CLOCK)}
     navsat = navsat_config(tmp_path)
@@ -101,7 +101,7 @@ def test_navsat_transform_without_a_heading_is_a_finding(tmp_path: Path) -> None
         ((0, 0, 0, 0, 0), 'rl.no_message'),
     ],
 )
-def test_refused_late_or_silent_inputs_are_findings(
+def test_refused_late_or_silent_inputs_cause_findings(
     counts: tuple[int, ...], code: str | None
 ) -> None:
     """Counts of received, older, unusable, fused and rejected messages."""
@@ -109,7 +109,7 @@ def test_refused_late_or_silent_inputs_are_findings(
     assert codes == ([code] if code else [])
 
 
-def test_an_input_with_one_used_part_is_not_silent() -> None:
+def test_an_input_with_one_fused_part_is_not_reported_as_silent() -> None:
     skipped = PartCount('imu0 pose', 'imu', 0, 0, 0, 0, 0)
     assert not part_advice([skipped, PartCount('imu0 twist', 'imu', 9, 0, 0, 9, 0)])
 
@@ -124,12 +124,12 @@ def test_an_input_with_one_used_part_is_not_silent() -> None:
         (0, 0, 20, ['navsat.fixes_early']),
     ],
 )
-def test_unused_fixes_are_findings(used: int, lost: int, early: int, codes: list[str]) -> None:
+def test_unused_fixes_cause_findings(used: int, lost: int, early: int, codes: list[str]) -> None:
     notes = navsat_advice(fixes=20, used=used, lost=lost, early=early, frequency=10.0)
     assert [note.code for note in notes] == codes
 
 
-def test_gravity_left_by_the_mounting_is_a_finding() -> None:
+def test_gravity_that_remains_because_of_the_mounting_causes_a_finding() -> None:
     """A roll of 0.5 rad leaves (0, -4.70, 1.20) m/s^2 at rest; a yaw leaves nothing."""
     roll = Rotation.from_euler('x', 0.5).as_matrix()
     yaw = Rotation.from_euler('z', 2.0).as_matrix()

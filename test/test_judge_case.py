@@ -31,7 +31,7 @@ navsat: {fix: /fix, imu: null}
 """
 
 
-def test_case_file_states_delivery_order_clock_and_topics(tmp_path: Path) -> None:
+def test_a_case_file_sets_delivery_order_clock_and_topics(tmp_path: Path) -> None:
     assert ReplayOptions.from_file(write(tmp_path, CASE)) == ReplayOptions(
         clock=Clock(5, 2_000_000, 6, 28_571_428, 7, 100_000_000, 8),
         topics=('second', 'first'),
@@ -59,7 +59,7 @@ def test_case_file_states_delivery_order_clock_and_topics(tmp_path: Path) -> Non
         ('front_end: utm', 'front_end'),
     ],
 )
-def test_wrong_case_file_is_refused_with_its_key(tmp_path: Path, text: str, key: str) -> None:
+def test_a_wrong_case_file_is_refused_with_its_key(tmp_path: Path, text: str, key: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(ParameterError) as error:
         ReplayOptions.from_file(path)

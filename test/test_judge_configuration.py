@@ -54,12 +54,12 @@ def test_defaults_are_those_of_robot_localization(tmp_path: Path) -> None:
     assert source.mask.tolist() == [float(flag) for flag in mask('yaw', 'vyaw')]
 
 
-def test_timeout_follows_the_frequency(tmp_path: Path) -> None:
+def test_the_default_timeout_follows_from_the_frequency(tmp_path: Path) -> None:
     assert read(tmp_path, frequency=50).sensor_timeout == 0.02
     assert read(tmp_path, frequency=50, sensor_timeout=0.5).sensor_timeout == 0.5
 
 
-def test_world_frame_is_the_odom_frame_unless_named(tmp_path: Path) -> None:
+def test_the_world_frame_defaults_to_the_odom_frame(tmp_path: Path) -> None:
     assert read(tmp_path, odom_frame='o').world_frame == 'o'
     assert read(tmp_path, odom_frame='o', map_frame='m', world_frame='m').world_frame == 'm'
 
@@ -102,7 +102,7 @@ def test_a_wrong_value_is_refused_by_file_and_key(tmp_path: Path, key: str) -> N
         assert len(refused(tmp_path, key, **{key: value})) < 160
 
 
-def test_empty_topic_and_no_input_are_refused(tmp_path: Path) -> None:
+def test_an_empty_topic_or_a_filter_without_inputs_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, 'imu0', imu0='/')
     with pytest.raises(ParameterError, match='no input'):
         FilterConfig.from_file(parameter_file(tmp_path, {'frequency': 30.0}))
@@ -130,7 +130,7 @@ def test_control_of_a_measured_acceleration_is_switched_off(tmp_path: Path) -> N
     assert not read(tmp_path, **control).control_mask.any()
 
 
-def test_deceleration_is_that_of_acceleration_unless_given(tmp_path: Path) -> None:
+def test_deceleration_limits_default_to_those_of_acceleration(tmp_path: Path) -> None:
     limits = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     gains = [0.5] * 6
     config = read(tmp_path, use_control=True, acceleration_limits=limits, acceleration_gains=gains)
@@ -138,7 +138,7 @@ def test_deceleration_is_that_of_acceleration_unless_given(tmp_path: Path) -> No
     assert 'missing' in refused(tmp_path, 'acceleration_gains', use_control=True)
 
 
-def test_thresholds_have_the_names_of_their_kind(tmp_path: Path) -> None:
+def test_rejection_thresholds_have_the_parameter_names_of_their_input_type(tmp_path: Path) -> None:
     config = read(
         tmp_path, imu0_pose_rejection_threshold=1.0, imu0_twist_rejection_threshold=2.0,
         imu0_linear_acceleration_rejection_threshold=3.0, pose0='p', pose0_rejection_threshold=4.0,
@@ -158,7 +158,7 @@ def test_thresholds_have_the_names_of_their_kind(tmp_path: Path) -> None:
     assert list(source) == ['odom0', 'pose0', 'twist0', 'imu0']
 
 
-def test_navsat_defaults_and_refusals(tmp_path: Path) -> None:
+def test_navsat_defaults_equal_the_original_and_wrong_values_are_refused(tmp_path: Path) -> None:
     config = NavsatConfig.from_file(parameter_file(tmp_path, {}))
     assert config == NavsatConfig(10.0, 0.0, 0.0, False, False, True, False, None)
     assert config.needs_heading

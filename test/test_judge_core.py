@@ -134,7 +134,7 @@ def core(reference_dir: Path, case: str, kind: str) -> Path:
 
 
 @pytest.mark.parametrize('case', CASES)
-def test_the_extended_filter_follows_the_core_after_every_event(
+def test_the_extended_filter_equals_the_original_core_after_every_event(
     reference_dir: Path, case: str, record_property: Callable[[str, object], None]
 ) -> None:
     """State and all 225 covariances agree to rounding after each of some 250 events."""
@@ -149,7 +149,7 @@ def test_the_extended_filter_follows_the_core_after_every_event(
 
 
 @pytest.mark.parametrize('case', CASES)
-def test_the_unscented_filter_follows_the_core_after_every_event(
+def test_the_unscented_filter_equals_the_original_core_after_every_event(
     reference_dir: Path, case: str, record_property: Callable[[str, object], None]
 ) -> None:
     """To rounding, and to ten times the effect of a change of the input in its last place."""

@@ -26,7 +26,9 @@ from sim2real_eval.judge.robot_localization.state import VX, YAW, N, X
 
 
 @given(seeds, st.lists(st.integers(0, N - 1), min_size=1, max_size=N, unique=True))
-def test_a_correction_is_the_joseph_form_of_a_dense_filter(seed: int, states: list[int]) -> None:
+def test_a_correction_equals_the_joseph_form_of_a_dense_filter(
+    seed: int, states: list[int]
+) -> None:
     """Any mask and a full measurement covariance, to 1e-10."""
     rng = np.random.default_rng(seed)
     x, P = random_state(rng), loosened(random_covariance(rng, N, 2.0))
@@ -41,7 +43,7 @@ def test_a_correction_is_the_joseph_form_of_a_dense_filter(seed: int, states: li
     assert relative(flt.P[:N, :N], expected_P) < 1e-10
 
 
-def test_yaw_takes_the_short_way_round() -> None:
+def test_the_yaw_innovation_is_wrapped() -> None:
     """From 179 to -179 degrees is 2 degrees, and half of them with equal trust."""
     x = np.zeros(N)
     x[YAW] = math.radians(179.0)
@@ -53,7 +55,9 @@ def test_yaw_takes_the_short_way_round() -> None:
 @pytest.mark.parametrize(
     ('threshold', 'accepted'), [(1.0, False), (math.nextafter(1.0, 2.0), True), (math.inf, True)]
 )
-def test_gate_refuses_from_the_threshold_on(threshold: float, accepted: bool) -> None:
+def test_the_gate_rejects_distances_at_or_above_the_threshold(
+    threshold: float, accepted: bool
+) -> None:
     """P = 3, R = 1, innovation 2: Mahalanobis distance exactly 1; refused means unchanged."""
     flt = filter_at(np.zeros(N), 3.0 * np.eye(N))
     index = np.array([VX])
@@ -62,7 +66,7 @@ def test_gate_refuses_from_the_threshold_on(threshold: float, accepted: bool) ->
     assert flt.P[VX, VX] == (0.75 if accepted else 3.0)
 
 
-def test_gate_counts_the_measurement_as_a_whole() -> None:
+def test_the_gate_counts_a_measurement_once_for_all_its_components() -> None:
     """One bad component of two rejects both."""
     flt = filter_at(np.zeros(N), np.eye(N))
     index = np.array([0, 1])
@@ -74,14 +78,16 @@ def test_gate_counts_the_measurement_as_a_whole() -> None:
     ('given_variance', 'used'),
     [(0.0, 1e-9), (1e-12, 1e-9), (-4.0, 4.0), (-1e-12, 1e-9), (4.0, 4.0)],
 )
-def test_variances_lose_their_sign_and_get_a_floor(given_variance: float, used: float) -> None:
+def test_measurement_variances_are_made_positive_with_a_minimum(
+    given_variance: float, used: float
+) -> None:
     flt = filter_at(np.zeros(N), np.eye(N))
     correct(flt, np.array([X]), 1, np.array([1.0]), np.array([[given_variance]]), math.inf)
     assert flt.x[X] == pytest.approx(1.0 / (1.0 + used), rel=1e-15)
     assert flt.P[X, X] == pytest.approx(used / (1.0 + used), rel=1e-6)
 
 
-def test_singular_innovation_covariance_changes_nothing() -> None:
+def test_a_measurement_with_singular_innovation_covariance_is_ignored() -> None:
     """Two equal readings with fully correlated noise have no inverse."""
     flt = filter_at(np.zeros(N), np.zeros((N, N)))
     R = np.ones((2, 2))

@@ -50,7 +50,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_judge_writes_diverged_estimates_and_fails(
+def test_the_command_judge_writes_diverged_estimates_and_fails(
     run: Path, broken: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / 'x.csv'
@@ -66,7 +66,7 @@ def test_judge_writes_diverged_estimates_and_fails(
     assert out.exists()
 
 
-def test_vepd_blames_the_judge_for_diverged_estimates(
+def test_vepd_attributes_diverged_estimates_to_the_judge(
     run: Path, broken: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     outcome = call(
@@ -77,7 +77,7 @@ def test_vepd_blames_the_judge_for_diverged_estimates(
     assert 'judge' in outcome.complaints[0]
 
 
-def test_only_corrections_beyond_the_gate_count_as_rejected() -> None:
+def test_only_corrections_rejected_by_the_gate_are_counted_as_rejected() -> None:
     names = [PartName('imu0', 'imu', 'pose'), PartName('imu0', 'imu', 'twist')]
     counts = np.array([[9, 0, 0, 4, 5], [9, 0, 0, 4, 5]])
     threshold = np.array([np.inf, 2.0])
@@ -92,7 +92,7 @@ def test_only_corrections_beyond_the_gate_count_as_rejected() -> None:
     assert (twist.rejected, twist.singular) == (5, 3)
 
 
-def test_a_row_counts_when_any_of_its_fields_is_none(run: Path) -> None:
+def test_an_estimate_with_one_non_finite_field_is_counted_as_diverged(run: Path) -> None:
     judged = JudgeSetup.load('clean').judge(read_recording(run))
     assert judged.finite.all()
     assert judged.divergence_findings == ()
@@ -101,7 +101,7 @@ def test_a_row_counts_when_any_of_its_fields_is_none(run: Path) -> None:
     assert not dataclasses.replace(judged, pose_covariance=covariance).finite[3]
 
 
-def test_a_judge_without_innovations_says_why_there_is_no_nis(run: Path) -> None:
+def test_for_a_judge_without_innovations_the_missing_nis_is_explained(run: Path) -> None:
     """A smoother has none."""
     setup, recording = JudgeSetup.load('clean'), read_recording(run)
     judged = setup.judge(recording)
@@ -136,7 +136,9 @@ def odometry(frame: str, child: str) -> OdometryArray:
         ('odom', 'map', True),
     ],
 )
-def test_velocity_in_a_world_frame(frame: str, child: str, reported: bool) -> None:
+def test_velocities_in_a_world_frame_cause_a_finding(
+    frame: str, child: str, reported: bool
+) -> None:
     source: SourceConfig = dataclasses.replace(
         CLEAN.sources[0], name='odom1', topic='wheel', mask=np.arange(15) == 6.0
     )
@@ -146,7 +148,7 @@ def test_velocity_in_a_world_frame(frame: str, child: str, reported: bool) -> No
 
 
 @pytest.mark.parametrize(('latitude', 'reported'), [(43.0, False), (43.8, False), (44.0, True)])
-def test_datum_far_from_the_first_fix(latitude: float, reported: bool) -> None:
+def test_a_datum_far_from_the_first_fix_causes_a_finding(latitude: float, reported: bool) -> None:
     """A degree of latitude is 111 km."""
     navsat = dataclasses.replace(NAVSAT, datum=(latitude, -89.0, 0.0))
     ones, zero = np.ones(4), np.zeros(4)
@@ -157,7 +159,7 @@ def test_datum_far_from_the_first_fix(latitude: float, reported: bool) -> None:
     assert len(datum_advice(navsat, fixes)) == int(reported)
 
 
-def test_speed_and_jumps() -> None:
+def test_impossible_speeds_and_position_jumps_cause_findings() -> None:
     position, velocity = np.zeros((4, 3)), np.zeros((4, 3))
     velocity[:, 0] = 60.0
     position[:, 0] = 60.0 * STAMPS * 1e-9

@@ -136,7 +136,7 @@ def test_the_enu_front_end_agrees_with_navsat_transform_near_the_origin(
     np.testing.assert_allclose(plain.gps_position, path, atol=2e-8)
 
 
-def test_the_covariance_is_that_of_the_fix(tmp_path: Path) -> None:
+def test_the_position_covariance_equals_that_of_the_fix(tmp_path: Path) -> None:
     judged = circle(tmp_path)
     expected = np.zeros((6, 6))
     expected[:3, :3] = np.diag([1e-4, 2e-4, 3e-4])

@@ -37,7 +37,7 @@ class Oracle(ExtendedKalmanFilter):
         self.x = transfer(self.x, self.dt)
 
 
-def test_a_run_agrees_with_filterpy(record_property: Callable[[str, object], None]) -> None:
+def test_a_whole_run_agrees_with_filterpy(record_property: Callable[[str, object], None]) -> None:
     """20 s of a random drive: 10 Hz position and yaw, 100 Hz rates and accelerations."""
     rng = np.random.default_rng(11)
     Q = np.diag(DEFAULT_PROCESS_NOISE)
@@ -146,7 +146,7 @@ def test_first_measurement_is_copied_with_its_raw_covariance() -> None:
     assert flt.P[:N, :N].tolist() == P.tolist()
 
 
-def test_late_measurement_corrects_without_moving_time() -> None:
+def test_a_late_measurement_corrects_the_state_without_advancing_time() -> None:
     """An older stamp: no prediction, and the filter's time stays; an equal one likewise."""
     for stamp_ns in (900_000_000, 1_000_000_000):
         x = np.zeros(N)
@@ -160,7 +160,7 @@ def test_late_measurement_corrects_without_moving_time() -> None:
         assert flt.x[VX] == 1.0
 
 
-def test_newer_measurement_predicts_first() -> None:
+def test_a_newer_measurement_is_preceded_by_a_prediction() -> None:
     x = np.zeros(N)
     x[VX] = 2.0
     flt = filter_at(x, np.eye(N), 1_000_000_000)
@@ -171,7 +171,7 @@ def test_newer_measurement_predicts_first() -> None:
     assert flt.x[X] == 1.0
 
 
-def test_a_step_of_more_than_a_day_counts_as_10_ms() -> None:
+def test_a_time_step_of_more_than_a_day_is_replaced_by_10_ms() -> None:
     """robot_localization's guard against stamps of another epoch: above 100000 s."""
     for seconds, moved in ((100_000, 100_000.0), (100_001, 0.01)):
         x = np.zeros(N)

@@ -70,7 +70,9 @@ def last(judged: JudgedRun) -> np.ndarray:
 
 
 @pytest.mark.parametrize('case', [late(odom=0.25), late(imu=0.25), late(odom=0.1, imu=0.3)])
-def test_smoothing_treats_late_messages_as_on_time(tmp_path: Path, case: ReplayOptions) -> None:
+def test_smoothing_processes_late_messages_at_their_stamps(
+    tmp_path: Path, case: ReplayOptions
+) -> None:
     """The estimate after the last message has seen the same measurements in the same order."""
     # The filter must be initialised by the same message in both runs.
     run = drive(START_NS if 'imu' in case.latency_ns else START_NS + 5_000_000)
@@ -84,7 +86,9 @@ def test_smoothing_treats_late_messages_as_on_time(tmp_path: Path, case: ReplayO
 
 
 @pytest.mark.parametrize('seconds', [0.05, 0.3])
-def test_repeated_measurements_have_a_distance(tmp_path: Path, seconds: float) -> None:
+def test_every_replayed_measurement_has_a_mahalanobis_distance(
+    tmp_path: Path, seconds: float
+) -> None:
     gated = config(tmp_path, smooth=True, odom0_pose_rejection_threshold=1.5)
     run = drive(START_NS + 5_000_000)
     judged = judge(run, gated, None, late(odom=seconds))
@@ -96,7 +100,7 @@ def test_repeated_measurements_have_a_distance(tmp_path: Path, seconds: float) -
     assert judged.parts[part].singular == 0
 
 
-def test_the_same_latency_everywhere_moves_only_the_ticks(tmp_path: Path) -> None:
+def test_an_equal_latency_of_all_inputs_shifts_only_the_ticks(tmp_path: Path) -> None:
     """Stamps and estimates to the bit, through navsat_transform too; every tick 125 ms later."""
     clock = stamps(10.0, SECONDS)
     east = 2.5e-5 * (clock - START_NS) * 1e-9
@@ -121,7 +125,7 @@ def test_the_same_latency_everywhere_moves_only_the_ticks(tmp_path: Path) -> Non
     ('front_end', 'fix_ns', 'made_ns'),
     [('navsat_transform', 0, 20_000_000), ('enu', 0, 0), ('enu', 70_000_000, 70_000_000)],
 )
-def test_odometry_gps_arrives_after_its_latency(
+def test_odometry_gps_arrives_after_its_stated_latency(
     tmp_path: Path, front_end: str, fix_ns: int, made_ns: int
 ) -> None:
     """Against a recorded topic that arrives then; navsat_transform ticks 20 ms after each fix."""

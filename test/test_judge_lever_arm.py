@@ -47,7 +47,7 @@ def position_error(recording: Recording) -> float:
     return float(np.hypot(*errors).max())
 
 
-def test_a_stated_lever_arm_does_not_move_the_track() -> None:
+def test_a_stated_lever_arm_does_not_change_the_estimated_track() -> None:
     """Same circle, antenna 0.85 m off: the track is that of base_link, not of the antenna."""
     centred = position_error(recorded((0.0, 0.0, 0.0), stated_arm=True))
     corrected = position_error(recorded(ANTENNA, stated_arm=True))

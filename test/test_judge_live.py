@@ -63,7 +63,9 @@ def first_half(run: Recording) -> Recording:
 
 
 @pytest.mark.parametrize('name', TRACES)
-def test_live_is_batch_to_the_bit_on_the_reference_traces(reference_dir: Path, name: str) -> None:
+def test_live_and_batch_are_bit_identical_on_reference_traces(
+    reference_dir: Path, name: str
+) -> None:
     folder = reference_dir / 'judge' / 'node' / name
     if not folder.is_dir():
         pytest.skip(f'no trace {folder}')
@@ -80,7 +82,7 @@ def test_live_is_batch_to_the_bit_on_the_reference_traces(reference_dir: Path, n
 
 
 @pytest.mark.parametrize('name', ['ukf_distinct_alpha01', 'ukf_equal_alpha01'])
-def test_live_is_batch_to_the_bit_with_the_unscented_filter(name: str) -> None:
+def test_live_and_batch_are_bit_identical_with_the_unscented_filter(name: str) -> None:
     """Also where stamps are equal and their order decides."""
     folder = Path(__file__).parent / 'traces' / name
     run = read_recording(folder)
@@ -94,7 +96,7 @@ def test_live_is_batch_to_the_bit_with_the_unscented_filter(name: str) -> None:
 
 @pytest.mark.parametrize('front_end', ['navsat_transform', 'enu'])
 @pytest.mark.parametrize('unscented', [False, True], ids=['ekf', 'ukf'])
-def test_live_is_batch_to_the_bit_with_every_correction(
+def test_live_and_batch_are_bit_identical_with_every_correction(
     tmp_path: Path, unscented: bool, front_end: str
 ) -> None:
     """An IMU that stands slanted, increments of fixes, and the textbook's unscented filter."""
@@ -139,7 +141,7 @@ def test_increments_restart_when_the_first_oriented_pose_arrives(tmp_path: Path)
 
 @pytest.mark.parametrize('heading', [False, True], ids=['from imu', 'from odometry'])
 @pytest.mark.parametrize('two_d', [False, True], ids=['3d', '2d'])
-def test_live_is_batch_to_the_bit_with_all_inputs(
+def test_live_and_batch_are_bit_identical_with_all_inputs(
     tmp_path: Path, heading: bool, two_d: bool
 ) -> None:
     run, config = curve(), everything(tmp_path, two_d_mode=two_d)
@@ -155,7 +157,7 @@ def test_live_is_batch_to_the_bit_with_all_inputs(
     assert live.notes() == list(judged.notes)
 
 
-def test_a_reset_judge_repeats_itself_to_the_bit(tmp_path: Path) -> None:
+def test_a_judge_repeats_its_estimates_bit_for_bit_after_a_reset(tmp_path: Path) -> None:
     run, config, navsat = curve(), everything(tmp_path), navsat_config(tmp_path)
     live = live_judge(run, config, navsat)
     first = step_through(live, run)
@@ -165,7 +167,7 @@ def test_a_reset_judge_repeats_itself_to_the_bit(tmp_path: Path) -> None:
         assert step_through(live, run).bits() == first.bits()
 
 
-def test_a_queue_and_a_history_that_grow_change_no_bit(
+def test_growing_the_queue_and_the_history_changes_no_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The queue has room for one measurement at first, and fixes come 0.3 s late."""
@@ -184,13 +186,13 @@ def test_messages_of_an_unknown_frame_are_refused_until_it_is_known(tmp_path: Pa
     live = LiveJudge(config, None, FrameTree(()))
     run = recording({'/imu/data': imu(stamps(100, 0.5))}, MOUNTED)
     events = arrivals(live, run, ReplayOptions())
-    for _, taker, message in events[:10]:
+    for _, input_name, message in events[:10]:
         with pytest.raises(JudgeError, match='imu_link'):
-            give(live, taker, message)
+            give(live, input_name, message)
     assert live.tick(START_NS + 100_000_000) is None
     live.set_frames(FrameTree(MOUNTED))
-    for _, taker, message in events[10:]:
-        give(live, taker, message)
+    for _, input_name, message in events[10:]:
+        give(live, input_name, message)
     assert live.tick(START_NS + 600_000_000) is not None
     assert [part.fused for part in live.parts] == [len(events) - 10]
 

@@ -63,7 +63,7 @@ def gravity_configs(tmp_path_factory: pytest.TempPathFactory) -> list[FilterConf
     relative=st.booleans(),
     north=angle,
 )
-def test_corrected_gravity_leaves_nothing_at_rest_in_any_attitude_and_mounting(
+def test_corrected_gravity_removal_leaves_no_acceleration_at_rest(
     gravity_configs: list[FilterConfig], body: tuple[float, float, float],
     mounting: tuple[float, float, float], with_attitude: bool, relative: bool, north: float,
 ) -> None:  # fmt: skip
@@ -80,7 +80,9 @@ def test_corrected_gravity_leaves_nothing_at_rest_in_any_attitude_and_mounting(
     assert np.abs(accelerations.z).max() < 1e-12 * G
 
 
-def test_corrected_gravity_keeps_tilted_accelerations(gravity_configs: list[FilterConfig]) -> None:
+def test_corrected_gravity_removal_keeps_accelerations_of_a_tilted_body(
+    gravity_configs: list[FilterConfig],
+) -> None:
     """A body pitched by 0.2 rad accelerates forward by 1.5 m/s^2."""
     mounting = (0.5, -0.4, 2.0)
     sensor = Rotation.from_euler('y', 0.2) * Rotation.from_euler('xyz', mounting)
@@ -136,7 +138,9 @@ def test_increments_of_whole_poses_have_the_stated_covariance(tmp_path: Path) ->
     assert mean_square(frozenset()) > 500.0
 
 
-def test_increments_without_orientation_use_the_attitude_of_the_filter(tmp_path: Path) -> None:
+def test_increments_without_orientation_are_rotated_by_the_attitude_of_the_filter(
+    tmp_path: Path,
+) -> None:
     """The frame is turned in the world; the covariance turns with the increment."""
     pose = {'pose0': 'pose', 'pose0_config': mask('x', 'y', 'z'), 'pose0_differential': True}
     config = filter_config(tmp_path, **pose)
@@ -159,7 +163,7 @@ def test_increments_without_orientation_use_the_attitude_of_the_filter(tmp_path:
     np.testing.assert_allclose(measurements.R, expected, atol=1e-12)
 
 
-def test_increments_with_orientation_do_not_use_the_heading_of_the_filter(tmp_path: Path) -> None:
+def test_increments_with_orientation_are_independent_of_the_filter_heading(tmp_path: Path) -> None:
     odom = {'odom0': 'odom', 'odom0_config': mask('x', 'y'), 'odom0_differential': True}
     config = filter_config(tmp_path, **odom)
     position = np.array([[5.0, 6.0, 0.0], [5.0, 8.0, 0.0]])
@@ -171,7 +175,7 @@ def test_increments_with_orientation_do_not_use_the_heading_of_the_filter(tmp_pa
     np.testing.assert_allclose(measurements.z, [4.0, 0.0], atol=1e-14)
 
 
-def test_increments_of_another_body_frame_are_moved_by_their_lever_arm(tmp_path: Path) -> None:
+def test_increments_of_another_body_frame_are_corrected_for_the_lever_arm(tmp_path: Path) -> None:
     """v_base = R v + p x w with the filter's rates, covariance R C R'."""
     config = filter_config(
         tmp_path, odom0='odom', odom0_config=mask('x', 'y', 'z'), odom0_differential=True,
@@ -234,7 +238,7 @@ def test_a_circle_from_increments_alone_goes_forward(tmp_path: Path) -> None:
     assert np.abs(upstream.linear_velocity[late, 0] - SPEED).max() > SPEED
 
 
-def test_innovations_of_increments_are_what_their_covariance_says(
+def test_innovations_of_increments_match_their_covariance(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """Mean NIS over two degrees of freedom is 1; it scatters by 0.02 over 20 runs of 25 s."""
@@ -255,7 +259,7 @@ def test_innovations_of_increments_are_what_their_covariance_says(
     assert upstream > 50.0
 
 
-def test_increments_of_navsat_transform_are_body_velocities_too(tmp_path: Path) -> None:
+def test_increments_of_navsat_transform_are_fused_as_body_velocities(tmp_path: Path) -> None:
     clock, position = around(25.0, 0.0, 0)
     imu_ns = stamps(100.0, 25.0)
     t = (imu_ns - START_NS) * 1e-9

@@ -57,7 +57,7 @@ def test_one_of_several_filters_is_selected_by_name(dual: Path, tmp_path: Path) 
         JudgeSetup.load(dual, options=Options(section='ekf_filter_node_mop'))
 
 
-def test_the_name_of_a_node_decides_its_filter(dual: Path) -> None:
+def test_the_filter_is_selected_by_the_name_of_the_node(dual: Path) -> None:
     tree = yaml.safe_load(dual.read_text())
     tree['ukf_filter_node_odom'] = tree.pop('ekf_filter_node_odom')
     dual.write_text(yaml.safe_dump(tree))

@@ -83,7 +83,7 @@ def steps_of(judged: JudgedRun) -> np.ndarray:
     return (judged.gps_position[-1] - judged.gps_position[0]) / span
 
 
-def test_an_eastward_drive_goes_east(tmp_path: Path) -> None:
+def test_an_eastward_drive_is_estimated_as_eastward(tmp_path: Path) -> None:
     """2 m/s along +x; the UTM plane is 0.04 % small here, and turned by the convergence."""
     judged = run(tmp_path, zero_altitude=True)
     velocity = steps_of(judged)
@@ -112,7 +112,7 @@ def test_offsets_are_added_to_the_heading(
     assert math.atan2(velocity[1], velocity[0]) == pytest.approx(turn, abs=1e-5)
 
 
-def test_the_track_is_turned_by_the_yaw_of_the_filter_minus_the_heading(tmp_path: Path) -> None:
+def test_the_track_is_rotated_by_the_yaw_of_the_filter_minus_the_heading(tmp_path: Path) -> None:
     """The filter's yaw comes from the same IMU here, so both agree and the track stays."""
     velocity = steps_of(run(tmp_path, yaw=1.0, zero_altitude=True))
     assert math.atan2(velocity[1], velocity[0]) == pytest.approx(0.0, abs=1e-5)
@@ -129,7 +129,7 @@ def test_the_yaw_of_the_mounting_is_subtracted_from_the_heading(tmp_path: Path) 
     assert math.atan2(velocity[1], velocity[0]) == pytest.approx(0.0, abs=1e-5)
 
 
-def test_absent_orientation_counts_as_heading_east(tmp_path: Path) -> None:
+def test_an_absent_orientation_is_interpreted_as_heading_east(tmp_path: Path) -> None:
     """The original ignores the covariance of -1; a finding reports it."""
     absent = run(tmp_path, yaw=0.0, attitude=False)
     present = run(tmp_path, yaw=0.0)
@@ -146,13 +146,13 @@ def test_the_first_tick_publishes_nothing(tmp_path: Path) -> None:
     assert judged.gps_position[0, 0] == pytest.approx(0.2, rel=1e-2)
 
 
-def test_fixes_slower_than_the_timer_come_out_a_tick_later(tmp_path: Path) -> None:
+def test_fixes_slower_than_the_timer_are_published_one_tick_later(tmp_path: Path) -> None:
     """1 Hz fixes, 10 Hz timer: the fix that set the transform is published at the next tick."""
     judged = run(tmp_path, fix_rate=1.0)
     assert (judged.gps_stamp_ns[:2] - START_NS).tolist() == [0, 1_000_000_000]
 
 
-def test_half_of_twenty_hertz_fixes_are_used_by_a_ten_hertz_timer(tmp_path: Path) -> None:
+def test_a_10_hz_timer_uses_half_of_the_fixes_of_a_20_hz_receiver(tmp_path: Path) -> None:
     judged = run(tmp_path, fix_rate=20.0)
     assert 97 <= len(judged.gps_stamp_ns) <= 100
     # The last fix has no successor that could overtake it.
@@ -160,7 +160,7 @@ def test_half_of_twenty_hertz_fixes_are_used_by_a_ten_hertz_timer(tmp_path: Path
     assert len(run(tmp_path, fix_rate=20.0, frequency=50.0).gps_stamp_ns) >= 197
 
 
-def test_the_phase_of_the_timer_is_a_parameter(tmp_path: Path) -> None:
+def test_the_phase_of_the_timer_can_be_set(tmp_path: Path) -> None:
     """Ticks 1 ms before each fix see the fix of 99 ms earlier; the filter gets it later."""
     early = Clock(navsat_origin_ns=START_NS - 1_000_000)
     late = Clock(navsat_origin_ns=START_NS + 1_000_000)
@@ -213,7 +213,7 @@ def test_publishing_filtered_gps_consumes_the_odometry_at_every_tick(
     assert ticked(node, memory)[0] == passed_on
 
 
-def test_an_overtaken_fix_counts_as_lost_once_the_transform_is_fixed() -> None:
+def test_a_replaced_fix_is_counted_as_dropped_once_the_transform_is_fixed() -> None:
     node, memory = node_with_a_transform(publish_filtered_gps=False)
     receive_fix(node, memory, 1)
     assert lost_fixes(memory) == 0
@@ -221,7 +221,7 @@ def test_an_overtaken_fix_counts_as_lost_once_the_transform_is_fixed() -> None:
     assert lost_fixes(memory) == 1
 
 
-def test_covariance_turns_with_the_track(tmp_path: Path) -> None:
+def test_the_covariance_is_rotated_with_the_track(tmp_path: Path) -> None:
     """diag(1e-4, 2e-4, 3e-4) turned by -0.5 rad and the convergence: R C R', rest zero."""
     judged = run(tmp_path, yaw_offset=0.5)
     _, _, convergence = to_utm(np.array([43.0]), np.array([-89.4]))
@@ -233,13 +233,13 @@ def test_covariance_turns_with_the_track(tmp_path: Path) -> None:
     assert judged.gps_covariance[3, 0, 1] != 0.0
 
 
-def test_use_odometry_yaw_takes_the_heading_from_the_filter(tmp_path: Path) -> None:
+def test_with_use_odometry_yaw_the_heading_is_that_of_the_filter(tmp_path: Path) -> None:
     """Only the convergence turns the track; the IMU has no effect."""
     velocity = steps_of(run(tmp_path, yaw=0.7, use_odometry_yaw=True, zero_altitude=True))
     assert math.atan2(velocity[1], velocity[0]) == pytest.approx(0.0, abs=1e-5)
 
 
-def test_messages_without_a_fix_are_left_out(tmp_path: Path) -> None:
+def test_messages_without_a_fix_are_ignored(tmp_path: Path) -> None:
     judged = run(tmp_path, status=-1)
     assert len(judged.gps_stamp_ns) == 0
     codes = {note.code for note in judged.notes}

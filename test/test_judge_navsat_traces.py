@@ -107,7 +107,7 @@ def played(folder: Path) -> tuple[list[OdometryArray], list[FixArray]]:
 
 
 @pytest.mark.parametrize('name', CASES)
-def test_navsat_transform_publishes_what_the_node_published(name: str) -> None:
+def test_navsat_transform_reproduces_the_output_of_the_original_node(name: str) -> None:
     """Positions to 1e-6 m (UTM coordinates are 5e6 m), covariances to 1e-9 of the largest."""
     folder = TRACES / name
     published, _ = played(folder)
@@ -124,7 +124,7 @@ def test_navsat_transform_publishes_what_the_node_published(name: str) -> None:
 
 
 @pytest.mark.parametrize('name', CASES)
-def test_navsat_transform_sends_the_filtered_position_back_as_the_node_did(
+def test_navsat_transform_reproduces_the_filtered_gps_of_the_original_node(
     name: str, record_property: Callable[[str, object], None]
 ) -> None:
     """Latitude and longitude to 1e-9 degrees, altitude to 1e-8 m, covariance to 1e-12."""

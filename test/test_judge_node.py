@@ -58,7 +58,7 @@ def covariance_error(actual: np.ndarray, expected: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize('name', [*ALONE, *WITH_NAVSAT])
-def test_judge_publishes_what_the_node_published(
+def test_the_judge_reproduces_the_output_of_the_original_node(
     reference_dir: Path, name: str, record_property: Callable[[str, object], None]
 ) -> None:
     """Same rows and ticks, to 1e-9; to 1e-6 behind navsat_transform with its UTM coordinates."""
@@ -84,7 +84,7 @@ def test_judge_publishes_what_the_node_published(
 
 
 @pytest.mark.parametrize('name', WITH_NAVSAT)
-def test_navsat_transform_publishes_what_the_node_published(
+def test_navsat_transform_reproduces_the_output_of_the_original_node(
     reference_dir: Path, name: str
 ) -> None:
     """Same fixes; positions to 1e-6 m, covariances to 1e-9 of the largest."""
@@ -98,7 +98,9 @@ def test_navsat_transform_publishes_what_the_node_published(
     assert np.abs(judged.gps_covariance - covariance).max() <= 1e-9 * max(covariance.max(), 1e-9)
 
 
-def test_csv_has_the_columns_of_traces_and_all_digits(reference_dir: Path, tmp_path: Path) -> None:
+def test_the_csv_output_has_the_columns_of_the_traces_and_all_digits(
+    reference_dir: Path, tmp_path: Path
+) -> None:
     folder = trace(reference_dir, 'a_paper_circle_gauss')
     judged = run(folder)
     header, rows = read_rows(judged.write_csv(tmp_path / 'judged.csv'))

@@ -64,7 +64,7 @@ def test_options_on_the_command_line_override_the_case(tmp_path: Path, capsys: C
     assert estimate('--latency', 'odom=0', case='latency: {odom: 0.2}') == extended
 
 
-def test_the_corrected_unscented_filter_is_near_the_extended_filter(tmp_path: Path) -> None:
+def test_the_corrected_unscented_filter_is_close_to_the_extended_filter(tmp_path: Path) -> None:
     """They differ by 1 cm in a gentle turn, and the original one by 4 cm."""
     path, file = turn(tmp_path), tmp_path / 'params.yaml'
     run = read_recording(path)

@@ -40,7 +40,7 @@ def test_the_prediction_equals_the_textbook_formulas(seed: int, dt: float) -> No
     assert relative(flt.P[:N, :N], expected_P) < 1e-11
 
 
-def test_position_moves_along_the_rotated_velocity() -> None:
+def test_the_position_moves_along_the_rotated_velocity() -> None:
     """The rotation of the transfer is scipy's fixed-axis roll, pitch, yaw."""
     rng = np.random.default_rng(5)
     x = random_state(rng)
@@ -51,7 +51,7 @@ def test_position_moves_along_the_rotated_velocity() -> None:
     np.testing.assert_allclose(flt.x[:3], x[:3] + step, atol=1e-13)
 
 
-def test_turning_over_a_short_step_composes_rotations() -> None:
+def test_a_short_prediction_step_composes_rotations() -> None:
     """Euler rates against the rotation vector w dt: they differ by the order of dt^2 only."""
     rng = np.random.default_rng(6)
     x = random_state(rng)
@@ -81,7 +81,7 @@ def test_dynamic_noise_scales_the_pose_block_by_the_squared_speed() -> None:
 @given(st.floats(-1e4, 1e4) | st.integers(-9, 9).map(lambda k: k * math.pi))
 @example(-math.pi)
 @example(3 * math.pi)
-def test_wrapped_angles_are_in_the_half_open_circle(angle: float) -> None:
+def test_wrapped_angles_are_above_minus_pi_and_at_most_pi(angle: float) -> None:
     wrapped = wrap_angle(angle)
     assert -math.pi < wrapped <= math.pi
     turns = (angle - wrapped) / (2 * math.pi)
@@ -111,7 +111,7 @@ FORWARD, TURN = np.eye(6)[0], np.eye(6)[5]
         (1.0, -0.02, 1.02, 'error 1.02 outside the band: set point 0, deceleration gain'),
     ],
 )
-def test_control_accelerates_as_calculated_by_hand(
+def test_control_accelerations_equal_a_hand_calculation(
     command: float, velocity: float, acceleration: float, why: str
 ) -> None:
     """The forward axis: the acceleration replaces ax, and moves v and x in the same step."""
@@ -126,7 +126,7 @@ def test_control_accelerates_as_calculated_by_hand(
     assert flt.x[X] == pytest.approx(0.1 * velocity + 0.005 * acceleration, abs=1e-15)
 
 
-def test_control_of_a_rate_is_added_to_the_rate() -> None:
+def test_the_control_of_a_rate_is_added_to_the_rate() -> None:
     """A yaw rate of 1 without a command is braked at 1.0 rad/s^2; the angle uses the new rate."""
     dyn = dynamics(control_mask=TURN, control_limits=LIMITS, control_timeout_ns=200_000_000)
     x = np.zeros(N)
@@ -140,7 +140,9 @@ def test_control_of_a_rate_is_added_to_the_rate() -> None:
 
 
 @pytest.mark.parametrize(('age_ns', 'acceleration'), [(199_999_999, 0.4), (200_000_000, -0.5)])
-def test_command_older_than_the_timeout_counts_as_zero(age_ns: int, acceleration: float) -> None:
+def test_a_command_older_than_the_timeout_is_treated_as_zero(
+    age_ns: int, acceleration: float
+) -> None:
     """Command 1 at speed 0.5: gain 0.8 while it holds; then braking at gain 1.0."""
     dyn = dynamics(control_mask=FORWARD, control_limits=LIMITS, control_timeout_ns=200_000_000)
     x = np.zeros(N)

@@ -32,7 +32,7 @@ def at_rest(rpy: tuple[float, float, float], *, attitude: bool = True):
     return dataclasses.replace(message, orientation=R.as_quat()[None])
 
 
-def test_a_message_gives_pose_then_twist_then_acceleration(tmp_path: Path) -> None:
+def test_a_message_yields_pose_then_twist_then_acceleration(tmp_path: Path) -> None:
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('yaw', 'vyaw', 'ax'))
     measurements = prepared(config, imu(stamps(10.0, 0.2)))
     assert [m.part for m in measurements] == ['pose', 'twist', 'acceleration'] * 2
@@ -49,7 +49,7 @@ def test_absent_quantities_are_left_out(tmp_path: Path) -> None:
     assert [m.part for m in prepared(config, no_rate)] == ['acceleration']
 
 
-def test_twist_is_turned_and_moved_to_base_link(tmp_path: Path) -> None:
+def test_a_twist_is_rotated_and_moved_to_base_link(tmp_path: Path) -> None:
     """v_base = R v + p x w: sensor 1 m ahead, turned by 90 degrees, at 2 rad/s: (0, -2, 0)."""
     config = filter_config(
         tmp_path, twist0='dvl', twist0_config=mask('vx', 'vy', 'vz', 'vroll', 'vpitch', 'vyaw')
@@ -68,7 +68,7 @@ def test_twist_is_turned_and_moved_to_base_link(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.diag(twist.R), [2.0, 1.0, 3.0, 5.0, 4.0, 6.0], atol=1e-14)
 
 
-def test_covariance_turns_as_a_matrix(tmp_path: Path) -> None:
+def test_covariances_are_rotated_as_matrices(tmp_path: Path) -> None:
     """R C R' with scipy's rotation, of a full acceleration covariance."""
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('ax', 'ay', 'az'))
     C = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 3.0]])
@@ -99,7 +99,9 @@ def test_gravity_is_removed_from_a_level_sensor(tmp_path: Path, yaw: float) -> N
     np.testing.assert_allclose(acceleration.z, 0.0, atol=1e-14)
 
 
-def test_gravity_stays_in_with_a_tilted_sensor_as_in_the_original(tmp_path: Path) -> None:
+def test_gravity_of_a_tilted_sensor_is_subtracted_in_wrong_axes_as_in_the_original(
+    tmp_path: Path,
+) -> None:
     """Gravity in the sensor frame is subtracted in base_link: (0, -4.70, 1.20) [run]."""
     config = filter_config(tmp_path, **GRAVITY_REMOVED)
     (acceleration,) = prepared(config, at_rest((0.5, 0.0, 0.0)), mounted((0.5, 0.0, 0.0)))
@@ -108,7 +110,9 @@ def test_gravity_stays_in_with_a_tilted_sensor_as_in_the_original(tmp_path: Path
     np.testing.assert_allclose(acceleration.z, [0.0, -4.70, 1.20], atol=5e-3)
 
 
-def test_without_orientation_gravity_follows_the_filters_attitude(tmp_path: Path) -> None:
+def test_without_orientation_gravity_is_removed_with_the_attitude_of_the_filter(
+    tmp_path: Path,
+) -> None:
     """The error for a robot pitched by 0.2 rad is g sin(0.2) if the filter does not know it."""
     config = filter_config(tmp_path, **GRAVITY_REMOVED, gravitational_acceleration=10.0)
     force = Rotation.from_euler('y', 0.2).inv().apply([[0.0, 0.0, 10.0]])
@@ -119,7 +123,7 @@ def test_without_orientation_gravity_follows_the_filters_attitude(tmp_path: Path
     np.testing.assert_allclose(prepared(config, message)[0].z[0], -10.0 * math.sin(0.2))
 
 
-def test_the_mask_turns_with_the_sensor(tmp_path: Path) -> None:
+def test_the_mask_of_measured_components_is_rotated_with_the_sensor(tmp_path: Path) -> None:
     """x of a sensor turned by 90 degrees measures y; turned by 45 degrees it counts as both."""
     config = filter_config(tmp_path, imu0='imu', imu0_config=mask('ax'))
     message = imu(stamps(1.0, 1.0))
@@ -155,7 +159,7 @@ def test_relative_poses_start_at_the_origin(tmp_path: Path) -> None:
     np.testing.assert_allclose(second.z, [2.0, 0.0, 0.3], atol=1e-14)
 
 
-def test_differential_poses_are_body_velocities(tmp_path: Path) -> None:
+def test_differential_poses_become_body_velocities(tmp_path: Path) -> None:
     """Increment seen from the previous pose over dt; covariance (previous + current) dt."""
     config = filter_config(
         tmp_path, odom0='odom', odom0_config=mask('x', 'y', 'yaw'), odom0_differential=True
@@ -172,7 +176,7 @@ def test_differential_poses_are_body_velocities(tmp_path: Path) -> None:
     np.testing.assert_allclose(measurements.R, 0.5 * np.eye(3), atol=1e-15)
 
 
-def test_poses_of_another_frame_are_turned_into_the_world(tmp_path: Path) -> None:
+def test_poses_of_another_frame_are_rotated_into_the_world(tmp_path: Path) -> None:
     """A pose in a frame 10 m north of odom and turned by 90 degrees."""
     config = filter_config(tmp_path, pose0='pose', pose0_config=mask('x', 'y', 'yaw'))
     array = PoseArray(
@@ -187,7 +191,7 @@ def test_poses_of_another_frame_are_turned_into_the_world(tmp_path: Path) -> Non
     np.testing.assert_allclose(np.diag(pose.R), [2.0, 1.0, 6.0], atol=1e-14)
 
 
-def test_two_d_mode_measures_the_plane(tmp_path: Path) -> None:
+def test_two_d_mode_adds_zero_measurements_for_height_roll_and_pitch(tmp_path: Path) -> None:
     """The states out of the plane are 0 with variance 1e-6, uncorrelated with the others."""
     config = filter_config(
         tmp_path, two_d_mode=True, odom0='odom', odom0_config=mask('x', 'z', 'roll', 'yaw')
@@ -218,7 +222,7 @@ def test_entries_that_are_not_finite_are_left_out(tmp_path: Path, bad: float) ->
     assert first.states == [6, 7, 11]
 
 
-def test_an_increment_over_no_time_measures_nothing(tmp_path: Path) -> None:
+def test_an_increment_over_zero_time_yields_no_measurement(tmp_path: Path) -> None:
     config = filter_config(
         tmp_path, odom0='odom', odom0_config=mask('x', 'y'), odom0_differential=True
     )

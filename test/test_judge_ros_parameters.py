@@ -23,19 +23,19 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 
 @pytest.mark.parametrize('node', ['/**', 'ekf_filter_node', '/ekf_filter_node', 'any_other_name'])
-def test_parameters_are_found_under_the_names_of_a_node(tmp_path: Path, node: str) -> None:
+def test_parameters_are_read_under_all_names_of_a_node(tmp_path: Path, node: str) -> None:
     """A file may name all nodes, the node, or a single other node."""
     config = FilterConfig.from_file(parameter_file(tmp_path, {**IMU, 'frequency': 12.5}, node))
     assert config.frequency == 12.5
 
 
-def test_parameters_are_found_in_a_namespace(tmp_path: Path) -> None:
+def test_parameters_are_read_in_a_namespace(tmp_path: Path) -> None:
     tree = {'robot': {'ekf_filter_node': {'ros__parameters': IMU}}}
     path = write(tmp_path, yaml.safe_dump(tree))
     assert FilterConfig.from_file(path).sources[0].name == 'imu0'
 
 
-def test_own_parameters_override_those_of_all_nodes(tmp_path: Path) -> None:
+def test_parameters_of_a_node_override_those_of_all_nodes(tmp_path: Path) -> None:
     tree = {
         'ekf_filter_node': {'ros__parameters': {'frequency': 50.0}},
         '/**': {'ros__parameters': {**IMU, 'frequency': 10.0, 'two_d_mode': True}},
@@ -155,7 +155,7 @@ def refusals(path: Path) -> list[str]:
 
 
 @given(FILES)
-def test_any_tree_is_read_or_refused_in_words(tree: object) -> None:
+def test_any_parameter_tree_is_read_or_refused_with_a_message(tree: object) -> None:
     """Any YAML value: a configuration, or an error meant for users; nothing else."""
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), yaml.safe_dump(tree, allow_unicode=True))
@@ -163,7 +163,7 @@ def test_any_tree_is_read_or_refused_in_words(tree: object) -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+def test_any_text_is_read_or_refused_with_a_message(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / 'file.yaml'
         path.write_bytes(text.encode('utf-8', 'surrogatepass'))

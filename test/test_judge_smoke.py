@@ -15,7 +15,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 
 
-def test_wheel_odometry_of_constant_speed_is_met_to_1_mm_s(tmp_path: Path) -> None:
+def test_wheel_odometry_of_constant_speed_is_estimated_to_1_mm_s(tmp_path: Path) -> None:
     """2 m/s measured at 50 Hz with 0.1 m/s: 1 mm/s off after 5 s, and the way is the integral."""
     stamp_ns = stamps(50.0, 8.0)
     velocity = np.tile([2.0, 0.0, 0.0], (len(stamp_ns), 1))
@@ -37,7 +37,7 @@ def test_wheel_odometry_of_constant_speed_is_met_to_1_mm_s(tmp_path: Path) -> No
     np.testing.assert_allclose(np.diff(judged.position[late, 0]), way, atol=1e-4)
 
 
-def test_every_profile_that_is_shipped_loads() -> None:
+def test_every_shipped_profile_loads() -> None:
     assert profiles() == ['clean', 'paper_released', 'wheels', 'wheels_vision']
     for name in profiles():
         setup = JudgeSetup.load(name)

@@ -29,7 +29,7 @@ def assert_same(actual: JudgedRun, expected: JudgedRun) -> None:
 
 
 @pytest.mark.parametrize('smooth', [False, True], ids=['as they come', 'with history'])
-def test_a_run_in_spans_gives_the_same_bits(
+def test_a_run_processed_in_spans_gives_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, smooth: bool
 ) -> None:
     """Messages arrive late and out of order, and some arrive at one time."""

@@ -38,7 +38,7 @@ def textbook(dyn: Dynamics, alpha: float = ALPHA, beta: float = BETA) -> Dynamic
     return Dynamics(settings, sigma_weights(alpha, KAPPA, beta))
 
 
-def test_a_run_agrees_with_filterpy(record_property: Record) -> None:
+def test_a_whole_run_agrees_with_filterpy(record_property: Record) -> None:
     """10 s of a random drive; the points of filterpy are drawn again before each correction."""
     rng = np.random.default_rng(3)
     Q = np.diag(DEFAULT_PROCESS_NOISE)
@@ -68,7 +68,7 @@ def test_a_run_agrees_with_filterpy(record_property: Record) -> None:
     assert abs(flt.x[X] - 10.0) < 0.3
 
 
-def test_linear_motion_is_predicted_as_by_the_extended_filter() -> None:
+def test_linear_motion_is_predicted_like_in_the_extended_filter() -> None:
     """Attitude and rates are known; at alpha = 0.001 the usual sums lose six more digits."""
     rng = np.random.default_rng(4)
     P, x = random_covariance(rng, N, 2.0), rng.normal(size=N)
@@ -83,7 +83,7 @@ def test_linear_motion_is_predicted_as_by_the_extended_filter() -> None:
     assert not unscented.P[:N, :N][exact_states].any()
 
 
-def test_small_deviations_move_as_in_the_extended_filter() -> None:
+def test_small_deviations_propagate_like_in_the_extended_filter() -> None:
     """The filters differ in second order: a hundredth of P gives a hundredth of the difference."""
     rng = np.random.default_rng(5)
     x, P = 0.5 * rng.normal(size=N), loosened(random_covariance(rng, N, 1.0))
@@ -100,7 +100,7 @@ def test_small_deviations_move_as_in_the_extended_filter() -> None:
     assert small_P < 1e-5
 
 
-def test_process_and_measurement_noise_count_once() -> None:
+def test_process_and_measurement_noise_are_added_once() -> None:
     """P = 0 and Q dt = 1, R = 1: half the way and half the variance, as for P = 1 at once."""
     for before, rate in ((0.0, 1.0), (1.0, 0.0)):
         yaw = np.diag((np.arange(N) == YAW).astype(float))
@@ -111,7 +111,7 @@ def test_process_and_measurement_noise_count_once() -> None:
         assert flt.P[YAW, YAW] == pytest.approx(0.5, abs=1e-12)
 
 
-def test_a_second_measurement_at_the_first_stamp_counts() -> None:
+def test_a_second_measurement_at_the_first_stamp_is_fused() -> None:
     flt, dyn = new_filter(np.zeros(N), np.eye(N)), textbook(dynamics())
     for state in (X, VX):
         process(flt, dyn, 5, np.array([state]), 1, np.array([2.0]), np.eye(1), math.inf)
@@ -119,7 +119,7 @@ def test_a_second_measurement_at_the_first_stamp_counts() -> None:
     assert flt.x[VX] == pytest.approx(1.0, rel=1e-15)
 
 
-def test_headings_cross_pi_the_short_way() -> None:
+def test_headings_are_averaged_correctly_across_pi() -> None:
     """Turning through pi, with points on both sides of it."""
     x = np.zeros(N)
     x[YAW], x[11] = math.pi - 0.01, 0.2
@@ -130,7 +130,7 @@ def test_headings_cross_pi_the_short_way() -> None:
     assert flt.P[YAW, YAW] == pytest.approx(0.04, rel=1e-5)
 
 
-def test_a_command_moves_the_mean_as_in_the_extended_filter() -> None:
+def test_a_command_moves_the_mean_like_in_the_extended_filter() -> None:
     control = np.zeros(6)
     control[[0, 5]] = 1.0
     dyn = dynamics(
@@ -146,7 +146,7 @@ def test_a_command_moves_the_mean_as_in_the_extended_filter() -> None:
     assert np.abs(states[1] - states[0]).max() < 1e-9
 
 
-def test_covariance_stays_positive_over_extreme_measurements() -> None:
+def test_the_covariance_stays_positive_under_extreme_measurements() -> None:
     """8000 steps as those of the extended filter: variances from 1e-9 to 1e6."""
     rng = np.random.default_rng(2)
 

@@ -16,7 +16,7 @@ from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayO
 IMU_PERIOD = 10_000_000
 
 
-def test_a_message_that_arrives_at_the_tick_is_used_by_it(tmp_path: Path) -> None:
+def test_a_message_that_arrives_at_a_tick_is_used_in_that_tick(tmp_path: Path) -> None:
     """Ticks every 20 ms, messages every 10 ms on the same grid; 1 ns late is one tick late."""
     clock = stamps(100.0, 2.0)
     on_time = judge(recording({'imu': imu(clock)}), simple(tmp_path), None, ReplayOptions())
@@ -37,7 +37,7 @@ def test_a_coarse_clock_delays_ticks_to_its_steps(tmp_path: Path) -> None:
     assert (np.diff(tick_ns.tick_ns[:20]) == 30_000_000).all()
 
 
-def test_period_and_timeout_are_cut_to_whole_nanoseconds(tmp_path: Path) -> None:
+def test_period_and_timeout_are_truncated_to_whole_nanoseconds(tmp_path: Path) -> None:
     """35 Hz is 28571428 ns; with an equal timeout every tick predicts, as in ekf_node [run]."""
     run = recording({'imu': imu(stamps(100.0, 2.0))})
     config = filter_config(tmp_path, frequency=35.0, imu0='imu', imu0_config=mask('yaw'))
@@ -90,7 +90,7 @@ def test_messages_of_one_arrival_are_delivered_in_the_order_of_the_case(tmp_path
     assert second.linear_velocity[0, 0] < 0.5
 
 
-def test_the_order_of_equal_stamps_matters_only_at_the_first(tmp_path: Path) -> None:
+def test_the_order_of_equal_stamps_matters_only_for_the_first_measurement(tmp_path: Path) -> None:
     """Wheel odometry with each IMU message but the first, noisy, in both orders of delivery."""
     rng = np.random.default_rng(3)
     clock = stamps(100.0, 2.0)
@@ -113,7 +113,7 @@ def test_the_order_of_equal_stamps_matters_only_at_the_first(tmp_path: Path) -> 
     assert message_pair.linear_velocity.tobytes() != other.linear_velocity.tobytes()
 
 
-def test_predicting_to_current_time_stamps_the_tick(tmp_path: Path) -> None:
+def test_predict_to_current_time_stamps_the_estimate_with_the_tick(tmp_path: Path) -> None:
     late = dataclasses.replace(imu(stamps(100.0, 2.0)), arrival_ns=stamps(100.0, 2.0) + 7_000_000)
     run = recording({'imu': late})
     plain = judge(run, simple(tmp_path))
@@ -122,7 +122,7 @@ def test_predicting_to_current_time_stamps_the_tick(tmp_path: Path) -> None:
     assert (plain.stamp_ns[:90] < plain.tick_ns[:90]).all()
 
 
-def test_corrections_without_new_time_are_published_only_when_permitted(tmp_path: Path) -> None:
+def test_corrections_at_an_unchanged_time_are_published_only_if_permitted(tmp_path: Path) -> None:
     """A pose that is always 1 s late never moves time; odometry at 10 Hz does."""
     clock = stamps(10.0, 4.0)
     lagging = dataclasses.replace(

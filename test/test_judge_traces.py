@@ -18,7 +18,9 @@ assert len(CASES) >= 10
 
 
 @pytest.mark.parametrize('name', CASES)
-def test_judge_publishes_what_the_node_published(name: str, record_property: Record) -> None:
+def test_the_judge_reproduces_the_output_of_the_original_node(
+    name: str, record_property: Record
+) -> None:
     """Same rows at the same ticks, all else to 1e-9 (m, m/s, rad, relative covariance)."""
     folder = TRACES / name
     judged = run(folder)

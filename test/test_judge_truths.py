@@ -96,7 +96,7 @@ def test_ideal_sensors_give_the_true_velocity(tmp_path: Path, motion: Scenario) 
     assert np.linalg.norm(truth_at(run, motion), axis=1).max() > 0.9
 
 
-def test_the_heading_of_the_motion_does_not_matter(tmp_path: Path) -> None:
+def test_the_accuracy_does_not_depend_on_the_heading_of_the_motion(tmp_path: Path) -> None:
     """A half-sine in four directions: equal speed to 1e-4 m/s, equal covariance of velocity."""
     runs = [judged(tmp_path, HalfSine(duration=12.0, heading=h)) for h in (0.0, 0.8, 2.5, -1.9)]
     speed = [np.hypot(*run.linear_velocity[:, :2].T) for run in runs]
@@ -131,7 +131,7 @@ def test_a_shift_of_all_stamps_changes_no_bit(tmp_path: Path, shift_ns: int) -> 
         assert getattr(here, field).tobytes() == getattr(shifted_run, field).tobytes()
 
 
-def test_increments_in_the_world_are_fused_as_body_velocity(tmp_path: Path) -> None:
+def test_position_increments_in_the_world_are_fused_as_body_velocity(tmp_path: Path) -> None:
     """The original does this: driving north without orientation, the estimate slides sideways."""
     clock = stamps(10.0, 10.0)
     track = np.zeros((len(clock), 3))
@@ -170,7 +170,7 @@ def test_commands_accelerate_and_brake_the_estimate(tmp_path: Path) -> None:
     assert not idle.linear_velocity.any()
 
 
-def test_lever_arm_of_a_turning_imu_is_compensated(tmp_path: Path) -> None:
+def test_the_lever_arm_of_a_rotating_imu_is_compensated(tmp_path: Path) -> None:
     """At 1 rad/s and 0.5 m, 0.5 m/s^2 of centripetal acceleration would be integrated."""
     clock = stamps(100.0, 10.0)
     yaw, n = np.angle(np.exp(1e-9j * (clock - START_NS))), len(clock)
@@ -214,7 +214,7 @@ def test_missing_topics_and_messages_are_refused(tmp_path: Path) -> None:
         judge(recording({'imu': imu(stamps(100.0, 0.0))}), simple(tmp_path))
 
 
-def test_another_imu_topic_is_used_and_reported(tmp_path: Path) -> None:
+def test_another_imu_topic_is_used_and_causes_a_finding(tmp_path: Path) -> None:
     judged = judge(recording({'/bno055/imu': imu(stamps(100.0, 1.0))}), simple(tmp_path))
     assert len(judged)
     (used,) = (note.words['used'] for note in judged.notes if note.code == 'rl.other_topic')

@@ -15,7 +15,7 @@ from sim2real_eval.judge.robot_localization.fixes import to_utm, utm_zone
 
 
 @given(st.floats(-79.9, 83.9), st.floats(-180.0, 180.0, exclude_max=True))
-def test_utm_is_that_of_the_epsg_definition(latitude: float, longitude: float) -> None:
+def test_utm_coordinates_agree_with_the_epsg_definition(latitude: float, longitude: float) -> None:
     """EPSG:326zz and 327zz, from the registry that ships with PROJ, to 1e-6 m."""
     zone = utm_zone(latitude, longitude)
     epsg = (32600 if latitude >= 0.0 else 32700) + zone
@@ -34,14 +34,14 @@ def test_utm_is_that_of_the_epsg_definition(latitude: float, longitude: float) -
         (75.0, 41.9, 37), (75.0, 42.0, 38), (-33.9, 151.2, 56),
     ],
 )  # fmt: skip
-def test_zones_have_the_exceptions_of_norway_and_svalbard(
+def test_utm_zones_have_the_exceptions_of_norway_and_svalbard(
     latitude: float, longitude: float, zone: int
 ) -> None:
     assert utm_zone(latitude, longitude) == zone
 
 
 @given(st.floats(-79.0, 83.0), st.floats(-179.99, 179.99))
-def test_convergence_is_the_direction_of_true_north_on_the_grid(
+def test_the_grid_convergence_is_the_direction_of_true_north(
     latitude: float, longitude: float
 ) -> None:
     """Finite differences of 2 m along the meridian, to 1e-7 rad."""
@@ -52,7 +52,7 @@ def test_convergence_is_the_direction_of_true_north_on_the_grid(
     assert abs(angle + convergence[0]) < 1e-7 or abs(latitude) < 1e-4
 
 
-def test_no_fixes_project_to_nothing() -> None:
+def test_an_empty_array_of_fixes_is_projected_to_an_empty_array() -> None:
     assert [len(array) for array in to_utm(np.zeros(0), np.zeros(0))] == [0, 0, 0]
 
 

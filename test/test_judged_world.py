@@ -82,7 +82,7 @@ def perfect(truth: OdometryArray, noise: np.ndarray | None) -> JudgedRun:
     )
 
 
-def test_the_truth_is_rotated_and_shifted_onto_the_fixes() -> None:
+def test_the_truth_is_aligned_with_the_fixes_by_rotation_and_shift() -> None:
     """Noise of 2 m leaves the turn exact, and the position as far off as the mean of the noise."""
     truth = circle()
     noise = np.random.default_rng(1).normal(scale=2.0, size=(len(truth) // 10, 3))
@@ -179,7 +179,7 @@ def test_a_truth_of_another_body_frame_is_moved_to_the_base() -> None:
             np.testing.assert_allclose(squares.squares, 0.0, atol=1e-12)
 
 
-def test_a_turn_that_positions_do_not_depend_on_adds_to_their_errors() -> None:
+def test_the_uncertainty_of_an_unobservable_rotation_is_added_to_position_errors() -> None:
     """400 filters with positions of inputs and the yaw of their start: NEES of 800 degrees of
     freedom, 99.9 % range. Taken off the covariance, the turn would make it 1.8 times as large.
     """
@@ -205,7 +205,7 @@ def test_a_turn_that_positions_do_not_depend_on_adds_to_their_errors() -> None:
     assert low < total < high, total / 800
 
 
-def test_a_barometer_gives_the_height_of_the_world() -> None:
+def test_a_barometer_determines_the_height_of_the_judged_world() -> None:
     """An input of heights alone; all else goes through the first estimate, which is 2 m high."""
     truth = circle()
     judged = perfect(truth, None)

@@ -45,7 +45,7 @@ def test_a_wrong_value_is_refused_by_name(name: str, value: str) -> None:
         check(name, value)
 
 
-def test_all_sensors_of_a_launch_share_one_world() -> None:
+def test_all_sensors_of_a_launch_use_one_world() -> None:
     configuration = world_configuration('chessboard')
     world = load_world('chessboard')
     worlds = {configuration[f'{kind}_world'] for kind in ('mag', 'camera', 'vision')}
@@ -59,7 +59,9 @@ def test_a_scenario_can_be_a_class_in_a_file() -> None:
 
 
 @pytest.mark.parametrize('file', FILES)
-def test_required_packages_are_dependencies_and_checked_first(file: str, repository: Path) -> None:
+def test_required_packages_are_declared_dependencies_and_are_checked_first(
+    file: str, repository: Path
+) -> None:
     depends = {d.name for d in parse_package(str(repository / 'package.xml')).exec_depends}
     for judge, view in itertools.product(ARGUMENTS['judge'].choices, ARGUMENTS['view'].choices):
         for storage in ARGUMENTS['storage'].choices:

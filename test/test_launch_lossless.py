@@ -62,7 +62,7 @@ def test_the_published_count_is_read_from_the_answer_of_a_node(
     assert read_published_count(answer) == number
 
 
-def test_queues_are_named_by_the_topics_as_they_are_in_the_end() -> None:
+def test_queues_are_named_by_the_final_topic_names() -> None:
     parameters = odometry_qos('car', 'truth', ['imu', 'rear/gps', 'camera'])
     depth = {name for name, value in parameters.items() if value == 1000}
     read = {f'qos_overrides./car/{topic}.subscription.depth' for topic in ('truth', 'rear/truth')}

@@ -93,7 +93,7 @@ def test_sensors_get_their_parameters_and_the_transforms_of_their_models(tmp_pat
 
 
 @pytest.mark.parametrize('navsat', ['true', 'false'])
-def test_the_requested_judge_is_started(navsat: str) -> None:
+def test_only_the_requested_judge_is_started(navsat: str) -> None:
     publishers = ['static_transform_publisher'] * 2
     processes = started('judge.launch.py', navsat=navsat, imu_z='0.4')
     names = [process.executable for process in processes]
@@ -144,7 +144,7 @@ def test_judge_node_gets_the_transforms_of_the_models(file: str, tmp_path: Path)
     ('feedback', 'judges', 'odometry'),
     [('truth', 0, 'true_odometry'), ('judge', 1, 'odometry/filtered')],
 )
-def test_a_follower_gets_the_truth_or_the_estimate(
+def test_a_path_follower_gets_the_truth_or_the_estimate(
     feedback: str, judges: int, odometry: str, tmp_path: Path
 ) -> None:
     path, own_file = tmp_path / 'path.csv', tmp_path / 'own.yaml'
@@ -286,14 +286,16 @@ def test_the_demo_runs_without_input_and_with_a_viewer(view: str) -> None:
     ('scenario', 'argument', 'measured'),
     [('sprung_circle', '', True), ('drive_circle', '', False), ('sprung_circle', 'false', False)],
 )
-def test_an_imu_takes_forces_of_the_physics(scenario: str, argument: str, measured: bool) -> None:
+def test_an_imu_can_use_the_forces_of_the_physics_engine(
+    scenario: str, argument: str, measured: bool
+) -> None:
     processes = started('demo.launch.py', scenario=scenario, noise_free_imu=argument)
     sensors = process_of(processes, 'sensors_node')
     assert sensors.parameters['/**/imu_node']['noise_free.enabled'] is measured
     assert process_of(processes, 'trajectory_node').own['motion'] == scenario
 
 
-def test_gazebo_is_started_last_with_its_bridge_and_ends_the_launch(
+def test_gazebo_is_started_last_and_its_end_ends_the_launch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gz = tmp_path / 'gz'

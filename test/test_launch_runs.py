@@ -57,7 +57,7 @@ log.write('{number}-moved\\n')
 """
 
 
-def test_a_run_begins_after_the_end_of_the_one_before(tmp_path: Path) -> None:
+def test_a_run_begins_after_the_end_of_the_previous_run(tmp_path: Path) -> None:
     status, log, numbers = run_all(tmp_path, MOVING, WAITING, "log.write('{number}-last\\n')")
     assert status == 0
     assert numbers == [1, 2, 3]
@@ -74,7 +74,9 @@ def test_a_run_begins_after_the_end_of_the_one_before(tmp_path: Path) -> None:
         ('pass', WAITING, 'raise SystemExit(3)'),
     ],
 )
-def test_an_early_end_ends_the_launch(tmp_path: Path, leader: str, other: str, last: str) -> None:
+def test_a_motion_that_ends_early_ends_the_launch(
+    tmp_path: Path, leader: str, other: str, last: str
+) -> None:
     status, _, numbers = run_all(tmp_path, leader, other, last)
     assert status == 1
     assert numbers == [1]

@@ -64,14 +64,14 @@ def text(name: str) -> str:
     return config_path('layouts', name).read_text(encoding='utf-8')
 
 
-def test_the_check_detects_a_wrong_field() -> None:
+def test_the_layout_check_detects_a_wrong_field() -> None:
     check_field('/imu/data.linear_acceleration.x', '.')
     for wrong in ('/imu/data.acceleration.x', '/imu/raw.orientation.x', '/imu/data.orientation'):
         with pytest.raises(AssertionError):
             check_field(wrong, '.')
 
 
-def test_rviz_shows_topics_that_are_published() -> None:
+def test_rviz_shows_only_published_topics() -> None:
     config = yaml.safe_load(text('sim2real.rviz'))
     manager = config['Visualization Manager']
     assert manager['Global Options']['Fixed Frame'] == 'map'

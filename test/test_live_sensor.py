@@ -54,7 +54,7 @@ def navsat_inputs(sensor: LiveSensor, truth: OdometryArray) -> list[tuple[np.nda
 
 
 @pytest.mark.parametrize(('rate', 'keep'), [(1.0, 0.5), (99.7, 0.5), (100.0, 1.0), (1000.0, 1.0)])
-def test_every_model_gives_the_bits_of_the_batch_run(rate: float, keep: float) -> None:
+def test_every_live_model_equals_the_batch_run_bit_for_bit(rate: float, keep: float) -> None:
     chosen = np.random.default_rng(0).random(len(TRUTH)) < keep
     chosen[0] = True
     truth = TRUTH.take(chosen)
@@ -86,7 +86,7 @@ def assert_same(live: list[MessageArray], batch: MessageArray, but: tuple[str, .
     late_ns=st.none() | st.integers(0, 10**9),
     velocity=st.sampled_from(['twist', 'position']),
 )
-def test_however_odometry_comes_in_finish_gives_all_of_the_batch_run(
+def test_after_finish_live_output_is_complete_for_any_chunking_of_odometry(
     chosen: list[bool], cuts: set[int], last: int, rate: float, late_ns: int | None, velocity: str
 ) -> None:
     """Uneven odometry, in bursts of any size, with a grid that starts anywhere in it."""
@@ -116,7 +116,7 @@ def test_however_odometry_comes_in_finish_gives_all_of_the_batch_run(
 
 
 @pytest.mark.parametrize('kind', ['mag', 'wheels', 'vision', 'camera'])
-def test_sensors_of_every_kind_send_the_bits_of_the_batch_run(kind: str) -> None:
+def test_live_sensors_of_every_kind_equal_the_batch_run_bit_for_bit(kind: str) -> None:
     """Uneven odometry in bursts; late, with jitter and drop-outs, and a gate that remembers."""
     module, model, more = {
         'mag': (magnetometer, load_mag('disturbed'), {'world': load_world('dipole_room')}),
@@ -151,7 +151,7 @@ def test_sensors_of_every_kind_send_the_bits_of_the_batch_run(kind: str) -> None
     assert_same(live, batch, but=('first',))
 
 
-def test_grid_that_starts_before_the_odometry_keeps_its_phase() -> None:
+def test_a_sample_grid_that_starts_before_the_odometry_keeps_its_phase() -> None:
     """As after a long gap: what lies before the first sample is left out."""
     start = int(TRUTH.stamp_ns[0])
     sensor = LiveSensor(
@@ -167,7 +167,7 @@ def test_grid_that_starts_before_the_odometry_keeps_its_phase() -> None:
     assert chunk[0] == far + 8_000_000
 
 
-def test_finish_of_less_than_a_motion_is_an_error_until_reset() -> None:
+def test_finish_with_too_few_samples_is_an_error_until_reset() -> None:
     sensor = LiveSensor(lambda: load_imu('ideal').start(0, 'a'), 100.0, odometry())
     sensor.push(TRUTH.take([0]))
     sensor.push(TRUTH.take([1]))
@@ -181,7 +181,7 @@ def test_finish_of_less_than_a_motion_is_an_error_until_reset() -> None:
     assert sensor.odometry.final_ns == TRUTH.stamp_ns[-1] + 1
 
 
-def test_the_next_loop_may_begin_after_finish_before_the_clock_jumps() -> None:
+def test_after_finish_the_next_loop_may_begin_before_the_clock_jumps() -> None:
     live = odometry()
     for k in range(50):
         live.push(TRUTH.take([k]))
@@ -191,7 +191,7 @@ def test_the_next_loop_may_begin_after_finish_before_the_clock_jumps() -> None:
     assert live.push(again) is Verdict.ACCEPTED
 
 
-def test_measurement_comes_with_the_second_sample_past_it() -> None:
+def test_a_measurement_is_published_with_the_second_later_odometry_sample() -> None:
     sensor = LiveSensor(lambda: load_imu('ideal').start(0, 'a'), 100.0, odometry())
     counts = []
     for k in range(6):
@@ -200,7 +200,7 @@ def test_measurement_comes_with_the_second_sample_past_it() -> None:
     assert counts == [0, 0, 1, 1, 1, 1]
 
 
-def test_long_gap_is_measured_in_chunks_and_a_longer_one_is_a_new_start() -> None:
+def test_a_long_gap_is_interpolated_and_a_longer_one_restarts_the_sensor() -> None:
     start = int(TRUTH.stamp_ns[0])
     stamps = [start + round(s * 1e9) for s in (0.0, 0.1, 0.2, 0.3, 50.0, 50.1, 50.2)]
     sensor = LiveSensor(lambda: load_imu('ideal').start(0, 'a'), 1000.0, odometry())
@@ -220,7 +220,7 @@ def test_long_gap_is_measured_in_chunks_and_a_longer_one_is_a_new_start() -> Non
     assert chunk[0] == stamps[-1] + 61 * 10**9
 
 
-def test_samples_out_of_order_are_refused_and_leave_no_trace() -> None:
+def test_samples_out_of_order_are_refused_and_have_no_effect() -> None:
     live = odometry()
     for k in range(5):
         assert live.push(TRUTH.take([k])) is Verdict.ACCEPTED
@@ -235,7 +235,7 @@ def test_samples_out_of_order_are_refused_and_leave_no_trace() -> None:
     assert live.push(TRUTH.take([7])) is Verdict.GAP
 
 
-def test_loop_begins_with_its_first_sample_whichever_topic_is_first() -> None:
+def test_a_loop_begins_with_its_first_sample_for_any_order_of_topics() -> None:
     """Refused samples of the new round are given back; leftovers of the old one are refused."""
     live = odometry()
     for k in range(50):
@@ -256,7 +256,7 @@ def test_loop_begins_with_its_first_sample_whichever_topic_is_first() -> None:
 
 
 @pytest.mark.parametrize('rate', [10, 100, 1000])
-def test_stale_stamps_are_accepted_after_a_second_of_motion(rate: int) -> None:
+def test_after_a_rewind_stale_stamps_are_refused_for_a_second_of_motion(rate: int) -> None:
     live, start = odometry(), int(TRUTH.stamp_ns[0])
     live.push(TRUTH.take([0]))
     live.rewind()
@@ -265,7 +265,7 @@ def test_stale_stamps_are_accepted_after_a_second_of_motion(rate: int) -> None:
     assert set(verdicts[rate:]) == {Verdict.ACCEPTED}
 
 
-def test_reset_gives_the_same_noise_again() -> None:
+def test_a_reset_repeats_the_noise() -> None:
     sensor = LiveSensor(lambda: load_imu('chrono').start(0, 'a'), 100.0, odometry())
     first = navsat_inputs(sensor, TRUTH)
     sensor.reset()

@@ -27,11 +27,11 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external import NodeJudgeSetup, connections
-from sim2real_eval.judge.external.connections import Senders, Side, publishers_of
+from sim2real_eval.judge.external.connections import GraphEstimator, Senders, publishers_of
 from sim2real_eval.judge.external.expected import PendingMessage, RecordedFeed
-from sim2real_eval.judge.external.graph import Conductor, free_domain, private_context
+from sim2real_eval.judge.external.graph import ReplayClock, free_domain, private_context
+from sim2real_eval.judge.external.graph_estimators import FilterEstimator
 from sim2real_eval.judge.external.process import executable, input_topics
-from sim2real_eval.judge.external.side import FilterSide
 from sim2real_eval.judge.robot_localization.replay_options import Clock, Options
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode_transforms
@@ -64,7 +64,7 @@ def setup_of_everything(folder: Path, **more: object) -> JudgeSetup:
 @pytest.fixture(autouse=True)
 def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run judge_node in this process; test_lockstep_process starts it as a process."""
-    monkeypatch.setattr(Side, '_start_process', start_judge_node_here)
+    monkeypatch.setattr(GraphEstimator, '_start_process', start_judge_node_here)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def assert_same(run: JudgedRun, expected: JudgedRun) -> None:
     ],
     ids=['usual', 'unscented on a coarse clock', 'enu'],
 )
-def test_judge_node_has_the_bits_of_the_batch(
+def test_judge_node_in_lockstep_equals_the_batch_run_bit_for_bit(
     tmp_path: Path, options: Options, clock: Clock
 ) -> None:
     """Every input, mounted sensors, a start heading; both filters and front ends."""
@@ -134,7 +134,7 @@ def test_judge_node_has_the_bits_of_the_batch(
     assert_same(run_by_node, expected)
 
 
-def test_two_judges_on_one_clock_do_not_mix(tmp_path: Path, world: World) -> None:
+def test_two_judges_on_one_clock_do_not_affect_each_other(tmp_path: Path, world: World) -> None:
     """Two pairs of runs of different lengths, whose ends are unknown beforehand."""
     node, executor = world
     short = curve(0.5, transforms=())
@@ -143,11 +143,11 @@ def test_two_judges_on_one_clock_do_not_mix(tmp_path: Path, world: World) -> Non
     for long in (curve(1.0), curve(0.4)):
         steps: list[int] = []
         with (
-            FilterSide(node, 'real', setup, long) as real,
-            FilterSide(node, 'sim', setup, short) as sim,
+            FilterEstimator(node, 'real', setup, long) as real,
+            FilterEstimator(node, 'sim', setup, short) as sim,
         ):
             feeds = [UnknownEnd(RecordedFeed(run, setup)) for run in (long, short)]
-            Conductor(
+            ReplayClock(
                 node, [real, sim], feeds, executor=executor, start_ns=start_ns,
                 on_step=steps.append,
             ).play()  # fmt: skip
@@ -157,7 +157,7 @@ def test_two_judges_on_one_clock_do_not_mix(tmp_path: Path, world: World) -> Non
     assert not [name for name, _ in node.get_topic_names_and_types() if name.startswith('/real/')]
 
 
-def test_the_wall_clock_can_set_the_pace(tmp_path: Path, world: World) -> None:
+def test_the_replay_speed_can_be_limited_by_the_wall_clock(tmp_path: Path, world: World) -> None:
     """0.9 s at a factor of 2 take 0.43 s, less two steps; a stall of 0.3 s adds to it."""
     node, executor = world
     run = curve(0.5)
@@ -169,13 +169,13 @@ def test_the_wall_clock_can_set_the_pace(tmp_path: Path, world: World) -> None:
         if len(times) == 5:
             time.sleep(0.3)
 
-    with FilterSide(node, 'real', setup, run) as side:
-        Conductor(
-            node, [side], [RecordedFeed(run, setup)], executor=executor, start_ns=run.start_ns,
-            rate_factor=2.0, on_step=stall,
+    with FilterEstimator(node, 'real', setup, run) as estimator:
+        ReplayClock(
+            node, [estimator], [RecordedFeed(run, setup)], executor=executor,
+            start_ns=run.start_ns, rate_factor=2.0, on_step=stall,
         ).play()  # fmt: skip
     assert times[-1] - times[0] > 0.35 + 0.3
-    assert_same(side.judged_run(run), setup.judge(run))
+    assert_same(estimator.judged_run(run), setup.judge(run))
 
 
 @pytest.mark.parametrize('judge', ['judge_node', 'robot_localization'])
@@ -189,13 +189,13 @@ def test_a_lost_message_is_an_error(
     run = curve(0.8, transforms=() if judge == 'robot_localization' else MOUNTED)
     sent, dropped, send = Counter[str](), 0, Senders.send
 
-    def lossy(self: Senders, taker: str, array: MessageArray) -> None:
+    def lossy(self: Senders, input_name: str, array: MessageArray) -> None:
         nonlocal dropped
-        sent[taker] += 1
-        if sent[taker] == 9 if taker == lost else lost == 'rest' and sent['imu0'] > 30:
+        sent[input_name] += 1
+        if sent[input_name] == 9 if input_name == lost else lost == 'rest' and sent['imu0'] > 30:
             dropped += 1
         else:
-            send(self, taker, array)
+            send(self, input_name, array)
 
     monkeypatch.setattr(Senders, 'send', lossy)
     with pytest.raises(JudgeError, match='a message was lost on the way'):
@@ -203,20 +203,22 @@ def test_a_lost_message_is_an_error(
     assert dropped == 1 or lost == 'rest'
 
 
-def test_foreign_publishers_of_clock_or_estimates_fail(tmp_path: Path, world: World) -> None:
+def test_other_publishers_of_clock_or_estimates_are_an_error(tmp_path: Path, world: World) -> None:
     node, executor = world
     run = curve(0.5)
     setup = setup_of_everything(tmp_path).with_start(start_ns=run.start_ns)
     with foreign(node, '/clock', ClockMessage):
-        alone = Conductor(node, [], [], executor=executor, start_ns=run.start_ns)
+        alone = ReplayClock(node, [], [], executor=executor, start_ns=run.start_ns)
         with pytest.raises(JudgeError, match=r'^/clock: /other'):
             alone.play()
     topic = '/real/odometry/filtered'
-    with foreign(node, topic, Odometry), FilterSide(node, 'real', setup, run) as side:
+    with foreign(node, topic, Odometry), FilterEstimator(node, 'real', setup, run) as estimator:
         feeds = [RecordedFeed(run, setup)]
-        conductor = Conductor(node, [side], feeds, executor=executor, start_ns=run.start_ns)
+        replay_clock = ReplayClock(
+            node, [estimator], feeds, executor=executor, start_ns=run.start_ns
+        )
         with pytest.raises(JudgeError, match=f'^{topic}: /other'):
-            conductor.play()
+            replay_clock.play()
 
 
 @contextlib.contextmanager
@@ -240,7 +242,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_inputs_that_share_a_topic_get_topics_of_their_own(tmp_path: Path) -> None:
+def test_inputs_that_share_a_topic_get_separate_topics(tmp_path: Path) -> None:
     setup = setup_of_everything(tmp_path, imu1='imu', imu2='imu/data')
     assert input_topics(setup.filter) == {
         'odom0': 'wheel/odom', 'odom1': 'odometry/gps', 'imu0': 'imu/data',
@@ -250,7 +252,7 @@ def test_inputs_that_share_a_topic_get_topics_of_their_own(tmp_path: Path) -> No
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
 @pytest.mark.parametrize('name', TRACES)
-def test_the_real_ekf_node_meets_its_own_traces(reference_dir: Path, name: str) -> None:
+def test_the_real_ekf_node_reproduces_its_recorded_traces(reference_dir: Path, name: str) -> None:
     """Same stamps, same ticks; velocities to 1e-9, with positions through UTM to 1e-6."""
     folder = reference_dir / 'judge' / 'node' / name
     if not folder.is_dir():
@@ -287,7 +289,9 @@ def test_the_real_ekf_node_equals_the_batch_judge_with_mounted_sensors(tmp_path:
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
-def test_missing_transforms_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_transforms_are_named_in_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The node silently drops an input without a transform."""
     pytest.importorskip('tf2_msgs')
     setup = NodeJudgeSetup.from_setup(setup_of_everything(tmp_path), 'robot_localization')

@@ -91,7 +91,7 @@ def fake_prefix(folder: Path, script: str) -> Path:
     ],
     ids=['ignores signals', 'leaves a child'],
 )
-def test_a_node_ends_with_its_block_after_an_exception(
+def test_a_node_is_ended_when_its_block_raises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     monkeypatch.setattr(
@@ -241,7 +241,7 @@ def folders(folder: Path) -> list[Path]:
     return list(folder.glob('sim2real_judge_*'))
 
 
-def test_parallel_jobs_have_graphs_of_their_own(bags: list[Path], tmp_path: Path) -> None:
+def test_parallel_jobs_have_separate_ros_graphs(bags: list[Path], tmp_path: Path) -> None:
     """vepd with two jobs writes the bytes of the embedded judge, but for the name of the judge."""
     for judge, jobs in (('embedded', 1), ('judge_node', 2)):
         outcome = call_copy(

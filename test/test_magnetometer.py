@@ -58,7 +58,7 @@ def assert_regression(measured, clean, sensitivity, bias, std, correlation) -> N
     assert (np.abs(np.cov(residuals.T) - correlation) < error).all()
 
 
-def test_a_level_magnetometer_to_the_north_east_reads_the_field_in_its_axes() -> None:
+def test_a_level_magnetometer_heading_north_east_measures_the_field_in_its_axes() -> None:
     """Heading 45 degrees from east: forward is (1, 1) / sqrt 2, left (-1, 1) / sqrt 2."""
     turned = Rotation.from_euler('z', 45.0, degrees=True).as_quat()
     truth = dataclasses.replace(still(3), orientation=np.tile(turned, (3, 1)))
@@ -85,7 +85,7 @@ def test_mounting_and_lever_arm_give_the_field_at_the_sensor() -> None:
     np.testing.assert_allclose(mounted.mounting_rpy, rpy, atol=1e-15)
 
 
-def test_the_reported_error_is_all_that_is_not_the_field_of_the_earth() -> None:
+def test_the_reported_error_is_the_reading_minus_the_field_of_the_earth() -> None:
     world = dataclasses.replace(WORLD, dipoles=Dipoles([[0.0, 0.0, 1.0]], [[0.0, 0.0, 5.0]]))
     model = Magnetometer(magnetometer=MagnetometerErrors(constant_bias=(2e-6, 0.0, 0.0)))
     measurement = model.start(1, 'a', world=world).measure(still(2))
@@ -115,7 +115,7 @@ def test_a_regression_finds_the_errors_of_a_magnetometer() -> None:
     np.testing.assert_allclose(measured.magnetic_field_covariance[5], covariance, rtol=1e-12)
 
 
-def test_the_bias_has_the_variance_of_its_walk_and_its_wander() -> None:
+def test_the_bias_variance_is_the_sum_of_random_walk_and_gauss_markov() -> None:
     """K^2 t + sigma^2 at t, over 600 sensors; a wander that starts from its stationary law."""
     walk, wander, runs = 1e-7, 3e-7, 600
     errors = MagnetometerErrors(random_walk=walk, gauss_markov_std=wander, gauss_markov_time=5.0)
@@ -140,7 +140,7 @@ FULL = MagnetometerErrors(
 
 @given(st.lists(st.integers(0, 80), max_size=6))
 @settings(max_examples=10)
-def test_array_run_and_any_chunking_give_the_same_bits(cuts) -> None:
+def test_results_do_not_depend_on_the_chunking(cuts) -> None:
     world = load_world('dipole_room')
     truth = FigureEight(duration=20.0).at(5.0 + np.arange(80) * 0.0103)
     model = Magnetometer(magnetometer=FULL, lever_arm=(0.1, 0.2, 0.3), mounting_rpy=(0.1, 0.2, 3))
@@ -218,7 +218,7 @@ def test_the_stated_covariance_holds_for_filtered_noise() -> None:
 
 
 @given(st.tuples(*[st.floats(-1.0, 1.0)] * 3))
-def test_only_possible_correlations_have_a_root(correlation) -> None:
+def test_only_positive_semidefinite_correlations_have_a_root(correlation) -> None:
     xy, xz, yz = correlation
     matrix = np.array([[1.0, xy, xz], [xy, 1.0, yz], [xz, yz, 1.0]])
     smallest = np.linalg.eigvalsh(matrix)[0]
@@ -230,7 +230,7 @@ def test_only_possible_correlations_have_a_root(correlation) -> None:
         np.testing.assert_allclose(root @ root.T, matrix, atol=1e-10)
 
 
-def test_fully_correlated_axes_have_one_noise() -> None:
+def test_fully_correlated_axes_have_the_same_noise() -> None:
     process = WhiteDensity(np.random.default_rng(1), 1.0, correlation=(1.0, 1.0, 1.0))
     draws = process.advance(np.ones(5))
     np.testing.assert_allclose(draws, draws[:, [0]] * np.ones(3), atol=1e-15)
@@ -241,7 +241,7 @@ def test_an_impossible_correlation_is_refused() -> None:
         GyroscopeChain(noise_correlation=(0.9, 0.9, -0.9))
 
 
-def test_magnets_in_a_room_turn_a_compass_by_tens_of_degrees() -> None:
+def test_magnets_in_a_room_deflect_a_compass_by_tens_of_degrees() -> None:
     """The path leads straight through the middle of the room, 1.2 m above the floor."""
     world = load_world('dipole_room')
     truth = still(600)

@@ -38,7 +38,7 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.paths import drive
 
 
-def test_energy_distance_is_scipys_in_one_dimension() -> None:
+def test_the_energy_distance_equals_that_of_scipy_in_one_dimension() -> None:
     rng = np.random.default_rng(1)
     for n, m in ((3, 8), (10, 10), (1, 5)):
         x, y = rng.normal(size=(n, 1)), rng.normal(1.0, 2.0, (m, 1))
@@ -46,7 +46,7 @@ def test_energy_distance_is_scipys_in_one_dimension() -> None:
         np.testing.assert_allclose(energy_distance(x, y), expected, rtol=1e-10, err_msg='scipy')
 
 
-def test_energy_distance_is_an_invariant_metric_beyond_the_marginals() -> None:
+def test_the_energy_distance_is_invariant_and_detects_correlation() -> None:
     """The same values in other pairs: both Wasserstein distances are 0, this one is not."""
     values = np.linspace(0.0, 1.0, 20)
     up, down = np.stack([values, values], 1), np.stack([values, values[::-1]], 1)
@@ -62,7 +62,7 @@ def test_energy_distance_is_an_invariant_metric_beyond_the_marginals() -> None:
     assert flat.between(labels[None])[0] == 0.0
 
 
-def test_autocorrelation_of_known_processes() -> None:
+def test_the_autocorrelation_of_known_processes_equals_theory() -> None:
     """An AR(1) with coefficient a has a^k; white noise stays within 4 / sqrt(n), 1 in 16 000."""
     rng = np.random.default_rng(2)
     n = 40_000
@@ -76,7 +76,7 @@ def test_autocorrelation_of_known_processes() -> None:
     assert not autocorrelation(np.full(10, 3.0), 4).any()
 
 
-def test_curve_distances_separate_jitter_from_wander_of_one_size() -> None:
+def test_curve_distances_separate_white_from_correlated_errors_of_equal_size() -> None:
     """Both errors deviate by 1 m/s (standard deviation): RMSE cannot tell. Lengths may differ."""
     rng = np.random.default_rng(3)
     jitter = [rng.normal(size=300 + k) for k in range(4)]
@@ -93,7 +93,7 @@ def test_curve_distances_separate_jitter_from_wander_of_one_size() -> None:
     np.testing.assert_array_equal(spectra[1], error_spectra([both[0], both[1]], 15.0)[1])
 
 
-def test_rank_agreement_is_scipys_with_ties_too() -> None:
+def test_rank_agreement_equals_that_of_scipy_including_ties() -> None:
     rng = np.random.default_rng(4)
     for n in (2, 5, 9):
         for _ in range(5):
@@ -122,7 +122,7 @@ def test_rank_agreement_p_value_counts_orders() -> None:
     assert (missing.models, missing.kendall) == (2, 1.0)
 
 
-def test_a_metric_without_methods_is_refused_when_it_is_loaded(tmp_path: Path) -> None:
+def test_a_metric_without_methods_is_refused_on_loading(tmp_path: Path) -> None:
     (tmp_path / 'mine.py').write_text(
         'from sim2real_eval.study import Metric\n\n\n'
         'class Empty(Metric):\n    name = "empty"\n\n\n'
@@ -185,7 +185,7 @@ def test_tables_rank_by_the_known_noise(results: SideResults) -> None:
     assert [table.scenario for table in results.metrics[:3]] == ['line', 'circle', 'all']
 
 
-def test_default_variation_is_the_studys_vepd(results: SideResults) -> None:
+def test_the_default_metric_variant_equals_the_vepd_of_the_study(results: SideResults) -> None:
     outcome = drawn_study(runs=8)
     for table in results.sensitivity:
         rows = [row for row in outcome.table(table.judge) if row.scenario == table.scenario]
@@ -202,7 +202,7 @@ def test_rankings_are_compared_pair_by_pair_and_with_the_paper(results: SideResu
     assert pooled['paper_released', 'clean'].models == 3
 
 
-def test_a_model_like_reality_seldom_has_hidden_differences() -> None:
+def test_a_model_equal_to_reality_rarely_has_hidden_differences() -> None:
     """Expect 1 of 25 studies of one process at the 5 % level; 6 or more occur once in 800."""
     n_reported = 0
     for seed in range(25):
@@ -214,7 +214,7 @@ def test_a_model_like_reality_seldom_has_hidden_differences() -> None:
     assert n_reported <= 5
 
 
-def test_a_yaw_error_that_vepd_cannot_see_is_a_hidden_difference() -> None:
+def test_a_yaw_error_invisible_to_vepd_is_reported_as_a_hidden_difference() -> None:
     """Yaw does not enter the speed, so VEPD cannot see an error in yaw only."""
     study = drawn_study(judges=('clean',), scenarios=('line',), runs=12, models={'turned': 0.05})
     rng = np.random.default_rng(5)

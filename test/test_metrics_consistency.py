@@ -84,7 +84,7 @@ def squared_walks(
     return np.sum(errors**2, axis=2).T
 
 
-def test_a_filter_that_knows_its_noises_is_consistent(
+def test_a_filter_with_the_true_noise_is_consistent(
     tmp_path: Path, drive: tuple[OdometryArray, OdometryArray]
 ) -> None:
     """8000 independent innovations and correlated errors are within their 99.9 % bounds."""
@@ -112,7 +112,7 @@ def test_a_filter_that_knows_its_noises_is_consistent(
 @pytest.mark.parametrize(
     ('walk', 'verdict'), [(WALK / 4, 'overconfident'), (4 * WALK, 'underconfident')]
 )
-def test_wrong_process_noise_shows_on_its_side(
+def test_too_large_and_too_small_process_noise_violate_opposite_bounds(
     tmp_path: Path, drive: tuple[OdometryArray, OdometryArray], walk: float, verdict: str
 ) -> None:
     truth, measured = drive
@@ -121,7 +121,7 @@ def test_wrong_process_noise_shows_on_its_side(
     assert of_errors(run, truth)['NEES velocity'].verdict.startswith(verdict)
 
 
-def test_two_d_mode_changes_neither_innovations_nor_their_freedom(
+def test_two_d_mode_changes_neither_innovations_nor_degrees_of_freedom(
     tmp_path: Path, drive: tuple[OdometryArray, OdometryArray]
 ) -> None:
     """The seven states measured as 0 are 0 already and do not count."""
@@ -173,7 +173,7 @@ def test_a_series_without_samples_has_no_verdict() -> None:
 
 
 @pytest.mark.parametrize('memory', [0.0, 0.8, 0.95])
-def test_correlation_time_is_that_of_the_process(memory: float) -> None:
+def test_the_correlation_time_equals_that_of_the_process(memory: float) -> None:
     """Errors that forget by m: (1 + m^2) / (1 - m^2) samples; mean of 20 series, 10 %."""
     rng = np.random.default_rng(3)
     times = [correlation_time(values) for values in squared_walks(rng, 20, 4000, 2, memory)]
@@ -181,7 +181,7 @@ def test_correlation_time_is_that_of_the_process(memory: float) -> None:
     assert np.mean(times) == pytest.approx(true, rel=0.1)
 
 
-def test_a_constant_series_counts_as_one_sample() -> None:
+def test_a_constant_series_has_one_effective_sample() -> None:
     assert correlation_time(np.full(50, 3.0)) == 50.0
     assert correlation_time(np.zeros(1)) == 1.0
 
@@ -190,7 +190,7 @@ def test_a_constant_series_counts_as_one_sample() -> None:
     ('memory', 'most', 'naive'),
     [(0.0, 0.1, 0.0), (0.95, 0.13, 0.5), (0.997, 0.1, 0.8), (1.0 - 1e-9, 0.12, 0.8)],
 )
-def test_correlated_errors_are_not_called_inconsistent(
+def test_correlated_errors_are_not_reported_as_inconsistent(
     memory: float, most: float, naive: float
 ) -> None:
     """The verdict on 200 consistent runs is wrong in 5 %, as stated (4.5 to 6.9 % over 4000 runs),
@@ -206,7 +206,7 @@ def test_correlated_errors_are_not_called_inconsistent(
     assert wrong(correlated=False) >= naive
 
 
-def test_squares_of_runs_are_added_at_equal_times() -> None:
+def test_squares_of_several_runs_are_added_at_equal_times() -> None:
     """16 runs of 50 correlated samples: bounds narrow by 4 and show an overconfidence of 1.5."""
     runs = squared_walks(np.random.default_rng(23), 16, 50, 2, 0.9)
     runs_by_index = [[series(run, 2, correlated=True)] for run in runs]

@@ -64,7 +64,7 @@ def independent_score(series: VelocitySeries) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize('seed', [1, 2, 3])
-def test_score_agrees_with_an_independent_computation(
+def test_the_score_agrees_with_an_independent_computation(
     seed: int, record_property: Callable[[str, object], None]
 ) -> None:
     """The FFT against a DFT by definition: 1e-10 on the entropy is the DFT's own rounding."""
@@ -104,14 +104,14 @@ def test_moving_average_halves_the_variance_and_delays_nothing() -> None:
     assert np.var(raw.se_vel) == pytest.approx(1.0, rel=0.05)
 
 
-def test_the_grid_starts_at_zero_and_ends_before_the_shorter_end() -> None:
+def test_the_time_grid_starts_at_zero_and_ends_before_the_shorter_series_ends() -> None:
     run = resample(VelocitySeries([0.5, 0.6, 1.03], [1.0, 3.0, 3.0], [0.0, 5.0], [1.0, 1.0]))
     np.testing.assert_allclose(run.time, np.arange(16) / 15, atol=1e-12)
     assert run.duration == 1.03
     np.testing.assert_array_equal(run.se_vel[:9], 2.0)  # held back to 0 from (0.55 s, 2.0)
 
 
-def test_rezero_shifts_each_or_both() -> None:
+def test_rezero_shifts_each_series_or_both_by_the_same_time() -> None:
     time = np.arange(0, 10, 0.1)
     late = VelocitySeries(time + 100.5, time, time + 100.0, time)
     plain = VelocitySeries(time, time, time, time)
@@ -124,7 +124,7 @@ def test_rezero_shifts_each_or_both() -> None:
     assert len(unshifted.time) == int(np.ceil(109.9 * 15))  # the held start dominates, as given
 
 
-def test_warm_up_scores_the_rest_of_the_very_same_curves() -> None:
+def test_the_warm_up_only_removes_the_start_of_unchanged_curves() -> None:
     """Grid points after the cut hold what they hold in the whole run; 3 s is a grid point."""
     series = noisy_run()
     for window in (1, 2, 5):
@@ -135,7 +135,7 @@ def test_warm_up_scores_the_rest_of_the_very_same_curves() -> None:
         np.testing.assert_allclose(trimmed.se_vel, whole.se_vel[45:], atol=1e-12)
 
 
-def test_a_wrong_start_counts_only_without_warm_up() -> None:
+def test_an_error_at_the_start_affects_the_score_only_without_warm_up() -> None:
     time = np.arange(0, 20, 0.05)
     estimate = 5.0 - 5.0 * np.exp(-time / 0.3)
     series = VelocitySeries(time, estimate, time, np.full(len(time), 5.0))
@@ -143,7 +143,7 @@ def test_a_wrong_start_counts_only_without_warm_up() -> None:
     assert score_run(series, MetricOptions(warmup=5.0)).rmse < 1e-6
 
 
-def test_prepared_series_score_the_same_bits_with_default_options() -> None:
+def test_prepared_series_have_the_same_score_with_default_options() -> None:
     options = MetricOptions(warmup=2.3, rezero='common')
     series = noisy_run()
     assert score_run(prepare(series, options)) == score_run(series, options)
@@ -190,7 +190,7 @@ def test_entropy_is_scale_invariant_and_between_0_and_1(
 
 
 @pytest.mark.parametrize('n', [2, 15, 300])
-def test_an_impulse_has_entropy_1_and_a_constant_almost_0(n: int) -> None:
+def test_an_impulse_has_entropy_1_and_a_constant_nearly_0(n: int) -> None:
     impulse = np.zeros(n)
     impulse[n // 2] = 3.0
     assert wiener_entropy(impulse) == pytest.approx(1.0, abs=1e-9)

@@ -23,7 +23,7 @@ def yaw(angle: float) -> list[float]:
 
 
 @given(numbers, numbers, numbers, angles)
-def test_on_level_ground_horizontal_speed_is_blind_to_heading(
+def test_on_level_ground_horizontal_speed_does_not_depend_on_heading(
     vx: float, vy: float, vz: float, angle: float
 ) -> None:
     horizontal = speed([[vx, vy, vz]], [yaw(angle)])
@@ -83,7 +83,7 @@ def run(
     return VelocitySeries(se, np.ones(len(se)), gt, start + 0.1 * gt)
 
 
-def test_a_sound_run_gets_no_advice() -> None:
+def test_a_good_run_causes_no_findings() -> None:
     assert advice(run()) == []
     assert advice(run(gt_rate=14.8)) == []
 
@@ -105,14 +105,14 @@ TORN = {name: np.delete(WHOLE[name], slice(100, 200)) for name in FIELDS[:2]}
         (VelocitySeries(**WHOLE | TORN), 'run.gap', 2.9),
     ],
 )
-def test_each_weakness_of_a_run_has_a_finding(
+def test_each_weakness_of_a_run_causes_its_finding(
     series: VelocitySeries, code: str, number: float
 ) -> None:
     (numbers,) = (finding.numbers.values() for finding in advice(series) if finding.code == code)
     assert any(value == pytest.approx(number, abs=0.05) for value in numbers)
 
 
-def test_advice_follows_the_options() -> None:
+def test_advice_depends_on_the_options() -> None:
     assert advice(run(gt_rate=4.0), MetricOptions(rate=4.0)) == []
     moving = VelocitySeries([0.0, 20.0], [1.0, 1.0], [0.0, 2.0, 20.0], [5.0, 0.0, 0.0])
     for options, starts in ((MetricOptions(), True), (MetricOptions(warmup=3.0), False)):
@@ -120,7 +120,7 @@ def test_advice_follows_the_options() -> None:
         assert ('truth.moving_start' in codes) == starts
 
 
-def test_a_slow_truth_has_a_finding_with_both_rates() -> None:
+def test_a_truth_of_low_rate_causes_a_finding_with_both_rates() -> None:
     (slow,) = slow_truth_advice(4.0, 15.0)
     assert slow.numbers == {'rate': 4.0, 'grid': 15.0, 'half': 2.0}
     assert '--rate' in slow.remedy

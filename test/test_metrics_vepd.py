@@ -44,7 +44,7 @@ def scores(pairs: list[tuple[float, float]]) -> list[RunScore]:
 
 
 @given(sets, sets)
-def test_vepd_is_a_distance(
+def test_vepd_is_a_metric_distance(
     first: list[tuple[float, float]], second: list[tuple[float, float]]
 ) -> None:
     """Zero to itself in any order, symmetric, the mean of its parts, and never negative."""
@@ -67,7 +67,7 @@ def test_sets_of_equal_size_are_compared_rank_by_rank(
 
 
 @given(sets, st.floats(-5, 5))
-def test_a_shift_of_all_runs_is_its_own_distance(
+def test_the_distance_of_a_shift_of_all_runs_is_the_shift(
     pairs: list[tuple[float, float]], shift: float
 ) -> None:
     moved = [(rmse + shift, entropy) for rmse, entropy in pairs]
@@ -106,7 +106,7 @@ def test_ranks_come_from_unrounded_values() -> None:
     assert [row.rank for row in vepd_table(real, sim)][:2] == [2.0, 1.0]
 
 
-def test_ranks_and_spectra_are_those_of_scipy() -> None:
+def test_ranks_and_spectra_equal_those_of_scipy() -> None:
     values = stream(0, 'vepd', 'run', 'values').integers(0, 4, (300, 2)).astype(np.float64)
     np.testing.assert_array_equal(ranks(values), rankdata(values, axis=0))
     values[7, 0] = np.nan
@@ -121,7 +121,7 @@ def test_ranks_and_spectra_are_those_of_scipy() -> None:
         )
 
 
-def test_pooling_is_not_averaging() -> None:
+def test_pooled_vepd_is_not_the_average_of_scenarios() -> None:
     """Two scenarios that swap their errors are far apart each, yet equal when pooled."""
     real = {'line': [score(0.0, 0.0)], 'sine': [score(1.0, 0.0)]}
     sim = {'m': {'line': [score(1.0, 0.0)], 'sine': [score(0.0, 0.0)]}}
@@ -129,7 +129,7 @@ def test_pooling_is_not_averaging() -> None:
     assert coverage_notes(real, sim) == []
 
 
-def test_uneven_coverage_is_a_finding_and_missing_scenarios_have_no_row() -> None:
+def test_uneven_coverage_causes_a_finding_and_missing_scenarios_have_no_row() -> None:
     real = {'line': [score(0, 0)] * 2, 'sine': [score(0, 0)] * 2}
     sim = {
         'whole': {'line': [score(0, 0)], 'sine': [score(0, 0)]},
@@ -141,7 +141,7 @@ def test_uneven_coverage_is_a_finding_and_missing_scenarios_have_no_row() -> Non
     assert [note.subject for note in coverage_notes(real, sim)] == ['part']
 
 
-def test_tables_of_nothing_and_a_scenario_called_all_are_refused() -> None:
+def test_empty_tables_and_a_scenario_named_all_are_refused() -> None:
     for scenario, real, sim in (('line', 0, 1), ('line', 1, 0), ('all', 1, 1)):
         with pytest.raises(MetricError):
             vepd_table(
@@ -253,7 +253,7 @@ def test_table_2_of_the_paper_is_ranked_by_its_values() -> None:
         assert [entry.vepd for entry in by_rank] == sorted(entry.vepd for entry in by_rank)
 
 
-def test_files_laid_out_as_published_give_tables_1_and_2_to_the_last_digit(
+def test_files_in_the_published_layout_give_tables_1_and_2_to_the_last_digit(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """Five models under their folder names, truth that starts late and is padded with zeros,
@@ -308,7 +308,7 @@ def orders(unit: float) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-def test_weights_turn_the_order_and_the_unit_free_form_keeps_it() -> None:
+def test_weights_can_reverse_the_ranking_but_the_unit_free_form_cannot() -> None:
     """One model errs in the entropy and one in the speed: each is nearest by one of the two."""
     in_metres, in_millimetres = orders(1.0), orders(1000.0)
     assert in_metres['W1 x 0'] == ['rough', 'fast']
@@ -317,7 +317,7 @@ def test_weights_turn_the_order_and_the_unit_free_form_keeps_it() -> None:
     assert in_metres[UNIT_FREE] == in_millimetres[UNIT_FREE]
 
 
-def test_p_values_are_adjusted_by_the_procedure_of_holm() -> None:
+def test_p_values_are_adjusted_by_holms_procedure() -> None:
     """Holm's step-down procedure: times 4, 3, 2, 1 from the smallest on, never falling."""
     assert holm([0.03, None, 0.01, 0.04, 0.02]) == [0.06, None, 0.04, 0.06, 0.06]
     assert holm([0.9, 0.8]) == [1.0, 1.0]

@@ -83,7 +83,7 @@ def test_a_road_is_smooth_periodic_and_interpolates_its_heights() -> None:
 
 
 @pytest.mark.parametrize('path', ['line', 'circle', 'half_sine'])
-def test_on_a_plane_the_car_is_the_kinematic_one(path: str) -> None:
+def test_on_a_plane_the_car_follows_the_kinematic_model(path: str) -> None:
     """It reaches the speed at which motor and resistance balance, and follows the same path.
 
     To 1 % of the speed, and of the 4 m of the path.
@@ -135,7 +135,7 @@ def test_an_impossible_car_or_model_is_a_one_line_error(
     assert key in done.err
 
 
-def test_a_recording_keeps_the_specific_force_of_the_engine(
+def test_a_recording_contains_the_specific_force_of_the_physics_engine(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """At the rate of the physics; the simulated IMU is on it, then and when simulated anew."""

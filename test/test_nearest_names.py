@@ -40,7 +40,7 @@ Capture = pytest.CaptureFixture[str]
         ('reference a --config chrno --out o', 'chrono'),
     ],
 )
-def test_a_mistyped_line_is_answered_with_the_nearest(
+def test_a_mistyped_command_line_is_refused_with_the_nearest_name(
     line: str, near: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -72,7 +72,7 @@ _EKF = {'ekf_filter_node': {'ros__parameters': {'imu0': 'imu', 'frequncy': 3.0}}
         (read_transforms, [{'parent': 'a', 'chlid': 'b'}], 'child'),
     ],
 )
-def test_a_mistyped_key_of_a_file_is_answered_with_the_nearest(
+def test_a_mistyped_key_of_a_file_is_refused_with_the_nearest_name(
     read: Any, content: object, near: str, tmp_path: Path
 ) -> None:
     path = tmp_path / 'file.yaml'
@@ -90,7 +90,7 @@ def test_a_mistyped_key_of_a_file_is_answered_with_the_nearest(
         ('path_follower_node', 'PathFollowerNode', {'robot.slpi': 0.1}, 'robot.slip'),
     ],
 )
-def test_a_mistyped_parameter_of_a_node_is_answered_with_the_nearest(
+def test_a_mistyped_parameter_of_a_node_is_refused_with_the_nearest_name(
     module: str, node: str, parameters: dict[str, Any], near: str
 ) -> None:
     rclpy = pytest.importorskip('rclpy', reason='no ROS')

@@ -70,7 +70,7 @@ PROCESSES = {
     cuts=st.lists(st.integers(0, 60), max_size=8),
 )
 @settings(max_examples=25)
-def test_array_run_and_any_chunking_give_the_same_bits(name, dt, cuts):
+def test_results_do_not_depend_on_the_chunking(name, dt, cuts):
     times = np.array(dt)
     whole = PROCESSES[name](rng()).advance(times)
     process = PROCESSES[name](rng())
@@ -89,7 +89,7 @@ def test_advance_after_use_returns_the_path_one_step_later():
     assert process.value.tobytes() == after[-1].tobytes()
 
 
-def test_white_noise_has_its_mean_and_deviation_at_every_rate():
+def test_white_noise_has_the_stated_mean_and_deviation_at_every_rate():
     for dt in (0.001, 0.1):
         samples = White(rng(), 0.3, 2.0).advance(np.full(200_000, dt))
         np.testing.assert_allclose(samples.mean(0), 2.0, atol=SIGMAS * 0.3 / math.sqrt(200_000))
@@ -165,7 +165,7 @@ def test_gauss_markov_from_zero_reaches_its_variance_exponentially():
         assert_variance(values[k], 0.04 * (1.0 - math.exp(-2.0 * t / 2.0)))
 
 
-def test_turn_on_bias_is_drawn_once_with_its_deviation():
+def test_the_turn_on_bias_is_drawn_once_with_the_stated_deviation():
     process = TurnOn(rng(), 0.2, axes=20_000)
     values = process.advance(np.full(3, 0.01))
     assert (values == process.value).all()
@@ -173,7 +173,7 @@ def test_turn_on_bias_is_drawn_once_with_its_deviation():
 
 
 @given(st.floats(1e-3, 10.0), st.floats(0.1, 100.0), st.integers(1, 40))
-def test_decay_follows_the_exponential_at_every_step_size(dt, time_constant, n):
+def test_the_decay_is_exponential_at_every_step_size(dt, time_constant, n):
     values = Decay(100.0, 0.85, time_constant).advance(np.full(n, dt))[:, 0]
     t = dt * np.arange(1, n + 1)
     expected = 0.85 + 99.15 * np.exp(-t / time_constant)
@@ -181,7 +181,7 @@ def test_decay_follows_the_exponential_at_every_step_size(dt, time_constant, n):
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 10.0))
-def test_quantised_values_are_multiples_no_further_than_half_a_step(value, step):
+def test_quantised_values_are_multiples_of_the_step_within_half_a_step(value, step):
     result = quantise(np.array([[value]]), step)[0, 0]
     assert abs(result - value) <= 0.5 * step * (1.0 + 1e-9) + 1e-9
     assert result / step == pytest.approx(round(result / step), abs=1e-6)
@@ -217,7 +217,7 @@ def test_free_walk_without_pull_is_twice_integrated_white_noise():
     assert_variance(paths[:, 0].ravel(), exact)
 
 
-def test_pull_makes_an_oscillator_of_the_stated_frequency():
+def test_the_pull_makes_the_walk_oscillate_at_the_stated_frequency():
     """sqrt(c sigma/E_max). Two walks with the same draws differ by the homogeneous solution."""
     omega = math.sqrt(0.2 * 0.047)
     changes = {'speed_limit': 0.0, 'acceleration_limit': 0.0}
@@ -254,7 +254,7 @@ def test_walk_never_exceeds_its_limits(std, limit, a_max):
     ('model_rate', 'dt', 'low', 'high'),
     [(100.0, 0.1, 0.0069, 0.0074), (10.0, 0.1, 0.0077, 0.0083)],
 )
-def test_walk_speed_becomes_uniform_in_the_ball(model_rate, dt, low, high):
+def test_the_walk_speed_becomes_uniformly_distributed_in_the_ball(model_rate, dt, low, high):
     """s_max/sqrt(5) per axis at 100 Hz; 9000 values err by 0.56 %, a sixth of the bands."""
     paths, speeds = walks(3000, dt, 300, model_rate=model_rate)
     assert low < speeds.std() < high
@@ -263,7 +263,7 @@ def test_walk_speed_becomes_uniform_in_the_ball(model_rate, dt, low, high):
         assert paths[:, 299].std() == pytest.approx(0.08, rel=0.1)
 
 
-def test_walk_at_ten_hertz_wanders_nine_centimetres():
+def test_the_walk_at_ten_hertz_has_an_error_of_nine_centimetres():
     """0.093 m per axis; the std of 1200 values errs by 2 %, the bound is 4.9 times that."""
     paths, _ = walks(400, 600.0, 1, model_rate=10.0)
     assert paths.std() == pytest.approx(0.093, rel=0.1)
@@ -277,7 +277,7 @@ def test_walk_depends_on_its_own_rate_and_not_on_that_of_the_fixes():
         np.testing.assert_allclose(fine[factor - 1 :: factor], coarse, rtol=0, atol=1e-14)
 
 
-def test_walk_takes_a_short_last_step_and_none_for_no_time():
+def test_the_walk_takes_a_shorter_last_step_and_none_over_zero_time():
     """0.025 s at 100 Hz is three steps of 10, 10 and 5 ms, each with one draw per axis."""
     normals = rng().standard_normal((3, 3))
     walk = paper_walk(rng(), speed_limit=0.0, acceleration_limit=0.0, pull=0.0)
@@ -290,7 +290,7 @@ def test_walk_takes_a_short_last_step_and_none_for_no_time():
     np.testing.assert_allclose(path[1], e, rtol=1e-12)
 
 
-def test_default_chrono_walk_is_nearly_bang_bang():
+def test_the_default_chrono_walk_is_mostly_at_its_acceleration_limits():
     """a_max/sigma = 0.005/0.016: 75 % of the draws are clipped; 4.5 sigma of 30000 draws."""
     walk = paper_walk(
         rng(), acceleration_std=0.016, acceleration_limit=0.005, speed_limit=0.0, pull=0.0

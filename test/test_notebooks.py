@@ -15,7 +15,9 @@ FOLDER = Path(__file__).resolve().parent.parent / 'docs' / 'notebooks'
 
 
 @pytest.mark.parametrize('path', sorted(FOLDER.glob('*.ipynb')), ids=lambda p: p.stem)
-def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_notebook_runs_without_errors(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv('IPYTHONDIR', str(tmp_path / 'ipython'))
     monkeypatch.setenv('MPLBACKEND', 'module://matplotlib_inline.backend_inline')
     notebook = nbformat.read(path, as_version=4)

@@ -41,7 +41,7 @@ def big_endian(row: OdometryArray) -> bytes:
 
 @pytest.mark.parametrize('frame', ['', 'map', 'world', 'a_longer_name', 'Straße'])
 @pytest.mark.parametrize('child', ['', 'base_link', 'foot', 'truth'])
-def test_bytes_of_odometry_are_read_as_its_message_is(frame: str, child: str) -> None:
+def test_odometry_bytes_are_read_like_the_ros_message(frame: str, child: str) -> None:
     """Names of several lengths, because the fields after them are aligned."""
     rng = np.random.default_rng(0)
     covariance = {name: rng.random((1, 6, 6)) for name in ('pose_covariance', 'twist_covariance')}

@@ -28,7 +28,7 @@ def write(folder: Path, **texts: str) -> None:
         (folder / f'{name}.yaml').write_text(text)
 
 
-def test_a_value_is_set_in_all_models_of_the_kind() -> None:
+def test_an_override_applies_to_all_models_of_its_kind() -> None:
     changed = set_parameters(TWINS, {'gps.rate': 5}, '--set')
     assert [twin.models['gps'].rate for twin in changed] == [5.0, 5.0]
     assert [twin.imu for twin in changed] == [twin.imu for twin in TWINS]
@@ -52,14 +52,14 @@ def test_a_lever_arm_that_the_recording_determines_is_reported_as_without_effect
     assert 'twin.placed_as_real' in {note.code for note in maker.model_notes(changed)}
 
 
-def test_a_nested_value_keeps_its_neighbours() -> None:
+def test_overriding_a_nested_value_keeps_the_other_values() -> None:
     (changed,) = set_parameters(TWINS[:1], {'gps.noise.std': 0.5}, '--set')
     old, new = TWINS[0].models['gps'].to_mapping(), changed.models['gps'].to_mapping()
     assert new == {**old, 'noise': {**old['noise'], 'std': new['noise']['std']}}
     assert new['noise']['std'] in (0.5, [0.5] * 3)
 
 
-def test_a_list_sets_one_value_for_each_axis() -> None:
+def test_a_list_overrides_one_value_for_each_axis() -> None:
     (changed,) = set_parameters(TWINS[:1], {'gps.lever_arm': [1, 2, 3]}, '--set')
     assert changed.models['gps'].lever_arm == (1.0, 2.0, 3.0)
 
@@ -84,7 +84,7 @@ def test_a_wrong_setting_is_refused(setting: str, value: object, key: str, hint:
     assert hint in refusal.value.problem
 
 
-def test_lists_in_a_study_file_make_all_combinations() -> None:
+def test_lists_in_a_study_file_produce_all_combinations() -> None:
     entry = Entry('study.yaml', 'set', {'gps.rate': [1, 5], 'imu.rate': [50, 100, 200]})
     variants = read_sweep(entry, TWINS[:1])
     rates = [(twin.models['gps'].rate, twin.models['imu'].rate) for twin in variants]
@@ -147,7 +147,7 @@ def test_simulate_sets_motion_and_sensors(tmp_path: Path, capsys: Capture) -> No
 
 
 @pytest.mark.parametrize('setting', ['gps.rate=5', 'mag.rate=5'])
-def test_simulate_refuses_settings_of_what_it_does_not_simulate(
+def test_simulate_refuses_settings_of_sensors_that_it_does_not_simulate(
     tmp_path: Path, capsys: Capture, setting: str
 ) -> None:
     outcome = call(

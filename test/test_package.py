@@ -98,7 +98,7 @@ def imported_by(repository: Path, *folders: str) -> set[str]:
     return {name.split('.')[0] for tree in trees for name in imports(tree)}
 
 
-def test_the_manifest_is_a_sound_format_3_ament_python_package(manifest: Package) -> None:
+def test_package_xml_is_a_valid_format_3_ament_python_manifest(manifest: Package) -> None:
     warnings: list[str] = []
     manifest.validate(warnings=warnings)
     assert not warnings
@@ -175,7 +175,7 @@ def test_every_source_states_its_licence_and_has_600_lines_or_fewer(repository: 
         assert len(lines) <= 600, path
 
 
-def test_every_data_file_has_its_place_in_share(
+def test_every_data_file_is_installed_into_share(
     metadata: dict[str, Any], repository: Path
 ) -> None:
     placed = {
@@ -256,7 +256,7 @@ def test_the_installed_package_is_the_one_under_test(repository: Path) -> None:
         assert any(prefix in folder.parents for prefix in prefixes)
 
 
-def test_links_between_the_documents_lead_somewhere(repository: Path) -> None:
+def test_links_between_documents_have_targets(repository: Path) -> None:
     documents = [*repository.glob('*.md'), *repository.glob('docs/**/*.md')]
     documents += repository.glob('gazebo_ws_plugins/**/*.md')
     documents += repository.glob('examples/**/*.md')

@@ -89,7 +89,7 @@ def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_tutorial_gives_a_report(tutorial: Path) -> None:
+def test_the_tutorial_produces_a_report(tutorial: Path) -> None:
     assert len(list((tutorial / 'bags').iterdir())) == 6
     assert 'zed_f9p_rtk' in (tutorial / 'result_gps' / 'report.html').read_text('utf-8')
 

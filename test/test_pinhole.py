@@ -28,7 +28,7 @@ def points(count: int = 2000, seed: int = 1) -> FloatArray:
 
 
 @pytest.mark.parametrize('camera', [VGA, BENT, FRC, STRONG])
-def test_opencv_projects_to_the_same_pixels(
+def test_projected_pixels_equal_those_of_opencv(
     camera: Intrinsics, record_property: Callable[[str, object], None]
 ) -> None:
     """OpenCV has no skew: its rays are multiplied by the camera matrix."""

@@ -42,7 +42,7 @@ def position(outcome: StudyOutcome) -> PoseRanking:
     return next(pose for pose in rankings if pose.difference.quantity == 'position')
 
 
-def test_a_distance_is_the_shift_in_deviations_of_the_real_runs() -> None:
+def test_a_pose_distance_is_the_shift_in_standard_deviations_of_real_runs() -> None:
     ranking = position(study(shift=3.0))
     assert ranking.uncertainty.model('same').distance == 0.0
     assert ranking.uncertainty.model('far').distance == pytest.approx(3.0 / ranking.deviation)
@@ -72,12 +72,12 @@ def test_answer_and_table_name_the_nearest_model_by_pose() -> None:
     assert len(study_answer(outcome).to_mapping()['poses']) == 3
 
 
-def test_an_attitude_that_is_the_heading_is_not_compared_again() -> None:
+def test_an_attitude_equal_to_the_heading_is_not_compared_twice() -> None:
     rankings = pose_rankings(study(shift=3.0, tilt=1e-12))
     assert [pose.difference.quantity for pose in rankings] == ['position', 'heading']
 
 
-def test_a_difference_that_runs_lack_is_left_out() -> None:
+def test_differences_missing_in_some_runs_are_left_out() -> None:
     outcome = study()
     for run in outcome.runs:
         del run.values['yaw_rmse']

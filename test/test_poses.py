@@ -78,7 +78,7 @@ def z_scores(calibration: PoseCalibration) -> np.ndarray:
     return np.concatenate(scores)
 
 
-def test_errors_are_recovered_within_their_standard_errors() -> None:
+def test_calibration_errors_are_recovered_within_their_standard_errors() -> None:
     scores = np.concatenate([z_scores(calibrate_poses(recorded(36, seed))) for seed in (1, 2)])
     # 42 of Student's distribution with 27 degrees of freedom and more: one of them beyond 4.6 in
     # 300 seeds.
@@ -90,7 +90,7 @@ def test_errors_are_recovered_within_their_standard_errors() -> None:
     assert max(calibration.accelerometer.errors['constant_bias']) < 3e-3
 
 
-def test_another_gravity_is_another_scale() -> None:
+def test_another_gravity_changes_the_fitted_scale() -> None:
     calibration = calibrate_poses(recorded(36, 1))
     other = calibrate_poses(recorded(36, 1), PoseOptions(gravity=9.78))
     ratio = (1.0 + np.array(other.accelerometer.values['scale'])) / (
@@ -109,7 +109,7 @@ def test_the_calibrated_model_keeps_its_noise() -> None:
     assert model.accelerometer.scale == calibration.accelerometer.values['scale']
 
 
-def test_the_bias_of_many_poses_does_not_contain_the_rate_of_the_earth() -> None:
+def test_the_bias_from_many_poses_excludes_the_rotation_of_the_earth() -> None:
     still = chain_model({}, rate=RATE, biases={'gyroscope_x': (0.01, 0.0)})
     assert still.gyroscope.earth_in_bias
     calibration = calibrate_poses(recorded(36, 1))

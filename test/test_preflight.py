@@ -72,7 +72,7 @@ def corrected(recording: Recording, corrections: dict[str, dict[str, Any]]) -> R
 
 
 @pytest.mark.parametrize('name', FAULTS)
-def test_each_fault_gives_one_finding_whose_remedy_repairs_it(name: str) -> None:
+def test_each_fault_causes_one_finding_and_its_remedy_removes_it(name: str) -> None:
     code, plant = FAULTS[name]
     broken = plant(good())
     findings = check(broken).findings
@@ -98,7 +98,7 @@ def as_noise_free(recording: Recording) -> Recording:
         'fixes late', 'latitude and longitude exchanged', 'fix gap', 'truth in NED',
     ],
 )  # fmt: skip
-def test_a_fault_of_a_noise_free_sensor_is_found_and_repaired(name: str) -> None:
+def test_a_fault_of_a_noise_free_sensor_is_detected_and_its_remedy_removes_it(name: str) -> None:
     code, plant = FAULTS[name]
     code = {'no_gravity': 'noise_free_no_gravity', 'gap_large': 'noise_free_gap'}.get(code, code)
     broken = as_noise_free(plant(good()))
@@ -112,7 +112,7 @@ def test_a_fault_of_a_noise_free_sensor_is_found_and_repaired(name: str) -> None
         assert codes(corrected(broken, stated)) == set()
 
 
-def test_noise_free_sensors_are_measured_like_real_ones() -> None:
+def test_noise_free_sensors_are_checked_like_real_ones() -> None:
     """They replace the real sensors, and their topics are not offered for other roles."""
     real, exact = check(good()), check(as_noise_free(good()))
     assert exact.findings == ()
@@ -175,12 +175,12 @@ PAIRS = (
 
 
 @pytest.mark.parametrize(('first', 'second'), PAIRS)
-def test_two_faults_give_their_two_findings_only(first: str, second: str) -> None:
+def test_two_faults_cause_exactly_their_two_findings(first: str, second: str) -> None:
     (first_code, plant), (second_code, plant_too) = FAULTS[first], FAULTS[second]
     assert codes(plant_too(plant(good()))) == {first_code, second_code}
 
 
-def test_an_imu_on_its_side_as_its_transform_says_is_right_without_truth() -> None:
+def test_an_imu_mounted_sideways_with_a_correct_transform_passes_without_truth() -> None:
     turn = Rotation.from_euler('x', 90.0, degrees=True)
     imu = good().require('imu')
     sideways = dataclasses.replace(
@@ -197,7 +197,7 @@ def test_an_imu_on_its_side_as_its_transform_says_is_right_without_truth() -> No
 
 
 @pytest.mark.parametrize('number', range(18))
-def test_good_recordings_pass(number: int) -> None:
+def test_recordings_without_faults_pass(number: int) -> None:
     """None of 200 such recordings fails; these are a sample of them."""
     gps = ('zed_f9p_rtk', 'gnss_ins_sim_gps', 'px4_gz_bridge_gps')[number % 3]
     motions = ('figure_eight', 'half_sine', 'line', 'circle', 'swaying', 'standstill')
@@ -225,7 +225,7 @@ def moved(recording: Recording, position: np.ndarray) -> Recording:
     return recording.with_messages('truth', truth)
 
 
-def test_only_a_truth_with_the_slow_errors_of_the_fixes_is_reported() -> None:
+def test_a_truth_is_reported_only_if_it_shares_the_slow_errors_of_the_fixes() -> None:
     """A truth with its own white or wandering noise is independent of the fixes."""
     run, random = good(), np.random.default_rng(0)
     truth, fixes = run.truth, run.gps
@@ -321,7 +321,7 @@ def test_an_impossible_correction_is_refused(tmp_path: Path, text: str, problem:
         read_recording(tmp_path / 'run')
 
 
-def test_fixes_with_a_latitude_above_90_degrees_are_exchanged() -> None:
+def test_latitude_and_longitude_are_exchanged_if_a_latitude_exceeds_90_degrees() -> None:
     far = altered('gps', longitude=lambda degrees: degrees * 0.0 + 103.8)(good()).gps
     swapped = dataclasses.replace(far, latitude=far.longitude, longitude=far.latitude)
     read, (note,) = check_messages('x', '/fix', swapped)
@@ -353,7 +353,7 @@ def test_missing_information_is_reported(plant: Change, code: str) -> None:
     assert code in {finding.code for finding in check(plant(good())).findings}
 
 
-def test_truth_and_imu_turned_alike_mean_a_turned_base_link() -> None:
+def test_equal_rotations_of_truth_and_imu_are_reported_as_a_rotated_base_link() -> None:
     """This is reported and never corrected."""
     run = rotated_imu(0.0, 0.0, 84.0)(correction('truth', body_yaw=84.0)(good()))
     run_check = check(run)
@@ -361,7 +361,7 @@ def test_truth_and_imu_turned_alike_mean_a_turned_base_link() -> None:
     assert not run_check.corrections
 
 
-def test_a_corrected_recording_is_noted(tmp_path: Path) -> None:
+def test_a_correction_in_recording_yaml_causes_a_finding(tmp_path: Path) -> None:
     write_recording(FAULTS['fixes late'][1](good()), tmp_path / 'late', storage='csv')
     with (tmp_path / 'late/recording.yaml').open('a') as stream:
         stream.write('corrections: {gps: {delay: 0.6}}\n')
@@ -371,7 +371,7 @@ def test_a_corrected_recording_is_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_check_exits_with_0_for_good_1_for_faulty_and_2_for_unreadable_recordings(
+def test_check_exits_with_0_if_good_1_if_faulty_and_2_if_unreadable(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_recording(good(), tmp_path / 'good', storage='mcap')

@@ -66,7 +66,7 @@ def test_each_of_several_recordings_gets_its_own_delay(
     )
 
 
-def test_each_file_has_metadata_of_its_own(tmp_path: Path) -> None:
+def test_each_file_has_its_own_metadata(tmp_path: Path) -> None:
     """Also beside a recording.yaml that several files share."""
     folder, files = tmp_path / 'bag', [tmp_path / 'a.mcap', tmp_path / 'b.mcap']
     folder.mkdir()
@@ -93,7 +93,7 @@ def test_a_correction_set_by_hand_is_not_rounded() -> None:
     assert run.corrections['imu']['delay'] == pytest.approx(0.4, abs=0.02)
 
 
-def test_the_printed_correction_in_the_named_file_corrects_the_recording(
+def test_the_printed_correction_works_in_the_named_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = FAULTS['rates in deg/s'][1](late('gps', 0.6)(good()))
@@ -110,7 +110,7 @@ def test_the_printed_correction_in_the_named_file_corrects_the_recording(
 
 @pytest.mark.parametrize('seconds', [-3.23, 2.0, 3.25])
 @pytest.mark.parametrize('role', ['imu', 'gps'])
-def test_a_delay_of_some_seconds_is_measured(role: str, seconds: float) -> None:
+def test_a_delay_of_several_seconds_is_measured(role: str, seconds: float) -> None:
     """The messages are cut to a common time span, so that their ends do not show the delay."""
     run = late(role, seconds)(good())
     run = selected_messages(
@@ -127,7 +127,7 @@ def shift_signal(time: np.ndarray, values: np.ndarray, delay: float) -> np.ndarr
 
 
 @pytest.mark.parametrize('seconds', [-7.13, 5.25, 11.9])
-def test_a_long_delay_of_quick_motion_is_found(seconds: float) -> None:
+def test_a_long_delay_is_detected_in_fast_motion(seconds: float) -> None:
     """The motion has frequencies up to 3 Hz, so it decorrelates in a tenth of a second."""
     time, random = np.arange(0.0, 120.0, 0.02), np.random.default_rng(1)
     motion = sosfiltfilt(butter(4, 3.0, fs=50.0, output='sos'), random.normal(size=len(time)))
@@ -138,7 +138,7 @@ def test_a_long_delay_of_quick_motion_is_found(seconds: float) -> None:
 
 
 @pytest.mark.parametrize('period', [0.5, 0.8, 1.5, 1.9, 3.0])
-def test_a_delay_of_periodic_motion_is_not_that_of_another_period(period: float) -> None:
+def test_a_delay_of_periodic_motion_is_not_off_by_a_period(period: float) -> None:
     """As of a walking robot: one of n periods, or of n and a half reversed, explains as much."""
     time = np.arange(0.0, 60.0, 0.02)
     for seed in range(10):
@@ -155,7 +155,7 @@ def test_a_delay_of_periodic_motion_is_not_that_of_another_period(period: float)
 
 
 @pytest.mark.parametrize(('span', 'width'), [(20.0, 101), (40.0, 101), (120.0, 21)])
-def test_a_long_delay_is_not_made_of_noise(span: float, width: int) -> None:
+def test_noise_is_not_reported_as_a_long_delay(span: float, width: int) -> None:
     """Unrelated signals, smooth over 2 or 10 s: at most 1 of 60 has a delay beyond the usual
     search. The seeds are fixed.
     """
@@ -173,7 +173,7 @@ def test_a_long_delay_is_not_made_of_noise(span: float, width: int) -> None:
     assert long_delays <= 1
 
 
-def test_a_track_in_a_mirror_is_not_one_that_is_half_a_lap_late() -> None:
+def test_a_mirrored_track_is_not_reported_as_half_a_lap_late() -> None:
     """Both explain laps of a figure eight, seen by a receiver that is 0.6 m off."""
     lap = {'speed': 4.0, 'length': 40.0, 'width': 20.0}
     motion = motion_of('figure_eight', duration=240.0, parameters=lap)
@@ -183,7 +183,7 @@ def test_a_track_in_a_mirror_is_not_one_that_is_half_a_lap_late() -> None:
     assert not codes & {'check.fixes_late_large', 'check.truth_turned_large'}
 
 
-def test_a_reversed_heading_of_a_straight_drive_is_no_twist_in_the_world() -> None:
+def test_a_reversed_heading_is_not_reported_as_a_twist_in_world_axes() -> None:
     """Both explain the twist; only a vehicle that moves forward distinguishes them."""
     line = good(1, 'line').with_messages('gps', None).with_messages('imu', None)
     east = correction('truth', turn=np.degrees(0.5))(line)
@@ -214,7 +214,7 @@ def flown(course: np.ndarray, yaw: float, twist: str, step: float = 0.05) -> Rec
     return Recording.of_truth(truth, 'flown', 'default')
 
 
-def test_a_drone_that_keeps_its_yaw_may_have_its_twist_in_the_world() -> None:
+def test_a_drone_of_constant_yaw_may_have_its_twist_in_world_axes() -> None:
     """East first, so that its way is eastward as a whole."""
     legs = np.repeat([0.0, 1.0, 2.0, 3.0, 0.0], 160) * np.pi / 2.0
     assert 'check.twist_in_world' in codes_of(flown(legs, np.pi / 2.0, 'world'))
@@ -228,7 +228,9 @@ WRONG = {f'check.{name}' for name in (
 
 @pytest.mark.parametrize('rate', [1, 10, 100])
 @pytest.mark.parametrize(('speed', 'rests'), [(0.3, 0.0), (1.0, 0.5), (3.0, 0.75)])
-def test_noise_of_positions_is_no_twist_that_strays(rate: int, speed: float, rests: float) -> None:
+def test_noise_of_positions_is_not_reported_as_an_inconsistent_twist(
+    rate: int, speed: float, rests: float
+) -> None:
     """5 cm per axis, of a vehicle that is slow or rests most of the time; ten runs of each."""
     for seed in range(10):
         random, step = np.random.default_rng(seed), 1.0 / rate
@@ -259,7 +261,7 @@ def test_noise_of_positions_is_no_twist_that_strays(rate: int, speed: float, res
         (3.0, 0.5, 0.02),
     ],
 )
-def test_a_robot_that_mostly_stands_beside_noise_of_its_truth_is_good(
+def test_a_robot_mostly_at_rest_with_a_noisy_truth_passes(
     lasts: float, speed: float, noise: float
 ) -> None:
     """It drives for some of 120 s: nothing of its truth is wrong, and where the heading is, its
@@ -290,7 +292,7 @@ def test_a_robot_that_mostly_stands_beside_noise_of_its_truth_is_good(
             assert codes_of(drive.with_messages('truth', noisy)) == expected, (seed, off)
 
 
-def test_a_step_while_it_stands_is_no_heading() -> None:
+def test_a_position_step_at_rest_is_not_used_as_a_heading() -> None:
     """The truth is motion capture at 200 Hz with errors of 1 mm."""
     for seed in range(10):
         random = np.random.default_rng(seed)
@@ -302,7 +304,7 @@ def test_a_step_while_it_stands_is_no_heading() -> None:
         assert not codes_of(Recording.of_truth(still, 'still', 'default')) & WRONG
 
 
-def test_a_twist_that_does_not_follow_the_motion_may_be_made_of_positions() -> None:
+def test_for_an_inconsistent_twist_deriving_it_from_positions_is_proposed() -> None:
     def spun(velocity: np.ndarray) -> np.ndarray:
         turn = np.linspace(0.0, 9.0, len(velocity))
         return rotations.rotate(rotations.from_heading(turn), velocity)
@@ -312,7 +314,7 @@ def test_a_twist_that_does_not_follow_the_motion_may_be_made_of_positions() -> N
     assert run.corrections == {'truth': {'twist': 'positions'}}
 
 
-def test_an_orientation_that_strays_is_not_put_right_by_positions() -> None:
+def test_an_inconsistent_orientation_is_not_corrected_from_positions() -> None:
     """The twist of what has wheels points ahead, so it is right."""
     run = altered('truth', orientation=lambda q: rotations.multiply(q, rotations.multiply(q, q)))
     result = check(run(good().with_messages('imu', None)))
@@ -332,7 +334,7 @@ def frozen(recording: Recording) -> bool:
     return 'check.frozen' in codes_of(recording)
 
 
-def test_a_pose_that_stands_while_rates_turn_is_frozen() -> None:
+def test_a_constant_pose_during_rotation_is_reported_as_frozen() -> None:
     """Neither fixes nor twist show the motion; a body that turns in place has one position."""
 
     def hanging(values: np.ndarray) -> np.ndarray:
@@ -348,7 +350,7 @@ def test_a_pose_that_stands_while_rates_turn_is_frozen() -> None:
     assert frozen(altered('truth', orientation=hanging)(still))
 
 
-def test_noise_free_sensors_are_held_against_the_gravity_that_they_were_made_with() -> None:
+def test_noise_free_sensors_are_compared_with_the_gravity_of_their_simulation() -> None:
     motion = Shaken(motion_of('swaying', duration=30.0))  # which the truth alone does not know
     drive = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
     drive = simulated(drive, imu=load_imu('xsens_mtx'), gps=load_gps('zed_f9p_rtk'))
@@ -358,7 +360,7 @@ def test_noise_free_sensors_are_held_against_the_gravity_that_they_were_made_wit
     assert 'check.covariance_small' not in codes
 
 
-def test_a_twist_in_the_world_is_detected_in_each_real_drive(real_dir: Path) -> None:
+def test_a_twist_in_world_axes_is_detected_in_each_real_drive(real_dir: Path) -> None:
     """Also of those that go straight ahead, eastward, most of the time."""
     for path in sorted((real_dir / 'drive0708/segments').glob('*/bag')):
         codes = codes_of(world_twist(read_recording(path)))
@@ -367,7 +369,7 @@ def test_a_twist_in_the_world_is_detected_in_each_real_drive(real_dir: Path) -> 
 
 
 @pytest.mark.parametrize(('twist', 'place'), [(0.005, 0.0), (0.01, 0.001), (0.2, 0.02)])
-def test_an_imu_is_not_blamed_for_a_noisy_truth(twist: float, place: float) -> None:
+def test_a_noisy_truth_is_not_reported_as_a_fault_of_the_imu(twist: float, place: float) -> None:
     """Neither beside positions that are exact nor beside such as are worse than the twist; but
     for the covariance that it states 10^6 too small.
     """
@@ -383,7 +385,7 @@ def test_an_imu_is_not_blamed_for_a_noisy_truth(twist: float, place: float) -> N
 
 @pytest.mark.parametrize('rate', [1, 5])
 @pytest.mark.parametrize('share', [0.05, 0.15])
-def test_positions_that_are_off_do_not_hide_a_twist_in_the_world(share: float, rate: int) -> None:
+def test_wrong_positions_do_not_hide_a_twist_in_world_axes(share: float, rate: int) -> None:
     """The truth has 100 or 20 Hz and errors of some 0.3 m."""
     random = np.random.default_rng(3)
 
@@ -399,7 +401,7 @@ def test_positions_that_are_off_do_not_hide_a_twist_in_the_world(share: float, r
 
 @pytest.mark.parametrize('delay', [-0.5, 0.3])
 @pytest.mark.parametrize('rate', [1, 5, 25])
-def test_a_late_twist_is_measured_beside_noise(delay: float, rate: int) -> None:
+def test_the_delay_of_a_twist_is_measured_despite_noise(delay: float, rate: int) -> None:
     """The truth has 100, 20 or 4 Hz, and noise of 2 cm and 0.1 m/s."""
     sparse = selected_messages('truth', every_nth(rate))(good())
     time = sparse.truth.stamp_ns * 1e-9

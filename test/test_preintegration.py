@@ -62,7 +62,7 @@ def integrated(
 @pytest.mark.parametrize('form', FORMS)
 @pytest.mark.parametrize('mounted', [False, True])
 @pytest.mark.parametrize('number', range(6))
-def test_gtsam_has_the_same_deltas_covariance_and_prediction(
+def test_deltas_covariance_and_prediction_equal_those_of_gtsam(
     number: int, mounted: bool, form: str, record_property: Callable[[str, object], None]
 ) -> None:
     """Except for the bias Jacobians of its manifold form, which ignore the mounting."""
@@ -90,7 +90,7 @@ def test_gtsam_has_the_same_deltas_covariance_and_prediction(
     assert_states_alike(pim.predict(start, bias), theirs_at, 1e-11)
 
 
-def test_gtsams_manifold_form_corrects_the_bias_of_a_mounted_sensor_wrongly() -> None:
+def test_the_manifold_form_of_gtsam_corrects_the_bias_of_a_mounted_sensor_wrongly() -> None:
     """GTSAM is 3 cm off a new integration after 1.5 s, this project 0.1 mm."""
     gtsam = load_gtsam()
     changes = {'form': 'manifold', 'body_p_sensor': mounting()}
@@ -108,7 +108,7 @@ def test_gtsams_manifold_form_corrects_the_bias_of_a_mounted_sensor_wrongly() ->
 
 
 @pytest.mark.parametrize('mounted', [False, True])
-def test_gtsam_has_the_same_covariance_of_walking_biases(mounted: bool) -> None:
+def test_the_covariance_of_random_walk_biases_equals_that_of_gtsam(mounted: bool) -> None:
     gtsam = load_gtsam()
     parameters = combined_params(body_p_sensor=mounting() if mounted else np.eye(4))
     pim = PreintegratedCombinedMeasurements(parameters, ESTIMATED_BIAS)
@@ -126,7 +126,9 @@ def test_gtsam_has_the_same_covariance_of_walking_biases(mounted: bool) -> None:
 
 @pytest.mark.parametrize('form', FORMS)
 @pytest.mark.parametrize('mounted', [False, True])
-def test_bias_jacobians_are_the_derivatives_of_a_new_integration(mounted: bool, form: str) -> None:
+def test_bias_jacobians_equal_numerical_derivatives_of_the_integration(
+    mounted: bool, form: str
+) -> None:
     """Central differences of the whole integration, to 3e-7."""
     pose = mounting() if mounted else np.eye(4)
     here = integrated(form=form, body_p_sensor=pose)
@@ -149,7 +151,7 @@ def test_bias_jacobians_are_the_derivatives_of_a_new_integration(mounted: bool, 
 
 
 @pytest.mark.parametrize('form', FORMS)
-def test_the_error_of_a_bias_correction_is_of_second_order(form: str) -> None:
+def test_the_error_of_a_bias_correction_is_of_second_order_in_the_bias(form: str) -> None:
     """The error of the correction falls with the square of the change."""
     errors = []
     for size in (1e-2, 1e-3):
@@ -160,7 +162,7 @@ def test_the_error_of_a_bias_correction_is_of_second_order(form: str) -> None:
     assert 50.0 < errors[0] / errors[1] < 200.0
 
 
-def test_integration_one_by_one_gives_the_bits_of_all_at_once() -> None:
+def test_stepwise_integration_equals_batch_integration_bit_for_bit() -> None:
     force, rate = samples(4)
     for form in FORMS:
         single = PreintegratedImuMeasurements(params(form=form), ESTIMATED_BIAS)
@@ -176,7 +178,7 @@ def test_integration_one_by_one_gives_the_bits_of_all_at_once() -> None:
 
 
 @pytest.mark.parametrize('form', FORMS)
-def test_covariance_at_rest_is_that_of_the_textbook(form: str) -> None:
+def test_the_covariance_at_rest_equals_the_textbook_formula(form: str) -> None:
     """Var(theta) = s_g^2 T, Var(v) = s_a^2 T + g^2 s_g^2 T^3/3, ...: [GTSAM]."""
     T, dt = 2.0, 1e-3
     pim = PreintegratedImuMeasurements(params(form=form, integration_covariance=0.0))
@@ -220,7 +222,7 @@ def test_only_the_manifold_form_integrates_large_rotations() -> None:
     assert tangent.delta_tij() == 0.0
 
 
-def test_matrices_of_rotations_are_those_of_scipy_and_of_differences() -> None:
+def test_rotation_matrices_and_jacobians_agree_with_scipy_and_differences() -> None:
     """Small angles, both sides of where the series ends (0.5 rad), and near 2 pi."""
     step = 1e-6
     for angle in (0.0, 1e-9, 0.1, 0.4999999, 0.5000001, 2.0, 3.2, 5.9):

@@ -27,7 +27,7 @@ def dotted(path: Path) -> str:
 
 
 @pytest.mark.parametrize('path', FACES, ids=dotted)
-def test_each_folder_has_a_docstring_and_a_few_public_names(path: Path) -> None:
+def test_each_package_has_a_docstring_and_a_few_public_names(path: Path) -> None:
     face = importlib.import_module(dotted(path))
     assert face.__doc__
     assert face.__all__ == sorted(set(face.__all__), key=face.__all__.index)
@@ -62,7 +62,7 @@ def test_type_checkers_see_the_public_names(path: Path) -> None:
 
 
 @pytest.mark.parametrize('path', WITH_EXAMPLES, ids=dotted)
-def test_the_examples_run(path: Path) -> None:
+def test_the_docstring_examples_run(path: Path) -> None:
     if 'mujoco' in path.name:
         pytest.importorskip('mujoco')
     module = importlib.import_module(dotted(path))

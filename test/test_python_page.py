@@ -46,7 +46,7 @@ def analysis(page: list[str], bags: list[Path], folder: Path) -> dict[str, Any]:
     return names
 
 
-def test_the_page_gives_the_vepd_of_the_command(
+def test_the_page_computes_the_vepd_of_the_command(
     page: list[str], bags: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip('pandas')
@@ -88,7 +88,7 @@ def scored(noise: float, names: str = 'abcdefgh', seed: int = 1) -> list[s2r.Eva
     ]
 
 
-def test_larger_errors_have_the_least_possible_p_value_and_equal_ones_1() -> None:
+def test_larger_errors_have_the_smallest_possible_p_value_and_equal_errors_1() -> None:
     """Eight pairs: the p-value of the exact test cannot be below 2 / 2**8."""
     larger, alike = s2r.vepd(scored(0.1), scored(0.2, seed=2)), s2r.vepd(scored(0.1), scored(0.1))
     assert larger.p_value == pytest.approx(2 / 2**8)
@@ -97,7 +97,7 @@ def test_larger_errors_have_the_least_possible_p_value_and_equal_ones_1() -> Non
     assert alike.p_value == 1.0
 
 
-def test_a_magnetometer_is_simulated_in_the_field_of_the_recorded_one() -> None:
+def test_a_magnetometer_twin_is_simulated_in_the_recorded_field() -> None:
     motion = motion_of('circle', duration=5.0)
     recording = s2r.simulate(motion, gps='baseline', imu='ideal', mag='xsens_mtx')
     twin = s2r.simulate(recording, mag='xsens_mtx', seed=3)
@@ -108,12 +108,12 @@ def test_a_magnetometer_is_simulated_in_the_field_of_the_recorded_one() -> None:
     assert len(twin.gps) == len(recording.gps)
 
 
-def test_a_judge_is_chosen_by_name(bags: list[Path]) -> None:
+def test_a_judge_is_selected_by_name(bags: list[Path]) -> None:
     recording = s2r.read_recording(bags[0])
     assert s2r.run_judge(recording, 'error_state').score.rmse < 1.0
 
 
-def test_a_sensor_can_stay_real_in_a_simulation(bags: list[Path]) -> None:
+def test_a_real_sensor_can_be_kept_in_a_simulated_run(bags: list[Path]) -> None:
     recording = s2r.read_recording(bags[0])
     twin = s2r.simulate(recording, gps='ch_gauss', imu='real')
     assert twin.imu.linear_acceleration.tolist() == recording.imu.linear_acceleration.tolist()

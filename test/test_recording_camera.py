@@ -61,7 +61,7 @@ def with_camera() -> Recording:
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3', 'csv'])
-def test_features_and_poses_come_back_to_the_bit(tmp_path: Path, storage: str) -> None:
+def test_features_and_poses_are_read_back_bit_for_bit(tmp_path: Path, storage: str) -> None:
     written = with_camera()
     write_recording(written, tmp_path / 'seen', storage=storage)
     read = read_recording(tmp_path / 'seen')
@@ -70,7 +70,7 @@ def test_features_and_poses_come_back_to_the_bit(tmp_path: Path, storage: str) -
         assert arrays_equal(getattr(read, role), getattr(written, role)), role
 
 
-def test_rosbags_and_the_codec_agree_about_a_frame() -> None:
+def test_a_feature_message_is_decoded_like_in_rosbags() -> None:
     """Also for empty frames, and for a cloud with more fields in another order."""
     features = simulate_camera_messages().features
     rows = encode(FEATURES, features, 'x')
@@ -138,7 +138,9 @@ def test_simulate_writes_true_poses_of_a_mounted_camera(tmp_path: Path, capsys: 
     assert turn.magnitude().max() < 1e-7
 
 
-def test_a_twin_has_the_lever_arm_of_the_recorded_camera(tmp_path: Path, capsys: Capture) -> None:
+def test_a_camera_twin_has_the_lever_arm_of_the_recorded_camera(
+    tmp_path: Path, capsys: Capture
+) -> None:
     world = tmp_path / 'board.yaml'
     world.write_text(WORLD)
     line = ('simulate', '--motion', 'line', '--duration', '2', '--camera', 'ideal_vga')

@@ -47,7 +47,7 @@ def recorded(info: CameraInfoArray) -> Recording:
     return drive().with_messages('camera_info', info)
 
 
-def test_rosbags_reads_the_fields_of_sensor_msgs_camera_info() -> None:
+def test_camera_info_fields_equal_those_read_by_rosbags() -> None:
     """Both byte orders are read."""
     rows = encode(CAMERA_INFO, plain(), 'x')
     message = TYPESTORE.deserialize_cdr(rows[7], TYPE)
@@ -82,7 +82,7 @@ def test_camera_info_is_read_as_it_was_written(
     assert not [note for note in read.notes if note.subject == '/camera/camera_info']
 
 
-def test_an_empty_table_of_camera_info_is_read(tmp_path: Path) -> None:
+def test_an_empty_camera_info_table_is_read(tmp_path: Path) -> None:
     empty = dataclasses.replace(plain().take(slice(0, 0)), frame='', distortion_model='')
     write_camera_info(tmp_path / 'none.csv', empty)
     assert arrays_equal(read_camera_info(tmp_path / 'none.csv')[0], empty)
@@ -104,7 +104,7 @@ def test_camera_info_on_another_topic_is_read_by_name_only(tmp_path: Path) -> No
     assert arrays_equal(named.camera_info, plain())
 
 
-def test_camera_info_without_numbers_is_left_out(tmp_path: Path) -> None:
+def test_camera_info_with_nan_values_is_left_out(tmp_path: Path) -> None:
     broken = dataclasses.replace(plain(), matrix=np.full((len(STAMPS), 3, 3), np.nan))
     write_recording(recorded(broken), tmp_path / 'seen')
     read = read_recording(tmp_path / 'seen')

@@ -54,13 +54,15 @@ def count_of(recording: Recording, code: str) -> float:
 
 
 @pytest.mark.parametrize('storage', STORAGES)
-def test_a_sound_recording_has_no_notes(tmp_path: Path, storage: str) -> None:
+def test_a_recording_without_faults_has_no_findings(tmp_path: Path, storage: str) -> None:
     assert reread(drive(), tmp_path, storage).notes == ()
 
 
 @pytest.mark.parametrize('storage', STORAGES)
 @pytest.mark.parametrize('value', [np.nan, np.inf])
-def test_infinite_and_nan_values_are_dropped(tmp_path: Path, storage: str, value: float) -> None:
+def test_messages_with_infinite_or_nan_values_are_dropped(
+    tmp_path: Path, storage: str, value: float
+) -> None:
     bad = edited('imu', ([5, 17], 1), angular_velocity=value)
     read = reread(bad, tmp_path, storage)
     assert count_of(read, 'bad_value') == 2
@@ -82,7 +84,7 @@ def test_a_broken_topic_without_a_role_is_left_out(tmp_path: Path) -> None:
     assert any(n.subject == '/odom' and n.code == 'recording.topic_left_out' for n in read.notes)
 
 
-def test_messages_without_a_fix_are_dropped_however_many(tmp_path: Path) -> None:
+def test_any_number_of_messages_without_a_fix_is_dropped(tmp_path: Path) -> None:
     read = reread(edited('gps', slice(10, 30), status=-1, latitude=np.nan), tmp_path)
     assert count_of(read, 'no_fix') == len(read.gps) == 20
     assert note_on(read, 'gap').numbers['gap'] == pytest.approx(2.1)
@@ -96,7 +98,7 @@ def test_backward_stamps_are_dropped_as_ekf_node_drops_them(tmp_path: Path) -> N
     assert read.imu.stamp_ns.tolist() == np.delete(stamp, 50).tolist()
 
 
-def test_late_messages_are_dropped_one_by_one_however_many(tmp_path: Path) -> None:
+def test_any_number_of_late_messages_is_dropped_individually(tmp_path: Path) -> None:
     good = drive()
     pose = good.messages['/pose']
     stamp = pose.stamp_ns.copy()
@@ -109,7 +111,7 @@ def test_late_messages_are_dropped_one_by_one_however_many(tmp_path: Path) -> No
     assert count_of(read, 'stamp_order') == len(pose) - kept_count
 
 
-def test_a_clock_that_starts_again_is_refused(tmp_path: Path) -> None:
+def test_stamps_of_a_restarted_clock_are_refused(tmp_path: Path) -> None:
     good = drive()
     stamp = np.concatenate([good.imu.stamp_ns[:200], good.imu.stamp_ns[:200]])
     with pytest.raises(RecordingError, match='stamp runs backwards'):
@@ -127,7 +129,7 @@ def test_repeated_stamps_are_kept_in_sensors_and_dropped_from_the_truth(tmp_path
     assert np.diff(read.truth.stamp_ns).min() > 0
 
 
-def test_one_stamp_far_in_the_future_drops_only_its_message(tmp_path: Path) -> None:
+def test_a_stamp_far_in_the_future_drops_only_its_message(tmp_path: Path) -> None:
     read = reread(edited('imu', 3, stamp_ns=2 * 10**18), tmp_path)
     assert count_of(read, 'bad_stamp') == 1
     assert len(read.imu) == 399
@@ -135,7 +137,9 @@ def test_one_stamp_far_in_the_future_drops_only_its_message(tmp_path: Path) -> N
 
 @pytest.mark.parametrize('ahead_s', [0.5, 30.0, 1e9])
 @pytest.mark.parametrize('role', ['imu', 'truth'])
-def test_one_stamp_ahead_drops_only_its_message(tmp_path: Path, role: str, ahead_s: float) -> None:
+def test_a_stamp_slightly_ahead_drops_only_its_message(
+    tmp_path: Path, role: str, ahead_s: float
+) -> None:
     good = drive()
     stamp = good.require(role).stamp_ns.copy()
     stamp[40] += int(ahead_s * 1e9)
@@ -144,7 +148,7 @@ def test_one_stamp_ahead_drops_only_its_message(tmp_path: Path, role: str, ahead
     assert read.require(role).stamp_ns.tolist() == np.delete(stamp, 40).tolist()
 
 
-def test_zero_stamps_take_the_receive_time(tmp_path: Path) -> None:
+def test_zero_stamps_are_replaced_by_the_receive_time(tmp_path: Path) -> None:
     good = drive()
     read = reread(altered(good, 'imu', stamp_ns=np.zeros(400, np.int64)), tmp_path)
     assert count_of(read, 'stamp_zero') == 400
@@ -163,12 +167,12 @@ def test_topics_that_do_not_overlap_are_refused(tmp_path: Path) -> None:
         reread(late_by(drive(), 5_000_000_000), tmp_path)
 
 
-def test_a_partial_overlap_of_topics_is_a_finding(tmp_path: Path) -> None:
+def test_a_partial_overlap_of_topics_causes_a_finding(tmp_path: Path) -> None:
     read = reread(late_by(drive(), 2_000_000_000), tmp_path)
     assert note_on(read, 'overlap').numbers['common'] == pytest.approx(1.98, abs=0.005)
 
 
-def test_zero_covariances_and_absent_orientations_are_findings(tmp_path: Path) -> None:
+def test_zero_covariances_and_absent_orientations_cause_findings(tmp_path: Path) -> None:
     good = drive()
     absent = np.zeros((400, 3, 3))
     absent[:, 0, 0] = -1
@@ -180,7 +184,9 @@ def test_zero_covariances_and_absent_orientations_are_findings(tmp_path: Path) -
     assert read.imu.orientation.tolist() == [[0, 0, 0, 1]] * 400
 
 
-def test_zero_quaternions_are_absent_in_the_imu_and_dropped_from_the_truth(tmp_path: Path) -> None:
+def test_zero_quaternions_mean_absent_in_an_imu_and_are_dropped_from_the_truth(
+    tmp_path: Path,
+) -> None:
     bad = edited('truth', 7, edited('imu', slice(None), orientation=0.0), orientation=0.0)
     bad = edited('truth', 8, bad, orientation=3.0 * bad.truth.orientation[8])
     read = reread(bad, tmp_path)
@@ -210,7 +216,7 @@ def test_a_missing_altitude_is_set_to_zero(tmp_path: Path) -> None:
     stamps=st.lists(st.integers(1, 60), min_size=1, max_size=30),
     is_truth=st.booleans(),
 )
-def test_checked_messages_are_finite_and_in_order_whatever_the_stamps(
+def test_checked_messages_are_finite_and_in_order_for_any_stamps(
     data: st.DataObject, stamps: list[int], is_truth: bool
 ) -> None:
     n = len(stamps)

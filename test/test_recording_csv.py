@@ -48,7 +48,7 @@ stamps = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(data=st.data(), kind=st.sampled_from(list(MESSAGE_TYPES.values())), n=st.integers(0, 3))
-def test_any_finite_value_and_any_frame_survive_the_table(
+def test_any_finite_value_and_any_frame_are_read_back_from_the_table(
     data: st.DataObject, kind, n: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     fields: dict[str, object] = {
@@ -76,7 +76,7 @@ def test_any_finite_value_and_any_frame_survive_the_table(
 
 
 @pytest.mark.parametrize('storage', ['csv', 'mcap', 'sqlite3'])
-def test_commands_without_a_header_have_the_time_of_their_arrival(
+def test_commands_without_a_header_are_stamped_with_their_arrival(
     tmp_path: Path, storage: Literal['csv', 'mcap', 'sqlite3']
 ) -> None:
     """geometry_msgs/Twist, which most robots are driven by, has neither stamp nor frame."""
@@ -169,7 +169,9 @@ def replace_cell(path: Path, line: int, name: str, value: str) -> None:
         ('frame', 'other', ['frame', 'imu_link', 'other']),
     ],
 )
-def test_a_bad_cell_is_named(folder: Path, name: str, value: str, words: list[str]) -> None:
+def test_a_wrong_cell_is_named_with_file_line_and_column(
+    folder: Path, name: str, value: str, words: list[str]
+) -> None:
     replace_cell(folder / 'imu.csv', 5, name, value)
     with pytest.raises(RecordingError) as error:
         read_recording(folder)
@@ -199,7 +201,7 @@ def test_a_truth_with_a_part_of_a_covariance_is_refused(folder: Path, name: str)
         read_recording(folder)
 
 
-def test_a_header_alone_is_an_empty_topic(folder: Path) -> None:
+def test_a_table_with_only_a_header_is_an_empty_topic(folder: Path) -> None:
     text = (folder / 'gps.csv').read_text()
     (folder / 'gps.csv').write_text(text.splitlines()[0] + '\n')
     read = read_recording(folder)
@@ -208,7 +210,7 @@ def test_a_header_alone_is_an_empty_topic(folder: Path) -> None:
         read.require('gps')
 
 
-def test_a_file_that_is_missing_or_there_twice_is_refused(folder: Path) -> None:
+def test_a_missing_or_ambiguous_file_is_refused(folder: Path) -> None:
     (folder / 'imu.csv.gz').write_bytes(gzip.compress((folder / 'imu.csv').read_bytes()))
     with pytest.raises(RecordingError, match='both'):
         read_recording(folder)

@@ -62,7 +62,7 @@ def test_a_truncated_bag_is_refused_in_one_line(
     junk=st.binary(min_size=1, max_size=64),
 )
 @example(storage='sqlite3', share=0.15792955160714506, junk=b'\x00')
-def test_overwritten_bytes_never_give_another_error(
+def test_damaged_bytes_never_cause_an_unexpected_exception(
     bags: Path, tmp_path: Path, storage: str, share: float, junk: bytes
 ) -> None:
     folder, file, data = damaged(bags, tmp_path, storage)
@@ -72,7 +72,7 @@ def test_overwritten_bytes_never_give_another_error(
         read_recording(folder)
 
 
-def test_missing_files_are_named(bags: Path, tmp_path: Path) -> None:
+def test_missing_files_are_named_in_the_error(bags: Path, tmp_path: Path) -> None:
     folder, file, _ = damaged(bags, tmp_path, 'mcap')
     (folder / 'metadata.yaml').unlink()
     with pytest.raises(RecordingError, match=r'metadata\.yaml'):
@@ -83,7 +83,7 @@ def test_missing_files_are_named(bags: Path, tmp_path: Path) -> None:
         read_recording(folder)
 
 
-def test_paths_that_are_no_recording_are_refused_by_name(bags: Path, tmp_path: Path) -> None:
+def test_paths_that_are_not_recordings_are_refused_by_name(bags: Path, tmp_path: Path) -> None:
     (tmp_path / 'empty').mkdir()
     (tmp_path / 'notes.md').write_text('hello')
     for path in (tmp_path / 'nowhere', tmp_path / 'empty', bags / 'mcap', tmp_path / 'notes.md'):
@@ -91,7 +91,7 @@ def test_paths_that_are_no_recording_are_refused_by_name(bags: Path, tmp_path: P
             read_recording(path)
 
 
-def test_messages_lost_from_a_database_are_remarked(bags: Path, tmp_path: Path) -> None:
+def test_messages_missing_from_a_database_cause_a_finding(bags: Path, tmp_path: Path) -> None:
     folder, file, _ = damaged(bags, tmp_path, 'sqlite3')
     with contextlib.closing(sqlite3.connect(file)) as database:
         database.execute('DELETE FROM messages WHERE id % 50 = 7')
@@ -100,7 +100,9 @@ def test_messages_lost_from_a_database_are_remarked(bags: Path, tmp_path: Path) 
     assert any(note.code == 'recording.cut_short' for note in recording.notes)
 
 
-def test_a_database_with_messages_left_in_its_log_is_refused(bags: Path, tmp_path: Path) -> None:
+def test_a_database_with_messages_in_its_write_ahead_log_is_refused(
+    bags: Path, tmp_path: Path
+) -> None:
     folder, file, _ = damaged(bags, tmp_path, 'sqlite3')
     with contextlib.closing(sqlite3.connect(file)) as database:
         database.execute('PRAGMA journal_mode=WAL')
@@ -110,7 +112,7 @@ def test_a_database_with_messages_left_in_its_log_is_refused(bags: Path, tmp_pat
             read_recording(folder)
 
 
-def test_the_digest_follows_content_and_not_place(bags: Path, tmp_path: Path) -> None:
+def test_the_digest_depends_on_the_content_and_not_on_the_path(bags: Path, tmp_path: Path) -> None:
     original = recording_digest(bags / 'mcap/line_3')
     folder, file, data = damaged(bags, tmp_path, 'mcap')
     assert recording_digest(folder) == original
@@ -120,7 +122,7 @@ def test_the_digest_follows_content_and_not_place(bags: Path, tmp_path: Path) ->
         recording_digest(tmp_path / 'nowhere')
 
 
-def test_no_flipped_bit_of_a_recording_of_ours_changes_data_unseen(
+def test_no_flipped_bit_changes_the_data_of_our_recordings_undetected(
     bags: Path, tmp_path: Path
 ) -> None:
     """One bit in every 97th byte and in each of the last 100: every byte is under a checksum, is
@@ -144,7 +146,7 @@ def test_no_flipped_bit_of_a_recording_of_ours_changes_data_unseen(
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3', 'csv'])
-def test_a_full_disk_is_an_error_of_one_line_and_leaves_nothing(
+def test_a_full_disk_is_a_one_line_error_and_leaves_no_files(
     tmp_path: Path, storage: Storage
 ) -> None:
     """Files of at most 20 kB: writing fails in the middle, as where no space is left."""
@@ -159,7 +161,9 @@ def test_a_full_disk_is_an_error_of_one_line_and_leaves_nothing(
 
 
 @pytest.mark.parametrize('compression', ['zstd', 'lz4'])
-def test_a_chunk_takes_no_more_memory_than_it_says(tmp_path: Path, compression: str) -> None:
+def test_a_chunk_uses_no_more_memory_than_its_stated_size(
+    tmp_path: Path, compression: str
+) -> None:
     """64 MiB of zeros are packed into kilobytes; a stated size of 2 GiB is refused unread."""
     zeros = bytes(1 << 26)
     packed = zstandard().compress(zeros) if compression == 'zstd' else lz4.frame.compress(zeros)
@@ -199,7 +203,7 @@ def compressed(folder: Path, mode: CompressionMode, storage: StoragePlugin) -> P
 
 @pytest.mark.parametrize('mode', [CompressionMode.FILE, CompressionMode.MESSAGE])
 @pytest.mark.parametrize('storage', list(StoragePlugin))
-def test_compressed_bags_are_read_and_unpack_to_no_more_than_is_allowed(
+def test_compressed_bags_are_read_up_to_the_allowed_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: CompressionMode, storage: StoragePlugin
 ) -> None:
     """A bag of some kilobytes would fill memory or disk; the limits here are those of a test."""
@@ -240,7 +244,7 @@ def rewritten(file: Path, *, chunked: bool) -> None:
 
 
 @pytest.mark.parametrize('chunked', [True, False])
-def test_an_mcap_file_out_of_order_and_one_without_chunks_are_the_same_recording(
+def test_unordered_and_unchunked_mcap_files_are_read_as_the_same_recording(
     bags: Path, tmp_path: Path, chunked: bool
 ) -> None:
     folder, file, _ = damaged(bags, tmp_path, 'mcap')

@@ -70,7 +70,7 @@ def assert_velocities_of(read: Recording, truth: OdometryArray) -> None:
     assert [note.code for note in read.notes if note.code == 'truth.from_poses']
 
 
-def test_a_bag_of_ros_1_reads_as_that_of_ros_2(tmp_path: Path) -> None:
+def test_a_ros_1_bag_is_read_like_the_ros_2_bag(tmp_path: Path) -> None:
     good = drive()
     ros1 = get_typestore(Stores.ROS1_NOETIC)
     ros1.register(get_types_from_msg('geometry_msgs/TransformStamped[] transforms', TF_TYPE))
@@ -100,7 +100,7 @@ def test_a_bag_of_ros_1_reads_as_that_of_ros_2(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('name', [*POSE_TYPES, 'geometry_msgs/msg/PoseWithCovarianceStamped'])
-def test_a_truth_of_poses_gets_the_velocities_of_its_motion(
+def test_velocities_of_a_pose_truth_are_derived_from_its_motion(
     tmp_path: Path, truth: OdometryArray, name: str
 ) -> None:
     kind = POSE_TYPES.get(name) or MESSAGE_TYPES[name]
@@ -119,7 +119,9 @@ def test_a_truth_of_poses_gets_the_velocities_of_its_motion(
     np.testing.assert_array_equal(again.truth.linear_velocity, read.truth.linear_velocity)
 
 
-def test_two_frames_of_tf_are_a_truth(tmp_path: Path, truth: OdometryArray) -> None:
+def test_a_transform_between_two_tf_frames_can_be_the_truth(
+    tmp_path: Path, truth: OdometryArray
+) -> None:
     """map to odom turns slowly at 10 Hz, odom to base at 50 Hz: together the circle."""
     turn = Rotation.from_euler('z', 5e-11 * (truth.stamp_ns[:, None] - START_NS))
     place = turn.inv().apply(truth.position)
@@ -151,7 +153,7 @@ def test_a_truth_of_tf_with_an_unset_rotation_is_refused(tmp_path: Path) -> None
         read_recording(tmp_path / 'unset', topics={'truth': '/tf:map.cart'})
 
 
-def test_trajectory_files_are_a_truth_alone_or_beside_a_bag(
+def test_a_trajectory_file_is_read_as_truth_alone_or_beside_a_bag(
     tmp_path: Path, truth: OdometryArray
 ) -> None:
     seconds = [f'{stamp // 10**9}.{stamp % 10**9:09}' for stamp in truth.stamp_ns.tolist()]
@@ -187,7 +189,7 @@ def test_trajectory_files_are_a_truth_alone_or_beside_a_bag(
         read_recording(tum)
 
 
-def test_fixes_of_gps_msgs_are_read_where_there_are_no_others(tmp_path: Path) -> None:
+def test_fixes_of_gps_msgs_are_read_if_there_are_no_others(tmp_path: Path) -> None:
     fixes = drive().gps
     types: dict[str, Any] = typestore().types
     name = 'gps_msgs/msg/GPSFix'
@@ -260,9 +262,7 @@ def test_a_type_without_a_definition_drops_only_its_topic(tmp_path: Path) -> Non
         np.testing.assert_array_equal(read.imu.orientation, expected.imu.orientation)  # type: ignore[union-attr]
 
 
-def test_the_imu_that_the_judge_subscribes_to_is_the_one_that_a_twin_replaces(
-    tmp_path: Path,
-) -> None:
+def test_a_twin_replaces_the_imu_to_which_the_judge_subscribes(tmp_path: Path) -> None:
     good = drive()
     imu, fixes = good.imu, good.gps
     assert imu is not None

@@ -92,7 +92,7 @@ def write_log(path: Path, topics: dict[str, tuple[str, list[bytes]]]) -> Path:
     return path
 
 
-def test_a_log_is_a_recording_with_truth_and_noise_free_sensors(tmp_path: Path) -> None:
+def test_a_gazebo_log_is_read_with_truth_and_noise_free_sensors(tmp_path: Path) -> None:
     folder = tmp_path / 'circle_3'
     folder.mkdir()
     file = write_log(folder / 'state.tlog', TOPICS)
@@ -135,13 +135,15 @@ def test_a_noise_free_sensor_gets_its_lever_arm(tmp_path: Path) -> None:
     ],
     ids=['cut short', '65 bits', 'wire type', 'two frames', 'two child frames'],
 )
-def test_damaged_messages_name_their_topic(tmp_path: Path, messages: list[bytes]) -> None:
+def test_an_error_about_a_damaged_message_names_its_topic(
+    tmp_path: Path, messages: list[bytes]
+) -> None:
     log = write_log(tmp_path / 'a.tlog', {'/truth': ('gz.msgs.Odometry', messages)})
     with pytest.raises(RecordingError, match=f'{log}: /truth: '):
         read_recording(log)
 
 
-def test_another_file_is_not_a_log(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_gazebo_log_is_refused(tmp_path: Path) -> None:
     other = tmp_path / 'a.tlog'
     other.write_bytes(b'no database' * 20)
     with pytest.raises(RecordingError, match='not a readable Gazebo log'):

@@ -94,7 +94,7 @@ def test_without_a_world_the_field_is_that_of_the_earth(tmp_path: Path, capsys: 
     np.testing.assert_allclose(again.mag.magnetic_field, expected, atol=1e-10)
 
 
-def test_a_twin_has_mounting_and_start_of_the_real_magnetometer() -> None:
+def test_a_magnetometer_twin_has_the_mounting_and_start_of_the_real_one() -> None:
     """Mounted as the static transform of its frame says, and from its first stamp on."""
     good = drive(100)
     position = np.cumsum(np.full((50, 3), 0.01), axis=0)
@@ -117,7 +117,7 @@ def test_a_twin_has_mounting_and_start_of_the_real_magnetometer() -> None:
     assert maker.make(Twin('b', None, None)).mag is maker.real.mag
 
 
-def test_a_span_without_field_measurements_has_no_magnetometer() -> None:
+def test_a_cut_without_field_measurements_has_no_magnetometer() -> None:
     good = drive(100)
     end = int(good.mag.stamp_ns[0])
     cut = cut_to_span(

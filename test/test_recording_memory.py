@@ -66,7 +66,7 @@ def test_constant_fields_of_a_bag_are_stored_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('size', [1, 7, 40, 41, 60])
-def test_messages_joined_from_parts_equal_the_whole(size: int) -> None:
+def test_messages_joined_from_parts_equal_those_read_at_once(size: int) -> None:
     whole = imu(60)
     covariance = np.array(whole.orientation_covariance)
     covariance[40, 1, 1] = 2.0
@@ -79,7 +79,7 @@ def test_messages_joined_from_parts_equal_the_whole(size: int) -> None:
     np.testing.assert_array_equal(joined.angular_velocity, whole.angular_velocity)
 
 
-def test_parts_do_not_change_with_a_reused_buffer() -> None:
+def test_decoded_parts_do_not_change_if_the_buffer_is_reused() -> None:
     stamps, parts = np.array([1, 2]), MessageParts[MessageArray]()
     parts.add(MessageArray(stamps, stamps, 'base_link'))
     stamps += 2

@@ -39,7 +39,7 @@ def test_a_written_bag_reads_back_to_equal_arrays_and_equal_bytes(
     assert recording_digest(tmp_path / 'a/line_3') == recording_digest(tmp_path / 'b/line_3')
 
 
-def test_the_arrival_is_the_stamp_or_on_request_the_receive_time(tmp_path: Path) -> None:
+def test_the_arrival_is_the_stamp_or_optionally_the_receive_time(tmp_path: Path) -> None:
     written = drive()
     write_recording(written, tmp_path / 'line_3')
     (tmp_path / 'line_3/recording.yaml').unlink()
@@ -76,7 +76,7 @@ def test_a_bag_without_a_known_type_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3', 'csv'])
-def test_failed_writing_leaves_nothing_and_overwrites_nothing(
+def test_a_failed_write_leaves_no_files_and_overwrites_nothing(
     tmp_path: Path, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / 'line_3'
@@ -144,7 +144,9 @@ def test_the_rosbag2_py_reader_gives_the_same_recording(
     assert_same(native, drive(100))
 
 
-def test_a_missing_rosbag2_py_is_refused(bags: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_with_a_missing_rosbag2_py_is_refused(
+    bags: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, 'rosbag2_py', None)
     with pytest.raises(RecordingError, match='rosbag2_py'):
         read_recording(bags / 'mcap/line_3', reader='rosbag2_py')
@@ -156,7 +158,7 @@ needs_drive = pytest.mark.skipif(
 
 
 @needs_drive
-def test_real_drive_segments_are_read_whole() -> None:
+def test_real_drive_segments_are_read_completely() -> None:
     for folder in sorted((REAL / 'drive0708/segments').iterdir()):
         recording = read_recording(folder / 'bag')
         with Reader(folder / 'bag') as reader:
@@ -172,7 +174,7 @@ def test_real_drive_segments_are_read_whole() -> None:
 
 
 @needs_drive
-def test_mcap_and_sqlite3_of_the_same_real_drive_hold_the_same_messages() -> None:
+def test_mcap_and_sqlite3_bags_of_a_real_drive_contain_the_same_messages() -> None:
     whole = read_recording(REAL / 'drive0708/drive0708_mcap')
     part = read_recording(REAL / 'drive0708/segments/drive0708_seg03/bag')
     for topic, array in part.messages.items():
@@ -185,7 +187,7 @@ def test_mcap_and_sqlite3_of_the_same_real_drive_hold_the_same_messages() -> Non
 
 
 @pytest.mark.skipif(not (REAL / 'comma2k19').is_dir(), reason='real recordings are not here')
-def test_real_road_segments_keep_wheel_odometry_apart_from_the_truth() -> None:
+def test_in_real_road_segments_wheel_odometry_is_not_taken_as_the_truth() -> None:
     for folder in sorted((REAL / 'comma2k19/segments').iterdir()):
         recording = read_recording(folder / 'bag')
         assert len(recording.imu) == 3024

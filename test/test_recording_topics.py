@@ -39,7 +39,7 @@ def without_fixes() -> Recording:
     return good.with_messages('gps', good.require('gps').take(slice(0)))
 
 
-def test_a_judge_of_fixes_refuses_a_topic_without_messages_by_name(tmp_path: Path) -> None:
+def test_an_empty_fix_topic_is_refused_by_name(tmp_path: Path) -> None:
     """The rest of the recording is used; a judge of fixes names the topic and the reason."""
     recording = reread(without_fixes(), tmp_path)
     empty = [note.subject for note in recording.notes if note.code == 'recording.role_left_out']
@@ -48,7 +48,7 @@ def test_a_judge_of_fixes_refuses_a_topic_without_messages_by_name(tmp_path: Pat
         run_judge(recording)
 
 
-def test_an_empty_topic_leaves_its_role_to_the_only_other_one(tmp_path: Path) -> None:
+def test_the_role_of_an_empty_topic_is_given_to_the_only_other_candidate(tmp_path: Path) -> None:
     """Unless it is asked for by name."""
     bare = without_fixes()
     messages = {**bare.messages, '/ublox/fix': drive().require('gps')}
@@ -60,7 +60,7 @@ def test_an_empty_topic_leaves_its_role_to_the_only_other_one(tmp_path: Path) ->
         read_recording(recording.path, topics={'gps': '/gps/fix'})
 
 
-def test_candidates_for_a_missing_truth_are_named(tmp_path: Path) -> None:
+def test_the_error_about_a_missing_truth_names_candidates(tmp_path: Path) -> None:
     good = drive()
     poses = dataclasses.replace(good, notes=(), ignored=('/tf (tf2_msgs/msg/TFMessage)',))
     bare = poses.with_messages('truth', None)
@@ -70,7 +70,7 @@ def test_candidates_for_a_missing_truth_are_named(tmp_path: Path) -> None:
         bare.require('truth')
 
 
-def test_numbers_of_a_run_do_not_depend_on_the_name_of_a_topic() -> None:
+def test_results_of_a_run_do_not_depend_on_topic_names() -> None:
     """A filter that subscribes to imu/data hears the only IMU, whatever it is called."""
     values = []
     for name in ('/imu/data', '/vectornav/imu'):
@@ -114,7 +114,7 @@ def test_fixes_of_unknown_status_count_as_valid(name: str) -> None:
     assert unknown == valid
 
 
-def test_fixes_of_unknown_status_characterise_a_receiver() -> None:
+def test_a_receiver_is_characterised_from_fixes_of_unknown_status() -> None:
     motion = motion_of('standstill', duration=120.0)
     standstill = simulate(motion, gps='ch_gauss', imu='ideal', seed=1)
     unknown, valid = (standing_runs(_of_status(standstill, status))[0][0] for status in (-2, 0))

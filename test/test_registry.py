@@ -58,7 +58,7 @@ def test_a_broken_entry_point_is_reported_when_it_is_requested(installed: None) 
         registry().get('number', where='--thing')
 
 
-def test_an_unknown_name_gets_a_hint_at_the_nearest(installed: None) -> None:
+def test_an_unknown_name_is_refused_with_the_nearest_name(installed: None) -> None:
     with pytest.raises(UnknownNameError, match=r"a mapping: 'thiers' .*\(did you mean theirs\?\)"):
         registry().get('thiers')
 
@@ -71,7 +71,7 @@ def test_a_class_can_be_registered_and_removed() -> None:
     assert things.names() == ['ordered', 'counter']
 
 
-def test_a_class_in_a_file_is_found_from_the_folder_that_is_given(tmp_path: Path) -> None:
+def test_the_path_of_a_class_file_is_relative_to_the_given_folder(tmp_path: Path) -> None:
     file = tmp_path / 'mine.py'
     file.write_text('class Mine(dict):\n    pass\n')
     loaded_class = registry().get('mine.py:Mine', folder=tmp_path)

@@ -43,7 +43,9 @@ def messages(bag: Path) -> dict[str, list[tuple[int, object]]]:
     return messages_by_topic
 
 
-def test_a_bag_holds_what_the_judge_estimated(study: StudyOutcome, folder: Path) -> None:
+def test_a_report_bag_contains_the_estimates_of_the_judge(
+    study: StudyOutcome, folder: Path
+) -> None:
     run = next(run for run in study.runs if not run.is_real)
     signals = study.signals(run.key)
     bag = folder / 'clean' / 'm' / 'circle_1_1'
@@ -69,7 +71,7 @@ def test_a_bag_holds_what_the_judge_estimated(study: StudyOutcome, folder: Path)
         assert np.allclose(diagonal, sigma**2, rtol=1e-15)
 
 
-def test_errors_are_estimate_minus_truth(study: StudyOutcome, folder: Path) -> None:
+def test_errors_in_the_bag_are_estimate_minus_truth(study: StudyOutcome, folder: Path) -> None:
     """Speed 1 m/s and white errors: the RMSE of the bag is that of the forward speed or less."""
     run = next(run for run in study.runs if not run.is_real)
     topics = messages(folder / 'clean' / 'm' / 'circle_1_1')
@@ -87,7 +89,7 @@ def test_errors_are_estimate_minus_truth(study: StudyOutcome, folder: Path) -> N
         assert np.hypot(q.z, q.w) == pytest.approx(1.0, abs=1e-12)
 
 
-def test_the_bags_are_read_as_recordings_with_a_truth(folder: Path) -> None:
+def test_report_bags_are_read_as_recordings_with_a_truth(folder: Path) -> None:
     recording = read_recording(
         folder / 'clean' / REAL / 'circle_1_1', topics={'truth': '/truth/odometry'}
     )
@@ -99,7 +101,7 @@ def test_equal_studies_give_equal_bags(study: StudyOutcome, folder: Path, tmp_pa
     assert contents(tmp_path / 'again' / 'bags') == contents(folder)
 
 
-def test_hostile_labels_stay_inside_the_folder(tmp_path: Path) -> None:
+def test_labels_with_path_separators_stay_inside_the_folder(tmp_path: Path) -> None:
     study = drawn_study(judges=('one',), scenarios=('line',), runs=2, models={'m': 0.1})
     study = renamed(
         study, judge={'one': '../../escape'}, model={'m': HOSTILE[3]},
@@ -126,7 +128,7 @@ def test_a_study_without_positions_has_speeds_only(study: StudyOutcome, tmp_path
     assert set(messages(bags[0])) == {'/truth/speed', '/estimate/speed', '/error/speed'}
 
 
-def test_a_folder_of_other_files_is_not_changed(study: StudyOutcome, tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_not_changed(study: StudyOutcome, tmp_path: Path) -> None:
     (tmp_path / 'mine.txt').write_text('mine', encoding='utf-8')
     for overwrite in (False, True):
         with pytest.raises(Sim2RealError, match=r'exists|bags\.json'):

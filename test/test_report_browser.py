@@ -57,7 +57,9 @@ def test_the_page_fits_the_screen_without_errors_or_requests(
     assert browser.requests() == [path.resolve().as_uri()]
 
 
-def test_dark_mode_follows_the_system_and_the_button(browser: Browser, plain: Path) -> None:
+def test_dark_mode_follows_the_system_setting_and_the_button(
+    browser: Browser, plain: Path
+) -> None:
     browser.open(plain)
     light = browser.value(BACKGROUND)
     browser.open(plain, dark=True)
@@ -102,7 +104,7 @@ def settled(browser: Browser, expression: str) -> int:
 
 
 @pytest.mark.parametrize('dark', [False, True])
-def test_the_contrast_is_that_of_wcag(browser: Browser, tmp_path: Path, dark: bool) -> None:
+def test_the_contrast_meets_wcag(browser: Browser, tmp_path: Path, dark: bool) -> None:
     """4.5 for text, 3 for lines and marks of nine models (WCAG 2.2, 1.4.3 and 1.4.11)."""
     models = {f'm{number}': 0.05 for number in range(9)}
     path = tmp_path / 'report.html'
@@ -125,7 +127,9 @@ def test_the_contrast_is_that_of_wcag(browser: Browser, tmp_path: Path, dark: bo
         assert contrast(luminance(colour), page) >= 3.0, colour
 
 
-def test_columns_sort_both_ways_by_keyboard_and_pointer(browser: Browser, plain: Path) -> None:
+def test_table_columns_are_sorted_in_both_directions_by_keyboard_and_pointer(
+    browser: Browser, plain: Path
+) -> None:
     browser.open(plain)
     browser.value(UNFOLD)
     browser.value('document.querySelectorAll("table.runs th button")[5].focus()')
@@ -145,7 +149,7 @@ def test_columns_sort_both_ways_by_keyboard_and_pointer(browser: Browser, plain:
     assert browser.value(head) == 'descending'
 
 
-def test_labels_stay_text_under_the_pointer(browser: Browser, hostile: Path) -> None:
+def test_labels_in_tooltips_are_not_interpreted_as_html(browser: Browser, hostile: Path) -> None:
     """The second model is an image that would run a script, which the console would name."""
     browser.open(hostile)
     assert settled(browser, f'{MODELS}.filter(e => e.type === "Figure").length') == 2
@@ -165,7 +169,7 @@ def test_labels_stay_text_under_the_pointer(browser: Browser, hostile: Path) -> 
     assert browser.complaints() == []
 
 
-def test_an_injected_script_is_refused(browser: Browser, plain: Path) -> None:
+def test_an_injected_script_is_not_executed(browser: Browser, plain: Path) -> None:
     """The page's own policy names the one script that may run."""
     slipped = plain.with_name('slipped.html')
     text = plain.read_text(encoding='utf-8')

@@ -83,7 +83,7 @@ def page(study: StudyOutcome) -> str:
     return study_page(study, answer=answer_lines(study_answer(study)))
 
 
-def test_the_page_loads_nothing_from_elsewhere(page: str) -> None:
+def test_the_page_loads_no_external_resources(page: str) -> None:
     reader = read(page)
     assert reader.tags.count('script') == SCRIPTS
     assert 'src' not in dict(reader.attributes)
@@ -102,7 +102,7 @@ def test_the_page_lists_adapted_options_with_severity(smallest: StudyOutcome, pa
     assert 'Adapted' not in page
 
 
-def test_every_link_leads_to_a_section(page: str) -> None:
+def test_every_link_of_the_page_has_a_target_section(page: str) -> None:
     reader = read(page)
     ids = [value for name, value in reader.attributes if name == 'id']
     assert len(ids) == len(set(ids))
@@ -110,7 +110,7 @@ def test_every_link_leads_to_a_section(page: str) -> None:
     assert {link[1:] for link in links if link.startswith('#')} <= set(ids)
 
 
-def test_the_page_leads_with_the_nearest_model(study: StudyOutcome, page: str) -> None:
+def test_the_page_begins_with_the_nearest_model(study: StudyOutcome, page: str) -> None:
     """ch_rw is drawn with the deviation of the real runs, the others with larger ones."""
     best = min((row for row in study.table('paper_released') if row.scenario == 'all'),
                key=lambda row: row.vepd)  # fmt: skip
@@ -119,7 +119,7 @@ def test_the_page_leads_with_the_nearest_model(study: StudyOutcome, page: str) -
     assert lead[2].startswith(f'ch_rw, of 3: VEPD {best.vepd:.3g}')
 
 
-def test_the_ranking_has_the_distances_of_the_study(study: StudyOutcome, page: str) -> None:
+def test_the_ranking_on_the_page_equals_that_of_the_study(study: StudyOutcome, page: str) -> None:
     rows = read(page).rows
     for row in study.table('clean'):
         if row.scenario == 'all':
@@ -127,7 +127,9 @@ def test_the_ranking_has_the_distances_of_the_study(study: StudyOutcome, page: s
             assert {decimal(row.vepd), decimal(row.w_rmse)} <= cells
 
 
-def test_only_a_stand_in_is_called_synthetic(smallest: StudyOutcome, page: str) -> None:
+def test_only_stand_in_recordings_are_labelled_synthetic(
+    smallest: StudyOutcome, page: str
+) -> None:
     assert 'SYNTHETIC' in page
     real = study_page(with_record(smallest, synthetic=False))
     assert 'SYNTHETIC' not in real
@@ -140,14 +142,14 @@ def plots(page: str) -> list[dict[str, Any]]:
     return plot_records
 
 
-def test_every_plot_has_a_place_and_a_label(page: str) -> None:
+def test_every_plot_is_placed_on_the_page_with_a_label(page: str) -> None:
     # Two judges: ranking, two scores, spectrum, speed and track of two scenarios, two deviations.
     assert len(plots(page)) == 2 * (1 + 2 + 1 + 2 * 2 + 2)
     places = re.findall(r'id="plot-(\d+)" data-plot="\1" role="figure" aria-label="[^"]+"', page)
     assert places == [str(number) for number in range(len(plots(page)))]
 
 
-def test_hostile_labels_stay_text() -> None:
+def test_labels_with_html_are_shown_as_text() -> None:
     page = study_page(hostile_study())
     reader = read(page)
     assert reader.tags.count('script') == SCRIPTS
@@ -176,7 +178,7 @@ def test_a_report_without_runs_is_refused(tmp_path: Path) -> None:
         study_report(study, tmp_path)
 
 
-def test_a_line_keeps_its_spikes_when_it_is_thinned() -> None:
+def test_thinning_a_line_keeps_its_extremes() -> None:
     x = np.linspace(0.0, 100.0, 20_000)
     y = np.sin(x)
     y[7_000], y[12_000] = 500.0, -300.0
@@ -195,7 +197,7 @@ def test_the_page_of_a_study_of_360_runs_is_below_3_mb() -> None:
     assert len(study_page(study).encode()) < 3e6
 
 
-def test_one_scenario_is_compared_with_its_own_column_of_the_paper() -> None:
+def test_a_scenario_is_compared_with_its_column_of_the_paper() -> None:
     """Table II of the paper has the half-sine, Table I all three pooled."""
     study = small_study(judges=('clean',), scenarios=('half_sine',), runs=3)
     (standing,) = standings(study)
@@ -205,7 +207,7 @@ def test_one_scenario_is_compared_with_its_own_column_of_the_paper() -> None:
     assert cells[-1] == '0.0796'
 
 
-def test_each_condition_has_its_own_plots() -> None:
+def test_each_condition_has_separate_plots() -> None:
     study = small_study(judges=('clean',), groups=('', 'tunnel'), scenarios=('line',), runs=3)
     names = {f'tunnelline_{n}': f'line_{n}@tunnel' for n in (1, 2, 3)}
     names |= {f'line_{n}': f'line_{n}@sky' for n in (1, 2, 3)}

@@ -58,7 +58,7 @@ def test_many_models_are_rows_in_the_order_of_the_first_ranking() -> None:
     assert f'tau {kendall:.2f}' in ' '.join(table_text.split())
 
 
-def test_only_the_order_of_clearly_different_models_is_certain() -> None:
+def test_only_the_order_of_significantly_different_models_is_certain() -> None:
     """Errors of 0.1, 0.2 and 0.4 m/s under both judges, and three models of one error."""
     for errors, width in (((0.1, 0.2, 0.4), 0.0), ((0.05, 0.05, 0.05), 1.0)):
         models = {f'model{k}': error for k, error in enumerate(errors)}
@@ -71,7 +71,7 @@ def test_only_the_order_of_clearly_different_models_is_certain() -> None:
     assert (unsure_pair.low, unsure_pair.high) == (None, None)
 
 
-def test_the_picture_of_ranks_has_equal_bytes_and_dark_cells(
+def test_the_rank_plot_is_reproducible_and_likely_ranks_are_dark(
     results: SideResults, tmp_path: Path
 ) -> None:
     panels = [metric_lines(table) for table in results.metrics[:2]]
@@ -86,7 +86,7 @@ def test_the_picture_of_ranks_has_equal_bytes_and_dark_cells(
     assert dark.mean() > 0.02
 
 
-def test_models_with_almost_equal_distances_have_one_colour() -> None:
+def test_models_with_nearly_equal_distances_have_the_same_colour() -> None:
     shares = _share(np.array([0.381, 0.382, 1.2]))
     assert abs(shares[1] - shares[0]) < 0.01
     assert shares[2] == pytest.approx(np.log10(1.2 / 0.381))

@@ -40,7 +40,7 @@ def write(
             (folder / meanwhile).write_text('theirs')
 
 
-def test_a_result_appears_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+def test_a_result_appears_complete_and_leaves_no_temporary_files(tmp_path: Path) -> None:
     out = tmp_path / 'deep' / 'out'
     write(out, 'first')
     write(out, 'second', overwrite=True)
@@ -53,7 +53,7 @@ def test_a_result_appears_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> 
     assert [path.name for path in out.parent.iterdir()] == ['out']
 
 
-def test_a_folder_that_appears_during_the_run_stays_and_so_does_the_result(tmp_path: Path) -> None:
+def test_a_folder_created_during_the_run_and_the_result_are_both_kept(tmp_path: Path) -> None:
     out = tmp_path / 'out'
     with pytest.raises(Sim2RealError, match='the result is in '):
         write(out, 'ours', meanwhile=MARK)
@@ -64,7 +64,7 @@ def test_a_folder_that_appears_during_the_run_stays_and_so_does_the_result(tmp_p
 
 @pytest.mark.parametrize('name', ['thesis.tex', 'runs/b.csv', 'mine/thesis.tex', '.hidden'])
 @pytest.mark.parametrize('appears', ['before', 'meanwhile'])
-def test_overwriting_keeps_files_of_others_and_removes_older_ones(
+def test_overwriting_keeps_unrelated_files_and_removes_those_of_the_old_result(
     tmp_path: Path, name: str, appears: str
 ) -> None:
     out = tmp_path / 'out'
@@ -81,7 +81,7 @@ def test_overwriting_keeps_files_of_others_and_removes_older_ones(
 @pytest.mark.parametrize(
     ('own_file', 'foreign_file'), [('runs/a.csv', 'runs'), ('table.csv', 'table.csv/note')]
 )
-def test_a_result_that_conflicts_with_files_of_others_is_kept_beside_them(
+def test_a_result_that_conflicts_with_unrelated_files_is_kept_beside_them(
     tmp_path: Path, own_file: str, foreign_file: str
 ) -> None:
     out = tmp_path / 'out'
@@ -101,7 +101,7 @@ def test_a_result_that_conflicts_with_files_of_others_is_kept_beside_them(
     ['', '[]', '{"run": 3}', '[' * 100_000, '{"run": "**"}', '{"run": "a"}'],
     ids=['empty', 'list', 'number', 'deep', 'bad_glob', 'good'],
 )
-def test_a_result_with_any_mark_can_be_replaced(tmp_path: Path, mark: str) -> None:
+def test_any_folder_with_a_result_record_can_be_replaced(tmp_path: Path, mark: str) -> None:
     out = tmp_path / 'out'
     write(out, 'first')
     (out / MARK).write_text(mark)
@@ -110,7 +110,7 @@ def test_a_result_with_any_mark_can_be_replaced(tmp_path: Path, mark: str) -> No
     assert (out / 'table.csv').read_text() == 'second'
 
 
-def test_the_next_command_removes_what_a_killed_one_left_and_nothing_else(tmp_path: Path) -> None:
+def test_the_next_command_removes_only_temporary_files_of_killed_commands(tmp_path: Path) -> None:
     out = tmp_path / 'out'
     code = (
         'import os, pathlib, signal, sys\n'
@@ -132,7 +132,7 @@ def test_the_next_command_removes_what_a_killed_one_left_and_nothing_else(tmp_pa
     assert set(tmp_path.iterdir()) == {out, *foreign_folders}
 
 
-def test_files_appear_together_beside_others(tmp_path: Path) -> None:
+def test_new_files_appear_together_beside_existing_ones(tmp_path: Path) -> None:
     (tmp_path / 'c').write_text('theirs')
     (tmp_path / 'b').write_text('older')
     with fresh_files(tmp_path, ('a', 'b'), overwrite=True) as fresh:
@@ -140,9 +140,7 @@ def test_files_appear_together_beside_others(tmp_path: Path) -> None:
     assert contents(tmp_path) == {'a': b'ours', 'c': b'theirs'}
 
 
-def test_an_existing_file_needs_overwrite_and_a_folder_in_its_place_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_files_are_replaced_only_with_overwrite_and_folders_never(tmp_path: Path) -> None:
     (tmp_path / 'b').write_text('older')
     (tmp_path / 'c').mkdir()
     for name, overwrite in (('b', False), ('c', True)):
@@ -151,7 +149,7 @@ def test_an_existing_file_needs_overwrite_and_a_folder_in_its_place_is_refused(
 
 
 @pytest.mark.parametrize('is_folder', [False, True])
-def test_an_error_names_the_file_at_its_place(tmp_path: Path, is_folder: bool) -> None:
+def test_an_error_names_the_final_path_of_the_file(tmp_path: Path, is_folder: bool) -> None:
     out = tmp_path / 'out'
     writing = (
         fresh_folder(out, 'a', overwrite=False)
@@ -170,7 +168,7 @@ def test_an_error_names_the_file_at_its_place(tmp_path: Path, is_folder: bool) -
     assert contents(tmp_path) == {}
 
 
-def test_a_held_place_is_refused_to_another_thread_and_leaves_no_folders(tmp_path: Path) -> None:
+def test_a_locked_result_path_is_refused_to_another_thread(tmp_path: Path) -> None:
     out = tmp_path / 'a' / 'b' / 'out'
 
     def hold_out() -> None:
@@ -187,7 +185,9 @@ def test_a_held_place_is_refused_to_another_thread_and_leaves_no_folders(tmp_pat
 
 
 @pytest.mark.parametrize('verb', ['scenario', 'simulate --motion line', 'world default'])
-def test_a_verb_does_not_write_where_another_command_writes(tmp_path: Path, verb: str) -> None:
+def test_a_command_does_not_write_where_another_command_is_writing(
+    tmp_path: Path, verb: str
+) -> None:
     out = tmp_path / 'out.png'
     with hold(out):
         outcome = call_process(*verb.split(), '--out', out)

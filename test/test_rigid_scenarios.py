@@ -55,7 +55,7 @@ def test_derivatives_are_consistent(number: int) -> None:
 
 
 @pytest.mark.parametrize('number', NUMBERS)
-def test_motion_equals_that_of_gtsam(
+def test_the_motion_equals_that_of_gtsam(
     number: int, record_property: Callable[[str, object], None]
 ) -> None:
     gtsam = load_gtsam()
@@ -76,7 +76,7 @@ def test_a_constant_twist_without_climb_is_a_circle() -> None:
     np.testing.assert_allclose(motion.acceleration_b(7.0), [0.0, 1.0, 0.0], atol=1e-15)
 
 
-def test_states_differ_and_retract_as_in_gtsam() -> None:
+def test_state_differences_and_retractions_equal_those_of_gtsam() -> None:
     gtsam = load_gtsam()
     for number in NUMBERS:
         motion = random_scenario(number)
@@ -90,7 +90,7 @@ def test_states_differ_and_retract_as_in_gtsam() -> None:
 
 
 @pytest.mark.parametrize('upstream', [False, True])
-def test_chunks_of_times_give_the_same_bits(upstream: bool) -> None:
+def test_the_motion_does_not_depend_on_the_chunking_of_times(upstream: bool) -> None:
     times = np.linspace(0.0, 4.9, 101)
     for motion in (
         random_scenario(0),
@@ -114,7 +114,7 @@ def test_a_table_as_upstream_equals_that_of_gtsam(tmp_path: Path, number: int) -
         assert_equal_to_gtsam(scenario, gtsam_result, t, names, 1e-12)
 
 
-def test_interpolated_columns_are_consistent_derivatives() -> None:
+def test_interpolated_columns_are_consistent_with_their_derivatives() -> None:
     """Exact at the rows, derivatives consistent between, error falling as h^4 at least."""
     motion = random_scenario(3)
     errors = []
@@ -171,7 +171,7 @@ def test_wrong_arguments_are_refused() -> None:
 
 
 @pytest.mark.parametrize('kind', [ConstantTwist, Accelerating])
-def test_rigid_scenarios_are_motions_of_simulate(kind: type) -> None:
+def test_rigid_scenarios_can_be_used_as_motions_of_simulate(kind: type) -> None:
     assert kind.kind in motion_names()
     motion = motion_of(
         kind.kind, seed=0, run='x', duration=3.0, parameters={'angular_velocity': [0.1, 0.2, 0.3]}

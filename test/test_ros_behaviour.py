@@ -55,7 +55,7 @@ def later(truth: OdometryArray, by_ns: int) -> OdometryArray:
     return dataclasses.replace(truth, stamp_ns=stamp, arrival_ns=stamp)
 
 
-def test_gaps_and_odometry_out_of_order_are_reported_only(graph: Graph) -> None:
+def test_gaps_and_unordered_odometry_are_only_reported(graph: Graph) -> None:
     graph.start('imu_node')
     graph.connect(TOPIC)
     gap = TRUTH.take([*range(100), *range(150, 301)])
@@ -90,7 +90,7 @@ def test_gaps_and_odometry_out_of_order_are_reported_only(graph: Graph) -> None:
     assert all(level > b'\x00' for text, level in levels.items() if 'gap' in text)
 
 
-def test_a_clock_that_jumps_back_restarts_the_same_noise(graph: Graph) -> None:
+def test_a_backward_jump_of_the_clock_restarts_the_same_noise(graph: Graph) -> None:
     """Both rounds of a loop of one second have the same bits, in any order of /clock."""
     graph.start('imu_node', 'use_sim_time:=true', *DEEP)
     graph.connect(TOPIC)
@@ -146,7 +146,7 @@ def test_the_reset_service_restarts_the_same_noise(graph: Graph) -> None:
     assert imu_bits(again) == imu_bits(first)
 
 
-def test_a_restarted_node_measures_like_a_new_one(graph: Graph) -> None:
+def test_a_restarted_node_repeats_the_measurements_of_a_new_one(graph: Graph) -> None:
     process = graph.launch('imu_node')
     graph.connect(TOPIC)
     play(graph, TRUTH.take(slice(0, 101)))
@@ -209,7 +209,7 @@ def test_parameters_are_checked_before_they_are_applied(graph: Graph) -> None:
     assert set(rates) == {0.0}
 
 
-def test_descriptors_have_unit_range_and_access_of_a_parameter(graph: Graph) -> None:
+def test_parameter_descriptors_state_unit_range_and_access(graph: Graph) -> None:
     graph.start('imu_node')
     graph.connect(TOPIC)
     names = ['imu.rate', 'imu.gyroscope.std', 'imu.orientation.mode', 'seed', 'gravity']

@@ -64,7 +64,7 @@ def pose_bits(messages: list[Any]) -> bytes:
     return b''.join(serialize_message(message.pose) for message in messages)
 
 
-def test_camera_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Any) -> None:
+def test_camera_node_equals_the_batch_run_bit_for_bit(graph: Graph, tmp_path: Any) -> None:
     path = tmp_path / 'scene.yaml'
     path.write_text(WORLD)
     topics = {
@@ -122,7 +122,7 @@ def test_camera_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Any
     assert np.abs(true['u'] - features.pixels[:, 0])[~wrong].max() < 2.0
 
 
-def test_a_point_cloud_can_be_read_by_its_own_description() -> None:
+def test_a_point_cloud_is_readable_by_its_field_description() -> None:
     """By offsets and datatypes of its fields alone, as sensor_msgs_py.point_cloud2 does."""
     names = {5: '<i4', 6: '<u4', 7: '<f4', 8: '<f8'}
     model = load_camera('webcam_vga')

@@ -30,7 +30,7 @@ from ros_evaluation_examples import (
 from ros_examples import Graph
 from ros_judge_examples import start_judge_node_here
 
-from sim2real_eval.judge.external.connections import Side
+from sim2real_eval.judge.external.connections import GraphEstimator
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.seeding import run_label
@@ -66,7 +66,7 @@ def graph() -> Iterator[Graph]:
 @pytest.fixture(autouse=True)
 def judges_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluations with judges as processes are in test_ros_evaluation_ends."""
-    monkeypatch.setattr(Side, '_start_process', start_judge_node_here)
+    monkeypatch.setattr(GraphEstimator, '_start_process', start_judge_node_here)
 
 
 @pytest.fixture(scope='module')
@@ -98,7 +98,7 @@ def late_estimates(arrays: dict[str, MessageArray]) -> OdometryArray:
     return estimate.take(estimate.stamp_ns > truth.stamp_ns[0] + 2_000_000_000)
 
 
-def test_the_graph_gives_the_measurements_of_the_batch_run(recorded: Recorded) -> None:
+def test_measurements_on_the_graph_equal_the_batch_run_bit_for_bit(recorded: Recorded) -> None:
     """Every stamp of the motions, and every bit, to the last interval."""
     for motion, arrays in recorded.items():
         truth = arrays['ground_truth/odometry']
@@ -115,7 +115,7 @@ def test_the_graph_gives_the_measurements_of_the_batch_run(recorded: Recorded) -
         assert arrays_equal(arrays['gps/fix'], fixes), motion
 
 
-def test_the_judge_follows_on_the_graph(recorded: Recorded) -> None:
+def test_the_judge_on_the_graph_follows_the_motion(recorded: Recorded) -> None:
     """On a busy machine it may miss ticks, but not the motion."""
     for motion, arrays in recorded.items():
         estimate, truth = arrays['odometry/filtered'], arrays['ground_truth/odometry']
@@ -128,7 +128,7 @@ def test_the_judge_follows_on_the_graph(recorded: Recorded) -> None:
         assert np.sqrt(np.mean(error**2)) < 0.8, motion
 
 
-def test_the_folder_of_the_node_has_the_bytes_of_vepd(
+def test_the_result_folder_of_the_node_equals_that_of_vepd_byte_for_byte(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -174,7 +174,7 @@ def test_the_folder_of_the_node_has_the_bytes_of_vepd(
     assert str(broken) in err
 
 
-def test_mounted_late_sensors_and_wheels_give_the_bytes_of_vepd(
+def test_mounted_late_sensors_and_wheels_give_the_result_of_vepd(
     graph: Graph, recorded: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Wheel odometry, lever arms, latencies, odd rates, another truth frame, and real GPS."""

@@ -27,7 +27,7 @@ from ros_evaluation_examples import (
 from ros_examples import Graph
 from ros_judge_examples import start_judge_node_here
 
-from sim2real_eval.judge.external.connections import Side
+from sim2real_eval.judge.external.connections import GraphEstimator
 from sim2real_eval.ros import evaluation_node
 from sim2real_eval.ros.evaluation_node import EvaluationNode
 
@@ -66,7 +66,7 @@ def refused(capsys: pytest.CaptureFixture[str], *parameters: str) -> str:
         'real:=[/no/such/bag]', 'real:=1.5', 'out:=""',
     ],
 )  # fmt: skip
-def test_a_malformed_parameter_is_an_error_of_one_line_with_its_name(
+def test_a_malformed_parameter_is_a_one_line_error_with_its_name(
     bags: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], parameter: str
 ) -> None:
     name = parameter.partition(':=')[0]
@@ -77,7 +77,7 @@ def test_a_malformed_parameter_is_an_error_of_one_line_with_its_name(
     assert not (tmp_path / 'out').exists()
 
 
-def test_a_result_that_is_there_is_not_replaced(
+def test_an_existing_result_is_not_replaced(
     bags: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / 'mine').write_text('precious')
@@ -88,7 +88,7 @@ def test_a_result_that_is_there_is_not_replaced(
     assert 'out: ' in refused(capsys, parameters[0], f'out:={tmp_path / "mine/out"}')
 
 
-def test_two_recordings_of_one_name_are_refused_before_anything_starts(
+def test_recordings_with_equal_names_are_refused_at_the_start(
     bags: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / 'other'
@@ -100,7 +100,7 @@ def test_two_recordings_of_one_name_are_refused_before_anything_starts(
     assert 'real: ' in refused(capsys, bags_parameter([bags[0], bags[0]]), out)
 
 
-def test_an_interrupted_node_writes_its_complete_recordings(
+def test_an_interrupted_node_writes_the_completed_recordings(
     graph: Graph,
     bags: list[Path],
     tmp_path: Path,
@@ -111,9 +111,9 @@ def test_an_interrupted_node_writes_its_complete_recordings(
     domain, second = os.environ['ROS_DOMAIN_ID'], bags[1].name
     estimates = graph.received['sim/odometry/filtered']
     graph.listen('sim/odometry/filtered', Odometry)
-    as_process, poll, node_pids = Side._start_process, EvaluationNode._poll, list[int]()
+    as_process, poll, node_pids = GraphEstimator._start_process, EvaluationNode._poll, list[int]()
 
-    def start(side: Side, command: Sequence[str], *folders: Path) -> None:
+    def start(side: GraphEstimator, command: Sequence[str], *folders: Path) -> None:
         is_second = side._recording.name == second
         (as_process if is_second else start_judge_node_here)(side, command, *folders)
         if is_second:
@@ -126,7 +126,7 @@ def test_an_interrupted_node_writes_its_complete_recordings(
             node_pids.extend(nodes_on(domain))
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(Side, '_start_process', start)
+    monkeypatch.setattr(GraphEstimator, '_start_process', start)
     monkeypatch.setattr(EvaluationNode, '_poll', stop)
     parameters = bags_parameter(bags), 'models:=ch_gauss', 'profile:=paper_released'
     words = [*parameters, f'out:={tmp_path / "out"}', 'rate_factor:=1.0']
@@ -141,7 +141,7 @@ def test_an_interrupted_node_writes_its_complete_recordings(
     until(lambda: not processes_on(domain), 'the end of what it started')
 
 
-def test_nothing_is_written_when_nothing_is_complete(
+def test_nothing_is_written_if_no_recording_is_complete(
     graph: Graph, bags: list[Path], tmp_path: Path
 ) -> None:
     """The judges of the first pass are being started."""
@@ -166,9 +166,9 @@ def test_a_recording_whose_judge_dies_is_left_out(
     monkeypatch.setenv('FASTRTPS_DEFAULT_PROFILES_FILE', str(tmp_path / 'dds.xml'))
     estimates = graph.received['sim/odometry/filtered']
     graph.listen('sim/odometry/filtered', Odometry)
-    as_process, poll, killed = Side._start_process, EvaluationNode._poll, []
+    as_process, poll, killed = GraphEstimator._start_process, EvaluationNode._poll, []
 
-    def start(side: Side, command: Sequence[str], *folders: Path) -> None:
+    def start(side: GraphEstimator, command: Sequence[str], *folders: Path) -> None:
         """Start as a process the judge that is to die."""
         is_victim = 'in /sim' in side.name and not killed
         (as_process if is_victim else start_judge_node_here)(side, command, *folders)
@@ -180,7 +180,7 @@ def test_a_recording_whose_judge_dies_is_left_out(
             killed.extend(nodes_on(os.environ['ROS_DOMAIN_ID']))
             os.kill(killed[0], signal.SIGKILL)
 
-    monkeypatch.setattr(Side, '_start_process', start)
+    monkeypatch.setattr(GraphEstimator, '_start_process', start)
     monkeypatch.setattr(EvaluationNode, '_poll', kill)
     options = ('models:=ch_gauss', 'profile:=paper_released', f'out:={tmp_path / "out"}')
     with node_of(graph, bags_parameter(bags[::-1]), *options) as node:

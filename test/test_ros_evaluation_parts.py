@@ -79,7 +79,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ('gps_stamp_ns', 1, True, True),
     ],
 )
-def test_differences_of_runs_are_found_to_the_bit_or_to_a_tolerance(
+def test_differences_between_runs_are_detected_exactly_or_beyond_a_tolerance(
     field: str, apart: float, exact: bool, nearly: bool
 ) -> None:
     """Velocities may differ by 1e-4, other numbers by 1e-3 plus a thousandth of their size."""
@@ -92,7 +92,7 @@ def test_differences_of_runs_are_found_to_the_bit_or_to_a_tolerance(
             assert (difference or '').startswith(f'{field}: ') == differs
 
 
-def test_other_findings_are_a_difference_only_where_bits_are_compared() -> None:
+def test_different_findings_count_as_a_difference_only_in_exact_comparisons() -> None:
     second = dataclasses.replace(RUN, notes=(NO_NUMBERS(),))
     assert first_difference(RUN, second, exact=True)
     assert first_difference(RUN, second, exact=False) is None
@@ -142,7 +142,7 @@ class BatchPass:
         ('robot_localization', 2e-4, True),
     ],
 )
-def test_a_real_side_that_is_judged_differently_is_reported(
+def test_a_different_estimate_of_the_real_sensors_is_reported(
     graph: Graph, bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge: str,
     apart: float, differs: bool,
 ) -> None:  # fmt: skip
@@ -165,7 +165,7 @@ def test_a_real_side_that_is_judged_differently_is_reported(
         assert node.tally.failures == []
 
 
-def test_a_full_disk_in_one_recording_leaves_the_others(
+def test_a_full_disk_during_one_recording_does_not_affect_the_others(
     graph: Graph, bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluation_node, 'Pass', BatchPass)
@@ -224,7 +224,9 @@ def test_a_second_publisher_of_the_truth_is_refused(
     graph.node.destroy_publisher(truth)
 
 
-def test_given_options_are_not_adapted_to_the_recordings(real_dir: Path, tmp_path: Path) -> None:
+def test_explicit_options_are_not_adapted_to_the_recordings(
+    real_dir: Path, tmp_path: Path
+) -> None:
     """Even a value that equals the default."""
     bag = str(real_dir / 'drive0708/segments/drive0708_seg01/bag')
     parameters = {'real': [bag], 'models': 'baseline', 'out': str(tmp_path / 'out')}
@@ -244,7 +246,7 @@ def test_given_options_are_not_adapted_to_the_recordings(real_dir: Path, tmp_pat
     assert difference == [(True, 5.0, 4.0), (False, 0.0, 4.0)]
 
 
-def test_every_topic_of_a_recording_is_shown() -> None:
+def test_every_topic_of_a_recording_is_replayed() -> None:
     """A magnetometer and a camera, too, of which it knew no message class."""
     stamps = 1_000_000_000_000 + 40_000_000 * np.arange(3)
     rows = np.arange(12.0).reshape(6, 2)

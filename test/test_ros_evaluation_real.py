@@ -31,7 +31,7 @@ def runs(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_robot_localization_scores_as_the_embedded_judge(
+def test_robot_localization_has_the_scores_of_the_embedded_judge(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With two models, the real side is judged twice, with equal numbers."""

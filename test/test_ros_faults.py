@@ -64,7 +64,7 @@ def test_repeated_odometry_is_measured_once(sensor: Graph) -> None:
     sensor.wait(lambda: sensor.values()['odometry repeated'] == str(len(TRUTH)), 'the count')
 
 
-def test_reordered_odometry_is_left_out_and_counted(sensor: Graph) -> None:
+def test_reordered_odometry_is_ignored_and_counted(sensor: Graph) -> None:
     rows = list(messages_of(TRUTH))
     rows[40], rows[41] = rows[41], rows[40]
     for row in rows:
@@ -76,7 +76,7 @@ def test_reordered_odometry_is_left_out_and_counted(sensor: Graph) -> None:
 
 
 @pytest.mark.parametrize('clock', ['goes on', 'begins anew'])
-def test_a_restarted_simulator_is_measured_again(sensor: Graph, clock: str) -> None:
+def test_measurements_continue_after_a_restart_of_the_simulator(sensor: Graph, clock: str) -> None:
     """At once if its time continues; after a reset if its time restarts without /clock."""
     first = TRUTH.take(slice(0, 61))
     sensor.play(first, lambda k: len(sensor.received[TOPIC]) >= len(final_stamps(first, 100.0, k)))
@@ -178,7 +178,7 @@ def judged(graph: Graph) -> Judged:
     return Judged(graph)
 
 
-def test_repeated_messages_count_twice_as_in_ekf_node(judged: Judged) -> None:
+def test_repeated_messages_are_fused_twice_like_in_ekf_node(judged: Judged) -> None:
     once = script_of(range(20))
     twice = [entry for step in once for entry in ([step, step] if step[0] == 'odom0' else [step])]
     estimates = judged.play(twice)
@@ -188,7 +188,7 @@ def test_repeated_messages_count_twice_as_in_ekf_node(judged: Judged) -> None:
     judged.graph.wait(lambda: judged.graph.said('stamp is repeated (20x)'), 'the note')
 
 
-def test_a_reordered_measurement_is_left_out_and_counted(judged: Judged) -> None:
+def test_a_reordered_measurement_is_ignored_and_counted(judged: Judged) -> None:
     rows = list(range(20))
     rows[9:11] = [10, 9]
     script = script_of(rows)
@@ -203,7 +203,7 @@ def test_a_reordered_measurement_is_left_out_and_counted(judged: Judged) -> None
     assert part.older == 1
 
 
-def test_two_publishers_of_a_measurement_or_the_clock_are_a_warning(judged: Judged) -> None:
+def test_two_publishers_of_a_measurement_or_the_clock_cause_a_warning(judged: Judged) -> None:
     graph = judged.graph
     for topic, kind in (('/wheel/odometry', Odometry), ('/clock', Clock)):
         second = graph.node.create_publisher(kind, topic, 1)
@@ -226,7 +226,7 @@ def test_a_restarted_driver_continues_the_estimate(judged: Judged) -> None:
 
 
 @pytest.mark.parametrize('by', ['zero', 'an hour ahead'])
-def test_after_a_jump_of_the_clock_the_judge_starts_anew(judged: Judged, by: str) -> None:
+def test_the_judge_restarts_after_a_jump_of_the_clock(judged: Judged, by: str) -> None:
     script = script_of(range(20))
     first = judged.play(script)
     ahead = script[-1][1] + 3_600_000_000_000

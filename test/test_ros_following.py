@@ -51,7 +51,9 @@ def graph() -> Iterator[Graph]:
         yield graph
 
 
-def test_the_node_gives_the_commands_of_the_batch_run(graph: Graph, tmp_path: FilePath) -> None:
+def test_the_node_publishes_the_commands_of_the_batch_run(
+    graph: Graph, tmp_path: FilePath
+) -> None:
     """Late and repeated odometry is counted and changes nothing."""
     path, controller = tmp_path / 'path.csv', 'yaw_distance_pid'
     path.write_text(table(), encoding='utf-8')

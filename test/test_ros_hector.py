@@ -33,7 +33,7 @@ def by_stamp(messages: list[TwistStamped]) -> dict[tuple[int, int], Twist]:
     }
 
 
-def test_services_set_the_drift_and_a_reset_draws_it_anew(graph: Graph) -> None:
+def test_services_set_the_drift_and_a_reset_draws_a_new_one(graph: Graph) -> None:
     """The drift hardly moves; after a reset the first drifts are back."""
     graph.listen('imu/data', Imu)
     graph.listen(BIAS, TwistStamped)

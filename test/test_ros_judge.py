@@ -125,7 +125,7 @@ def assert_same(filtered: Heard, gps: Heard, expected: Published) -> None:
     assert not positions.twist_covariance.any()
 
 
-def test_the_node_publishes_the_bits_of_the_batch_run(
+def test_the_node_equals_the_batch_run_bit_for_bit(
     graph: Graph, folder: Path, run: Recording
 ) -> None:
     """All inputs, navsat_transform, mounted sensors, and a subscriber that joins half-way."""
@@ -184,7 +184,9 @@ def test_a_clock_that_goes_back_resets_the_judge(
     assert np.diff(stamps).max() > 900_000_000
 
 
-def test_a_killed_node_restarts_from_nothing(graph: Graph, folder: Path, run: Recording) -> None:
+def test_a_killed_node_restarts_without_its_previous_state(
+    graph: Graph, folder: Path, run: Recording
+) -> None:
     script, _ = in_steps(folder, run)
     config, navsat = configs(folder)
     script = script[len(script) // 2 :]
@@ -306,7 +308,7 @@ def test_static_transforms_are_read_from_tf2_messages(folder: Path) -> None:
     rclpy.shutdown(context=context)
 
 
-def test_the_node_ticks_by_itself_on_the_system_clock(tmp_path: Path) -> None:
+def test_the_node_publishes_at_its_rate_on_the_system_clock(tmp_path: Path) -> None:
     """Wheel odometry stamped now, and Twist commands, which act from their arrival."""
     import rclpy
     from geometry_msgs.msg import Twist

@@ -22,7 +22,7 @@ def graph() -> Iterator[Graph]:
 
 
 @pytest.mark.parametrize('lossless', [False, True])
-def test_lossless_sensors_subscribe_reliably(graph: Graph, lossless: bool) -> None:
+def test_lossless_sensors_use_reliable_subscriptions(graph: Graph, lossless: bool) -> None:
     parameters = odometry_qos('', 'ground_truth/odometry', ['imu', 'gps']) if lossless else {}
     graph.start('sensors_node', *(f'{name}:={value}' for name, value in parameters.items()))
 
@@ -35,7 +35,7 @@ def test_lossless_sensors_subscribe_reliably(graph: Graph, lossless: bool) -> No
     graph.wait(lambda: found() == {'imu_node': kind, 'gps_node': kind}, f'two {kind.name} sensors')
 
 
-def test_a_qos_override_applies_to_its_topic_only(graph: Graph) -> None:
+def test_a_qos_override_applies_only_to_its_topic(graph: Graph) -> None:
     """Sensors of one process, the second made after the first."""
     nodes = graph.start('sensors_node', 'qos_overrides./imu/data.publisher.depth:=77')
     deep = {

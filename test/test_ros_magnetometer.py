@@ -48,7 +48,7 @@ def batch(model: Any) -> Any:
     return simulate(model, motion, world=world, origin_ns=ORIGIN, seed=7, run='half_1')
 
 
-def test_the_magnetometer_node_gives_the_bits_of_the_batch_run(graph: Graph) -> None:
+def test_the_magnetometer_node_equals_the_batch_run_bit_for_bit(graph: Graph) -> None:
     """The sensor is mounted off the centre among 500 magnets; its error is published too."""
     graph.listen('imu/mag', MagneticField)
     graph.listen('magnetometer_node/truth/error', Vector3Stamped)

@@ -71,7 +71,7 @@ def replay(graph: Graph) -> None:
         graph.odometry.publish(message)
 
 
-def test_ten_times_real_time_has_the_bits_of_the_batch_run(graph: Graph) -> None:
+def test_a_replay_at_ten_times_real_time_equals_the_batch_run_bit_for_bit(graph: Graph) -> None:
     """1000 odometry messages a second reach an IMU and a GPS in one process on a busy machine."""
     origin = int(TRUTH.stamp_ns[0])
     graph.listen('imu/data', Imu)
@@ -98,7 +98,7 @@ def test_ten_times_real_time_has_the_bits_of_the_batch_run(graph: Graph) -> None
     assert fix_bits(got_fixes) == fix_bits(list(messages_of(fixes)))
 
 
-def test_clock_that_pauses_and_jumps_forward_changes_nothing(graph: Graph) -> None:
+def test_pauses_and_forward_jumps_of_the_clock_change_nothing(graph: Graph) -> None:
     """Odometry goes on while it stands; a jump of an hour is no reason to begin anew."""
     truth = TRUTH.take(slice(0, 301))
     got = graph.received['imu/data']
@@ -134,7 +134,7 @@ def test_clock_that_pauses_and_jumps_forward_changes_nothing(graph: Graph) -> No
     assert graph.values()['gaps'] == '0'
 
 
-def test_odometry_that_waits_at_a_jump_of_the_clock_ends_the_round(graph: Graph) -> None:
+def test_odometry_queued_at_a_jump_of_the_clock_completes_the_loop(graph: Graph) -> None:
     """Two seconds wait, more than is stale by its stamp: they count, and the next round is whole.
 
     The node lives in this process, so that nothing is taken before the jump is there too.
@@ -186,7 +186,7 @@ def test_odometry_that_waits_at_a_jump_of_the_clock_ends_the_round(graph: Graph)
         ('/**: {ros__parameters: {seed: 1', 'broken.yaml'),
     ],
 )
-def test_broken_parameter_file_is_one_line_and_status_2(
+def test_a_broken_parameter_file_is_a_one_line_error_with_status_2(
     graph: Graph, capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, reason: str
 ) -> None:
     file = tmp_path / 'broken.yaml'

@@ -61,7 +61,7 @@ def uneven(truth: OdometryArray) -> OdometryArray:
 
 
 @pytest.mark.parametrize('model', ['chrono', 'airsim', 'chrono_ahrs', 'adis16448'])
-def test_imu_node_gives_the_bits_of_the_batch_run(graph: Graph, model: str) -> None:
+def test_imu_node_equals_the_batch_run_bit_for_bit(graph: Graph, model: str) -> None:
     """Over uneven odometry with a gap, at 250 Hz; the twin of the recording has the same bits."""
     truth = uneven(TRUTH)
     graph.listen('imu/data', Imu)
@@ -86,7 +86,7 @@ def test_imu_node_gives_the_bits_of_the_batch_run(graph: Graph, model: str) -> N
     assert last.angular.z != 0.0
 
 
-def test_defaults_give_the_twin_that_sim2real_simulate_writes(graph: Graph) -> None:
+def test_nodes_with_default_parameters_give_the_twin_of_sim2real_simulate(graph: Graph) -> None:
     twin = Twin('twin', load_gps('ch_gauss'), load_imu('chrono'))
     recording = synthetic_recording(MOTION, twin, seed=5, run='run_1', scenario='half_sine')
     for topic, kind in (('imu/data', Imu), ('gps/fix', NavSatFix)):
@@ -108,7 +108,7 @@ def test_defaults_give_the_twin_that_sim2real_simulate_writes(graph: Graph) -> N
     assert fix_bits(fixes) == fix_bits(list(messages_of(first)))
 
 
-def test_gps_node_gives_the_bits_of_the_batch_run_at_its_datum(graph: Graph) -> None:
+def test_gps_node_equals_the_batch_run_at_its_datum_bit_for_bit(graph: Graph) -> None:
     """A walk with memory, an antenna off the body's origin, 5 Hz, velocity from positions."""
     graph.listen('gps/fix', NavSatFix)
     graph.listen('gps_node/truth/position_error', Vector3Stamped)
@@ -132,7 +132,7 @@ def test_gps_node_gives_the_bits_of_the_batch_run_at_its_datum(graph: Graph) -> 
     assert errors[-1].vector.x != 0.0
 
 
-def test_latency_waits_for_odometry_of_that_time(graph: Graph) -> None:
+def test_delayed_messages_are_published_when_odometry_reaches_their_arrival(graph: Graph) -> None:
     """A latency of 0.5 s delays each measurement by 0.5 s of motion."""
     graph.listen('imu/data', Imu)
     graph.start('imu_node', 'model:=ideal', 'imu.latency:=0.5')
@@ -143,7 +143,7 @@ def test_latency_waits_for_odometry_of_that_time(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize('late_ns', [-3_000_000, 123_456_789])
-def test_finish_gives_the_whole_twin_of_sensors_that_start_off_the_grid(
+def test_after_finish_the_twin_of_sensors_that_start_off_the_grid_is_complete(
     graph: Graph, late_ns: int
 ) -> None:
     """The sensors have latency, jitter and drop-outs, the receiver changing fixes and outages. A
@@ -205,7 +205,7 @@ def test_finish_gives_the_whole_twin_of_sensors_that_start_off_the_grid(
     assert fix_bits(graph.received['gps/fix']) == fix_bits(list(messages_of(batch['gps'])))
 
 
-def test_two_imus_of_different_models_share_a_process(graph: Graph, tmp_path: Path) -> None:
+def test_two_imus_of_different_models_run_in_one_process(graph: Graph, tmp_path: Path) -> None:
     """Each has its namespace and model; the bits are those of either alone under its label."""
     models = {'front': 'chrono', 'rear': 'airsim'}
     for space in models:

@@ -24,7 +24,7 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.external import _SESSIONS, RosEstimatorJudge
-from sim2real_eval.judge.external.connections import Side
+from sim2real_eval.judge.external.connections import GraphEstimator
 from sim2real_eval.judge.external.declaration import RosStack
 from sim2real_eval.judge.external.graph import free_domain
 from sim2real_eval.judge.external.process import stack_command
@@ -61,7 +61,7 @@ def codes(run: Any) -> dict[str, Any]:
     return {note.code: note.numbers for note in run.notes}
 
 
-def test_the_example_gives_the_estimates_of_its_node(run: Recording) -> None:
+def test_the_example_declaration_gives_the_estimates_of_its_node(run: Recording) -> None:
     """Every fix is answered; a second process gives the same bits."""
     judge = load_judge(JudgeRequest(str(EXAMPLE / 'speed_filter.yaml')))
     estimate = judge.judge(run)
@@ -84,7 +84,7 @@ def test_the_example_gives_the_estimates_of_its_node(run: Recording) -> None:
     assert [path.name for path in judge.files] == ['speed_filter.yaml', 'speed_filter_node.py']
 
 
-def test_robot_localization_declared_is_robot_localization(
+def test_a_declared_robot_localization_equals_the_built_in_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Recording
 ) -> None:
     """judge_node replaces ekf_node in the shipped declaration: the bits of the batch judge."""
@@ -92,7 +92,7 @@ def test_robot_localization_declared_is_robot_localization(
     declared = yaml.safe_load(shipped.read_text(encoding='utf-8'))
     declared['parameters_file'] = str(shipped.parent / declared['parameters_file'])
     declared['parameters'] |= {'assume_identity_frames': True}
-    monkeypatch.setattr(Side, '_start_process', start_in_this_process)
+    monkeypatch.setattr(GraphEstimator, '_start_process', start_in_this_process)
     estimate = judge_of(tmp_path, declared).judge(run, start_ns=run.start_ns)
     embedded = JudgeSetup.load('clean', options=Options(front_end='enu'))
     expected = embedded.judge(run, start_ns=run.start_ns)
@@ -112,7 +112,7 @@ def installed(package: str) -> None:
         pytest.skip(f'no {package}')
 
 
-def test_the_real_ekf_node_gives_what_the_embedded_judge_gives(run: Recording) -> None:
+def test_the_real_ekf_node_equals_the_embedded_judge(run: Recording) -> None:
     """The shipped declaration, with frames of the sensors and no transforms."""
     installed('robot_localization')
     shipped = config_path('estimators', 'robot_localization.yaml')
@@ -159,7 +159,9 @@ def test_a_lifecycle_node_is_reset_between_replays(tmp_path: Path, run: Recordin
         _SESSIONS.pop(judge.declaration).close()
 
 
-def test_missing_answers_are_findings_slow_replays_errors(tmp_path: Path, run: Recording) -> None:
+def test_missing_answers_cause_findings_and_slow_replays_errors(
+    tmp_path: Path, run: Recording
+) -> None:
     # A node that is slow to configure itself is asked to do so once.
     notes = {'skip': 3, 'broken': 'slow'}
     lossy = {**COUNTER, 'parameters': notes, 'reset': '', 'repeats': 1}
@@ -170,7 +172,7 @@ def test_missing_answers_are_findings_slow_replays_errors(tmp_path: Path, run: R
         judge_of(tmp_path, {**lossy, 'time_limit': 0.1}).judge(run)
 
 
-def test_parameters_reach_nodes_in_namespaces_too(tmp_path: Path) -> None:
+def test_parameters_are_passed_to_nodes_in_namespaces(tmp_path: Path) -> None:
     file = {'robot': {'filter': {'ros__parameters': {'rate': 5.0, 'gain': 2.0}}}, '/**': None}
     (tmp_path / 'params.yaml').write_text(yaml.safe_dump(file))
     declared = {**COUNTER, 'parameters_file': 'params.yaml', 'parameters': {'gain': 3.0}}

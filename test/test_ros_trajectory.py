@@ -47,7 +47,7 @@ def graph() -> Iterator[Graph]:
         yield graph
 
 
-def test_the_motion_begins_when_all_that_are_awaited_are_there(graph: Graph) -> None:
+def test_the_motion_begins_when_all_awaited_connections_exist(graph: Graph) -> None:
     graph.listen('/clock', Clock)
     # A reader, but not the one that is awaited.
     graph.listen('ground_truth/odometry', Odometry)
@@ -78,14 +78,14 @@ def test_the_motion_begins_when_all_that_are_awaited_are_there(graph: Graph) -> 
 
 
 @pytest.mark.parametrize('word', ['odometry//x', 'imu/data:a-b', ':imu_node', '3:x', 'imu/data::'])
-def test_an_impossible_name_to_await_is_refused(
+def test_a_malformed_connection_to_await_is_refused(
     graph: Graph, capsys: pytest.CaptureFixture[str], word: str
 ) -> None:
     (line,) = refused(capsys, 'trajectory_node', f'awaited:="imu/data {word}"')
     assert f'awaited: {word!r}' in line
 
 
-def test_trajectory_node_drives_the_sensors_by_itself(graph: Graph) -> None:
+def test_trajectory_node_alone_drives_the_sensors(graph: Graph) -> None:
     """Twice as fast as real time, with a clock; stamps are the motion's."""
     graph.listen('imu/data', Imu)
     graph.listen('gps/fix', NavSatFix)
@@ -105,7 +105,7 @@ def test_trajectory_node_drives_the_sensors_by_itself(graph: Graph) -> None:
     graph.wait(lambda: moving.finished, 'its end')
 
 
-def test_trajectory_node_loops_and_the_noise_with_it(graph: Graph) -> None:
+def test_a_looping_trajectory_node_repeats_the_noise(graph: Graph) -> None:
     graph.listen('imu/data', Imu)
     graph.start('imu_node', 'use_sim_time:=true')
     graph.start(

@@ -58,7 +58,9 @@ def bits(messages: Sequence[Any]) -> bytes:
     return np.array(rows).tobytes()
 
 
-def test_the_wheel_node_gives_the_bits_of_the_batch_run_and_the_truth(graph: Graph) -> None:
+def test_the_wheel_node_equals_the_batch_run_bit_for_bit_and_follows_the_truth(
+    graph: Graph,
+) -> None:
     """A differential drive at 40 Hz; joints turn as in the batch run."""
     for topic, kind in (
         ('wheel/odometry', Odometry),
@@ -94,7 +96,7 @@ def test_the_wheel_node_gives_the_bits_of_the_batch_run_and_the_truth(graph: Gra
     np.testing.assert_array_equal([list(m.position) for m in joints], whole.wheel_angle)
 
 
-def test_the_vision_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path: Path) -> None:
+def test_the_vision_node_equals_the_batch_run_bit_for_bit(graph: Graph, tmp_path: Path) -> None:
     """Tags are ambiguous and fixes drop out; a reset does not read the file of the world again."""
     ring = tmp_path / 'ring.yaml'
     ring.write_bytes(config_path('worlds', 'tag_ring.yaml').read_bytes())
@@ -130,7 +132,7 @@ def test_the_vision_node_gives_the_bits_of_the_batch_run(graph: Graph, tmp_path:
     np.testing.assert_allclose(positions, at.position[:, :2], atol=1e-12)
 
 
-def test_wheels_and_vision_in_one_process_give_the_bits_of_the_batch_run(graph: Graph) -> None:
+def test_wheels_and_vision_in_one_process_equal_the_batch_run_bit_for_bit(graph: Graph) -> None:
     """`sensors:=[wheels, vision]` with the defaults of batch runs."""
     graph.listen('wheel/odometry', Odometry)
     graph.listen('vision/pose', PoseWithCovarianceStamped)

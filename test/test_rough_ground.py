@@ -113,7 +113,7 @@ def is_likely(ratio: FloatArray, free: FloatArray, alarms: float) -> bool:
     return bool(np.all((low < ratio) & (ratio < high)))
 
 
-def test_body_spectrum_follows_the_road_spectrum(
+def test_the_body_spectrum_is_the_road_spectrum_times_the_transfer_function(
     rough: PhysicalMotion, record_property: Record
 ) -> None:
     """Every hertz and the sum over 1 to 8 Hz, to 25 %; a false alarm once in 10^4."""
@@ -126,7 +126,7 @@ def test_body_spectrum_follows_the_road_spectrum(
     assert chi2.ppf(1.0 - 0.25e-4, free.sum()) / free.sum() < 1.25
 
 
-def test_the_car_on_its_ground_equals_the_linear_quarter_car(record_property: Record) -> None:
+def test_the_car_on_rough_ground_equals_the_linear_quarter_car(record_property: Record) -> None:
     """1 to 10 Hz to 6 % of the acceleration; half the stiffness of the tyres would give 28 %."""
     driven = ahead(dataclasses.replace(CAR, road='A'), 20.0)
     begin = round(SETTLED / CAR.timestep)
@@ -151,7 +151,7 @@ def test_the_car_on_its_ground_equals_the_linear_quarter_car(record_property: Re
     assert off < 0.06
 
 
-def test_vibration_reaches_the_imu_and_not_slow_odometry(rough: PhysicalMotion) -> None:
+def test_vibration_appears_in_the_imu_but_not_in_slow_odometry(rough: PhysicalMotion) -> None:
     """Odometry at 8 Hz leaves a twentieth of 6 to 8 Hz. A false alarm once in 10^4."""
     model = dataclasses.replace(load_imu('ideal'), rate=100.0)
     shares = []
@@ -163,7 +163,7 @@ def test_vibration_reaches_the_imu_and_not_slow_odometry(rough: PhysicalMotion) 
 
 
 @pytest.mark.parametrize('damping', [0.0, 8.0])
-def test_tyre_force_follows_stiffness_and_damping(damping: float) -> None:
+def test_the_tyre_force_follows_from_stiffness_and_damping(damping: float) -> None:
     """The car falls 1 cm; the force is never negative."""
     mujoco = pytest.importorskip('mujoco')
     car = SprungCar(tyre_damping=damping)

@@ -96,7 +96,7 @@ def test_with_rotation_the_error_falls_with_the_sample_time() -> None:
     np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 2.0, rtol=0.02)
 
 
-def test_tables_and_recorded_motions_are_scenarios() -> None:
+def test_tables_and_recorded_motions_can_be_used_as_scenarios() -> None:
     """Their first time is arbitrary."""
     figure = FigureEight(duration=4.0)
     runner = ScenarioRunner(figure, params(), 0.001)
@@ -116,7 +116,7 @@ def test_tables_and_recorded_motions_are_scenarios() -> None:
         )
 
 
-def test_only_whole_samples_are_integrated() -> None:
+def test_only_complete_samples_are_integrated() -> None:
     """GTSAM truncates T/dt, which makes 2 steps of 0.3 s / 0.1 s."""
     gtsam = load_gtsam()
     scenario = gtsam_scenario(gtsam, PAGE)
@@ -129,7 +129,7 @@ def test_only_whole_samples_are_integrated() -> None:
         assert runner.integrate(settings).delta_tij() == pytest.approx(lasted)
 
 
-def test_measured_is_actual_plus_bias_plus_noise_of_the_density() -> None:
+def test_measurements_are_truth_plus_bias_plus_noise_of_the_stated_density() -> None:
     """400 samples of 6 axes: 6 tests of mean and of variance at 4.5 sigma, 1e-4 false alarms."""
     runner = ScenarioRunner(PAGE, params(), 0.01, TRUE_BIAS, seed=4)
     for measured, actual, bias, sigma in (
@@ -142,7 +142,7 @@ def test_measured_is_actual_plus_bias_plus_noise_of_the_density() -> None:
         assert (np.abs(noise.var(axis=0) / sigma**2 - 1.0) < 4.5 * np.sqrt(2 / 400)).all()
 
 
-def test_noise_covariance_is_discrete_and_accelerometer_first() -> None:
+def test_the_noise_covariance_is_discrete_with_the_accelerometer_first() -> None:
     """N = 20000, with correlated axes; 21 entries within 4.5 sigma: 1.4e-4 false alarms."""
     noise = np.array([[0.02, 0.005, 0.0], [0.005, 0.01, -0.004], [0.0, -0.004, 0.01]])
     runner = ScenarioRunner(PAGE, params(accelerometer_covariance=noise), 0.01)
@@ -156,7 +156,7 @@ def test_noise_covariance_is_discrete_and_accelerometer_first() -> None:
 
 @pytest.mark.parametrize('form', ['tangent', 'manifold'])
 @pytest.mark.parametrize('number', range(4))
-def test_monte_carlo_has_the_predicted_covariance(number: int, form: str) -> None:
+def test_monte_carlo_errors_have_the_predicted_covariance(number: int, form: str) -> None:
     """A likelihood-ratio test of the whole matrix; 8 at 1e-4 each: 8e-4 false alarms."""
     settings = params(integration_covariance=0.0, form=form, body_p_sensor=mounting())
     runner = ScenarioRunner(random_scenario(number), settings, 0.01, TRUE_BIAS, seed=number)
@@ -167,7 +167,7 @@ def test_monte_carlo_has_the_predicted_covariance(number: int, form: str) -> Non
     assert covariance_agreement(estimated, 0.81 * predicted, 2000).probability < 1e-9
 
 
-def test_gtsams_monte_carlo_agrees_with_ours() -> None:
+def test_the_monte_carlo_covariance_agrees_with_gtsam() -> None:
     """GTSAM's covariance of 1000 runs, by the same test: 1e-4 false alarms."""
     gtsam = load_gtsam()
     scenario = gtsam_scenario(gtsam, PAGE)
@@ -181,7 +181,7 @@ def test_gtsams_monte_carlo_agrees_with_ours() -> None:
 
 
 @pytest.mark.parametrize('number', range(3))
-def test_walking_biases_have_the_predicted_covariance(number: int) -> None:
+def test_errors_from_random_walk_biases_have_the_predicted_covariance(number: int) -> None:
     """All 15 rows, the first bias uncertain too; 3 at 1e-4 each: 3e-4 false alarms."""
     settings = combined_params(
         integration_covariance=0.0,
@@ -201,7 +201,7 @@ def test_walking_biases_have_the_predicted_covariance(number: int) -> None:
     assert covariance_agreement(nine, predicted[:9, :9], 500).probability < 1e-9
 
 
-def test_the_bias_walks_by_its_density() -> None:
+def test_the_bias_random_walk_has_the_stated_density() -> None:
     """At rest, no other noise: the last bias of 500 runs; 6 at 4.5 sigma, 4e-5 false alarms."""
     settings = combined_params(accelerometer_covariance=0.0, gyroscope_covariance=0.0)
     runner = CombinedScenarioRunner(Standstill(), settings, 0.1, TRUE_BIAS)
@@ -213,7 +213,7 @@ def test_the_bias_walks_by_its_density() -> None:
     assert (np.abs(ratio - 1.0) < 4.5 * np.sqrt(2.0 / 500)).all()
 
 
-def test_draws_depend_on_seed_and_number_only() -> None:
+def test_random_draws_depend_only_on_seed_and_run_number() -> None:
     def runner(seed: int = 0) -> ScenarioRunner:
         return CombinedScenarioRunner(PAGE, combined_params(), 0.01, TRUE_BIAS, seed=seed)
 
@@ -233,7 +233,7 @@ def test_draws_depend_on_seed_and_number_only() -> None:
     np.testing.assert_array_equal(mean_of_3, many[:3])
 
 
-def test_prediction_errors_are_those_of_the_integration() -> None:
+def test_prediction_errors_equal_those_of_the_integration() -> None:
     """The fast path for many runs gives the result of the measurements with Jacobians."""
     for form in ('tangent', 'manifold'):
         settings = params(form=form, accelerometer_covariance=0.0, gyroscope_covariance=0.0)
@@ -249,7 +249,7 @@ def test_prediction_errors_are_those_of_the_integration() -> None:
         np.testing.assert_allclose(aim.local_coordinates(other), 0.0, atol=1e-12)
 
 
-def test_gravity_down_equals_gravity_up_in_a_turned_world() -> None:
+def test_downward_gravity_equals_upward_gravity_in_an_inverted_world() -> None:
     """The same motion in a world turned by pi about x (NED) has the same specific force."""
     up = Accelerating(acceleration=(0.5, 0.2, 0.1))
     down = Accelerating(acceleration=(0.5, -0.2, -0.1), rpy=(np.pi, 0.0, 0.0))
@@ -276,7 +276,7 @@ def test_runs_of_a_wrong_length_or_number_are_refused() -> None:
         runner.integrate(21.0)
 
 
-def test_runs_that_turn_too_far_for_the_tangent_form_are_refused() -> None:
+def test_runs_that_rotate_too_far_for_the_tangent_form_are_refused() -> None:
     """Noise of 3 rad/s/sqrt(Hz) over 2 s alone is 4 rad about each axis."""
     runner = ScenarioRunner(PAGE, params(gyroscope_covariance=9.0), 0.01)
     with pytest.raises(PreintegrationError, match='or the form manifold'):

@@ -36,7 +36,7 @@ def test_derivatives_are_consistent(scenario):
 
 
 @pytest.mark.parametrize('scenario', MOVING, ids=lambda s: s.kind)
-def test_the_body_looks_along_its_path(scenario):
+def test_the_body_points_along_its_path(scenario):
     motion = scenario.at(np.linspace(0.0, 20.0, 300))
     body = rotations.rotate_back(motion.orientation, motion.velocity)
     np.testing.assert_allclose(body[:, 1:], 0.0, atol=1e-14)
@@ -45,7 +45,7 @@ def test_the_body_looks_along_its_path(scenario):
 
 
 @pytest.mark.parametrize('scenario', MOVING, ids=lambda s: s.kind)
-def test_starts_in_the_origin_from_rest_without_a_jolt(scenario):
+def test_motions_start_at_the_origin_from_rest_with_continuous_acceleration(scenario):
     motion = scenario.at(np.linspace(0.0, 20.0, 20001))
     for field in ('position', 'velocity', 'acceleration', 'angular_velocity'):
         np.testing.assert_allclose(getattr(motion, field)[0], 0.0, atol=1e-13, err_msg=field)
@@ -55,7 +55,7 @@ def test_starts_in_the_origin_from_rest_without_a_jolt(scenario):
 
 
 @pytest.mark.parametrize('kind', ['line', 'circle', 'half_sine', 'figure_eight'])
-def test_stops_at_the_end_by_option(kind):
+def test_motions_stop_at_the_end_if_requested(kind):
     stopping = SCENARIOS.get(kind)(stop=True).at([20.0])
     np.testing.assert_allclose(stopping.velocity, 0.0, atol=1e-14)
     np.testing.assert_allclose(stopping.acceleration, 0.0, atol=1e-14)
@@ -64,7 +64,7 @@ def test_stops_at_the_end_by_option(kind):
 
 
 @pytest.mark.parametrize('side', [1.0, -1.0])
-def test_circle_has_textbook_rate_and_lateral_force(side):
+def test_the_circle_has_the_textbook_yaw_rate_and_lateral_force(side):
     v, r = 2.5, 4.0
     circle = Circle(speed=v, radius=r, clockwise=side < 0)
     motion = circle.at(np.linspace(2.0, 20.0, 100))
@@ -116,7 +116,7 @@ def test_arc_length_agrees_with_adaptive_quadrature(path: CurvePath, speed, end)
         assert path._parameter(np.array([s]))[0] == pytest.approx(u, abs=1e-11)
 
 
-def test_half_sine_passes_its_crest_and_goes_on_straight():
+def test_the_half_sine_passes_its_crest_and_continues_straight():
     path = half_sine_path(10.0, 1.5)
     crest = path.at(np.array([path.length / 2]))
     assert crest.x[0] == pytest.approx(5.0, abs=1e-10)
@@ -129,7 +129,7 @@ def test_half_sine_passes_its_crest_and_goes_on_straight():
     np.testing.assert_allclose(beyond.curvature, 0.0, atol=1e-12)
 
 
-def test_figure_eight_closes_on_itself():
+def test_the_figure_eight_is_closed():
     eight = FigureEight(ramp_time=0.0, duration=100.0)
     lap = eight.path.length
     first, second = eight.at([3.0, 3.0 + lap]).position
@@ -139,7 +139,7 @@ def test_figure_eight_closes_on_itself():
 
 
 @pytest.mark.parametrize('scenario', MOVING, ids=lambda s: s.kind)
-def test_same_bits_in_any_chunks(scenario):
+def test_the_motion_does_not_depend_on_the_chunking_of_times(scenario):
     times = np.linspace(0.0, 20.0, 300)
     assert_identical(scenario.at(times), chunked(scenario, times, [1, 5, 64]))
 
@@ -156,7 +156,7 @@ def test_bad_parameters_and_times_are_refused():
 
 
 @pytest.mark.parametrize('scenario', MOVING, ids=lambda s: s.kind)
-def test_parameters_survive_a_mapping(scenario):
+def test_parameters_are_equal_after_conversion_to_a_mapping_and_back(scenario):
     again = type(scenario).from_mapping(scenario.to_mapping(), 'here')
     assert again == scenario
     assert dataclasses.replace(again, duration=21.0) != scenario

@@ -29,7 +29,7 @@ def signals(
     return Signals('static', AXES[: values.shape[1]], values, stamps, rate)
 
 
-def test_rule_of_the_thesis_shrinks_clean_noise_to_0865() -> None:
+def test_the_rule_of_the_thesis_reduces_clean_noise_by_13_5_percent() -> None:
     """+-2.02 sigma: 4.3 % replaced; 1e6 samples know the deviation to 0.0007, hence 4 sigma."""
     screened = screen(noise('iqr', 1_000_000), 100.0, 'iqr')
     assert screened.replaced / 1e6 == pytest.approx(0.0430, abs=0.001)
@@ -39,7 +39,7 @@ def test_rule_of_the_thesis_shrinks_clean_noise_to_0865() -> None:
     assert wide.replaced / 1e6 == pytest.approx(0.00698, abs=0.0005)
 
 
-def test_robust_rule_leaves_clean_noise_alone() -> None:
+def test_the_robust_rule_does_not_change_clean_noise() -> None:
     values = noise('clean', 1_000_000)
     screened = screen(values, 100.0)
     assert screened.replaced == 0
@@ -47,7 +47,7 @@ def test_robust_rule_leaves_clean_noise_alone() -> None:
     assert screened.gaussian_ratio == pytest.approx(1.0, abs=1e-6)
 
 
-def test_robust_rule_finds_spikes_on_a_drifting_bias() -> None:
+def test_the_robust_rule_detects_spikes_on_a_drifting_bias() -> None:
     """The drift is 50 times the noise, so no rule over the whole record would see them."""
     n = 100_000
     values = noise('drift', n) + np.linspace(0.0, 50.0, n)
@@ -61,7 +61,7 @@ def test_robust_rule_finds_spikes_on_a_drifting_bias() -> None:
     assert screen(values, 100.0, 'iqr').replaced < len(spikes) / 2
 
 
-def test_values_that_hardly_leave_one_step_are_no_outliers() -> None:
+def test_values_within_one_quantisation_step_are_not_outliers() -> None:
     """Most are the same, so the median absolute deviation is 0."""
     coarse = np.rint(0.3 * noise('coarse', 20_000)) * 0.05
     assert np.median(np.abs(coarse)) == 0.0
@@ -72,7 +72,7 @@ def test_values_that_hardly_leave_one_step_are_no_outliers() -> None:
 
 
 @given(st.floats(1e-6, 1e3), st.floats(-10.0, 10.0), st.booleans())
-def test_resolution_is_found_whatever_the_unit(step: float, offset: float, single: bool) -> None:
+def test_the_resolution_is_found_in_any_unit(step: float, offset: float, single: bool) -> None:
     levels = np.rint(2.0 * noise('levels', 3000) + offset)
     values = levels * step
     if single:
@@ -89,7 +89,7 @@ def even_stamps(n: int, rate: float = 100.0) -> IntArray:
     return np.rint(np.arange(n) * 1e9 / rate).astype(np.int64) + 1_700_000_000_000_000_000
 
 
-def test_repeats_are_dropped_and_short_holes_filled() -> None:
+def test_repeated_stamps_are_dropped_and_short_gaps_are_filled() -> None:
     n = 1000
     values = np.arange(n, dtype=np.float64)[:, None] * np.ones(3)
     keep = np.ones(n, dtype=bool)
@@ -103,7 +103,7 @@ def test_repeats_are_dropped_and_short_holes_filled() -> None:
     assert [note.numbers['count'] for note in even.notes] == [1, 3]
 
 
-def test_one_stamp_far_ahead_drops_only_its_own_sample() -> None:
+def test_a_stamp_far_ahead_drops_only_its_sample() -> None:
     """An hour ahead at sample 300 of a ramp; the straight line puts it back."""
     values = np.arange(1000.0)[:, None] * np.ones(3)
     stamps = even_stamps(1000)
@@ -114,14 +114,14 @@ def test_one_stamp_far_ahead_drops_only_its_own_sample() -> None:
     assert even.notes[0].code == 'signals.stamps_ahead'
 
 
-def test_a_long_gap_leaves_the_longer_piece() -> None:
+def test_after_a_long_gap_the_longer_piece_is_kept() -> None:
     values = noise('gap', 1000, 3)
     keep = np.r_[0:300, 320:1000]
     even = evenly_spaced(signals(values[keep], rate=None, stamps=even_stamps(1000)[keep]))
     assert np.array_equal(even.values, values[320:])
 
 
-def test_jitter_is_a_finding_and_the_mean_rate_is_kept() -> None:
+def test_jitter_causes_a_finding_and_the_mean_rate_is_used() -> None:
     shake = np.rint(1e6 * noise('jitter', 5000)).astype(np.int64)
     values = noise('jitter', 5000, 3)
     even = evenly_spaced(signals(values, rate=None, stamps=even_stamps(5000) + shake))
@@ -138,7 +138,7 @@ def at_rest(seconds: int, label: str = 'rest') -> FloatArray:
     return values
 
 
-def test_a_record_at_rest_is_kept_whole() -> None:
+def test_a_record_at_rest_is_kept_completely() -> None:
     record = signals(at_rest(600))
     assert prepared(record, AllanOptions()) is record
 
@@ -160,7 +160,7 @@ def test_the_longest_standstill_of_a_drive_is_found() -> None:
     assert len(whole) == len(values)
 
 
-def test_a_steady_drive_with_known_speed_is_no_standstill() -> None:
+def test_a_steady_drive_of_known_speed_is_not_a_standstill() -> None:
     """Nothing in rates and accelerations differs; speeds go where their samples go."""
     motion = np.where(np.arange(9000) < 5000, 8.0, 0.05)[:, None] * np.array([1.0, 0.0])
     drive = dataclasses.replace(
@@ -173,7 +173,7 @@ def test_a_steady_drive_with_known_speed_is_no_standstill() -> None:
     assert len(prepared(blind, AllanOptions())) == 9000
 
 
-def test_a_slow_bias_is_no_motion() -> None:
+def test_a_slowly_changing_bias_is_not_classified_as_motion() -> None:
     values = at_rest(300)
     values[:, 0] += np.linspace(0.0, 0.01, len(values))
     standstill = longest_standstill(signals(values), 100.0)
@@ -198,7 +198,7 @@ def test_a_record_that_never_rests_is_refused() -> None:
         longest_standstill(signals(at_rest(2)), 100.0)
 
 
-def test_outliers_and_a_dead_axis_are_findings() -> None:
+def test_outliers_and_a_constant_axis_cause_findings() -> None:
     values = at_rest(100)
     values[5000, 0] = 3.0
     values[:, 4] = 0.0

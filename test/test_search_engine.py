@@ -27,7 +27,7 @@ def squares(store: EvaluationStore) -> list[np.ndarray]:
         return pool.map(square, [1, 2, 3], keys=[1, 2, 3])
 
 
-def test_an_interrupted_search_goes_on_with_equal_results(tmp_path: Path) -> None:
+def test_an_interrupted_search_resumes_with_equal_results(tmp_path: Path) -> None:
     CALLS.clear()
     path = tmp_path / 'out.evaluations'
     with pytest.raises(KeyboardInterrupt), EvaluationStore(path, {'seed': 0}) as store:
@@ -47,13 +47,13 @@ def test_evaluations_of_another_search_are_not_used(tmp_path: Path) -> None:
     assert EvaluationStore(tmp_path / 'store', {'seed': 1}).results == {}
 
 
-def test_findings_and_tuples_survive_the_store(tmp_path: Path) -> None:
+def test_findings_and_tuples_are_read_back_from_the_store(tmp_path: Path) -> None:
     result = ('name', [1.5], (FEW_RECORDINGS(count=2),), {'speed': (0.5, None)})
     EvaluationStore(tmp_path / 'store', {}).append('key', result)
     assert EvaluationStore(tmp_path / 'store', {}).results['key'] == result
 
 
-def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / 'store').write_text('a letter\n')
     with pytest.raises(Sim2RealError):
         EvaluationStore(tmp_path / 'store', {})

@@ -41,7 +41,7 @@ def fix_offset(before: Recording, after: Recording) -> np.ndarray:
     return frame.to_enu(*fixes[1]) - frame.to_enu(*fixes[0])
 
 
-def test_injected_errors_have_their_size(circle: Recording) -> None:
+def test_injected_errors_have_the_requested_size(circle: Recording) -> None:
     arm = fix_offset(circle, injected(circle, 'lever_arm', 2.0))
     assert np.allclose(np.linalg.norm(arm, axis=1), 2.0, atol=1e-6)
     # On a circle the antenna ahead goes round with the heading, and stays level.
@@ -59,7 +59,7 @@ def test_injected_errors_have_their_size(circle: Recording) -> None:
         assert (late == 250_000_000).all()
 
 
-def test_noise_of_another_size_is_the_same_noise_scaled(circle: Recording) -> None:
+def test_noise_of_another_size_is_a_scaled_copy_of_the_same_draw(circle: Recording) -> None:
     small, large = (fix_offset(circle, injected(circle, 'gps_noise', size)) for size in (0.1, 1.0))
     assert np.allclose(10.0 * small, large, atol=1e-6)
 
@@ -68,7 +68,7 @@ def scores(rng: np.random.Generator, draws: int, recordings: int = 6) -> np.ndar
     return rng.normal(size=(recordings, draws, 1)).repeat(2, axis=2)
 
 
-def test_equal_runs_are_told_apart_in_at_most_5_percent() -> None:
+def test_equal_runs_are_distinguished_in_at_most_5_percent() -> None:
     """12 recordings: mean over data sets, whose standard error is 1 %."""
     trials = Trials.draw_trials(6, 12, 100, 1000, 0)
     rng = np.random.default_rng(3)
@@ -77,7 +77,7 @@ def test_equal_runs_are_told_apart_in_at_most_5_percent() -> None:
 
 
 @pytest.mark.parametrize('draws', [12, 1])
-def test_the_standard_error_is_the_scatter_of_new_runs(draws: int) -> None:
+def test_the_standard_error_agrees_with_the_scatter_of_new_runs(draws: int) -> None:
     """The deviation of 20 estimates is known to 16 %."""
     recordings = 6 if draws > 1 else 14
     trials = Trials.draw_trials(recordings, draws, 100, 200, 0)
@@ -91,7 +91,7 @@ def test_the_standard_error_is_the_scatter_of_new_runs(draws: int) -> None:
     assert 0.6 < stated / scatter < 1.6
 
 
-def test_the_search_finds_the_size_of_the_wanted_power() -> None:
+def test_the_search_finds_the_error_size_with_the_required_power() -> None:
     """The power is exact: a probit of slope 2.8 in the logarithm of the size."""
     for true in (0.004, 0.3, 40.0):
         search = SizeSearch(0.3, 100.0, 0.8)
@@ -103,7 +103,7 @@ def test_the_search_finds_the_size_of_the_wanted_power() -> None:
         assert estimate.low < true < estimate.high
 
 
-def test_the_size_found_from_noisy_powers_has_the_wanted_power() -> None:
+def test_the_size_found_from_noisy_powers_has_the_required_power() -> None:
     """Each power has an error of 3 %: 60 searches; 95 % intervals miss 8 or more in 0.8 %."""
     rng, powers, held = np.random.default_rng(7), [], 0
     for true in np.geomspace(0.01, 10.0, 60):
@@ -124,7 +124,7 @@ def test_the_size_found_from_noisy_powers_has_the_wanted_power() -> None:
     assert held >= 53
 
 
-def test_the_size_of_a_power_that_jumps_is_at_the_jump() -> None:
+def test_for_a_power_with_a_jump_the_size_at_the_jump_is_found() -> None:
     """The delay of an IMU that exceeds a timeout of the filter has such a power."""
     search = SizeSearch(0.1, 5.0, 0.8)
     while not search.is_done:
@@ -138,7 +138,7 @@ def test_the_size_of_a_power_that_jumps_is_at_the_jump() -> None:
     assert estimate.jump == (0.22, 1.0)
 
 
-def test_an_unseen_error_is_tried_up_to_the_largest_size() -> None:
+def test_an_undetected_error_is_tried_up_to_the_largest_size() -> None:
     search = SizeSearch(0.01, 3.0, 0.8)
     while not search.is_done:
         search.add(Power(0.05, 0.01, 100))
@@ -168,7 +168,7 @@ class FixesOnly:
         return Estimate(fixes.stamp_ns[1:], step / time)
 
 
-def test_a_judge_without_an_imu_sees_no_errors_of_the_imu() -> None:
+def test_a_judge_without_an_imu_detects_no_errors_of_the_imu() -> None:
     judge = StudyJudge('fixes', 'fixes', as_judge(FixesOnly()))
     sensors = Twin('simulated', load_gps('ch_gauss'), load_imu('chrono'))
     options = SensitivityOptions(errors='accelerometer_bias', draws=4, trials=200)

@@ -86,7 +86,7 @@ def east(model: object) -> float:
     return error
 
 
-def test_a_class_in_a_file_is_a_model(folder: Path) -> None:
+def test_a_class_in_a_file_can_be_used_as_a_model(folder: Path) -> None:
     model = load_gps(f'{folder}/my_model.py:MyGps')
     assert east(model) == pytest.approx(2.0)
     assert source_digest(type(model)) == hashlib.sha256(MODEL.encode()).hexdigest()
@@ -113,7 +113,7 @@ def test_a_parameter_file_can_name_a_class_beside_it(folder: Path) -> None:
         ('model: my_model.py:MyGps\nraet: 1\n', 'raet'),
     ],
 )
-def test_an_error_in_a_parameter_file_names_it(folder: Path, text: str, named: str) -> None:
+def test_an_error_in_a_parameter_file_names_the_file(folder: Path, text: str, named: str) -> None:
     yaml = folder / 'mine.yaml'
     yaml.write_text(text)
     with pytest.raises(ParameterError, match=f'mine.yaml.*{named}'):
@@ -138,7 +138,7 @@ def test_every_kind_has_a_preset_that_loads() -> None:
         assert isinstance(kind.load(kind.preset), kind)
 
 
-def test_a_model_whose_class_is_no_dataclass_is_refused() -> None:
+def test_a_model_class_that_is_not_a_dataclass_is_refused() -> None:
     class Forgotten(GpsModel):
         std: float = parameter(0.5, 'm', 'Standard deviation.', minimum=0.0)
 

@@ -60,7 +60,7 @@ def test_broken_series_are_refused_by_name(values: tuple[Any, ...], complaint: s
 
 
 @given(samples, samples)
-def test_files_keep_every_bit(
+def test_series_are_read_back_from_files_bit_for_bit(
     tmp_path_factory: pytest.TempPathFactory,
     se: list[tuple[float, float]],
     gt: list[tuple[float, float]],
@@ -81,7 +81,7 @@ def published(path: Path, rows: list[tuple[float, float, float, float]]) -> Path
     return path
 
 
-def test_zero_padded_truth_is_read_as_the_paper_does(tmp_path: Path) -> None:
+def test_zero_padded_truth_is_read_like_in_the_paper(tmp_path: Path) -> None:
     rows = [(0.1, 1.0, 0.2, 5.0), (0.2, 2.0, 0.4, 6.0), (0.3, 3.0, 0.0, 0.0)]
     read = read_series(published(tmp_path / 'path_1.csv', rows), drop_zeros=True)
     assert_equal(
@@ -90,7 +90,9 @@ def test_zero_padded_truth_is_read_as_the_paper_does(tmp_path: Path) -> None:
     assert read.notes == ()
 
 
-def test_a_first_sample_of_zero_time_and_speed_is_lost_as_in_the_paper(tmp_path: Path) -> None:
+def test_a_first_sample_of_zero_time_and_speed_is_dropped_like_in_the_paper(
+    tmp_path: Path,
+) -> None:
     rows = [(0.0, 0.0, 0.0, 0.0), (0.2, 2.0, 0.4, 6.0), (0.3, 3.0, 0.6, 7.0)]
     read_back = read_series(published(tmp_path / 'path_1.csv', rows), drop_zeros=True).series
     np.testing.assert_array_equal(read_back.gt_time, [0.4, 0.6])
@@ -103,7 +105,7 @@ def test_a_zero_speed_before_the_padding_is_refused(tmp_path: Path) -> None:
         read_series(published(tmp_path / 'path_1.csv', rows), drop_zeros=True)
 
 
-def test_zeros_of_speed_and_time_in_different_rows_are_a_finding(tmp_path: Path) -> None:
+def test_zeros_of_speed_and_time_in_different_rows_cause_a_finding(tmp_path: Path) -> None:
     """The hazard of the published layout: numbers of zeros agree, rows do not."""
     rows = [(0.1, 1.0, 0.0, 5.0), (0.2, 2.0, 0.4, 0.0), (0.3, 3.0, 0.6, 7.0)]
     read = read_series(published(tmp_path / 'path_1.csv', rows), drop_zeros=True)
@@ -144,7 +146,7 @@ def test_broken_files_are_refused_by_name(tmp_path: Path, content: bytes, compla
     assert str(path) in str(caught.value)
 
 
-def test_folder_round_trip_and_published_names(tmp_path: Path) -> None:
+def test_folders_in_our_and_the_published_layout_are_read_back(tmp_path: Path) -> None:
     keys = [
         SeriesKey(source, scenario, run)
         for source in ('real', 'ch_rw', 'my_gps')
@@ -177,7 +179,7 @@ def test_runs_at_rest_are_skipped_with_a_finding(tmp_path: Path) -> None:
     assert [note.code for note in read.notes] == ['series.scenario_skipped']
 
 
-def test_a_rewritten_folder_holds_no_stale_run(tmp_path: Path) -> None:
+def test_a_rewritten_folder_contains_no_outdated_run(tmp_path: Path) -> None:
     write_series_folder(tmp_path / 's', {('real', 'a', 1): series(), ('real', 'a', 2): series()})
     write_series_folder(tmp_path / 's', {('real', 'a', 1): series()})
     assert list(read_series_folder(tmp_path / 's').series) == [('real', 'a', 1)]
@@ -198,7 +200,7 @@ def test_labels_that_leave_the_folder_are_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_missing_empty_and_doubled_folders_are_refused(tmp_path: Path) -> None:
+def test_missing_empty_and_ambiguous_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SeriesError, match='no folder Real'):
         read_series_folder(tmp_path)
     folder = write_series_folder(tmp_path / 's', {})
@@ -227,7 +229,7 @@ def test_a_cell_that_begins_a_formula_is_escaped_for_spreadsheets(tmp_path: Path
     assert path.read_bytes() == b'a,b\n"\'=HYPERLINK(""x"")",-1.5\n\'@x,-\n'
 
 
-def test_a_table_or_record_that_cannot_be_written_leaves_the_former_file(tmp_path: Path) -> None:
+def test_a_failed_write_of_a_table_or_record_keeps_the_previous_file(tmp_path: Path) -> None:
     table = write_csv(tmp_path / 't.csv', ['a'], [])
     with pytest.raises(ValueError, match='2 fields'):
         write_csv(table, ['a'], [(1, 2)])

@@ -34,13 +34,15 @@ def noise(label: str, *shape: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize('window', [1, 3, 101])
-def test_the_median_does_not_change_a_ramp(window: int) -> None:
+def test_the_median_filter_does_not_change_a_ramp(window: int) -> None:
     ramp = 0.25 * np.arange(300) - 7.0
     assert np.array_equal(median_trend(ramp, window), ramp)
 
 
 @given(st.integers(1, 20), st.integers(0, 150), st.sampled_from([-1e6, 3.0]))
-def test_the_median_removes_spikes_of_up_to_k_samples(k: int, place: int, height: float) -> None:
+def test_the_median_filter_removes_spikes_of_up_to_k_samples(
+    k: int, place: int, height: float
+) -> None:
     """At every place but the very first and last sample."""
     values = np.zeros(200)
     start = 1 + min(place, 198 - k)
@@ -48,7 +50,7 @@ def test_the_median_removes_spikes_of_up_to_k_samples(k: int, place: int, height
     assert not median_trend(values, 2 * k + 1).any()
 
 
-def test_median_keeps_a_step_and_k_plus_one_samples() -> None:
+def test_the_median_filter_keeps_steps_and_pulses_of_k_plus_one_samples() -> None:
     step = np.where(np.arange(100) < 40, 0.0, 2.0)
     assert np.array_equal(median_trend(step, 11), step)
     spike = np.zeros(100)
@@ -99,7 +101,7 @@ def test_the_default_segment_gives_at_least_seven_segments(samples: int) -> None
 
 @settings(max_examples=25)
 @given(st.integers(-40, 40), st.floats(-100, 100))
-def test_shift_is_found_to_a_sample(shift: int, drift: float) -> None:
+def test_a_shift_is_found_to_the_sample(shift: int, drift: float) -> None:
     """The series have a common slope and noise of a tenth of the signal."""
     both = np.cumsum(noise('walk', 2100, 3), axis=0) + drift * np.linspace(0, 1, 2100)[:, None]
     reference = both[50:2050]
@@ -112,7 +114,7 @@ def test_shift_is_found_to_a_sample(shift: int, drift: float) -> None:
     ('n', 'offset', 'most', 'part'),
     [(60, 0.0, 52, 1 << 16), (2000, 1e5, 40, 1 << 16), (2000, 0.0, 40, 1)],
 )
-def test_correlation_at_each_lag_is_that_of_the_overlap(
+def test_the_correlation_at_each_lag_is_computed_over_the_overlap(
     n: int, offset: float, most: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lag is that of numpy's largest coefficient, also if products are added up in parts."""
@@ -144,14 +146,14 @@ def test_axes_without_motion_do_not_change_the_lag() -> None:
 
 
 @pytest.mark.parametrize('samples', [16, 40, 100])
-def test_noise_has_no_lag(samples: int) -> None:
+def test_unrelated_noise_gives_no_lag(samples: int) -> None:
     """One search of 10,000 finds a lag; 300 find none for 97 % of seeds."""
     for k in range(300):
         both = (noise(f'{side} {samples} {k}', samples, 3) for side in ('one', 'other'))
         assert find_lag(*both, 100.0, 0.5) is None, k
 
 
-def test_a_short_overlap_is_not_taken_for_a_lag() -> None:
+def test_correlation_over_a_short_overlap_is_not_reported_as_a_lag() -> None:
     """Lags of up to 30 s in 40 s of noise as large as the signal: none of 100 runs is 5 s off."""
     time = np.arange(40.0)
     reference = np.stack([np.sin(0.31 * time), np.cos(0.23 * time)], axis=1)
@@ -162,13 +164,13 @@ def test_a_short_overlap_is_not_taken_for_a_lag() -> None:
 
 
 @pytest.mark.parametrize('slow', [1e-3, 1e-2])
-def test_equal_series_that_hardly_change_have_no_lag(slow: float) -> None:
+def test_equal_series_that_hardly_change_give_no_lag(slow: float) -> None:
     series = np.sin(slow * np.arange(100_000) / 1000.0)[:, None]
     estimate = find_lag(series, series, 1000.0, 0.2)
     assert estimate is None or abs(estimate.seconds) < 1e-3
 
 
-def test_the_lag_is_found_to_a_part_of_a_sample() -> None:
+def test_the_lag_is_found_to_a_fraction_of_a_sample() -> None:
     time = np.arange(1000) / 50.0
 
     def signal(t: np.ndarray) -> np.ndarray:
@@ -190,7 +192,7 @@ def test_lags_lie_within_twice_their_uncertainty() -> None:
     assert 170 <= inside <= 199
 
 
-def test_unlike_or_constant_signals_have_no_lag() -> None:
+def test_unrelated_or_constant_signals_give_no_lag() -> None:
     """A correlation with its peak at the end of the range has none either."""
     a, b = noise('a', 1000, 1), noise('b', 1000, 1)
     assert find_lag(0 * a, 0 * a, 100.0, 0.5) is None
@@ -205,7 +207,7 @@ def test_unlike_or_constant_signals_have_no_lag() -> None:
 
 
 @given(st.floats(-1e4, 1e4))
-def test_wrap_turns_by_whole_turns_into_half_a_turn(angle: float) -> None:
+def test_angles_are_wrapped_into_plus_minus_half_a_turn(angle: float) -> None:
     wrapped = float(wrap(angle))
     assert -np.pi <= wrapped < np.pi
     turns = (angle - wrapped) / (2 * np.pi)
@@ -232,7 +234,9 @@ def test_interpolation_keeps_straight_lines(
 
 
 @given(st.integers(2, 300), st.floats(1.0, 200.0), st.floats(-100, 100))
-def test_grid_that_meets_the_stamps_changes_no_value(n: int, rate: float, start: float) -> None:
+def test_resampling_at_the_original_stamps_changes_no_value(
+    n: int, rate: float, start: float
+) -> None:
     time = start + np.arange(n) / rate
     values = noise('samples', 300, 2)[:n]
     at = grid(time, rate)
@@ -243,7 +247,7 @@ def test_grid_that_meets_the_stamps_changes_no_value(n: int, rate: float, start:
 
 
 @pytest.mark.parametrize('step_ns', [1_000_000, 2_500_001])
-def test_even_stamps_after_hours_are_on_their_grid(step_ns: int) -> None:
+def test_evenly_spaced_stamps_stay_on_their_grid_after_hours(step_ns: int) -> None:
     """Seconds after 20 hours are rounded to 1e-11 s."""
     stamps = 72_000_000_000_000 + step_ns * np.arange(100_000)
     time, values = seconds(stamps, 0), noise('samples', 100_000, 1)
@@ -251,7 +255,7 @@ def test_even_stamps_after_hours_are_on_their_grid(step_ns: int) -> None:
     assert resample(time, values, grid(time, median_rate(time))) is values
 
 
-def test_interpolation_removes_a_third_of_white_noise() -> None:
+def test_interpolation_removes_a_third_of_the_white_noise_power() -> None:
     """A third of the variance on average over all phases: 2/3, to 4 sigma (7e-5)."""
     values = noise('white', 200_000, 1)
     time = np.arange(200_000.0)
@@ -267,7 +271,7 @@ def test_equal_stamps_are_interpolated() -> None:
 
 
 @pytest.mark.parametrize('sigma', [0.01, 0.5, 4.0])
-def test_white_noise_gives_its_rmse_and_correlation(sigma: float) -> None:
+def test_rmse_and_correlation_of_white_noise_equal_theory(sigma: float) -> None:
     """RMSE in its chi-square band, R = 1 / sqrt(1 + sigma^2 / power): 1e-3 false alarms each."""
     n = 20_000
     true = np.sqrt(2.0) * np.sin(np.arange(n) * 0.1)
@@ -281,7 +285,7 @@ def test_white_noise_gives_its_rmse_and_correlation(sigma: float) -> None:
     assert abs(np.arctanh(agreement.correlation) - np.arctanh(expected)) < 3.3 / np.sqrt(n - 3)
 
 
-def test_a_constant_has_no_correlation() -> None:
+def test_the_correlation_of_a_constant_is_undefined() -> None:
     values = noise('values', 100)
     still = np.column_stack([np.full(100, 9.80665), np.zeros(100), values])
     correlations = [

@@ -181,7 +181,9 @@ def test_every_simulator_has_a_layout() -> None:
 
 
 @pytest.mark.parametrize('section', LAYOUTS)
-def test_a_bag_of_a_simulator_is_read_as_the_true_motion(section: str, tmp_path) -> None:
+def test_a_bag_in_the_layout_of_a_simulator_is_read_as_the_true_motion(
+    section: str, tmp_path
+) -> None:
     parsed = build_parser('vepd').parse_args(line_of(section))
     for name in parsed.models.split(','):
         load_gps(name)
@@ -213,7 +215,7 @@ def test_a_bag_of_a_simulator_is_read_as_the_true_motion(section: str, tmp_path)
 
 
 @pytest.mark.parametrize('section', LAYOUTS)
-def test_the_models_of_the_simulator_are_nearest_to_it(section: str, tmp_path) -> None:
+def test_the_models_of_a_simulator_are_nearest_to_its_data(section: str, tmp_path) -> None:
     """The sensors of the simulator, with the recording.yaml of the page, judged as by `vepd`."""
     parsed = build_parser('vepd').parse_args(line_of(section))
     names, imu = parsed.models.split(','), load_imu(parsed.imu)

@@ -61,7 +61,7 @@ def with_fixes(recording: Recording, change: dict[str, object]) -> Recording:
 
 
 @pytest.mark.parametrize('motion', MOTIONS, ids=lambda motion: type(motion).__name__)
-def test_perfect_sensors_on_arms_give_the_true_motion(motion: Scenario) -> None:
+def test_error_free_sensors_with_lever_arms_give_the_true_motion(motion: Scenario) -> None:
     """Arms of half a metre, a turned IMU; lines between 100 Hz messages leave millimetres."""
     recording, heading = drive(motion, 0, noise=0.0)
     run = smooth(recording, SETTINGS, start_heading=heading)
@@ -91,7 +91,7 @@ def test_fixes_are_positions_of_base_link(
     assert np.mean(checked['NEES position'].squares) < 6.0
 
 
-def test_errors_are_what_the_covariances_say(record_property: Record) -> None:
+def test_errors_match_the_stated_covariances(record_property: Record) -> None:
     """NEES at one moment of 36 runs: chi-square with 108 degrees of freedom, 4 alarms in 1000."""
     squares: dict[str, float] = {}
     for number in range(36):
@@ -171,7 +171,7 @@ def test_the_smoother_is_more_accurate_than_the_filter() -> None:
     assert (squares[0] < 0.5 * squares[1]).all(), squares
 
 
-def test_repeated_runs_are_equal_to_the_bit() -> None:
+def test_repeated_runs_are_bit_identical() -> None:
     recording, heading = drive(WAVY, 6)
     first, other = (smooth(recording, SETTINGS, start_heading=heading) for _ in range(2))
     for field in dataclasses.fields(JudgedRun):
@@ -201,7 +201,7 @@ def test_an_outage_is_bridged_from_both_ends() -> None:
     assert_within_five_deviations(run, blind)
 
 
-def test_a_gap_in_the_imu_widens_the_covariance() -> None:
+def test_a_gap_in_the_imu_increases_the_covariance() -> None:
     """The vehicle turns during a second without IMU."""
     recording, heading = drive(WAVY, 8)
     imu = recording.imu
@@ -224,7 +224,7 @@ def test_covariances_are_symmetric_and_positive_definite() -> None:
         assert np.linalg.eigvalsh(P).min() > 0.0
 
 
-def test_the_truth_is_not_used_and_a_late_start_is_kept() -> None:
+def test_the_truth_is_not_used_and_a_late_start_is_preserved() -> None:
     recording, heading = drive(WAVY, 10)
     start_ns = START_NS + 2_050_000_000
     judge = SmootherJudge('gtsam', (), SETTINGS)
@@ -236,7 +236,7 @@ def test_the_truth_is_not_used_and_a_late_start_is_kept() -> None:
     assert any(note.code == 'smoother.sees_future' for note in late.notes)
 
 
-def test_files_and_settings_are_those_of_the_judge(tmp_path: Path) -> None:
+def test_the_smoother_reads_the_files_and_settings_of_the_inertial_judge(tmp_path: Path) -> None:
     file = tmp_path / 'mine.yaml'
     file.write_text('smoother: {loss: cauchy, loss_width: 2}\n', encoding='utf-8')
     judge: Judge = SmootherJudge.load(file)
@@ -247,13 +247,15 @@ def test_files_and_settings_are_those_of_the_judge(tmp_path: Path) -> None:
     assert InertialSettings.load()[0] == InertialSettings()
 
 
-def test_a_missing_gtsam_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_gtsam_is_an_error_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, 'gtsam', None)
     with pytest.raises(JudgeError, match=r"pip install 'sim2real_sensors\[gtsam\]'"):
         SmootherJudge.load()
 
 
-def test_one_fix_is_enough_and_no_gps_is_refused() -> None:
+def test_one_fix_is_sufficient_and_a_recording_without_gps_is_refused() -> None:
     recording, _ = drive(WAVY, 11)
     fixes, imu = recording.gps, recording.imu
     assert isinstance(fixes, FixArray)
@@ -264,7 +266,7 @@ def test_one_fix_is_enough_and_no_gps_is_refused() -> None:
     assert np.isfinite(alone.position).all()
 
 
-def test_fixes_at_the_very_end_of_the_imu() -> None:
+def test_fixes_at_the_end_of_the_imu_messages_are_used() -> None:
     """A fix with the last IMU message is refused; an earlier one leaves an estimate behind it."""
     recording, _ = drive(WAVY, 11)
     fixes, imu = recording.gps, recording.imu
@@ -282,7 +284,9 @@ def test_fixes_at_the_very_end_of_the_imu() -> None:
             assert np.isfinite(run.pose_covariance).all()
 
 
-def test_the_velocity_of_a_real_drive_is_met(real_dir: Path, record_property: Record) -> None:
+def test_the_velocity_of_a_real_drive_is_estimated(
+    real_dir: Path, record_property: Record
+) -> None:
     """45 s of a car against the carrier-phase velocity of its receiver, which is not used."""
     (path,) = segments(real_dir, [3])
     recording = read_recording(path)

@@ -51,7 +51,9 @@ def messages(kind: str, velocity: str) -> list[bytes]:
 
 @pytest.mark.parametrize('velocity', ['body', 'world'])
 @pytest.mark.parametrize('kind', ESTIMATES)
-def test_every_type_of_estimate_gives_the_speed_of_the_drive(kind: str, velocity: str) -> None:
+def test_every_message_type_of_estimates_gives_the_speed_of_the_drive(
+    kind: str, velocity: str
+) -> None:
     data = messages(kind, velocity)
     output = StackOutput(topic='/estimate', type=kind, velocity=velocity)
     received_ns = np.append(STAMPS, STAMPS[-1])
@@ -85,7 +87,7 @@ def test_a_wrong_declaration_is_refused_with_its_key(changed: dict[str, Any], ke
         RosStack.from_mapping({**LEAST, **changed}, 'my.yaml')
 
 
-def test_a_correction_just_after_a_prediction_makes_no_speed() -> None:
+def test_a_correction_just_after_a_prediction_is_not_differentiated() -> None:
     """Poses at 3 m/s, each followed after 1 ms by one that is 0.1 m off; a stamp of 0 is unset."""
     kind = 'geometry_msgs/msg/PoseStamped'
     n = len(STAMPS)
@@ -109,7 +111,7 @@ def test_a_correction_just_after_a_prediction_makes_no_speed() -> None:
         assert (fastest > most) == (spacing == 0.0)
 
 
-def test_the_initial_pose_is_one_message_at_the_start_with_the_heading() -> None:
+def test_the_initial_pose_is_sent_once_at_the_start_with_the_heading() -> None:
     drive = simulate(motion_of('line', duration=3.0), gps='baseline', imu='ideal')
     pose = {'topic': 'start', 'type': 'geometry_msgs/msg/PoseStamped'}
     stack = RosStack.from_mapping({**LEAST, 'inputs': {'initial_pose': pose}}, 'my.yaml')

@@ -11,7 +11,7 @@ from inertial_examples import error_of
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.inertial.strapdown import add_error, grow, move
+from sim2real_eval.judge.inertial.strapdown import add_error, propagate_covariance, propagate_state
 from sim_sensors.core.measurements import FloatArray
 
 G, FLAT = 9.80665, np.zeros((2, 3))
@@ -19,7 +19,7 @@ G, FLAT = 9.80665, np.zeros((2, 3))
 
 def moved(x: FloatArray, rate: FloatArray, force: FloatArray, dt: float) -> FloatArray:
     x = x.copy()
-    move(x, rate, force, dt, G, FLAT, np.zeros((15, 15)), np.zeros((12, 4)))
+    propagate_state(x, rate, force, dt, G, FLAT, np.zeros((15, 15)), np.zeros((12, 4)))
     return x
 
 
@@ -88,7 +88,7 @@ def test_integration_agrees_with_the_preintegration_of_gtsam(
     np.testing.assert_allclose(values, limit, rtol=0, atol=1e-9, err_msg='gtsam, 1e-9')
 
 
-def test_the_growth_of_errors_is_the_derivative_of_the_integration() -> None:
+def test_the_error_transition_equals_the_derivative_of_the_integration() -> None:
     """Central differences over the errors as the filter defines them; what is left is the term
     phi^2 f dt^2 / 12 = 1e-8 that the effect of a gyroscope bias on the velocity lacks.
     """
@@ -96,7 +96,7 @@ def test_the_growth_of_errors_is_the_derivative_of_the_integration() -> None:
     dt, step = 0.01, 1e-5
     F = np.zeros((15, 15))
     after = x.copy()
-    move(after, rate, force, dt, G, FLAT, F, np.zeros((12, 4)))
+    propagate_state(after, rate, force, dt, G, FLAT, F, np.zeros((12, 4)))
     numeric = np.zeros((15, 15))
     for j in range(15):
         e = np.zeros(15)
@@ -121,8 +121,10 @@ def test_integrated_noise_has_the_variance_of_its_density() -> None:
         half[3:6], half[12:15] = 0.5 * dt * 0.04, 0.5 * dt * 0.01
         F = np.zeros((15, 15))
         for _ in range(steps):
-            move(x, np.zeros(3), np.array([0.0, 0.0, G]), dt, G, FLAT, F, np.zeros((12, 4)))
-            grow(P, F, half, np.zeros((15, 15)))
+            propagate_state(
+                x, np.zeros(3), np.array([0.0, 0.0, G]), dt, G, FLAT, F, np.zeros((12, 4))
+            )
+            propagate_covariance(P, F, half, np.zeros((15, 15)))
         expected = {(3, 3): 0.04 + 0.01 / 3, (0, 3): 0.02 + 0.01 / 8, (0, 0): 0.04 / 3 + 0.01 / 20}
         for (i, j), value in expected.items():
             assert P[i, j] == pytest.approx(value, rel=2.0 / steps**2 * 2.0)

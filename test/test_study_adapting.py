@@ -54,7 +54,9 @@ def test_all_options_are_derived_once_from_clips_of_a_car(real_dir: Path) -> Non
     assert adapt_options(options, drive, TWINS, JUDGES[1:])[0].adapt == 'none'
 
 
-def test_options_that_are_given_or_refused_stay(real_dir: Path) -> None:
+def test_explicit_options_and_options_excluded_from_adaptation_are_unchanged(
+    real_dir: Path,
+) -> None:
     (path,) = segments(real_dir, (1,))
     drive = recordings_from_sources([RecordingSource(str(path))])
     chosen = StudyOptions(metric=MetricOptions(rate=9.0, warmup=1.0))
@@ -65,7 +67,7 @@ def test_options_that_are_given_or_refused_stay(real_dir: Path) -> None:
     assert adapt_options(refused, drive, TWINS, JUDGES) == (refused, [])
 
 
-def test_keys_of_a_study_file_give_and_refuse_options(tmp_path: Path) -> None:
+def test_keys_of_a_study_file_set_options_and_exclude_them_from_adaptation(tmp_path: Path) -> None:
     file = read(tmp_path, {'start_heading': False, 'metric': {'warmup': 0}})
     assert file.options.adapts == ('off_ticks', 'match_rates', 'rate')
     assert read(tmp_path, {'adapt': 'none'}).options.adapts == ()

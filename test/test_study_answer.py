@@ -43,14 +43,16 @@ def test_a_single_model_with_errors_of_another_size_is_distinguishable() -> None
 
 
 @pytest.mark.parametrize(('sigma', 'size'), [(0.005, 'too small'), (0.3, 'too large')])
-def test_the_answer_says_if_errors_are_too_small_or_too_large(sigma: float, size: str) -> None:
+def test_the_answer_states_whether_model_errors_are_too_small_or_too_large(
+    sigma: float, size: str
+) -> None:
     outcome = drawn_study(judges=('clean',), runs=6, models={'model': sigma})
     answer = study_answer(outcome)
     assert (answer.rmse > answer.real_rmse) == (sigma > 0.05)
     assert size in _answer_texts(outcome)['Like the stand-in']
 
 
-def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> None:
+def test_a_shared_imu_model_is_a_reservation_about_a_gps_comparison() -> None:
     def notes(gps: str, imu: str) -> list[str]:
         file = StudyFile('', StudyOptions(), (), twins(gps, imu), ())
         return [note.words['imu'] for note in file.notes]
@@ -60,7 +62,7 @@ def test_gps_models_that_share_an_imu_model_are_compared_with_that_doubt() -> No
     assert notes('airsim,ch_rw', 'chrono,airsim') == notes('real', 'chrono,airsim') == []
 
 
-def test_a_truth_that_was_made_from_the_fixes_is_a_doubt_about_receivers_only() -> None:
+def test_a_truth_made_from_the_fixes_is_a_reservation_only_about_receivers() -> None:
     """Fixes without errors look as if the truth was made from them."""
     recording = good(gps='baseline')
     variants = (twin('ch_rw'), twin(None))
@@ -98,7 +100,7 @@ def test_one_recording_is_too_few_for_an_answer() -> None:
     assert 'unknown with 1 recording' in _answer_texts(outcome)['Like the stand-in']
 
 
-def test_judges_with_another_nearest_model_are_named() -> None:
+def test_judges_with_a_different_nearest_model_are_named() -> None:
     first = drawn_study(judges=('clean',), runs=6, models={'a': 0.05, 'b': 0.3})
     # The models of the second judge are exchanged.
     other = drawn_study(judges=('other',), runs=6, models={'a': 0.3, 'b': 0.05})
@@ -112,7 +114,7 @@ def test_judges_with_another_nearest_model_are_named() -> None:
     assert [view.judge for view in answer.dissenting] == ['other']
 
 
-def test_doubts_about_real_runs_come_before_those_about_simulated_runs() -> None:
+def test_reservations_about_real_runs_precede_those_about_simulated_runs() -> None:
     notes = [
         dataclasses.replace(MOVING_START(speed=3.0), runs=(('simulated', 9, 9),)),
         dataclasses.replace(MOVING_START(speed=4.0), runs=(('real', 3, 6), ('simulated', 9, 9))),
@@ -125,7 +127,7 @@ def test_doubts_about_real_runs_come_before_those_about_simulated_runs() -> None
     assert [doubt.numbers['speed'] for doubt in doubts] == [4.0, 3.0]
 
 
-def test_a_wrong_unit_comes_before_the_covariance_that_it_contradicts() -> None:
+def test_a_wrong_unit_precedes_the_covariance_that_contradicts_the_data() -> None:
     stated = {'quantity': 'angular velocity', 'error': 0.1, 'stated': 3e-4}
     notes = [
         COVARIANCE_LARGE('/imu/data', **stated, role='imu', key='rate_std'),
@@ -138,7 +140,7 @@ def test_a_wrong_unit_comes_before_the_covariance_that_it_contradicts() -> None:
     assert codes == ['check.rate_unit', 'check.covariance_small_large']
 
 
-def test_findings_about_other_models_are_no_doubt_about_the_nearest() -> None:
+def test_findings_about_other_models_are_no_reservation_about_the_nearest() -> None:
     outcome = drawn_study(judges=('clean',), runs=6, models={'same': 0.05, 'far': 0.3})
     numbers = {'estimates': 9, 'count': 1, 'first': 0.5}
     for model, count in (('far', 0), ('same', 1)):

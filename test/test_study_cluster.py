@@ -27,7 +27,7 @@ def cluster() -> Iterator[Any]:
         yield scheduler
 
 
-def test_a_cluster_gives_the_same_bytes(
+def test_a_study_on_a_cluster_gives_the_same_bytes(
     tmp_path: Path, cluster: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write_study_file(tmp_path, {'judges': ['clean']})

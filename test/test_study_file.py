@@ -38,7 +38,7 @@ def test_experiment_a_keeps_the_real_fixes_and_b_simulates_five_receivers() -> N
     ]  # fmt: skip
 
 
-def test_the_grid_crosses_three_noises_with_three_covariances() -> None:
+def test_the_grid_study_combines_three_noises_with_three_covariances() -> None:
     twins = StudyFile.read('noise_covariance_grid').twins
     noises = [twin.gps and twin.gps.noise for twin in twins]
     covariances = [twin.gps and twin.gps.covariance for twin in twins]
@@ -64,7 +64,9 @@ def test_a_model_with_a_base_changes_only_the_given_parameters(tmp_path: Path) -
     assert real_gps.gps is None
 
 
-def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_in_a_study_file_are_relative_to_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / 'models').mkdir()
     shipped = config_path('gps', 'ch_rw.yaml')
     (tmp_path / 'models' / 'mine.yaml').write_bytes(shipped.read_bytes())
@@ -111,20 +113,22 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
         ({'conditions': [{'label': 'x', 'outages': [[5, 2]]}]}, 'conditions[0].outages[0]'),
     ],
 )
-def test_an_error_names_its_key(tmp_path: Path, changes: dict[str, Any], key: str) -> None:
+def test_an_error_in_a_study_file_names_the_key(
+    tmp_path: Path, changes: dict[str, Any], key: str
+) -> None:
     with pytest.raises(Sim2RealError) as caught:
         read(tmp_path, **changes)
     assert key in str(caught.value)
     assert '\n' not in str(caught.value)
 
 
-def test_driven_runs_need_two_simulated_sensors(tmp_path: Path) -> None:
+def test_simulated_drives_need_two_simulated_sensors(tmp_path: Path) -> None:
     models = {'gps': 'real', 'imu': 'chrono'}
     with pytest.raises(Sim2RealError, match='real sensor'):
         StudyPlan.load(write_study_file(tmp_path, {'models': models, 'simulate_on': 'drive'}))
 
 
-def test_the_command_in_the_record_makes_the_same_study(tmp_path: Path) -> None:
+def test_the_command_in_the_record_reproduces_the_study(tmp_path: Path) -> None:
     from sim2real_eval.cli.parser import build_parser
     from sim2real_eval.cli.study import overrides
 

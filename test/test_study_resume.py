@@ -43,7 +43,7 @@ def _judged(folder: Path) -> set[Path]:
     return {path for path in folder.glob('runs/*/*/*.npz') if path.name != 'truth.npz'}
 
 
-def test_a_killed_study_of_several_processes_continues_to_the_same_bytes(
+def test_a_killed_study_of_several_processes_resumes_with_the_same_bytes(
     tmp_path: Path, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write_study_file(tmp_path, FOUR)
@@ -64,7 +64,7 @@ def test_a_killed_study_of_several_processes_continues_to_the_same_bytes(
     assert {path: path.stat().st_mtime_ns for path in stored} == stored
 
 
-def test_a_finished_study_is_not_redone(
+def test_a_finished_study_is_not_repeated(
     tmp_path: Path, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     _study(tmp_path)
@@ -99,7 +99,7 @@ def test_a_broken_run_is_judged_again(tmp_path: Path, undisturbed: dict[str, byt
         ({'recordings': SMALL['recordings']}, 'recordings'),
     ],
 )
-def test_other_studies_are_refused(
+def test_resuming_the_folder_of_another_study_is_refused(
     tmp_path: Path, changes: dict[str, Any], difference: str
 ) -> None:
     with hold_study(tmp_path / 'out', small_plan(tmp_path, FOUR)):
@@ -116,7 +116,7 @@ def test_other_studies_are_refused(
         pass
 
 
-def test_a_recording_with_other_content_makes_another_study(tmp_path: Path) -> None:
+def test_a_recording_with_other_content_is_treated_as_another_study(tmp_path: Path) -> None:
     stand_in, other = small_plan(tmp_path).recordings
     file = {'recordings': [{'path': 'bag'}]}
     write_recording(stand_in.read(), tmp_path / 'bag')
@@ -139,7 +139,9 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     assert (done.status, len(done.complaints)) == (2, 1)
 
 
-def test_a_foreign_folder_is_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_with_other_content_is_unchanged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, foreign = write_study_file(tmp_path), tmp_path / 'foreign'
     foreign.mkdir()
     # Also what has names like our own half-written files.
@@ -175,7 +177,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / 'out'
 
 
-def test_signals_come_back_to_the_bit_and_damage_is_detected(study: Path, tmp_path: Path) -> None:
+def test_stored_signals_are_read_bit_for_bit_and_damage_is_detected(
+    study: Path, tmp_path: Path
+) -> None:
     outcome = StudyOutcome.read(study)
     run = next(run for run in outcome.runs if not run.is_real)
     signals = outcome.signals(run.key)

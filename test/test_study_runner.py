@@ -84,7 +84,7 @@ def test_a_second_replay_is_scored_and_kept_beside_the_first(tmp_path: Path) -> 
     assert scored_runs(runs).again is None
 
 
-def test_a_covariance_that_only_one_side_states_is_reported() -> None:
+def test_a_covariance_stated_only_by_real_or_simulated_sensors_is_reported() -> None:
     """An absent quantity (-1), or a covariance unknown on both sides, is not reported."""
     motion = motion_of('line', duration=4.0)
     stated = simulate(motion, gps='zed_f9p_rtk', imu='xsens_mtx')
@@ -107,7 +107,7 @@ def test_a_covariance_that_only_one_side_states_is_reported() -> None:
     assert report(stated, stated) == report(unknown, unknown) == []
 
 
-def test_a_run_has_the_finding_about_one_sided_covariances() -> None:
+def test_the_finding_about_one_sided_covariances_is_stored_with_the_run() -> None:
     stated = simulate(motion_of('line', duration=4.0), gps='zed_f9p_rtk', imu='xsens_mtx')
 
     setup = JudgeSetup.load('paper_released')
@@ -156,7 +156,7 @@ def test_conditions_change_the_fixes_of_real_and_simulated_runs(study: Path) -> 
     np.testing.assert_array_equal(first[0].velocity[early], first[1].velocity[early])
 
 
-def test_drives_are_the_same_for_every_group_and_paired_with_no_recording(tmp_path: Path) -> None:
+def test_drives_are_equal_for_every_group_and_not_paired_with_recordings(tmp_path: Path) -> None:
     slow = {**SMALL['recordings'][0]['stand_in'], 'vehicle': {'constant_resistance': 0.1}}
     changes = {
         'recordings': [
@@ -216,7 +216,7 @@ class Beyond(GpsModel):
 """
 
 
-def test_a_model_that_always_fails_takes_no_recording_from_the_others(
+def test_a_model_that_always_fails_does_not_exclude_recordings_for_others(
     tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / 'beyond.py').write_text(BEYOND, 'utf-8')
@@ -236,7 +236,7 @@ def test_a_model_that_always_fails_takes_no_recording_from_the_others(
     assert len(outcome.runs) == 4
 
 
-def test_a_rare_failure_of_a_model_leaves_its_recording_out_for_all() -> None:
+def test_a_rare_failure_of_a_model_excludes_its_recording_for_all_models() -> None:
     keys = {
         RunKey(judge, f'line_{number}', model, repetition): ''
         for judge in ('one', 'two')
@@ -283,7 +283,7 @@ def test_a_study_without_any_result_is_removed(tmp_path: Path, capsys: Capture) 
     assert call(capsys, *command).status == 0
 
 
-def test_real_recordings_take_the_place_of_stand_ins(tmp_path: Path, capsys: Capture) -> None:
+def test_real_recordings_replace_stand_ins(tmp_path: Path, capsys: Capture) -> None:
     paths = recorded(tmp_path)
     out = tmp_path / 'out'
     done = call(capsys, 'study', 'a_imu', '--real', *paths, '--out', out, '--jobs', 1)
@@ -297,7 +297,7 @@ def test_real_recordings_take_the_place_of_stand_ins(tmp_path: Path, capsys: Cap
 pytestmark = pytest.mark.usefixtures('blank_pictures')
 
 
-def test_a_copy_of_a_drive_is_reported_unless_it_is_of_one_block(
+def test_a_copied_drive_is_reported_unless_it_belongs_to_the_same_block(
     tmp_path: Path, capsys: Capture
 ) -> None:
     first, second, *_ = small_plan(tmp_path).recordings
@@ -319,7 +319,7 @@ def test_a_copy_of_a_drive_is_reported_unless_it_is_of_one_block(
         assert names == ([] if block else [f'{first.name}, again'])
 
 
-def test_only_recordings_of_one_block_may_be_equal() -> None:
+def test_only_recordings_of_the_same_block_may_be_equal() -> None:
     numbers = {'a': 0.1, 'b': 0.1, 'c': 0.2}
     assert not find_copies(numbers, {'a': 'one', 'b': 'one'})
     for blocks in ({}, {'a': 'one', 'b': 'two'}, {'a': 'one'}, {'c': 'one'}):

@@ -43,7 +43,7 @@ def test_models_of_wheels_are_ranked_by_their_noise(tmp_path: Path) -> None:
     assert rows['differential'].w_rmse > 0.0  # not the noise of the stand-in
 
 
-def test_every_kind_is_simulated_and_the_others_stay(tmp_path: Path) -> None:
+def test_each_kind_of_sensor_can_be_simulated_while_the_others_stay_real(tmp_path: Path) -> None:
     stand_in = {**STUDY['recordings'][0]['stand_in'], 'vision': 'tags', 'mag': 'ideal'}
     file = read(
         tmp_path, world='tag_ring', recordings=[{'stand_in': stand_in}],
@@ -62,7 +62,7 @@ def test_every_kind_is_simulated_and_the_others_stay(tmp_path: Path) -> None:
     assert twin.mag is not real.mag
 
 
-def test_labels_of_pairs_of_gps_and_imu(tmp_path: Path) -> None:
+def test_pairs_of_gps_and_imu_models_have_distinct_labels(tmp_path: Path) -> None:
     models = {'gps': ['ch_rw', 'real'], 'imu': ['chrono', 'ideal']}
     labels = [twin.label for twin in read(tmp_path, models={**models, 'gps': 'ch_rw'}).twins]
     assert labels == ['ch_rw+chrono', 'ch_rw+ideal']

@@ -19,7 +19,7 @@ from sim2real_eval.study.outcome import StudyOutcome, scored_runs
 from sim2real_eval.study.secondary_results import study_uncertainty, uncertainty_records
 
 
-def test_every_scenario_of_every_judge_and_group_has_its_uncertainty() -> None:
+def test_uncertainty_is_computed_for_every_scenario_judge_and_group() -> None:
     study = drawn_study(runs=6, groups=('grass', 'ice'))
     study.record['uncertainty'] = {'resamples': 300, 'level': 0.9}
     records = uncertainty_records(study)
@@ -40,7 +40,7 @@ def test_every_scenario_of_every_judge_and_group_has_its_uncertainty() -> None:
     assert uncertainties['clean', 'ice']['line'] == alone
 
 
-def test_files_of_a_study_have_its_uncertainty(tmp_path: Path) -> None:
+def test_the_files_of_a_study_contain_its_uncertainty(tmp_path: Path) -> None:
     path = write_study_file(tmp_path, SMALL)
     out = tmp_path / 'out'
     line = ['study', str(path), '--out', str(out), '--jobs', '1']

@@ -45,7 +45,7 @@ def test_positions_of_every_motion_are_the_integral_of_its_velocities(name: str)
     assert (np.abs(forward).max() > 0.5) == (name not in ('standstill', 'swaying'))
 
 
-def test_drives_vary_from_run_to_run_and_scenarios_do_not() -> None:
+def test_drives_vary_between_runs_and_scenarios_do_not() -> None:
     first = truth_of(motion('drive_circle'))
     assert arrays_equal(first, truth_of(motion('drive_circle')))
     for other in (motion('drive_circle', run='run_2'), motion('drive_circle', seed=1)):
@@ -54,14 +54,14 @@ def test_drives_vary_from_run_to_run_and_scenarios_do_not() -> None:
     assert arrays_equal(truth_of(motion('circle')), truth_of(motion('circle', run='2', seed=1)))
 
 
-def test_parameters_reach_an_analytic_motion() -> None:
+def test_parameters_are_passed_to_an_analytic_motion() -> None:
     """2 m/s on a radius of 5 m: 0.4 rad/s, to the right when clockwise."""
     truth = truth_of(motion('circle', radius=5.0, speed=2.0, clockwise=True))
     middle = truth.angular_velocity[300]
     np.testing.assert_allclose(middle, [0.0, 0.0, -0.4], atol=1e-12)
 
 
-def test_a_synthetic_recording_repeats_to_the_bit() -> None:
+def test_a_synthetic_recording_is_reproducible_bit_for_bit() -> None:
     truths = [
         synthetic_recording(motion('line'), TWIN, seed=seed, run='line_1', scenario='line')
         for seed in (3, 3, 4)

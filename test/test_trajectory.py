@@ -118,7 +118,7 @@ def test_body_rate_is_the_derivative_of_the_exponential(numbers, size):
     np.testing.assert_allclose(back[1], second, atol=1e-11)
 
 
-def test_jacobian_series_meet_closed_forms_at_the_hand_over():
+def test_jacobian_series_agree_with_the_closed_forms_at_the_switch():
     below, above = (np.array([[size, 0.0, 0.0]]) for size in (1.0 - 1e-12, 1.0 + 1e-12))
     first, second = np.array([[0.3, -0.7, 0.2]]), np.array([[0.1, 0.4, -0.9]])
     for low, high in zip(
@@ -143,7 +143,7 @@ def test_at_rest_and_tilted_the_specific_force_is_gravity_in_the_body():
     np.testing.assert_allclose(force, [[-5.0, 0.0, 10.0 * np.sqrt(0.75)]], atol=1e-12)
 
 
-def test_turntable_lever_arm_feels_the_centripetal_pull():
+def test_a_lever_arm_on_a_turntable_adds_centripetal_acceleration():
     W, arm, n = 2.0, 0.3, 7
     t = np.linspace(0.0, 2.0, n)
     zero, up = np.zeros((n, 3)), np.tile([0.0, 0.0, W], (n, 1))
@@ -152,7 +152,7 @@ def test_turntable_lever_arm_feels_the_centripetal_pull():
     np.testing.assert_allclose(force, np.tile([-(W**2) * arm, 0.0, 9.8], (n, 1)), atol=1e-13)
 
 
-def test_spinning_up_turntable_feels_the_tangential_pull():
+def test_a_lever_arm_on_an_accelerating_turntable_adds_tangential_acceleration():
     zero, up = np.zeros((1, 3)), np.array([[0.0, 0.0, 3.0]])
     q = rotations.from_heading(np.array([0.4]))
     table = Trajectory(np.zeros(1), zero, q, zero, zero, zero, up)
@@ -169,7 +169,7 @@ def test_lever_arm_motion_is_consistent_and_can_be_undone():
         np.testing.assert_allclose(getattr(back, name), getattr(tumbling(times), name), atol=1e-13)
 
 
-def test_interpolation_meets_the_samples():
+def test_the_interpolation_passes_through_the_samples():
     times = np.sort(np.random.default_rng(2).uniform(0.0, 5.0, 60))
     samples = tumbling(times)
     for name in FIELDS:
@@ -206,7 +206,7 @@ def test_interpolation_converges_with_its_order(motion, name, order):
 
 @settings(max_examples=15)
 @given(st.lists(st.integers(1, 97), min_size=1, max_size=5))
-def test_interpolation_gives_the_same_bits_in_any_chunks(sizes):
+def test_the_interpolation_does_not_depend_on_the_chunking(sizes):
     samples = tumbling(np.linspace(0.0, 6.0, 61))
     times = np.sort(np.random.default_rng(5).uniform(0.0, 6.0, 300))
     assert_identical(samples.at(times), chunked(samples, times, sizes))
@@ -241,13 +241,13 @@ TIMES = np.linspace(0.0, 10.0, 12)
 POINTS = np.column_stack([2 * TIMES, 3 * np.sin(0.5 * TIMES), 0.5 * np.cos(0.4 * TIMES)])
 
 
-def test_waypoints_are_met_and_derivatives_are_consistent():
+def test_the_path_passes_through_the_waypoints_with_consistent_derivatives():
     motion = WaypointMotion(TIMES, POINTS)
     np.testing.assert_allclose(motion.at(TIMES).position, POINTS, atol=1e-12)
     assert_consistent(motion.at, np.linspace(0.1, 9.9, 77), atol=1e-8)
 
 
-def test_tangent_orientation_leaves_only_forward_velocity_and_no_roll():
+def test_with_tangent_orientation_the_velocity_is_forward_and_the_roll_zero():
     motion = WaypointMotion(TIMES, POINTS).at(np.linspace(0.0, 10.0, 101))
     body = rotations.rotate_back(motion.orientation, motion.velocity)
     np.testing.assert_allclose(body[:, 1:], 0.0, atol=1e-13)
@@ -256,7 +256,7 @@ def test_tangent_orientation_leaves_only_forward_velocity_and_no_roll():
     np.testing.assert_allclose(left[:, 2], 0.0, atol=1e-14)
 
 
-def test_waypoints_with_orientations_rest_at_the_ends():
+def test_paths_through_waypoints_with_orientations_start_and_end_at_rest():
     t = np.array([0.0, 2.0, 3.0, 5.0, 6.0])
     rng = np.random.default_rng(4)
     motion = WaypointMotion(t, rng.normal(size=(5, 3)), random_quaternions(5), rest_ends=True)
@@ -271,7 +271,7 @@ def test_waypoints_with_orientations_rest_at_the_ends():
 
 
 @pytest.mark.parametrize('with_orientations', [False, True])
-def test_waypoint_motion_gives_the_same_bits_in_any_chunks(with_orientations):
+def test_the_waypoint_motion_does_not_depend_on_the_chunking(with_orientations):
     motion = WaypointMotion(TIMES, POINTS, random_quaternions(12) if with_orientations else None)
     times = np.linspace(0.0, 10.0, 500)
     assert_identical(motion.at(times), chunked(motion, times, [1, 3, 64, 7]))

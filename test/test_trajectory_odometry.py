@@ -58,7 +58,7 @@ def test_the_motion_passes_through_the_recorded_samples():
         ('twist', 'angular_velocity', 2), ('twist', 'angular_acceleration', 1),
     ],
 )  # fmt: skip
-def test_errors_fall_with_the_interval_by_their_order(source, name, order):
+def test_interpolation_errors_decrease_with_the_interval_by_their_order(source, name, order):
     """Velocity slopes are differences of second order; orientation loses one more order."""
     fine = np.linspace(0.0, 12.0, 3001)
     errors = []
@@ -71,7 +71,7 @@ def test_errors_fall_with_the_interval_by_their_order(source, name, order):
     assert order - 0.4 < np.log2(errors[0] / errors[1]) < order + 1.2
 
 
-def test_acceleration_between_positions_is_as_accurate_as_at_them():
+def test_the_acceleration_between_samples_is_as_accurate_as_at_the_samples():
     """A swing of 3 Hz at 100 Hz: second differences of even samples have noise sqrt(6) s / h^2."""
     time = np.arange(0.0, 4.0, 0.01)
     wave = np.outer(np.sin(2.0 * np.pi * 3.0 * time), [1.0, 0.0, 0.5])
@@ -91,7 +91,7 @@ def test_acceleration_between_positions_is_as_accurate_as_at_them():
         assert np.std(noisy) < 1.1 * np.sqrt(6.0) * 1e-4 / 0.01**2
 
 
-def test_acceleration_from_positions_is_linear_between_second_differences():
+def test_acceleration_from_positions_interpolates_second_differences_linearly():
     """The second differences at uneven samples are those of numpy's parabola through three."""
     record = uneven(20)
     motion = OdometryMotion(record, origin_ns=ORIGIN, velocity='position')
@@ -151,7 +151,7 @@ def test_velocity_acceleration_and_rates_are_continuous_at_the_samples(source):
 
 
 @pytest.mark.parametrize('source', ['twist', 'position'])
-def test_output_depends_on_the_four_samples_around_it_only(source):
+def test_the_output_depends_only_on_the_four_surrounding_samples(source):
     """The live node relies on this: a window gives the bits of the whole record."""
     record = uneven(40)
     whole = OdometryMotion(record, origin_ns=ORIGIN, velocity=source)
@@ -168,7 +168,7 @@ def test_output_depends_on_the_four_samples_around_it_only(source):
 @given(
     st.lists(st.integers(1, 97), min_size=1, max_size=5), st.sampled_from(['twist', 'position'])
 )
-def test_output_has_the_same_bits_in_any_chunks(sizes, source):
+def test_the_output_does_not_depend_on_the_chunking(sizes, source):
     motion = OdometryMotion(uneven(), origin_ns=ORIGIN, velocity=source)
     times = np.linspace(motion.start, motion.end, 400)
     assert_identical(motion.at(times), chunked(motion, times, sizes))
@@ -198,7 +198,7 @@ def noisy_rtk(seed: int = 8) -> tuple[Circle, OdometryArray]:
     )
 
 
-def test_noise_of_the_truth_gives_accelerations_of_its_formula():
+def test_noise_of_the_truth_causes_acceleration_noise_by_the_documented_formula():
     """Three-point slopes weigh four velocities by half of (-1 + 4s - 3s^2, -10s + 9s^2, 1 + 8s -
     9s^2, -2s + 3s^2) over h, of mean square 7/3: an rms error of sqrt(7/3) 0.03/0.25 = 0.183
     m/s^2, within four deviations of 4 %.
@@ -225,7 +225,7 @@ def test_position_error_does_not_accumulate():
     np.testing.assert_allclose(motion.at(knots).position, record.position, atol=1e-12)
 
 
-def test_a_good_record_gets_no_remarks():
+def test_a_valid_record_causes_no_remarks():
     record = recorded(FigureEight().at(np.linspace(0, 20, 401)))
     motion = OdometryMotion(record, origin_ns=ORIGIN)
     assert motion.remarks == ()
@@ -257,7 +257,7 @@ def test_a_standstill_with_zero_twist_has_zero_velocity():
     assert not motion.at(np.linspace(1, 5, 50)).velocity.any()
 
 
-def test_a_wrong_scale_of_velocity_is_measured():
+def test_a_wrong_scale_of_the_velocity_is_reported():
     truth = Circle(speed=2.0, ramp_time=0.0).at(np.linspace(0, 20, 401))
     record = recorded(truth)
     wrong = dataclasses.replace(record, linear_velocity=1.2 * record.linear_velocity)
@@ -278,13 +278,13 @@ CIRCLE = Circle(speed=2.0).at(np.linspace(0, 20, 401))
         (lambda r: {'angular_velocity': np.degrees(r.angular_velocity)}, 'angular velocity diff'),
     ],
 )
-def test_a_wrong_field_of_the_record_gets_a_remark(change, remark):
+def test_a_wrong_field_of_the_record_causes_a_remark(change, remark):
     record = recorded(CIRCLE)
     wrong = dataclasses.replace(record, **change(record))
     assert any(remark in text for text in OdometryMotion(wrong, origin_ns=ORIGIN).remarks)
 
 
-def test_a_gap_in_the_record_gets_a_remark():
+def test_a_gap_in_the_record_causes_a_remark():
     torn = recorded(CIRCLE).take(np.r_[0:100, 140:401])
     assert any('1 gaps' in remark for remark in OdometryMotion(torn, origin_ns=ORIGIN).remarks)
 

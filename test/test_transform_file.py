@@ -55,7 +55,7 @@ triples = st.tuples(number, number, number)
 
 
 @given(first=st.tuples(triples, triples), second=st.tuples(triples, triples), point=triples)
-def test_joints_are_turned_and_chained_as_scipy_does(
+def test_joints_are_rotated_and_chained_like_with_scipy(
     scratch: Path,
     first: tuple[tuple[float, ...], ...],
     second: tuple[tuple[float, ...], ...],
@@ -81,7 +81,7 @@ def test_joints_are_turned_and_chained_as_scipy_does(
     np.testing.assert_allclose(moved, expected, atol=1e-12, err_msg='scipy Rotation, 1e-12')
 
 
-def test_a_description_gives_fixed_joints_and_moving_ones_at_zero(tmp_path: Path) -> None:
+def test_a_urdf_gives_fixed_joints_and_moving_joints_at_zero(tmp_path: Path) -> None:
     file_transforms = TransformFile.from_file(file(tmp_path, ROBOT, 'robot'))
     children = [transform.child for transform in file_transforms.transforms]
     assert children == ['mast', 'imu_link', 'wheel_link']
@@ -143,7 +143,7 @@ def at(parent: str, child: str, x: float) -> StaticTransform:
         ([at('base', 'mount', 2.0), at('mount', 'imu', 2.0)], 1, {'imu': 1.0, 'mount': 2.0}),
     ],
 )
-def test_the_file_completes_the_recording_and_wins_where_they_differ(
+def test_a_transform_file_completes_and_overrides_the_recorded_transforms(
     tmp_path: Path, recorded: list[StaticTransform], note_count: int, where: dict[str, float]
 ) -> None:
     text = '- {parent: base, child: imu, translation: [1, 0, 0]}'
@@ -157,7 +157,7 @@ def test_the_file_completes_the_recording_and_wins_where_they_differ(
     assert file_transforms.merge_with(merged) == (merged, ())
 
 
-def test_the_judge_and_the_twins_take_the_sensors_from_the_file(tmp_path: Path) -> None:
+def test_judge_and_twins_use_the_mountings_of_the_transform_file(tmp_path: Path) -> None:
     """An IMU turned by 1.57 rad on a mast: its heading becomes base_link's."""
     file_transforms = TransformFile.from_file(file(tmp_path, ROBOT))
     run = recording({'imu': imu(stamps(50.0, 1.0), yaw=2.0)}, (at('base_link', 'imu_link', 0.0),))
@@ -210,7 +210,7 @@ def test_frames_chain_as_homogeneous_matrices(seed: int, length: int) -> None:
     np.testing.assert_allclose(position, expected[:3, 3], atol=1e-12)
 
 
-def test_a_frame_is_itself_and_slashes_do_not_matter() -> None:
+def test_equal_frames_need_no_transform_and_leading_slashes_are_ignored() -> None:
     tree = FrameTree([StaticTransform('/base_link', 'imu', (1.0, 2.0, 3.0))])
     assert tree.lookup('imu', '/imu', 'test')[1].tolist() == [0.0, 0.0, 0.0]
     assert tree.lookup('base_link', 'imu', 'test')[1].tolist() == [1.0, 2.0, 3.0]

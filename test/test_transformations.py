@@ -72,7 +72,7 @@ def rotation_matrix(quaternion: tuple[float, ...]) -> np.ndarray:
 @with_either
 @given(ANGLES)
 @one_choice
-def test_the_quaternion_is_the_product_of_three_turns_about_fixed_axes(
+def test_the_quaternion_is_the_product_of_three_rotations_about_fixed_axes(
     angles: tuple[float, float, float],
 ) -> None:
     quaternion = quaternion_from_euler(*angles)
@@ -139,7 +139,7 @@ def test_results_equal_those_of_transforms3d() -> None:
         ('import no_such_module', None),
     ],
 )
-def test_scipy_takes_the_place_of_a_broken_library(
+def test_scipy_replaces_a_broken_tf_transformations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, warning: str | None
 ) -> None:
     (tmp_path / 'tf_transformations.py').write_text(text)

@@ -62,7 +62,7 @@ def test_a_wave_at_the_cutoff_keeps_its_phase_and_half_its_power(
     assert 0.015 < abs(gain[2]) < 0.032
 
 
-def test_white_noise_keeps_the_power_that_the_response_states() -> None:
+def test_filtered_white_noise_has_the_power_given_by_the_frequency_response() -> None:
     """Against scipy's response of the two passes; three standard deviations of the estimate."""
     n, cutoff = 40000, 10.0
     noise = np.random.default_rng(3).standard_normal((n, 3))
@@ -74,7 +74,7 @@ def test_white_noise_keeps_the_power_that_the_response_states() -> None:
     assert np.mean(filtered**2) == pytest.approx(expected, rel=3.0 * np.sqrt(2.0 / effective))
 
 
-def test_a_steady_turn_stays_and_its_sign_does_not_matter() -> None:
+def test_a_steady_rotation_is_unchanged_and_quaternion_signs_do_not_matter() -> None:
     n = 2000
     spinning = Rotation.from_rotvec(np.outer(np.arange(n) / RATE, [0.4, -3.0, 5.0])).as_quat()
     motion = truth(stamps(n), np.zeros((n, 3)), spinning)
@@ -88,7 +88,7 @@ def test_a_steady_turn_stays_and_its_sign_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize('cutoff', [1.0, 4.0, 12.0])
-def test_the_ends_of_a_record_stay_in_motion(cutoff: float) -> None:
+def test_the_filter_does_not_stop_the_motion_at_the_ends_of_a_record(cutoff: float) -> None:
     """A straight line stays straight, and no end of a wave accelerates more than the wave."""
     n = 2000
     time = np.arange(n) / RATE
@@ -111,7 +111,7 @@ def test_a_cutoff_just_below_half_the_rate_is_allowed() -> None:
         np.testing.assert_allclose(filtered, still, atol=1e-9)
 
 
-def test_velocity_stays_the_derivative_of_position() -> None:
+def test_the_filtered_velocity_is_the_derivative_of_the_filtered_position() -> None:
     """The body rotates and oscillates, both with noise."""
     n, cutoff = 4000, 6.0
     time = np.arange(n) / RATE
@@ -136,7 +136,7 @@ def test_velocity_stays_the_derivative_of_position() -> None:
     assert not absent.angular_velocity.any()
 
 
-def test_a_spin_above_the_cutoff_keeps_the_velocity_in_the_world() -> None:
+def test_a_rotation_faster_than_the_cutoff_does_not_change_the_world_velocity() -> None:
     """At five turns a second the velocity in the body is a wave above the cutoff of 2 Hz."""
     n = 2000
     turn = Rotation.from_rotvec(np.outer(np.arange(n) / RATE, [0.0, 0.0, 10.0 * np.pi]))
@@ -154,7 +154,7 @@ def test_a_spin_above_the_cutoff_keeps_the_velocity_in_the_world() -> None:
     )
 
 
-def test_missing_samples_change_little_beside_them() -> None:
+def test_missing_samples_have_little_effect_on_their_neighbours() -> None:
     n = 2000
     at = stamps(n)
     remaining = np.r_[0:900, 920:n]

@@ -47,7 +47,7 @@ def check_speed(factors: np.ndarray) -> TruthSpeed:
 
 
 @pytest.mark.parametrize('scale', [0.96, 1.0, 1.03])
-def test_a_common_error_of_runs_that_scatter_is_inside_the_interval(
+def test_the_speed_error_shared_by_scattered_runs_is_inside_the_interval(
     scale: float, record_property: Callable[[str, object], None]
 ) -> None:
     # One of 20 seeds would fail.
@@ -71,13 +71,13 @@ def test_errors_of_a_receiver_match_its_stated_covariance() -> None:
     assert 0.27 < float(np.mean(z**2)) < 2.37
 
 
-def test_runs_that_scatter_too_much_leave_the_speed_unknown() -> None:
+def test_with_too_much_scatter_between_runs_the_speed_is_unknown() -> None:
     check = check_speed(1.0 + 0.2 * np.array([-1.0, 1.0] * (RUNS // 2)))
     assert [finding.code for finding in check.findings] == ['check.truth_speed_unsure']
     assert check.bound > 0.1
 
 
-def test_bends_and_standstill_are_no_straight_runs() -> None:
+def test_bends_and_standstills_are_not_used_as_straight_runs() -> None:
     check = TruthSpeed(SECONDS)
     check.add(drive(0, 'circle'))
     motion = motion_of('standstill', duration=SECONDS + 2.0)

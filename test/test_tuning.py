@@ -60,7 +60,7 @@ def test_the_likelihood_is_that_of_a_textbook_filter(tmp_path: Path) -> None:
     assert likelihood == pytest.approx(expected, abs=1e-5), 'textbook filter, 1e-5'
 
 
-def test_a_wrong_noise_is_corrected_and_a_right_noise_is_kept(tmp_path: Path) -> None:
+def test_a_wrong_noise_is_corrected_and_a_correct_noise_is_kept(tmp_path: Path) -> None:
     """In about one of twenty seeds the interval does not hold the truth."""
     options = TuneOptions(objective='likelihood', parameters=NAME, blocks=6, warmup=1.0)
     source = Wander('', seed=1, seconds=100.0)
@@ -76,7 +76,7 @@ def test_a_wrong_noise_is_corrected_and_a_right_noise_is_kept(tmp_path: Path) ->
     assert np.array_equal(right.judge.filter.process_noise, right.start.filter.process_noise)
 
 
-def test_the_files_give_the_estimates_of_the_tuned_filter(tmp_path: Path) -> None:
+def test_the_written_files_reproduce_the_estimates_of_the_tuned_filter(tmp_path: Path) -> None:
     start = wander_setup(tmp_path)
     parameters = tunables(start, ['all'])
     values = {
@@ -181,7 +181,7 @@ def test_nested_declared_parameters_can_be_tuned() -> None:
         tunables(judge, ['gyroscope_noize'])
 
 
-def test_the_node_gives_the_speeds_of_the_search(tmp_path: Path) -> None:
+def test_the_node_reproduces_the_speeds_of_the_search(tmp_path: Path) -> None:
     pytest.importorskip('rclpy', reason='no ROS')
     from sim2real_eval.judge.external import NodeJudgeSetup
 

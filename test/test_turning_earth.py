@@ -13,7 +13,7 @@ import pytest
 from sim2real_eval.characterization.imu_file import chain_model
 from sim2real_eval.judge.inertial.error_state import ErrorStateJudge
 from sim2real_eval.judge.inertial.settings import InertialSettings, Start
-from sim2real_eval.judge.inertial.strapdown import move
+from sim2real_eval.judge.inertial.strapdown import propagate_state
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker
@@ -27,7 +27,13 @@ from sim_sensors.imu.models import IdealImu
 from sim_sensors.motion.motions import START_NS, motion_of, truth_of
 from sim_sensors.motion.scenarios import FigureEight
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.world.earth import EARTH_RATE, Gravity, TurningEarth, normal_gravity, turns
+from sim_sensors.world.earth import (
+    EARTH_RATE,
+    Gravity,
+    TurningEarth,
+    normal_gravity,
+    simulates_rotation,
+)
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
@@ -50,7 +56,7 @@ Record = Callable[[str, object], None]
 
 
 @pytest.mark.parametrize('latitude', [-30.0, 0.0, 50.0, 90.0])
-def test_a_gyroscope_at_rest_is_a_compass(latitude: float, record_property: Record) -> None:
+def test_a_gyroscope_at_rest_measures_true_north(latitude: float, record_property: Record) -> None:
     """15.04 deg/h, of which cos(latitude) points north and sin(latitude) up."""
     earth = TurningEarth.from_frame(LocalFrame(latitude, 8.0, 0.0), G)
     heading = 0.7
@@ -78,7 +84,9 @@ def test_the_plumb_line_is_that_of_the_ellipsoid_and_gets_weaker_with_height() -
         np.testing.assert_allclose(-EARTH.gradient * place[0], expected, rtol=0.02, atol=8e-5)
 
 
-def test_driving_east_weighs_less_and_north_is_pushed_west(record_property: Record) -> None:
+def test_the_specific_force_of_eastward_and_northward_drives_includes_coriolis(
+    record_property: Record,
+) -> None:
     """The effect of Eötvös, 2 W v cos(latitude), and that of Coriolis, 2 W v sin(latitude)."""
     zeros, speed = np.zeros((1, 3)), 20.0
     for heading, axis in ((0.0, 2), (math.pi / 2, 1)):
@@ -94,7 +102,7 @@ def test_driving_east_weighs_less_and_north_is_pushed_west(record_property: Reco
         record_property('pull', abs(felt - 1.0))
 
 
-def test_a_lever_arm_feels_the_coriolis_acceleration_of_its_own_velocity() -> None:
+def test_a_moving_lever_arm_adds_the_coriolis_acceleration_of_its_velocity() -> None:
     motion = FigureEight(duration=20.0, speed=3.0).at(np.linspace(0.0, 20.0, 50))
     arm = np.array([2.0, -1.0, 0.5])
     first, then = (
@@ -116,7 +124,7 @@ def test_an_unaided_navigator_oscillates_with_the_schuler_period(record_property
     F, work = np.zeros((15, 15)), np.zeros((12, 4))
     north = []
     for _ in range(5400):
-        move(x, EARTH.rate, force, 1.0, G, earth, F, work)
+        propagate_state(x, EARTH.rate, force, 1.0, G, earth, F, work)
         north.append(x[4])
     crossings = np.flatnonzero(np.diff(np.sign(north)) != 0)
     period = 2.0 * (crossings[1] - crossings[0]) / 60.0
@@ -126,7 +134,7 @@ def test_an_unaided_navigator_oscillates_with_the_schuler_period(record_property
     assert np.abs(x[:2]).max() < 200.0
 
 
-def test_a_judge_subtracts_the_earth_that_the_simulation_added() -> None:
+def test_the_judge_removes_the_earth_rotation_that_the_simulation_added() -> None:
     drive = FigureEight(duration=60.0, speed=3.0, length=30.0, width=15.0)
     rate, force = measured(drive.at(np.arange(6001) / 100.0), EARTH)
 
@@ -137,7 +145,7 @@ def test_a_judge_subtracts_the_earth_that_the_simulation_added() -> None:
         F, work = np.zeros((15, 15)), np.zeros((12, 4))
         for k in range(6000):
             mean = 0.5 * (rate[k] + rate[k + 1]), 0.5 * (force[k] + force[k + 1])
-            move(x, *mean, 0.01, G, earth, F, work)
+            propagate_state(x, *mean, 0.01, G, earth, F, work)
         last = drive.at(np.array([60.0]))
         error = rotations.rotation_between(last.orientation, x[None, 6:10])[0]
         return np.concatenate([x[3:6] - last.velocity[0], error])
@@ -150,7 +158,7 @@ def test_a_judge_subtracts_the_earth_that_the_simulation_added() -> None:
     assert np.linalg.norm(turning[:3]) < 0.1 * np.linalg.norm(flat[:3])
 
 
-def test_only_an_automatic_earth_decides_whether_it_turns() -> None:
+def test_only_earth_auto_depends_on_duration_and_gyroscope_grade() -> None:
     assert World().gravity_model.earth == 'auto'
     assert world('flat').turning_earth is None
     for earth in ('auto', 'rotating'):
@@ -164,7 +172,7 @@ def test_only_an_automatic_earth_decides_whether_it_turns() -> None:
     ('name', 'tactical'),
     [('gnss_ins_sim_high', True), ('gnss_ins_sim_low', True), ('adis16448', False)],
 )
-def test_a_tactical_gyroscope_feels_the_earth_turn_in_long_records(
+def test_a_tactical_gyroscope_measures_the_earth_rotation_in_long_records(
     name: str, tactical: bool, minutes: float
 ) -> None:
     """By the angle that the Earth has turned; consumer grade and short records keep their bits."""
@@ -184,7 +192,7 @@ def test_a_tactical_gyroscope_feels_the_earth_turn_in_long_records(
         np.testing.assert_array_equal(angle('auto'), angle('flat'))
 
 
-def test_measure_all_and_simulate_agree_about_the_earth() -> None:
+def test_measure_all_and_simulate_apply_the_same_earth_rotation() -> None:
     still = motion_of('standstill', duration=DRIVEN)
     model = dataclasses.replace(load_imu('gnss_ins_sim_high'), rate=1.0)
     started = [model.start(1, '1', **ImuModel.surroundings(world('auto'))) for _ in range(2)]
@@ -195,7 +203,7 @@ def test_measure_all_and_simulate_agree_about_the_earth() -> None:
     assert turned == pytest.approx(EARTH_RATE, rel=0.05)
 
 
-def test_a_chain_declares_its_possible_bias_at_the_end() -> None:
+def test_a_chain_declares_its_bias_deviation_at_the_end_of_the_record() -> None:
     per_hour = math.radians(1.0) / 3600.0
     chain = ImuChain.from_mapping(
         {'gyroscope': {'turn_on_std': 3 * per_hour, 'random_walk': 4 * per_hour / 30.0}}, 'test'
@@ -203,10 +211,10 @@ def test_a_chain_declares_its_possible_bias_at_the_end() -> None:
     assert chain.gyroscope_bias(900.0) == pytest.approx(5.0 * per_hour)
     # White noise does not decide the grade.
     white = ImuChain.from_mapping({'gyroscope': {'noise_density': 1e-6}}, 'test')
-    assert not turns('auto', white.gyroscope_bias(3600.0), 3600.0)
+    assert not simulates_rotation('auto', white.gyroscope_bias(3600.0), 3600.0)
 
 
-def test_a_judge_subtracts_the_rotation_under_the_same_rule() -> None:
+def test_the_judge_subtracts_the_earth_rotation_under_the_rule_of_the_simulation() -> None:
     hour = np.array([0, 3600 * 10**9])
     tactical = InertialSettings(start=Start(gyroscope_bias_deviation=5e-6))
     assert tactical.turning_earth(PLACE, hour) is not None
@@ -247,14 +255,16 @@ def unaided() -> dict[tuple[str, str], FloatArray]:
     return result
 
 
-def test_the_earth_on_both_sides_cancels(unaided: dict[tuple[str, str], FloatArray]) -> None:
+def test_earth_rotation_in_simulation_and_judge_cancels(
+    unaided: dict[tuple[str, str], FloatArray],
+) -> None:
     """To a thousandth of what it does on one side, by `auto` as without it."""
     for sides in (('auto', 'auto'), ('flat', 'flat')):
         assert abs(unaided[sides][0]) < 1e-3 * unaided['auto', 'flat'][0]
         assert np.linalg.norm(unaided[sides][1:3]) < 1e-3 * unaided['auto', 'flat'][1]
 
 
-def test_the_earth_on_one_side_turns_heading_and_tilts_velocity(
+def test_earth_rotation_only_in_the_simulation_causes_heading_and_velocity_errors(
     unaided: dict[tuple[str, str], FloatArray], record_property: Record
 ) -> None:
     """Heading by W sin(latitude) t. The level tilts by W cos(latitude) t, which gravity turns into
@@ -273,7 +283,7 @@ def test_the_earth_on_one_side_turns_heading_and_tilts_velocity(
         record_property('velocity', east)
 
 
-def test_a_bias_fitted_at_rest_does_not_count_the_earth_twice() -> None:
+def test_a_bias_fitted_at_rest_does_not_add_the_earth_rotation_twice() -> None:
     """The mean rate at rest contains the rate of the Earth, and so does the model fitted to it."""
     still = motion_of('standstill', duration=660.0, parameters={'heading': 0.7})
     biased = {'rate': 1.0, 'gyroscope': {'constant_bias': 5e-6}}

@@ -73,7 +73,7 @@ def same_bits(a: Recording, b: Recording) -> bool:
     ('truth_rate', 'rate_error', 'force_error', 'position_error'),
     [(100.0, 7e-5, 1e-4, 5e-8), (400.0, 5e-6, 8e-6, 1e-8)],
 )
-def test_ideal_twin_of_ideal_sensors_is_the_recording(
+def test_an_ideal_twin_of_ideal_sensors_equals_the_recording(
     truth_rate: float, rate_error: float, force_error: float, position_error: float
 ) -> None:
     """Only the interpolation of the truth differs; its error falls with the square of the truth's
@@ -91,7 +91,7 @@ def test_ideal_twin_of_ideal_sensors_is_the_recording(
     assert place < position_error
 
 
-def test_same_labels_same_bits_and_any_other_label_other_bits() -> None:
+def test_twins_are_identical_for_equal_labels_and_differ_for_any_other_label() -> None:
     real = recorded(Circle(duration=8.0))
     first = TwinMaker(real, seed=3).make(NOISY)
     assert same_bits(first, TwinMaker(real, seed=3).make(NOISY))
@@ -108,7 +108,7 @@ def test_same_labels_same_bits_and_any_other_label_other_bits() -> None:
         assert np.count_nonzero(moved == 0.0) <= 1
 
 
-def test_other_twins_made_before_change_no_bit() -> None:
+def test_a_twin_does_not_depend_on_twins_made_before() -> None:
     maker = TwinMaker(recorded(Circle(duration=8.0)), seed=3)
     alone = maker.make(NOISY)
     maker.make(IDEAL)
@@ -127,7 +127,7 @@ def test_other_twins_made_before_change_no_bit() -> None:
     assert with_real_imu.imu is maker.real.imu
 
 
-def test_simulated_sensors_keep_the_phase_of_the_real_ones() -> None:
+def test_simulated_sensors_keep_the_sampling_phase_of_the_real_ones() -> None:
     """Also where the real ones begin before the truth: the first stamp inside it counts."""
     whole = recorded(Circle(duration=10.0), late_ns=(1_300_000, 17_000_000))
     truth = whole.truth
@@ -157,7 +157,7 @@ def turntable(rate: float, duration: float = 4.0) -> OdometryArray:
 
 
 @pytest.mark.parametrize('parent', ['base_link', '/base_link'])
-def test_sensors_are_mounted_as_the_static_transforms_say(parent: str) -> None:
+def test_sensors_are_mounted_by_the_static_transforms(parent: str) -> None:
     """On a turntable an IMU 0.5 m out feels w^2 r inwards and an antenna 2 m out draws a circle.
 
     The IMU is turned by +90 deg about z: inwards, -x of the body, is +y of the sensor.
@@ -181,7 +181,7 @@ def test_sensors_are_mounted_as_the_static_transforms_say(parent: str) -> None:
     np.testing.assert_allclose(positions(twin.gps, DEFAULT_ORIGIN), circle, atol=1e-6)
 
 
-def test_mounting_takes_the_frame_of_the_real_messages() -> None:
+def test_the_mounting_is_that_of_the_frame_of_the_real_messages() -> None:
     real = recorded(Circle(duration=6.0))
     assert real.imu is not None
     real = real.with_messages('imu', dataclasses.replace(real.imu, frame='/vn100'))
@@ -210,7 +210,7 @@ def test_only_the_named_sensors_are_replaced() -> None:
     assert twin.gps is not maker.real.gps
 
 
-def test_notes_on_a_sensor_go_with_it() -> None:
+def test_findings_about_a_replaced_sensor_are_dropped() -> None:
     """A missing covariance of the real IMU, for example, does not apply to the simulated one."""
     notes = tuple(STAMP_ZERO(topic, count=3) for topic in ('/imu/data', '/gps/fix', '/odom'))
     maker = TwinMaker(dataclasses.replace(full_recording(), notes=notes), seed=1)
@@ -218,7 +218,7 @@ def test_notes_on_a_sensor_go_with_it() -> None:
     assert maker.make(NOISY).notes == notes[2:]
 
 
-def test_a_recording_of_truth_alone_gets_its_sensors_from_the_start_of_the_truth() -> None:
+def test_sensors_added_to_a_pure_truth_start_with_the_truth() -> None:
     motion = Circle(duration=6.0)
     topic = '/ground_truth/odometry'
     bare = Recording('bare', 'run', '', {topic: truth_of(motion)}, {'truth': topic})
@@ -228,7 +228,7 @@ def test_a_recording_of_truth_alone_gets_its_sensors_from_the_start_of_the_truth
     assert (len(twin.imu), len(twin.gps)) == (601, 61)
 
 
-def test_a_cut_keeps_both_ends_and_names_an_empty_topic() -> None:
+def test_a_cut_includes_both_ends_and_names_an_empty_topic() -> None:
     real = recorded(Circle(duration=6.0), late_ns=(0, 0))
     start, end = START_NS + 1_000_000_000, START_NS + 2_000_000_000
     cut = cut_to_span(real, start, end)
@@ -242,7 +242,7 @@ def test_a_cut_keeps_both_ends_and_names_an_empty_topic() -> None:
 
 @pytest.mark.parametrize('away', [(0.0, 0.0, 0.0), (800.0, -1500.0, 20.0), (2e4, 2e4, 300.0)])
 @pytest.mark.parametrize('at', [(59.0, 17.0), (-84.0, 179.9999)])
-def test_first_fix_lies_at_the_true_position_of_its_stamp(
+def test_the_first_fix_is_at_the_true_position_of_its_stamp(
     away: tuple[float, ...], at: tuple[float, float]
 ) -> None:
     """To 1e-6 m, also far from the origin of the map, across the date line, between samples."""
@@ -267,7 +267,7 @@ def test_first_fix_lies_at_the_true_position_of_its_stamp(
 @pytest.mark.parametrize(
     ('stamp', 'offset'), [(-1, 0.0), (5, 0.5), (10, 5.0), (15, 5.5), (21, 6.0)]
 )
-def test_the_origin_comes_from_the_truth_at_the_stamp_of_the_fix(
+def test_the_origin_is_computed_from_the_truth_at_the_stamp_of_the_fix(
     stamp: int, offset: float
 ) -> None:
     """Before it, between samples, at two of one stamp, of which the last counts, and after it."""
@@ -281,7 +281,7 @@ def test_the_origin_comes_from_the_truth_at_the_stamp_of_the_fix(
     np.testing.assert_allclose(first_position, offset, atol=1e-6)
 
 
-def test_a_twin_can_take_the_rates_of_the_real_sensors() -> None:
+def test_a_twin_can_have_the_rates_of_the_real_sensors() -> None:
     real = recorded(Circle(duration=8.0))
     slow = real.with_messages('gps', real.gps.take(slice(None, None, 4)))
     maker = TwinMaker(slow, seed=0)

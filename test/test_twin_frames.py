@@ -61,7 +61,9 @@ def test_transforms_that_do_not_reach_a_sensor_of_the_recording_are_refused() ->
 
 
 @pytest.mark.parametrize('transforms', [(), (GPS,)])
-def test_a_new_sensor_is_placed_by_its_model(transforms: tuple[StaticTransform, ...]) -> None:
+def test_a_new_sensor_has_the_mounting_of_its_model(
+    transforms: tuple[StaticTransform, ...],
+) -> None:
     arm, turn = (0.4, 0.1, 0.2), (0.0, 0.0, 0.5 * np.pi)
     mounted = dataclasses.replace(load_imu('ideal'), lever_arm=arm, mounting_rpy=turn)
     mag = dataclasses.replace(load_mag('ideal'), lever_arm=(9.0, 0.0, 0.0))
@@ -108,7 +110,7 @@ def test_a_truth_of_another_frame_is_moved_to_the_base() -> None:
     assert moved.real.truth.child_frame == 'base_link'
 
 
-def test_a_truth_without_frame_counts_as_the_base_with_a_finding() -> None:
+def test_a_truth_without_frame_is_assumed_to_be_the_base_with_a_finding() -> None:
     nameless = maker(dataclasses.replace(circle(), child_frame=''))
     assert nameless.truth.child_frame == ''
     assert any(remark.code == 'truth.frame_assumed' for remark in nameless.remarks)
@@ -128,14 +130,14 @@ def line_with_fixes(turn_deg: float) -> tuple[OdometryArray, Recording]:
 
 
 @pytest.mark.parametrize('turn', [-90.0, 10.0, 180.0])
-def test_a_truth_that_is_not_east_north_is_a_finding_with_its_angle(turn: float) -> None:
+def test_a_truth_not_in_east_north_causes_a_finding_with_its_angle(turn: float) -> None:
     truth, measured = line_with_fixes(turn)
     (remark,) = check_truth_axes(truth, measured.gps, locate_truth(truth, measured.gps))
     assert remark.code == 'truth.not_enu'
     assert abs(remark.numbers['turn']) == pytest.approx(abs(turn), abs=0.5)
 
 
-def test_an_east_north_truth_has_no_finding() -> None:
+def test_a_truth_in_east_north_causes_no_finding() -> None:
     truth, measured = line_with_fixes(0.0)
     assert check_truth_axes(truth, measured.gps, locate_truth(truth, measured.gps)) == ()
     assert check_truth_axes(truth, None, locate_truth(truth, None)) == ()

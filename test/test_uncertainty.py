@@ -55,7 +55,7 @@ numbers = arrays(
 
 
 @given(numbers, numbers)
-def test_distance_is_that_of_scipy(x: np.ndarray, y: np.ndarray) -> None:
+def test_the_distance_equals_that_of_scipy(x: np.ndarray, y: np.ndarray) -> None:
     """The runs have ties, unequal sizes and any order."""
     k = min(x.shape[1], y.shape[1])
     x, y = x[:, :k], y[:, :k]
@@ -68,7 +68,7 @@ def test_distance_is_that_of_scipy(x: np.ndarray, y: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize('paired', [True, False])
-def test_all_numbers_scale_with_the_unit(paired: bool) -> None:
+def test_all_distances_scale_with_the_unit(paired: bool) -> None:
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(10, 2)), rng.normal(0.7, 1.0, (10, 2))
     single, tenfold = (judge(c * x, c * y, paired=paired).models[0] for c in (1.0, 10.0))
@@ -79,7 +79,7 @@ def test_all_numbers_scale_with_the_unit(paired: bool) -> None:
 
 @pytest.mark.parametrize('paired', [True, False])
 @pytest.mark.parametrize('n', [10, 30])
-def test_identical_sensors_are_called_different_as_often_as_stated(
+def test_identical_sensors_are_called_different_at_the_stated_rate(
     paired: bool, n: int, record_property: Callable[[str, object], None]
 ) -> None:
     """1000 gamma-like pairs of one process: p-values are uniform; below 5 % in 5 % +- 2.2 % (3.2
@@ -108,7 +108,7 @@ def test_identical_sensors_are_called_different_as_often_as_stated(
 @pytest.mark.parametrize(
     ('shift', 'paired'), [(0.0, True), (0.5, False), (1.0, True), (2.0, False)]
 )
-def test_interval_covers_the_true_distance(
+def test_the_interval_covers_the_true_distance(
     shift: float, paired: bool, record_property: Callable[[str, object], None]
 ) -> None:
     """60 studies of 10 runs: 95 % cover; fewer than 50 has a probability of 2e-4."""
@@ -129,7 +129,7 @@ def test_interval_covers_the_true_distance(
     assert covered >= 50
 
 
-def test_interval_covers_the_distance_of_skewed_runs_with_a_finding(
+def test_the_interval_covers_the_distance_of_skewed_runs_and_causes_a_finding(
     record_property: Callable[[str, object], None],
 ) -> None:
     """80 studies of 10 log-normal runs against 1.6 times as much: with a true coverage of 94 %,
@@ -151,7 +151,7 @@ def test_interval_covers_the_distance_of_skewed_runs_with_a_finding(
     assert warned >= 70
 
 
-def test_a_variance_that_skewed_runs_show_follows_their_mean() -> None:
+def test_the_variance_of_skewed_runs_correlates_with_their_mean_as_predicted() -> None:
     """Covariance of mean and variance: the third cumulant; 4000 samples of 30 exponential runs."""
     values = stream(6, 'exponential', 'test', 'skew').exponential(size=(4000, 30))
     means = values.mean(axis=1)
@@ -211,7 +211,7 @@ def test_repetitions_share_their_noise_between_models() -> None:
     assert sum(p_value is not None and p_value <= 0.05 for p_value in p_values) <= 13
 
 
-def test_more_motions_give_the_power_that_was_asked_for() -> None:
+def test_the_advised_number_of_motions_has_the_requested_power() -> None:
     """The proposed number of motions separates the models in at least half of ten studies."""
     rng = stream(6, 'power', 'test', 'more motions')
 
@@ -228,7 +228,7 @@ def test_more_motions_give_the_power_that_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize('n', [1, 2, 3])
-def test_few_runs_have_no_p_value_and_a_finding_says_so(n: int) -> None:
+def test_too_few_runs_give_no_p_value_but_a_finding(n: int) -> None:
     rng = np.random.default_rng(0)
     assessment = uncertainty(
         runs(rng.normal(size=(n, 2))), {m: runs(rng.normal(size=(n, 2))) for m in ('a', 'b')}
@@ -246,7 +246,7 @@ def test_equal_runs_have_distance_zero_and_p_value_one() -> None:
     assert (model.distance, model.low, model.high, model.p_value) == (0.0, 0.0, 0.0, 1.0)
 
 
-def test_a_model_does_not_depend_on_those_beside_it() -> None:
+def test_results_of_a_model_do_not_depend_on_the_other_models() -> None:
     rng = np.random.default_rng(2)
     real, a, b = (runs(rng.normal(size=(9, 2))) for _ in range(3))
     alone = uncertainty(real, {'a': a}).models[0]
@@ -269,13 +269,13 @@ def test_models_share_a_letter_unless_they_differ_significantly() -> None:
             assert share == ((i, j) not in apart)
 
 
-def test_ranks_are_probabilities() -> None:
+def test_tied_models_share_their_rank_probabilities() -> None:
     ranks = rank_distribution(np.array([[1.0, 2.0, 1.0], [2.0, 1.0, 1.0]]))
     np.testing.assert_allclose(ranks, [[0.5, 0.5], [0.5, 0.5]])
 
 
 @pytest.mark.parametrize('paired', [True, False])
-def test_running_sums_of_many_runs_equal_products(
+def test_running_sums_for_many_runs_equal_matrix_products(
     monkeypatch: pytest.MonkeyPatch, paired: bool
 ) -> None:
     """Products of few runs, running sums of many: the same but for the last digits."""
@@ -302,7 +302,7 @@ def test_running_sums_of_many_runs_equal_products(
 
 
 @pytest.mark.parametrize('blocks', [False, True])
-def test_segments_of_one_drive_count_as_one_when_they_are_a_block(blocks: bool) -> None:
+def test_segments_of_a_drive_in_one_block_count_as_one_run(blocks: bool) -> None:
     """Two sensors of one law whose errors are shared within each of 8 drives of 4 segments: as
     independent segments they differ significantly in half of the studies, as blocks in at most
     5 %. Six or more of 30 studies by blocks occur with 0.3 %.
@@ -329,7 +329,7 @@ def test_segments_of_one_drive_count_as_one_when_they_are_a_block(blocks: bool) 
     assert rejected < 6 if blocks else rejected > 8
 
 
-def test_runs_of_a_block_are_exchanged_together() -> None:
+def test_runs_of_a_block_are_permuted_together() -> None:
     """Runs of other motions: those of a block are one, in whichever scenarios they are. Paired
     motions of a block are exchanged in the same way.
     """
@@ -347,7 +347,7 @@ def test_runs_of_a_block_are_exchanged_together() -> None:
     assert (paired.real[:, 0] == paired.real[:, 1]).all()
 
 
-def test_scatter_of_a_judge_is_part_of_the_null_distance() -> None:
+def test_the_null_distance_includes_the_scatter_of_the_judge() -> None:
     """A judge that adds noise: the null median is at least the distance of a repeat, and a
     model within it is named. One that repeats its numbers changes nothing.
     """
@@ -368,7 +368,7 @@ def noise(label: str, *shape: int) -> np.ndarray:
     return stream(3, label, 'test', 'signals').normal(size=shape)
 
 
-def test_wasserstein_of_shifted_and_scaled_errors() -> None:
+def test_the_distance_of_shifted_and_scaled_errors_equals_theory() -> None:
     """A shift by d is a distance of d; runs of any length have equal weight."""
     a = noise('w', 1000)
     assert wasserstein([a], [a + 0.7]) == pytest.approx(0.7)
@@ -376,7 +376,7 @@ def test_wasserstein_of_shifted_and_scaled_errors() -> None:
     assert wasserstein([a[:10], a], [np.tile(a[:10], 50), a]) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_distances_of_many_splits_are_those_of_scipy_one_by_one() -> None:
+def test_distances_of_many_splits_equal_those_of_scipy() -> None:
     runs = [noise(f'run {i}', 500) * (1 + 0.2 * i) for i in range(5)]
     first = np.array([[True, True, False, False, False], [False, True, False, False, True]])
     values = np.array(runs)
@@ -389,14 +389,14 @@ def test_distances_of_many_splits_are_those_of_scipy_one_by_one() -> None:
         assert distance == pytest.approx(float(log_spectral_distance(*means)))
 
 
-def test_log_spectral_distance_of_a_factor() -> None:
+def test_the_log_spectral_distance_of_a_scaled_signal_is_the_scale_in_db() -> None:
     density = np.abs(noise('psd', 100)) + 0.1
     assert log_spectral_distance(density, 100.0 * density) == pytest.approx(20.0)
     assert log_spectral_distance(0 * density, 0 * density) == 0.0
     assert np.isfinite(log_spectral_distance(density, 0 * density))
 
 
-def test_all_permutations_of_few_runs_and_some_of_many() -> None:
+def test_few_runs_are_permuted_exhaustively_and_many_are_sampled() -> None:
     pairs = permute_labels(['a', 'b', 'c'], ['c', 'a', 'b'], 1000, 0)
     assert pairs.paired
     assert pairs.real.shape == (8, 6)
@@ -417,7 +417,7 @@ def test_all_permutations_of_few_runs_and_some_of_many() -> None:
     assert (exchanged.sum(axis=1) == 1).all()
 
 
-def test_repetitions_of_one_motion_are_no_independent_runs() -> None:
+def test_repetitions_of_one_motion_are_not_independent_runs() -> None:
     """Runs of one motion are exchanged among themselves, so 1/9 is the least p-value. With free
     exchange, half of all comparisons of identical sensors had a p-value below 5 %.
     """
@@ -433,7 +433,7 @@ def test_repetitions_of_one_motion_are_no_independent_runs() -> None:
 
 
 @pytest.mark.parametrize('paired', [True, False])
-def test_false_alarms_come_as_often_as_stated(paired: bool) -> None:
+def test_the_false_alarm_rate_is_the_stated_one(paired: bool) -> None:
     """400 comparisons of equal sensors, 6 distances each: any of them below 5 % in 5 % of the
     comparisons at most (binomial: 35 or more with a probability of 1e-3). Of 1000: 4.3 and 4.1 %.
     """
@@ -452,7 +452,7 @@ def test_false_alarms_come_as_often_as_stated(paired: bool) -> None:
     assert alarms <= 34
 
 
-def test_a_difference_is_seen() -> None:
+def test_a_difference_in_one_axis_is_detected_in_that_axis_only() -> None:
     """Errors three times as large in one of three axes: that axis, and only that one."""
     rng = stream(5, 'power', 'test', 'signals')
     names = [f'{i}' for i in range(8)]
@@ -464,7 +464,7 @@ def test_a_difference_is_seen() -> None:
     assert min(p_values.adjusted[0], p_values.adjusted[2]) > 0.05
 
 
-def test_floor_is_that_of_halves() -> None:
+def test_the_split_half_distance_is_the_median_over_all_splits() -> None:
     runs = [noise(f'floor {i}', 2000) for i in range(6)]
     floor = split_half_distance(ErrorDistance.of(runs), 6, 0)
     assert floor is not None

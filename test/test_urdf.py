@@ -42,7 +42,7 @@ def inertia_of(inertial: ElementTree.Element) -> tuple[float, np.ndarray, np.nda
     return float(mass.get('value', 'nan')), numbers(inertial.find('origin'), 'xyz'), moments
 
 
-def test_the_links_are_one_tree(robot: ElementTree.Element) -> None:
+def test_the_links_of_the_urdf_form_one_tree(robot: ElementTree.Element) -> None:
     links = {link.get('name') for link in robot.findall('link')}
     children = [joint.find('child').get('link') for joint in robot.findall('joint')]
     assert sorted(children) == sorted(links - {'base_footprint'})
@@ -66,7 +66,7 @@ def test_inertia_of_every_body_is_physically_possible(robot: ElementTree.Element
         assert a + b >= c * (1.0 - 1e-9)
 
 
-def test_moments_of_inertia_are_those_of_the_shapes(robot: ElementTree.Element) -> None:
+def test_moments_of_inertia_equal_those_of_the_shapes(robot: ElementTree.Element) -> None:
     """Monte Carlo over 200000 points of each shape: moments within 1 % (> 5 sigma)."""
     rng = np.random.default_rng(1)
     for link in robot.findall('link'):

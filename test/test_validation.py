@@ -27,14 +27,14 @@ def test_every_claim_of_the_page_holds() -> None:
         assert validation.holds(claim, validation.values_of(claim, record['figures'])), claim.what
 
 
-def test_a_share_has_the_interval_of_clopper_and_pearson() -> None:
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson() -> None:
     """0 of n: the upper end is 1 - 0.025^(1/n)."""
     claim = Claim('share', 'law', 'same', 'rejects', 1.0)
     high = 100.0 * (1.0 - 0.025 ** (1.0 / 50.0))
     assert validation.shown(claim, ['0/50']) == f'0.0 % of 50 [0.0, {high:.1f}]'
 
 
-def test_the_exact_law_has_the_errors_of_reality_and_the_least_vepd() -> None:
+def test_the_true_model_has_the_errors_of_reality_and_the_smallest_vepd() -> None:
     """Deviations of 2 drives within 25 %; VEPD of the exact law is below that of four times it."""
     reality = Reality(0)
     recordings = [reality.recording(run) for run in range(2)]
@@ -51,7 +51,7 @@ def test_the_exact_law_has_the_errors_of_reality_and_the_least_vepd() -> None:
     assert exact < 0.5 * wrong
 
 
-def test_ranks_that_agree_have_tau_one() -> None:
+def test_equal_rankings_have_a_tau_of_one() -> None:
     figures = {
         f'{k}': {'VEPD': 1.0 * k, 'naive': -1.0 * k, 'loss': k**2, 'speed': k, 'position': k}
         for k in range(1, 6)

@@ -35,7 +35,7 @@ def test_turn_radius_is_wheelbase_over_tangent_of_steer(steering):
     np.testing.assert_allclose(body[:, 0] / rear.angular_velocity[:, 2], radius, rtol=1e-9)
 
 
-def test_straight_run_reaches_the_balance_of_motor_and_resistance():
+def test_a_straight_run_reaches_the_speed_where_motor_and_resistance_balance():
     """tau_0 (0.75 - w/omega_0) = c_1 w + c_0: w = 20.30 rad/s, v = 0.5718 m/s."""
     motion = ART.drive(lambda t, s: VehicleCommand(0.75, 0.0), duration=15.0, start=START)
     assert ART.top_speed(0.75) == pytest.approx(20.297 * 0.08451952624 / 3.0, rel=1e-4)
@@ -44,7 +44,7 @@ def test_straight_run_reaches_the_balance_of_motor_and_resistance():
     assert motion.velocity[:, 0].max() <= ART.top_speed(0.75) * (1 + 1e-9)
 
 
-def test_speed_agrees_with_an_independent_integrator():
+def test_the_speed_agrees_with_an_independent_integrator():
     """The same torque balance written out again and integrated by scipy to 1e-10."""
 
     def rates(t, y):
@@ -72,7 +72,7 @@ def test_without_throttle_the_car_stays_or_coasts_to_rest():
     assert speed[-1] < 1e-6
 
 
-def test_steering_is_clipped():
+def test_the_steering_angle_is_limited():
     full = ART.drive(lambda t, s: VehicleCommand(0.75, 1.0), duration=2.0, start=START)
     more = ART.drive(lambda t, s: VehicleCommand(0.75, 7.0), duration=2.0, start=START)
     assert_identical(full, more)
@@ -132,7 +132,7 @@ def test_speed_and_energy_are_bounded(drives, name):
         assert np.abs(forward[:, 1]).max() < 0.5
 
 
-def test_a_drive_depends_on_seed_and_run_only(drives):
+def test_a_drive_depends_only_on_seed_and_run(drives):
     first = drives['circle'][0]
     assert_identical(first, drive('circle', seed=5, run='circle_0'))
     for other in (drives['circle'][1], drive('circle', seed=6, run='circle_0', duration=20.0)):
@@ -147,7 +147,7 @@ def test_a_shorter_drive_is_the_beginning_of_a_longer_one(drives):
         )
 
 
-def test_start_offsets_have_the_declared_deviation():
+def test_start_offsets_have_the_declared_standard_deviation():
     """The deviation of 120 offsets strays 25 % from 0.05 with probability 2e-4 (chi-square)."""
     starts = [drive('line', seed=1, run=f'r{k}', duration=0.001) for k in range(60)]
     offsets = np.array([s.at_lever_arm((-ART.cg_to_rear, 0, 0)).position[0, :2] for s in starts])
@@ -176,7 +176,7 @@ def test_pursuit_steers_on_the_circle_through_its_target():
     assert np.hypot(target[0], target[1] - radius) == pytest.approx(radius)
 
 
-def test_integration_step_is_fine_enough():
+def test_halving_the_integration_step_changes_the_drive_negligibly():
     """Halving the step moves the car by less than a nanometre in five seconds."""
 
     def controller(t, s):

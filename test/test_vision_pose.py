@@ -44,7 +44,7 @@ def seen_by_camera(world, at, heading=0.0, **changes):
     return int(measurement.count[0]), float(measurement.distance[0])
 
 
-def test_tags_are_seen_from_the_front_in_the_picture_and_near() -> None:
+def test_tags_are_visible_only_from_the_front_in_the_image_and_nearby() -> None:
     world = wall((5.0, 0.0, 0.0), (5.0, 1.0, 0.0))
     assert seen_by_camera(world, (0, 0, 0)) == (2, pytest.approx(0.5 * (5 + math.sqrt(26))))
     assert seen_by_camera(world, (10, 0, 0), heading=math.pi)[0] == 0, 'from behind'
@@ -62,7 +62,7 @@ def test_tags_are_seen_from_the_front_in_the_picture_and_near() -> None:
         assert seen_by_camera(near_wall, at, heading=-angle)[0] == count, 'seen from the side'
 
 
-def test_view_agrees_with_projection_by_scipy() -> None:
+def test_the_view_of_tags_agrees_with_projection_by_scipy() -> None:
     """On a random flight: a tag counts if all its corners are in front and inside the picture."""
     rng = np.random.default_rng(3)
     model = VisionModel(lever_arm=(0.3, -0.1, 0.6), mounting_rpy=(0.1, -0.2, 0.4))
@@ -102,7 +102,9 @@ def errors(model, world, runs=2000):
 
 
 @pytest.mark.parametrize(('distance', 'count'), [(2.0, 1), (4.0, 1), (4.0, 4)])
-def test_the_error_is_k_d_to_the_a_over_n_to_the_b_and_stated(distance, count) -> None:
+def test_the_error_follows_the_power_law_and_the_stated_covariance_matches(
+    distance, count
+) -> None:
     """0.01 d^2 / sqrt(n) m and 0.005 d^2 / sqrt(n) rad, white."""
     places = [(distance, 0.0, 0.02 * k) for k in range(count)]
     law = TagDistance(position=0.01, heading=0.005)
@@ -119,7 +121,7 @@ def test_the_error_is_k_d_to_the_a_over_n_to_the_b_and_stated(distance, count) -
     assert nees.mean() == pytest.approx(6.0, abs=SIGMAS * math.sqrt(12.0 / 2000))
 
 
-def test_frc_numbers_are_variances_and_upstream_deviations() -> None:
+def test_frc_numbers_are_variances_if_exact_and_deviations_as_upstream() -> None:
     distance, count = np.array([1.0, 1.0, 5.0, 5.0]), np.array([1, 2, 1, 3])
     numbers = np.array([[1.44, 100.0], [0.7, 0.9], [36.0, 100.0], [4.0, 0.9]])
     upstream = Frc2024(variant='as_upstream').deviations(distance, count)
@@ -175,7 +177,7 @@ def test_the_ambiguous_pose_fits_the_image_of_the_tag() -> None:
     assert np.linalg.norm(measurement.position[k] - truth.position[k]) > 0.3
 
 
-def test_the_gate_refuses_single_tags_that_are_high_far_or_jump() -> None:
+def test_the_gate_rejects_single_tag_poses_that_are_high_far_or_jump() -> None:
     gate = Gate(top_speed=2.0)
     times = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 3.0])
     position = np.array(
@@ -210,7 +212,7 @@ def test_the_gate_rejects_most_wrong_poses() -> None:
 
 
 @pytest.mark.parametrize('name', preset_names('vision'))
-def test_stepping_gives_the_bits_of_one_call(name: str) -> None:
+def test_stepwise_simulation_equals_one_call_bit_for_bit(name: str) -> None:
     model = dataclasses.replace(load_vision(name), ambiguity=0.3)
     truth = Circle(radius=3.0, speed=2.0, duration=10.0).at(np.arange(300) / 30.0)
     whole = model.start(4, 'run', world=RING).measure(truth)
@@ -220,7 +222,7 @@ def test_stepping_gives_the_bits_of_one_call(name: str) -> None:
         same_bits(parts, whole, FIELDS)
 
 
-def test_a_stepped_camera_delivers_as_in_a_batch() -> None:
+def test_a_stepped_camera_delivers_messages_like_the_batch_run() -> None:
     model = load_vision('frc_2024')
     motion = Circle(radius=3.0, speed=2.0, duration=5.0)
     poses = vision_pose.simulate(model, motion, seed=3, run='run', world=RING)

@@ -12,7 +12,7 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.motion.waypoints import course, read_waypoints, repair_waypoints
 
 
-def test_waypoints_are_repaired_noted_and_moved_to_the_origin() -> None:
+def test_waypoints_are_repaired_with_remarks_and_moved_to_the_origin() -> None:
     t = np.array([10.0, 10.2, 10.2, 10.4, 10.3, 10.6, 10.8, 12.0, 12.2, 12.4])
     x = np.array([5.0, 5.2, 5.2, 5.4, 5.3, 500.0, 5.8, 7.0, np.nan, 7.4])
     repaired = repair_waypoints(t, x, np.full(10, 3.0))
@@ -24,7 +24,7 @@ def test_waypoints_are_repaired_noted_and_moved_to_the_origin() -> None:
 
 
 @pytest.mark.parametrize('index', [0, 7, 15])
-def test_a_single_time_far_ahead_removes_its_waypoint_only(index: int) -> None:
+def test_a_single_time_far_ahead_removes_only_its_waypoint(index: int) -> None:
     t = np.arange(20.0)
     t[index] += 1e9
     repaired = repair_waypoints(t, 0.5 * np.arange(20.0), np.zeros(20))
@@ -39,7 +39,7 @@ def test_waypoints_after_a_restart_of_the_clock_are_removed() -> None:
     assert len(repaired) == 10
 
 
-def test_a_permanent_jump_of_the_waypoints_is_kept_and_noted() -> None:
+def test_a_permanent_jump_of_the_waypoints_is_kept_with_a_remark() -> None:
     repaired = repair_waypoints([0, 1, 2, 3], [0, 1, 500, 501], [0, 0, 0, 0])
     assert len(repaired) == 4
     (note,) = repaired.notes
@@ -57,7 +57,7 @@ def test_the_course_on_a_circle_or_a_line_is_its_tangent(step: float) -> None:
     np.testing.assert_allclose(course(t, x, y), heading, atol=1e-12)
 
 
-def test_the_course_is_held_at_rest_and_never_jumps_by_a_turn() -> None:
+def test_the_course_is_held_at_rest_and_is_continuous() -> None:
     t = np.arange(0.0, 40.0, 0.5)
     angle = np.maximum(t - 5.0, 0.0) * 0.4
     got = course(t, np.sin(angle), 1.0 - np.cos(angle))

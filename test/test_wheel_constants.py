@@ -25,7 +25,7 @@ LAWS = [[], [3.0], [3.0, 3.0, 1.8], [1.8] * 4, [3.0] * 4 + [1.8] * 4]
 
 
 @pytest.mark.parametrize('kurtosis', LAWS)
-def test_points_have_the_moments_of_independent_numbers(kurtosis) -> None:
+def test_cubature_points_have_the_moments_of_independent_random_numbers(kurtosis) -> None:
     """All products of up to four of them."""
     points, weights = points_of(kurtosis)
     assert weights.min() >= 0.0

@@ -73,7 +73,7 @@ def test_wheels_without_errors_follow_the_motion_of_their_vehicle(drive, arm) ->
     np.testing.assert_allclose(odometry.orientation, truth.orientation, atol=1e-5)
 
 
-def test_wheels_turn_like_those_of_the_path_follower() -> None:
+def test_wheel_rates_equal_those_of_the_path_follower() -> None:
     """Two implementations of the differential drive agree, forward and backward."""
     robot, wheels = DifferentialDrive(), DifferentialWheels()
     steps = np.array([[0.3, 0.0, 0.2], [-0.1, 0.0, 0.4], [0.0, 0.0, -0.5]])
@@ -85,7 +85,7 @@ def test_wheels_turn_like_those_of_the_path_follower() -> None:
     np.testing.assert_allclose(wheels.forward(travels, travels[:, :0]), steps, atol=1e-15)
 
 
-def test_wheels_on_a_circle_turn_at_the_geometric_rate() -> None:
+def test_wheels_on_a_circle_rotate_at_the_geometric_rate() -> None:
     """Radius 3 m, one round to the left: the outer wheel rolls 2 pi (3 + half track)."""
     t = np.linspace(0.0, 2.0 * math.pi, 201)
     circle = Circle(radius=3.0, speed=3.0, ramp_time=0.0, duration=7.0).at(t)
@@ -134,7 +134,7 @@ def test_differential_kinematics_equal_those_of_wpilib() -> None:
     assert np.abs(apart).max() < 1e-9, 'WPILib, tolerance 1e-9'
 
 
-def test_modules_turn_by_at_most_a_right_angle() -> None:
+def test_modules_rotate_by_at_most_a_right_angle() -> None:
     """Forward, then backward, then left: the wheels reverse instead of turning around."""
     steps = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [-1.0, 1e-3, 0.0], [0.0, 1.0, 0.0]])
     travels, angles = SWERVE.inverse(steps, np.zeros(4))
@@ -165,7 +165,7 @@ def rolled(noise, n, step, times=400):
     return np.diff((odometry.wheel_angle - odometry.true_wheel_angle)[::n], axis=0).ravel()
 
 
-def test_source_noise_is_its_formula_and_depends_on_the_rate() -> None:
+def test_noise_of_the_source_code_follows_its_formula_and_depends_on_the_rate() -> None:
     """Variance (0.4)^2 D^4 / n^3 of D rad in n steps: twice the rate, 2.83 times less."""
     D = 20.0
     measured = {}
@@ -197,7 +197,7 @@ def test_per_distance_noise_and_slips_do_not_depend_on_the_rate() -> None:
     assert np.abs(totals[0]).min() > 0.0
 
 
-def test_at_rest_there_is_no_error() -> None:
+def test_wheel_odometry_has_no_error_at_rest() -> None:
     """The wheels neither roll nor jitter, and the covariance is the floor."""
     model = dataclasses.replace(FULL, encoder_counts=0.0)
     odometry = model.start(1, 'run').measure(Standstill(duration=10.0).at(np.arange(500) / 50.0))
@@ -208,7 +208,7 @@ def test_at_rest_there_is_no_error() -> None:
     np.testing.assert_allclose(odometry.velocity_covariance, np.tile(floor, (500, 1, 1)))
 
 
-def test_the_steering_error_has_the_law_of_the_paper_and_of_its_code() -> None:
+def test_the_steering_error_follows_the_paper_or_its_code() -> None:
     """Text: uniform, variance 16/3; code: eight whole degrees, mean -0.5, variance 5.25."""
     n = 40000
     text = np.degrees(SteeringOffset(bound=4.0).draw(0, 'run', 'wheels', n))
@@ -228,7 +228,7 @@ def test_the_steering_error_has_the_law_of_the_paper_and_of_its_code() -> None:
     np.testing.assert_array_equal(np.floor(text + 4.0) - 4.0, np.round(whole))
 
 
-def test_a_steering_error_turns_the_path_and_stays_constant() -> None:
+def test_a_constant_steering_error_rotates_the_path() -> None:
     """Equal errors of all modules turn the path and leave the heading."""
     steps = np.tile([0.1, 0.0, 0.0], (10, 1))
     drive = SwerveWheels()
@@ -244,7 +244,7 @@ def test_a_steering_error_turns_the_path_and_stays_constant() -> None:
     )
 
 
-def test_the_share_of_runs_that_count_is_the_fraction_of_a_count_rolled() -> None:
+def test_the_probability_of_an_encoder_count_is_the_fraction_rolled() -> None:
     """Encoders start anywhere between two counts; a jitter of 1e-5 counts is hardly counted."""
     counts = 64.0
     model = WheelOdometryModel(
@@ -268,7 +268,7 @@ def test_the_error_of_encoders_never_exceeds_one_count() -> None:
 
 
 @pytest.mark.parametrize('drive', [SWERVE, DifferentialWheels(), AckermannWheels()])
-def test_stated_covariance_is_that_of_the_errors(drive) -> None:
+def test_the_stated_covariance_equals_that_of_the_errors(drive) -> None:
     """Variances and NEES of 300 runs of white noise on a path with bends."""
     model = WheelOdometryModel(
         drive=drive, lever_arm=(0.2, 0.1, 0.0), noise=PerDistance(density=0.005), rate=20.0
@@ -295,7 +295,7 @@ def test_stated_covariance_is_that_of_the_errors(drive) -> None:
 
 
 @pytest.mark.parametrize('model', [FULL, *(load_wheels(name) for name in preset_names('wheels'))])
-def test_stepping_gives_the_bits_of_one_call(model: WheelOdometryModel) -> None:
+def test_stepwise_simulation_equals_one_call_bit_for_bit(model: WheelOdometryModel) -> None:
     truth = dance(np.arange(0.0, 6.0, 0.02))
     whole = model.start(4, 'run').measure(truth)
     sensor = model.start(4, 'run')
@@ -357,7 +357,7 @@ def test_a_model_is_read_from_its_mapping() -> None:
     assert WheelOdometryModel.from_mapping(FULL.to_mapping(), 'again') == FULL
 
 
-def test_truth_that_does_not_continue_is_refused() -> None:
+def test_truth_times_that_do_not_increase_are_refused() -> None:
     sensor = FULL.start(0, 'run')
     sensor.measure(dance([0.0, 0.1]))
     with pytest.raises(MotionError):

@@ -18,7 +18,7 @@ from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 SIGMAS = 4.5
 
 
-def test_slips_have_their_mean_and_variance() -> None:
+def test_slips_have_the_stated_mean_and_variance() -> None:
     """Over blocks of 50 m, whatever share is locked: of half of them there is no mean."""
     way, wheels = 4000.0, 8
     travels = np.full((8000, wheels), way / 8000)
@@ -37,7 +37,7 @@ def test_slips_have_their_mean_and_variance() -> None:
         np.testing.assert_array_equal(backward, -added)
 
 
-def test_steps_with_very_many_slips_have_their_mean_and_variance() -> None:
+def test_steps_with_very_many_slips_have_the_stated_mean_and_variance() -> None:
     """A wheel far from the centre of a turn rolls 1e13 m; the steps between have their slips."""
     slip = Slip(distance=1.0, length=0.2, ratio=0.5, locked=0.1)
     travels = np.full((2000, 4), 0.5)
@@ -52,7 +52,7 @@ def test_steps_with_very_many_slips_have_their_mean_and_variance() -> None:
 
 
 @pytest.mark.parametrize('locked', [0.0, 0.8])
-def test_the_covariances_include_the_mean_contribution_of_slips(locked: float) -> None:
+def test_the_stated_covariances_include_the_mean_effect_of_slips(locked: float) -> None:
     """300 runs of slips alone; without the mean contribution, the NEES would be 19 and 8, not 3.
     Slips are small and shorter than a step, as the covariance is of first order.
     """

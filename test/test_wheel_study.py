@@ -60,7 +60,7 @@ def study() -> WheelStudy:
     return driven(setup(4), 60.0)
 
 
-def test_wheel_odometry_drifts_and_a_camera_stops_the_drift(study: WheelStudy) -> None:
+def test_wheel_odometry_drifts_and_a_camera_bounds_the_drift(study: WheelStudy) -> None:
 
     def squares(drifts, first, last):
         return np.mean([np.mean(d.error[(d.time > first) & (d.time < last)] ** 2) for d in drifts])
@@ -99,7 +99,7 @@ def test_the_nees_of_the_judge_is_2_for_white_errors_of_the_stated_size() -> Non
     assert np.mean(study.variants[0].nees) > 2.64
 
 
-def test_vepd_is_least_for_the_same_model_and_grows_with_the_noise(study: WheelStudy) -> None:
+def test_vepd_is_smallest_for_the_true_model_and_grows_with_the_noise(study: WheelStudy) -> None:
     for name in JUDGES:
         same, frc, coarse = (variant.vepd[name] for variant in study.variants)
         assert same < frc
@@ -125,7 +125,7 @@ def test_steering_offsets_drift_most_and_smooth_errors_have_the_largest_vepd() -
     assert vepd['steering_text'] == pytest.approx(vepd['steering_code'], rel=0.02)
 
 
-def test_a_camera_that_loses_the_tags_and_a_hill_are_findings(capsys: Capture) -> None:
+def test_lost_tags_and_a_hill_cause_findings(capsys: Capture) -> None:
     """A robot that drives off uphill sees the ring of tags for some seconds only."""
     words = ['wheels', '--models', 'swerve', '--runs', 2]
     away = ('--motion', 'constant_twist', '--set', 'velocity=[3,0,0.3]', '--duration', 20)
@@ -138,7 +138,7 @@ def test_a_camera_that_loses_the_tags_and_a_hill_are_findings(capsys: Capture) -
     assert 'note' not in call(capsys, *words, '--duration', 12).err
 
 
-def test_wheels_with_vision_are_judged_to_0_2_m(capsys: Capture, tmp_path: Path) -> None:
+def test_wheels_with_vision_are_estimated_to_0_2_m(capsys: Capture, tmp_path: Path) -> None:
     outcome = call(
         capsys, 'simulate', '--motion', 'figure_eight', '--duration', 20, '--wheels', 'swerve',
         '--vision', 'tags', '--world', 'tag_ring', '--out', tmp_path / 'bags',
@@ -157,7 +157,7 @@ def test_wheels_with_vision_are_judged_to_0_2_m(capsys: Capture, tmp_path: Path)
 
 
 @pytest.mark.usefixtures('blank_pictures')
-def test_wheels_writes_every_run(capsys: Capture, tmp_path: Path) -> None:
+def test_the_command_wheels_writes_every_run(capsys: Capture, tmp_path: Path) -> None:
     words = ['wheels', '--models', 'swerve,frc_swerve@100', '--runs', 2, '--duration', 10]
     printed = call(capsys, *words, '--json', '--out', tmp_path / 'out')
     record = json.loads(printed.out)

@@ -66,7 +66,7 @@ def test_wheels_on_a_slope_measure_the_distance_along_it(pitch_deg: float) -> No
     assert tilts == ([pytest.approx(pitch_deg)] if pitch_deg else [])
 
 
-def test_a_truth_without_velocities_has_those_of_its_positions() -> None:
+def test_velocities_missing_in_the_truth_are_derived_from_positions() -> None:
     """Only the topic that a judge compares its speed with is written."""
     truth = eight()
     blind = dataclasses.replace(truth, linear_velocity=np.zeros((len(truth), 3)))
@@ -115,7 +115,7 @@ def test_each_recorded_path_gets_independent_noise(capsys: Capture, tmp_path: Pa
     assert [run['alone_rms_m'] for run in alone] == drifts[2:4]
 
 
-def test_one_table_with_the_truth_is_enough(capsys: Capture, tmp_path: Path) -> None:
+def test_one_table_with_the_truth_is_sufficient(capsys: Capture, tmp_path: Path) -> None:
     """Place and attitude by stamp, as docs/reference/recordings.md says: no sensor, no
     velocity."""
     truth = eight()

@@ -42,19 +42,19 @@ def wait_for_end(pid: int) -> None:
         time.sleep(0.01)
 
 
-def test_results_have_the_order_of_the_items() -> None:
+def test_results_are_in_the_order_of_the_items() -> None:
     with Workers(2) as workers:
         results = workers.map(square, range(20))
     assert [number for number, _ in results] == [k * k for k in range(20)]
     assert os.getpid() not in {pid for _, pid in results}
 
 
-def test_one_job_or_one_item_needs_no_process() -> None:
+def test_one_job_or_one_item_starts_no_process() -> None:
     assert {pid for _, pid in map_in_processes(square, range(3), jobs=1)} == {os.getpid()}
     assert map_in_processes(square, [4], jobs=2) == [(16, os.getpid())]
 
 
-def test_two_maps_run_at_the_same_time() -> None:
+def test_two_maps_can_run_at_the_same_time() -> None:
     with Workers(2) as workers:
         first, second = workers.begin_map(square, [1, 2]), workers.begin_map(square, [3])
         assert [number for number, _ in [*second(), *first()]] == [9, 1, 4]
@@ -65,7 +65,7 @@ def test_a_worker_that_dies_ends_the_map_with_an_error() -> None:
         map_in_processes(kill_worker, range(4), jobs=2)
 
 
-def test_the_error_of_a_worker_is_raised_and_no_process_stays() -> None:
+def test_the_error_of_a_worker_is_raised_and_all_processes_end() -> None:
     processes: list[BaseProcess] = []
 
     def map_refused() -> None:

@@ -72,14 +72,14 @@ def test_normal_gravity_is_the_gradient_of_the_normal_potential(
     assert ours == pytest.approx(expected, abs=bound), f'closed form of the potential, {bound}'
 
 
-def test_gravity_at_the_equator_and_the_poles_is_that_of_the_tables() -> None:
+def test_gravity_at_the_equator_and_the_poles_equals_the_published_values() -> None:
     """NIMA TR8350.2, table 3.4: 9.7803253359 and 9.8321849378."""
     assert normal_gravity([0.0, 90.0, -90.0]).tolist() == pytest.approx(
         [9.7803253359, 9.8321849378, 9.8321849378], abs=2e-10
     )
 
 
-def test_a_resting_imu_feels_the_gravity_of_its_world() -> None:
+def test_an_imu_at_rest_measures_the_gravity_of_its_world() -> None:
     helsinki = LocalFrame(60.17, 24.94, 26.0)
     world = World(frame=helsinki, gravity_model=Gravity(model='normal'))
     felt = simulate(IdealImu(), Standstill(duration=1.0), seed=1, run='a', gravity=world.gravity)
@@ -93,7 +93,7 @@ def test_a_resting_imu_feels_the_gravity_of_its_world() -> None:
 @pytest.mark.parametrize(
     ('values', 'bound'), [(VALUES_2020, 0.05), (VALUES_2025, 0.0015)], ids=['2020', '2025']
 )
-def test_the_published_values_of_the_world_magnetic_model_are_met(
+def test_the_field_equals_the_published_test_values_of_the_wmm(
     values: list[tuple[float, ...]], bound: float, record_property: Callable[[str, object], None]
 ) -> None:
     """All of 2020 to the 0.1 nT that they are printed with, all of 2025 to 0.001 nT, in nT.
@@ -133,7 +133,7 @@ def test_a_place_or_date_outside_the_magnetic_model_is_refused() -> None:
         wmm_field(LocalFrame(altitude_m=1e6), 2025.0)
 
 
-def test_a_chessboard_lies_in_its_plane_and_goes_where_it_is_put() -> None:
+def test_chessboard_corners_are_in_a_plane_at_the_given_pose() -> None:
     flat = chessboard(2, 3, 0.02, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     assert not flat[:, 0].any()
     assert flat[:, 1:].tolist() == [[0.02 * y, 0.02 * z] for z in range(2) for y in range(3)]

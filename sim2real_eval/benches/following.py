@@ -28,9 +28,6 @@ from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 from .settings import WAYPOINTS
 
-SOURCES = ('auto', 'truth', 'gps')
-"""Sources of waypoints; `auto` is the truth if there is one."""
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FollowedRun:
@@ -54,7 +51,7 @@ def waypoints_of(
 
     The truth gives position and yaw. The GPS gives the position relative to the first fix, with
     the course over ground as the heading. Both are thinned to at most `rate` waypoints per
-    second. `source` is one of `SOURCES`.
+    second. `source` is truth, gps, or auto (the truth if there is one).
 
     Raises RecordingError when the recording has no such topic. Raises MotionError when fewer than
     two waypoints are left.

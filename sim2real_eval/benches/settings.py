@@ -36,7 +36,7 @@ class AttitudeSettings(Parameters):
     acceleration_std: float = non_negative(
         0.0,
         'm/s^2',
-        'Added to it for the acceleration of the body, which the filter does not know.',
+        'Standard deviation added for the unknown acceleration of the body.',
         maximum=1e6,
     )
     magnetometer_std: float = non_negative(
@@ -252,9 +252,8 @@ UNEVEN = routine(
 
 SENSOR_OFF = decisive(
     'attitude.sensor_off',
-    'averaged over {span:.3g s}, its measurements are {error!s} off, but its noise '
-    'explains only {explained:.2g}: {causes}; white noise of {noise:.1g} in this time would '
-    'explain it',
+    'mean error over {span:.3g s} is {error!s}, but the stated noise explains only '
+    '{explained:.2g}. Possible causes: {causes}. White noise of {noise:.1g} would explain it',
     'The filter is overconfident because of this sensor.',
     '{action}',
 )

@@ -58,8 +58,8 @@ def study_signals(
     `jobs` is the number of processes, which does not affect the result. `progress` is called
     after each recording.
 
-    Returns the comparison and the recordings that could not be read. Raises Sim2RealError when no
-    real or no simulated recording could.
+    Returns the comparison and the recordings that could not be read. Raises Sim2RealError
+    if no real or no simulated recording could be read.
     """
     tasks = [(source, REAL) for source in real]
     tasks += [(source, SIMULATED) for source in study.simulated]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML files beside the data, and static transforms: recording.yaml, static_transforms.yaml."""
+"""recording.yaml, static transforms from YAML or URDF files, and the digest of a recording."""
 
 from __future__ import annotations
 

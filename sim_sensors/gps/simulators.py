@@ -217,7 +217,9 @@ class GazeboPositionNoise(UpstreamNoise):
     bias_std: Axes = axes(
         'm', 'Deviation of the constant bias before it gets its sign.', minimum=0.0
     )
-    dynamic_bias_std: Axes = axes('m/sqrt(s)', 'Driving density of the varying bias.', minimum=0.0)
+    dynamic_bias_std: Axes = axes(
+        'm/sqrt(s)', 'Density of the white noise that drives the varying bias.', minimum=0.0
+    )
     dynamic_bias_time: float = positive(3600.0, 's', 'Correlation time of the varying bias.')
 
     @property
@@ -401,7 +403,10 @@ class Px4ClassicNoise(UpstreamNoise):
         'm/sqrt(Hz)', 'Density of the white noise.', (2e-4, 2e-4, 4e-4), minimum=0.0
     )
     random_walk: Axes = axes(
-        'm/sqrt(s)', 'Driving density of the bias.', (2.0, 2.0, 4.0), minimum=0.0
+        'm/sqrt(s)',
+        'Density of the white noise that drives the bias.',
+        (2.0, 2.0, 4.0),
+        minimum=0.0,
     )
     time_constant: float = parameter(60.0, 's', 'Correlation time of the bias.', minimum=1.0)
     physics_rate: float = positive(250.0, 'Hz', 'Steps of the physics per second.', read_only=True)

@@ -43,7 +43,7 @@ from sim_sensors.sensor.sensor import (
     WhiteNoiseCovariance,
 )
 from sim_sensors.sensor.sensor import simulate as simulate
-from sim_sensors.world.earth import TurningEarth, turns
+from sim_sensors.world.earth import TurningEarth, simulates_rotation
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .orientation import Attitude, Orientation, OrientationModel, SensedSignals
 
@@ -286,7 +286,10 @@ class ImuSensor(Sensor[ImuMeasurement]):
 
     def _prepare(self, motion: Motion) -> None:
         duration = motion.end - motion.start
-        if turns('auto', self.model.gyroscope_bias(duration), duration) and self._earth:
+        if (
+            simulates_rotation('auto', self.model.gyroscope_bias(duration), duration)
+            and self._earth
+        ):
             self._earth = dataclasses.replace(self._earth, automatic=False)
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> ImuMeasurement:

@@ -69,8 +69,7 @@ class CarlaImu(SampledImu):
 
     Everything is right-handed, as behind CARLA's ROS bridge. The preset `carla_imu` has the noise
     of CARLA's leaderboard (the defaults are 0) and publishes CARLA's compass as `orientation:
-    {mode: heading}`. `sim_sensors.imu.simulators.compass` turns that heading into CARLA's angle
-    clockwise from north.
+    {mode: heading}`. CARLA's angle clockwise from north is pi/2 minus that yaw.
 
     Notes
     -----
@@ -136,16 +135,6 @@ class SecondDifference(ExactKinematics):
         return IdealMeasurement(
             ideal.orientation, ideal.rate, rotations.rotate_back(self._mounting, body)
         )
-
-
-def compass(orientation: FloatArray) -> FloatArray:
-    """Return CARLA's compass: the heading, `(n,)` rad clockwise from north, in [0, 2 pi).
-
-    `orientation` are quaternions x y z w, `(n, 4)`, sensor to world (ENU).
-    """
-    clockwise = np.mod(0.5 * math.pi - rotations.heading(orientation), 2.0 * math.pi)
-    # The modulus of a tiny negative angle is rounded up to the full circle.
-    return np.where(clockwise >= 2.0 * math.pi, 0.0, clockwise)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -93,7 +93,7 @@ class TagDistance(VisionLaw):
 
 @dataclasses.dataclass(frozen=True)
 class Frc2024(Upstream, VisionLaw):
-    """Numbers of the code of Team 3176 of 2024.
+    """Standard deviations in the 2024 code of Team 3176.
 
     Several tags: max((0.4 d)^2, 0.7) for the position and 0.9 for the heading. One tag: (1.2 d)^2
     and 100. `exact` interprets them as variances, m^2 and rad^2. `as_upstream` interprets them as

@@ -27,7 +27,7 @@ EARTHS = ('auto', 'flat', 'rotating')
 """Values of the parameter `earth`."""
 
 
-def turns(earth: str, bias: float, duration: float) -> bool:
+def simulates_rotation(earth: str, bias: float, duration: float) -> bool:
     """Return whether the rotation of the Earth is simulated, under a value of `EARTHS`.
 
     `auto` includes it in records of 10 minutes and more for gyroscopes of tactical grade and
@@ -37,9 +37,9 @@ def turns(earth: str, bias: float, duration: float) -> bool:
     Examples
     --------
     >>> tactical, consumer = np.radians([1.0, 100.0]) / 3600.0
-    >>> [turns('auto', bias, 3600.0) for bias in (tactical, consumer)]
+    >>> [simulates_rotation('auto', bias, 3600.0) for bias in (tactical, consumer)]
     [True, False]
-    >>> turns('auto', tactical, 60.0)
+    >>> simulates_rotation('auto', tactical, 60.0)
     False
     """
     if earth == 'auto':
@@ -68,7 +68,7 @@ class TurningEarth:
     gradient : (3,) float
         -k_e, -k_n, k_e + k_n + 2 W^2, 1/s^2.
     automatic : bool
-        Whether a sensor includes it only under the conditions of `auto`, see `turns`.
+        Whether a sensor includes it only under the conditions of `auto`, see `simulates_rotation`.
 
     Examples
     --------

@@ -50,7 +50,9 @@ def rotation_of(form: int, x: FloatArray, R: FloatArray) -> None:
 
 
 @compiled
-def move(form: int, x: FloatArray, a: FloatArray, w: FloatArray, dt: float, W: FloatArray) -> None:
+def propagate_state(
+    form: int, x: FloatArray, a: FloatArray, w: FloatArray, dt: float, W: FloatArray
+) -> None:
     """Move a state over an interval; scratch space W as for `step`."""
     R, inverse = W[0:3], W[3:6]
     rotation_of(form, x, R)
@@ -128,7 +130,7 @@ def step(
             B[3 + i, j] = 0.5 * R[i, j] * dt * dt
             B[6 + i, j] = R[i, j] * dt
             C[i, j] = inverse[i, j] * dt
-    move(form, x, a, w, dt, W)
+    propagate_state(form, x, a, w, dt, W)
 
 
 @compiled
@@ -319,4 +321,4 @@ def integrate_all(
     for i in range(len(x)):
         for k in range(force.shape[1]):
             _to_body(force[i, k], rate[i, k], bias, turn, arm, a, w, row)
-            move(form, x[i], a, w, dt, W)
+            propagate_state(form, x[i], a, w, dt, W)

@@ -335,7 +335,9 @@ def tunables(judge: Judge, names: Sequence[str] | None = None) -> tuple[Tunable,
         selected += [tunable for tunable in matches if tunable not in selected]
     if not selected:
         requested = ','.join(names or [default])
-        raise ParameterError('--parameters', '', f'{requested}: {judge.name} has none to tune')
+        raise ParameterError(
+            '--parameters', '', f'{judge.name} has no tunable parameter {requested}'
+        )
     return tuple(selected)
 
 

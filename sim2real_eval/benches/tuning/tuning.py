@@ -419,8 +419,8 @@ def _verdict(
     reason = f'no other value makes {name} significantly better on held-out blocks of recordings'
     if is_tried:
         reason = (
-            f'those that gain alone, together gain {mean} on held-out blocks of recordings '
-            f'({low} to {high}), which may be chance'
+            f'parameters that gain individually gain {mean} together on held-out blocks of '
+            f'recordings ({low} to {high}), which may be chance'
         )
     return settings.UNCHANGED(tried=len(tuned), reason=reason)
 

@@ -51,7 +51,7 @@ MESSAGES: Mapping[str, tuple[Any, str]] = {
     HEADING: (Imu, 'sensor_msgs/msg/Imu'),
     COMMAND: (TwistStamped, CMD_VEL_TYPE),
 }
-"""ROS class and name of the message type for each kind of input or other taker."""
+"""ROS class and name of the message type for each kind of input."""
 
 _DEPTH = 1000
 _ACK_TIMEOUT = Duration(seconds=2)
@@ -70,13 +70,13 @@ class Wait(NamedTuple):
 
 
 Work = Generator[Wait, None, None]
-"""Work that yields the conditions it waits for; the Conductor runs several side by side."""
+"""Work that yields the conditions it waits for; the `ReplayClock` runs several in parallel."""
 
 
 def call_service(client: Any, request: Any, description: str) -> Generator[Wait, None, Any]:
     """Call a service until it answers; return the answer to the last request.
 
-    A request or an answer is lost while one side does not know the other, whatever
+    A request or an answer is lost before client and server have discovered each other, whatever
     `service_is_ready` says. So the request may be repeated and must change nothing. The pause
     doubles, since a service queues few requests, and all of them are answered before this ends.
     """
@@ -155,14 +155,18 @@ def _participant(publisher: Any) -> bytes:
 
 
 def filter_topics(
-    namespace: str, config: FilterConfig, takers: Iterable[str]
+    namespace: str, config: FilterConfig, input_names: Iterable[str]
 ) -> dict[str, tuple[str, str]]:
-    """Return topic and message type of each taker of a filter's node."""
+    """Return topic and message type of each input of a filter's node."""
     topics = {**input_topics(config), **TOPICS_BESIDE_INPUTS}
     kinds = {
-        taker: MESSAGES.get(taker) or MESSAGES[taker.rstrip('0123456789')] for taker in takers
+        input_name: MESSAGES.get(input_name) or MESSAGES[input_name.rstrip('0123456789')]
+        for input_name in input_names
     }
-    return {taker: (f'{namespace}/{topics[taker]}', kind) for taker, (_, kind) in kinds.items()}
+    return {
+        input_name: (f'{namespace}/{topics[input_name]}', kind)
+        for input_name, (_, kind) in kinds.items()
+    }
 
 
 def interface_class(name: str, user: str) -> Any:
@@ -179,7 +183,7 @@ def interface_class(name: str, user: str) -> Any:
 
 
 class Senders:
-    """Publishers of serialised messages, one for each taker.
+    """Publishers of serialised messages, one for each input.
 
     Parameters
     ----------
@@ -187,9 +191,9 @@ class Senders:
     closing : ExitStack
         Destroys the publishers, as all that is created in this module.
     topics : mapping
-        Topic, with a leading slash, and message type of each taker.
+        Topic, with a leading slash, and message type of each input.
     frames : mapping
-        Frame and child frame to put into the messages of a taker, where the node cannot look up
+        Frame and child frame to put into the messages of an input, where the node cannot look up
         those of the recording.
     """
 
@@ -203,35 +207,37 @@ class Senders:
         self._frames = frames
         self._kinds = {}
         self._publishers = {}
-        for taker, (topic, kind) in topics.items():
-            self._kinds[taker] = find_type(kind)
-            self._publishers[taker] = node.create_publisher(
-                interface_class(kind, taker), topic, QoSProfile(depth=_DEPTH)
+        for input_name, (topic, kind) in topics.items():
+            self._kinds[input_name] = find_type(kind)
+            self._publishers[input_name] = node.create_publisher(
+                interface_class(kind, input_name), topic, QoSProfile(depth=_DEPTH)
             )
-            closing.callback(node.destroy_publisher, self._publishers[taker])
+            closing.callback(node.destroy_publisher, self._publishers[input_name])
 
-    def have_subscribers(self, takers: Iterable[str]) -> bool:
-        """Return True if each of these takers has a subscriber."""
-        return all(self._publishers[taker].get_subscription_count() > 0 for taker in takers)
+    def have_subscribers(self, input_names: Iterable[str]) -> bool:
+        """Return True if each of these inputs has a subscriber."""
+        return all(
+            self._publishers[input_name].get_subscription_count() > 0 for input_name in input_names
+        )
 
-    def send(self, taker: str, array: MessageArray) -> None:
+    def send(self, input_name: str, array: MessageArray) -> None:
         """Publish one message."""
-        if taker in self._frames:
-            frame, child = self._frames[taker]
+        if input_name in self._frames:
+            frame, child = self._frames[input_name]
             array = dataclasses.replace(array, frame=frame)
             if isinstance(array, OdometryArray):
                 array = dataclasses.replace(array, child_frame=child)
-        self._publishers[taker].publish(encode(self._kinds[taker], array, taker)[0])
+        self._publishers[input_name].publish(encode(self._kinds[input_name], array, input_name)[0])
 
-    def unacknowledged_topics(self, *, except_taker: str = '') -> list[str]:
+    def unacknowledged_topics(self, *, except_input: str = '') -> list[str]:
         """Return the topics on which a reliable subscription lacks messages.
 
-        `except_taker` is known to have received its messages; DDS may acknowledge seconds later.
+        `except_input` is known to have received its messages; DDS may acknowledge seconds later.
         """
         return [
             publisher.topic_name
-            for taker, publisher in self._publishers.items()
-            if taker != except_taker and not publisher.wait_for_all_acked(_ACK_TIMEOUT)
+            for input_name, publisher in self._publishers.items()
+            if input_name != except_input and not publisher.wait_for_all_acked(_ACK_TIMEOUT)
         ]
 
 
@@ -278,7 +284,7 @@ class Inbox:
         return messages
 
 
-class Questions:
+class ProcessingProbe:
     """Requests to a node whose answers prove that earlier messages were processed.
 
     In one cycle, the single-threaded executors of rclcpp and rclpy take at most one message of
@@ -316,7 +322,7 @@ class Questions:
         yield Wait(future.done, 'an answer')
 
     def match(self) -> Work:
-        """Wait until the node answers; requests before both sides know each other are lost."""
+        """Wait until the node answers; requests before discovery are lost."""
         yield Wait(self._parameters.service_is_ready, 'its services')
         yield from call_service(self._parameters, GetParameters.Request(), 'an answer')
 
@@ -364,7 +370,7 @@ def coinciding_frames(
 class StaticFrames:
     """Publisher of a recording's static transforms in a namespace.
 
-    Two sides may have different transforms, hence the namespace. Nothing is published if no input
+    Two judges may have different transforms, hence the namespace. Nothing is published if no input
     is in `needed`, which maps inputs to their frames; else JudgeError if tf2_msgs is missing.
     """
 
@@ -407,13 +413,13 @@ class StaticFrames:
         return self._publisher is not None
 
 
-SideType = TypeVar('SideType', bound='Side')
+EstimatorType = TypeVar('SideType', bound='GraphEstimator')
 
 
-class Side(abc.ABC):
+class GraphEstimator(abc.ABC):
     """An estimator on the graph, used in a `with` block.
 
-    Leaving the block ends its process and removes everything from `node`. The `Conductor` spins
+    Leaving the block ends its process and removes everything from `node`. The `ReplayClock` spins
     the node, and at each time calls the methods below in the order in which they are defined.
     """
 
@@ -425,9 +431,9 @@ class Side(abc.ABC):
         self._node = node
         self._closing = ExitStack()
         self._process: JudgeProcess | None = None
-        self._questions: Questions | None = None
+        self._probe: ProcessingProbe | None = None
 
-    def __enter__(self: SideType) -> SideType:
+    def __enter__(self: EstimatorType) -> EstimatorType:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -444,9 +450,9 @@ class Side(abc.ABC):
         self._process = process.__enter__()
 
     def _settle(self, answers: int) -> Work:
-        assert self._questions is not None
+        assert self._probe is not None
         for _ in range(answers):
-            yield from self._questions.settle()
+            yield from self._probe.settle()
 
     @abc.abstractmethod
     def begin(self, start_ns: int) -> int:

@@ -41,7 +41,7 @@ from sim_sensors.core.measurements import (
 
 ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
 PendingMessage = tuple[str, MessageArray]
-"""One message for one taker: an input of the filter (`imu0`), or `fix`, `heading`, `command`."""
+"""One message for one input: an input of the filter (`imu0`), or `fix`, `heading`, `command`."""
 
 _FIX_FIELDS = ('gps_stamp_ns', 'gps_position', 'gps_covariance')
 # Largest difference between ekf_node and the embedded judge, m/s and rad/s, and relative. Rounding
@@ -54,7 +54,7 @@ _ROUNDING = 1e-9
 
 
 class Feed(Protocol):
-    """Source of the messages for one side, which may be generated during the run."""
+    """Source of the messages for one estimator, which may be generated during the run."""
 
     def until(self, now_ns: int) -> Sequence[PendingMessage]:
         """Return all messages that arrive up to a time and were not returned before.
@@ -76,7 +76,7 @@ def last_arrival_ns(timing: Timing, setup: JudgeSetup) -> int:
 
 
 class ArrayFeed:
-    """Feed of known messages, as pairs of a taker and its messages.
+    """Source of stored messages, given as (input, messages) pairs.
 
     Messages that arrive together are returned in the order of the pairs.
     """
@@ -88,7 +88,7 @@ class ArrayFeed:
         self._order = np.argsort(arrival, kind='stable')
         self._arrival = arrival[self._order]
         lengths = [len(array) for _, array in arrays]
-        self._taker_index = np.repeat(np.arange(len(lengths)), lengths)
+        self._input_index = np.repeat(np.arange(len(lengths)), lengths)
         self._row = np.concatenate([np.arange(length) for length in lengths])
         self._next = 0
 
@@ -99,10 +99,10 @@ class ArrayFeed:
         self._next = end
         messages = []
         for index, row in zip(
-            self._taker_index[rows].tolist(), self._row[rows].tolist(), strict=True
+            self._input_index[rows].tolist(), self._row[rows].tolist(), strict=True
         ):
-            taker, array = self._arrays[index]
-            messages.append((taker, array.take([row])))
+            input_name, array = self._arrays[index]
+            messages.append((input_name, array.take([row])))
         return messages
 
     @property
@@ -121,8 +121,8 @@ class RecordedFeed(ArrayFeed):
         case = setup.case
         timing = prepare(recording, setup.filter, setup.navsat, case).timing
         self.start_ns = timing.start
-        takers = route(recording, setup.filter, setup.navsat, case).takers
-        arrays = [(taker, recording.messages[topic]) for taker, topic in takers]
+        input_names = route(recording, setup.filter, setup.navsat, case).takers
+        arrays = [(input_name, recording.messages[topic]) for input_name, topic in input_names]
         super().__init__(arrays, last_arrival_ns(timing, setup))
 
 
@@ -183,20 +183,20 @@ class ExpectedJudge:
         self.expected: OdometryArray | None = None
         self.position: OdometryArray | None = None
 
-    def take(self, taker: str, array: MessageArray) -> int:
+    def take(self, input_name: str, array: MessageArray) -> int:
         """Take a message; return how many odometry/gps a node publishes at once for it."""
         fix_user = self._navsat or self._judge
-        if taker == FIX:
+        if input_name == FIX:
             assert isinstance(array, FixArray)
             return len(fix_user.receive_fix(array))
-        if taker == HEADING:
+        if input_name == HEADING:
             assert isinstance(array, ImuArray)
             fix_user.receive_heading(array)
-        elif taker == COMMAND:
+        elif input_name == COMMAND:
             assert isinstance(array, TwistArray)
             self._judge.receive_command(array)
         else:
-            self._judge.receive(taker, array)
+            self._judge.receive(input_name, array)
         return 0
 
     def step(self, now_ns: int) -> bool:
@@ -266,9 +266,9 @@ class NodeOutput:
         self._expected: list[OdometryArray] = []
         self._first_sent: dict[str, int] = {}
 
-    def note_sent(self, taker: str) -> None:
-        """Note at which odometry the first message of a taker was sent."""
-        self._first_sent.setdefault(taker, len(self.odometry))
+    def note_sent(self, input_name: str) -> None:
+        """Note at which odometry the first message of an input was sent."""
+        self._first_sent.setdefault(input_name, len(self.odometry))
 
     def add_tick(
         self, now_ns: int, messages: Sequence[bytes], expected: OdometryArray | None

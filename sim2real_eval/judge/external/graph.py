@@ -26,11 +26,11 @@ from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording
-from .connections import Side, Work, wait_for_only_publisher
+from .connections import GraphEstimator, Work, wait_for_only_publisher
 from .declaration import RosStack
 from .expected import ArrayFeed, Feed, RecordedFeed
+from .graph_estimators import DeclaredEstimator, FilterEstimator
 from .messages import stack_inputs
-from .side import DeclaredSide, FilterSide
 
 # Ports of higher domains are in the range of ephemeral ports of Linux.
 _DOMAINS = range(1, 102)
@@ -137,10 +137,10 @@ def judging_node() -> Iterator[tuple[Node, Executor]]:
             node.destroy_node()
 
 
-class Conductor:
-    """One /clock for one or more sides.
+class ReplayClock:
+    """Publisher of one /clock for one or more estimators.
 
-    At each step the sides get the messages that have arrived, the clock is set if a node has
+    At each step the estimators get the messages that have arrived, the clock is set if a node has
     something to do, and the next step waits until all nodes have done it. No wait has a fixed
     duration.
 
@@ -148,14 +148,14 @@ class Conductor:
     ----------
     node : Node
         Publishes /clock.
-    sides : sequence of Side
-        Entered sides.
+    estimators : sequence of GraphEstimator
+        Estimators whose `with` block was entered.
     feeds : sequence of Feed
-        Messages for each side.
+        Messages for each estimator.
     executor : Executor
         Spins the node. Nothing else may spin it during `play`, except `Feed.until`.
     start_ns : int
-        Start of the nodes, unless the case of a side's set-up sets it.
+        Start of the nodes, unless the case of an estimator's set-up sets it.
     rate_factor : float
         Largest number of run seconds per wall second; lost time is not caught up. 0: unlimited.
     start_timeout_s : float, optional
@@ -167,7 +167,7 @@ class Conductor:
     def __init__(
         self,
         node: Node,
-        sides: Sequence[Side],
+        estimators: Sequence[GraphEstimator],
         feeds: Sequence[Feed],
         *,
         executor: Executor,
@@ -177,13 +177,13 @@ class Conductor:
         on_step: Callable[[int], None] | None = None,
     ) -> None:
         self._node, self._executor = node, executor
-        self._feeds = dict(zip(sides, feeds, strict=True))
+        self._feeds = dict(zip(estimators, feeds, strict=True))
         self._start_ns, self._rate = start_ns, rate_factor
         self._start_timeout_s = start_timeout_s or _START_TIMEOUT_S
         self._on_step = on_step
 
     def play(self) -> None:
-        """Run until every feed has ended and its side has run on as declared.
+        """Replay until all feeds have ended, plus the run-on time of each estimator.
 
         JudgeError if a node ends or does not answer, or another node sets the clock.
         """
@@ -196,47 +196,51 @@ class Conductor:
 
     def _play(self) -> None:
         playing = list(self._feeds)
-        origins = {side.begin(self._start_ns) for side in playing}
+        origins = {estimator.begin(self._start_ns) for estimator in playing}
         if len(origins) > 1:
-            raise JudgeError(f'sides start at {sorted(origins)} ns; must start at one time')
+            raise JudgeError(f'estimators start at {sorted(origins)} ns; must start at one time')
         (origin,) = origins
         # Nodes subscribe once they have seen a time, which is the origin of their ticks.
-        ready = {side: side.ready() for side in playing}
+        ready = {estimator: estimator.ready() for estimator in playing}
         self._drive(ready, origin, _POLL_S, self._start_timeout_s)
         # By now, nodes that have joined the graph meanwhile are known.
         self._refuse_other_clock()
         wall_start = time.monotonic()
         while playing:
-            now = min(side.next_ns for side in playing)
+            now = min(estimator.next_ns for estimator in playing)
             if self._rate > 0.0:
                 until = wall_start + (now - origin) * 1e-9 / self._rate
                 # Lost time is not caught up: the start moves with it.
                 wall_start += max(time.monotonic() - until, 0.0)
                 while (remaining_s := until - time.monotonic()) > 0.0:
                     self._executor.spin_once(timeout_sec=min(remaining_s, _POLL_S))
-            arrived = {side: self._feeds[side].until(now) for side in playing}
+            arrived = {estimator: self._feeds[estimator].until(now) for estimator in playing}
             playing = [
-                side
-                for side in playing
-                if (last := self._feeds[side].last_ns) is None or now <= last + side.run_on_ns
+                estimator
+                for estimator in playing
+                if (last := self._feeds[estimator].last_ns) is None
+                or now <= last + estimator.run_on_ns
             ]
-            self._drive({side: side.deliver(arrived[side]) for side in playing})
-            is_busy = {side: side.step(now) for side in playing}
+            self._drive(
+                {estimator: estimator.deliver(arrived[estimator]) for estimator in playing}
+            )
+            is_busy = {estimator: estimator.step(now) for estimator in playing}
             if any(is_busy.values()):
-                self._drive({side: side.settle() for side in playing})
+                self._drive({estimator: estimator.settle() for estimator in playing})
                 self._set_clock(now)
                 answers = {
-                    side: side.answer(now) if is_busy[side] else side.idle() for side in playing
+                    estimator: estimator.answer(now) if is_busy[estimator] else estimator.idle()
+                    for estimator in playing
                 }
                 self._drive(answers, now)
-            for side in playing:
-                side.finish_step(now)
+            for estimator in playing:
+                estimator.finish_step(now)
             if self._on_step is not None:
                 self._on_step(now)
 
-    def run_work(self, side: Side, work: Work) -> None:
-        """Run work of a side before or after a run."""
-        self._drive({side: work})
+    def run_work(self, estimator: GraphEstimator, work: Work) -> None:
+        """Run work of an estimator before or after a run."""
+        self._drive({estimator: work})
 
     def _set_clock(self, now_ns: int) -> None:
         message = Clock()
@@ -252,27 +256,29 @@ class Conductor:
 
     def _drive(
         self,
-        works: Mapping[Side, Work],
+        works: Mapping[GraphEstimator, Work],
         clock_ns: int | None = None,
         retry_s: float = _RETRY_S,
         timeout_s: float = _TIMEOUT_S,
     ) -> None:
-        """Run the works of all sides in parallel until they are done.
+        """Run the works of all estimators in parallel until they are done.
 
         Meanwhile the clock is set again to the same time, which replaces a lost message and
         otherwise does nothing.
         """
-        waits = {side: wait for side, work in works.items() if (wait := next(work, None))}
+        waits = {
+            estimator: wait for estimator, work in works.items() if (wait := next(work, None))
+        }
         last_progress = last_clock = time.monotonic()
         while waits:
             has_progress = False
-            for side in list(waits):
-                while side in waits and waits[side].is_met():
+            for estimator in list(waits):
+                while estimator in waits and waits[estimator].is_met():
                     has_progress = True
-                    if wait := next(works[side], None):
-                        waits[side] = wait
+                    if wait := next(works[estimator], None):
+                        waits[estimator] = wait
                     else:
-                        del waits[side]
+                        del waits[estimator]
             if not waits:
                 break
             now = time.monotonic()
@@ -280,7 +286,7 @@ class Conductor:
                 last_progress = now
             elif now > last_progress + timeout_s:
                 problems = '; '.join(
-                    f'{side.name}: {wait.description}' for side, wait in waits.items()
+                    f'{estimator.name}: {wait.description}' for estimator, wait in waits.items()
                 )
                 raise JudgeError(f'waited {timeout_s:g} s in vain for {problems}')
             if clock_ns is not None and now > last_clock + retry_s:
@@ -288,17 +294,19 @@ class Conductor:
                 last_clock = now
             self._executor.spin_once(timeout_sec=_POLL_S)
             if not has_progress and now > last_progress + _POLL_S:
-                for side in waits:
-                    side.check()
+                for estimator in waits:
+                    estimator.check()
 
 
 def run_judge_node(setup: JudgeSetup, kind: str, recording: Recording) -> JudgedRun:
     """Judge a recording by a node of a kind on a graph of its own; see `NodeJudgeSetup.judge`."""
     feed = RecordedFeed(recording, setup)
     with judging_node() as (node, executor):
-        with FilterSide(node, 'judge', setup, recording, judge=kind) as side:
-            Conductor(node, [side], [feed], executor=executor, start_ns=feed.start_ns).play()
-        return side.judged_run(recording)
+        with FilterEstimator(node, 'judge', setup, recording, judge=kind) as estimator:
+            ReplayClock(
+                node, [estimator], [feed], executor=executor, start_ns=feed.start_ns
+            ).play()
+        return estimator.judged_run(recording)
 
 
 class DeclaredSession:
@@ -309,8 +317,8 @@ class DeclaredSession:
         self._closing = contextlib.ExitStack()
         try:
             self._node, self._executor = self._closing.enter_context(judging_node())
-            side = DeclaredSide(self._node, stack, declaration)
-            self._side = self._closing.enter_context(side)
+            estimator = DeclaredEstimator(self._node, stack, declaration)
+            self._estimator = self._closing.enter_context(estimator)
         except BaseException:
             self._closing.close()
             raise
@@ -329,30 +337,32 @@ class DeclaredSession:
         self, recording: Recording, start_ns: int | None, start_heading: float | None = None
     ) -> JudgedRun:
         """Replay a recording from a time on, by default from its first message."""
-        side, clock = self._side, self.stack.clock
+        estimator, clock = self._estimator, self.stack.clock
         inputs = stack_inputs(self.stack, recording, start_ns, start_heading)
         arrival = np.concatenate([array.arrival_ns for _, array in inputs.values()])
         if start_ns is not None:
             arrival = arrival[arrival >= start_ns]
         if not len(arrival):
             raise JudgeError(
-                f'{side.name}: {recording.name} holds no message of {", ".join(inputs)}'
+                f'{estimator.name}: {recording.name} holds no message of {", ".join(inputs)}'
             )
         start = int(arrival.min()) if start_ns is None else start_ns
         arrays = [
             (name, array.take(array.arrival_ns >= start)) for name, (_, array) in inputs.items()
         ]
         feed = ArrayFeed(arrays, int(arrival.max()))
-        side.set_recording(recording, inputs, feed)
+        estimator.set_recording(recording, inputs, feed)
         is_lockstep = clock.mode == 'lockstep'
-        conductor = Conductor(
-            self._node, [side], [feed], executor=self._executor, start_ns=start,
+        replay_clock = ReplayClock(
+            self._node, [estimator], [feed], executor=self._executor, start_ns=start,
             rate_factor=0.0 if is_lockstep else clock.rate,
             start_timeout_s=self.stack.ready.timeout,
         )  # fmt: skip
-        conductor.run_work(side, side.reset())
-        conductor.play()
+        replay_clock.run_work(estimator, estimator.reset())
+        replay_clock.play()
         end = time.monotonic()
-        while not is_lockstep and time.monotonic() - end < (_LATE_S if side.missing else _QUIET_S):
+        while not is_lockstep and time.monotonic() - end < (
+            _LATE_S if estimator.missing else _QUIET_S
+        ):
             self._executor.spin_once(timeout_sec=_QUIET_S)
-        return side.judged_run()
+        return estimator.judged_run()

@@ -9,6 +9,7 @@ No module imports it: `process.py` runs the file without site-packages, so that 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,8 +27,6 @@ def main(scratch_folder: str, command: list[str]) -> int:
 
     def end_group(number: int, frame: FrameType | None) -> None:
         if scratch_folder:
-            import shutil
-
             shutil.rmtree(scratch_folder, ignore_errors=True)
         os.killpg(0, signal.SIGKILL)
 

@@ -39,7 +39,7 @@ JUDGES = ('judge_node', 'robot_localization')
 NODE_NAME = 'ekf_filter_node'
 FILTERED_TOPIC = 'odometry/filtered'
 TOPICS_BESIDE_INPUTS = {FIX: 'gps/fix', HEADING: 'imu', COMMAND: 'cmd_vel'}
-"""Topics of the takers that are no inputs of the filter."""
+"""Topics of the inputs that are no measurements of the filter."""
 
 _NOT_FOUND = (
     'robot_localization is not found by way of AMENT_PREFIX_PATH; install it (such as apt install '

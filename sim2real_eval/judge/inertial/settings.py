@@ -17,7 +17,7 @@ from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from sim_sensors.core.shipped import config_names, named_file
-from sim_sensors.world.earth import EARTHS, TurningEarth, turns
+from sim_sensors.world.earth import EARTHS, TurningEarth, simulates_rotation
 from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
 
 
@@ -152,7 +152,7 @@ class InertialSettings(Parameters):
         `imu_ns` are the stamps of the IMU.
         """
         duration = float(imu_ns[-1] - imu_ns[0]) * 1e-9
-        if turns(self.earth, self.start.gyroscope_bias_deviation, duration):
+        if simulates_rotation(self.earth, self.start.gyroscope_bias_deviation, duration):
             return TurningEarth.from_frame(origin, self.gravity)
         return None
 

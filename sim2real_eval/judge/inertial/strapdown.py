@@ -42,7 +42,7 @@ _QUATERNION, _GYROSCOPE, _ACCELEROMETER = 6, 10, 13
 
 
 @kernel
-def turn_left(q: FloatArray, e: FloatArray, scratch: FloatArray) -> None:
+def rotate_in_world(q: FloatArray, e: FloatArray, scratch: FloatArray) -> None:
     """Replace the attitude q, (4,), by Exp(e) q."""
     quaternion_from_vector(e, scratch)
     multiply(scratch, q, q)
@@ -53,13 +53,13 @@ def add_error(x: FloatArray, e: FloatArray, scratch: FloatArray) -> None:
     """Add an error, (15,), to a state, (16,); scratch (4,)."""
     for i in range(6):
         x[i] += e[i]
-    turn_left(x[_QUATERNION:_GYROSCOPE], e[ATTITUDE:GYROSCOPE_BIAS], scratch)
+    rotate_in_world(x[_QUATERNION:_GYROSCOPE], e[ATTITUDE:GYROSCOPE_BIAS], scratch)
     for i in range(6):
         x[_GYROSCOPE + i] += e[GYROSCOPE_BIAS + i]
 
 
 @kernel
-def move(
+def propagate_state(
     x: FloatArray, rate: FloatArray, force: FloatArray, dt: float, gravity: float,
     earth: FloatArray, F: FloatArray, work: FloatArray,
 ) -> None:  # fmt: skip
@@ -145,7 +145,7 @@ def move(
 
 
 @kernel
-def grow(P: FloatArray, F: FloatArray, half: FloatArray, A: FloatArray) -> None:
+def propagate_covariance(P: FloatArray, F: FloatArray, half: FloatArray, A: FloatArray) -> None:
     """Replace P by F (P + N) F' + N, all (15, 15), N the diagonal matrix of `half`, (15,).
 
     N is half the noise that an interval adds. The result is the integral of F Q F' by the
@@ -480,7 +480,7 @@ def _advance(
         half[ATTITUDE + i] = 0.5 * dt * ev.noise[k, 0]
         half[GYROSCOPE_BIAS + i] = 0.5 * dt * ev.noise[k, 2]
         half[ACCELEROMETER_BIAS + i] = 0.5 * dt * ev.noise[k, 3]
-    move(x, rate, force, dt, ev.gravity, ev.earth, F, work)
+    propagate_state(x, rate, force, dt, ev.gravity, ev.earth, F, work)
 
 
 @compiled
@@ -496,7 +496,7 @@ def run(x: FloatArray, P: FloatArray, ev: InertialEvents, output: LoopOutput) ->
     for k in range(len(ev.time_ns)):
         if k > 0:
             _advance(x, ev, k, F, half, work)
-            grow(P, F, half, A)
+            propagate_covariance(P, F, half, A)
         while next_fix < len(ev.fix_at) and ev.fix_at[next_fix] == k:
             covariance = ev.fix_covariance[next_fix]
             antenna_measurement(x, ev.antenna, H, R)
@@ -558,7 +558,7 @@ def sensitivities(
             break
         if k > 0:
             _advance(x, ev, k, F, half, work)
-            grow(Q, F, half, A)
+            propagate_covariance(Q, F, half, A)
             for i in range(ERRORS):
                 for j in range(ERRORS):
                     A[i, j] = 0.0

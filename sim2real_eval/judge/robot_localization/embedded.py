@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
-import os
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -272,30 +269,3 @@ def judge_prepared(
     )
     diverged = run.divergence_findings
     return dataclasses.replace(run, notes=(*diverged, *run.notes)) if diverged else run
-
-
-def judge_all(
-    recordings: Sequence[Recording],
-    config: FilterConfig,
-    navsat: NavsatConfig | None = None,
-    case: ReplayOptions | None = None,
-    *,
-    threads: int | None = None,
-) -> list[JudgedRun]:
-    """Judge several recordings in threads; return their runs in the same order.
-
-    `threads` is at least 1; None is one per processor. The compiled loop runs without the GIL, and
-    every run has the bits of `judge`. JudgeError for the first recording that the judge refuses.
-    """
-    count = os.cpu_count() or 1 if threads is None else threads
-    if count < 1:
-        raise JudgeError(f'threads: {count} is not allowed; must be at least 1')
-    if count == 1 or len(recordings) < 2:
-        return [judge(recording, config, navsat, case) for recording in recordings]
-    with concurrent.futures.ThreadPoolExecutor(min(count, len(recordings))) as pool:
-        runs = [pool.submit(judge, recording, config, navsat, case) for recording in recordings]
-        try:
-            return [run.result() for run in runs]
-        finally:
-            for run in runs:
-                run.cancel()

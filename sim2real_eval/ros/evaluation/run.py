@@ -25,8 +25,8 @@ from sim2real_eval.common.findings import to_records
 from sim2real_eval.judge.estimate import Corrections, JudgedRun
 from sim2real_eval.judge.external import NodeJudgeSetup
 from sim2real_eval.judge.external.expected import PendingMessage, RecordedFeed, last_arrival_ns
-from sim2real_eval.judge.external.graph import Conductor
-from sim2real_eval.judge.external.side import FilterSide
+from sim2real_eval.judge.external.graph import ReplayClock
+from sim2real_eval.judge.external.graph_estimators import FilterEstimator
 from sim2real_eval.judge.robot_localization.embedded import prepare
 from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.judge.setup import JudgeSetup
@@ -347,10 +347,10 @@ class SensorFeed:
         self._last_ns: int | None = None
         recording = bench.recording()
         routing = route(recording, setup.filter, setup.navsat, setup.case)
-        # Messages that arrive together are ordered by taker.
-        self._takers: dict[str, list[tuple[int, str]]] = {}
-        for rank, (taker, topic) in enumerate(routing.takers):
-            self._takers.setdefault(topic, []).append((rank, taker))
+        # Messages that arrive together are in the order of the inputs.
+        self._inputs_by_topic: dict[str, list[tuple[int, str]]] = {}
+        for rank, (input_name, topic) in enumerate(routing.takers):
+            self._inputs_by_topic.setdefault(topic, []).append((rank, input_name))
         self._topics = {role: recording.roles[role] for role in bench.roles}
         for topic, array in recording.messages.items():
             self._push(topic, array, 0)
@@ -364,8 +364,8 @@ class SensorFeed:
             self._count[role] += len(array)
         due = []
         while self._waiting and self._waiting[0][0] <= now_ns:
-            _, _, _, taker, array, index = heapq.heappop(self._waiting)
-            due.append((taker, array.take([index])))
+            _, _, _, input_name, array, index = heapq.heappop(self._waiting)
+            due.append((input_name, array.take([index])))
         return due
 
     @property
@@ -380,9 +380,11 @@ class SensorFeed:
         return self._last_ns
 
     def _push(self, topic: str, array: MessageArray, first: int) -> None:
-        for rank, taker in self._takers.get(topic, ()):
+        for rank, input_name in self._inputs_by_topic.get(topic, ()):
             for index, arrival in enumerate(array.arrival_ns.tolist()):
-                heapq.heappush(self._waiting, (arrival, rank, first + index, taker, array, index))
+                heapq.heappush(
+                    self._waiting, (arrival, rank, first + index, input_name, array, index)
+                )
 
 
 _REAL, _SIMULATED = 'real', 'sim'
@@ -438,13 +440,13 @@ class Pass:
         feeds = (RecordedFeed(maker.real, setup), SensorFeed(self._bench, setup))
         self._real, self._simulated = (
             opened.enter_context(
-                FilterSide(self.node, namespace, setup, recording, judge=self.setup.kind)
+                FilterEstimator(self.node, namespace, setup, recording, judge=self.setup.kind)
             )
             for namespace, recording in zip(
                 namespaces, (maker.real, self._bench.recording()), strict=True
             )
         )
-        # The side of the judge publishes its inputs.
+        # The estimator publishes the inputs of the judge.
         published = {publisher.topic_name for publisher in self.node.publishers}
         broadcast = Broadcast(self.node, maker.real, f'/{namespaces[0]}', published)
         opened.callback(broadcast.close)
@@ -453,7 +455,7 @@ class Pass:
             broadcast.until(now_ns)
             self.poll()
 
-        self._conductor = Conductor(
+        self._replay_clock = ReplayClock(
             self.node,
             (self._real, self._simulated),
             feeds,
@@ -469,7 +471,7 @@ class Pass:
         Sim2RealError if a judge ends or does not answer, or a sensor cannot measure.
         """
         wall_start = time.monotonic()
-        self._conductor.play()
+        self._replay_clock.play()
         maker = self.plan.maker
         run_s = (maker.end_ns - maker.start_ns) * 1e-9
         self.pace = Pace(run_s, time.monotonic() - wall_start)

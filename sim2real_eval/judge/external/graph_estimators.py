@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimators on a ROS graph: judge nodes that are checked, and estimators that a file declares.
 
-Both are processes that receive messages and a clock from the `Conductor` of `graph.py`.
+Both are processes that receive messages and a clock from the `ReplayClock` of `graph.py`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import MessageArray
 from .connections import (
     RETRY_S,
+    GraphEstimator,
     Inbox,
-    Questions,
+    ProcessingProbe,
     Senders,
-    Side,
     StaticFrames,
     Wait,
     Work,
@@ -83,7 +83,7 @@ _LIFECYCLE_TRANSITIONS = {'unconfigured': 1, 'inactive': 3}
 """Transitions to `active` by state: configure and activate."""
 
 
-class FilterSide(Side):
+class FilterEstimator(GraphEstimator):
     """A judge node in a namespace that is checked against the embedded judge.
 
     The embedded judge runs beside the node on the same messages. It determines which ticks
@@ -127,7 +127,7 @@ class FilterSide(Side):
             # Its fixes are measurements as soon as they arrive.
             self._inputs.add(FIX)
         no_inputs = {COMMAND} if self._is_real else {COMMAND, FIX, HEADING}
-        self._takers = self._inputs | (no_inputs & dict(routing.takers).keys())
+        self._all_inputs = self._inputs | (no_inputs & dict(routing.takers).keys())
         self._frames: dict[str, tuple[str, str]] = {}
         self._transformed: dict[str, str] = {}
         if self._is_real:
@@ -136,7 +136,7 @@ class FilterSide(Side):
             )
         self.run_on_ns = setup.case.clock.run_on_ns
 
-    def __enter__(self) -> FilterSide:
+    def __enter__(self) -> FilterEstimator:
         try:
             self._start()
         except BaseException:
@@ -150,14 +150,14 @@ class FilterSide(Side):
         closing.push(self._files)
         folder = make_scratch_folder(self._files)
         # The order counts: once the node answers, it also knows what was created before.
-        topics = filter_topics(namespace, self._setup.filter, self._takers)
+        topics = filter_topics(namespace, self._setup.filter, self._all_inputs)
         self._senders = Senders(node, closing, topics, self._frames)
         self._static = StaticFrames(node, closing, namespace, self._recording, self._transformed)
         self._filtered = Inbox(node, closing, f'{namespace}/{FILTERED_TOPIC}')
         self._positions: Inbox | None = None
         if self._setup.navsat is not None and not self._is_real:
             self._positions = Inbox(node, closing, f'{namespace}/{NAVSAT_TOPIC}')
-        self._questions: Questions = Questions(node, closing, f'{namespace}/{NODE_NAME}')
+        self._probe: ProcessingProbe = ProcessingProbe(node, closing, f'{namespace}/{NODE_NAME}')
         command = filter_command(self._kind, folder, namespace, self._setup, self._recording)
         self._start_process(command, folder)
 
@@ -170,12 +170,12 @@ class FilterSide(Side):
         return self._expected.grids.filter.origin_ns
 
     def ready(self) -> Work:
-        """Wait until node and side know each other and the node has started; the clock stands."""
-        questions, origin = self._questions, self._expected.grids.filter.origin_ns
-        yield Wait(lambda: self._senders.have_subscribers(self._takers), 'its subscriptions')
+        """Wait until the node is discovered and the node has started; the clock stands."""
+        probe, origin = self._probe, self._expected.grids.filter.origin_ns
+        yield Wait(lambda: self._senders.have_subscribers(self._all_inputs), 'its subscriptions')
         yield Wait(lambda: self._static.are_received, 'its subscription to /tf_static')
         yield Wait(lambda: bool(self._filtered.publishers), FILTERED_TOPIC)
-        yield from questions.match()
+        yield from probe.match()
         # The node has read its files.
         self._files.close()
         own_name, filtered = (
@@ -187,7 +187,7 @@ class FilterSide(Side):
         )
         if not self._is_real:
             ours = {f'{self._namespace}/{topic}' for topic in (FILTERED_TOPIC, NAVSAT_TOPIC)}
-            yield from questions.wait_for_status(
+            yield from probe.wait_for_status(
                 lambda status: (
                     status['now_ns'] == origin
                     and status['next_tick_ns'] > origin
@@ -205,24 +205,24 @@ class FilterSide(Side):
 
     def deliver(self, deliveries: Sequence[PendingMessage]) -> Work:
         """Send messages to the node no faster than it processes them."""
-        questions = self._questions
+        probe = self._probe
         carried, self._carried = self._carried, []
-        for taker, array in (*carried, *deliveries):
-            positions = self._expected.take(taker, array)
-            if taker not in self._takers:
+        for input_name, array in (*carried, *deliveries):
+            positions = self._expected.take(input_name, array)
+            if input_name not in self._all_inputs:
                 continue
             # A node may take messages on two topics in either order. The first measurement
             # decides where a filter starts; later, the order changes the last bits.
-            if taker in self._inputs:
-                if self._latest_input not in ('', taker):
+            if input_name in self._inputs:
+                if self._latest_input not in ('', input_name):
                     yield from self.settle()
-                self._latest_input = taker
-            self._senders.send(taker, array)
-            self._output.note_sent(taker)
+                self._latest_input = input_name
+            self._senders.send(input_name, array)
+            self._output.note_sent(input_name)
             if positions:
                 yield from self._take_positions(int(array.arrival_ns[0]))
-            questions.send()
-            if questions.pending == _MAX_PENDING:
+            probe.send()
+            if probe.pending == _MAX_PENDING:
                 yield from self.settle()
 
     def _take_positions(self, now_ns: int) -> Work:
@@ -238,8 +238,8 @@ class FilterSide(Side):
 
     def settle(self) -> Work:
         """Wait until the node has processed all messages."""
-        if self._questions.pending:
-            yield from self._questions.settle()
+        if self._probe.pending:
+            yield from self._probe.settle()
         self._latest_input = ''
 
     def answer(self, now_ns: int) -> Work:
@@ -254,7 +254,7 @@ class FilterSide(Side):
         if self._expected.position is not None:
             yield from self._take_positions(now_ns)
         elif not self._is_real and estimate is None:
-            yield from self._questions.wait_for_status(
+            yield from self._probe.wait_for_status(
                 lambda status: status['now_ns'] == now_ns and status['next_tick_ns'] > now_ns,
                 f'the tick at {now_ns} ns',
             )
@@ -288,7 +288,7 @@ class FilterSide(Side):
         return dataclasses.replace(run, notes=(*run.notes, note))
 
 
-class DeclaredSide(Side):
+class DeclaredEstimator(GraphEstimator):
     """An estimator that a file declares, for one recording after another.
 
     `set_recording` prepares a replay. `node` publishes the inputs and receives the estimates.
@@ -344,7 +344,7 @@ class DeclaredSide(Side):
 
     def _start(self, recording: Recording, topics: Mapping[str, tuple[str, str]]) -> None:
         node, closing, output = self._node, self._closing, self._stack.output
-        self._questions = self._reset_client = None
+        self._probe = self._reset_client = None
         self._is_fresh = True
         folder = make_scratch_folder(closing)
         self._senders = Senders(node, closing, topics, {})
@@ -391,10 +391,10 @@ class DeclaredSide(Side):
         if stack.reset and self._reset_client is None:
             self._reset_client = self._create_reset_client(_absolute_name(stack.reset))
             yield Wait(self._reset_client.service_is_ready, f'reset {stack.reset}')
-        for taker, declared_input in stack.inputs.items():
+        for input_name, declared_input in stack.inputs.items():
             yield Wait(
-                partial(self._senders.have_subscribers, [taker]),
-                f'a subscription to {_absolute_name(declared_input.topic)} (inputs.{taker})',
+                partial(self._senders.have_subscribers, [input_name]),
+                f'a subscription to {_absolute_name(declared_input.topic)} (inputs.{input_name})',
             )
         topic = _absolute_name(stack.output.topic)
         yield Wait(lambda: self._inbox.is_matched, f'a publisher of {topic} (output.topic)')
@@ -402,9 +402,9 @@ class DeclaredSide(Side):
             publisher = f'the name of the publisher of {topic}'
             yield Wait(lambda: all(self._inbox.publishers), publisher)
             stepped_node = stack.clock.node or self._inbox.publishers[0]
-            if self._questions is None:
-                self._questions = Questions(node, self._closing, _absolute_name(stepped_node))
-            yield from self._questions.match()
+            if self._probe is None:
+                self._probe = ProcessingProbe(node, self._closing, _absolute_name(stepped_node))
+            yield from self._probe.match()
             yield from self._settle(_ANSWERS_AFTER_CLOCK)
         self._inbox.take()
         self._began = time.monotonic()
@@ -413,7 +413,7 @@ class DeclaredSide(Side):
     def _create_reset_client(self, name: str) -> Any:
         """Return a client of the reset service.
 
-        It is created long before the first call, so that both sides know each other by then.
+        It is created long before the first call, so that discovery is complete by then.
         """
         types = dict(self._node.get_service_names_and_types()).get(name, ())
         service_type = Trigger if 'std_srvs/srv/Trigger' in types else Empty
@@ -495,13 +495,13 @@ class DeclaredSide(Side):
 
     def _send(self) -> Work:
         messages, self._arrived = self._arrived, ()
-        for taker, array in messages:
-            self._senders.send(taker, array)
-            if taker == self._stack.output.answers:
+        for input_name, array in messages:
+            self._senders.send(input_name, array)
+            if input_name == self._stack.output.answers:
                 self._sent_ns += array.stamp_ns.tolist()
-            if self._is_lockstep and self._questions is not None:
-                self._questions.send()
-                yield from self._questions.settle()
+            if self._is_lockstep and self._probe is not None:
+                self._probe.send()
+                yield from self._probe.settle()
 
     def step(self, now_ns: int) -> bool:
         """Note the time; JudgeError after the time limit."""
@@ -562,7 +562,7 @@ class DeclaredSide(Side):
         missing = self.missing
         # Answered messages were received.
         answered_input = '' if missing else stack.output.answers
-        lossy = self._senders.unacknowledged_topics(except_taker=answered_input)
+        lossy = self._senders.unacknowledged_topics(except_input=answered_input)
         if self._inbox.lost > self._lost_before:
             lossy.append(_absolute_name(stack.output.topic))
         notes += [LOST(topic) for topic in lossy]
