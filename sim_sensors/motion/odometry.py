@@ -313,7 +313,7 @@ def _check_orientation(turn: FloatArray, displacement: FloatArray) -> list[Remar
     if largest > _TURN_THRESHOLD:
         text = (
             'orientation turns by up to {largest:.0f} degrees between two samples: angular '
-            'velocity in between is a guess'
+            'velocity in between is ambiguous'
         )
         return [Remark(text, largest=np.degrees(largest))]
     if largest < 1e-9 and _course_change(displacement) > np.radians(30.0):
