@@ -75,7 +75,7 @@ def free_domain() -> Iterator[int]:
         finally:
             lock.release()
     raise JudgeError(
-        f'ROS domains {_DOMAINS[0]} to {_DOMAINS[-1]} are all in use; stop the nodes on one of them'
+        f'ROS domains {_DOMAINS[0]} to {_DOMAINS[-1]} are all in use; stop the nodes of one'
     )
 
 
