@@ -170,7 +170,7 @@ ERRORS = {error.name: error for error in (
         _delay_fixes,
     ),
     InjectedError(
-        'lever_arm', 'm', 'a GPS lever arm', 'antenna ahead of where it is stated', 'gps', 0.5,
+        'lever_arm', 'm', 'a GPS lever arm', 'antenna further forward than stated', 'gps', 0.5,
         50.0, _move_antenna,
     ),
     InjectedError(
@@ -178,12 +178,12 @@ ERRORS = {error.name: error for error in (
         3.0, _add_rate_bias,
     ),
     InjectedError(
-        'gyro_scale', '1', 'a gyro scale error', 'share of the rates', 'imu', 0.05, 1.0,
+        'gyro_scale', '1', 'a gyro scale error', 'relative to the rates', 'imu', 0.05, 1.0,
         _scale_rates,
     ),
     InjectedError(
-        'accelerometer_bias', 'm/s^2', 'an accelerometer bias', 'along the IMU, ahead', 'imu',
-        0.2, 10.0, _add_force_bias,
+        'accelerometer_bias', 'm/s^2', 'an accelerometer bias', 'along the forward axis of the IMU',
+        'imu', 0.2, 10.0, _add_force_bias,
     ),
     InjectedError(
         'imu_delay', 's', 'an IMU delay', 'stamps of the IMU are late', 'imu', 0.1, 5.0,

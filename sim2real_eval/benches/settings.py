@@ -24,13 +24,13 @@ class AttitudeSettings(Parameters):
     gyroscope_density: float = non_negative(
         0.0,
         'rad/s/sqrt(Hz)',
-        'White noise of the gyroscope; 0: as the messages state.',
+        'Density of the white noise of the gyroscope; 0: from the covariances of the messages.',
         maximum=1e3,
     )
     accelerometer_std: float = non_negative(
         0.0,
         'm/s^2',
-        'White noise of an accelerometer sample; 0: as the messages state.',
+        'Standard deviation of an accelerometer sample; 0: from the covariances of the messages.',
         maximum=1e6,
     )
     acceleration_std: float = non_negative(
@@ -40,24 +40,27 @@ class AttitudeSettings(Parameters):
         maximum=1e6,
     )
     magnetometer_std: float = non_negative(
-        0.0, 'T', 'White noise of a magnetometer sample; 0: as the messages state.', maximum=1e3
+        0.0,
+        'T',
+        'Standard deviation of a magnetometer sample; 0: from the covariances of the messages.',
+        maximum=1e3,
     )
     rate: str = parameter(
         'mean',
         '',
-        'Angular velocity between two samples of the gyroscope. mean: their mean; held: the '
-        'first one, for a filter without later samples.',
+        'Angular velocity between two gyroscope samples. mean: the mean of both; held: '
+        'that of the first, as in a filter that does not wait for the second.',
         choices=('mean', 'held'),
     )
     rest: float = non_negative(
         0.0,
         's',
-        'Time at the beginning during which the body rests. The mean rate of that time is '
-        'subtracted from the gyroscope; 0: nothing is.',
+        'Time at rest at the beginning. The mean angular velocity during that time is '
+        'subtracted from the gyroscope; 0: no subtraction.',
     )
     accelerometer: bool = parameter(True, '', 'Use the accelerometer.')
-    magnetometer: bool = parameter(True, '', 'Use the magnetometer, if there is one.')
-    camera: bool = parameter(True, '', 'Use the poses of the camera, if there are any.')
+    magnetometer: bool = parameter(True, '', 'Use the magnetometer, if the recording has one.')
+    camera: bool = parameter(True, '', 'Use the poses of the camera, if the recording has them.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,30 +137,35 @@ class TuneOptions(Parameters):
     objective: str | None = parameter(
         None,
         '',
-        'Loss that is minimised: the error of speed, position or heading; nees, which includes '
-        'the stated covariance; or minus the likelihood of the innovations, which needs no '
-        'truth (default: speed with truth, else likelihood).',
+        'Loss to minimise: the error of speed, position or heading; nees, which includes '
+        'the stated covariance; or likelihood, the negative log-likelihood of the '
+        'innovations, which needs no truth (default: speed with truth, otherwise '
+        'likelihood).',
         optional=str,
         choices=LOSSES,
     )
     parameters: str | None = parameter(
         None,
         '',
-        'Parameters that are tuned, by comma: noise (process noise by block), gates, inputs '
-        '(which inputs and components), heading (yaw_offset), covariance (a factor by topic), '
-        'all, or single names such as process_noise_covariance.velocity (default: noise, or all '
-        'that another --judge declares).',
+        'Comma-separated parameters to tune: noise (process noise by block), gates, inputs '
+        '(which inputs and components), heading (yaw_offset), covariance (a factor per '
+        'topic), all, or single names such as process_noise_covariance.velocity (default: '
+        'noise; for another --judge, all parameters that it declares).',
         optional=str,
     )
     blocks: int = parameter(
         10,
         '1',
-        'Blocks of recordings, each held out once; whole drives if there are enough of them.',
+        'Number of blocks of recordings, each held out once. A block consists of complete '
+        'drives if there are enough of them.',
         minimum=LEAST_BLOCKS,
         maximum=1000,
     )
     warmup: float = non_negative(
-        5.0, 's', 'Beginning of each recording that does not count.', maximum=1e6
+        5.0,
+        's',
+        'Time at the beginning of each recording that is excluded from the loss.',
+        maximum=1e6,
     )
     level: float = parameter(0.95, '1', 'Level of the intervals.', minimum=0.5, maximum=0.999)
 
@@ -193,11 +201,11 @@ class SensitivityOptions(Parameters):
     gps: str | None = parameter(
         None,
         '',
-        'GPS model that is simulated with and without errors: a preset, a YAML file or stand_in. '
-        'Without a GPS or IMU model, recordings keep their own sensors.',
+        'GPS model that is simulated with and without errors: a preset, a YAML file or '
+        'stand_in. Without a GPS or IMU model, the recorded sensors are used.',
         optional=str,
     )
-    imu: str | None = parameter(None, '', 'IMU model likewise.', optional=str)
+    imu: str | None = parameter(None, '', 'IMU model, as for the GPS.', optional=str)
     runs: int = parameter(
         4, '1', 'Simulated drives per scenario, where no recordings are given.', minimum=2
     )
@@ -207,8 +215,8 @@ class SensitivityOptions(Parameters):
     draws: int = parameter(
         30,
         '1',
-        'Simulated runs per recording and size; any two of them are compared. More make the '
-        'intervals narrower.',
+        'Simulated runs per recording and error size, compared in pairs. More runs give '
+        'narrower intervals.',
         minimum=4,
         maximum=1000,
     )
@@ -239,7 +247,7 @@ BLIND = decisive(
     'wheels.no_pose',
     'the camera gave no pose for up to {longest:.3g s} of {duration:.3g s}: for this time only '
     'the wheels are used, also in the columns "with"',
-    'The difference between "with" and "without" is smaller than it could be.',
+    'The results with and without the camera differ less than they could.',
     'place more tags, or choose another motion',
 )
 UNEVEN = routine(
@@ -259,8 +267,7 @@ SENSOR_OFF = decisive(
 )
 NO_SUSPECT = routine(
     'attitude.no_suspect',
-    'NEES is {ratio:.2f} times its expectation, although the errors of each sensor agree with '
-    'its noise',
+    'NEES is {ratio:.2f} times its expectation, although each sensor agrees with its stated noise',
     'The cause is not a single sensor.',
     'check the first attitude (--initial-std), the stated covariances, and --between-samples held',
 )
@@ -279,33 +286,33 @@ CAMERA_FRAME = assumed(
 
 SMALLEST = decisive(
     'sensitivity.smallest',
-    'would not have seen {noun} below {size:.2g} {unit} (95 % interval {low:.2g} to {high:.2g}) '
-    'in {runs:d} runs, at {power:g %} power',
-    'A smaller error of a sensor model stays hidden in most studies of so many runs with this '
-    'judge.',
+    'detects {noun} from {size:.2g} {unit} on (95 % interval {low:.2g} to {high:.2g}), '
+    'in {runs:d} runs at {power:g %} power',
+    'Smaller errors of a sensor model stay undetected in most studies with this judge '
+    'and number of runs.',
 )
 JUMP = decisive(
     'sensitivity.jump',
-    'sees {noun} of {size:.3g} {unit} at {after:.0f %} power in {runs:d} runs, but {low:.3g} '
-    '{unit} at {before:.0f %}: {power:g %} lies in a jump',
+    'detects {noun} of {size:.3g} {unit} with {after:.0f %} power in {runs:d} runs, '
+    'but {low:.3g} {unit} with {before:.0f %}: the power jumps across {power:g %}',
     'A gate or timeout may begin to refuse messages there. No size has the required power.',
 )
 UNSEEN = decisive(
     'sensitivity.unseen',
-    'would not have seen {noun} of {most:.2g} {unit} in {runs:d} runs: {found:.0f %} power, less '
-    'than {power:g %}',
-    'The judge does not use the measurement, refuses it, or has better ones.',
+    'does not detect {noun} of {most:.2g} {unit} in {runs:d} runs: {found:.0f %} '
+    'power, less than {power:g %}',
+    'The judge does not use this measurement, rejects it, or relies on better ones.',
     'do not conclude from its VEPD that a model has no such error',
 )
 AT_ONCE = assumed(
     'sensitivity.at_once',
-    'sees {noun} of {least:.2g} {unit}, the smallest tried size',
-    'The smallest error that it sees is smaller.',
+    'detects {noun} of {least:.2g} {unit}, the smallest size that was tried',
+    'The smallest detectable error is below the sizes that were tried.',
 )
 NOT_THERE = assumed(
     'sensitivity.not_there',
     '{noun} cannot be injected: the messages do not hold the quantity',
-    'It is unknown whether the judge would see the error.',
+    'It is unknown whether the judge would detect this error.',
     'give sensors that publish it',
 )
 
@@ -324,32 +331,33 @@ UNCHANGED = decisive(
 )
 OVER_FITS = assumed(
     'tune.over_fits',
-    'gain {training} on the recordings of the search, {gain} on held-out blocks of recordings: '
-    'the rest is over-fitting',
-    'The values follow the noise of their recordings.',
+    'gain is {training} on the recordings of the search, but {gain} on held-out '
+    'blocks: the difference is over-fitting',
+    'The values are fitted to the noise of these recordings.',
     'use more recordings, or fewer --parameters',
 )
 AT_BOUND = assumed(
     'tune.at_bound',
     '{value} is a bound of the search',
-    'The best value may lie beyond.',
+    'The best value may be beyond this bound.',
     'tune again from the tuned file',
 )
 SAME_DRIVES = assumed(
     'tune.same_drives',
-    'the {blocks:d} blocks are parts of fewer drives ({drives:d}): the interval holds for these',
+    'the {blocks:d} blocks come from only {drives:d} drives: the interval is valid '
+    'only for these drives',
     'Recordings that follow each other are one drive. They share place, weather and mounting, '
     'which are never held out.',
     'use recordings of other drives, or hold them out with --test',
 )
 TRUE_HEADING = assumed(
     'tune.true_heading',
-    'the filter starts each recording with the true heading, as the IMU has no orientation',
-    'On the robot it has to find its heading first.',
+    'the filter starts each recording with the true heading, because the IMU has no orientation',
+    'On the robot the filter must find its heading first.',
 )
 HEADING_OFF = assumed(
     'tune.heading_off',
-    'with the tuned parameters the heading is {error:.0f deg} off in the mean',
+    'with the tuned parameters the mean heading error is {error:.0f deg}',
     'No noise parameter corrects this: the inputs do not show which way the robot points.',
     'fuse an orientation, or fuse a lateral speed of zero where the robot cannot move sideways',
 )
@@ -368,6 +376,6 @@ NODE_AGREES = routine(
 NODE_DIFFERS = assumed(
     'tune.node_differs',
     'the node does not reproduce the speeds of the search: {problem}',
-    'The gain was found with the embedded filter, and may not be that of the node.',
+    'The gain was measured with the embedded filter and may differ for the node.',
     'judge the recordings with --judge robot_localization and the tuned file',
 )

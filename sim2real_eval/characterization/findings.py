@@ -14,7 +14,7 @@ UNIT_IS_G = decisive(
 NOT_GRAVITY = decisive(
     'signals.not_gravity',
     'the specific force at rest is {force:.4g m/s^2}, but gravity is {gravity:.4g m/s^2}',
-    'A driver removed gravity, or the bias is large, or the unit is another.',
+    'The driver removes gravity, the bias is large, or the unit is wrong.',
     'give the unit with --accel-unit',
 )
 UNIT_IS_DEGREES = decisive(
@@ -26,13 +26,13 @@ UNIT_IS_DEGREES = decisive(
 )
 AHEAD = routine(
     'signals.stamps_ahead',
-    '{count:d} samples with a stamp ahead of the next samples dropped',
-    'A glitch of the clock.',
+    'dropped {count:d} samples whose stamp is later than those of the next samples',
+    'The clock had a glitch.',
 )
 REPEATED = routine(
     'signals.stamps_repeated',
-    '{count:d} samples with a repeated or backward stamp dropped',
-    'Samples must increase in time.',
+    'dropped {count:d} samples with a repeated or backward stamp',
+    'Stamps must increase.',
 )
 CUT = routine(
     'signals.cut',
@@ -67,20 +67,20 @@ OUTLIERS = routine(
 CONSTANT = routine('allan.constant', 'is constant and left out', 'There is no noise to analyse.')
 MISFIT = routine(
     'allan.misfit',
-    'the terms follow the curve to {misfit:.1%} of the deviation',
-    'There are other disturbances; the uncertainties include them.',
+    'the fitted terms deviate from the curve by {misfit:.1%}',
+    'There are other disturbances; the stated uncertainties include them.',
 )
 NOT_SEPARATED = routine(
     'allan.not_separated',
-    '{kind} and a Gauss-Markov bias of {std:.2g} {unit} with {time:.3g s} follow the curve '
-    'equally well; the model has {kind}, whose Allan deviation at an hour is {ratio:.2g} times '
-    'as large',
-    'The two differ at averaging times that the record hardly reaches.',
+    '{kind} and a Gauss-Markov bias of {std:.2g} {unit} with {time:.3g s} fit the '
+    'curve equally well; the model uses {kind}, whose Allan deviation at one hour is '
+    '{ratio:.2g} times as large',
+    'The two differ only at averaging times that the record hardly covers.',
     'record for longer',
 )
 NOT_RECOVERED = routine(
     'allan.not_recovered',
-    'simulated from the fit and analysed again, {terms} did not come back within 3 sigma',
+    '{terms} were not recovered within 3 sigma from a simulation of the fitted model',
     'The record does not determine these values well, or their uncertainty is too small.',
     'record for longer',
 )
@@ -96,15 +96,15 @@ STANDS_STILL = routine(
 )
 JUMPS = decisive(
     'gps.jumps',
-    'fixes left out as driving stay within {away:.3g m} of the place where those used scatter by '
-    '{kept:.3g m}: a receiver at rest that jumps looks so, too',
-    'The model has the calm times of the receiver alone, and is too good.',
+    'fixes excluded as driving stay within {away:.3g m} of the standstill, whose fixes '
+    'scatter by {kept:.3g m}: they may be jumps of a receiver at rest',
+    'The model then contains only the quiet times of the receiver and is too optimistic.',
     'if the vehicle never moved, analyse all of it with --moving keep',
 )
 NO_LEVER_ARM = routine(
     'sensor.no_lever_arm',
-    'no static transform connects frame {frame!r} to {base!r}: no lever arm',
-    'The model gets no mounting.',
+    'no static transform connects frame {frame!r} to {base!r}, so the lever arm is unknown',
+    'The model has no mounting.',
     'give the transforms in recording.yaml',
 )
 LEFT_OUT = routine(
@@ -127,21 +127,22 @@ ROUNDING = routine(
 )
 FIXES_CONSTANT = routine(
     'gps.constant',
-    'the fixes never change; the models have no error there',
+    'the fixes never change; the model has no error there',
     'A receiver may hold its position at standstill.',
     'switch off the static filter of the receiver',
 )
 WANDER_UNBOUND = routine(
     'gps.wander_unbounded',
-    '{seconds:.3g s} at standstill do not bound its wander (time > {lower:.2g s}); the model has '
-    'the likeliest, {wander:.2g m} and {time:.2g s}',
-    'The model may wander too little in longer runs.',
+    '{seconds:.3g s} at standstill do not bound the correlation time of the error (> '
+    '{lower:.2g s}); the model uses the most likely values, {wander:.2g m} and '
+    '{time:.2g s}',
+    'The error of the model may vary too little in longer runs.',
     'record a longer standstill',
 )
 GPS_NOT_RECOVERED = routine(
     'gps.not_recovered',
-    'simulated and identified again, {name} of {given:.3g} came back as {found:.3g}, beyond '
-    '3 sigma',
+    '{name} of {given:.3g} was recovered as {found:.3g} from a simulation of the '
+    'fitted model, more than 3 sigma off',
     'The record does not determine this value well, or its uncertainty is too small.',
     'record for longer',
 )
@@ -156,14 +157,14 @@ SHORT_STANDSTILL = decisive(
 ONE_SECOND = routine(
     'signals.one_second',
     'all samples are 1 s apart',
-    'Their time may be a number of samples.',
-    'if so, name that column - in --columns and give the --sample-rate',
+    'The time column may be a sample number.',
+    'if so, replace its name by - in --columns and set --sample-rate',
 )
 STAMPS_WIN = routine(
     'signals.stamps_win',
     'the stamps give {found:.6g Hz}, so the given {given:g Hz} are not used',
     'Stamps have precedence over --sample-rate.',
-    'name the column - in --columns to ignore the stamps',
+    'replace the name of the column by - in --columns to ignore the stamps',
 )
 RATE_WINS = routine(
     'signals.rate_wins',

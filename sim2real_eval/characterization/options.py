@@ -21,20 +21,21 @@ class AllanOptions(Parameters):
     points: int = rare(
         50,
         '1',
-        'Averaging times of the curve, evenly spaced in the logarithm; octaves are always there.',
+        'Number of averaging times of the curve, logarithmically spaced; octaves are '
+        'always included.',
         minimum=2,
     )
     outliers: str = rare(
         'robust',
         '',
-        'robust: beyond 6 robust deviations; iqr: the rule of [Cesenek2019], which makes white '
-        'noise 13.5 % too low; none: all are kept.',
+        'Rule for outliers. robust: beyond 6 robust standard deviations; iqr: the rule of '
+        '[Cesenek2019], which lowers white noise by 13.5 %; none: all samples are kept.',
         choices=('robust', 'iqr', 'none'),
     )
     factor: float | None = rare(
         None,
         '1',
-        'Of that rule (6 of robust, 1 of iqr where it is not given).',
+        'Threshold of that rule (default: 6 for robust, 1 for iqr).',
         optional=float,
         above=0.0,
     )
@@ -42,8 +43,8 @@ class AllanOptions(Parameters):
     fit_from: float = rare(
         0.0,
         's',
-        'Shortest averaging time that is fitted, for a sensor with a low pass, which has less '
-        'noise than its white noise below the inverse of its bandwidth.',
+        'Shortest averaging time that is fitted. Set it above the inverse of the bandwidth '
+        'of a low-pass filtered sensor, below which the noise is reduced.',
         minimum=0.0,
     )
     weights: str = rare(
@@ -55,14 +56,16 @@ class AllanOptions(Parameters):
 
     def _check(self) -> None:
         if self.factor is not None and self.outliers == 'none':
-            raise ParameterError('', 'factor', 'goes with outliers of robust or iqr only')
+            raise ParameterError('', 'factor', 'needs --outliers robust or iqr')
 
 
 @dataclasses.dataclass(frozen=True)
 class PoseOptions(Parameters):
-    """How poses are found and taken."""
+    """Settings of the detection of poses."""
 
-    gravity: float = parameter(9.80665, 'm/s^2', 'Where the poses were held.', above=0.0)
+    gravity: float = parameter(
+        9.80665, 'm/s^2', 'Gravity at the place of the recording.', above=0.0
+    )
     shortest_pose: float = parameter(
         2.0, 's', 'Shortest standstill that counts as a pose.', above=0.0, common=False
     )
@@ -79,18 +82,21 @@ class TableOptions(Parameters):
     rate: float | None = parameter(
         None,
         'Hz',
-        'Of a table without a column time (s), time_ms, time_us or stamp_ns.',
+        'Sample rate of a table without a column time (s), time_ms, time_us or stamp_ns.',
         optional=float,
         above=0.0,
     )
     columns: tuple[str, ...] = ()
     gyroscope_unit: str = parameter(
-        'rad/s', '', 'Unit of the rates, in recordings too.', choices=tuple(_GYROSCOPE_UNITS)
+        'rad/s',
+        '',
+        'Unit of the angular velocities, also in recordings.',
+        choices=tuple(_GYROSCOPE_UNITS),
     )
     accelerometer_unit: str = parameter(
         'm/s^2',
         '',
-        'Unit of the accelerations, in recordings too.',
+        'Unit of the accelerations, also in recordings.',
         choices=tuple(_ACCELEROMETER_UNITS),
     )
 

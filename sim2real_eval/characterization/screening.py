@@ -154,28 +154,30 @@ class StandstillOptions(Parameters):
     noise_ratio: float = parameter(
         2.5,
         '1',
-        'Largest noise of a window over that of the quietest twentieth of the windows.',
+        'Largest noise of a window at rest, relative to the quietest twentieth of the windows.',
         above=1.0,
     )
     rate_limit: float = parameter(
-        0.02, 'rad/s', 'Largest mean rate of a window beside the median of the still ones.'
+        0.02,
+        'rad/s',
+        'Largest deviation of the mean rate of a window from the median of the windows at rest.',
     )
     acceleration_limit: float = parameter(
-        0.3, 'm/s^2', 'Largest mean acceleration of a window beside that median.'
+        0.3, 'm/s^2', 'Largest deviation of the mean acceleration of a window from that median.'
     )
     speed_limit: float = non_negative(
-        0.2, 'm/s', 'Largest true speed in a window, where the recording tells it.'
+        0.2, 'm/s', 'Largest true speed in a window, if the recording has a truth.'
     )
     turn_limit: float = non_negative(
         0.02,
         'rad/s',
-        'Largest median of the true rate of turn in a window, where the recording tells it.',
+        'Largest median of the true angular rate in a window, if the recording has a truth.',
     )
     rate_noise: float = parameter(
-        0.2, 'rad/s', 'Noise of the rate in a window above which nothing stands still.'
+        0.2, 'rad/s', 'Noise of the angular rate above which a window is never at rest.'
     )
     acceleration_noise: float = parameter(
-        1.5, 'm/s^2', 'Noise of the acceleration in a window above which nothing stands still.'
+        1.5, 'm/s^2', 'Noise of the acceleration above which a window is never at rest.'
     )
 
 

@@ -29,14 +29,14 @@ class StandingOptions(Parameters):
     drift: float = non_negative(
         0.2,
         'm/s',
-        'Largest horizontal speed between the means of neighbouring windows of fixes, unless '
-        'their own noise explains more.',
+        'Largest horizontal speed between the means of neighbouring windows of fixes, '
+        'unless their noise explains a higher speed.',
     )
     window: float = parameter(5.0, 's', 'Length of these windows.', above=0.0)
-    margin: float = non_negative(1.0, 's', 'Left out after stopping and before starting.')
+    margin: float = non_negative(1.0, 's', 'Time excluded after stopping and before starting.')
     shortest: float = parameter(8.0, 's', 'Shortest standstill that is used.', above=0.0)
     fewest: int = parameter(20, '1', 'Fewest fixes of a standstill.', minimum=8)
-    reject_motion: bool = parameter(True, '', 'Leave out what moves.')
+    reject_motion: bool = parameter(True, '', 'Exclude fixes recorded in motion.')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

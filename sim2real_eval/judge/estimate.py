@@ -41,7 +41,7 @@ DIVERGED = decisive(
     'the estimate is not a number from t = {first:.2f s} after the first one on ({count:d} of '
     '{estimates:d} estimates)',
     'The filter is unstable with these covariances.',
-    'check the noise settings and the covariances of the messages',
+    'check noise settings and covariances of the messages',
     per_model=True,
 )
 NOTE = routine('judge.note', '{text}', 'A note of a judge that declares no codes of its own.')
@@ -54,17 +54,17 @@ COURSE_AS_HEADING = 'without an orientation, the heading is that of the velocity
 """Assumption of COMPLETED; the forward speed cannot be negative then."""
 VELOCITY_BY_DIFFERENCES = 'without a velocity, positions are differentiated'
 """Assumption of COMPLETED; noise of the positions is larger in their differences."""
-LEVEL = 'without an orientation, the vehicle is taken as level'
+LEVEL = 'without an orientation, the vehicle is assumed to be level'
 """Assumption of COMPLETED; on a slope the horizontal speed is too large."""
 START_HEADING_UNUSED = routine(
     'judge.start_heading_unused',
-    'the judge takes no start heading; the true one was not used',
-    'Other judges of the comparison may have used it.',
+    'the judge accepts no start heading; the true heading was not used',
+    'Other judges of the comparison may have used the true heading.',
 )
 LOOKS_AHEAD = routine(
     'error_state.looks_ahead',
-    'the first {estimates:d} estimates, {time:.1f s}, use the {fixes:d} fixes of the start, which '
-    'are later',
+    'the first {estimates:d} estimates ({time:.1f s}) use {fixes:d} later fixes for '
+    'the initial state',
     'The velocity of a moving start is known only after a few fixes.',
 )
 _GATED = routine(
@@ -150,8 +150,12 @@ COVARIANCE_RAISED = _phrase(
     '{count:.0f} of {fixes:.0f} fixes state a deviation below {least} m, or none on an axis: '
     'raised',
 )
-_START = routine('inertial.start', '{problem!s}', 'Origin of the first attitude.')
-LEVELLED = _phrase(_START, 'start: levelled {level}, accurate to {tilt:.2g rad} and the bias')
+_START = routine('inertial.start', '{problem!s}', 'Source of the initial attitude.')
+LEVELLED = _phrase(
+    _START,
+    'start: levelled {level}, accurate to {tilt:.2g rad} plus the effect of the '
+    'accelerometer bias',
+)
 HEADING = _phrase(_START, 'start: heading {heading:.0f deg} {source}')
 HEADING_BY_COURSE = assumed(
     'inertial.heading_by_course',
@@ -162,8 +166,8 @@ HEADING_BY_COURSE = assumed(
 )
 HEADING_UNKNOWN = assumed(
     'inertial.heading_unknown',
-    'start: the heading is unknown, and 0 deg is assumed: a filter linearised about a wrong '
-    'heading may need long to correct it, or never does',
+    'start: the heading is unknown and assumed to be 0 deg: a filter linearised about '
+    'a wrong heading may take long to correct it or never do so',
     'Neither the IMU nor the fixes of the start give a heading.',
     'give it with --start-heading or `start.heading`',
 )
@@ -177,13 +181,13 @@ REAL_FILTER = routine(
     'external.real_filter',
     'robot_localization judged{navsat}; its velocity differs from the embedded judge by at most '
     '{apart:g um/s}',
-    'The real ekf_node or ukf_node confirms the embedded judge. navsat_transform_node is never '
-    'run; the embedded navsat_transform takes its place.',
+    'The real ekf_node or ukf_node confirms the embedded judge. The embedded '
+    'navsat_transform replaces navsat_transform_node.',
 )
 REAL_TIME = routine(
     'external.rate',
     'the estimator ran at {rate:.3g} x real time',
-    'Seconds of the recording per second of wall time.',
+    'This is the replay speed in seconds of recording per second of wall time.',
 )
 REPEATABILITY = routine(
     'external.repeatability',
@@ -204,13 +208,13 @@ UNANSWERED = _phrase(
 )
 OUT_OF_ORDER = routine(
     'external.out_of_order',
-    '{count:d} estimates are not later than the one before and are left out',
-    'An estimator may correct an estimate; a live user knows only the first.',
+    'dropped {count:d} estimates that are not later than the previous one',
+    'An estimator may revise an estimate; a live user sees only the first version.',
 )
 NO_TRANSFORMS = assumed(
     'external.no_transforms',
     '{count:d} static transforms of the recording are not published: tf2_msgs is not installed',
-    'The estimator may assume other places of the sensors, or drop their messages.',
+    'The estimator may assume other sensor positions or drop the messages.',
     'source the setup file of ROS',
 )
 

@@ -60,8 +60,8 @@ _FIRST_TWISTS = 10
 
 _DROPPED = '{problem!s} ({count:d}x, first at stamp {stamp:d ns}); dropped'
 _DRIVER = 'correct the driver or the converter; the other messages are used unchanged'
-_CLOCK = 'let the driver stamp messages when they are measured, by one clock'
-_ORDER = 'check whether two publishers share the topic, or the recorder lost the order'
+_CLOCK = 'let the driver stamp messages at the time of measurement with one clock'
+_ORDER = 'check whether two publishers share the topic or the recorder changed the order'
 
 STAMP_ZERO = routine(
     'recording.stamp_zero',
@@ -84,7 +84,7 @@ CLOCKS_DRIFT = routine(
 STAMP_AHEAD = routine(
     'recording.stamp_ahead',
     _DROPPED,
-    'A single stamp from the future would make all later messages run backwards.',
+    'A single stamp in the future would make all later messages seem late.',
     _CLOCK,
 )
 STAMP_ORDER = routine(
@@ -152,7 +152,7 @@ GAP = routine(
     'recording.gap',
     'gaps of up to {gap:.3f s} ({count:d}x), the longest {after:.2f s} after the first message '
     '(median period {period:.3f s}); nothing is filled in',
-    'Messages are missing. A judge bridges the time by prediction.',
+    'Messages are missing. A judge bridges the gap by prediction.',
 )
 ABSENT = routine(
     'recording.quantity_absent',
@@ -213,8 +213,8 @@ ONLY_ONE = routine(
 )
 SEVERAL = assumed(
     'recording.role_open',
-    '{count:d} topics have the type of the {role} and none is {default}, so none of them is the '
-    '{role} unless a judge subscribes to one of them alone',
+    '{count:d} topics have the type of the {role} and none is named {default}; only a '
+    'topic to which a judge subscribes is used as the {role}',
     'The recording does not say which of several sensors is to be used.',
     'name it in recording.yaml or with --topic {role}=TOPIC',
 )
@@ -226,21 +226,21 @@ OVERLAP = routine(
 )
 REFERENCE = routine(
     'recording.reference_truth',
-    'truth is a reference that {made_by} made from {sensors}; errors against it are too small, '
-    'because it is not independent of the sensors',
+    'the truth is a reference computed by {made_by} from {sensors}; errors against it '
+    'are too small, because it is not independent of the sensors',
     'The truth is an estimate made from the recorded sensors themselves.',
 )
 CORRECTED = routine(
     'recording.corrected',
     'changed as recording.yaml states: {change!s}',
-    'The messages are not those of the file: `corrections` or `truth: low_pass` in '
-    'recording.yaml changes them.',
+    'The messages differ from those of the file, because `corrections` or `truth: '
+    'low_pass` in recording.yaml changes them.',
 )
 TRANSFORM = routine(
     'recording.transform',
     '{problem}',
-    'A static transform is not one, is given twice, is replaced by the transform file, or '
-    'belongs to a moving joint.',
+    'A static transform is invalid, is given twice, is replaced by the transform file, '
+    'or belongs to a moving joint.',
 )
 FRAMES_ASSUMED = assumed(
     'frames.assumed_equal',
@@ -269,10 +269,10 @@ TRUTH_ASSUMED = assumed(
 )
 TRUTH_FROM_POSES = assumed(
     'truth.from_poses',
-    'has only poses; velocities are slopes of parabolas through three positions each, at '
-    '{rate:.3g Hz}: 1 mm of noise becomes {noise:.2g mm/s}',
+    'has only poses at {rate:.3g Hz}; velocities are derived from parabolas through '
+    'three positions: 1 mm of noise becomes {noise:.2g mm/s}',
     'A topic of poses, two frames of /tf, or a trajectory file holds no velocity.',
-    'set truth: {{low_pass: HZ}} in recording.yaml where the poses are noisy',
+    'set truth: {{low_pass: HZ}} in recording.yaml if the poses are noisy',
 )
 TRUTH_MOVED = routine(
     'truth.moved',

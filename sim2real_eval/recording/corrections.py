@@ -66,27 +66,29 @@ class _Correction(Parameters):
 class ImuCorrection(_Correction):
     """Correction of the messages of an IMU; by default they stay unchanged."""
 
-    delay: float = parameter(0.0, 's', 'Delay of the stamps; subtracted.')
+    delay: float = parameter(0.0, 's', 'Delay of the stamps, which is subtracted.')
     acceleration_scale: float = parameter(
-        1.0, '1', 'Factor to m/s^2: 9.80665 for g, -1 for an accelerometer of the other sign.'
+        1.0, '1', 'Factor to m/s^2: 9.80665 for g, -1 for an accelerometer of opposite sign.'
     )
     rate_scale: float = parameter(
-        1.0, '1', 'Factor to rad/s: 0.0174533 for degrees, -1 for a gyroscope of the other sign.'
+        1.0,
+        '1',
+        'Factor to rad/s: 0.0174533 for degrees per second, -1 for a gyroscope of opposite sign.',
     )
     rate_bias: tuple[float, ...] = parameter(
-        _NO_ROTATION, 'rad/s', 'Bias of the rates after the rotation; subtracted.'
+        _NO_ROTATION, 'rad/s', 'Bias of the rates after the rotation, which is subtracted.'
     )
     rotation: tuple[float, ...] = parameter(
         _NO_ROTATION, 'deg', 'Roll, pitch, yaw of the sensor axes in the frame of the messages.'
     )
-    axes: str = parameter('enu', '', 'World of the published orientation.', choices=_AXES)
+    axes: str = parameter('enu', '', 'World frame of the published orientation.', choices=_AXES)
     orientation_rotation: tuple[float, ...] = parameter(
         _NO_ROTATION,
         'deg',
         'Roll, pitch, yaw from the axes of the orientation to those of gyroscope and '
         'accelerometer: 180, 0, 0 if only the orientation has forward-right-down axes.',
     )
-    heading: float = parameter(0.0, 'deg', 'Error of the published heading; subtracted.')
+    heading: float = parameter(0.0, 'deg', 'Error of the published heading, which is subtracted.')
     acceleration_std: float | None = non_negative(
         None, 'm/s^2', 'Standard deviation that replaces the covariance.', optional=float
     )
@@ -153,7 +155,7 @@ class ImuCorrection(_Correction):
 class FixCorrection(_Correction):
     """Correction of the messages of a GPS receiver; by default they stay unchanged."""
 
-    delay: float = parameter(0.0, 's', 'Delay of the stamps; subtracted.')
+    delay: float = parameter(0.0, 's', 'Delay of the stamps, which is subtracted.')
     swapped: bool = parameter(False, '', 'Whether latitude and longitude are exchanged.')
     std: float | None = non_negative(
         None, 'm', 'Standard deviation of each axis that replaces the covariance.', optional=float
@@ -202,16 +204,18 @@ class TruthCorrection(_Correction):
     twist: str = parameter(
         'body',
         '',
-        'Axes of the linear velocity. positions: velocities and rates are derived from the poses, '
-        'for a twist that is late.',
+        'Axes of the linear velocity. positions: velocities and rates are derived from the '
+        'poses, for a delayed twist.',
         choices=('body', 'world', 'positions'),
     )
     position_scale: float = positive(1.0, '1', 'Factor to m: 0.001 for mm.')
     speed_scale: float = positive(1.0, '1', 'Factor to m/s: 0.277778 for km/h.')
     turn: float = parameter(
-        0.0, 'deg', 'Yaw of the world axes against east and north; subtracted from the motion.'
+        0.0,
+        'deg',
+        'Yaw of the world axes relative to east and north, which is subtracted from the motion.',
     )
-    heading: float = parameter(0.0, 'deg', 'Error of the orientation only; subtracted.')
+    heading: float = parameter(0.0, 'deg', 'Error of the orientation only, which is subtracted.')
     body_yaw: float = parameter(
         0.0, 'deg', 'Yaw of base_link in the body axes of orientation and twist.'
     )

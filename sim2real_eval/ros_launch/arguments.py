@@ -50,7 +50,7 @@ class EvaluationSettings(ComparedSensors):
     overwrite: bool = parameter(False, '', 'Replace an existing result.')
     scenario: str = parameter('', '', 'Scenario label of all recordings; empty: their own.')
     rate_factor: float = non_negative(
-        0.0, '1', 'Seconds of a run per second of wall time; 0: unlimited.', maximum=1e3
+        0.0, '1', 'Seconds of simulated time per second of wall time; 0: unlimited.', maximum=1e3
     )
 
 
@@ -64,7 +64,7 @@ def _text(doc: str, default: Any = '', choices: tuple[str, ...] = ()) -> Paramet
 
 
 def _mounting_arguments() -> dict[str, Parameter]:
-    axes = {'x': 'forward of base_link', 'y': 'to the left of base_link', 'z': 'above base_link'}
+    axes = {'x': 'forward', 'y': 'left', 'z': 'above base_link'}
     positions = {
         f'{sensor}_{axis}': Parameter(0.0, 'm', f'Position of the {title} {direction}.')
         for sensor, title in (('imu', 'IMU'), ('gps', 'GPS antenna'))
@@ -82,7 +82,7 @@ def _mounting_arguments() -> dict[str, Parameter]:
 ARGUMENTS: dict[str, Parameter] = {
     # All launch files.
     'namespace': _text('Namespace of the nodes and of their relative topics.'),
-    'use_sim_time': _text('Take the time from /clock, as for a played bag or a simulator.', False),
+    'use_sim_time': _text('Use the time of /clock, as with a played bag or a simulator.', False),
     'log_level': _text(
         'Lowest severity of logged messages.', 'info', ('debug', 'info', 'warn', 'error', 'fatal')
     ),
@@ -145,7 +145,9 @@ ARGUMENTS: dict[str, Parameter] = {
     'ground_truth': _text('Topic of the true odometry.', 'ground_truth/odometry'),
     'sensors_params_file': _text('Parameter file of sensors.launch.py.'),
     'sensor_transforms': _text(
-        'Publish base_link -> the frame of each sensor; false if the robot does it.', True
+        'Publish the transform from base_link to each sensor frame; false if the robot '
+        'publishes it.',
+        True,
     ),
     'lossless': _text(
         'Use reliable odometry and deep queues, so that no message is lost, as for a recording.',
@@ -172,9 +174,12 @@ ARGUMENTS: dict[str, Parameter] = {
     ),
     'navsat': _text('Start navsat_transform_node, which turns gps/fix into odometry/gps.', True),
     'static_transforms_file': _text(
-        'Static transforms for judge_node, as beside a recording. Empty: those of this launch.'
+        'File with static transforms for judge_node, in the format of '
+        'static_transforms.yaml. Empty: the transforms of this launch.'
     ),
-    'assume_identity_frames': _text('judge_node treats unconnected frames as one frame.', False),
+    'assume_identity_frames': _text(
+        'Whether judge_node treats unconnected frames as identical.', False
+    ),
     **_mounting_arguments(),
     # Experiments.
     'runs': Parameter(1, '1', 'Number of runs, one after another.', minimum=1),
@@ -188,24 +193,26 @@ ARGUMENTS: dict[str, Parameter] = {
         1.0, 's', 'Wall time from the end of a motion to the end of its bag.', minimum=0
     ),
     # Evaluation.
-    'real': _text('Real recordings with ground truth: paths or patterns, by space.', None),
+    'real': _text(
+        'Real recordings with ground truth: paths or patterns, separated by spaces.', None
+    ),
     **_select(EvaluationSettings, 'models', 'case_file', 'overwrite', 'rate_factor'),
     **_select(StudyOptions, 'repetitions', 'match_rates', 'start_heading', 'off_ticks'),
     **_select(StudyOptions, 'adapt', 'component'),
-    'topics': _text('Topics of the imu, gps or truth, each ROLE=TOPIC, by space.'),
+    'topics': _text('Topics of the imu, gps or truth, each ROLE=TOPIC, separated by spaces.'),
     'label': EvaluationSettings.declarations()['scenario'],
     # Gazebo.
-    'world_file': _text('World of Gazebo (SDF). Empty: a field with a car.'),
+    'world_file': _text('Gazebo world (SDF). Empty: the default world, a field with a car.'),
     'bridge_file': _text(
-        'Topics between Gazebo and ROS, for parameter_bridge of ros_gz_bridge. Empty: those of '
-        'the field.'
+        'File with the topics bridged between Gazebo and ROS by parameter_bridge of '
+        'ros_gz_bridge. Empty: those of the default world.'
     ),
     'robot_file': _text(
-        'Robot (URDF, SDF) that is put on the ground at the origin of the world; the field then '
-        'has no car. Empty: the models of the world.'
+        'Robot (URDF or SDF) placed on the ground at the origin of the world; the default '
+        'world then has no car. Empty: only the models of the world.'
     ),
     'iterations': Parameter(
-        0, '1', 'Physics steps after which Gazebo ends; 0: it runs until it is stopped.', minimum=0
+        0, '1', 'Number of physics steps after which Gazebo ends; 0: run until stopped.', minimum=0
     ),
     'headless': _text('Run Gazebo without a window.', True),
     # Viewers.

@@ -194,9 +194,7 @@ class CameraModel(MountedModel[CameraMessages]):
     noise_std: tuple[float, float] = non_negative(
         (0.5, 0.5), 'px', 'White noise of a feature in each frame, along u and v.'
     )
-    missed: float = share(
-        0.0, 'Share of the visible features that are missed, drawn in each frame.'
-    )
+    missed: float = share(0.0, 'Probability that a visible feature is missed in a frame.')
     row_time: float = non_negative(
         0.0,
         's',
@@ -205,11 +203,11 @@ class CameraModel(MountedModel[CameraMessages]):
         maximum=1.0,
     )
     border: float = non_negative(
-        0.0, 'px', 'Features nearer to the edge of the image are not found.'
+        0.0, 'px', 'Features closer to the edge of the image are not detected.'
     )
-    nearest: float = non_negative(0.0, 'm', 'Features at a smaller depth are not found.')
+    nearest: float = non_negative(0.0, 'm', 'Features at a smaller depth are not detected.')
     farthest: float = non_negative(
-        0.0, 'm', 'Features at a larger depth are not found; 0: no limit.'
+        0.0, 'm', 'Features at a larger depth are not detected; 0: no limit.'
     )
     intrinsics: Intrinsics = dataclasses.field(default_factory=Intrinsics)
     mismatches: Mismatches = dataclasses.field(default_factory=Mismatches)

@@ -39,9 +39,13 @@ _NS = 1_000_000_000
 class PoseSensor(Parameters):
     """Errors of the pose that a controller gets; by default it is exact and without delay."""
 
-    position_std: float = non_negative(0.0, 'm', 'White noise of x and of y, per control step.')
-    yaw_std: float = non_negative(0.0, 'rad', 'White noise of the heading, per control step.')
-    latency: float = non_negative(0.0, 's', 'Delay of the pose.')
+    position_std: float = non_negative(
+        0.0, 'm', 'Standard deviation of the white noise of x and y in each control step.'
+    )
+    yaw_std: float = non_negative(
+        0.0, 'rad', 'Standard deviation of the white noise of the heading in each control step.'
+    )
+    latency: float = non_negative(0.0, 's', 'Delay of the measured pose.')
 
 
 @dataclasses.dataclass(frozen=True)

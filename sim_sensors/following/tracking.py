@@ -423,12 +423,12 @@ class LqrTracker(TrackerModel):
 
     kind = 'lqr'
     tracker = _LqrTracker
-    position_error: float = positive(0.2, 'm', 'Tolerable e_x and e_y.')
-    yaw_error: float = positive(0.1, 'rad', 'Tolerable e.')
-    speed_effort: float = positive(0.2, 'm/s', 'Tolerable change of speed.')
-    yaw_rate_effort: float = positive(0.1, 'rad/s', 'Tolerable change of yaw rate.')
+    position_error: float = positive(0.2, 'm', 'Tolerance of e_x and e_y.')
+    yaw_error: float = positive(0.1, 'rad', 'Tolerance of e.')
+    speed_effort: float = positive(0.2, 'm/s', 'Tolerance of the change of speed.')
+    yaw_rate_effort: float = positive(0.1, 'rad/s', 'Tolerance of the change of yaw rate.')
     least_speed: float = positive(
-        0.1, 'm/s', 'Speed that is assumed when the reference is slower.'
+        0.1, 'm/s', 'Minimum speed of the linear model, used when the reference is slower.'
     )
 
 

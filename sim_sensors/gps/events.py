@@ -43,7 +43,7 @@ class Events(Parameters):
     given: tuple[float, ...] = non_negative(
         (),
         's',
-        'Start and end of each given event since the first fix: start, end, start, end ...',
+        'Times of the given events since the first fix: start, end, start, end, ...',
         read_only=True,
     )
     interval: float = non_negative(0.0, 's', 'Mean time between two random events; 0: none.')
@@ -128,13 +128,16 @@ class Jamming(Events):
     """
 
     jammer_to_noise: float = parameter(
-        10.0, 'dB', 'J/N: jammer over noise in the band of the receiver.', maximum=200.0
+        10.0,
+        'dB',
+        'J/N: ratio of jammer power to noise power in the band of the receiver.',
+        maximum=200.0,
     )
     carrier_to_noise: float = parameter(45.0, 'dB-Hz', 'C/N0 without a jammer.', maximum=100.0)
     tracking_threshold: float = parameter(28.0, 'dB-Hz', 'C/N0 below which there is no fix.')
     thermal_std: Axes = axes(
         'm',
-        'Thermal part of the undisturbed error (east, north, up).',
+        'Standard deviation of the thermal part of the undisturbed error (east, north, up).',
         (0.3, 0.3, 0.6),
         minimum=0.0,
     )
@@ -201,7 +204,7 @@ class Spoofing(Events):
     """
 
     velocity: Axes = axes('m/s', 'Velocity of the error (east, north, up).', (0.2, 0.0, 0.0))
-    distance: float = non_negative(100.0, 'm', 'Error at which it stops.')
+    distance: float = non_negative(100.0, 'm', 'Size at which the error stops growing.')
 
     def start(self, seed: int, run: str, sensor: str) -> SpoofingProcess:
         """Return the spoofer of one receiver."""

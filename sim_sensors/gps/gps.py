@@ -169,30 +169,32 @@ class GnssNoise(PositionNoise):
     kind: ClassVar[str] = 'gnss'
 
     mean: Axes = axes('m', 'Constant error (east, north, up).')
-    turn_on_std: Axes = axes('m', 'Deviation of an error drawn once at switch-on.', minimum=0.0)
-    white_std: Axes = axes('m', 'White part: deviation of each fix.', minimum=0.0)
+    turn_on_std: Axes = axes(
+        'm', 'Standard deviation of an error drawn once at switch-on.', minimum=0.0
+    )
+    white_std: Axes = axes('m', 'Standard deviation of the white part of each fix.', minimum=0.0)
     tails: str = parameter(
         'normal',
         '',
-        'Law of the white part: normal; student_t with the deviation white_std; contaminated: '
-        'some fixes have outlier_scale times the deviation white_std.',
+        'Distribution of the white part: normal; student_t with the standard deviation '
+        'white_std; contaminated: some fixes have outlier_scale times that deviation.',
         choices=('normal', 'student_t', 'contaminated'),
     )
     degrees_of_freedom: float = parameter(
         5.0, '1', 'Degrees of freedom of student_t; fewer make heavier tails.', above=2.0
     )
-    outlier_share: float = share(0.05, 'Share of the fixes that are outliers, for contaminated.')
+    outlier_share: float = share(0.05, 'Share of outliers among the fixes, for contaminated.')
     outlier_scale: float = non_negative(
-        10.0, '1', 'Deviation of an outlier over white_std, for contaminated.'
+        10.0, '1', 'Ratio of the standard deviation of an outlier to white_std, for contaminated.'
     )
     gauss_markov_std: Axes = axes(
-        'm', 'Stationary deviation of the Gauss-Markov part.', minimum=0.0
+        'm', 'Stationary standard deviation of the Gauss-Markov part.', minimum=0.0
     )
     gauss_markov_time: Axes = axes(
         's', 'Correlation time of the Gauss-Markov part.', 100.0, above=0.0
     )
     random_walk: Axes = axes(
-        'm/sqrt(s)', 'Density of the random walk: its deviation after 1 s.', minimum=0.0
+        'm/sqrt(s)', 'Density of the random walk, its standard deviation after 1 s.', minimum=0.0
     )
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -342,7 +344,9 @@ class HdopCovariance(PositionCovariance):
     hdop_limit: float = non_negative(0.85, '1', 'HDOP after a long time.')
     time_constant: float = positive(12.4, 's', 'Time constant of the convergence.')
     k: float = non_negative(0.02, 'm', 'Standard deviation east and north at HDOP 1 (RTK fix).')
-    vertical_factor: float = non_negative(2.0, '1', 'Vertical over horizontal standard deviation.')
+    vertical_factor: float = non_negative(
+        2.0, '1', 'Ratio of vertical to horizontal standard deviation.'
+    )
 
     def start(self) -> CovarianceSource:
         """Return the low pass at `hdop_initial`."""

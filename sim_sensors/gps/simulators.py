@@ -157,11 +157,11 @@ class GeodeticNoise(PositionNoise):
     kind: ClassVar[str] = 'geodetic'
 
     latitude_bias: float = parameter(0.0, 'deg', 'Constant error of the latitude.')
-    latitude_std: float = non_negative(0.0, 'deg', 'Deviation of each latitude.')
+    latitude_std: float = non_negative(0.0, 'deg', 'Standard deviation of each latitude.')
     longitude_bias: float = parameter(0.0, 'deg', 'Constant error of the longitude.')
-    longitude_std: float = non_negative(0.0, 'deg', 'Deviation of each longitude.')
+    longitude_std: float = non_negative(0.0, 'deg', 'Standard deviation of each longitude.')
     altitude_bias: float = parameter(0.0, 'm', 'Constant error of the altitude.')
-    altitude_std: float = non_negative(0.0, 'm', 'Deviation of each altitude.')
+    altitude_std: float = non_negative(0.0, 'm', 'Standard deviation of each altitude.')
 
     @property
     def is_angular(self) -> bool:
@@ -212,10 +212,10 @@ class GazeboPositionNoise(UpstreamNoise):
     kind: ClassVar[str] = 'gazebo'
 
     mean: Axes = axes('m', 'Mean of the noise of each fix.')
-    std: Axes = axes('m', 'Deviation of the noise of each fix.', minimum=0.0)
+    std: Axes = axes('m', 'Standard deviation of the noise of each fix.', minimum=0.0)
     bias_mean: Axes = axes('m', 'Mean of the constant bias before it gets its random sign.')
     bias_std: Axes = axes(
-        'm', 'Deviation of the constant bias before it gets its sign.', minimum=0.0
+        'm', 'Standard deviation of the constant bias before it gets its random sign.', minimum=0.0
     )
     dynamic_bias_std: Axes = axes(
         'm/sqrt(s)', 'Density of the white noise that drives the varying bias.', minimum=0.0
@@ -284,14 +284,16 @@ class HectorNoise(UpstreamNoise):
     kind: ClassVar[str] = 'hector'
 
     offset: Axes = axes('m', 'Constant error.')
-    drift: Axes = axes('m', 'Deviation of the position drift.', minimum=0.0)
+    drift: Axes = axes('m', 'Stationary standard deviation of the position drift.', minimum=0.0)
     drift_frequency: float = positive(
-        1.0 / 3600.0, 'Hz', 'One over the correlation time of the position drift.'
+        1.0 / 3600.0, 'Hz', 'Inverse of the correlation time of the position drift.'
     )
-    gaussian_noise: Axes = axes('m', 'Deviation of the noise of each fix.', minimum=0.0)
-    velocity_drift: Axes = axes('m/s', 'Deviation of the velocity drift.', minimum=0.0)
+    gaussian_noise: Axes = axes('m', 'Standard deviation of the noise of each fix.', minimum=0.0)
+    velocity_drift: Axes = axes(
+        'm/s', 'Stationary standard deviation of the velocity drift.', minimum=0.0
+    )
     velocity_drift_frequency: float = positive(
-        1.0 / 3600.0, 'Hz', 'One over the correlation time of the velocity drift.'
+        1.0 / 3600.0, 'Hz', 'Inverse of the correlation time of the velocity drift.'
     )
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
@@ -466,10 +468,13 @@ class Px4MarkovNoise(UpstreamNoise):
         0.93, '1', 'Correlation of one fix with the next.', maximum=0.999999
     )
     step_std: Axes = axes(
-        'm', 'Deviation of the step from one fix to the next.', (0.008, 0.008, 0.012), minimum=0.0
+        'm',
+        'Standard deviation of the step from one fix to the next.',
+        (0.008, 0.008, 0.012),
+        minimum=0.0,
     )
     model_rate: float = positive(
-        30.0, 'Hz', 'Rate at which upstream runs, where both variants have the same law.'
+        30.0, 'Hz', 'Rate of the original code, at which both variants have the same statistics.'
     )
 
     @property

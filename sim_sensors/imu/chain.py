@@ -57,11 +57,13 @@ class Vibration(Parameters):
     it samples. A lever arm does not change the amplitudes.
     """
 
-    rotation_rate: float = non_negative(0.0, 'Hz', 'Turns of the engine per second; 0: none.')
+    rotation_rate: float = non_negative(
+        0.0, 'Hz', 'Rotation rate of the engine, turns per second; 0: no engine.'
+    )
     rotation_std: float = non_negative(0.0, 'Hz', 'Standard deviation of the rotation rate.')
     rotation_time: float = positive(10.0, 's', 'Correlation time of the rotation rate.')
     harmonics: tuple[float, ...] = non_negative(
-        (), '1', 'Size of the lines at 1, 2, 3 ... times that rate, over the amplitudes.'
+        (), '1', 'Size of the lines at 1, 2, 3, ... times that rate, relative to the amplitudes.'
     )
     gyroscope: Axes = axes('rad/s', 'Amplitude at each axis of the gyroscope.', minimum=0.0)
     accelerometer: Axes = axes(
@@ -242,19 +244,23 @@ class ErrorChain(AxisParameters):
         'full scale from the best straight line.',
     )
     supply_scale: Axes = axes('1/V', 'Scale factor error per volt above the reference voltage.')
-    constant_bias: Axes = axes('{u}', 'Bias that is the same in every run.')
-    turn_on_std: Axes = axes('{u}', 'Deviation of a bias drawn at switch-on.', minimum=0.0)
+    constant_bias: Axes = axes('{u}', 'Constant bias, the same in every run.')
+    turn_on_std: Axes = axes(
+        '{u}', 'Standard deviation of a bias drawn at switch-on.', minimum=0.0
+    )
     gauss_markov_std: Axes = axes(
-        '{u}', 'Stationary deviation of a Gauss-Markov bias.', minimum=0.0
+        '{u}', 'Stationary standard deviation of a Gauss-Markov bias.', minimum=0.0
     )
     gauss_markov_time: Axes = axes(
         's', 'Correlation time of the Gauss-Markov bias.', 100.0, above=0.0
     )
-    random_walk: Axes = axes('{u}/s/sqrt(Hz)', 'Rate random walk K, from zero.', minimum=0.0)
+    random_walk: Axes = axes(
+        '{u}/s/sqrt(Hz)', 'Rate random walk K, which starts at zero.', minimum=0.0
+    )
     bias_instability: Axes = axes('{u}', 'Flicker B: Allan plateau divided by 0.664.', minimum=0.0)
     bias_instability_from: float = positive(1.0, 's', 'Shortest averaging time of the plateau.')
     bias_instability_to: float = positive(10000.0, 's', 'Longest averaging time of the plateau.')
-    rate_ramp: Axes = axes('{u}/s', 'Drift R of the bias since switch-on.')
+    rate_ramp: Axes = axes('{u}/s', 'Rate ramp R: drift of the bias since switch-on.')
     temperature_bias: Axes = axes('{u}/K', 'Bias per kelvin above the reference temperature.')
     supply_bias: Axes = axes('{u}/V', 'Bias per volt above the reference voltage.')
     noise_density: Axes = axes(
@@ -267,16 +273,22 @@ class ErrorChain(AxisParameters):
         maximum=1.0,
     )
     quantisation_noise: Axes = axes(
-        '{i}', 'White noise of the integral: the Q of an Allan plot, its slope -1.', minimum=0.0
+        '{i}', 'White noise of the integral: the Q of an Allan plot, of slope -1.', minimum=0.0
     )
-    bandwidth: float = non_negative(0.0, 'Hz', 'Frequency of -3 dB of the low pass; 0: none.')
+    bandwidth: float = non_negative(
+        0.0, 'Hz', 'Cut-off frequency (-3 dB) of the low pass; 0: no low pass.'
+    )
     filter_order: int = parameter(
         2, '1', 'Order of the low pass: 1, or 2 (Butterworth).', minimum=1, maximum=2
     )
-    range: Axes = axes('{u}', 'Largest absolute value that is reported; 0: none.', minimum=0.0)
-    quantisation: Axes = axes('{u}', 'Step of the reported values; 0: none.', minimum=0.0)
+    range: Axes = axes('{u}', 'Largest absolute value that is reported; 0: no limit.', minimum=0.0)
+    quantisation: Axes = axes(
+        '{u}', 'Quantisation step of the reported values; 0: no quantisation.', minimum=0.0
+    )
     increment_quantisation: Axes = axes(
-        '{i}', 'Step of the integral of a sensor that counts; 0: none.', minimum=0.0
+        '{i}',
+        'Quantisation step of the integral of a counting sensor; 0: no quantisation.',
+        minimum=0.0,
     )
 
     def bias_after(self, duration: float) -> float:
@@ -317,8 +329,9 @@ class GyroscopeChain(OfGyroscope, ErrorChain):
     earth_in_bias: bool = parameter(
         False,
         '',
-        'True if constant_bias was measured at rest and so contains the rate of the Earth. Under '
-        'earth: auto the Earth then does not rotate; earth: rotating is refused.',
+        'True if constant_bias was measured at rest and so contains the rotation rate of '
+        'the Earth. The rotation is then not simulated under earth: auto, and earth: '
+        'rotating is refused.',
     )
 
 

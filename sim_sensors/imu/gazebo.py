@@ -39,7 +39,8 @@ class GazeboNoise(SampledImu):
     gaussian_noise: float = non_negative(
         0.0,
         'rad/s, m/s^2',
-        'Noise of each sample of every axis of both triads, one number in both units.',
+        'Standard deviation of each sample of every axis of both triads, the same number '
+        'in both units.',
     )
 
     def triad(self, part: None, rng: Streams) -> AxisErrors:
@@ -179,16 +180,18 @@ class SdfNoise(AxisParameters):
     """A noise block of SDF per axis, with its names."""
 
     mean: Axes = axes('{u}', 'Mean of the white noise.')
-    stddev: Axes = axes('{u}', 'Deviation of a sample.', minimum=0.0)
+    stddev: Axes = axes('{u}', 'Standard deviation of a sample.', minimum=0.0)
     bias_mean: Axes = axes('{u}', 'Mean of the constant bias before it gets a random sign.')
-    bias_stddev: Axes = axes('{u}', 'Deviation of the constant bias.', minimum=0.0)
+    bias_stddev: Axes = axes('{u}', 'Standard deviation of the constant bias.', minimum=0.0)
     dynamic_bias_stddev: Axes = axes(
         '{u}/s/sqrt(Hz)', 'Density that drives the dynamic bias; not a deviation.', minimum=0.0
     )
     dynamic_bias_correlation_time: Axes = axes(
         's', 'Correlation time of the dynamic bias; 0: there is none.', minimum=0.0
     )
-    precision: Axes = axes('{u}', 'Step of the reported values; 0: none.', minimum=0.0)
+    precision: Axes = axes(
+        '{u}', 'Quantisation step of the reported values; 0: no quantisation.', minimum=0.0
+    )
 
 
 class SdfGyroscope(OfGyroscope, SdfNoise):
@@ -258,15 +261,15 @@ class HectorErrors(AxisParameters):
     """hector_gazebo's sensor model for three axes."""
 
     offset: Axes = axes('{u}', 'Constant error.')
-    drift: Axes = axes('{u}', 'Deviation of the drift.', minimum=0.0)
+    drift: Axes = axes('{u}', 'Stationary standard deviation of the drift.', minimum=0.0)
     drift_frequency: Axes = axes(
         'Hz',
-        'One over the correlation time of the drift.',
+        'Inverse of the correlation time of the drift.',
         _ONE_PER_HOUR,
         minimum=0.0,
         maximum=1.0,
     )
-    gaussian_noise: Axes = axes('{u}', 'Noise of each sample.', minimum=0.0)
+    gaussian_noise: Axes = axes('{u}', 'Standard deviation of each sample.', minimum=0.0)
     scale: Axes = axes('1', 'Scale factor.', 1.0)
 
 
@@ -287,9 +290,9 @@ class HectorYaw(OrientationModel):
     """
 
     offset: float = parameter(0.0, 'rad', 'Constant yaw error.')
-    drift: float = non_negative(0.0, 'rad', 'Deviation of the yaw drift.')
+    drift: float = non_negative(0.0, 'rad', 'Stationary standard deviation of the yaw drift.')
     drift_frequency: float = non_negative(
-        _ONE_PER_HOUR, 'Hz', 'One over the correlation time of the drift.', maximum=1.0
+        _ONE_PER_HOUR, 'Hz', 'Inverse of the correlation time of the drift.', maximum=1.0
     )
     drift_from_zero: bool = parameter(
         False,
@@ -298,7 +301,7 @@ class HectorYaw(OrientationModel):
         'value is drawn.',
     )
     gaussian_noise: float = non_negative(
-        0.0, 'rad', 'Noise of each yaw; as_upstream states it without applying it.'
+        0.0, 'rad', 'Standard deviation of each yaw; as_upstream states it without applying it.'
     )
 
     @property

@@ -33,11 +33,11 @@ from sim_sensors.noise.triad import AxisErrors, Corrupted, Triad
 from sim_sensors.sensor.sensor import OuterProductCovariance, ReportedCovariance
 from .imu import ImuModel, Kinematics, SampledImu
 
-_STD = 'Noise of each sample at std_rate.'
+_STD = 'Standard deviation of each sample at std_rate.'
 
 
 def _drift(default: float) -> Any:
-    doc = 'Bias drift: each step has std drift sqrt(dt / drift_time).'
+    doc = 'Bias drift: each step has the standard deviation drift sqrt(dt / drift_time).'
     return non_negative(default, '{u}', doc)
 
 
@@ -49,7 +49,7 @@ class ChronoErrors(AxisParameters):
     std: Axes = axes('{u}', _STD, minimum=0.0)
     drift: float = _drift(0.0)
     drift_time: float = non_negative(
-        0.1, 's', 'Scale of the drift, no correlation time; 0: no drift.'
+        0.1, 's', 'Time scale of the drift, not a correlation time; 0: no drift.'
     )
 
 
@@ -167,9 +167,9 @@ class AirSimGyroscope(Parameters):
     bias_stability: float = non_negative(
         math.radians(4.6) / 3600.0,
         'rad/s',
-        'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
+        'Bias drift: each step has the standard deviation bias_stability sqrt(dt / bias_time).',
     )
-    bias_time: float = positive(500.0, 's', 'Scale of the drift, no correlation time.')
+    bias_time: float = positive(500.0, 's', 'Time scale of the drift, not a correlation time.')
     turn_on_bias: Axes = axes('rad/s', 'Bias of the first sample.', read_only=True)
 
 
@@ -183,9 +183,9 @@ class AirSimAccelerometer(Parameters):
     bias_stability: float = non_negative(
         36e-6 * 9.80665,
         'm/s^2',
-        'Bias drift: each step has std bias_stability sqrt(dt / bias_time).',
+        'Bias drift: each step has the standard deviation bias_stability sqrt(dt / bias_time).',
     )
-    bias_time: float = positive(800.0, 's', 'Scale of the drift, no correlation time.')
+    bias_time: float = positive(800.0, 's', 'Time scale of the drift, not a correlation time.')
     turn_on_bias: Axes = axes('m/s^2', 'Bias of the first sample.', read_only=True)
 
 
@@ -262,11 +262,11 @@ class WebotsErrors(AxisParameters):
     """Errors of three axes in Webots; none by default, as there."""
 
     noise: float = non_negative(
-        0.0, '1', 'Third column of the lookup table: deviation relative to the value.'
+        0.0, '1', 'Third column of the lookup table: standard deviation relative to the value.'
     )
     range: float = non_negative(0.0, '{u}', 'End of the lookup table; 0: no limit.')
     resolution: float = non_negative(
-        0.0, '{u}', 'Step of the values; 0 stands for -1 in Webots, none.'
+        0.0, '{u}', 'Quantisation step; 0: no quantisation (-1 in Webots).'
     )
 
 

@@ -181,11 +181,11 @@ class Orientation(OrientationModel):
     yaw_time_constant: float = positive(60.0, 's', 'Correlation time of the yaw error.')
 
     fusion_gain: float = non_negative(
-        0.5, '1', 'Gain of the filter: how fast gravity corrects the tilt; 0: rates alone.'
+        0.5, '1', 'Gain with which gravity corrects the tilt; 0: only the angular rates are used.'
     )
     baseline: float = positive(1.0, 'm', 'Distance of the two antennas, along x.')
     antenna_std: float = non_negative(
-        0.01, 'm', 'Horizontal deviation of each antenna, north and east.'
+        0.01, 'm', 'Standard deviation of each antenna position, north and east.'
     )
 
     def _check(self) -> None:

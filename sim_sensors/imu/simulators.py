@@ -49,14 +49,14 @@ class CarlaGyroscope(Parameters):
     """Attributes noise_gyro_* of CARLA's IMU."""
 
     bias: Axes = axes('rad/s', 'Constant bias.')
-    stddev: Axes = axes('rad/s', 'Noise of each sample.', minimum=0.0)
+    stddev: Axes = axes('rad/s', 'Standard deviation of each sample.', minimum=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class CarlaAccelerometer(Parameters):
     """Attributes noise_accel_* of CARLA's IMU; it has no bias."""
 
-    stddev: Axes = axes('m/s^2', 'Noise of each sample.', minimum=0.0)
+    stddev: Axes = axes('m/s^2', 'Standard deviation of each sample.', minimum=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +142,7 @@ class GnssInsSimErrors(AxisParameters):
     """Errors of three axes in gnss-ins-sim."""
 
     bias: Axes = axes('{u}', 'Constant bias.')
-    drift_std: Axes = axes('{u}', 'Stationary deviation of the drift.', minimum=0.0)
+    drift_std: Axes = axes('{u}', 'Stationary standard deviation of the drift.', minimum=0.0)
     drift_time: float = non_negative(100.0, 's', 'Correlation time of the drift; 0: infinite.')
     noise_density: Axes = axes('{u}/sqrt(Hz)', 'White noise: Allan deviation at 1 s.', minimum=0.0)
 
@@ -254,10 +254,12 @@ class MatlabErrors(AxisParameters):
     resolution: float = non_negative(0.0, '{u}', 'Resolution; 0: none.')
     constant_bias: Axes = axes('{u}', 'ConstantBias.')
     axes_misalignment: Axes = axes(
-        '%', 'AxesMisalignment: share of the value of each axis that the other two axes measure.'
+        '%', 'AxesMisalignment: share of the signal of each axis that the other two axes measure.'
     )
     noise_density: Axes = axes('{u}/sqrt(Hz)', 'NoiseDensity.', minimum=0.0)
-    bias_instability: Axes = axes('{u}', 'BiasInstability, the B of an Allan plot.', minimum=0.0)
+    bias_instability: Axes = axes(
+        '{u}', 'BiasInstability, the coefficient B of an Allan plot.', minimum=0.0
+    )
     random_walk: Axes = axes('{u}/s/sqrt(Hz)', 'RandomWalk.', minimum=0.0)
     temperature_bias: Axes = axes('{u}/K', 'TemperatureBias.')
     temperature_scale_factor: Axes = axes('%/K', 'TemperatureScaleFactor.')
@@ -333,7 +335,7 @@ class RotorsErrors(AxisParameters):
     )
     bias_correlation_time: float = positive(1000.0, 's', 'Correlation time of that bias.')
     turn_on_bias_sigma: float = non_negative(
-        0.0, '{u}', 'Deviation of a constant drawn when switched on.'
+        0.0, '{u}', 'Standard deviation of a constant bias drawn at switch-on.'
     )
 
 

@@ -297,8 +297,8 @@ def _check_velocity(odometry: OdometryArray, displacement: FloatArray, rms: floa
         world, body = (name.replace('{', '{{').replace('}', '}}') for name in frames)
         text = (
             f'recorded linear velocity seems to be in {world}, not in {body} as nav_msgs/Odometry '
-            'asks: it differs from position differences by {unrotated:.3g} m/s rms unrotated, but '
-            '{rms:.3g} m/s rotated to the world, which is what is used'
+            'requires: it differs from position differences by {unrotated:.3g} m/s rms unrotated, but '
+            '{rms:.3g} m/s rotated to the world, which is used'
         )
         return [Remark(text, unrotated=unrotated, rms=rms)]
     text = (
@@ -313,7 +313,7 @@ def _check_orientation(turn: FloatArray, displacement: FloatArray) -> list[Remar
     if largest > _TURN_THRESHOLD:
         text = (
             'orientation turns by up to {largest:.0f} degrees between two samples: angular '
-            'velocity in between is a guess'
+            'velocity in between is ambiguous'
         )
         return [Remark(text, largest=np.degrees(largest))]
     if largest < 1e-9 and _course_change(displacement) > np.radians(30.0):

@@ -197,22 +197,24 @@ class RunVariation(Parameters):
     """
 
     start_position: float = non_negative(
-        0.05, 'm', 'Deviation of the start, along and across the path.'
+        0.05, 'm', 'Standard deviation of the start position, along and across the path.'
     )
-    start_heading: float = non_negative(0.035, 'rad', 'Deviation of the heading at the start.')
+    start_heading: float = non_negative(
+        0.035, 'rad', 'Standard deviation of the heading at the start.'
+    )
     throttle: float = non_negative(
-        0.02, '1', 'Relative deviation of the throttle, constant in a run.'
+        0.02, '1', 'Relative standard deviation of the throttle, constant in a run.'
     )
     friction: float = non_negative(
-        0.1, '1', 'Relative deviation of c_0 and c_1, constant in a run.', maximum=0.3
+        0.1, '1', 'Relative standard deviation of c_0 and c_1, constant in a run.', maximum=0.3
     )
     steering_trim: float = non_negative(
-        0.02, '1', 'Deviation of the steering (of 1), constant in a run.'
+        0.02, '1', 'Standard deviation of the normalised steering, constant in a run.'
     )
     steering_disturbance: float = non_negative(
-        0.03, '1', 'Deviation of the wandering of the steering (of 1).'
+        0.03, '1', 'Standard deviation of the varying error of the normalised steering.'
     )
-    disturbance_time: float = positive(0.5, 's', 'Correlation time of that wandering.')
+    disturbance_time: float = positive(0.5, 's', 'Correlation time of that error.')
 
 
 class PurePursuit:

@@ -224,7 +224,7 @@ class SprungCar(AckermannVehicle):
     as no values are published.
     """
 
-    track: float = positive(0.30, 'm', 'Distance of left and right wheels.')
+    track: float = positive(0.30, 'm', 'Distance between left and right wheels.')
     wheel_mass: float = positive(0.25, 'kg', 'Mass of one wheel.')
     ride_frequency: float = parameter(
         3.0, 'Hz', 'Natural frequency of the body on its springs.', above=0.1, maximum=30.0
@@ -232,7 +232,7 @@ class SprungCar(AckermannVehicle):
     ride_damping: float = positive(
         0.4, '1', 'Damping ratio of the body on its springs.', maximum=2.0
     )
-    body_height: float = positive(0.10, 'm', 'Height of the box that is the body.')
+    body_height: float = positive(0.10, 'm', 'Height of the body, a box.')
     tyre_stiffness: float = positive(4400.0, 'N/m', 'Vertical stiffness of one tyre.', maximum=1e6)
     tyre_damping: float = non_negative(0.0, 'N s/m', 'Vertical damping of one tyre.', maximum=1e4)
     tyre_friction: float = non_negative(0.9, '1', 'Coefficient of friction of the tyres.')

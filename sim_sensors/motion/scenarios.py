@@ -60,7 +60,9 @@ class TimedMotion(Parameters):
 class Scenario(TimedMotion):
     """Base of the scenarios: level motion along a path that starts in the origin."""
 
-    heading: float = parameter(0.0, 'rad', 'Rotation of the whole path, from east to the left.')
+    heading: float = parameter(
+        0.0, 'rad', 'Rotation of the whole path, counter-clockwise from east.'
+    )
 
     def progress(self, times: FloatArray) -> Progress:
         """Return distance (m), speed (m/s) and acceleration (m/s^2) at `times` `(n,)` s."""
@@ -161,7 +163,7 @@ class Circle(_Drive):
     """
 
     kind = 'circle'
-    radius: float = positive(3.0, 'm', 'Radius; to the left.')
+    radius: float = positive(3.0, 'm', 'Radius of the circle, which turns left.')
     clockwise: bool = parameter(False, '', 'Turn right instead of left.')
 
     @functools.cached_property
@@ -180,8 +182,8 @@ class HalfSine(_Drive):
     """
 
     kind = 'half_sine'
-    length: float = positive(15.0, 'm', 'Distance between the zeros.')
-    amplitude: float = parameter(2.0, 'm', 'Height of the wave; negative to the right.')
+    length: float = positive(15.0, 'm', 'Distance between the zeros of the half-sine.')
+    amplitude: float = parameter(2.0, 'm', 'Amplitude of the half-sine; negative: to the right.')
 
     @functools.cached_property
     def path(self) -> paths.PlanarPath:

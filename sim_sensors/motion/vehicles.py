@@ -286,18 +286,19 @@ class DifferentialDrive(Parameters):
         0.0, 'rad/s^2', 'Limit of the acceleration of a wheel; 0 means no limit.'
     )
     slip: float = non_negative(
-        0.0, '1', 'Share of the wheel rates that is lost to slip.',
+        0.0, '1', 'Share of the wheel rates lost to slip.',
         maximum=0.99,
     )  # fmt: skip
     radius_difference: float = parameter(
         0.0,
         '1',
-        'Radius of the right minus the left wheel, relative to R; drifts to the left.',
+        'Right minus left wheel radius, relative to R; a positive value makes the robot '
+        'drift left.',
         minimum=-1.0,
         maximum=1.0,
     )
     slip_noise: float = non_negative(
-        0.0, '1/sqrt(Hz)', 'Noise density of the white relative error of each wheel.'
+        0.0, '1/sqrt(Hz)', 'Density of the white relative error of each wheel rate.'
     )
 
     def forward(self, wheels: WheelRates) -> tuple[float, float]:

@@ -112,10 +112,15 @@ def repair_waypoints(
             table = table[mask]
 
     keep(np.all(np.abs(table) <= LARGEST, axis=1), 'not finite')
-    keep(~ahead_of_time(table[:, 0]), 'their time is ahead of that of all the next')
+    keep(
+        ~ahead_of_time(table[:, 0]), 'their times are later than those of all following waypoints'
+    )
     latest = np.maximum.accumulate(np.concatenate([[-np.inf], table[:-1, 0]]))
-    keep(np.logical_not(table[:, 0] < latest), 'their time goes back')
-    keep(np.greater(np.diff(table[:, 0], prepend=-np.inf), 0.0), 'at the time of the one before')
+    keep(np.logical_not(table[:, 0] < latest), 'their times go backwards')
+    keep(
+        np.greater(np.diff(table[:, 0], prepend=-np.inf), 0.0),
+        'at the same time as the previous waypoint',
+    )
     keep(~_find_outliers(table), f'faster than {_FASTEST:g} m/s from and to there')
     if len(table) < 2:
         raise MotionError(f'{where}: {len(table)} waypoints left; must be >= 2')
@@ -124,7 +129,7 @@ def repair_waypoints(
     steps = np.diff(table[:, 0])
     speeds = np.hypot(np.diff(table[:, 1]), np.diff(table[:, 2])) / steps
     for index in np.flatnonzero(speeds > _FASTEST)[:3]:
-        text = 'a jump of the waypoints at {time:.2f} s asks for {speed:.3g} m/s; kept'
+        text = 'a jump of the waypoints at {time:.2f} s requires {speed:.3g} m/s; kept'
         notes.append(Remark(text, time=table[index, 0] - table[0, 0], speed=speeds[index]))
     gaps = steps > _GAP_FACTOR * float(np.median(steps))
     if gaps.any():

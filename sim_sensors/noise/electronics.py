@@ -206,8 +206,8 @@ class Temperature(Parameters):
     profile: str = parameter(
         'constant',
         '',
-        'constant: at initial; ramp: linear to final within time; warm_up: exponential to final '
-        'with the time constant time.',
+        'constant: always initial; ramp: linear from initial to final within time; '
+        'warm_up: exponential from initial to final with the time constant time.',
         choices=('constant', 'ramp', 'warm_up'),
         read_only=True,
     )
@@ -215,7 +215,10 @@ class Temperature(Parameters):
     final: float = parameter(25.0, 'degC', 'Temperature after warming up.', minimum=-273.15)
     time: float = positive(600.0, 's', 'Length of the ramp or time constant of the warm-up.')
     reference: float = parameter(
-        25.0, 'degC', 'Temperature at which its effects vanish.', minimum=-273.15
+        25.0,
+        'degC',
+        'Reference temperature, at which temperature effects are zero.',
+        minimum=-273.15,
     )
 
     def start(self) -> ProfileExcess:
@@ -233,14 +236,16 @@ class Supply(Parameters):
     profile: str = parameter(
         'constant',
         '',
-        'constant: at initial; ramp: linear to final within time.',
+        'constant: always initial; ramp: linear from initial to final within time.',
         choices=('constant', 'ramp'),
         read_only=True,
     )
     initial: float = non_negative(3.3, 'V', 'Voltage when switched on.')
     final: float = non_negative(3.3, 'V', 'Voltage at the end of the ramp.')
     time: float = positive(3600.0, 's', 'Length of the ramp.')
-    reference: float = non_negative(3.3, 'V', 'Voltage at which its effects vanish.')
+    reference: float = non_negative(
+        3.3, 'V', 'Reference voltage, at which voltage effects are zero.'
+    )
 
     def start(self) -> ProfileExcess:
         """Return the voltage above its reference, starting now."""

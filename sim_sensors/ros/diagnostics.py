@@ -83,7 +83,9 @@ class SensorHealth:
         self._has_news = True
         if verdict in (Verdict.GAP, Verdict.RESTARTED):
             self._longest_gap = max(self._longest_gap, gap)
-            effect = 'bridged' if verdict is Verdict.GAP else 'not bridged: the sensor restarted'
+            effect = (
+                'bridged' if verdict is Verdict.GAP else 'not interpolated: the sensor restarted'
+            )
             self._lines.add(f'odometry gap of {gap:.3g} s, {effect}', DiagnosticStatus.WARN)
         elif not verdict.is_accepted:
             level = DiagnosticStatus.WARN

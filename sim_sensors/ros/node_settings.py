@@ -25,7 +25,7 @@ def setting(default: Any, unit: str, doc: str, **bounds: Any) -> Any:
 
 def diagnostics_period() -> Any:
     """Declare the period of the diagnostics."""
-    return setting(1.0, 's', 'Period of the diagnostics, wall time.', minimum=0.01, maximum=1e6)
+    return setting(1.0, 's', 'Wall-time period of the diagnostics.', minimum=0.01, maximum=1e6)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,10 +85,10 @@ class NoiseFreeSettings(Parameters):
         "Measure the output of the simulator's noise-free sensor on ground_truth/imu, "
         'ground_truth/fix or ground_truth/mag instead of the odometry.',
     )
-    lever_arm: Axes = axes('m', 'Position of that sensor in the body.', read_only=True)
+    lever_arm: Axes = axes('m', 'Position of the noise-free sensor in the body.', read_only=True)
     mounting_rpy: Axes = axes(
         'rad',
-        'Rotation of that sensor in the body: roll, pitch, yaw about fixed axes.',
+        'Rotation of the noise-free sensor in the body: roll, pitch, yaw about fixed axes.',
         read_only=True,
     )
 
@@ -184,7 +184,7 @@ class TrajectorySettings(Parameters):
     factor: float = setting(
         1.0,
         '1',
-        'Seconds of motion per second of wall time; a slow machine slows down.',
+        'Seconds of motion per second of wall time; lower on a machine that is too slow.',
         minimum=1e-3,
         maximum=1e3,
     )
@@ -199,7 +199,8 @@ class TrajectorySettings(Parameters):
     delay: float = setting(
         1.0,
         's',
-        'Wall time from these connections to the first message, for discovery in both directions.',
+        'Wall time between these connections and the first message, so that discovery is '
+        'complete.',
         minimum=0.0,
     )
     start_ns: int = setting(

@@ -46,8 +46,8 @@ class Delivery(Parameters):
     jitter: float = non_negative(
         0.0,
         's',
-        'Mean and standard deviation of the exponential delay on top of the latency; messages '
-        'never overtake one another.',
+        'Mean of the exponentially distributed delay added to the latency; messages keep '
+        'their order.',
         maximum=LONGEST_DELAY,
     )
     drop_out: float = share(0.0, 'Share of the messages that never arrive.')

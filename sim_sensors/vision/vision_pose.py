@@ -75,14 +75,14 @@ class TagDistance(VisionLaw):
     kind: ClassVar[str] = 'tag_distance'
 
     position: float = non_negative(
-        0.01, 'm', 'Standard deviation of a coordinate, one tag 1 m away.'
+        0.01, 'm', 'Standard deviation of a coordinate for one tag at a distance of 1 m.'
     )
     heading: float = non_negative(
-        0.01, 'rad', 'Standard deviation of the rotation about an axis, one tag 1 m away.',
-    )  # fmt: skip
-    distance_power: float = non_negative(2.0, '1', 'a: power of the distance.', maximum=10.0)
+        0.01, 'rad', 'Standard deviation of the rotation about an axis for one tag 1 m away.'
+    )
+    distance_power: float = non_negative(2.0, '1', 'Exponent a of the distance.', maximum=10.0)
     count_power: float = non_negative(
-        0.5, '1', 'b: power of the number of tags; 0.5: they err independently.', maximum=10.0
+        0.5, '1', 'Exponent b of the number of tags; 0.5: independent errors.', maximum=10.0
     )
 
     def deviations(self, distance: FloatArray, count: IntArray) -> FloatArray:
@@ -134,15 +134,19 @@ class Gate(Parameters):
     since.
     """
 
-    enabled: bool = parameter(True, '', 'False: accept every pose.')
-    single_tag_only: bool = parameter(True, '', 'True: accept all poses from several tags.')
+    enabled: bool = parameter(
+        True, '', 'Whether the gate is applied; false: all poses are accepted.'
+    )
+    single_tag_only: bool = parameter(
+        True, '', 'Whether poses from several tags are always accepted.'
+    )
     max_height: float = non_negative(1.0, 'm', 'Largest |z| of the body; 0: no limit.')
     max_distance: float = non_negative(7.0, 'm', 'Largest mean distance of the tags; 0: no limit.')
     max_jump: float = non_negative(
-        1.0, 'm', 'Largest jump from the latest accepted pose; 0: no limit.'
+        1.0, 'm', 'Largest distance from the latest accepted pose; 0: no limit.'
     )
     top_speed: float = non_negative(
-        5.0, 'm/s', 'Speed of the robot; the allowed jump grows by it with time.'
+        5.0, 'm/s', 'Largest speed of the robot; the allowed distance grows with it over time.'
     )
 
     def start(self) -> GateState:
@@ -327,21 +331,22 @@ class VisionModel(SensorModel[PoseArray], VariedParameters):
     lever_arm: Axes = lever_arm('camera', (0.0, 0.0, 0.5))
     mounting_rpy: Axes = axes(
         'rad',
-        'Rotation of the camera in the body, whose x comes out of the lens: roll, pitch, yaw '
-        'about fixed axes.',
+        'Rotation of the camera in the body (its x axis points out of the lens): roll, '
+        'pitch, yaw about fixed axes.',
     )
     field_of_view: tuple[float, float] = positive(
         _FIELD_OF_VIEW, 'rad', 'Horizontal and vertical field of view.', maximum=3.1
     )
-    max_range: float = non_negative(10.0, 'm', 'Largest distance at which a tag is found.')
+    max_range: float = non_negative(10.0, 'm', 'Largest distance at which a tag is detected.')
     max_incidence: float = non_negative(
         1.3,
         'rad',
-        'Largest angle between the normal of a tag and the line of sight at which it is found.',
+        'Largest angle between the normal of a tag and the line of sight at which the tag '
+        'is detected.',
         maximum=1.5708,
     )
     ambiguity: float = share(
-        0.0, 'Share of poses from a single tag that are the wrong one of the two fitting poses.'
+        0.0, 'Share of single-tag poses that are the wrong one of the two solutions.'
     )
     latency: float = latency()
     delivery: Delivery = dataclasses.field(default_factory=Delivery)

@@ -173,7 +173,7 @@ class AckermannWheels(WheelDrive):
     names: ClassVar[tuple[str, ...]] = ('rear_left_wheel', 'rear_right_wheel', 'front_steering')
 
     half_track: float = _length(0.2, 'Half the distance between the rear wheels.')
-    wheelbase: float = _length(0.5, 'Distance of the axles.')
+    wheelbase: float = _length(0.5, 'Distance between the axles.')
 
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the travels of the rear wheels and the steering angle."""
@@ -278,9 +278,9 @@ class SquaredIncrement(WheelNoise):
 
     kind: ClassVar[str] = 'squared_increment'
 
-    scale: float = non_negative(0.1, '1/rad', 'Factor of the squared increment.')
+    scale: float = non_negative(0.1, '1/rad', 'Factor of the squared wheel increment.')
     std: float = non_negative(
-        4.0, '1', 'Standard deviation of the normal number; 2.0 in later code.'
+        4.0, '1', 'Standard deviation of the normally distributed factor; 2.0 in later code.'
     )
 
     def deviation(self, travels: FloatArray, wheel_radius: float) -> FloatArray:
@@ -317,7 +317,7 @@ class SteeringOffset(Upstream):
     whole degrees from -4 to +3, mean -0.5, variance 5.25.
     """
 
-    bound: float = non_negative(0.0, 'deg', 'Largest error; 0: none.', maximum=90.0)
+    bound: float = non_negative(0.0, 'deg', 'Bound of the error; 0: no error.', maximum=90.0)
 
     @property
     def has_defects(self) -> bool:
@@ -369,9 +369,9 @@ class Slip(Parameters):
     """
 
     distance: float = non_negative(
-        0.0, 'm', 'Mean distance between two slips of a wheel; 0: none.'
+        0.0, 'm', 'Mean distance between two slips of a wheel; 0: no slip.'
     )
-    length: float = non_negative(0.2, 'm', 'Mean length of a slip over the ground.')
+    length: float = non_negative(0.2, 'm', 'Mean length of a slip along the ground.')
     ratio: float = share(
         0.5, 'Share of the distance by which a spinning wheel turns more and a locked wheel less.'
     )

@@ -165,9 +165,9 @@ class Gravity(Parameters):
     earth: str = parameter(
         'auto',
         '',
-        'flat: no rotation; rotating: IMUs measure the rotation and the curvature of the Earth; '
-        'auto: they do so in records of 10 minutes and more if their gyroscope declares a bias '
-        'below 15.04 deg/h.',
+        'flat: no rotation; rotating: IMUs measure the rotation and curvature of the '
+        'Earth; auto: rotating for records of 10 minutes and more with a gyroscope whose '
+        'declared bias is below 15.04 deg/h.',
         choices=EARTHS,
     )
 

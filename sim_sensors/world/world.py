@@ -389,7 +389,7 @@ class _ScatteredDipoles(Parameters):
     count: int = non_negative(0, '1', 'Number of magnets.', maximum=1e6)
     low: Axes = axes('m', 'One corner of the box.')
     high: Axes = axes('m', 'The opposite corner.')
-    moment: float = parameter(1.0, 'A m^2', 'Magnetic moment of each.')
+    moment: float = parameter(1.0, 'A m^2', 'Magnetic moment of each magnet.')
     seed: int = non_negative(0, '1', 'Seed of the positions and directions.')
 
     def _check(self) -> None:
@@ -415,11 +415,11 @@ class _Chessboard(Parameters):
 
     rows: int = parameter(3, '1', 'Inner corners along its z axis.', minimum=1.0, maximum=1e3)
     columns: int = parameter(3, '1', 'Inner corners along its y axis.', minimum=1.0, maximum=1e3)
-    square: float = positive(0.02, 'm', 'Edge of a square.')
+    square: float = positive(0.02, 'm', 'Edge length of a square.')
     position: Axes = axes('m', 'Position of the first corner.')
     rpy: Axes = axes('rad', 'Roll, pitch, yaw about fixed axes; the board is in its plane x = 0.')
     first_id: int = parameter(
-        0, '1', 'Number of the first corner as a landmark; the others follow.'
+        0, '1', 'Landmark id of the first corner; the ids of the others follow.'
     )
 
     @property

@@ -151,23 +151,23 @@ _GYROSCOPE = -1
 _SENSORS = {
     _GYROSCOPE: (
         'rad/s',
-        'it has a bias or a scale error, or the truth turns differently',
+        'a bias, a scale error, or a wrong rotation of the truth',
         'remove the offset of a run that starts at rest with --rest, or set --gyroscope-noise',
     ),
     ACCELEROMETER: (
         'm/s^2',
-        'the body accelerates, or the sensor has a bias or another mounting',
+        'acceleration of the body, a sensor bias or a wrong mounting',
         'set --acceleration',
     ),
     MAGNETOMETER: (
         'T',
-        'magnets, iron, or another field than expected',
+        'magnets, iron, or a field other than the expected one',
         'give the expected field with --world, set --magnetometer-std, or leave the sensor out '
         'with --without magnetometer',
     ),
     CAMERA: (
         'rad',
-        'another frame or mounting, or wrong covariances',
+        'a wrong frame or mounting, or wrong covariances',
         'leave the camera out with --without camera',
     ),
 }

@@ -231,7 +231,7 @@ def tune(
     parameters = tunables(judge, names or None)
     least = least_blocks(1.0 - (1.0 - options.level) / len(parameters))
     if options.blocks < least:
-        problem = f'{options.blocks} blocks prove nothing of {len(parameters)} parameters'
+        problem = f'{options.blocks} blocks are too few to validate {len(parameters)} parameters'
         raise ParameterError('--blocks', '', f'{problem}; must be >= {least}')
     windows = math.ceil(options.blocks / len(sources))
     task = TuningTask(

@@ -67,15 +67,15 @@ class StackOutput(Parameters):
     spacing: float = non_negative(
         0.0,
         's',
-        'Least time between poses that are differentiated. Closer poses are left out, since a '
-        'correction just after a prediction is a jump and not a speed.',
+        'Minimum time between differentiated poses. Closer poses are skipped, because a '
+        'correction just after a prediction is a jump and not a motion.',
         maximum=10.0,
     )
     answers: str = parameter(
         '',
         '',
-        'Input of which the estimator answers every message with one estimate. Missing answers '
-        'are reported. Empty: no input.',
+        'Input whose every message the estimator answers with one estimate. Missing '
+        'answers are reported. Empty: none.',
     )
 
 
@@ -112,7 +112,7 @@ class StackClock(Parameters):
         choices=('lockstep', 'real_time'),
     )
     rate: float = positive(
-        1.0, '1', 'real_time: seconds of the recording per second.', maximum=1000.0
+        1.0, '1', 'real_time: seconds of the recording per second of wall time.', maximum=1000.0
     )
     node: str = parameter(
         '', '', 'lockstep: the node to wait for, such as /ekf_filter_node; empty: the publisher.'
@@ -124,7 +124,7 @@ class StackClock(Parameters):
         'publishes when a message arrives.',
         maximum=10000.0,
     )
-    step: float = rare(0.01, 's', 'Longest step of /clock.', above=0.0)
+    step: float = rare(0.01, 's', 'Largest step of /clock.', above=0.0)
     run_on: float = rare(0.4, 's', 'Duration of /clock after the last message.', minimum=0.0)
 
 
@@ -139,8 +139,8 @@ class RosStack(Parameters):
     command: str = parameter(
         '',
         '',
-        'Command that starts it, in the folder of this file; python3 is the Python of sim2real. '
-        '--ros-args with use_sim_time and the parameters are appended.',
+        'Command that starts the estimator, run in the folder of this file; python3 is the '
+        'Python of sim2real. --ros-args with use_sim_time and the parameters are appended.',
     )
     launch: str = parameter(
         '',
@@ -165,7 +165,7 @@ class RosStack(Parameters):
         minimum=1,
         maximum=100,
     )
-    time_limit: float = parameter(600.0, 's', 'Longest duration of a replay, wall time.', above=0)
+    time_limit: float = parameter(600.0, 's', 'Longest wall time of a replay.', above=0)
     output: StackOutput = dataclasses.field(default_factory=StackOutput)
     frames: StackFrames = dataclasses.field(default_factory=StackFrames)
     ready: StackReady = dataclasses.field(default_factory=StackReady)

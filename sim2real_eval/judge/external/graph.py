@@ -75,7 +75,7 @@ def free_domain() -> Iterator[int]:
         finally:
             lock.release()
     raise JudgeError(
-        f'ROS domains {_DOMAINS[0]} to {_DOMAINS[-1]} are all in use; end what runs on one'
+        f'ROS domains {_DOMAINS[0]} to {_DOMAINS[-1]} are all in use; stop the nodes of one'
     )
 
 
@@ -198,7 +198,9 @@ class ReplayClock:
         playing = list(self._feeds)
         origins = {estimator.begin(self._start_ns) for estimator in playing}
         if len(origins) > 1:
-            raise JudgeError(f'estimators start at {sorted(origins)} ns; must start at one time')
+            raise JudgeError(
+                f'estimators start at {sorted(origins)} ns; must start at the same time'
+            )
         (origin,) = origins
         # Nodes subscribe once they have seen a time, which is the origin of their ticks.
         ready = {estimator: estimator.ready() for estimator in playing}

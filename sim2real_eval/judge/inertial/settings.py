@@ -41,13 +41,21 @@ class Start(Parameters):
     )
     course_speed: float = positive(0.5, 'm/s', 'Smallest speed at which the course is used.')
     course_deviation: float = parameter(
-        0.05, 'rad', 'Angle between course and heading (slip, mounting).', minimum=1e-4
+        0.05,
+        'rad',
+        'Standard deviation of the angle between course and heading (side slip, mounting).',
+        minimum=1e-4,
     )
     time: float = positive(
-        1.0, 's', 'Time over which the IMU is levelled and the fixes give the first velocity.'
+        1.0,
+        's',
+        'Time over which the IMU is levelled and the initial velocity is estimated from fixes.',
     )
     speed_deviation: float = parameter(
-        30.0, 'm/s', 'Standard deviation of the first velocity before the second fix.', minimum=0.1
+        30.0,
+        'm/s',
+        'Standard deviation of the initial velocity before the second fix.',
+        minimum=0.1,
     )
     still_speed: float = non_negative(
         0.2, 'm/s', 'Speed of the fixes below which the vehicle stands still.'
@@ -56,10 +64,10 @@ class Start(Parameters):
         0.1, 'rad', 'Standard deviation of roll and pitch when levelled in motion.', minimum=1e-4
     )
     gyroscope_bias_deviation: float = non_negative(
-        0.01, 'rad/s', 'Standard deviation of the first bias.'
+        0.01, 'rad/s', 'Standard deviation of the initial bias.'
     )
     accelerometer_bias_deviation: float = non_negative(
-        0.2, 'm/s^2', 'Standard deviation of the first bias.'
+        0.2, 'm/s^2', 'Standard deviation of the initial bias.'
     )
 
 
@@ -70,8 +78,8 @@ class Smoother(Parameters):
     loss: str = parameter(
         'huber',
         '',
-        'Weight of fixes beyond loss_width. none: like other fixes; huber: linear in their '
-        'distance; cauchy: hardly any, and a little less for fixes within.',
+        'Loss of fixes. none: quadratic; huber: linear beyond loss_width; cauchy: nearly '
+        'constant beyond loss_width, and slightly reduced within.',
         choices=('none', 'huber', 'cauchy'),
     )
     loss_width: float = positive(
@@ -94,10 +102,10 @@ class InertialSettings(Parameters):
     """
 
     gyroscope_noise: float = parameter(
-        0.003, 'rad/s/sqrt(Hz)', 'White noise, vibration included.', minimum=1e-9
+        0.003, 'rad/s/sqrt(Hz)', 'Density of the white noise, including vibration.', minimum=1e-9
     )
     accelerometer_noise: float = parameter(
-        0.05, 'm/s^2/sqrt(Hz)', 'White noise, vibration included.', minimum=1e-9
+        0.05, 'm/s^2/sqrt(Hz)', 'Density of the white noise, including vibration.', minimum=1e-9
     )
     gyroscope_bias_walk: float = non_negative(1e-4, 'rad/s/sqrt(s)', 'Random walk of the bias.')
     accelerometer_bias_walk: float = non_negative(
@@ -114,17 +122,20 @@ class InertialSettings(Parameters):
     fix_deviation: tuple[float, float, float] = parameter(
         (1.0, 1.0, 2.0),
         'm',
-        'Deviation of fixes without covariance (east, north, up).',
+        'Standard deviation of fixes without covariance (east, north, up).',
         minimum=1e-4,
     )
     least_fix_deviation: tuple[float, float, float] = parameter(
-        (0.01, 0.01, 0.02), 'm', 'Smallest deviation of a fix (east, north, up).', minimum=1e-4
+        (0.01, 0.01, 0.02),
+        'm',
+        'Smallest standard deviation of a fix (east, north, up).',
+        minimum=1e-4,
     )
     gate: float = non_negative(
         5.0,
         '1',
-        'Mahalanobis distance at which a fix is refused; 0: no fix is refused. In three '
-        'dimensions a distance of 5 occurs by chance once in 65000 fixes.',
+        'Mahalanobis distance from which a fix is rejected; 0: no fix is rejected. In '
+        'three dimensions a distance of 5 occurs by chance once in 65000 fixes.',
     )
     gate_timeout: float = non_negative(
         5.0, 's', 'Time without an accepted fix after which the next fix is accepted.'
@@ -133,13 +144,19 @@ class InertialSettings(Parameters):
     longest_gap: float = parameter(
         0.1, 's', 'Longest gap between IMU messages without additional noise.', minimum=1e-3
     )
-    gap_rate: float = non_negative(0.3, 'rad/s', 'Error of interpolation in a gap.')
-    gap_acceleration: float = non_negative(1.0, 'm/s^2', 'Error of interpolation in a gap.')
+    gap_rate: float = non_negative(
+        0.3, 'rad/s', 'Standard deviation of the interpolation error in a gap.'
+    )
+    gap_acceleration: float = non_negative(
+        1.0, 'm/s^2', 'Standard deviation of the interpolation error in a gap.'
+    )
     lateral_deviation: float = non_negative(
-        0.0, 'm/s', 'If > 0, base_link moves along its x axis: deviation of its lateral speed.'
+        0.0,
+        'm/s',
+        'If > 0, base_link moves along its x axis; standard deviation of its lateral speed.',
     )
     vertical_deviation: float = non_negative(
-        0.0, 'm/s', 'If > 0, deviation of the speed of base_link along its z axis.'
+        0.0, 'm/s', 'If > 0, standard deviation of the speed of base_link along its z axis.'
     )
     vehicle_frequency: float = positive(10.0, 'Hz', 'Rate of these two constraints.', maximum=1e3)
     base_link_frame: str = parameter('base_link', '', 'Frame whose motion is estimated.')

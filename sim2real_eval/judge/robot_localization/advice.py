@@ -62,7 +62,7 @@ NAVSAT_NO_HEADING = decisive(
     'navsat_transform takes its heading from an IMU without orientation (-1): as in '
     'robot_localization the start heading is 0 (east), so the estimated track is turned by the '
     'true start heading',
-    'The fixes are turned into a frame that does not point east.',
+    'The fixes are rotated into a frame that does not point east.',
     'use an IMU with orientation, or `use_odometry_yaw`',
 )
 GRAVITY_LEFT = routine(
@@ -92,7 +92,7 @@ UNSCENTED_DIVERGED = decisive(
 )
 NO_MESSAGE = decisive(
     'rl.no_message',
-    'no message, so it measured nothing',
+    'no message was received',
     'The input is configured, but nothing arrived on its topic.',
     'check the topic name in the judge configuration',
 )
@@ -112,12 +112,12 @@ SINGULAR = decisive(
 )
 OLDER = routine(
     'rl.older',
-    '{refused:d} of {received:d} messages are older than the one before and were rejected',
+    '{refused:d} of {received:d} messages are older than the previous one and were rejected',
     'robot_localization refuses measurements that go back in time within a topic.',
 )
 NO_FIX = decisive(
     'navsat.no_fix',
-    'got no valid fix, so the filter had no GPS',
+    'received no valid fix, so the filter had no GPS',
     'The estimate comes from the other sensors alone.',
     'check status and topic of the fixes',
 )
@@ -128,12 +128,12 @@ NO_FIX_IN_MESSAGES = routine(
 )
 FIXES_EARLY = routine(
     'navsat.fixes_early',
-    'dropped {dropped:d} of {fixes:d} fixes that came before its datum was in use',
-    'With a given datum navsat_transform first needs a filtered odometry and a tick.',
+    'dropped {dropped:d} of {fixes:d} fixes received before its datum was in use',
+    'With a given datum, navsat_transform first needs a filtered odometry and a timer tick.',
 )
 FIXES_UNUSED = decisive(
     'navsat.fixes_unused',
-    'passed on none of {fixes:d} fixes: it had no heading or odometry',
+    'published none of {fixes:d} fixes, because it had no heading or odometry',
     'navsat_transform needs both before it can transform a fix, so the filter had no GPS.',
     'check the topics of the IMU and of the filtered odometry',
 )
@@ -164,7 +164,7 @@ WORLD_VELOCITY = decisive(
 DATUM_FAR = decisive(
     'navsat.datum_far',
     'the datum is {distance:.0f km} from the first fix',
-    'Coordinates far from the datum are inaccurate; most likely the datum is wrong.',
+    'Coordinates far from the datum are inaccurate; the datum is probably wrong.',
     'check the order of latitude and longitude, and the place',
 )
 TOO_FAST = decisive(
@@ -179,7 +179,7 @@ JUMPS = decisive(
     'estimate.jumps',
     'the estimated position jumps {count:d} times, first by {step:.3g m} at t = {first:.2f s} '
     'after the first estimate',
-    'No vehicle moves like that; a measurement of another place was accepted.',
+    'No vehicle moves like that; a wrong position measurement was accepted.',
     'check the fixes, their covariances and the frames',
     per_model=True,
 )
@@ -187,15 +187,15 @@ FIXES_ON_TICKS = decisive(
     'rl.fixes_on_ticks',
     '{share:.0%} of the fixes arrive within 1 us of a tick, some before and some after it: the '
     'rounding of their stamps decides which of them wait for {period:.3g ms} more',
-    'The wait is an error of position that grows with the speed. Simulated fixes have another '
-    'rounding, so a difference from the real ones may come of this alone.',
+    'Waiting causes a position error that grows with the speed. Simulated stamps are '
+    'rounded differently, so this alone may cause a difference from the real fixes.',
     'start the judge 10 us late: --off-ticks of vepd and study, `off_ticks` of `run_judge`; or '
     'set `corrections: {{gps: {{delay: 0.00001}}}}` in recording.yaml',
 )
 OTHER_TOPIC = assumed(
     'rl.other_topic',
     'subscribes to {wanted}, which the recording does not have: its IMU {used} is used instead',
-    'The judge may read another IMU than the configuration means.',
+    'The judge may use another IMU than the configuration intends.',
     'name another topic with --topic INPUT=TOPIC',
 )
 
