@@ -3,9 +3,8 @@
 
 Broken messages (not finite, stamps that run backwards, impossible values) are dropped up to
 `MAXIMUM_BROKEN` of a topic. More than that is refused, because the rest would no longer be what
-the sensor measured. Messages without a fix and late messages are not broken.
-
-The module also declares the findings of `reading.py` and `truth.py`.
+the sensor measured. Messages without a fix and late messages are not broken. Findings of
+`reading.py` and `truth.py` are declared here, too.
 """
 
 from __future__ import annotations

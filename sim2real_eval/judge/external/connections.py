@@ -413,7 +413,7 @@ class StaticFrames:
         return self._publisher is not None
 
 
-EstimatorType = TypeVar('SideType', bound='GraphEstimator')
+EstimatorType = TypeVar('EstimatorType', bound='GraphEstimator')
 
 
 class GraphEstimator(abc.ABC):
