@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 DEMO_OUT ?= sim2real_demo
-# On springs and a rough road, where the physics engine is installed.
+# Springs and a rough road if the physics engine is installed.
 DEMO_ARGS ?= $(shell $(BIN)/python -c 'import mujoco' 2>/dev/null && echo --road C)
 SECONDS ?= 600
 
@@ -12,33 +12,31 @@ SECONDS ?= 600
 export SIM2REAL_REAL ?= $(abspath ../shared/real)
 export SIM2REAL_REFERENCE ?= $(abspath ../shared/reference)
 
-# A sourced ROS shell or another environment must not lend packages or pytest plugins to the tests:
-# a fresh machine would then fail where this one passes.
+# Packages and pytest plugins of a sourced ROS shell or another environment must not be used: tests
+# would pass here and fail on a fresh machine.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 unexport AMENT_PREFIX_PATH COLCON_PREFIX_PATH CMAKE_PREFIX_PATH
-# Byte code is kept, also where a container says otherwise: each process of the tests would compile
-# all sources again, and each worker the tests.
+# Byte code is kept even if a container disables it: otherwise each test process would compile all
+# sources again.
 unexport PYTHONDONTWRITEBYTECODE
-# Plots are drawn into files, and as many threads as workers must not fight over the cores.
+# Plots are drawn into files. Workers use one thread each.
 export MPLBACKEND := Agg
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
-# colcon brings colorama, with which numba colours, without any colour, what it says to itself while
-# it compiles, for a thirtieth of the time.
+# colcon installs colorama; numba then formats internal errors in colour, 1/30 of the compile time.
 export NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING := 1
-# What is compiled here is compiled once: where the command `sim2real` of this tree looks for it,
-# and also for what colcon makes of these sources.
+# One cache of machine code for the tests, the command `sim2real` of this tree and the colcon build.
 export NUMBA_CACHE_DIR ?= $(abspath sim_sensors/__pycache__)
 
 BIN := $(VENV)/bin
 SETUP_FILES := setup.py setup.cfg pyproject.toml
-# Doubly quiet: errors only. Warnings about mirrors and the like are the machine's own business.
+# -qq shows only errors, not warnings about mirrors of the machine.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
-# What a target says comes when it has ended, where make can do that.
+# If make can, print the output of a target when it has ended.
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 
 .DEFAULT_GOAL := help
-# One step at a time, whatever -j says; `make test` alone knows which may run beside each other.
+# Run one step at a time despite -j; only `make test` runs steps in parallel.
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
@@ -48,11 +46,11 @@ help: ## show this list
 	@echo 'Targets (variables: PYTHON=$(PYTHON) VENV=$(VENV)):'
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 16
 
-demo: $(VENV)/.installed ## set up and run the small built-in study, plots included
+demo: $(VENV)/.installed ## set up and run the small built-in study with plots
 	$(BIN)/sim2real demo --out $(DEMO_OUT) $(DEMO_ARGS)
 
-# The suite waits for other processes a seventh of its time, which the others fill. It alone says at
-# once what it has to say.
+# The suite waits for other processes a seventh of its time, which the other targets use. Only its
+# output is printed at once.
 test: $(VENV)/.installed-docs $(VENV)/.installed-ros ## set up and run linters, type check, docs, colcon build and colcon test, tests
 	@$(MAKE) --no-print-directory --jobs=3 $(SYNC:%=%=target) TOGETHER=1 suite colcon lint docs
 
@@ -67,13 +65,13 @@ lint: $(VENV)/.installed-test ## ruff, mypy and the order of imports
 	@$(BIN)/pip-audit --progress-spinner off --no-deps --disable-pip -r constraints.txt >$(VENV)/audit.txt 2>&1 \
 	  && ! grep -q 'could not be audited' $(VENV)/audit.txt \
 	  || { grep -q '^Found ' $(VENV)/audit.txt && cat $(VENV)/audit.txt && exit 1; } \
-	  || echo "make: known vulnerabilities of libraries are not looked up, as pip-audit says: $$(tail -n 1 $(VENV)/audit.txt)"
+	  || echo "make: known vulnerabilities of libraries were not checked; pip-audit reports: $$(tail -n 1 $(VENV)/audit.txt)"
 
 format: $(VENV)/.installed-test ## let ruff format the sources and fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# More workers than the two cores of a small machine: tests of nodes wait for each other.
+# More workers than the two cores of a small machine, because tests of nodes wait for each other.
 unit: $(VENV)/.installed-test $(VENV)/.installed-ros ## the test suite; narrow it with ARGS='test/test_x.py -k name'
 	$(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder --durations=10 $(ARGS)
 
@@ -90,8 +88,8 @@ oldest: ## the test suite with the oldest libraries that setup.py allows; Python
 	  --constraint $(VENV)-oldest/constraints.txt --editable '.[test]'
 	$(VENV)-oldest/bin/python -m pytest $(ARGS)
 
-# Of the environment of the tests, what the package itself needs.
-constraints: $(VENV)/.installed-test ## write constraints.txt, the libraries that the tests passed with, for a release
+# Write the part of the test environment that the package itself needs.
+constraints: $(VENV)/.installed-test ## write constraints.txt, the versions of the libraries that passed the tests, for a release
 	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/frozen.txt
 	$(PYTHON) -m venv $(VENV)/release
 	$(VENV)/release/bin/python -m pip --disable-pip-version-check -qq install \
@@ -108,10 +106,10 @@ colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch wor
 bench: $(VENV)/.installed-test ## measure speed; a few minutes
 	@set -e; for script in benchmarks/*_speed.py; do echo "== $$script"; $(BIN)/python $$script; done
 
-validation: $(VENV)/.installed-test ## measure the tables of docs/explanation/validation.md and write them; under an hour, goes on where it was
+validation: $(VENV)/.installed-test ## measure and write the tables of docs/explanation/validation.md; under an hour, can be interrupted
 	$(BIN)/python benchmarks/validation.py
 
-fuzz: $(VENV)/.installed-test ## give every reader changed inputs for SECONDS=600 (what breaks one is kept in fuzz_found/)
+fuzz: $(VENV)/.installed-test ## fuzz every reader for SECONDS=600; inputs that break one are kept in fuzz_found/
 	$(BIN)/python test/fuzzing.py --seconds $(SECONDS)
 
 clean: ## remove the environment, caches and build results, not your outputs
@@ -134,20 +132,20 @@ $(VENV)/.installed-docs: $(SETUP_FILES) | $(VENV)/.created
 	@$(PIP) install --editable '.[docs]'
 	@touch $@ $(VENV)/.installed
 
-# Built for some Pythons and Linux only, so the tests of the nodes skip where they cannot be had.
+# Available only for some Python versions on Linux; without them the tests of the nodes are skipped.
 $(VENV)/.installed-ros: setup.py | $(VENV)/.installed-test
 	@echo 'Installing rclpy and Fast DDS into $(VENV) for the tests of the nodes (once, from PyPI) ...'
 	@$(PIP) install --editable '.[ros]' >/dev/null 2>&1 || \
 	  echo 'make: PyPI has no rclpy for this Python and machine; the tests of the nodes are skipped'
 	@touch $@
 
-# Debian and Ubuntu ship python3 without what makes a usable environment; say so in one line.
+# Debian and Ubuntu ship python3 without venv; report this in one line.
 $(VENV)/.created:
 	@command -v $(PYTHON) >/dev/null || { \
-	  echo 'make: no $(PYTHON) found; install Python 3.10 or later, or say make PYTHON=/path/to/python' >&2; exit 1; }
+	  echo 'make: no $(PYTHON) found; install Python 3.10 or later, or run make PYTHON=/path/to/python' >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
 	  echo "make: $$($(PYTHON) --version) is too old, 3.10 is needed; say make PYTHON=/path/to/python" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
-	  echo 'make: $(PYTHON) has no venv; run apt-get install python3-venv, or say make PYTHON=/path/to/python' >&2; exit 1; }
+	  echo 'make: $(PYTHON) has no venv; run apt-get install python3-venv, or run make PYTHON=/path/to/python' >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 	@touch $(VENV)/COLCON_IGNORE $@

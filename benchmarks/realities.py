@@ -22,7 +22,7 @@ from sim_sensors.gps.gps import ConstantCovariance, GnssNoise, GpsModel
 from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.trajectory import Trajectory
-from sim_sensors.world.earth import DEFAULT_ORIGIN
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
 SECONDS = 30.0
 GPS_RATE, IMU_RATE = 10.0, 100.0

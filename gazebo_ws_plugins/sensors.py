@@ -47,7 +47,7 @@ from sim_sensors.live.sensor import LiveNoiseFree, LiveOdometry, LiveSensor
 from sim_sensors.motion.ideal import Mounting
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.sensor import SensorModel
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
 NAMESPACE = '{https://sim2real}'

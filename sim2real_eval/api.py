@@ -340,7 +340,7 @@ def vepd(
         ):
             raise MetricError(
                 f'vepd: {reprlib.repr(side)} is not allowed; must be a list of EvaluatedRun, '
-                'which run_judge makes of recordings'
+                'as returned by run_judge'
             )
     settings = [{'judge': run.judge, **run.metric.to_mapping()} for run in (*real, *simulated)]
     for key, value in settings[0].items() if settings else ():
@@ -351,10 +351,10 @@ def vepd(
     names = [(run.scenario, run.name) for run in real]
     for scenario, name in names:
         if names.count((scenario, name)) > 1:
-            raise MetricError(f'{name}: is the name of several real runs; must be of one')
+            raise MetricError(f'{name}: several real runs have this name; rename one')
     if not real or not simulated:
         raise MetricError(
-            f'{len(real)} real and {len(simulated)} simulated runs; must be one or more of each'
+            f'{len(real)} real and {len(simulated)} simulated runs; needs at least one of each'
         )
     distance = distance_of([run.score for run in real], [run.score for run in simulated])
     result = uncertainty(_scored_runs(real), {_MODEL: _scored_runs(simulated)}, options, seed=seed)

@@ -11,7 +11,7 @@ from sim2real_eval.judge.inertial.alignment import InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.motion.trajectory import Motion, Trajectory
-from sim_sensors.world.earth import DEFAULT_ORIGIN
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
 _NOISE = {'gyroscope_noise': 1e-3, 'accelerometer_noise': 1e-2}
 _WALKS = {'gyroscope_bias_walk': 1e-5, 'accelerometer_bias_walk': 1e-3}

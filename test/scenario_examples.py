@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim2real_eval.benches.preintegration.integration import (
+from sim2real_eval.benches.preintegration.params import (
     ConstantBias,
     PreintegrationCombinedParams,
     PreintegrationParams,

@@ -11,7 +11,7 @@ from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, OdometryArray
 from sim_sensors.motion.scenarios import Scenario
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 
 START_NS = 1_700_000_000_000_000_000
 ORIGIN = LocalFrame(43.07, -89.4, 260.0)

@@ -17,7 +17,7 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC
 from sim_sensors.following.tracking import TRACKERS
-from sim_sensors.world.earth import DEFAULT_ORIGIN
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 from sim_sensors.world.world import load_world
 
 Capture = pytest.CaptureFixture[str]

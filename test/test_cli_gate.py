@@ -149,7 +149,7 @@ def test_real_runs_that_differ_from_the_baseline_are_reported(
 ) -> None:
     result = write_result(tmp_path / 'r', {'m': 0.05})
     other = write_result(tmp_path / 'other', {'m': 0.05}, seed=1)
-    remark = 'real runs are not'
+    remark = 'real runs differ from'
     assert remark in gate(capsys, result, '--baseline', other, '--max-increase', 1).out
     assert remark not in gate(capsys, result, '--baseline', result).out
 

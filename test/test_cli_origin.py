@@ -12,7 +12,7 @@ from cli_examples import call, check_refused
 
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 
 Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures('blank_pictures')

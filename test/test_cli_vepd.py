@@ -197,7 +197,7 @@ def test_results_are_not_overwritten(bags: list[Path], tmp_path: Path, capsys: C
     before = contents(out)
     again = vepd(capsys, *first)
     assert again.status == 0
-    assert '2 of 2 runs were there already' in again.err
+    assert '2 of 2 runs are already finished' in again.err
     assert contents(out) == before
     other = vepd(capsys, *first, '--seed', 1)
     assert other.status == 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyproj import Geod, Transformer
 
 from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 
 ORIGINS = [
     DEFAULT_ORIGIN,

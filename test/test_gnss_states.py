@@ -29,7 +29,7 @@ from sim_sensors.gps.gps import (
 )
 from sim_sensors.motion.scenarios import Circle, Line, Standstill
 from sim_sensors.sensor.delivery import Delivery
-from sim_sensors.world.earth import DEFAULT_ORIGIN
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
 SIGMAS = 4.5
 CHANGING = FixStates(initial='rtk', dwell=(5.0, 20.0, 20.0, 10.0, 120.0))

@@ -28,7 +28,7 @@ from sim_sensors.gps.gps import (
 )
 from sim_sensors.gps.simulators import RandomWalkNoise
 from sim_sensors.motion.scenarios import Circle, Line, Standstill
-from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 
 SIGMAS = 4.5
 

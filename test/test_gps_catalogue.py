@@ -19,7 +19,7 @@ from sim_sensors.gps.gps import POSITION_NOISES, GpsModel, load_gps, simulate
 from sim_sensors.gps.simulators import GazeboPositionNoise
 from sim_sensors.motion.scenarios import Circle, Standstill
 from sim_sensors.sensor.catalogue import preset_names
-from sim_sensors.world.earth import DEFAULT_ORIGIN
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
 LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
 

@@ -14,7 +14,7 @@ from pyproj import Geod, Proj
 
 from sim_sensors.gps.gps import GpsModel, load_gps
 from sim_sensors.gps.simulators import HectorNoise, Px4ClassicNoise, Px4MarkovNoise
-from sim_sensors.world.earth import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
 
 LATITUDE = math.radians(DEFAULT_ORIGIN.latitude_deg)
 

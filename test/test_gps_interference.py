@@ -12,7 +12,7 @@ import pytest
 from sim_sensors.gps.events import Jamming, Spoofing
 from sim_sensors.gps.gps import ConstantCovariance, GaussianNoise, GpsModel, simulate
 from sim_sensors.motion.scenarios import Line, Standstill
-from sim_sensors.world.earth import DEFAULT_ORIGIN
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
 RECEIVER = GpsModel(
     rate=10.0, noise=GaussianNoise(std=(0.5,) * 3), covariance=ConstantCovariance(std=(0.5,) * 3)

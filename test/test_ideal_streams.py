@@ -26,7 +26,7 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.motions import motion_of
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import load_world
 
 SECONDS = 12.0

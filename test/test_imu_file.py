@@ -30,7 +30,7 @@ from sim2real_eval.characterization.signals import AXES, quantity_of
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.world.earth import STANDARD_GRAVITY
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 QUANTITIES = st.sampled_from(['gyroscope', 'accelerometer'])
 

@@ -18,7 +18,7 @@ from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FixArray, FloatArray, MessageArray
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 
 G = 9.80665
 PLACE = LocalFrame(43.0, -89.4, 260.0)

@@ -26,7 +26,7 @@ from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import FixArray
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 
 ENU = ReplayOptions(front_end='enu')
 ANTENNA = (0.5, -0.3, 1.2)

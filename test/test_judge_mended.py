@@ -34,7 +34,7 @@ from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.robot_localization.state import ROLL, VROLL, N
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import OdometryArray, PoseArray
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 
 G = 9.80665
 GRAVITY = ReplayOptions(correct=frozenset({'gravity'}))

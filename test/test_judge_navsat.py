@@ -27,7 +27,7 @@ from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.fixes import new_navsat, to_utm
-from sim2real_eval.judge.robot_localization.preparation import (
+from sim2real_eval.judge.robot_localization.navsat import (
     Navsat,
     NavsatState,
     lost_fixes,

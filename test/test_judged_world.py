@@ -25,7 +25,7 @@ from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FixArray, OdometryArray
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 
 FRAME = LocalFrame(latitude_deg=43.0, longitude_deg=-89.4, altitude_m=260.0)
 ARM = np.array([0.6, -0.3, 1.2])

@@ -15,7 +15,7 @@ from sim2real_eval.ros_launch.arguments import ARGUMENTS, NAVSAT, check, require
 from sim2real_eval.ros_launch.sensors import world_configuration
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.shipped import config_names, config_path
-from sim_sensors.world.earth import STANDARD_GRAVITY
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from sim_sensors.world.world import load_world
 
 # What to look with and what simulates is the user's choice, and no dependency.

@@ -14,7 +14,7 @@ from scipy.stats import kendalltau, spearmanr
 from study_examples import drawn_study
 
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.metrics.judged_world import (
+from sim2real_eval.metrics.error_curves import (
     CurveDistance,
     autocorrelation,
     error_autocorrelations,

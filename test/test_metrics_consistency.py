@@ -20,9 +20,9 @@ from sim2real_eval.metrics.consistency import (
     consistency,
     nees,
     nis,
-    over_runs,
+    pool_runs,
 )
-from sim2real_eval.metrics.judged_world import correlation_time
+from sim2real_eval.metrics.error_curves import correlation_time
 from sim_sensors.core.measurements import OdometryArray
 
 RATE = 20.0
@@ -168,7 +168,7 @@ def test_a_series_without_samples_has_no_verdict() -> None:
     assert np.isnan(assessment.ratio)
     assert assessment.verdict == 'no samples'
     assert assessment.summary()['ratio'] is None
-    (none,) = over_runs([[series(np.zeros(0), 1, correlated=True)]] * 2)
+    (none,) = pool_runs([[series(np.zeros(0), 1, correlated=True)]] * 2)
     assert len(none) == 0
 
 
@@ -210,7 +210,7 @@ def test_squares_of_several_runs_are_added_at_equal_times() -> None:
     """16 runs of 50 correlated samples: bounds narrow by 4 and show an overconfidence of 1.5."""
     runs = squared_walks(np.random.default_rng(23), 16, 50, 2, 0.9)
     runs_by_index = [[series(run, 2, correlated=True)] for run in runs]
-    (all_runs,) = over_runs(runs_by_index)
+    (all_runs,) = pool_runs(runs_by_index)
     np.testing.assert_allclose(all_runs.squares, runs.sum(axis=0))
     assessment = consistency(all_runs)
     assert assessment.verdict == 'consistent'
@@ -218,12 +218,12 @@ def test_squares_of_several_runs_are_added_at_equal_times() -> None:
     assert assessment.samples == 50
     widths = [row.upper - row.lower for row in map(consistency, [run[0] for run in runs_by_index])]
     assert assessment.upper - assessment.lower < np.mean(widths) / 2.5
-    (sure,) = over_runs([[series(1.5 * run, 2, correlated=True)] for run in runs])
+    (sure,) = pool_runs([[series(1.5 * run, 2, correlated=True)] for run in runs])
     assert consistency(sure).verdict == 'overconfident'
     # A longer run among them is asked as long as the shortest lasts.
     longer = series(np.ones(80), 2, correlated=True)
-    (cut,) = over_runs([*runs_by_index, [longer]])
+    (cut,) = pool_runs([*runs_by_index, [longer]])
     np.testing.assert_allclose(cut.squares, runs.sum(axis=0) + 1.0)
     # Innovations have no equal times: they are put in a row.
-    (row,) = over_runs([[series(run, 2)] for run in runs])
+    (row,) = pool_runs([[series(run, 2)] for run in runs])
     assert len(row) == runs.size

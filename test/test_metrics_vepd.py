@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.signal import welch
 from scipy.stats import rankdata, wasserstein_distance
 
-from sim2real_eval.metrics.judged_world import spectrum
+from sim2real_eval.metrics.error_curves import spectrum
 from sim2real_eval.metrics.options import MetricError, MetricOptions
 from sim2real_eval.metrics.published import TABLE_1, TABLE_2, vepd_from_series
 from sim2real_eval.metrics.scores import RunScore, coverage_notes, prepare, ranks, vepd, vepd_table

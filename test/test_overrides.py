@@ -6,13 +6,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli_examples import call, write_runs
 
+from sim2real_eval.api import simulate
 from sim2real_eval.recording.reading import read_recording
+from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim2real_eval.study.variants import Entry, read_sweep, read_twins, set_parameters
 from sim_sensors import load_gps, load_imu
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.motion.motions import motion_of
 
 Capture = pytest.CaptureFixture[str]
 MODELS = Entry('study.yaml', 'models', {'gps': ['ch_gauss', 'ch_rw'], 'imu': ['xsens_mtx']})
@@ -28,6 +32,24 @@ def test_an_override_applies_to_all_models_of_its_kind() -> None:
     changed = set_parameters(TWINS, {'gps.rate': 5}, '--set')
     assert [twin.models['gps'].rate for twin in changed] == [5.0, 5.0]
     assert [twin.imu for twin in changed] == [twin.imu for twin in TWINS]
+
+
+def test_a_rate_that_is_set_is_not_matched_to_the_real_one() -> None:
+    recording = simulate(motion_of('circle', duration=20.0), gps='baseline', imu='chrono')
+    (changed,) = set_parameters(TWINS[:1], {'gps.rate': 2}, '--set')
+    maker = TwinMaker(recording, world=None, seed=1, base_frame='base_link')
+    matched = maker.at_real_rates(changed)
+    assert (matched.gps.rate, matched.imu.rate) == (2.0, 100.0)
+    steps = np.diff(maker.make(matched, 1).gps.stamp_ns)
+    assert np.median(steps) == 500_000_000
+
+
+def test_a_lever_arm_that_the_recording_determines_is_reported_as_without_effect() -> None:
+    recording = simulate(motion_of('circle', duration=20.0), gps='baseline', imu='chrono')
+    maker = TwinMaker(recording, world=None, seed=1, base_frame='base_link')
+    (changed,) = set_parameters(TWINS[:1], {'gps.lever_arm': [5, 0, 0]}, '--set')
+    assert 'twin.placed_as_real' not in {note.code for note in maker.model_notes(TWINS[0])}
+    assert 'twin.placed_as_real' in {note.code for note in maker.model_notes(changed)}
 
 
 def test_overriding_a_nested_value_keeps_the_other_values() -> None:

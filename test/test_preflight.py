@@ -46,7 +46,7 @@ from sim_sensors.core.measurements import MagneticFieldArray
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 
 
 def codes(recording: Recording) -> set[str]:

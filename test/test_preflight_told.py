@@ -99,7 +99,7 @@ def test_the_printed_correction_works_in_the_named_file(
     broken = FAULTS['rates in deg/s'][1](late('gps', 0.6)(good()))
     write_recording(broken, tmp_path / 'bag')
     done = call(capsys, 'check', tmp_path / 'bag')
-    place = re.search(r'other corrections, into\s+(\S+):\s+(corrections: .*)', done.out)
+    place = re.search(r'existing ones, to\s+(\S+):\s+(corrections: .*)', done.out)
     file = Path(place[1])
     content = yaml.safe_load(file.read_text('utf-8')) if file.is_file() else {}
     file.write_text(yaml.safe_dump({**content, **yaml.safe_load(place[2])}), 'utf-8')

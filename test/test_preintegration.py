@@ -23,14 +23,14 @@ from scenario_examples import (
 )
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.benches.preintegration.integration import (
-    ConstantBias,
-    PreintegrationError,
-    PreintegrationParams,
-)
 from sim2real_eval.benches.preintegration.measurements import (
     PreintegratedCombinedMeasurements,
     PreintegratedImuMeasurements,
+)
+from sim2real_eval.benches.preintegration.params import (
+    ConstantBias,
+    PreintegrationError,
+    PreintegrationParams,
 )
 from sim_sensors.core.compiled_rotations import (
     inverse_right_jacobian,

@@ -18,7 +18,8 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import RecordingError
-from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions, route
+from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
+from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode, encode_transforms, typestore
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, POSE_TYPES, TF_TYPE

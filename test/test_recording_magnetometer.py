@@ -17,7 +17,7 @@ from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin, cut_to_span
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.magnetometer.magnetometer import load_mag
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World, load_world
 
 Capture = pytest.CaptureFixture[str]

@@ -31,7 +31,7 @@ from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import messages_of
 from sim_sensors.sensor.delivery import Delivery
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 
 MOTION = motion_of('drive_half_sine', seed=3, run='run_1', duration=2.5, parameters={})
 TRUTH = truth_of(MOTION)

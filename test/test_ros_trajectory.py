@@ -33,7 +33,7 @@ from sim_sensors.motion.ideal import InertialMotion
 from sim_sensors.motion.motions import START_NS, motion_of, noise_free_imu, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import messages_of, stamp_ns
-from sim_sensors.world.earth import STANDARD_GRAVITY
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 CIRCLE = truth_of(motion_of('circle', seed=0, run='', duration=1.5, parameters={'ramp_time': 0.5}))
 ROUND = truth_of(motion_of('circle', seed=0, run='', duration=0.5, parameters={'ramp_time': 0.2}))

@@ -21,7 +21,7 @@ from sim_sensors.motion.mujoco_motion import PhysicalMotion
 from sim_sensors.motion.road_classes import REFERENCE_FREQUENCY, ROUGHNESS
 from sim_sensors.motion.roads import Road, SprungCar
 from sim_sensors.motion.vehicles import VehicleCommand, VehicleState
-from sim_sensors.world.earth import STANDARD_GRAVITY
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 Record = Callable[[str, object], None]
 

@@ -20,7 +20,7 @@ from scenario_examples import (
     random_scenario,
 )
 
-from sim2real_eval.benches.preintegration.integration import (
+from sim2real_eval.benches.preintegration.params import (
     ConstantBias,
     PreintegrationError,
     PreintegrationParams,

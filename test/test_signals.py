@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from sim2real_eval.metrics.judged_world import default_segment, spectrum
+from sim2real_eval.metrics.error_curves import default_segment, spectrum
 from sim2real_eval.signals import lag
 from sim2real_eval.signals.agreement import (
     agreements,

@@ -71,7 +71,9 @@ def test_keys_of_a_study_file_set_options_and_exclude_them_from_adaptation(tmp_p
     file = read(tmp_path, {'start_heading': False, 'metric': {'warmup': 0}})
     assert file.options.adapts == ('off_ticks', 'match_rates', 'rate')
     assert read(tmp_path, {'adapt': 'none'}).options.adapts == ()
-    with pytest.raises(ParameterError, match="'heading' is not allowed; must be all, none, or of"):
+    with pytest.raises(
+        ParameterError, match="'heading' is not allowed; must be all, none, or a list of"
+    ):
         StudyOptions(adapt='heading')
 
 

@@ -97,7 +97,7 @@ def test_a_difference_that_only_other_metrics_detect_is_in_the_answer() -> None:
 def test_one_recording_is_too_few_for_an_answer() -> None:
     outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
     assert study_answer(outcome).distinguishable is None
-    assert 'not known from 1 recording' in _answer_texts(outcome)['Like the stand-in']
+    assert 'unknown with 1 recording' in _answer_texts(outcome)['Like the stand-in']
 
 
 def test_judges_with_a_different_nearest_model_are_named() -> None:

@@ -52,10 +52,10 @@ def test_a_worker_without_a_recording_or_with_other_versions_ends_the_study(
     plan = small_plan(tmp_path, {'recordings': [{'path': 'bag'}]})
     (tmp_path / 'bag').rename(tmp_path / 'elsewhere')
     address = cluster.scheduler_address
-    with pytest.raises(Sim2RealError, match=r'worker tcp://.*bag'):
+    with pytest.raises(Sim2RealError, match=r'worker on .*bag'):
         run_study(plan, tmp_path / 'out', cluster=address)
     monkeypatch.setattr('sim2real_eval.study.runner.versions', _Ageing())
-    with pytest.raises(Sim2RealError, match=r'worker tcp://.* numpy 2'):
+    with pytest.raises(Sim2RealError, match=r'worker on .* numpy 2'):
         run_study(small_plan(tmp_path), tmp_path / 'other', cluster=address)
 
 

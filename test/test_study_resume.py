@@ -59,7 +59,7 @@ def test_a_killed_study_of_several_processes_resumes_with_the_same_bytes(
     (out / 'runs' / '.half.npz.tmp-1').write_bytes(b'half')
     capsys.readouterr()
     _study(tmp_path)
-    assert f'{len(stored)} of 12 runs were there already' in capsys.readouterr().err
+    assert f'{len(stored)} of 12 runs are already finished' in capsys.readouterr().err
     assert contents(out) == undisturbed
     assert {path: path.stat().st_mtime_ns for path in stored} == stored
 
@@ -73,7 +73,7 @@ def test_a_finished_study_is_not_repeated(
     before = {path: path.stat().st_mtime_ns for path in _judged(out)}
     capsys.readouterr()
     _study(tmp_path)
-    assert '12 of 12 runs were there already' in capsys.readouterr().err
+    assert '12 of 12 runs are already finished' in capsys.readouterr().err
     assert contents(out) == undisturbed
     assert {path: path.stat().st_mtime_ns for path in _judged(out)} == before
 

@@ -30,11 +30,11 @@ from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.world.earth import (
     EARTH_RATE,
     Gravity,
-    LocalFrame,
     TurningEarth,
     normal_gravity,
     simulates_rotation,
 )
+from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
 G = 9.80665

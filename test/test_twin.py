@@ -26,7 +26,7 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import START_NS, truth_of
 from sim_sensors.motion.scenarios import Circle, FigureEight
 from sim_sensors.motion.trajectory import Motion
-from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 
 IDEAL = Twin('ideal', load_gps('baseline'), load_imu('ideal'))
 NOISY = Twin('noisy', load_gps('ch_rw'), load_imu('chrono'))

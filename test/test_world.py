@@ -17,7 +17,8 @@ from sim_sensors.core.shipped import config_path
 from sim_sensors.imu.imu import simulate
 from sim_sensors.imu.models import IdealImu
 from sim_sensors.motion.scenarios import Standstill
-from sim_sensors.world.earth import EarthField, Gravity, LocalFrame, normal_gravity, wmm_field
+from sim_sensors.world.earth import EarthField, Gravity, normal_gravity, wmm_field
+from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import Tags, World, chessboard, load_world, world_names
 
 # WGS84: GM (m^3/s^2), angular rate (rad/s), semi-axes (m); NIMA TR8350.2, tables 3.1 and 3.3.

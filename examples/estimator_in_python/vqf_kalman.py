@@ -18,7 +18,7 @@ from sim2real_eval.judge import Estimate
 from sim2real_eval.recording import Recording
 from sim_sensors.core import Parameters, parameter
 from sim_sensors.world import LocalFrame
-from sim_sensors.world.earth import STANDARD_GRAVITY
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 
 @dataclasses.dataclass(frozen=True)

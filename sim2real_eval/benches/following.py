@@ -24,7 +24,7 @@ from sim_sensors.following.tracking import ErrorStatistics, ReferenceMotion
 from sim_sensors.motion.motions import START_NS
 from sim_sensors.motion.planar import heading_of
 from sim_sensors.motion.waypoints import Waypoints, repair_waypoints, thin_samples
-from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
 from .settings import WAYPOINTS
 

@@ -34,7 +34,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, is_absent
 from sim_sensors.core.seeding import stream
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from . import settings
 from .settings import LEVEL, SensitivityOptions
 

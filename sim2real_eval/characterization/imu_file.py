@@ -11,7 +11,7 @@ from typing import Any
 
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ImuChain
-from sim_sensors.world.earth import STANDARD_GRAVITY
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .noise_terms import Coefficient, NoiseTerms
 from .signals import unit_of
 

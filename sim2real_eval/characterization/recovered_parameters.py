@@ -18,7 +18,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import ImuModel
-from sim_sensors.motion.ideal import SampleGrid
+from sim_sensors.motion.sampling import SampleGrid
 from sim_sensors.motion.scenarios import Standstill
 from .allan import AllanCurve, allan_curve
 from .analysis import RecordingResult, combined_terms

@@ -28,7 +28,7 @@ from scipy.stats import norm
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
-from sim_sensors.world.earth import STANDARD_GRAVITY
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .signals import SignalFileError, Signals, quantity_of, unit_of
 

@@ -14,7 +14,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, is_absent
-from sim_sensors.motion.ideal import ahead_of_time
+from sim_sensors.motion.sampling import ahead_of_time
 from . import findings
 
 AXES = tuple(f'{quantity}_{axis}' for quantity in ('gyroscope', 'accelerometer') for axis in 'xyz')

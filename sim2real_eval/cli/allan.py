@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from sim2real_eval.characterization.signals import Signals
 
 DESCRIPTION = (
-    'Overlapping Allan deviation of every axis, noise terms fitted to it, '
-    'and a sensor model made of them, which is then simulated and analysed again. Motion and '
-    'outliers are removed first, with a finding.'
+    'Compute the overlapping Allan deviation of every axis, fit noise terms, and write a sensor '
+    'model. The model is checked by simulating and analysing it again. Motion and outliers are '
+    'removed first, with a finding.'
 )
 EPILOG = """\
 examples:
@@ -53,8 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         '--columns',
         metavar='LIST',
-        help='names of the columns of a table, by comma: gyroscope_x ..., accelerometer_x ..., '
-        'time (s), time_ms, time_us, stamp_ns, - (default: its first line)',
+        help='names of the columns of a table, separated by commas: gyroscope_x ..., '
+        'accelerometer_x ..., time (s), time_ms, time_us, stamp_ns, - for an unused column '
+        '(default: its first line)',
     )
     TABLE.add(inputs)
     screening = parser.add_argument_group('screening')

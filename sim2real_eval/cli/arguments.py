@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import re
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.simulation.twin import Twin
     from sim2real_eval.study.variants import StudyJudge
-    from sim_sensors.world.earth import LocalFrame
+    from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
 
 _ROLES = (
@@ -40,7 +41,7 @@ class SharedOptions(Parameters):
     jobs: int | None = parameter(
         None,
         '1',
-        'Processes (default: one per core); the result does not depend on it.',
+        'Number of processes (default: one per core); it does not affect the result.',
         optional=int,
         minimum=1,
     )
@@ -49,22 +50,22 @@ class SharedOptions(Parameters):
     quiet: bool = parameter(False, '', 'Print only the answer.')
     overwrite: bool = parameter(False, '', 'Replace an older result.')
     storage: str = parameter(
-        'mcap', '', 'Form of the recordings.', choices=('mcap', 'sqlite3', 'csv')
+        'mcap', '', 'Storage format of the recordings.', choices=('mcap', 'sqlite3', 'csv')
     )
     base_frame: str = parameter(
-        'base_link', '', 'Body frame of the robot, which lever arms count from.', common=False
+        'base_link', '', 'Body frame of the robot, the origin of lever arms.', common=False
     )
     motion: str = parameter(
         'reject',
         '',
-        'reject: analyse standstills only, of the IMU the longest; keep: all of the record.',
+        'reject: analyse standstills only (for the IMU the longest); keep: the whole recording.',
         choices=('reject', 'keep'),
     )
     straight: float | None = parameter(
         None,
         's',
-        'Compare the speed of the truth with distance over time of the fixes, on straight runs of '
-        'this length; the paper has 20 of 30 s.',
+        'Compare the true speed with the distance over time of the fixes, on straight segments of '
+        'this duration; the paper has 20 segments of 30 s.',
         optional=float,
         above=0.0,
     )
@@ -95,15 +96,15 @@ def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
     for name in names:
         if name == 'topic':
             meaning = (
-                'topic of the imu, gps, truth, mag, camera_pose or features, such as truth=/odom '
-                '(poses too, also truth=/tf:map.base_link or truth=drive.tum), '
+                'topic of the imu, gps, truth, mag, camera_pose or features, such as truth=/odom, '
+                'truth=/tf:map.base_link or truth=drive.tum (the truth may be poses), '
                 "or of an input of the judge's parameter file, such as odom0=/wheel/odometry"
             )
             add_list(parser, '--topic', 'ROLE=TOPIC', meaning)
         elif name == 'set':
             add_list(parser, '--set', 'KEY=VALUE', 'parameter of an analytic motion')
         elif name == 'published':
-            meaning = "show the paper's numbers beside ours"
+            meaning = 'also show the numbers of the paper'
             hide_from_help(parser.add_argument('--published', action='store_true', help=meaning))
         elif name == 'seed':
             STUDY.add(parser, name, kept=True)
@@ -146,13 +147,14 @@ def scenario_problem(text: str) -> str | None:
     """Return what is wrong with a scenario label, which is also a file name, or None."""
     if text in ('', 'all') or text[0] == '.' or not text.isprintable() or set(text) & set('/\\'):
         return (
-            f'{text!r} must not be all (the pooled row), empty, hold / or \\ or begin with a dot'
+            f'{text!r} must not be empty, be "all" (the pooled row), contain / or \\, or begin '
+            'with a dot'
         )
     return None
 
 
 def add_scenario(parser: argparse._ActionsContainer, where: str = '') -> None:
-    """Add --scenario; `where` says when it counts."""
+    """Add --scenario; `where` is the condition under which it applies."""
 
     def label(text: str) -> str:
         if problem := scenario_problem(text):
@@ -254,7 +256,7 @@ def _folder_above(path: Path, label: str) -> str:
     return named.parent.name
 
 
-# What is simulated: sensors beside IMU and GPS, the world and the place that they are in, motions.
+# Options of the simulation: further sensors, world, origin and motions.
 
 
 def other_kinds() -> list[str]:
@@ -267,17 +269,17 @@ def other_kinds() -> list[str]:
 def add_other_sensors(parser: argparse.ArgumentParser, *, world: str, origin: str) -> None:
     """Add --world, --origin and an option for each of `other_kinds`."""
     for kind in other_kinds():
-        place = ', in a --world with something to see' if kind == 'camera' else ''
+        place = ', needs a --world with landmarks or tags' if kind == 'camera' else ''
         parser.add_argument(
             f'--{kind}',
             metavar='MODEL',
-            help=f'{_TITLES.get(kind, kind)} model or file{place} (default: none is simulated; '
-            'a recorded one stays)',
+            help=f'{_TITLES.get(kind, kind)} model or file{place} (default: not simulated; a '
+            'recorded one is kept)',
         )
     parser.add_argument(
         '--world',
         metavar='WORLD',
-        help=f'world or file: gravity, magnetic field, dipoles, what is seen, {world}',
+        help=f'world or file: gravity, magnetic field, dipoles, landmarks and tags, {world}',
     )
     meaning = f'{origin}; WGS84 degrees and m, such as -33.86,151.21'
     parser.add_argument(_ORIGIN, metavar='LAT,LON[,ALT]', help=meaning)
@@ -311,7 +313,7 @@ def surroundings(
 
     origin, world = _origin_of(options.origin), world_of(options)
     if options.camera and (world is None or not len(Scene.from_world(world))):
-        problem = 'sees nothing; must be given a --world with landmarks, chessboards or tags'
+        problem = 'needs --world with landmarks, chessboards or tags'
         raise ParameterError('--camera', '', problem)
     chosen = {kind: name for kind in other_kinds() if (name := getattr(options, kind))}
     return origin, world, {kind: KINDS.get(kind).load(name) for kind, name in chosen.items()}
@@ -320,7 +322,7 @@ def surroundings(
 def _origin_of(text: str | None) -> LocalFrame | None:
     if text is None:
         return None
-    from sim_sensors.world.earth import LocalFrame
+    from sim_sensors.world.geodesy import LocalFrame
 
     values = [number_of(part) for part in text.split(',')]
     if len(values) not in (2, 3) or None in values:
@@ -339,7 +341,7 @@ def motion_parameters(texts: Sequence[str]) -> dict[str, object]:
     """
     parameters = dict(map(key_value, texts))
     if 'duration' in parameters:
-        raise ParameterError('--set', 'duration', 'is not set here but with --duration')
+        raise ParameterError('--set', 'duration', 'cannot be set here; use --duration')
     return parameters
 
 
@@ -375,7 +377,12 @@ def key_value(text: str) -> tuple[str, object]:
     key, equals, value = text.partition('=')
     if not equals:
         raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
-    return key, parse_yaml(value, f'--set {key}')
+    parsed = parse_yaml(value, f'--set {key}')
+    if isinstance(parsed, str):
+        # YAML 1.1 reads 2e-4, without a point, as text.
+        with contextlib.suppress(ValueError):
+            parsed = float(parsed)
+    return key, parsed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -385,32 +392,32 @@ class JudgeOptions(Parameters):
     judge_kind: str = parameter(
         'embedded',
         '',
-        'Who judges: embedded, which needs nothing; robot_localization, the real ekf_node, which '
-        'must be installed; judge_node, the embedded judge as a node; error_state, a GNSS/INS '
-        'filter with bias states; gtsam, a smoother; one of another package; a class in a '
-        'file, such as my_filter.py:MyFilter (docs/howto/extend.md); or any estimator of ROS, '
-        'as a file such as my_estimator.yaml declares it (docs/howto/own_estimator.md). Nodes '
-        'run on a ROS domain of their own.',
+        'Judge: embedded (needs no ROS); robot_localization, the real ekf_node, which must be '
+        'installed; judge_node, the embedded judge as a node; error_state, a GNSS/INS filter '
+        'with bias states; gtsam, a smoother; a judge of another package; a class in a file, '
+        'such as my_filter.py:MyFilter (docs/howto/extend.md); or any ROS estimator, declared '
+        'in a file such as my_estimator.yaml (docs/howto/own_estimator.md). Nodes run on a '
+        'separate ROS domain.',
     )
     navsat_config: str | None = optional_text(
         'Parameter file of navsat_transform_node (default: that of the profile, or '
-        'NAME_navsat.yaml beside the file).',
+        'NAME_navsat.yaml in the folder of the parameter file).',
         common=False,
     )
     case: str | None = optional_text(
-        'case.yaml of clock, timers, delivery order and the options below.', common=False
+        'case.yaml with the clock, timers, delivery order and the options below.', common=False
     )
     filter_kind: str | None = optional_text(
-        'Filter (default: that of case.yaml or the parameter file, else ekf).',
+        'Filter (default: that of case.yaml or the parameter file, otherwise ekf).',
         choices=('ekf', 'ukf'),
         common=False,
     )
     section: str | None = optional_text(
-        'Node whose parameters count, in a file of several filters.', common=False
+        'Node whose parameters are used if the file has several filters.', common=False
     )
     correct: str | None = optional_text(
-        'Deviations of robot_localization to correct, by comma: gravity, differential, unscented, '
-        'or none (default: none, as in robot_localization).',
+        'Errors of robot_localization to correct, separated by commas: gravity, differential, '
+        'unscented; or none (default: none, as in robot_localization).',
         common=False,
     )
     front_end: str | None = optional_text(
@@ -442,7 +449,7 @@ def add_judge(
     """Add the options of the judge; with `several`, `name` may be given more than once."""
     default_text = f' (default {default})' if default else ''
     if several:
-        default_text += '; repeatable: one judge each'
+        default_text += '; each use adds a judge'
     parser.add_argument(
         *dict.fromkeys((name, '--judge-config')),
         dest='config',
@@ -450,9 +457,8 @@ def add_judge(
         metavar='NAME|FILE',
         help='profile (paper_released, clean) or parameter file of ekf_node'
         + default_text
-        + '. With '
-        '--judge error_state or gtsam another kind of file: inertial settings, such as chrono '
-        '(default default)',
+        + '. For --judge error_state and gtsam: inertial settings or a file of them, such as '
+        'chrono (default: default)',
     )
     # Not a default of the option, because it depends on --judge.
     parser.set_defaults(config_option=name, config_default=default)
@@ -464,7 +470,7 @@ def add_judge(
 
 
 def add_judge_kind(parser: argparse._ActionsContainer) -> None:
-    """Add --judge: who carries the parameter files out."""
+    """Add --judge, the implementation that runs the parameter files."""
     _JUDGE.add(parser, 'judge_kind', kept=True)
 
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     'Estimate attitude from gyroscope, accelerometer, magnetometer and camera '
-    'with the extended Kalman filter of [Ligorio2015], and hold errors and their covariance '
-    'against the truth (docs/explanation/attitude.md).'
+    'with the extended Kalman filter of [Ligorio2015], and compare its errors with their '
+    'stated covariance (docs/explanation/attitude.md).'
 )
 EPILOG = """\
-Without recordings it is the case study of [Ligorio2015], simulated: a box with an
-MTx and a webcam, turned before a chessboard.
+Without recordings, the case study of [Ligorio2015] is simulated: a box with an MTx
+and a webcam that is turned in front of a chessboard.
 
 examples:
   sim2real attitude --out attitude
@@ -56,7 +56,7 @@ _FILTER = OptionSet(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    meaning = 'bags or CSV folders with IMU and truth; none: simulate'
+    meaning = 'bags or CSV folders with IMU and truth (default: simulated runs)'
     arguments.add_recordings(parser, meaning, nargs='*')
     simulation = parser.add_argument_group('simulation')
     _SIMULATION.add(simulation)
@@ -64,20 +64,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     simulation.add_argument(
         '--world',
         metavar='WORLD',
-        help='world or file: gravity, magnetic field, dipoles, what the camera sees (default '
-        f'{_WORLD}); with recordings the field that the filter expects (default: that measured '
-        'in the first 2 s)',
+        help='world or file: gravity, magnetic field, dipoles, landmarks and tags (default '
+        f'{_WORLD}); with recordings, the field that the filter expects (default: the mean '
+        'measured in the first 2 s)',
     )
     arguments.add_shared(parser, 'topic', 'base_frame')
-    of_filter = parser.add_argument_group('filter')
-    of_filter.add_argument(
+    filter_group = parser.add_argument_group('filter')
+    filter_group.add_argument(
         '--without',
         action='append',
         default=[],
         choices=('accelerometer', 'magnetometer', 'camera'),
         help='sensor that the filter does not use; repeatable',
     )
-    _FILTER.add(of_filter)
+    _FILTER.add(filter_group)
     meaning = 'folder for plots, record and errors'
     arguments.add_out(parser, meaning, 'overwrite', 'json', 'seed', 'jobs')
 
@@ -122,7 +122,7 @@ def _show(study: AttitudeStudy, *, recorded: bool) -> None:
         f'{name} {100.0 * share:.1f} %'
         for name, share in zip('xyzw', study.inside.mean(axis=0), strict=True)
     )
-    print(f'Errors of the quaternion within their 99 % bounds: {shares}')
+    print(f'Share of quaternion errors within the 99 % bounds: {shares}')
 
 
 def _run_simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
@@ -134,7 +134,7 @@ def _run_simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _
     from sim_sensors.world.world import load_world
 
     if options.topic:
-        raise ParameterError('--topic', '', 'goes with recordings only')
+        raise ParameterError('--topic', '', 'needs recordings')
     chosen = _SIMULATION.make(options)
     motion_settings = arguments.motion_parameters(options.set)
     motion = motion_of(
@@ -168,9 +168,9 @@ def _run_recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _S
     from sim2real_eval.benches.attitude.study import recorded_run, study_of
     from sim2real_eval.common.findings import merge_findings
 
-    _SIMULATION.refuse(options, 'goes without recordings only')
+    _SIMULATION.refuse(options, 'cannot be used with recordings')
     if options.set:
-        raise ParameterError('--set', '', 'goes without recordings only')
+        raise ParameterError('--set', '', 'cannot be used with recordings')
     world = arguments.world_of(options)
     recordings = arguments.sources(options.recordings, options.topic)
 

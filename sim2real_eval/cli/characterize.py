@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.recording import Recording
 
 DESCRIPTION = (
-    'Find what the GPS and the IMU of a recording do while they stand still: '
-    'white noise, wander, random walk, stated covariance, Allan terms. Writes models that '
-    'simulate and vepd take, simulated and identified again. A GPS or an IMU alone will do.'
+    'Identify the errors of the GPS and the IMU from a recording with standstills: '
+    'white noise, wander, random walk, stated covariance, Allan terms. Writes models for '
+    'simulate and vepd, and checks them by simulating and identifying them again. A GPS or an '
+    'IMU alone is enough.'
 )
 EPILOG = """\
 examples:
@@ -42,8 +43,8 @@ class CovarianceOptions(Parameters):
     k: float = parameter(
         0.02,
         'm',
-        'Deviation east and north that HDOP 1 stands for; covariances tell k times HDOP only '
-        '(0.02: RTK in nmea_navsat_driver).',
+        'Horizontal standard deviation at HDOP 1; recorded covariances give only k times HDOP '
+        '(RTK in nmea_navsat_driver: 0.02).',
         above=0.0,
     )
 
@@ -56,20 +57,20 @@ _OF_UNITS = ('check.acceleration_unit', 'check.gravity_scale', 'check.gravity_sc
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    meaning = 'bags or CSV folders of one vehicle, standing still all the time or in parts'
+    meaning = 'bags or CSV folders of one vehicle that stands still for all or part of the time'
     arguments.add_recordings(parser, meaning)
     arguments.add_shared(parser, 'topic')
     _COVARIANCE.add(parser)
     arguments.add_shared(parser, 'base_frame')
-    inertial = parser.add_argument_group('IMU, as of `sim2real allan`')
+    inertial = parser.add_argument_group('IMU, as for `sim2real allan`')
     TABLE.add(inertial, *UNITS)
     arguments.add_shared(inertial, 'motion')
     ALLAN.add(inertial, 'fit_from')
     inertial.add_argument(
         '--poses',
         metavar='RECORDING',
-        help='the IMU held still in 12 or more poses by hand, better 36: bias, scale '
-        'and misalignment with standard errors go into imu.yaml [Tedaldi2014]',
+        help='recording of the IMU held still by hand in at least 12 poses, better 36; adds bias, '
+        'scale and misalignment with standard errors to imu.yaml [Tedaldi2014]',
     )
     _POSES.add(inertial)
     meaning = 'folder for models, plots and characterization.json'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real check`: are recordings fit to be judged and compared?"""
+"""`sim2real check`: check that recordings can be judged and compared."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _ENOUGH = 10  # different numbers
 DESCRIPTION = (
     'Check recordings before they are used: topics, stamps, rates and gaps; units, signs, '
     'mounting, bias and delay of the IMU against gravity and the truth; axes, units and heading '
-    'of the truth; delay, jumps and covariances of the fixes. Each line passes, warns or fails, '
-    'and says what to type, or to write into recording.yaml: in the folder of the recording, or '
-    'NAME.recording.yaml beside a single file. Without truth, less can be checked.'
+    'of the truth; delay, jumps and covariances of the fixes. Each check passes, warns or fails, '
+    'and prints the option or the entry of recording.yaml that corrects the problem. The file '
+    'is in the folder of the recording; for a single file it is NAME.recording.yaml beside it. '
+    'Without truth, fewer checks are possible.'
 )
 EPILOG = """\
-exit status: 0 nothing fails; 1 a check fails, or a recording cannot be read; 2 bad input, or none
-can be read
+exit status: 0 no check fails; 1 a check fails, or a recording cannot be read; 2 bad input, or no
+recording can be read
 
 examples:
   sim2real check my_bag

@@ -23,8 +23,8 @@ from .output import conclude, print_signals, progress_bar, report_failures
 
 DESCRIPTION = (
     'Compare angular rate, specific force, yaw, position and magnetic field of real and simulated '
-    'recordings with their own truth: RMSE, correlation, trend and spectrum of the errors, how '
-    'different they are, and whether that is significant; and camera features, without a test.'
+    'recordings with their own truth: RMSE, correlation, trend and spectrum of the errors, and a '
+    'significance test of the differences. Camera features are compared without a test.'
 )
 EPILOG = """\
 examples:
@@ -42,16 +42,16 @@ class ComparedModels(Parameters):
     gps: str = parameter(
         '',
         '',
-        'Without --sim: GPS models to simulate on the real truth, by comma; each is compared once '
-        '(default: ch_rw and the IMU chrono, if no sensor has a model).',
+        'Without --sim: GPS models to simulate on the real truth, separated by commas; each is '
+        'compared once (default: ch_rw and the IMU chrono, if no model of any sensor is given).',
     )
-    imu: str = parameter('', '', 'IMU models likewise.')
-    mag: str = parameter('', '', 'Magnetometer models likewise.')
+    imu: str = parameter('', '', 'IMU models to simulate in the same way.')
+    mag: str = parameter('', '', 'Magnetometer models to simulate in the same way.')
     camera: str = parameter(
         '',
         '',
-        'Camera models likewise: features against those of an ideal camera, with the landmarks of '
-        '--world.',
+        'Camera models to simulate in the same way; features are compared with those of an ideal '
+        'camera that sees the landmarks of --world.',
     )
 
 
@@ -81,8 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         '--world',
         metavar='WORLD',
-        help='world or file whose magnetic field is the true one, and is simulated (default: the '
-        'field that each magnetometer, a noise-free one first, measures in its first 2 s)',
+        help='world or file with the true magnetic field, which is also simulated (default: the '
+        'field measured in the first 2 s, by a noise-free magnetometer if there is one)',
     )
     STUDY.add(inputs, 'match_rates', 'repetitions')
     add_shared(inputs, 'topic')
@@ -95,12 +95,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_segment,
         metavar='N|max',
         help='samples per segment of the spectra; max: one segment, as in [Cesenek2019] (default: '
-        'a power of two that leaves 7 segments or more)',
+        'the largest power of two that leaves at least 7 segments)',
     )
     output = parser.add_argument_group('output')
     add_out(output, 'folder for tables, series and plots', 'overwrite', required=True)
     output.add_argument(
-        '--published', action='store_true', help='show RMSE and R of [Ligorio2015] beside ours'
+        '--published', action='store_true', help='also show RMSE and R of [Ligorio2015]'
     )
     add_shared(output, 'json', 'quiet')
     add_shared(parser, 'seed', 'jobs')
@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
     from .models import single_sensors
 
     if options.sim:
-        problem = 'goes with --models, not with --sim'
+        problem = 'cannot be used with --sim, only with --models'
         if options.set:
             raise ParameterError('--set', '', problem)
         _MODELS.refuse(options, problem)
@@ -142,7 +142,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         for name, text in _MODELS.explicit_values(options).items():
             if not text.strip():
-                raise ParameterError(_MODELS.flag(name), '', 'is empty; must name a model or more')
+                raise ParameterError(
+                    _MODELS.flag(name), '', 'is empty; must name one or more models'
+                )
         models, runs = _MODELS.make(options), STUDY.make(options)
         if models == ComparedModels():
             models = ComparedModels(gps='ch_rw', imu='chrono')

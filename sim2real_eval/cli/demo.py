@@ -36,9 +36,9 @@ _LABEL = (
 
 
 DESCRIPTION = (
-    'Drive a vehicle through line, circle and half-sine, record it with sensors '
-    'that stand in for real ones (synthetic, and labelled so), and compare the five GPS '
-    'models of the paper with them.'
+    'Drive a vehicle along a line, a circle and a half-sine, record synthetic sensors that '
+    'stand in for real ones, and compare the five GPS models of the paper with them. All '
+    'results are labelled as synthetic.'
 )
 EPILOG = """\
 examples:
@@ -58,7 +58,7 @@ class DemoOptions(Parameters):
     road: str = parameter(
         _NO_ROAD,
         '',
-        'Ground below a car on springs in MuJoCo, by its class of ISO 8608; none: a car that '
+        'ISO 8608 class of the road under a car on springs, simulated in MuJoCo; none: a car that '
         'moves in the plane.',
         choices=(_NO_ROAD, *ROADS),
     )
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action='append',
         choices=('clean', 'paper_released'),
         metavar='NAME',
-        help=f'profile, clean or paper_released (default {PROFILE}); repeatable: one judge each',
+        help=f'profile, clean or paper_released (default {PROFILE}); each use adds a judge',
     )
     add_shared(parser, 'json', 'verbose', 'quiet', 'seed', 'jobs')
 
@@ -190,5 +190,7 @@ def _is_another(folder: Path, plan: StudyPlan) -> bool:
         if tuple(old['command'][:2]) != _COMMAND:
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise Sim2RealError(f'{folder}: exists and is no demo; choose another --out') from None
+        raise Sim2RealError(
+            f'{folder}: exists and is not a demo folder; choose another --out'
+        ) from None
     return describe_change(old, json.loads(json.dumps(plan.record))) is not None

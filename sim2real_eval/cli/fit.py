@@ -22,13 +22,12 @@ from .arguments import (
 from .options import STUDY, UNCERTAINTY, OptionSet, add_metric, study_options
 from .output import conclude, print_notes, print_table, progress_rounds, report_failures
 
-HELP = 'tune parameters of a model until simulated runs are judged as real ones'
 DESCRIPTION = (
-    'Tune chosen parameters of a GPS or IMU model until sensors simulated on the '
-    'true motion of real recordings make the judge err as the real ones do. Every candidate '
-    'meets the same random draws. The fit is cross-validated on held-out recordings. It reports '
-    'over-fitting and parameters that the recordings do not determine. The same command '
-    'continues an interrupted fit. See docs/explanation/characterization.md.'
+    'Fit chosen parameters of a GPS or IMU model so that sensors simulated on the true motion '
+    'of real recordings give the same errors of the judge as the real sensors. All candidates '
+    'use the same random draws. The fit is cross-validated on held-out recordings. It reports '
+    'over-fitting and parameters that the recordings do not determine. Repeat the command to '
+    'continue an interrupted fit. See docs/explanation/characterization.md.'
 )
 EPILOG = """\
 examples:
@@ -50,10 +49,10 @@ class StartModels(Parameters):
     gps: str = parameter(
         'ch_gauss',
         '',
-        'GPS model to start from: name, file, folder that `sim2real characterize` wrote, or real '
+        'GPS model to start from: name, file, folder written by `sim2real characterize`, or real '
         'for the recorded fixes.',
     )
-    imu: str = parameter('chrono', '', 'IMU model likewise.')
+    imu: str = parameter('chrono', '', 'IMU model to start from: the same choices.')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,15 +69,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     OptionSet(StartModels, gps='--gps MODEL', imu='--imu MODEL').add(inputs, kept=True)
     add_shared(inputs, 'topic')
     STUDY.add(inputs, 'match_rates', 'repetitions', base=_START)
-    search = parser.add_argument_group('what is tuned, and how')
+    search = parser.add_argument_group('parameters and method')
     search.add_argument(
         '--tune',
         action='append',
         required=True,
         metavar='NAME=LOW:HIGH,...',
-        help='parameters and bounds, such as gps.noise.std=0.01:1, by comma. :lin or :log sets '
-        'the scale (default log, where bounds are above 0); .x, .xy behind NAME: these axes only; '
-        'NAME+NAME: two that get the same value; without bounds: a tenth to ten times the start',
+        help='parameters with bounds, such as gps.noise.std=0.01:1, separated by commas. :lin or '
+        ':log after the bounds sets the scale (default: log if both are above 0); NAME.x or '
+        'NAME.xy: only these axes; NAME+NAME: one value for both; without bounds: a tenth to ten '
+        'times the start value',
     )
     _METHOD.add(search)
     UNCERTAINTY.add(search, 'resamples')
@@ -145,12 +145,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _find_model(model: str, name: str) -> str:
-    """Return the model file `name` of a folder that `characterize` wrote, else `model`."""
+    """Return the model file `name` of a folder written by `characterize`, otherwise `model`."""
     path = Path(model)
     if not path.is_dir():
         return model
     if not (path / name).is_file():
         raise ParameterError(
-            model, '', f'holds no {name}; must be a model, or a folder of `sim2real characterize`'
+            model,
+            '',
+            f'has no {name}; must be a model or a folder written by `sim2real characterize`',
         )
     return str(path / name)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from sim2real_eval.signals.comparison import SignalComparison
     from sim_sensors.following.follower import FollowSettings
     from sim_sensors.motion.waypoints import Waypoints
-    from sim_sensors.world.earth import LocalFrame
+    from sim_sensors.world.geodesy import LocalFrame
 
 _CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear', 'lqr')
 
 DESCRIPTION = (
-    'Make waypoints of recordings or CSV tables (t,x,y[,theta]), let a simulated '
-    'differential-drive robot follow them, and tell how well each controller does.'
+    'Take waypoints from recordings or CSV tables (t,x,y[,theta]), let a simulated '
+    'differential-drive robot follow them, and report the tracking errors of each controller.'
 )
 EPILOG = """\
 controllers: open_loop, yaw_pid, yaw_distance_pid (as in [Cesenek2019]), nonlinear (with a proof
@@ -49,21 +49,23 @@ examples:
 class FollowOptions(Parameters):
     """Path, controllers and sensors of a simulated robot."""
 
-    controllers: str = parameter('all', '', 'Controllers by comma, see below.')
+    controllers: str = parameter('all', '', 'Controllers, separated by commas; see below.')
     waypoints: str = parameter(
         'auto',
         '',
-        'Take them from the truth or the GPS of a recording; auto: truth where it is.',
+        'Source of the waypoints: truth or gps; auto: truth if recorded.',
         choices=('auto', 'truth', 'gps'),
     )
-    rate: float = parameter(5.0, 'Hz', 'Waypoints per second of a recording, at most.', above=0.0)
-    start: float = parameter(0.0, 's', 'Leave out so much of the beginning.', minimum=0.0)
-    duration: float | None = parameter(
-        None, 's', 'Follow no more than that.', optional=float, above=0.0
+    rate: float = parameter(
+        5.0, 'Hz', 'Largest number of waypoints per second of a recording.', above=0.0
     )
-    config: str = parameter('', '', 'YAML file of robot, controllers and pose (docs).')
-    imu: str = parameter('', '', 'IMU model or file for the recordings (none without).')
-    gps: str = parameter('', '', 'GPS model or file for the recordings (none without).')
+    start: float = parameter(0.0, 's', 'Time skipped at the beginning.', minimum=0.0)
+    duration: float | None = parameter(
+        None, 's', 'Longest time followed.', optional=float, above=0.0
+    )
+    config: str = parameter('', '', 'YAML file with robot, controllers and pose (see the docs).')
+    imu: str = parameter('', '', 'IMU model or file for the recordings (default: no IMU).')
+    gps: str = parameter('', '', 'GPS model or file for the recordings (default: no GPS).')
 
 
 _FOLLOW = OptionSet(
@@ -79,17 +81,18 @@ _FOLLOW = OptionSet(
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
-        'source', nargs='+', metavar='RECORDING|CSV', help='where the waypoints come from'
+        'source', nargs='+', metavar='RECORDING|CSV', help='source of the waypoints'
     )
     _FOLLOW.add(parser, kept=True)
     arguments.add_list(
-        parser, '--set', 'KEY=VALUE', 'one of its parameters, such as robot.slip=0.02'
+        parser, '--set', 'KEY=VALUE', 'parameter of --controller-config, such as robot.slip=0.02'
     )
     arguments.add_other_sensors(
         parser,
-        world='beginning at the first waypoint (default: standard gravity, the Earth alone)',
-        origin='where the first waypoint lies, for --gps and --mag (default: where it lay on the '
-        'recorded drive; without recorded fixes that of the world, 43.07,-89.4,260)',
+        world='starting at the first waypoint (default: standard gravity and the field of the '
+        'Earth, no objects)',
+        origin='geodetic position of the first waypoint, for --gps and --mag (default: that on '
+        'the recorded drive; without recorded fixes that of the world, 43.07,-89.4,260)',
     )
     arguments.add_shared(parser, 'storage')
     arguments.add_out(
@@ -113,18 +116,18 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.simulation.twin import Twin
     from sim_sensors.gps.gps import load_gps
     from sim_sensors.imu.imu import load_imu
-    from sim_sensors.world.earth import DEFAULT_ORIGIN
+    from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     controllers = _controllers(options.controllers)
     settings = _settings(options)
     for name in ('imu', 'gps', *arguments.other_kinds(), 'world'):
         if getattr(options, name) and not options.out:
-            raise ParameterError(f'--{name}', '', 'goes with --out only')
+            raise ParameterError(f'--{name}', '', 'needs --out')
     if options.origin is not None and not (options.gps or options.mag):
-        raise ParameterError('--origin', '', 'goes with --gps or --mag, and --out, only')
+        raise ParameterError('--origin', '', 'needs --gps or --mag, and --out')
     origin, world, other_models = arguments.surroundings(options)
     if options.compare and not options.imu:
-        raise ParameterError('--compare', '', 'goes with --imu and --out only')
+        raise ParameterError('--compare', '', 'needs --imu and --out')
     twin = Twin(
         'driven',
         gps=load_gps(options.gps) if options.gps else None,
@@ -229,7 +232,7 @@ def _controllers(text: str) -> tuple[str, ...]:
             raise ParameterError('--controllers', '', problem)
         controllers += _CONTROLLERS if name == 'all' else [name]
     if not controllers:
-        raise ParameterError('--controllers', '', 'names none; must name one or more')
+        raise ParameterError('--controllers', '', 'is empty; must name one or more controllers')
     return tuple(dict.fromkeys(controllers))
 
 
@@ -247,7 +250,9 @@ def _settings(options: argparse.Namespace) -> FollowSettings:
         for name in above:
             place = place.setdefault(name, {}) if isinstance(place, dict) else None
         if not isinstance(place, dict):
-            raise ParameterError('--set', key, 'unknown parameter; must be one of --config')
+            raise ParameterError(
+                '--set', key, 'unknown parameter; must be a key of --controller-config'
+            )
         place[last] = value
         settings = FollowSettings.from_mapping(whole, '--set')
     return settings
@@ -266,7 +271,11 @@ def _waypoints(
     recording = None
     if path.suffix == '.csv' and path.is_file():
         if options.compare:
-            raise ParameterError('--compare', '', f'{path} is a table: nothing to compare with')
+            raise ParameterError(
+                '--compare',
+                '',
+                f'{path} is a table without an IMU to compare with; give a recording',
+            )
         name = (source.name or path.stem).removesuffix('.csv')
         scenario = scenario_from_name(name)
         waypoints, start_ns = read_waypoints(path), START_NS

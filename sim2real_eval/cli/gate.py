@@ -15,11 +15,11 @@ from .output import conclude
 
 DESCRIPTION = (
     'Compare the VEPD of a result of `sim2real vepd` or `sim2real study` with a '
-    'limit, an earlier result, or both, and say in a paragraph why it passes or not. See '
+    'limit, an earlier result, or both, and print in one paragraph why it passes or fails. See '
     'docs/howto/gate_in_ci.md.'
 )
 EPILOG = """\
-exit status: 0 within the limits; 1 a limit is broken; 2 bad input or options
+exit status: 0 within the limits; 1 a limit is exceeded; 2 bad input or options
 
 examples:
   sim2real gate result --max-vepd 0.1
@@ -43,20 +43,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         '--baseline',
         metavar='FILE',
-        help='earlier result, folder or file: VEPD may not grow, and none of its parts may be '
-        'missing',
+        help='earlier result, folder or file; VEPD must not increase, and no part of it may be '
+        'missing in the new result',
     )
     what = parser.add_argument_group('compared parts of the result (default: everything)')
     for option, meaning in (
-        ('--models', 'models, by comma'),
-        ('--scenarios', 'scenarios, by comma; all: pooled'),
-        ('--judge-names', 'judges, by comma'),
+        ('--models', 'models, separated by commas'),
+        ('--scenarios', 'scenarios, separated by commas; all: pooled'),
+        ('--judge-names', 'judges, separated by commas'),
     ):
         what.add_argument(option, action='append', default=[], metavar='LIST', help=meaning)
     output = parser.add_argument_group('output')
     output.add_argument(
-        '--junit', metavar='FILE', help='write JUnit XML, a case per model, scenario and judge; '
-        'an older file is replaced'
+        '--junit', metavar='FILE', help='JUnit XML file to write, with a case per model, scenario '
+        'and judge; an existing file is replaced'
     )  # fmt: skip
     add_shared(output, 'json')
     add_shared(parser, 'seed')
@@ -69,9 +69,9 @@ def run(options: argparse.Namespace) -> int:
 
     result = GatedResult.read(options.result)
     if options.max_increase is not None and options.baseline is None:
-        raise ParameterError('--max-increase', '', 'goes with --baseline only')
+        raise ParameterError('--max-increase', '', 'needs --baseline')
     if options.max_vepd is None and options.baseline is None:
-        raise ParameterError('--max-vepd', '', 'is missing; must be given, or --baseline')
+        raise ParameterError('--max-vepd', '', 'is missing; give --max-vepd or --baseline')
     if options.junit and Path(options.junit).is_dir():
         raise Sim2RealError(f'{options.junit}: is a folder; must be a file to write')
     baseline = None if options.baseline is None else GatedResult.read(options.baseline)

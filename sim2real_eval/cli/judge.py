@@ -26,15 +26,15 @@ from .parser import complain
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
-    from sim2real_eval.metrics.consistency import Checked, Squares
+    from sim2real_eval.metrics.consistency import ConsistencyCheck, Squares
     from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.recording.recording import Recording
 
 
 DESCRIPTION = (
-    'Run ekf_node (and navsat_transform_node) on recordings, offline and '
-    'repeatable to the bit. One CSV row per published estimate: stamp_ns, recv_ns, position, '
-    'quaternion x y z w, body twist, covariances of both.'
+    'Run ekf_node (and navsat_transform_node) on recordings, offline and bit-for-bit '
+    'repeatable. Writes a CSV row per published estimate: stamp_ns, recv_ns, position, '
+    'quaternion x y z w, body twist, and the covariances of pose and twist.'
 )
 EPILOG = """\
 examples:
@@ -55,19 +55,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge_kind(parser)
     STUDY.add(parser, 'start_heading')
     add_shared(parser, 'topic')
-    meaning = 'CSV file to write, or a folder (without a suffix), one file for each recording'
+    meaning = 'CSV file to write, or a folder (name without suffix) for one file per recording'
     add_out(parser, meaning, required=True, metavar='FILE.csv|DIR')
     parser.add_argument(
         '--filtered-gps',
         action='store_true',
-        help='also write the gps/filtered of navsat_transform, the estimate as latitude and '
+        help='also write gps/filtered of navsat_transform, the estimate as latitude and '
         'longitude, to <out>_gps_filtered.csv',
     )
     parser.add_argument(
         '--consistency',
         action='store_true',
-        help='also say whether the filter is consistent: NIS of each input and, with '
-        'truth, NEES, with 95 %% bounds; a table, and a plot in <out>_consistency.png',
+        help='also check the consistency of the filter: NIS of each input and, with truth, NEES, '
+        'with 95 %% bounds; prints a table and writes the plot <out>_consistency.png',
     )
     add_shared(parser, 'overwrite', 'json')
 
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_files, fresh_files
-    from sim2real_eval.metrics.consistency import check_consistency, over_runs
+    from sim2real_eval.metrics.consistency import check_consistency, pool_runs
     from sim2real_eval.preflight.checks import remarks
 
     sources = judged_sources(options, options.recordings)
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     cases = {source.path: _case_next_to(source, options) for source in sources}
     setup = None if all(cases.values()) else judge_setup(options)
     written: set[Path] = set()
-    checks: list[Checked] = []
+    checks: list[ConsistencyCheck] = []
     diverged: list[str] = []
 
     def attempt(source: RecordingSource) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
         judged = judge.judge(recording, start_heading=heading)
         if options.filtered_gps and judged.filtered_gps is None:
             raise Sim2RealError(
-                f'{source.path}: no gps/filtered to write for {_no_way_back(judge)}'
+                f'{source.path}: no gps/filtered for {_filtered_gps_problem(judge)}'
             )
         checked = check_consistency(judge, recording, judged) if options.consistency else None
         title = f'{recording.name}, judge {Path(judge.name).stem}'
@@ -143,9 +143,9 @@ def run(options: argparse.Namespace) -> int:
     if len(checks) > 1:
         together = [summary['recording'] for summary in summaries]
         heading_line = (
-            f'Consistency of {len(checks)} runs: NIS of all, NEES summed over runs at equal times'
+            f'Consistency of {len(checks)} runs: NIS of all runs, NEES summed at equal times'
         )
-        squares = over_runs([run.squares for run in checks])
+        squares = pool_runs([run.squares for run in checks])
         rows = _show_consistency(squares, heading_line, quiet=options.json)
         summaries.append({'recordings': together, 'consistency': rows})
     if options.json:
@@ -176,18 +176,18 @@ def _case_next_to(source: RecordingSource, options: argparse.Namespace) -> Path 
     return beside if counts and beside.is_file() else None
 
 
-def _no_way_back(setup: Judge) -> str:
-    """Say why a judge makes no gps/filtered."""
+def _filtered_gps_problem(setup: Judge) -> str:
+    """Return the reason why a judge publishes no gps/filtered."""
     from sim2real_eval.judge.setup import JudgeSetup
 
     if isinstance(setup, JudgeSetup) and setup.case.front_end == 'enu':
-        return '--filtered-gps: the front end enu has none, only navsat_transform'
-    return '--filtered-gps; needs a navsat_transform with publish_filtered_gps that got a fix'
+        return '--filtered-gps: the front end enu does not publish it; use navsat_transform'
+    return '--filtered-gps: needs navsat_transform with publish_filtered_gps, and a fix'
 
 
 def _check_target(target: Path, written: set[Path]) -> None:
     if target in written:
-        raise Sim2RealError(f'{target.stem}: is the name of several recordings; must be of one')
+        raise Sim2RealError(f'{target.stem}: several recordings have this name; rename one')
     if target.is_dir():
         raise Sim2RealError(f'{target}: is a folder; --out must be a file')
 

@@ -101,8 +101,8 @@ def _describe_results(options: argparse.Namespace) -> str:
     """Describe the files that an interrupted verb has left in --out."""
     out = getattr(options, 'out', None)
     if isinstance(out, str) and Path(out, 'study.json').exists():
-        return f'runs that were finished are in {out}, and the same command continues'
-    return 'nothing is half written'
+        return f'finished runs are in {out}; repeat the command to continue'
+    return 'no incomplete results were written'
 
 
 def _hold_out(options: argparse.Namespace) -> contextlib.AbstractContextManager[None]:

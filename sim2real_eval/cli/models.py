@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim_sensors.core.errors import ParameterError, did_you_mean
+from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from .arguments import add_shared
 from .output import conclude
 
@@ -24,10 +24,10 @@ _WIDTH = 150
 
 
 DESCRIPTION = (
-    'List the presets of the models of all sensors, the worlds, the judge '
-    'profiles and the settings of the inertial judges, and where their files are; then judges, '
-    'metrics and scenarios, those of installed packages too. A line about each: '
-    'copy one, change it, and give its path wherever a name is taken.'
+    'List the presets of all sensor models, the worlds, the judge profiles and the settings of '
+    'the inertial judges with the folders of their files, and all judges, metrics and scenarios, '
+    'including those of installed packages. To change a preset, copy its file, edit the copy, '
+    'and give its path instead of the name.'
 )
 EPILOG = 'example:\n  sim2real models\n  sim2real models --json'
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'name',
         nargs='?',
-        help='show what one sensor model says of itself: a preset, a model of another package, or '
+        help='sensor model to describe: a preset, a model of another package, or '
         'my_model.py:MyModel',
     )
     add_shared(parser, 'json')
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
             print(f'{title}:')
             for name, meaning in meanings.items():
                 print(f'  {name:<{max(map(len, meanings))}}   {meaning}')
-        print(f'* has the defects of its original too: NAME{UPSTREAM}')
+        print(f'* NAME{UPSTREAM} also reproduces the defects of the original')
 
     return conclude(options, {**models, **files, **classes}, tell)
 
@@ -114,23 +114,39 @@ def _page(name: str) -> str:
 
     The first kind of sensor that has the model is used; an unknown model is an error.
     """
-    from sim_sensors.sensor.catalogue import kinds
+    from sim_sensors.sensor.catalogue import kinds, preset_names
 
-    problem = None
+    problem: ParameterError | None = None
     for kind in kinds():
         try:
             model: Parameters = kind.load(name)
-        except ParameterError as error:
-            problem = problem or error
+        except UnknownNameError:
             continue
-        rows = [
-            f'  {key} = {getattr(model, key)!r}'
-            f'{declaration.unit and f"  [{declaration.unit}]"}  {declaration.doc}'
-            for key, declaration in model.declarations().items()
-        ]
-        return '\n'.join([f'{name}: {kind.noun} model', inspect.getdoc(model) or '', *rows])
-    assert problem is not None
-    raise problem
+        except ParameterError as error:
+            problem = error  # a file may be of another kind
+            continue
+        meaning = (inspect.getdoc(model) or '').partition('\n\nExamples\n')[0]
+        return '\n'.join([f'{name}: {kind.noun} model', meaning, '', *_parameter_rows(model)])
+    if problem is not None:
+        raise problem
+    presets = [preset for kind in kinds() for preset in preset_names(kind.name)]
+    raise ParameterError('models', '', not_among(f'{name!r} is no sensor model', name, presets))
+
+
+def _parameter_rows(model: Parameters, prefix: str = '') -> list[str]:
+    """Return a row per parameter with the key that --set takes after the kind of sensor."""
+    from sim_sensors.core.parameters import Parameters
+
+    rows = [
+        f'  {prefix}{key} = {getattr(model, key)!r}'
+        f'{declaration.unit and f"  [{declaration.unit}]"}  {declaration.doc}'
+        for key, declaration in model.declarations().items()
+    ]
+    for field in dataclasses.fields(model):
+        part = getattr(model, field.name)
+        if isinstance(part, Parameters):
+            rows += _parameter_rows(part, f'{prefix}{field.name}.')
+    return rows
 
 
 def _load_preset(kind: type[SensorModel[Any]], name: str) -> Parameters | ParameterError:
@@ -153,9 +169,11 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
 
     gps_names, imu_names = _parse_list(gps, 'gps'), _parse_list(imu, 'imu')
     if not gps_names or not imu_names:
-        raise ParameterError('models', '', 'no model is named; must be one or more')
+        raise ParameterError('models', '', 'is empty; must name one or more models')
     if REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
-        raise ParameterError('models', '', 'GPS and IMU cannot both stay real: nothing to compare')
+        raise ParameterError(
+            'models', '', 'GPS and IMU cannot both be real; give a model of one or both'
+        )
     gps_labels, imu_labels = _labels(gps_names), _labels(imu_names)
     result = []
     for gps_name, gps_label in zip(gps_names, gps_labels, strict=True):
@@ -186,7 +204,7 @@ def single_sensors(gps: str, imu: str, mag: str = '', camera: str = '') -> tuple
         for kind, text in lists.items()
     }
     if not any(named.values()):
-        raise ParameterError('models', '', 'all sensors stay real: nothing to compare')
+        raise ParameterError('models', '', 'all sensors are real; give a model of one or more')
     labels = {kind: _labels(model_names) for kind, model_names in named.items()}
     everything = [label for kind_labels in labels.values() for label in kind_labels]
     result = []
@@ -242,7 +260,7 @@ def _parse_list(text: str, kind: str) -> list[str]:
         if near and entry not in (*words, *preset_names(kind)) and entry.isidentifier():
             raise ParameterError(where, '', f'{entry!r} is unknown{near}')
         if entries.count(entry) > 1:
-            raise ParameterError(where, '', f'{entry!r} is named twice; must be named once')
+            raise ParameterError(where, '', f'{entry!r} is given twice; must be given once')
         if entry == 'all':
             listed += preset_names(kind)
         elif entry == 'paper' and kind == 'gps':

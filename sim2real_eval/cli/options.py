@@ -71,9 +71,9 @@ class OptionSet(Generic[P]):
     ) -> None:
         """Add the options of some parameters, or of all, to a parser or group.
 
-        In the help, `of` names another source of the value (`that of the study file, else `), and
-        `base` replaces the declared defaults. An option that is not given is None or, with `kept`,
-        its default.
+        In the help, `of` names another source of the value, such as `that of the study file,
+        otherwise `, and `base` replaces the declared defaults. An option that is not given is None
+        or, with `kept`, its default.
         """
         for name in names or self._flags:
             declaration = self._declared.declarations()[name]

@@ -30,7 +30,7 @@ Result = TypeVar('Result')
 
 
 def report_failures(failures: Sequence[str], *, of: int) -> None:
-    """Report each recording that was left out, one line each on standard error.
+    """Report each recording that was left out on a line of standard error.
 
     If all `of` recordings failed, raise Sim2RealError with the first reason and the number of
     others.

@@ -33,18 +33,18 @@ GROUPS: dict[str, dict[str, str]] = {
         'study': 'a whole experiment from a file: recordings, models, judges, conditions',
         'gate': 'compare a result with limits or an earlier result, for CI',
         'report': 'a study as one HTML page, with tables for a paper',
-        'compare': 'signals of real sensors against simulated ones, each against its own truth',
+        'compare': 'signals of real and simulated sensors, each compared with its own truth',
     },
     'make models and recordings': {
         'characterize': 'a recording with a standstill -> models of its GPS and IMU',
-        'allan': 'an IMU at rest -> noise terms and a model of it',
-        'fit': 'tune parameters of a model until simulated runs are judged as real ones',
+        'allan': 'recording of an IMU at rest -> noise terms and a model',
+        'fit': 'fit parameters of a model so that simulated runs are judged like real ones',
         'simulate': 'a motion or a recorded truth -> recordings with simulated sensors',
-        'reference': 'recordings without truth -> the same with a smoothed reference trajectory',
+        'reference': 'recordings without truth -> recordings with a smoothed reference trajectory',
     },
     'judge and tune': {
-        'judge': 'recordings -> velocity estimates, as robot_localization makes them',
-        'sensitivity': 'smallest errors of sensors that each judge can see',
+        'judge': 'recordings -> velocity estimates, as from robot_localization',
+        'sensitivity': 'smallest sensor errors that each judge can detect',
         'tune': 'recordings -> tuned parameter file of ekf_node, ukf_node or another judge',
     },
     'inspect': {
@@ -53,7 +53,7 @@ GROUPS: dict[str, dict[str, str]] = {
         'world': 'content and map of a world file: gravity, magnetic field, dipoles, tags',
     },
     'benches': {
-        'follow': 'a recorded path, followed by a simulated robot -> tracking errors, recordings',
+        'follow': 'recorded path, driven by a simulated robot -> tracking errors, recordings',
         'scenario': 'preintegrate the IMU of a scenario as GTSAM does; covariance and Monte Carlo',
         'attitude': 'attitude by a quaternion filter, simulated or recorded, and its consistency',
         'wheels': 'drift of wheel odometry alone and with poses from tags, by noise model',
@@ -92,8 +92,8 @@ VERBS: Registry[Verb] = Registry(
 """The verbs by name, in the order of `sim2real --help`."""
 
 _EPILOG = """\
-exit status: 0 done; 1 done, but not for every recording, or an
-estimate is not a number, or a limit of `gate` is broken; 2 bad input or options, nothing written
+exit status: 0 success; 1 finished, but a recording failed, an estimate
+is not a number, or a limit of `gate` is exceeded; 2 bad input or options, nothing written
 
 examples:
   sim2real demo
@@ -258,7 +258,7 @@ def _overview(summaries: Mapping[str, str]) -> str:
     """Return the purpose of the command and the verbs by group."""
     other_verbs = {name: text for name, text in summaries.items() if name not in _HELP}
     lines = [
-        'Find out how far simulated GPS and IMU are from the real ones,',
+        'Measure how much simulated GPS and IMU differ from the real ones,',
         'for the estimator that uses them.',
     ]
     for title, verbs in {**GROUPS, _OTHERS: other_verbs}.items():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Module that the process imports from which workers are forked, so that they share it.
+"""Modules that the fork server imports once for all workers.
 
-The import loads the judge and judges 1 s of the paper's models. This compiles the loops or loads
-them from the cache.
+The import loads Matplotlib and the judge, and judges 1 s of the paper's models. This compiles the
+loops or loads them from the cache.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 
 from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.report import study_plots as study_plots
 from sim2real_eval.study.options import PROFILE, StudyOptions
 from sim2real_eval.study.plan import load_compiled
 from sim2real_eval.study.study_file import StudyFile

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.reading import RecordingSource
 
 DESCRIPTION = (
-    'Smooth the IMU and GPS of recordings with GTSAM over their whole length, and '
-    'write the recordings with the result as their ground truth, labelled as a reference: '
-    'DIR/<name>, with reference.png inside.'
+    'Smooth the IMU and GPS of whole recordings with GTSAM, and write copies of the recordings '
+    'to DIR/<name> with the result as ground truth, labelled as a reference, and a plot '
+    'reference.png.'
 )
 EPILOG = """\
-The reference is made from the recording's own IMU and GPS. It is no independent truth; the
-recording says so, and every result that uses it repeats it as a finding.
+The reference is computed from the IMU and GPS of the recording itself, so it is not an
+independent truth. Every result that uses it has a finding about this.
 
 examples:
   sim2real reference my_bag --out with_reference
@@ -38,20 +38,20 @@ examples:
 
 @dataclasses.dataclass(frozen=True)
 class ReferenceOptions(Parameters):
-    """How a reference is made."""
+    """Settings of a reference."""
 
     config: str | None = optional_text(
-        'Noise of IMU and GPS, start, loss: shipped (default, chrono) or a YAML file '
-        '(default: default).'
+        'Settings of IMU noise, GPS noise, start and loss: shipped (default, chrono) or a YAML '
+        'file (default: default).'
     )
     start_heading: float | None = parameter(
         None,
         'deg',
         'Yaw of base_link at the first fix, counter-clockwise from east (default: from '
-        "the IMU's orientation, else the course over ground).",
+        "the IMU's orientation, otherwise the course over ground).",
         optional=float,
     )
-    rate: float = parameter(100.0, 'Hz', 'Of the reference.', above=0.0)
+    rate: float = parameter(100.0, 'Hz', 'Rate of the reference.', above=0.0)
     replace_truth: bool = parameter(False, '', 'Replace an existing truth by the reference.')
 
 

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from sim2real_eval.study.outcome import StudyOutcome
 
 DESCRIPTION = (
-    'Make a page from the folder of a study, or of `sim2real vepd`: one file, '
-    'without network, to be read in any browser, on a phone or on paper; and the tables '
-    'as Markdown and LaTeX. See docs/howto/report.md.'
+    'Write the report of a study, or of `sim2real vepd`, as one HTML file that needs no '
+    'network, and its tables as Markdown and LaTeX. See docs/howto/report.md.'
 )
 EPILOG = """\
 examples:
@@ -33,17 +32,17 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
-        'folder', metavar='DIR', help='folder that `sim2real study`, `vepd` or `demo` wrote'
+        'folder', metavar='DIR', help='folder written by `sim2real study`, `vepd` or `demo`'
     )
     meaning = (
         'page to write, with tables.md and tables.tex beside it (default: report.html in DIR, '
-        'where an older one is replaced)'
+        'which is replaced)'
     )
     add_out(parser, meaning, metavar='FILE')
     parser.add_argument(
         '--mcap',
         metavar='BAGS',
-        help='write every run as a bag into this new folder too, for Foxglove and PlotJuggler',
+        help='also write every run as a bag into this new folder, for Foxglove and PlotJuggler',
     )
     parser.add_argument(
         '--overwrite', action='store_true', help='replace existing files and older bags'
@@ -51,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--run-metrics',
         action='store_true',
-        help='also compute the metrics that the result names by file; their code runs',
+        help='also compute metrics that the result takes from files, which runs their code',
     )
     add_shared(parser, 'json')
 
@@ -63,7 +62,7 @@ def _without_file_metrics(outcome: StudyOutcome, run_metrics: bool) -> StudyOutc
     if run_metrics or not in_files:
         return outcome
     for name in in_files:
-        complain(f'left out: metric {name}, whose code would run (--run-metrics includes it)')
+        complain(f'left out: metric {name} from a file; --run-metrics runs its code')
     trusted = [name for name in named if name not in in_files]
     return dataclasses.replace(outcome, record={**outcome.record, 'more_metrics': trusted})
 
@@ -101,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
 
     def tell() -> None:
         if outcome.record.get('synthetic'):
-            print('SYNTHETIC stand-in: nothing here is about a real sensor.')
+            print('SYNTHETIC stand-in: the results do not describe a real sensor.')
         print(answer_text(report.answer, report.undetected_text))
         print(f'Page: {files[0]}; tables: {files[1]}, {files[2]}')
         if options.mcap is not None:

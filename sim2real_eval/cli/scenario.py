@@ -14,17 +14,17 @@ from .options import OptionSet
 from .output import conclude, print_table, progress_bar
 
 if TYPE_CHECKING:
-    from sim2real_eval.benches.preintegration.integration import PreintegrationParams
+    from sim2real_eval.benches.preintegration.params import PreintegrationParams
     from sim2real_eval.benches.preintegration.runner import ScenarioSetup, ScenarioStudy
     from sim_sensors.motion.trajectory import Motion
 
 DESCRIPTION = (
-    'Measure a scenario with an IMU, preintegrate, predict, and compare the '
-    'covariance of the prediction with that of many runs (docs/explanation/scenarios.md).'
+    'Simulate an IMU in a scenario, preintegrate it, predict the state, and compare the '
+    'predicted covariance with that of many runs (docs/explanation/scenarios.md).'
 )
 EPILOG = """\
-Without options it is the set-up of the example on GTSAM's page about ScenarioRunner:
-0.5 m/s^2 along x for 2 s, an IMU at 100 Hz, biases known to (0.01, 0.005).
+The default is the example on GTSAM's page about ScenarioRunner: 0.5 m/s^2 along x for
+2 s, an IMU at 100 Hz, biases known to (0.01, 0.005).
 
 examples:
   sim2real scenario
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--motion',
         default='accelerating',
         metavar='NAME',
-        help='motion, as for simulate (default accelerating)',
+        help='motion, named as for `sim2real simulate` (default accelerating)',
     )
     where.add_argument(
         '--table',
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--as-upstream',
         action='store_true',
-        help='interpolate each column of the table for itself, as GTSAM does',
+        help='interpolate each column of the table separately, as GTSAM does',
     )
     add_shared(parser, 'set')
     _SETTINGS.add(parser)
@@ -86,26 +86,26 @@ def _show(study: ScenarioStudy) -> None:
     print_table(covariance_table(study))
     agreement = study.agreement
     verdict = (
-        'as one and the same would'
+        'as expected of equal covariances'
         if agreement.probability >= 0.01
-        else 'which one and the same would hardly do'
+        else 'more than expected of equal covariances'
     )
     print(
-        f'The covariances, predicted and of {study.setup.runs} runs, differ by a statistic of '
-        f'{agreement.statistic:.1f} for {agreement.freedom} degrees of freedom, {verdict} '
-        f'(p = {agreement.probability:.2g}).'
+        f'The predicted covariance and that of {study.setup.runs} runs differ {verdict}: '
+        f'statistic {agreement.statistic:.1f} for {agreement.freedom} degrees of freedom, '
+        f'p = {agreement.probability:.2g}.'
     )
 
 
 def _setup(options: argparse.Namespace, settings: ScenarioSettings) -> ScenarioSetup:
     import numpy as np
 
-    from sim2real_eval.benches.preintegration.integration import ConstantBias
+    from sim2real_eval.benches.preintegration.params import ConstantBias
     from sim2real_eval.benches.preintegration.runner import ScenarioSetup
 
     motion, name = _motion(options, settings.duration)
     if settings.duration > (lasts := motion.end - motion.start) + 1e-9:
-        allowed = f'must be <= {lasts:g} s, which {name} lasts'
+        allowed = f'must be <= {lasts:g} s, the duration of {name}'
         raise ParameterError('--duration', '', f'{settings.duration:g} is not allowed; {allowed}')
     true, estimated = np.array(settings.bias), np.array(settings.estimated_bias)
     return ScenarioSetup(
@@ -122,7 +122,7 @@ def _setup(options: argparse.Namespace, settings: ScenarioSettings) -> ScenarioS
 
 
 def _params(settings: ScenarioSettings) -> PreintegrationParams:
-    from sim2real_eval.benches.preintegration import integration
+    from sim2real_eval.benches.preintegration import params
 
     given: dict[str, Any] = {
         'accelerometer_covariance': settings.accelerometer_noise**2,
@@ -132,8 +132,8 @@ def _params(settings: ScenarioSettings) -> PreintegrationParams:
     }
     walks = settings.accelerometer_walk, settings.gyroscope_walk
     if walks == (None, None):
-        return integration.PreintegrationParams.make_shared_u(settings.gravity, **given)
-    return integration.PreintegrationCombinedParams.make_shared_u(
+        return params.PreintegrationParams.make_shared_u(settings.gravity, **given)
+    return params.PreintegrationCombinedParams.make_shared_u(
         settings.gravity,
         bias_acc_covariance=(walks[0] or 0.0) ** 2,
         bias_omega_covariance=(walks[1] or 0.0) ** 2,
@@ -147,11 +147,11 @@ def _motion(options: argparse.Namespace, duration: float) -> tuple[Motion, str]:
 
     if options.table is not None:
         if options.set:
-            raise ParameterError('--set', '', 'goes with --motion only')
+            raise ParameterError('--set', '', 'needs --motion')
         table = DiscreteScenario.from_csv(options.table, as_upstream=options.as_upstream)
         return table, Path(options.table).stem
     if options.as_upstream:
-        raise ParameterError('--as-upstream', '', 'goes with --table only')
+        raise ParameterError('--as-upstream', '', 'needs --table')
     parameters = motion_parameters(options.set)
     motion = motion_of(
         options.motion, seed=options.seed, run='scenario', duration=duration, parameters=parameters

@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     from sim2real_eval.simulation.twin import Twin
     from sim2real_eval.study.recordings import StudyRecording
 
-HELP = 'smallest errors of sensors that each judge can see'
 DESCRIPTION = (
-    'Inject errors of known size into sensors and find, per judge, the smallest that a study of '
-    'as many runs reveals at 80 % power, by the permutation test of VEPD. Without recordings, '
-    'simulated drives are used. At least 9 recordings are needed, or 6 with simulated sensors '
-    '(--gps, --imu). The same command continues an interrupted search.'
+    'Inject errors of known size into sensors. For each judge, find the smallest error that the '
+    'permutation test of VEPD detects at 80 % power in a study of as many runs. Without '
+    'recordings, simulated drives are used. At least 9 recordings are needed, or 6 with simulated '
+    'sensors (--gps, --imu). Repeat the command to continue an interrupted search.'
 )
 EPILOG = """\
 examples:
@@ -51,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser, 'bag or CSV folder with ground truth', nargs='*')
     add_shared(parser, 'topic')
     add_scenario(parser)
-    _OPTIONS.add(parser.add_argument_group('what is injected, and into what'))
+    _OPTIONS.add(parser.add_argument_group('injected errors and sensors'))
     judge = parser.add_argument_group('judges')
     add_judge(judge, '--judge-config', PROFILE, several=True)
     add_judge_kind(judge)
@@ -61,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--study',
         metavar='DIR',
-        help='finished study whose report then shows the result beside its answer',
+        help='finished study; the result is added to the answer in its report',
     )
     contents = 'folder for table, plot and sensitivity.json'
     add_out(parser, contents, 'overwrite', 'json', 'jobs', required=True)
@@ -82,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     outcome = None if options.study is None else StudyOutcome.read(options.study)
     method, study_judges = _OPTIONS.make(options), judges(options)
     if outcome is not None and not {judge.label for judge in study_judges} & set(outcome.judges):
-        problem = f'{options.study} has judges {", ".join(outcome.judges)}; must share one'
+        problem = f'{options.study} has judges {", ".join(outcome.judges)}; choose one of them'
         raise ParameterError('--study', '', problem)
     twin = _twin(method, simulated=not options.recordings)
     study = study_options(options)

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from sim2real_eval.recording.recording import Recording
     from sim2real_eval.recording.writing import Storage
     from sim2real_eval.simulation.twin import Twin
-    from sim_sensors.world.earth import LocalFrame
+    from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
 
 DESCRIPTION = (
     'Write recordings (rosbag2 or CSV folders) with ground truth, IMU and GPS, '
-    'and a magnetometer, a camera, wheels and poses from tags where asked for. Given again, the '
-    'same command makes what is missing; one whose recordings differ is refused.'
+    'and on request a magnetometer, a camera, wheels and poses from tags. Repeating the command '
+    'adds missing recordings; existing recordings that differ are an error.'
 )
 EPILOG = """\
-motions: drive_line, drive_circle, drive_half_sine (the ART vehicle, each run a little different);
+motions: drive_line, drive_circle, drive_half_sine (the ART vehicle, with variation between runs);
          sprung_line, sprung_circle, sprung_half_sine (the same on springs, --set road=C);
          mjcf (a site of a MuJoCo model, --set file=robot.xml --set site=imu);
          standstill, line, circle, half_sine, figure_eight (analytic, with --set KEY=VALUE);
@@ -57,8 +57,8 @@ class SimulateOptions(Parameters):
     """Motion, number of runs and models of a simulation."""
 
     motion: str | None = optional_text('Motion to simulate, see below.')
-    duration: float = parameter(20.0, 's', 'Of a motion.', above=0.0)
-    runs: int = parameter(1, '1', 'Recordings.', minimum=1)
+    duration: float = parameter(20.0, 's', 'Duration of the motion.', above=0.0)
+    runs: int = parameter(1, '1', 'Number of recordings.', minimum=1)
     gps: str = parameter('ch_rw', '', 'GPS model, file, real or none.')
     imu: str = parameter('chrono', '', 'IMU model, file or real.')
 
@@ -74,16 +74,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--truth',
         nargs='+',
         metavar='PATH',
-        help='recordings whose true motion simulated sensors measure',
+        help='recordings whose true motion the simulated sensors measure',
     )
     arguments.add_sensor_set(parser, 'parameter of the motion, such as radius=5, or ')
     _SIMULATE.add(parser, 'duration', 'runs', 'gps', 'imu')
     arguments.add_other_sensors(
         parser,
-        world='origin (default: standard gravity, the Earth alone)',
-        origin='position of the origin of the coordinates on the Earth (default that of the '
-        'world, '
-        '43.07,-89.4,260; with --truth where the recorded fixes say)',
+        world='origin (default: standard gravity and the field of the Earth, no objects)',
+        origin='geodetic position of the coordinate origin (default: that of the world, '
+        '43.07,-89.4,260; with --truth: that of the recorded fixes)',
     )
     arguments.add_shared(parser, 'topic', 'storage')
     arguments.add_out(parser, 'folder for the recordings', 'json', 'seed', required=True)
@@ -98,15 +97,17 @@ def run(options: argparse.Namespace) -> int:
 
     chosen = _SIMULATE.make(options)
     if chosen.gps == _NONE and chosen.imu == REAL_SENSOR:
-        raise ParameterError('--imu', '', "'real' does not go with --gps none; must be a model")
+        raise ParameterError(
+            '--imu', '', "'real' is not possible with --gps none; must be a model"
+        )
     variants = twins(REAL_SENSOR if chosen.gps == _NONE else chosen.gps, chosen.imu)
     origin, world, other_models = arguments.surroundings(options)
     if len(variants) > 1:
-        raise ParameterError('--gps, --imu', '', 'name several models; must name one each')
+        raise ParameterError('--gps, --imu', '', 'give several models; each must be one model')
     if chosen.motion and REAL_SENSOR in (chosen.gps, chosen.imu):
-        raise ParameterError('--gps, --imu', '', 'real goes with --truth only')
+        raise ParameterError('--gps, --imu', '', 'real needs --truth')
     if options.origin is not None and chosen.gps == REAL_SENSOR:
-        raise ParameterError('--origin', '', 'goes with simulated GPS only, not with --gps real')
+        raise ParameterError('--origin', '', 'needs a simulated GPS, not --gps real')
     out = Path(options.out)
     # Keys of sensors have a dot, those of motions have none.
     settings = [text for text in options.set if '.' in text.partition('=')[0]]
@@ -121,7 +122,9 @@ def run(options: argparse.Namespace) -> int:
 
     def attempt(make: Callable[[], Recording]) -> dict[str, Any]:
         if foreign:
-            raise Sim2RealError(f'{foreign[0]}: is another recording; no more are made beside it')
+            raise Sim2RealError(
+                f'{foreign[0]}: differs from what this command writes; no more are written'
+            )
         recording = make()
         if chosen.gps == _NONE:
             # A reference cannot be made without the recorded sensors.
@@ -132,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
             write_recording(recording, target, storage=options.storage)
         elif not _is_same(recording, target, options.storage):
             foreign.append(target)
-            problem = 'exists and is another recording than this command makes'
+            problem = 'exists and differs from what this command writes'
             raise Sim2RealError(f'{target}: {problem}; choose another --out')
         notes = to_records(recording.notes)
         record = {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
@@ -172,10 +175,10 @@ def _motion(
     """Return what makes each run of a motion."""
     from sim2real_eval.simulation.twin_maker import synthetic_recording
     from sim_sensors.motion.motions import motion_of
-    from sim_sensors.world.earth import DEFAULT_ORIGIN
+    from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     if options.topic:
-        raise ParameterError('--topic', '', 'goes with --truth only')
+        raise ParameterError('--topic', '', 'needs --truth')
     assert chosen.motion is not None
     name, parameters = chosen.motion, arguments.motion_parameters(options.set)
     scenario = name.removeprefix('drive_')
@@ -206,8 +209,10 @@ def _twins(
 
     if options.set:
         key = options.set[0].partition('=')[0]
-        raise ParameterError('--set', key, 'goes with --motion only; must be KIND.PARAMETER')
-    _SIMULATE.refuse(options, 'goes with --motion only', 'duration')
+        raise ParameterError(
+            '--set', key, 'needs --motion; with --truth it must be KIND.PARAMETER'
+        )
+    _SIMULATE.refuse(options, 'needs --motion', 'duration')
 
     sources = arguments.sources(options.truth, options.topic)
 

@@ -65,8 +65,8 @@ def print_study(
         return
     print(outcome.record['title'])
     if synthetic:
-        print('Recordings are SYNTHETIC stand-ins: the numbers show how the study works, not how')
-        print('good a sensor model is.')
+        print('Recordings are SYNTHETIC stand-ins: the numbers show how a study works and do not')
+        print('describe a real sensor.')
     if adapted := adapted_text(outcome.record):
         print(wrap_text(adapted))
     print()
@@ -186,7 +186,7 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
             print(f'  {note}')
         print()
     if len(metrics) > MOST_DRAWN:
-        print(f'{len(metrics) - MOST_DRAWN} more such tables: {folder / "metrics.csv"}\n')
+        print(f'{len(metrics) - MOST_DRAWN} more of these tables: {folder / "metrics.csv"}\n')
     if results.poses:
         print_table(console_table(pose_difference_table(results.poses)))
         print()
@@ -197,16 +197,14 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     pairs = [pair for pair in results.rankings if pair.scenario == chosen]
     if pairs:
         print()
-        print_table(
-            ranking_pairs_table(pairs, 'Do the rankings agree? (p-value: over all orders)')
-        )
+        print_table(ranking_pairs_table(pairs, 'Agreement of rankings (p-value: over all orders)'))
         print()
 
 
 DESCRIPTION = (
-    'Carry out a study file: judge every real recording and its simulated '
-    'counterparts under every judge and condition, and compare them. Given again, the same '
-    'command continues where it was interrupted. See docs/howto/study.md.'
+    'Run a study file: judge every real recording and its simulated counterparts with every '
+    'judge and under every condition, and compare them. Repeat the command to continue an '
+    'interrupted study. See docs/howto/study.md.'
 )
 _EXAMPLES = """\
 examples:
@@ -233,17 +231,17 @@ class InPlaceOptions(Parameters):
     """Options that replace entries of the study file."""
 
     runs: int | None = parameter(
-        None, '1', 'Stand-in recordings per scenario, in place of those of the study file.',
+        None, '1', 'Stand-in recordings per scenario, instead of those of the study file.',
         optional=int, minimum=1, maximum=MOST_RUNS,
     )  # fmt: skip
     simulate_on: str | None = optional_text(
-        'True motion of the recordings, or independent drives, in place of what the study file '
-        'says.',
+        'Simulate on the true motion of the recordings or on independent drives, instead of the '
+        'choice of the study file.',
         choices=('truth', 'drive'),
     )
     cluster: str | None = optional_text(
-        'Scheduler of dask.distributed, such as tcp://host:8786, whose workers judge instead of '
-        'processes of this machine; the result is the same.',
+        'Scheduler of dask.distributed, such as tcp://host:8786. Its workers are used instead of '
+        'local processes; the result is the same.',
         common=False,
     )
 
@@ -260,15 +258,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--real',
         nargs='+',
         metavar='PATH',
-        help='real recordings with ground truth, in place of those of the study file',
+        help='real recordings with ground truth, instead of those of the study file',
     )
     add_shared(parser, 'topic')
     add_scenario(parser, 'with --real: ')
     _IN_PLACE.add(parser, 'runs', 'simulate_on')
-    judge = parser.add_argument_group('judges, in place of those of the study file')
+    judge = parser.add_argument_group('judges, instead of those of the study file')
     add_judge(judge, '--judge-config', None, several=True)
     add_judge_kind(judge)
-    add_study_options(parser, of='that of the study file, else ')
+    add_study_options(parser, of='that of the study file, otherwise ')
     add_out(parser, 'folder of the study', 'overwrite', 'json', 'verbose', required=True)
     add_shared(parser, 'quiet', 'jobs')
     _IN_PLACE.add(parser, 'cluster')
@@ -296,10 +294,12 @@ def overrides(options: argparse.Namespace) -> Overrides:
     if options.real is None:
         for option, value in (('--topic', options.topic), ('--scenario', options.scenario)):
             if value:
-                raise ParameterError(option, '', 'goes with --real only')
+                raise ParameterError(option, '', 'needs --real')
     else:
         if options.runs is not None:
-            raise ParameterError('--runs', '', 'goes with stand-ins only, not with --real')
+            raise ParameterError(
+                '--runs', '', 'is the number of stand-ins; cannot be used with --real'
+            )
         inputs = chosen is not None and takes_inputs(options.judge_kind)
         real = sources(
             options.real, options.topic, options.scenario, inputs=inputs, option='--real'
@@ -335,7 +335,7 @@ def carry_out(
 
     published = getattr(options, 'published', False)
     if published and PAPER_PROFILE not in [judge.label for judge in plan.file.judges]:
-        problem = f'goes with --judge-config {PAPER_PROFILE}, whose numbers were printed'
+        problem = f'needs --judge-config {PAPER_PROFILE}, the judge of the published numbers'
         raise ParameterError('--published', '', problem)
     outcome, report = _run_and_write(plan, options, workers, beside)
     from sim2real_eval.study.secondary_results import uncertainty_records
@@ -378,7 +378,8 @@ def _run_and_write(
         def begin(runs: int, finished: int, units: int) -> Callable[[], None]:
             if finished:
                 print(
-                    f'{options.out}: {finished} of {runs} runs were there already', file=sys.stderr
+                    f'{options.out}: {finished} of {runs} runs are already finished',
+                    file=sys.stderr,
                 )
             bar = progress_bar(units + 1, 'judging, statistics and report', quiet=options.quiet)
             advance.append(stack.enter_context(bar))

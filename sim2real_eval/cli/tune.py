@@ -21,13 +21,12 @@ from .arguments import (
 from .options import OptionSet
 from .output import conclude, print_notes, print_table, progress_rounds
 
-HELP = 'recordings -> tuned parameter file of ekf_node, ukf_node or another judge'
 DESCRIPTION = (
     'Tune parameters of robot_localization, or of a judge that declares its parameters, to '
     'recordings: by an error against truth or, without truth, by the likelihood of the '
     'innovations. A parameter changes only if its gain is significant on held-out blocks of '
-    'recordings. Where robot_localization is installed, its node judges once with the result. The '
-    'same command continues an interrupted tuning.'
+    'recordings. If robot_localization is installed, its node is run once with the result. '
+    'Repeat the command to continue an interrupted tuning.'
 )
 EPILOG = """\
 examples:
@@ -44,12 +43,12 @@ _OPTIONS = OptionSet(TuneOptions, parameters='--parameters LIST')
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     add_recordings(parser)
-    about = 'recordings that only test the result'
+    about = 'recordings used only to test the result'
     parser.add_argument('--test', nargs='+', default=[], metavar='RECORDING', help=about)
     add_judge(parser, '--judge-config', PROFILE)
     add_judge_kind(parser)
     add_shared(parser, 'topic')
-    _OPTIONS.add(parser.add_argument_group('what is tuned, and how'))
+    _OPTIONS.add(parser.add_argument_group('parameters and method'))
     contents = 'folder for parameter files, tables and plot'
     add_out(parser, contents, 'overwrite', 'json', 'jobs', required=True)
 
@@ -71,7 +70,9 @@ def run(options: argparse.Namespace) -> int:
     names = [source.expected_name() for source in sources]
     for name in names:
         if names.count(name) > 1:
-            raise ParameterError('recordings', name, 'is the name of several; must be of one')
+            raise ParameterError(
+                'recordings', name, 'is the name of several recordings; rename one'
+            )
     count = len(options.recordings)
     searched, tested = sources[:count], sources[count:]
     method = _OPTIONS.make(options)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     'For each real recording, simulate the sensors on its true motion, judge '
-    'both, and compare the two sets of velocity errors: VEPD, smaller is closer. Given again, '
-    'the same command continues where it was interrupted.'
+    'both, and compare the two sets of velocity errors: VEPD, smaller is closer. Repeat the '
+    'command to continue an interrupted comparison.'
 )
 EPILOG = """\
 examples:
@@ -70,8 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         '--series',
         metavar='DIR',
-        help='recompute from a folder of speeds in the layout of the published data '
-        '(Real/, Sim/<model>/); --out gets vepd.csv and density.png',
+        help='recompute VEPD from a folder of speeds in the layout of the published data '
+        '(Real/, Sim/<model>/); writes vepd.csv and density.png to --out',
     )
     add_shared(inputs, 'topic')
     add_scenario(inputs)
@@ -100,12 +100,12 @@ def run(options: argparse.Namespace) -> int:
         for action in options.parser._actions:
             name = action.dest
             if name not in _WITH_SERIES and getattr(options, name) != action.default:
-                raise ParameterError(action.option_strings[0], '', 'goes with --real only')
+                raise ParameterError(action.option_strings[0], '', 'needs --real')
         return _recompute(options)
     if not options.out:
-        raise ParameterError('--out', '', 'is missing; must be the folder to write')
+        raise ParameterError('--out', '', 'is missing; give the folder to write')
     if options.drop_zeros:
-        raise ParameterError('--drop-zeros', '', 'goes with --series only')
+        raise ParameterError('--drop-zeros', '', 'needs --series')
     with Workers(options.jobs) as workers:
         workers.start(PRELOADED)
         return _compare(options, workers)

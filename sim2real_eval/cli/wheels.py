@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 
 DESCRIPTION = (
-    'Drive, measure wheels and tags, and judge with the profiles wheels and '
-    'wheels_vision: drift of both, and the VEPD of each noise model '
+    'Simulate a drive with wheel odometry and tag poses, and judge it with the profiles wheels '
+    'and wheels_vision. Prints the drift of both and the VEPD of each noise model '
     '(docs/reference/sensors/wheels.md).'
 )
 EPILOG = """\
-The first model stands for the real robot: VEPD compares the others with runs of it. A rate
-behind @ replaces that of the model: the law of frc_swerve depends on it. The word
-errors stands for six models of that robot with one error each: squared, per_distance,
-slip, radius, steering_text, steering_code.
+The first model stands for the real robot: VEPD compares the other models with its runs.
+MODEL@HZ sets the rate, on which the noise of frc_swerve depends. The word errors stands
+for six models of that robot with one error each: squared, per_distance, slip, radius,
+steering_text, steering_code.
 
-Without options it makes 50 runs of 60 s, which takes some 10 s; the first time the
-judge is compiled, for a minute or more.
+The default is 50 runs of 60 s, which take about 10 s. The first run also compiles the
+judge, which takes a minute or more.
 
 examples:
   sim2real wheels
@@ -50,17 +50,19 @@ class WheelOptions(Parameters):
     models: str = parameter(
         'swerve,swerve@100,frc_swerve,frc_swerve@100',
         '',
-        'Wheel odometry models or files, each MODEL or MODEL@HZ, and the word errors.',
+        'Wheel odometry models or files, each MODEL, MODEL@HZ or errors (see below).',
     )
     vision: str = parameter('tags', '', 'Vision model or file.')
     world: str = parameter('tag_ring', '', 'World or file with tags.')
-    motion: str = parameter('figure_eight', '', 'Motion, as for simulate, that drives.')
-    duration: float = parameter(60.0, 's', 'Of a motion.', above=0.0)
+    motion: str = parameter(
+        'figure_eight', '', 'Motion of the robot, named as for `sim2real simulate`.'
+    )
+    duration: float = parameter(60.0, 's', 'Duration of the motion.', above=0.0)
     runs: int = parameter(
         10,
         '1',
-        'Of each model on the motion or on each truth, with other noise, and as many more of the '
-        'first, which stand for the real robot.',
+        'Runs of each model, each with its own noise. The first model gets as many more, which '
+        'stand for the real robot.',
         minimum=2,
     )
 
@@ -79,8 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--truth',
         nargs='+',
         metavar='PATH',
-        help='recordings whose true motion is driven instead; the coordinates of --world are '
-        'those of the truth',
+        help='recordings whose true motion is driven instead; --world uses the coordinates of '
+        'the truth',
     )
     add_shared(parser, 'set')
     _WHEELS.add(parser, 'duration', 'runs')
@@ -136,7 +138,7 @@ def _show(study: WheelStudy) -> None:
     blind = max(drive.longest_blind for drive in study.driven)
     print(
         f'Camera: a tag in view in {in_view} of {frames} frames; {poses:.0f} poses passed its '
-        f'gate, the judge took {accepted:.0f}; none for {blind:.1f} s at most.'
+        f'gate, the judge fused {accepted:.0f}; longest time without a pose {blind:.1f} s.'
     )
     output.print_notes(study.notes())
 
@@ -149,7 +151,7 @@ def _simulated_drive(
     from sim_sensors.motion.motions import motion_of
 
     if options.topic:
-        raise ParameterError('--topic', '', 'goes with --truth only')
+        raise ParameterError('--topic', '', 'needs --truth')
     motion = motion_of(
         chosen.motion,
         seed=options.seed,
@@ -159,8 +161,8 @@ def _simulated_drive(
     )
     drive = RecordedMotion.of_motion(motion, chosen.motion)
     if drive.stands:
-        problem = 'never leaves its place, so that there is no speed to compare'
-        must = 'must drive, as figure_eight, circle and line do'
+        problem = 'stands still, so there is no speed to compare'
+        must = 'must be a motion that drives, such as figure_eight, circle or line'
         raise ParameterError('--motion', '', f'{chosen.motion!r} {problem}; {must}')
     return lambda: drive
 
@@ -170,15 +172,15 @@ def _recorded_drives(options: argparse.Namespace) -> list[Callable[[], RecordedM
     from sim2real_eval.benches.wheels import RecordedMotion
 
     if options.set:
-        raise ParameterError('--set', '', 'goes without --truth only')
-    _WHEELS.refuse(options, 'goes without --truth only', 'duration')
+        raise ParameterError('--set', '', 'cannot be used with --truth')
+    _WHEELS.refuse(options, 'cannot be used with --truth', 'duration')
 
     def read(source: RecordingSource) -> RecordedMotion:
         drive = RecordedMotion.of_recording(source.read())
         if drive.stands:
             raise MotionError(
-                f'{source.path}: the truth never leaves its place, so that there is no speed to '
-                'compare; must drive'
+                f'{source.path}: the robot stands still, so there is no speed to compare; give '
+                'a recording of a drive'
             )
         return drive
 
@@ -195,7 +197,7 @@ def _variants(models: str) -> dict[str, WheelOdometryModel]:
         named = single_errors() if text == SINGLE_ERRORS else {text: _model(text)}
         for label, model in named.items():
             if label in variants:
-                raise ParameterError('--models', '', f'{label!r} is named twice')
+                raise ParameterError('--models', '', f'{label!r} is given twice')
             variants[label] = model
     return variants
 

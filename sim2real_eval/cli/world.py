@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from sim_sensors.world.world import World
 
 DESCRIPTION = (
-    "Print a world's place, gravity, Earth field and contents, and how the "
-    'magnetic field is on a level map, which --out draws (docs/explanation/world.md).'
+    'Print the place, gravity, Earth field and contents of a world, and its magnetic field on a '
+    'level map, which --out draws (docs/explanation/world.md).'
 )
 EPILOG = """\
 examples:
@@ -43,14 +43,12 @@ class WorldOptions(Parameters):
     area: tuple[float, float, float, float] = parameter(
         (),
         'm',
-        'Edges of the map (where dipoles, landmarks and tags are, with a margin, where they are '
-        'not given).',
+        'Edges of the map (default: the extent of dipoles, landmarks and tags, with a margin).',
     )
     year: float | None = parameter(
         None,
         '1',
-        'Decimal year of the World Magnetic Model, 2010 to 2030 (that of the world where it is '
-        'not given).',
+        'Decimal year of the World Magnetic Model, 2010 to 2030 (default: that of the world).',
         optional=float,
     )
 
@@ -69,7 +67,7 @@ _WORLD = OptionSet(
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
-        'world', metavar='WORLD', help='world, which `sim2real models` lists, or file'
+        'world', metavar='WORLD', help='world listed by `sim2real models`, or file'
     )
     meaning = 'picture of the map to write, FILE.png'
     add_out(parser, meaning, 'overwrite', 'json', metavar='FILE')
@@ -121,7 +119,7 @@ def _at(world: World, year: float) -> World:
 
     if world.earth_field.model != 'wmm':
         raise ParameterError(
-            '--year', '', f'goes with an earth_field of the model wmm only; this one is '
+            '--year', '', f'needs an earth_field of the model wmm; this world has '
             f'{world.earth_field.model}'
         )  # fmt: skip
     value = EarthField.declarations()['year'].parse(year, '--year', '')

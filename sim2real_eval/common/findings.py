@@ -27,7 +27,7 @@ Number = float | tuple[float, float]
 
 
 class Severity(enum.IntEnum):
-    """How much a finding matters; the most important ones are shown first."""
+    """Severity of a finding; the most severe findings are shown first."""
 
     DECISIVE = 0
     """The result, or a part of it, is misleading unless the user acts."""
@@ -147,7 +147,9 @@ class Finding:
     def remedy(self) -> str:
         """Action for the user; VALUE stands for a number that differs between runs."""
         text, has_ranges = self._fill(self.kind.remedy, 'VALUE')
-        return f'{text}; the VALUE of each recording: sim2real check' if has_ranges else text
+        return (
+            f'{text}; `sim2real check` prints the VALUE for each recording' if has_ranges else text
+        )
 
     @property
     def problem(self) -> str:

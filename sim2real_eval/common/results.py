@@ -57,11 +57,11 @@ def hold(place: str | Path) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise Sim2RealError(
-            f'{place}: another command is writing there; wait, or choose another --out'
+            f'{place}: another command is writing this folder; wait, or choose another --out'
         ) from None
     except (OSError, NotImplementedError) as error:
         if not target.exists():
-            raise Sim2RealError(f'{place}: cannot be made; {path.parent}: {error}') from None
+            raise Sim2RealError(f'{place}: cannot be created; {path.parent}: {error}') from None
         # Beside a mounted folder nothing can be written, and some file systems have no locks.
     _HOLDERS[target] = threading.get_ident()
     try:
@@ -82,9 +82,9 @@ def check_place(target: Path) -> None:
     """Raise Sim2RealError if the first existing parent of a place is no writable folder."""
     parent = next(folder for folder in target.absolute().parents if folder.exists())
     if not parent.is_dir():
-        raise Sim2RealError(f'{target}: cannot be made; {parent} is a file')
+        raise Sim2RealError(f'{target}: cannot be created; {parent} is a file')
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise Sim2RealError(f'{target}: cannot be made; {parent} is not writable')
+        raise Sim2RealError(f'{target}: cannot be created; {parent} is not writable')
 
 
 def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> None:
@@ -100,7 +100,9 @@ def check_result_folder(folder: str | Path, mark: str, *, overwrite: bool) -> No
     if not overwrite:
         raise Sim2RealError(f'{target}: exists; choose another --out or give --overwrite')
     if not (target / mark).is_file():
-        raise Sim2RealError(f'{target}: has no {mark}, so it is not a result to overwrite')
+        raise Sim2RealError(
+            f'{target}: has no {mark}, so it is not a result that can be overwritten'
+        )
 
 
 def check_result_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) -> None:
@@ -238,7 +240,7 @@ def _appear(fresh: Path, target: Path) -> None:
     rescue_path.rmdir()
     fresh.rename(rescue_path)
     raise Sim2RealError(
-        f'{target}: appeared or changed during the run and is not replaced; the result is in '
+        f'{target}: was created or changed during the run and is not replaced; the result is in '
         f'{rescue_path}'
     )
 

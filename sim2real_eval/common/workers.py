@@ -189,8 +189,8 @@ def _report_deaths() -> Iterator[None]:
         yield
     except concurrent.futures.process.BrokenProcessPool:
         raise Sim2RealError(
-            'a worker process ended (out of memory?); use fewer --jobs, and in a script '
-            "`if __name__ == '__main__':`"
+            'a worker process died, probably out of memory: use fewer --jobs. Scripts need '
+            "`if __name__ == '__main__':`."
         ) from None
 
 

@@ -26,8 +26,9 @@ from .robot_localization.configuration import (
 )
 from .robot_localization.embedded import judge, prepare
 from .robot_localization.inputs import WorldPoses, world_poses
-from .robot_localization.replay_options import Options, ReplayOptions, route
+from .robot_localization.replay_options import Options, ReplayOptions
 from .robot_localization.state import YAW
+from .robot_localization.topics import route
 
 Setup = TypeVar('Setup', bound='JudgeSetup')
 

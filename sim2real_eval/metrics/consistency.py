@@ -35,13 +35,8 @@ from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from sim_sensors.core.rotations import conjugate, log, multiply
-from .judged_world import (
-    Alignment,
-    WorldFrameTruth,
-    effective_samples,
-    has_truth_at,
-    truth_in_world,
-)
+from .error_curves import effective_samples
+from .judged_world import Alignment, WorldFrameTruth, has_truth_at, truth_in_world
 from .options import NO_INNOVATIONS, NO_NUMBERS, NO_TRUTH, PLANAR
 
 FEWEST = 15.0
@@ -340,8 +335,8 @@ def ratio_bounds(freedom: FloatArray | IntArray, probability: float) -> FloatArr
     return np.asarray(2.0 * gammaincinv(freedom / 2, tails) / freedom)
 
 
-def over_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
-    """Return the squares of several runs as one series each, by name.
+def pool_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
+    """Merge the normalised squares of several runs into one series per quantity.
 
     Innovations of the runs are concatenated. Errors are summed over the runs at equal times since
     the first sample of each run, up to the end of the shortest run. This is N times the average of
@@ -384,14 +379,17 @@ def _concatenate(same: Sequence[Squares]) -> Squares:
     )
 
 
-class Checked(NamedTuple):
-    """NIS of each part, and NEES of each quantity if there is truth; and how they were made."""
+class ConsistencyCheck(NamedTuple):
+    """Normalised squares of a run, and findings about them.
+
+    They are the NIS of each part and, if there is a ground truth, the NEES of each quantity.
+    """
 
     squares: list[Squares]
     notes: tuple[Finding, ...]
 
 
-def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> Checked:
+def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> ConsistencyCheck:
     """Normalise the innovations and, where there is truth, the errors of a run.
 
     Only x, y and yaw count for a filter in two_d_mode. Raises what `judged_world` does.
@@ -409,7 +407,7 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
         world = judged_world(judge, recording, truth, judged)
         notes += world.notes
         squares += nees(judged, world.truth, *known_axes(judge), alignment=world.alignment)
-    return Checked(squares, tuple(notes))
+    return ConsistencyCheck(squares, tuple(notes))
 
 
 def planar(judge: Judge) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interval for the distance between the processes that two sets of runs were drawn from.
+"""Interval for the distance between two sets of runs, with scored runs, draws and W1 kernels.
 
+The interval is that of the distance between the processes from which the runs were drawn.
 Quantiles of resampled distances are not a valid interval, because a distance is never below zero
 and sampling increases it. The interval therefore inverts a test: it contains every true distance
 under which the observed distance is not improbable. To simulate a smaller true distance, the runs
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
@@ -114,9 +116,6 @@ class Freedom:
 
     def widening(self, level: float) -> float:
         """Return the factor that widens quantiles of resamples from normal to Student."""
-        # Importing takes 0.1 s, which programs that only show results should not spend.
-        from scipy import special
-
         upper = 0.5 + level / 2.0
         student = special.stdtrit(self.degrees, upper)
         return self.inflation * float(student / special.ndtri(upper))
@@ -136,7 +135,7 @@ def units_of(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MotionDraws:
-    """How often each motion was drawn, `(p,)`, and the stratum inside which it was."""
+    """Number of draws of each motion, `(p,)`, and its stratum."""
 
     counts: Mapping[str, FloatArray]
     strata: Mapping[str, str]
@@ -518,11 +517,11 @@ class MeanWasserstein:
             distances[start : start + ROWS] = np.abs(gaps, out=gaps) @ self.width
         return np.where(distances > _ROUNDING * self.width.sum(), distances, 0.0)
 
-    def linear(self, difference: FloatArray, around: FloatArray) -> FloatArray:
-        """Return the distance for weights `difference` to first order about weights `around`.
+    def linearised_distance(self, difference: FloatArray, around: FloatArray) -> FloatArray:
+        """Return the distance, linearised about the weights `around`.
 
-        The weights `around` `(runs,)` fix the sign of F - G at each gap; the distance is then the
-        difference of two means.
+        The weights `around` `(runs,)` fix the sign of F - G at each gap. The distance of the
+        weights `difference` is then the difference of two means.
         """
         gaps = self.gaps(around[None])[0]
         # Rounding must not decide the sign where both sets are equal.

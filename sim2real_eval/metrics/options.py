@@ -46,9 +46,7 @@ class MetricOptions(Parameters):
         'first sample.',
         choices=('none', 'each', 'common'),
     )
-    warmup: float = parameter(
-        0.0, 's', 'Start of every run that is left out of estimate and truth.', minimum=0.0
-    )
+    warmup: float = parameter(0.0, 's', 'Time left out at the start of every run.', minimum=0.0)
     spectrum: str = rare(
         'magnitude',
         '',
@@ -58,8 +56,7 @@ class MetricOptions(Parameters):
     detrend: str = rare(
         'none',
         '',
-        'mean: the mean is subtracted from each signal before the spectrum; none: it is not '
-        '(paper).',
+        'mean: subtract the mean from each signal before the spectrum; none: keep it (paper).',
         choices=('none', 'mean'),
     )
     spectrum_floor: float = rare(
@@ -71,14 +68,14 @@ class MetricOptions(Parameters):
     drop_zeros: bool = parameter(
         False,
         '',
-        'Read files whose truth is padded with zeros, as the published ones: zeros are dropped '
+        'Read files whose truth is padded with zeros, like the published files: zeros are dropped '
         'from gt_time and from gt_vel separately.',
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class UncertaintyOptions(Parameters):
-    """Options of `uncertainty`; see docs/explanation/uncertainty.md for what they do.
+    """Options of `uncertainty`; explained in docs/explanation/uncertainty.md.
 
     Examples
     --------
@@ -97,16 +94,16 @@ class UncertaintyOptions(Parameters):
     level: float = rare(
         0.95,
         '1',
-        'Share of studies whose intervals contain the true distance; differences with an '
-        'adjusted p-value of at most one minus it are significant.',
+        'Confidence level of the intervals; differences are significant if their adjusted p-value '
+        'is at most 1 - level.',
         minimum=0.5,
         maximum=0.999,
     )
     power: float = rare(
         0.8,
         '1',
-        'Power: probability to detect a difference of two models, for the number of further '
-        'motions.',
+        'Power for which the number of further motions is computed: probability of detecting the '
+        'difference of two models.',
         minimum=0.5,
         maximum=0.999,
     )
@@ -120,35 +117,35 @@ class UncertaintyOptions(Parameters):
 
 SLOW_TRUTH = routine(
     'truth.slow',
-    'truth comes at {rate:.3g Hz}, the grid runs at {grid:g Hz}: motion faster than {half:.3g Hz} '
-    'counts as an error of the estimate, and interpolation makes the upper part of its spectrum',
-    'Between its samples the truth is a straight line.',
+    'the truth has {rate:.3g Hz}, the grid {grid:g Hz}: motion above {half:.3g Hz} counts as an '
+    'error of the estimate, and the truth above it is interpolated',
+    'The truth is interpolated linearly between its samples.',
     'compare at the rate of the truth with --rate (in a study file `metric: {{rate: HZ}}`, in '
     'Python `metric=MetricOptions(rate=HZ)`)',
 )
 MOVING_START = decisive(
     'truth.moving_start',
-    'truth starts at {speed:.1f m/s}: a judge that starts at rest is scored for finding the '
-    'speed, not for its sensors',
+    'the truth starts at {speed:.1f m/s}: for a judge that starts at rest, the score measures how '
+    'it reaches this speed rather than its sensors',
     'The first seconds dominate the error.',
     'leave the start out with --warmup SECONDS (in a study file `metric: {{warmup: SECONDS}}`, in '
     'Python `metric=MetricOptions(warmup=SECONDS)`)',
 )
 SHORT_RUN = routine(
     'run.short',
-    'run lasts {duration:.1f s} (paper: 20 s): the start has a large influence, and the entropy '
-    'comes from {samples:d} samples only',
+    'the run lasts {duration:.1f s} (paper: 20 s): the start has a large influence, and the '
+    'entropy is computed from only {samples:d} samples',
     'Metrics of short runs vary more from run to run.',
     'record longer runs',
 )
 SERIES_GAP = routine(
     'run.gap',
     'has no samples for {gap:.1f s} {filling}',
-    'Messages are missing, or the judge or the truth starts late; the error is interpolation.',
+    'Messages are missing, or the judge or the truth starts late. Errors are interpolated there.',
 )
 ENDS_EARLY = routine(
     'run.ends_early',
-    'ends {time:.1f s} before the {other}: the rest of the run does not count',
+    'ends {time:.1f s} before the {other}: the rest of the run is ignored',
     'Only the common time is compared.',
 )
 PLANAR = routine(
@@ -159,11 +156,13 @@ PLANAR = routine(
 )
 NO_INNOVATIONS = routine(
     'consistency.no_innovations',
-    'the judge has no innovations, as it is a smoother, so there is no NIS',
+    'the judge is a smoother without innovations, so there is no NIS',
     'A smoother does not predict its measurements.',
 )
 NO_TRUTH = routine(
-    'consistency.no_truth', 'the recording has no truth, so there is no NEES', 'NEES needs errors.'
+    'consistency.no_truth',
+    'the recording has no truth, so there is no NEES',
+    'NEES is computed from errors.',
 )
 NO_NUMBERS = decisive(
     'consistency.no_numbers',
@@ -172,15 +171,14 @@ NO_NUMBERS = decisive(
 )
 WORLD_FROM_START = routine(
     'consistency.world_from_start',
-    "no horizontal position or heading among the inputs determines the judge's world in {axes}, "
-    'so the truth is aligned with its first estimate: errors start at zero, and the covariance '
-    'of that estimate is subtracted',
-    'Only errors since the start show.',
+    "no input determines the judge's world frame in {axes}, so the truth is aligned with the "
+    'first estimate: errors start at zero, and the covariance of that estimate is subtracted',
+    'Only errors since the start are visible.',
 )
 TRUTH_ALIGNED = routine(
     'consistency.truth_aligned',
     'the truth is rotated by {turn:.1f degrees} and aligned with {inputs!s} of the judge',
-    'A constant error of these inputs does not show.',
+    'A constant error of these inputs is not visible.',
 )
 INCOMPLETE = routine(
     'series.incomplete',
@@ -195,7 +193,7 @@ ZEROS_DIFFER = routine(
 )
 NOT_A_SERIES = routine(
     'series.not_a_series',
-    'not <scenario>_<number>.csv; left out',
+    'is not named <scenario>_<number>.csv; left out',
     'The file name does not say scenario and run.',
 )
 NO_SERIES = decisive(
@@ -211,7 +209,7 @@ SCENARIO_SKIPPED = routine(
 MIXTURES_DIFFER = routine(
     'vepd.mixtures_differ',
     '{runs}: the pooled row compares different mixtures of scenarios',
-    'Ranks of the pooled row compare models that did different things.',
+    'Ranks of the pooled row compare models with different motions.',
     'use as many runs of each scenario for real and simulated sensors',
 )
 TOO_FEW_MOTIONS = routine(
@@ -224,7 +222,7 @@ TOO_FEW_MOTIONS = routine(
 FEW_MOTIONS = routine(
     'uncertainty.few_motions',
     'independent motions: {motions:d}; {consequence!s}',
-    'The spread between few motions is hardly known. A block counts as one motion.',
+    'The spread between few motions is poorly known. A block counts as one motion.',
     'record more motions',
 )
 REPEATED = routine(
@@ -244,8 +242,7 @@ SKEWED = routine(
     'the runs have a long tail (skewness {skewness:.1f}, excess kurtosis {kurtosis:.1f}): the '
     '95 % interval may be too narrow',
     'In simulated studies with such runs, it contained the true distance in 88 to 100 % of '
-    'the cases. The '
-    'p-value is exact for any distribution.',
+    'the cases. The p-value is exact for any distribution.',
     'record more motions; look at the runs with the largest errors',
 )
 NOT_SIGNIFICANT = routine(

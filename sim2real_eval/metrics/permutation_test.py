@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Permutation test of the distance between real and simulated runs, and pairs of models.
+"""Permutation test of distances, and its results as ranks, groups and pairs of models.
 
 If the sensors are identical, swapping the labels real and simulated does not change the
 distribution of the distance. The p-value is the share of permutations with at least the observed
@@ -276,7 +276,7 @@ class DrawnDistance:
     estimate: float  # of the distance between the processes
     least: float  # the estimate, or 0 if the true distance may be 0
     resampled: FloatArray  # (p,)
-    linear: FloatArray  # (p,) to first order, see `MeanWasserstein.linear`
+    linear: FloatArray  # (p,) to first order, see `MeanWasserstein.linearised_distance`
     # (p,) Difference of the means in the observed direction, averaged over the coordinates: the
     # distance of sets that do not overlap; equal to `linear` for paired runs
     means: FloatArray

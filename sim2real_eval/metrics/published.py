@@ -158,19 +158,20 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgree
     if n < 2 or (np.ptp(values, axis=1) == 0.0).any():
         return RankAgreement(n, None, None, None)
     ranked = ranks(values.T).T
-    # The first order is as it is.
+    # The first order stays unchanged.
     permuted = kendall_taus(ranked[:1], ranked[1][_orders(n)])
     kendall = float(permuted[0])
     spearman = float(np.corrcoef(ranked)[0, 1])
-    # Drawn orders count the observed one in, as B. Phipson and G. K. Smyth, 2010, ask.
+    # Drawn orders include the observed one (B. Phipson and G. K. Smyth, 2010).
     p_value = float(np.mean(permuted >= kendall - 1e-9))
     return RankAgreement(n, kendall, spearman, p_value)
 
 
 def kendall_taus(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return Kendall's tau-b of each row of `(p, models)` of one with that of another, `(p,)`.
+    """Return Kendall's tau-b between corresponding rows of two arrays `(p, models)`.
 
-    A single row goes with all of the other. NaN where a row ties all.
+    If one array has a single row, it is compared with all rows of the other. The result `(p,)` is
+    NaN where all values of a row are tied.
 
     Examples
     --------
@@ -189,7 +190,7 @@ def kendall_taus(first: FloatArray, second: FloatArray) -> FloatArray:
 
 @functools.lru_cache(maxsize=1)
 def _orders(n: int) -> IntArray:
-    """Return orders of n things, `(p, n)`, all of them or drawn; the first is as it is."""
+    """Return all or drawn orders of n items, `(p, n)`; the first is the identity."""
     if math.factorial(n) <= _ALL_ORDERS:
         return np.array(list(itertools.permutations(range(n))))
     rng = stream(0, 'rankings', 'models', 'orders')

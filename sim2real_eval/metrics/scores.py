@@ -74,7 +74,7 @@ def wiener_entropy(signal: ArrayLike, options: MetricOptions | None = None) -> f
     mean = float(np.mean(amplitude))
     if mean == 0.0:
         problem = 'without its mean ' if options.detrend == 'mean' else ''
-        raise MetricError(f'signal {problem}is zero throughout; its Wiener entropy is undefined')
+        raise MetricError(f'signal {problem}is zero everywhere; its Wiener entropy is undefined')
     return float(np.exp(np.mean(np.log(amplitude + options.spectrum_floor))) / mean)
 
 
@@ -226,10 +226,10 @@ def _error(series: VelocitySeries, problem: str) -> MetricError:
 # Findings that limit what the score of a run means.
 
 STARTING_SPEED = 0.5
-"""m/s of truth at the start above which a run is told to begin in motion."""
+"""True speed at the start, m/s, above which a run is reported to begin in motion."""
 
 SHORTEST_RUN = 10.0
-"""Seconds below which a run is told to be short; the paper's runs last 20 s."""
+"""Duration, s, below which a run is reported as short; the paper's runs last 20 s."""
 
 _CUT = 1.0  # s; less is normal, as topics never start and end together
 _GAP = 1.0  # s
@@ -275,7 +275,7 @@ def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list
     for name, first in (('estimate', run.se_time[0]), ('truth', run.gt_time[0])):
         if first > _CUT:
             advice.append(
-                SERIES_GAP(name, gap=first, filling='at its start: its first value is held')
+                SERIES_GAP(name, gap=first, filling='at its start: the first value is used there')
             )
     for name, time in (('truth', run.gt_time), ('estimate', run.se_time)):
         gap = float(np.max(np.diff(time))) if len(time) > 1 else 0.0
@@ -412,7 +412,9 @@ def vepd_table(
     """
     scenarios = [*real, *(name for model in sim.values() for name in model)]
     if POOLED in scenarios:
-        raise MetricError(f'scenario name {POOLED!r} is taken by the pooled row; rename it')
+        raise MetricError(
+            f'scenario name {POOLED!r} is reserved for the pooled row; rename the scenario'
+        )
     rows: list[VepdRow] = []
     for scenario, scores in real.items():
         runs_by_model = {model: runs.get(scenario, ()) for model, runs in sim.items()}

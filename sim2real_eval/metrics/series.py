@@ -88,7 +88,9 @@ class VelocitySeries:
         for time, velocity in (('se_time', 'se_vel'), ('gt_time', 'gt_vel')):
             n, m = len(getattr(self, time)), len(getattr(self, velocity))
             if n != m:
-                raise self._error(f'{time} has {n} values and {velocity} {m}; must be as many')
+                raise self._error(
+                    f'{time} has {n} values and {velocity} {m}; both must have the same number'
+                )
             times = getattr(self, time)
             backwards = np.flatnonzero(times[:-1] > times[1:])
             if len(backwards):
@@ -214,7 +216,7 @@ def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
         elif len(pair[0]) > 1 and pair[0][-1] == 0.0 and np.any(pair[0] > 0.0):
             raise SeriesError(
                 f'{where}: {time} ends in zeros; zero-padded like the published files? '
-                'Then read it with drop_zeros'
+                'If so, use drop_zeros'
             )
         arrays[time], arrays[velocity] = pair
     return ReadSeries(VelocitySeries(**arrays, name=where), tuple(notes))
@@ -262,7 +264,7 @@ def _drop_missing(
     """Drop padding; say so where it is more than padding at the end."""
     keep = ~(np.isnan(time) | np.isnan(velocity))
     if not np.any(keep):
-        raise SeriesError(f'{where}: {columns}: no sample; must have some')
+        raise SeriesError(f'{where}: {columns}: no samples; must have at least one')
     last = int(np.flatnonzero(keep)[-1])
     halves = int(np.count_nonzero(np.isnan(time) != np.isnan(velocity)))
     inside = int(np.count_nonzero(~keep[:last]))
@@ -283,7 +285,7 @@ def _drop_zeros(
             'many, so a true zero is among them'
         )
     if not len(kept_time):
-        raise SeriesError(f'{where}: gt_time, gt_vel: nothing but zeros; must have samples')
+        raise SeriesError(f'{where}: gt_time, gt_vel: only zeros; must have samples')
     if np.any(zero_time != zero_velocity):
         notes.append(ZEROS_DIFFER(where))
     return kept_time, kept_velocity
@@ -344,7 +346,7 @@ def _rotate_to_world(velocity: FloatArray, orientation: ArrayLike) -> FloatArray
     if len(quaternion) != len(velocity):
         raise MetricError(
             f'orientation has {len(quaternion)} rows and linear_velocity_body {len(velocity)}; '
-            'must be as many'
+            'both must have the same number'
         )
     norms = np.linalg.norm(quaternion, axis=1)
     if np.any(norms < 1e-6):
@@ -408,7 +410,7 @@ MODEL_FOLDERS: Mapping[str, str] = {
 """Our model names to the folder names of the published data, in the order of the paper."""
 
 PAPER_SCENARIOS: Mapping[str, str] = {'half_sine': 'sine'}
-"""Our manoeuvres that the paper calls otherwise."""
+"""Our manoeuvres with other names in the paper."""
 
 SCENARIO_FILES: Mapping[str, str] = {'line': 'path', 'circle': 'circle', 'sine': 'sine'}
 """Our scenario names to the file names of the published data, in the order of the paper."""
@@ -439,12 +441,12 @@ def read_series_folder(
 
     `drop_zeros` is for the published files, see `sim2real_eval.metrics.series.read_series`.
     Scenarios of `skip` are left out, as the paper leaves out `rest`; a finding states their number
-    of files. A missing folder, one without series, a run that is there twice, and a file that
+    of files. A missing folder, one without series, a run that exists twice, and a file that
     cannot be read are a SeriesError.
     """
     root = Path(folder)
     if not root.is_dir():
-        raise SeriesError(f'{root}: is no folder; must hold Real and Sim')
+        raise SeriesError(f'{root}: is not a folder; must be one with Real and Sim')
     real, sim = root / 'Real', root / 'Sim'
     for part in (real, sim):
         if not part.is_dir():
@@ -461,8 +463,8 @@ def read_series_folder(
         for key, file in files:
             if key in series:
                 raise SeriesError(
-                    f'{file}: {key.source} {key.scenario} {key.run} is there twice '
-                    f'(also {series[key].name}); must be there once'
+                    f'{file}: {key.source} {key.scenario} {key.run} exists twice '
+                    f'(also {series[key].name}); must exist once'
                 )
             read = read_series(file, drop_zeros=drop_zeros)
             series[key] = read.series
@@ -537,7 +539,7 @@ def _file_name(source: str, scenario: str, run: int, published_names: bool) -> P
     for label in (source, scenario):
         if not _LABEL.fullmatch(label):
             raise SeriesError(
-                f'{label!r} cannot be part of a file name; must not be empty, hold / or \\ or '
+                f'{label!r} cannot be part of a file name; must not be empty, contain / or \\, or '
                 'begin with a dot'
             )
     if run < 0:
@@ -558,7 +560,7 @@ def _layout_only(target: Path) -> bool:
     inside = sorted(target.rglob('*')) if target.is_dir() else [target]
     for path in inside:
         if not target.is_dir() or not _belongs(path.relative_to(target)):
-            raise SeriesError(f'{path}: not a series; {target} must hold nothing else')
+            raise SeriesError(f'{path}: is not a series; {target} must contain nothing else')
     return True
 
 

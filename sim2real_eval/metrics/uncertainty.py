@@ -149,9 +149,12 @@ class Uncertainty:
         ]
 
     def more(self, pair: PairUncertainty) -> str:
-        """Return the number of further motions that would separate two models, as text."""
+        """Return the number of further motions that would separate two models, as text.
+
+        The text precedes "more motions".
+        """
         if pair.low is None:
-            return 'cannot be told'
+            return 'an unknown number of'
         if pair.more_motions is None:
             return f'more than {self.options.most_motions}'
         return str(pair.more_motions)
@@ -349,7 +352,7 @@ def _assess_model(
     weights = np.concatenate([real_weights, -model_weights], axis=1)
     resampled = distance.weighted_distance(weights)
     uniform_weights = np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)])
-    linear = distance.linear(weights, uniform_weights)
+    linear = distance.linearised_distance(weights, uniform_weights)
     means = linear
     if not labels.paired:
         # Paired runs need no correction: both sides share their motions.

@@ -30,7 +30,7 @@ from sim_sensors.core.measurements import (
 from sim_sensors.imu.imu import IdealMeasurement
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
-from sim_sensors.world.earth import STANDARD_GRAVITY
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .delays import EXPLAINED, Delayed, find_delay
 
 # How the values of corrections are rounded; others have six digits.

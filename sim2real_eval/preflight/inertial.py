@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.world.earth import STANDARD_GRAVITY
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .delays import SIGMAS, Delayed, find_delay
 from .evidence import Evidence, block_means, mean_row

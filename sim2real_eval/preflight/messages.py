@@ -15,7 +15,7 @@ from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.blocks import blocks
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, MessageArray
 from sim_sensors.motion.ideal import InertialMotion, SurveyedMotion
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from . import findings
 from .evidence import LEAST_FIXES, LEAST_IMU, Evidence, block_means, intervals
 from .outcome import Measure

@@ -39,7 +39,7 @@ from sim_sensors.core.measurements import (
     is_absent,
 )
 from sim_sensors.core.parameters import LARGEST
-from sim_sensors.motion.ideal import ahead_of_time
+from sim_sensors.motion.sampling import ahead_of_time
 
 MAXIMUM_BROKEN = 0.2
 """Largest share of a topic's messages that may be dropped as broken."""

@@ -15,7 +15,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.blocks import by_blocks, seconds
 from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FixArray, FloatArray, IntArray, OdometryArray
-from sim_sensors.world.earth import DEFAULT_ORIGIN, LocalFrame
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from .checks import CORRECTED, TRUTH_NOT_ENU
 from .metadata import FrameTree
 

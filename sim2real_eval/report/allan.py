@@ -50,7 +50,7 @@ _WORDS = {
     'random_walk': 'random walk K',
     'rate_ramp': 'rate ramp R',
     'gauss_markov': 'Gauss-Markov g',
-    'gauss_markov_time': 'its time T',
+    'gauss_markov_time': 'correlation time T',
 }
 
 
@@ -76,7 +76,7 @@ def allan_console_table(
     where = f' of {len(results)} recordings' if len(results) > 1 else ''
     table = plain_table(
         f'Noise terms: {samples} samples{where}, {seconds:.6g} s '
-        f'at {rate:.6g} Hz (discrete: at that rate; < is an upper bound, 95 %)',
+        f'at {rate:.6g} Hz (discrete: at this rate; <: upper bound, 95 %)',
         gap=1,
     )
     add_words(table, 'axis')
@@ -250,7 +250,7 @@ def _handles(
     # A band has the colour of its curve. With several curves, the legend shows a grey band.
     band = colours[results[0].name] if len(results) == 1 else 'grey'
     handles.append(Patch(color=band, alpha=0.25, linewidth=0, label='68 % band'))
-    handles.append(style.legend_line('fit and its terms', _FIT_COLOUR, linewidth=1.2))
+    handles.append(style.legend_line('fit and its noise terms', _FIT_COLOUR, linewidth=1.2))
     if twins:
         dots = {'marker': 'o', 'linestyle': 'none', 'markersize': 4, 'markerfacecolor': 'white'}
         handles.append(style.legend_line('simulated from the fit', _FIT_COLOUR, **dots))
@@ -356,8 +356,8 @@ def write_allan_folder(
         + ', '.join(
             f'{result.name} ({result.seconds:.0f} s at {result.rate:.6g} Hz)' for result in results
         ),
-        'sim2real simulate --imu THIS_FILE takes it. Keys that are missing are zero.',
-        'Bias instability B is flicker with an Allan plateau of 0.664 B.',
+        'Use it with: sim2real simulate --imu THIS_FILE. Missing keys are zero.',
+        'Bias instability B is flicker noise with an Allan plateau of 0.664 B.',
     ]
     with fresh_files(folder, FILES, overwrite=overwrite) as target:
         write_csv(target / 'allan.csv', _HEADER, _rows(results))

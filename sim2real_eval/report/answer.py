@@ -46,7 +46,7 @@ def answer_lines(answer: Answer, unseen: str = '') -> list[AnswerLine]:
     The next model: airsim, 0.0400 farther: distinguishable from ch_rw (adjusted p 0.002 <= 0.05)
     How sure: ch_rw is nearest in 97 % of resampled studies
     Do all agree: no: 1 of 9 other metrics names another model (yaw)
-    Main doubt: it holds for motions, sensors and a judge like those of these recordings only
+    Main doubt: the answer is valid only for motions, sensors and judges like those of this study
     """
     like = f'Like {real_sensors(answer)}'
     lines = [('Nearest model', _nearest(answer)), (like, _against_real(answer))]
@@ -82,8 +82,8 @@ def _doubt(answer: Answer) -> str:
         return str(answer.doubt)
     if answer.view.p_value is None:
         recordings = _recordings(answer)
-        return f'{recordings} cannot show whether a difference is more than chance'
-    return 'it holds for motions, sensors and a judge like those of these recordings only'
+        return f'{recordings} cannot show whether a difference is significant'
+    return 'the answer is valid only for motions, sensors and judges like those of this study'
 
 
 def adapted_text(record: Mapping[str, Any]) -> str:
@@ -100,18 +100,18 @@ def meaning(answer: Answer) -> str:
     """Return two sentences that explain what an answer means for a simulation."""
     real = real_sensors(answer)
     if answer.distinguishable is None:
-        then = 'So few recordings cannot show whether what differs is more than chance.'
+        then = 'Too few recordings to show whether the difference is significant.'
     elif answer.distinguishable:
         size = {1: 'smaller', -1: 'larger'}.get(_direction(answer), 'other')
         then = (
-            f'What differs is more than chance: a robot tuned with it will meet {size} errors in '
-            'reality.'
+            'The difference is significant: a robot tuned with this model will meet '
+            f'{size} errors in reality.'
         )
     else:
-        then = 'What differs is no more than chance, as far as these recordings show.'
+        then = 'These recordings show no significant difference.'
     return (
-        f'With {answer.nearest} in place of {real} the judge estimates velocity most like it does '
-        f'with {real}. {then}'
+        f'With {answer.nearest}, the velocity estimates of the judge are closest to those with '
+        f'{real}. {then}'
     )
 
 
@@ -183,7 +183,7 @@ def _against_real(answer: Answer) -> str:
     if view.p_value is None:
         recordings = _recordings(answer)
         of_blocks = ' blocks' if answer.blocks else ''
-        return f'not known from {recordings}; record {_ENOUGH}{of_blocks} or more{_errors(answer)}'
+        return f'unknown with {recordings}; record at least {_ENOUGH}{of_blocks}{_errors(answer)}'
     p_value, names = _p_value(answer, view.p_value), view.distinguished_by
     metrics = f'{len(names)} of {view.tested} other metrics'
     if view.distinguishable:
@@ -193,8 +193,8 @@ def _against_real(answer: Answer) -> str:
     if names:
         does = 'does' if len(names) == 1 else 'do'
         return f'no: {text}, but {metrics} {does}: {list_text(names, _MOST)}{_errors(answer)}'
-    nor = f', nor does any of {view.tested} other metrics' if view.tested else ''
-    return f'as far as these recordings show: {text}{nor}{_errors(answer)}'
+    nor = f', nor do the {view.tested} other metrics' if view.tested else ''
+    return f'no difference found: {text}{nor}{_errors(answer)}'
 
 
 def _p_value(answer: Answer, p_value: float) -> str:
@@ -221,7 +221,7 @@ def _against_next(answer: Answer) -> str:
         significance += ', but the interval of the difference, adjusted for all pairs, includes 0'
     return (
         f'{text}: not distinguishable from {answer.nearest} ({significance}); '
-        f'more recordings that would show it: {answer.more_motions}'
+        f'{answer.more_motions} more recordings would be needed to show a difference'
     )
 
 
@@ -239,11 +239,11 @@ def _agreement(answer: Answer) -> str:
             f'{len(answer_view.distinguished_by)} of {answer_view.tested} other metrics {does} '
             f'it from {real_sensors(answer)}, VEPD does not'
         )
-    if answer.silent:
-        does = 'does' if answer.silent == 1 else 'do'
+    if answer.missed_by_count:
+        does = 'does' if answer.missed_by_count == 1 else 'do'
         disagreements.append(
-            f'{answer.silent} of {answer_view.tested} other metrics {does} not distinguish '
-            f'it from {real_sensors(answer)}'
+            f'{answer.missed_by_count} of {answer_view.tested} other metrics {does} not '
+            f'distinguish it from {real_sensors(answer)}'
         )
     if metrics:
         name = 'names' if metrics == 1 else 'name'
@@ -252,9 +252,9 @@ def _agreement(answer: Answer) -> str:
             f'({list_text(answer_view.other_metrics, _MOST)})'
         )
     if options:
-        does = 'does' if options == 1 else 'do'
+        name = 'names' if options == 1 else 'name'
         disagreements.append(
-            f'so {does} {options} of {answer_view.options} other options of VEPD '
+            f'{options} of {answer_view.options} other options of VEPD {name} another model '
             f'({list_text(answer_view.other_options, _MOST)})'
         )
     if poses := _other_poses(answer):
@@ -305,7 +305,7 @@ def read_record(study: str | Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
-        raise Sim2RealError(f'{path}: is not what `sim2real sensitivity` wrote') from None
+        raise Sim2RealError(f'{path}: is not a result of `sim2real sensitivity`') from None
     return dict(record)
 
 

@@ -89,7 +89,8 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
     ]
     style.figure_legend(figure, handles, 2, title)
     figure.supxlabel(
-        'time since the first sample [s]; scales are those after the first tenth', fontsize=9
+        'time since the first sample [s]; axes are scaled to the data after the first tenth',
+        fontsize=9,
     )
     return figure
 

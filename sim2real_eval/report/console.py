@@ -49,7 +49,7 @@ def vepd_console_table(
     rows: Iterable[VepdRow],
     *,
     forward_rmse: Mapping[tuple[str, str], float] | None = None,
-    title: str = 'VEPD: simulated against real, smaller is closer',
+    title: str = 'VEPD of simulated and real runs: smaller is closer',
     published: bool = False,
 ) -> Table:
     """Return a table of VEPD rows, one block per scenario, sorted by rank.
@@ -69,7 +69,7 @@ def vepd_console_table(
     Returns
     -------
     rich.table.Table
-        Four decimals; in runs, two of them mean something (docs/explanation/metric.md).
+        Values with four decimals, of which two are significant (docs/explanation/metric.md).
 
     Examples
     --------

@@ -65,7 +65,7 @@ def fit_gain_table(fit: FittedModel) -> Table:
     """Return the objective, and VEPD with its interval, before, after and held out."""
     validation = fit.validation
     vepd = validation.vepd
-    table = plain_table('Real runs against simulated ones: smaller is closer', gap=1)
+    table = plain_table('Distance of real and simulated runs: smaller is closer', gap=1)
     add_words(table, 'model')
     add_numbers(table, 'runs\nreal/sim')
     has_objective = fit.options.metric != 'vepd'

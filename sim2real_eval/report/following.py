@@ -79,7 +79,7 @@ def following_figure(run: FollowedRun) -> Figure:
             values = getattr(drive.errors, name)
             plotted = np.degrees(values) if name == 'yaw' else values
             if name == 'distance':
-                # The robot starts on the reference; the logarithm of that says nothing.
+                # The robot starts on the reference, where the distance has no logarithm.
                 plotted = np.where(plotted > _LEAST_DISTANCE, plotted, np.nan)
             panel.plot(drive.time, plotted, **line)
     for panel, label in zip(panels, _LABELS.values(), strict=True):

@@ -89,7 +89,7 @@ def gps_consistency_table(result: GpsResult) -> Table | None:
     tests = [test for test in result.consistency if test.samples]
     if not tests:
         return None
-    table = plain_table('Squared errors over the variance that is stated: 1 is consistent', gap=1)
+    table = plain_table('Squared errors over the stated variance: 1 is consistent', gap=1)
     table.add_column('errors', no_wrap=True)
     add_numbers(table, 'error² / stated²', '95 %, if consistent')
     table.add_column('verdict', no_wrap=True)
@@ -102,9 +102,9 @@ def gps_consistency_table(result: GpsResult) -> Table | None:
 
 def gps_statistics_table(rows: Sequence[SimulatedStatistic]) -> Table:
     """Return the standard deviations of the record and of each model in a simulation like it."""
-    title = 'The models simulated over the same times: root mean squares about the means'
+    title = 'Models simulated at the same times: root mean squares about the means'
     if not all(statistic.consistent for statistic in rows):
-        title += '\n!: the record is more than three standard deviations from the model'
+        title += '\n!: the recording is more than three standard deviations from the model'
     table = plain_table(title, gap=1)
     table.add_column('model', no_wrap=True)
     statistics = list(dict.fromkeys(statistic.statistic for statistic in rows))
@@ -167,7 +167,7 @@ def _scatter(panel: Axes, result: GpsResult) -> None:
         # A receiver that has just started states a far larger deviation than later.
         finite = blocks[np.isfinite(blocks).all(axis=(1, 2))]
         usual = np.median(finite, axis=0) * factor**2
-        _ellipse(panel, usual, VERMILION, '--', '95 % ellipse as usually stated')
+        _ellipse(panel, usual, VERMILION, '--', '95 % ellipse, median stated covariance')
     panel.set_aspect('equal', adjustable='datalim')
     panel.autoscale_view()
     panel.set_xlabel(f'east of the mean [{unit}]', fontsize=9)
@@ -190,7 +190,7 @@ def _memory(panels: Sequence[Axes], result: GpsResult) -> None:
     factor, unit = _scale(result)
     pieces, period = even_errors(result.runs)
     if not pieces:
-        panels[0].set_title('no even piece to correlate', fontsize=9)
+        panels[0].set_title('no evenly sampled span to correlate', fontsize=9)
         return
     longest = max(len(piece) for piece in pieces)
     memory = max((fit.time.value for fit in result.axes if fit.time.observable), default=np.inf)
@@ -215,14 +215,16 @@ def _memory(panels: Sequence[Axes], result: GpsResult) -> None:
         panel.tick_params(labelbottom=axis == len(panels) - 1)
     panels[1].set_ylabel(f'autocovariance about the mean [{unit}²]', fontsize=9)
     panels[-1].set_xlabel('lag [s]', fontsize=9)
-    panels[0].set_title('dots: fixes; lines: fit\nbands: 95 % of records of the fit', fontsize=9)
+    panels[0].set_title(
+        'dots: fixes; lines: fit\nbands: 95 % of recordings simulated from the fit', fontsize=9
+    )
 
 
 def _draw_stated(panel: Axes, result: GpsResult) -> None:
     fit = result.stated
     panel.set_title('stated horizontal deviation', fontsize=9)
     if fit.kind == 'zero':
-        panel.text(0.5, 0.5, 'none is stated', ha='center', transform=panel.transAxes)
+        panel.text(0.5, 0.5, 'no covariance is stated', ha='center', transform=panel.transAxes)
         panel.set_axis_off()
         return
     panel.plot(fit.time, fit.deviation, '.', color=BLUE, markersize=3, label='stated')
@@ -238,7 +240,13 @@ def _draw_stated(panel: Axes, result: GpsResult) -> None:
         value = float(np.sqrt(0.5 * (fit.constant[0].value ** 2 + fit.constant[1].value ** 2)))
         panel.axhline(value, color=_FIT, linewidth=1.2, label=f'constant: {value:.3g} m')
     total = np.sqrt(0.5 * sum(axis.total.value**2 for axis in result.axes[:2]))
-    panel.axhline(total, color=VERMILION, linestyle='--', linewidth=1.0, label='as the fixes err')
+    panel.axhline(
+        total,
+        color=VERMILION,
+        linestyle='--',
+        linewidth=1.0,
+        label='actual deviation of the fixes',
+    )
     panel.set_yscale('log')
     low, high = panel.get_ylim()
     if high < 10.0 * low:

@@ -105,10 +105,14 @@ def _correction_lines(runs: Sequence[Preflight]) -> list[str]:
     for run in runs:
         if run.corrections:
             place, shared = find_own_metadata(Path(run.path))
-            beside = f', beside what {shared} has' if shared else ''
+            beside = f' (in addition to those in {shared})' if shared else ''
             text_lines.append(f'  {place}{beside}:')
             text_lines.append(f'    {correction_line(run.corrections)}')
-    return ['Write, in place of other corrections, into', *text_lines] if text_lines else []
+    return (
+        ['Write these corrections, instead of existing ones, to', *text_lines]
+        if text_lines
+        else []
+    )
 
 
 def correction_line(corrections: Mapping[str, Mapping[str, Any]]) -> str:
@@ -162,7 +166,7 @@ def preflight_figure(runs: Sequence[Preflight], *, title: str = '') -> Figure:
     axes.set_yticks(range(len(strips)), [line.label for line in strips])
     axes.set_ylim(len(strips) - 0.4, -0.6)
     axes.set_xlim(_LEAST, _MOST)
-    axes.set_xlabel('value over limit (1: the limit; below it passes)', fontsize=8)
+    axes.set_xlabel('value / limit (at most 1 passes)', fontsize=8)
     tidy(axes, grid=True)
     axes.set_axisbelow(True)
     marks = [

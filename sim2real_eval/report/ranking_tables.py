@@ -223,7 +223,7 @@ def metric_lines(table: MetricTable) -> RankLines:
             label = f'{row.metric.name}{unit}'
             lines.append(RankLine(label, row.distances, row.ranks, marks, row.with_vepd))
     notes = tuple(
-        f'{model}: VEPD calls it like reality, {", ".join(names)} not'
+        f'{model}: VEPD finds no significant difference from reality, but {", ".join(names)} do'
         for model, names in table.undetected_by_vepd().items()
     )
     where = _where(table.judge, table.group, table.scenario)
@@ -327,7 +327,7 @@ def sensitivity_text(table: SensitivityTable) -> str:
     comparable = [row for row in table.rows[1:] if row.with_own.kendall is not None]
     where = f'{table.judge}, {table.group}' if table.group else table.judge
     if not comparable:
-        return f'{where}: the ranking cannot be compared with that by other metric options'
+        return f'{where}: the ranking cannot be compared with rankings by other metric options'
     worst = min(comparable, key=lambda row: row.with_own.kendall or 0.0)
     same = sum(row.with_own.kendall == 1.0 for row in comparable)
     text = f'{where}: {same} of {len(comparable)} other metric options give the same ranking'

@@ -50,7 +50,7 @@ def reference_figure(judged: JudgedRun, title: str) -> Figure:
     half.legend(fontsize=8, frameon=False, ncols=2)
     angle = figure.add_subplot(grid[2, 1], sharex=speeds)
     heading = np.degrees(_BAND * np.sqrt(judged.pose_covariance[:, 5, 5]))
-    _line(angle, time, heading, '95 % of heading [deg]', colour=TRUTH_COLOUR)
+    _line(angle, time, heading, '95 % half-width of heading [deg]', colour=TRUTH_COLOUR)
     angle.set_ylim(bottom=0.0)
     angle.set_xlabel('time since the first fix [s]', fontsize=9)
     figure.suptitle(title, fontsize=10)

@@ -126,7 +126,7 @@ def density_figure(real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore
     style.tidy(panel, grid=True)
     panel.tick_params(axis='y', length=0)
     panel.set_xlabel(RMSE.label, fontsize=9)
-    title = 'Density of RMSE over the real one (grey), each on its own scale; a tick per run'
+    title = 'Density of RMSE (real: grey), each on its own scale; a tick per run'
     figure.suptitle(title, fontsize=10)
     return figure
 
@@ -157,7 +157,7 @@ def save_scores(
 
 _ACROSS = 5
 _RANGES = 2.0
-"""How far beyond the true speeds estimates are drawn, in ranges of the true speeds."""
+"""Margin for estimates beyond the true speeds, in ranges of the true speeds."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -208,7 +208,7 @@ def overlay_figure(
         for unused in panels[line][len(block) :]:
             unused.remove()
     _clip(panels, lines)
-    figure.supxlabel('time since the start of what is compared [s]', fontsize=9)
+    figure.supxlabel('time since the start of the comparison [s]', fontsize=9)
     figure.supylabel(f'{speed_label} [m/s]', fontsize=9)
     simulated = 'estimate, simulated sensors (colour of the model)'
     handles = [

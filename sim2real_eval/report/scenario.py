@@ -102,9 +102,9 @@ def scenario_figure(study: ScenarioStudy) -> Figure:
     for panel, pair in zip(panels.flat, pairs, strict=True):
         _draw(panel, study, list(pair))
     handles = [
-        style.legend_line('a run', palette.REAL_COLOUR, marker='.', linestyle=''),
+        style.legend_line('one run', palette.REAL_COLOUR, marker='.', linestyle=''),
         style.legend_line('95 %, predicted', palette.BLUE, linewidth=1.6),
-        style.legend_line('95 %, found', palette.VERMILION, linewidth=1.6, linestyle='--'),
+        style.legend_line('95 %, sampled', palette.VERMILION, linewidth=1.6, linestyle='--'),
     ]
     title = (
         f'{study.setup.name}: prediction errors after {study.pim.delta_tij():g} s, '
@@ -129,7 +129,7 @@ def _draw(panel: Axes, study: ScenarioStudy, pair: list[int]) -> None:
     if np.linalg.matrix_rank(predicted, hermitian=True) == 2:
         distance = np.sum(errors * np.linalg.solve(predicted, errors.T).T, axis=1)
         inside = float(np.mean(distance < chi2.ppf(_SHARE, 2)))
-        title = f'{100.0 * inside:.1f} % inside the predicted'
+        title = f'{100.0 * inside:.1f} % inside the prediction'
     panel.set_title(title, fontsize=9)
     for axis, i in zip((panel.xaxis, panel.yaxis), pair, strict=True):
         axis.set_label_text(_LABELS[i // 3].format('xyz'[i % 3]), fontsize=8)

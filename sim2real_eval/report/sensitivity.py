@@ -33,10 +33,10 @@ def sensitivity_table(result: Sensitivity) -> Table:
     """Return a row per error: the smallest size that each judge detects."""
     judges = list(dict.fromkeys(detectable.judge for detectable in result.detectable))
     table = plain_table(
-        f'Smallest error that {result.runs} runs reveal at {result.options.power:.0%} power '
+        f'Smallest error detected by {result.runs} runs at {result.options.power:.0%} power '
         '(95 % interval)', gap=1,
     )  # fmt: skip
-    add_words(table, 'error', 'what', *judges)
+    add_words(table, 'error', 'meaning', *judges)
     for error in result.errors:
         by_judge = {
             detectable.judge: detectable
@@ -59,7 +59,7 @@ def _cell(detectable: Detectable, power: float) -> str:
         return f'{size:.2g}{unit} ({low:.2g} to {detectable.high:.2g})'
     if points[-1].power >= power:
         return f'below {points[0].size:.2g}{unit}'
-    return f'not seen up to {points[-1].size:.2g}{unit}'
+    return f'not detected up to {points[-1].size:.2g}{unit}'
 
 
 def _unit(unit: str) -> str:
@@ -88,12 +88,12 @@ def sensitivity_figure(result: Sensitivity) -> Figure:
         panel.set_xlabel(f'size [{error.unit}]' if error.unit != '1' else 'size', fontsize=8)
         style.tidy(panel, grid=True)
     for left_panel in panels[::4]:
-        left_panel.set_ylabel('share of studies\nthat reveal it', fontsize=8)
+        left_panel.set_ylabel('share of studies\nthat detect it', fontsize=8)
     handles = [
         style.legend_line(judge, colours[judge], marker='o', markersize=4) for judge in judges
     ]
     power = f'{result.options.power:.0%} power'
-    title = f'What {result.runs} runs reveal; bars: 95 % interval of the size at {power}'
+    title = f'Errors detected by {result.runs} runs; bars: 95 % interval of the size at {power}'
     style.figure_legend(figure, handles, 4, title)
     return figure
 
@@ -155,14 +155,12 @@ def _answer(result: Sensitivity, judge: str, *, simulated: bool) -> str:
             limits.append(f'{detectable.error.noun} below {detectable.size:.2g}{unit}')
         elif detectable.points[-1].power < options.power:
             unseen.append(f'{detectable.error.noun} of {detectable.points[-1].size:.2g}{unit}')
-    errors = ', '.join([*unseen, *limits]) or 'nothing that was tried'
+    errors = ', '.join([*unseen, *limits])
     sensors = 'as recorded'
     if simulated:
         sensors = f'GPS {options.gps or STAND_IN}, IMU {options.imu or STAND_IN}'
-    return (
-        f'this judge would not have seen {errors} ({result.runs} runs, {options.power:.0%} power; '
-        f'sensors: {sensors})'
-    )
+    what = f'cannot detect {errors}' if errors else 'can detect all tested errors'
+    return f'this judge {what} ({result.runs} runs, {options.power:.0%} power; sensors: {sensors})'
 
 
 def write_sensitivity(

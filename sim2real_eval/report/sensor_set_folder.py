@@ -64,17 +64,17 @@ FILES = (
 )  # fmt: skip
 
 _KINDS = {
-    'gps': 'White noise and a Gauss-Markov wander per axis: the one to take.',
-    'gps_gaussian': 'White noise of the same deviation (Ch:Gauss), which forgets at once.',
-    'gps_random_walk': "Chrono's bounded walk (Ch:RW) as the paper reads it off a standstill.",
+    'gps': 'White noise and a Gauss-Markov wander per axis: the recommended model.',
+    'gps_gaussian': 'White noise of the same deviation (Ch:Gauss), without correlation in time.',
+    'gps_random_walk': "Chrono's bounded walk (Ch:RW), fitted to a standstill as in the paper.",
 }
 _REMARKS = {
-    'mean': 'a constant error cannot be seen',
-    'acceleration_std': 'such that the second difference is that of the record',
-    'speed_limit': 'largest of the record',
-    'acceleration_limit': 'largest of the record',
-    'error_scale': 'largest error of the record',
-    'model_rate': 'rate of the fixes, at which the second difference is the acceleration',
+    'mean': 'a constant error is not observable',
+    'acceleration_std': 'gives the second difference of the recording',
+    'speed_limit': 'largest of the recording',
+    'acceleration_limit': 'largest of the recording',
+    'error_scale': 'largest error of the recording',
+    'model_rate': 'rate of the fixes, for which the second difference is the acceleration',
     'k': 'given, not fitted',
 }
 
@@ -172,7 +172,7 @@ def _write_models(target: Path, calibration: Calibration) -> None:
         comments = [
             origin,
             f'At standstill: {spans}, at {imu.model.rate:.6g} Hz.',
-            'What these do not show is left out and zero; characterization.json has the bounds.',
+            'Unobservable terms are zero and left out; characterization.json has their bounds.',
         ]
         if imu.poses is not None:
             poses = imu.poses
@@ -191,7 +191,7 @@ def pose_table(calibration: PoseCalibration) -> Table:
     table = plain_table(title)
     add_words(table, 'triad', 'parameter')
     add_numbers(table, *'xyz')
-    table.caption = '± standard error; cross axis: x to y, x to z, y to z, and the reverse'
+    table.caption = '± standard error; cross axis: x to y, x to z, y to z, and vice versa'
     for triad, name, values, errors in calibration.rows:
         cells = (f'{v:.5f} ± {e:.5f}' for v, e in zip(values, errors, strict=True))
         table.add_row(triad, name, *cells)
@@ -207,9 +207,11 @@ def _caveats(gps: GpsResult, name: str) -> list[str]:
         ]
         if unknown:
             axes = ', '.join(unknown)
-            return [f'{axes}: time and deviation of the wander are the likeliest, not bounded.']
+            return [
+                f'{axes}: time and deviation of the wander are most likely values without bounds.'
+            ]
     if name == 'gps_random_walk' and gps.walk.saturated:
-        return ['No such walk has the second difference of the record: take gps.yaml.']
+        return ['No such walk has the second difference of the recording; use gps.yaml instead.']
     return []
 
 

@@ -16,7 +16,7 @@ from sim2real_eval.signals.prepared import PreparedQuantity
 from . import palette, style
 
 UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
-"""Units as they are shown, and how many of them are one: ticks in tesla would need exponents."""
+"""Displayed units and their number per SI unit; ticks in tesla would need exponents."""
 
 _QUANTITIES = ('angular_rate', 'specific_force', 'magnetic_field')
 
@@ -80,7 +80,7 @@ _TRUTH = 'truth (real runs)'
 _KINDS = {'error': 'errors', 'signal': 'signals'}
 
 PLOTS = ('yaw_error.png', 'psd_*.png', 'scatter.png', 'signals_*.png')
-"""Globs of the plots that there may be."""
+"""Globs of all possible plots."""
 
 
 def save_signal_plots(folder: Path, comparison: SignalComparison) -> None:
@@ -209,7 +209,7 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         panel.tick_params(labelbottom=True)
         style.tidy(panel, grid=True)
     # Models of one sensor on several drives have one curve.
-    hidden = '; where models coincide, the last is on top' if len(colours) > 2 else ''
+    hidden = '; the last of coinciding models is on top' if len(colours) > 2 else ''
     title = f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs){hidden}'
     handles = [Line2D([], [], label=name, **look) for name, look in styles.items()]
     style.figure_legend(figure, handles, min(len(styles), 5), title)
@@ -266,7 +266,7 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                     panel.set_ylabel(label, fontsize=9)
                 style.tidy(panel)
     several = any(len(ready.runs(side)) > 1 for _, ready, side in rates)
-    meaning = 'mean of that of each run' if several else 'correlation coefficient'
+    meaning = 'mean over the runs' if several else 'correlation coefficient'
     figure.suptitle(
         f'Measured over true. Line: measured = true. R: {meaning}, - where the truth is constant',
         fontsize=10,

@@ -139,7 +139,7 @@ def _agreement(models: Mapping[str, list[SignalRow]], *, published: bool, aligne
     first = everything[0]
     table = _new(
         f'{_title(models)}: {first.n_simulated} simulated and {first.n_real} real runs, each '
-        f'against its truth{", certain lags taken out" if aligned else ""}'
+        f'compared with its truth{", certain lags subtracted" if aligned else ""}'
     )
     columns: _Columns = [
         ('RMSE\nreal', lambda row: _number(row.real.rmse, row.unit)),
@@ -365,7 +365,7 @@ _OF_COVARIANCES = (
     findings.COVARIANCE_LARGE,
 )
 _HARDLY = 0.1  # of the real RMSE
-_ELSE = 'it holds for motions and sensors like those of these recordings only'
+_ELSE = 'the answer is valid only for motions and sensors like those of these recordings'
 
 
 def signal_answer_lines(comparison: SignalComparison) -> list[AnswerLine]:
@@ -395,15 +395,15 @@ def _nearest(answer: SensorAnswer) -> str:
     many = f', of {answer.models}' if answer.models > 1 else ''
     text = f'{answer.nearest}{many}'
     if answer.distance is None:
-        return f'{text}: not ranked, as no signal with a real error is common to all'
+        return f'{text}: not ranked, because the models have no signal with a real error in common'
     distance, ratio = short_number(answer.distance), short_number(answer.rmse_ratio)
     signals = count_text(answer.compared, 'signal')
     text += (
-        f': error distance {distance} of the real RMSE (mean of {signals}), RMSE {ratio} times '
-        'the real one'
+        f': error distance {distance} times the real RMSE (mean of {signals}), RMSE {ratio} times '
+        'the real RMSE'
     )
     if answer.rmse_ratio is not None and answer.rmse_ratio < _HARDLY:
-        text += ': a sensor with hardly any errors'
+        text += ' (a sensor with almost no errors)'
     if answer.next_distance is not None:
         text += f'; next {answer.next}, {short_number(answer.next_distance)}'
     return text

@@ -193,7 +193,7 @@ def ranking_figure(
     verdicts = {
         palette.LIKE_REAL: f'no significant difference from {real_label}',
         palette.UNLIKE_REAL: 'differs significantly',
-        palette.UNKNOWN: 'too few runs to tell',
+        palette.UNKNOWN: 'too few runs to decide',
     }
     handles: list[Artist] = [
         *(style.legend_line(label, colour, **_dot(colour)) for colour, label in verdicts.items()),

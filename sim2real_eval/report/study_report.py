@@ -62,7 +62,7 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
     """
     standing = standings(outcome)
     if not standing:
-        raise Sim2RealError('no runs to show; need at least one real and one simulated run')
+        raise Sim2RealError('no runs to show; needs at least one real and one simulated run')
     file = Path(folder) / _STUDY_FILE
     text = file.read_text(encoding='utf-8') if file.is_file() else ''
     answer, findings = study_answer(outcome), _findings(outcome, standing)

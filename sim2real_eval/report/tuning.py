@@ -39,7 +39,7 @@ MARK = 'tune.json'
 
 def parameter_table(tuning: Tuning, level: float) -> Table:
     """Return a row per parameter: start, tuned value with interval, and gain on its own."""
-    table = plain_table('Parameters (x: factor of what the file says)', gap=1)
+    table = plain_table('Parameters (x: factor of the value in the file)', gap=1)
     add_words(table, 'parameter')
     add_numbers(table, 'start', 'tuned', f'{level:.0%}\nfrom', '\nto', 'alone\nvalue')
     add_numbers(table, 'gains in\nsearch', '\nheld out', '\np-value')
@@ -64,8 +64,8 @@ def comparison_table(comparisons: Sequence[LossComparison], title: str) -> Table
     table = plain_table(title, gap=1)
     add_words(table, 'error or score')
     add_numbers(table, 'start', 'tuned', 'held out')
-    add_numbers(table, 'better by', style='bold')
-    add_numbers(table, 'from', 'to')
+    add_numbers(table, 'gain', style='bold')
+    add_numbers(table, 'low', 'high')
     for comparison in comparisons:
         kind, gain = comparison.kind, comparison.gain
         means = (comparison.before, comparison.after, comparison.held_out)
@@ -113,7 +113,9 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     panel.hlines(rows, before, held, color=palette.REAL_COLOUR, linewidth=1.0, alpha=0.6)
     panel.plot(before, rows, 'o', color=palette.REAL_COLOUR, label='start')
     panel.plot(held, rows, 'o', color=palette.BLUE, label='tuned without the block')
-    panel.plot(after, rows, '|', color=palette.VERMILION, markersize=11, label='tuned with it')
+    panel.plot(
+        after, rows, '|', color=palette.VERMILION, markersize=11, label='tuned with the block'
+    )
     names = [list_text(block.recordings, 1) for block in tuning.blocks]
     parts = [names[: i + 1].count(name) for i, name in enumerate(names)]
     panel.set_yticks(
@@ -158,8 +160,8 @@ def _draw_factors(panel: Axes, factors: Sequence[TunedParameter], level: float) 
     labels = [name.removeprefix('process_noise_covariance.').replace('_', ' ') for name in names]
     panel.set_yticks(rows, labels)
     panel.set_xscale('log')
-    panel.set_xlabel('factor of the start', fontsize=9)
-    panel.set_title(f'tuned, with {level:.0%} interval; hollow: left', fontsize=9)
+    panel.set_xlabel('factor of the start value', fontsize=9)
+    panel.set_title(f'tuned, with {level:.0%} interval; hollow: unchanged', fontsize=9)
     panel.set_ylim(-0.6, max(len(rows), 1) - 0.4)
     style.tidy(panel, grid=True)
 
@@ -264,10 +266,10 @@ def _header(tuning: Tuning, record: Mapping[str, Any]) -> list[str]:
     return [
         f'Tuned by `sim2real tune` from {tuning.start.name} on {names}.',
         f'{tuning.notes[0].problem}.',
-        'For robot_localization (ros2 run ... --ros-args --params-file) and for sim2real '
-        '(--judge-config) alike.'
+        'Use it with robot_localization (ros2 run ... --ros-args --params-file) or with sim2real '
+        '(--judge-config).'
         if isinstance(tuning.start, JudgeSetup)
-        else 'For --judge-config, beside the same --judge.',
+        else 'Use it with --judge-config and the same --judge.',
     ]
 
 
@@ -294,6 +296,6 @@ def _comments(tuning: Tuning) -> dict[str, list[str]]:
             value = parameter.format_value(tuned.value)
             comments.setdefault(key, []).append(f'{prefix}tuned, {value}{interval}{start}')
         elif parameter.group == 'noise':
-            text = f'{prefix}left: no other value is significantly better'
+            text = f'{prefix}unchanged: no other value is significantly better'
             comments.setdefault(key, []).append(text)
     return comments

@@ -19,12 +19,13 @@ from .console import add_numbers, plain_table
 
 
 def wheel_table(study: WheelStudy) -> Table:
-    """Return a line per variant: drift alone and with the camera, NEES, VEPD by judge."""
+    """Return a table with a row per variant.
+
+    The columns are the drift of the odometry alone and with the camera, NEES, and VEPD by judge.
+    """
     runs = len(study.variants[0].runs)
     table = plain_table(
-        f'{study.title}: error of the pose, root mean square over {runs} '
-        'runs, wheels alone and with the camera',
-        gap=1,
+        f'{study.title}: RMS pose error over {runs} runs, wheels alone and with the camera', gap=1
     )
     table.add_column('wheels')
     add_numbers(table, 'alone\nm', 'with\nm', 'at end,\nalone m', 'with\nm')
@@ -76,7 +77,7 @@ def wheel_figure(study: WheelStudy) -> Figure:
             style.tidy(axes, grid=True)
     first = 'first run' if len(study.driven) == 1 else f'first run of {study.driven[0].drive.name}'
     panels[0, 0].set_ylabel(f'y [m], {first}', fontsize=8)
-    panels[1, 0].set_ylabel('error of the place [m], all runs', fontsize=8)
+    panels[1, 0].set_ylabel('position error [m], all runs', fontsize=8)
     handles = [
         style.legend_line('true', palette.REAL_COLOUR, linewidth=2.5, alpha=0.5),
         style.legend_line('wheels alone', palette.VERMILION),

@@ -55,17 +55,17 @@ def _rows(record: Mapping[str, Any]) -> dict[str, str]:
         "Earth's field": f'east {_ut(east)}, north {_ut(north)}, up {_ut(up)} uT ({source})',
         '': f'intensity {_ut(earth["intensity_t"])} uT, inclination '
         f'{earth["inclination_deg"]:.2f}, declination {earth["declination_deg"]:.2f} deg',
-        'holds': ', '.join(count_text(record[f'{kind}s'], kind) for kind in _KINDS),
+        'contents': ', '.join(count_text(record[f'{kind}s'], kind) for kind in _KINDS),
         'map': f'x {x0:.4g} to {x1:.4g} m, y {y0:.4g} to {y1:.4g} m, z {level["height_m"]:.4g} m',
     }
     if not record['dipoles']:
-        return rows | {'field on it': 'the same everywhere'}
-    rows['field on it'] = (
+        return rows | {'field on map': 'uniform'}
+    rows['field on map'] = (
         f'{_ut(level["least_t"])} uT at {_place(level["least_at_m"])} to '
         f'{_ut(level["most_t"])} uT at {_place(level["most_at_m"])} m'
     )
     if (turned := level['compass']) is not None:
-        rows['compass on it'] = (
+        rows['compass on map'] = (
             f'errs by {turned["median_deg"]:.1f} deg (median), by more than 5 in '
             f'{100.0 * turned["share_above_5_deg"]:.0f} % of the area, by more than 30 in '
             f'{100.0 * turned["share_above_30_deg"]:.0f} %'
@@ -153,7 +153,7 @@ def _draw_tags(panel: Axes, tags: Tags) -> list[Artist]:
     )  # fmt: skip
     for square in tags.corners():
         panel.plot(*square[[0, 1, 2, 3, 0], :2].T, color=VERMILION, linewidth=2.5)
-    label = f'{count_text(len(tags), "tag")}, with the way that the face looks'
+    label = f'{count_text(len(tags), "tag")}, with the direction that each tag faces'
     handles = _points(panel, tags.positions, 's', 3.5, VERMILION, label)
     flat = np.linalg.norm(faces, axis=1, keepdims=True) < 0.5
     _number(panel, tags.positions, tags.ids, np.where(flat, 9.0, -9.0 * faces))
@@ -246,7 +246,7 @@ def world_figure(world_map: WorldMap, name: str) -> Figure:
     earth = 1e6 * float(np.linalg.norm(world_map.world.undisturbed_field))
     figure.suptitle(
         f"{name} at z = {world_map.height:.4g} m; the Earth's field is {earth:.3g} µT\n"
-        'arrows are as long as the horizontal share of the field',
+        'the length of an arrow is the horizontal field',
         fontsize=9,
         parse_math=False,  # the name is of a file
     )
@@ -260,7 +260,7 @@ def world_figure(world_map: WorldMap, name: str) -> Figure:
 def _draw_strength(figure: Figure, panel: Axes, world_map: WorldMap, size: FloatArray) -> None:
     levels = strength_levels(world_map.intensity)
     if not levels[0] < levels[-1]:
-        panel.set_title('Field, the same everywhere', loc='left', fontsize=9)
+        panel.set_title('Uniform field', loc='left', fontsize=9)
         _draw_arrows(panel, world_map, size, '#b0b0b0', _FEW_ARROWS)
         return
     colours = mpl.colormaps['viridis']

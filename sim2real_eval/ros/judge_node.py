@@ -44,13 +44,8 @@ from sim2real_eval.judge.robot_localization.configuration import (
     with_front_end,
 )
 from sim2real_eval.judge.robot_localization.live import LiveJudge
-from sim2real_eval.judge.robot_localization.replay_options import (
-    COMMAND,
-    FIX,
-    Grids,
-    corrections,
-    front_end,
-)
+from sim2real_eval.judge.robot_localization.replay_options import Grids, corrections, front_end
+from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode
 from sim2real_eval.recording.checks import STAMP_REPEATED
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agreement of two series, and distances between sets of runs.
 
-RMSE, correlation and trend describe a series. The distances of errors and of spectra give every
-run the same weight whatever its length, so that runs can change sides in a permutation test.
+RMSE, correlation and trend describe a series. The distances of errors and of spectra give
+every run the same weight, so that runs can change sides in a permutation test.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .options import SignalComparisonError
 class SeriesAgreement:
     """Agreement of one series with another, as in table 2 of [Ligorio2015].
 
-    `rmse` is the root of the mean squared difference, `mean` the mean one; `correlation` Pearson's
-    R, None when one of them never changes.
+    `rmse` is the root mean square of the difference and `mean` its mean. `correlation` is
+    Pearson's R, or None if one of the series is constant.
     """
 
     rmse: float
@@ -37,8 +37,9 @@ class SeriesAgreement:
 def agreements(
     values: FloatArray, reference: FloatArray, error: FloatArray
 ) -> tuple[SeriesAgreement, ...]:
-    """Return the agreement of each column of two series `(n, k)`; `error` is their difference,
-    angles wrapped.
+    """Return the agreement of each column of two series `(n, k)`.
+
+    `error` is their difference, with wrapped angles.
     """
     count, columns = values.shape
     signal_mean, reference_mean = (
@@ -50,7 +51,7 @@ def agreements(
         return np.hstack([value * value, true * true, value * true, error * error, error])
 
     powers = (sum_by_blocks(products, values, reference, error) / count).reshape(5, columns)
-    # A constant's standard deviation is rounding, not 0.
+    # Rounding makes the standard deviation of a constant larger than 0.
     least = 1e-15 * _largest(values) * _largest(reference)
     spreads = np.sqrt(powers[0]) * np.sqrt(powers[1])
     return tuple(
@@ -69,7 +70,10 @@ def _largest(values: FloatArray) -> FloatArray:
 
 
 def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
-    """Return that of several runs, each counting alike: root mean square of RMSE, mean of R."""
+    """Return the mean agreement of several runs with equal weights.
+
+    RMSE is the root mean square of those of the runs; the correlation is their mean.
+    """
     correlations = [run.correlation for run in runs if run.correlation is not None]
     return SeriesAgreement(
         rmse=float(np.sqrt(np.mean([run.rmse**2 for run in runs]))),
@@ -82,20 +86,20 @@ def mean_agreement(runs: Sequence[SeriesAgreement]) -> SeriesAgreement:
 def median_trend(values: FloatArray, window: int) -> FloatArray:
     """Return the median of the samples n-k .. n+k at every n ([Cesenek2019], 3.2.3).
 
-    At the ends the first and last sample stand for those that are missing, so that a ramp is left
-    as it is also there. An isolated spike of at most k samples vanishes.
+    Beyond the ends the first and last sample are repeated, so a ramp stays unchanged there too.
+    An isolated spike of at most k samples vanishes.
 
-    The window is the full length 2k + 1: odd, and not longer than the series, or
-    SignalComparisonError.
+    The window is the full length 2k + 1. Raises SignalComparisonError if it is even or longer than
+    the series.
     """
     if window < 1 or window % 2 == 0:
         raise SignalComparisonError(f'trend window: {window} is not allowed; must be odd, 2k + 1')
     if window > len(values):
         raise SignalComparisonError(
-            f'trend window: {window} samples are more than the {len(values)} of the series; must '
-            f'be at most {len(values) - (len(values) + 1) % 2}'
+            f'trend window: {window} samples are longer than the series of {len(values)}; must be '
+            f'at most {len(values) - (len(values) + 1) % 2}'
         )
-    # Here: a study asks this module for less, and need not load it.
+    # Imported here because most studies do not need it.
     from scipy.ndimage import median_filter
 
     return np.asarray(median_filter(values, size=window, mode='nearest'))
@@ -117,13 +121,13 @@ def wrap(angle: ArrayLike) -> FloatArray:
 
 
 def median_rate(time: FloatArray) -> float:
-    """Return the median rate, Hz, of samples at `time` `(n,)` s; equal stamps do not count."""
+    """Return the median rate, Hz, of samples at `time` `(n,)` s; equal stamps are ignored."""
     steps = np.diff(time)
     steps = steps[steps > 0.0]
     if not len(steps):
         return 0.0
     step = float(np.median(steps))
-    # Stamps are whole nanoseconds, which seconds of hours have lost by rounding.
+    # Stamps are whole nanoseconds; for long runs, seconds are rounded more coarsely.
     whole = float(np.round(2e9 * step)) / 2e9
     is_near = whole > 0.0 and abs(whole - step) <= 2.0 * np.spacing(abs(time[-1]))
     return 1.0 / (whole if is_near else step)
@@ -138,13 +142,13 @@ def grid(time: FloatArray, rate: float) -> FloatArray:
 def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
     """Interpolate columns linearly; beyond the ends the first or last sample is held.
 
-    Between two samples of white noise the interpolated value has between half and all of their
-    variance: a grid that does not meet the stamps lowers the upper end of a spectrum, by a factor
-    of (2 + cos(2 pi f / rate)) / 3 on average over the phases.
+    A value interpolated between two samples of white noise has 50 to 100 % of their variance. If
+    the grid does not match the stamps, the spectrum is therefore too low at high frequencies: by a
+    factor of (2 + cos(2 pi f / rate)) / 3, averaged over the phases.
 
-    Times `(n,)` s never decrease; of samples at one time the last counts. Values `(n, k)`
-    become `(m, k)` at the times `(m,)`; they are returned unchanged if both times are equal but
-    for rounding.
+    Times `(n,)` s do not decrease; of samples with equal times, the last is used. Values `(n, k)`
+    become `(m, k)` at the times `(m,)`. They are returned unchanged if the times differ only by
+    rounding.
     """
     last = np.append(time[1:] > time[:-1], True)
     if not last.all():
@@ -156,16 +160,16 @@ def resample(time: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
 
 
 def _are_equal(time: FloatArray, other: FloatArray) -> bool:
-    """Return whether times, which never decrease, differ by rounding at most."""
+    """Return whether times differ only by rounding."""
     ends = np.append(time[:1], time[-1:])
     most = 4.0 * np.spacing(np.abs(ends).max(initial=0.0))
     return bool((np.abs(time - other) <= most).all())
 
 
 def off_grid(time: FloatArray, rate: float) -> float:
-    """Return how far samples are from the grid that starts at the first, in periods, 0 .. 0.5.
+    """Return the distance of samples from a grid that starts at the first, in periods, 0 to 0.5.
 
-    The 95 % quantile over the samples.
+    The value is the 95 % quantile over the samples.
     """
     phase = (time - time[0]) * rate
     return float(np.quantile(np.abs(phase - np.round(phase)), 0.95))
@@ -173,14 +177,15 @@ def off_grid(time: FloatArray, rate: float) -> float:
 
 _POINTS = 2048
 _POINTS_AT_ONCE = 1 << 20
-_ROUNDING = 1e-12  # equal sets, added up in another order
-_LEAST_RATIO = 1e-24  # of the largest density: -240 dB, below what rounding leaves
+_ROUNDING = 1e-12  # difference of sums in another order
+_LEAST_RATIO = 1e-24  # of the largest density: -240 dB, below rounding errors
 
 
 def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> float:
     """Return the first Wasserstein distance between the errors of two sets of runs.
 
-    In the unit of the errors: how far errors must be moved on average to make one set the other
+    It is the mean distance, in the unit of the errors, by which errors must be moved to turn one
+    set into the other
     (C. Villani, Optimal Transport, 2009, chapter 6; `scipy.stats.wasserstein_distance`).
 
     Parameters
@@ -208,8 +213,9 @@ def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> fl
 
 
 class _Distribution(NamedTuple):
-    """Sorted values, (n,), of runs that count alike, and their weights from the first on added up,
-    (n + 1,); None where all weigh the same.
+    """Sorted values, (n,), of runs of equal weight, and the cumulative weights, (n + 1,).
+
+    The weights are None if all are equal.
     """
 
     values: FloatArray
@@ -227,7 +233,7 @@ class _Distribution(NamedTuple):
         return cls(values, np.append(0.0, np.cumsum(weights)))
 
     def share(self, count: IntArray) -> FloatArray:
-        """Return the share of so many of the lowest values."""
+        """Return the share of the `count` lowest values."""
         if self.weights is None:
             return np.asarray(count / len(self.values))
         return np.asarray(self.weights[count] / self.weights[-1])
@@ -260,9 +266,9 @@ def log_spectral_distance(first: FloatArray, second: FloatArray) -> FloatArray:
 class ErrorDistance:
     """Wasserstein distance for many ways to divide the same runs into two sets.
 
-    The distribution functions are taken at 2048 of the errors of all runs, at even ranks: `share`
-    `(runs, points)` of the errors of each run up to each point, `width` from each point to the
-    next.
+    The distribution functions are evaluated at 2048 points: errors of all runs at evenly spaced
+    ranks. `share` `(runs, points)` is the share of the errors of each run up to each point, and
+    `width` the distance from each point to the next.
     """
 
     share: FloatArray
@@ -289,8 +295,8 @@ class ErrorDistance:
 class SpectrumDistance:
     """Log spectral distance for many ways to divide the same runs into two sets.
 
-    `density` `(runs, m)` is of each run, on the same frequencies, and is averaged over those of a
-    set.
+    `density` `(runs, m)` is the density of each run at the same frequencies. It is averaged over
+    the runs of a set.
     """
 
     density: FloatArray

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real against simulated signals: agreement with truth, distances, significance."""
+"""Comparison of real and simulated signals: agreement with truth, distances, significance."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .prepared import GriddedRun, PreparedQuantity, pairs_of, partners, prepare
 
 @dataclasses.dataclass(frozen=True)
 class SignalRow:
-    """One signal of one set of simulated runs compared with that of the real runs."""
+    """Comparison of a signal of a set of simulated runs with that of the real runs."""
 
-    # Label of the simulated set, and such as `angular_rate_x`, `rad/s`
+    # Label of the simulated set, name of the signal such as `angular_rate_x`, and unit
     model: str
     signal: str
     unit: str
@@ -41,7 +41,7 @@ class SignalRow:
     # With their own truth
     real: SeriesAgreement
     simulated: SeriesAgreement
-    # Agreement of paired runs, simulated less real; None without pairs
+    # Agreement of paired runs, simulated minus real; None without pairs
     between: SeriesAgreement | None
     # Mean over the runs with a lag, s; one lag for all axes of a quantity
     lag_real: float | None
@@ -74,13 +74,14 @@ class SignalComparison:
     rows : tuple of SignalRow
         Model by model.
     prepared : dict of str to dict of str to PreparedQuantity
-        By model, then by name of the quantity: trends and spectra for plots and files.
+        Trends and spectra for plots and files, by model and name of the quantity.
     names : dict of str to tuple of str
-        Names of the runs by model, and those of the real ones as `real`.
+        Names of the runs by model; those of the real runs are under `real`.
     options : SignalOptions
     notes : tuple of Finding
     features : tuple of FeatureRow
-        Of models whose runs and real runs all have a camera that sees landmarks.
+        Comparison of features for models whose runs, like the real ones, have a camera that sees
+        landmarks.
     """
 
     rows: tuple[SignalRow, ...]
@@ -96,10 +97,10 @@ class SignalComparison:
         return list(self.prepared)
 
     def sides(self) -> Iterator[tuple[str, str, PreparedQuantity]]:
-        """Yield label, side (`real` or `simulated`) and quantity: real runs first, and once.
+        """Yield label, side (`real` or `simulated`) and quantity; the real runs come first, once.
 
-        The spectra of the real runs are those beside the first model that has the quantity, as
-        slower simulated runs lower the common rate.
+        The spectra of the real runs are on the grid of the first model that has the quantity,
+        because slower simulated runs lower the common rate.
         """
         listed: set[str] = set()
         for model in self.models:
@@ -125,9 +126,9 @@ def compare_signals(
 ) -> SignalComparison:
     """Compare the sensors of real and simulated recordings, each with its own truth.
 
-    The simulated ones may be several sets by label. Runs of the name and time of a real run are
-    paired with it; see `partners`. Raises Sim2RealError when a recording has no truth, or the sets
-    have no quantity in common.
+    The simulated recordings may be several sets by label. A run with the name and time of a real
+    run is paired with it; see `partners`. Raises Sim2RealError when a recording has no truth, or
+    the sets have no quantity in common.
     """
     options = options or SignalOptions()
     sets = simulated if isinstance(simulated, Mapping) else {'simulated': simulated}
@@ -146,7 +147,7 @@ def compare_runs(
     simulated: Mapping[str, Sequence[SensorSignals]],
     options: SignalOptions,
 ) -> SignalComparison:
-    """Compare signals that have their truth already; see `compare_signals`."""
+    """Compare the signals of `run_signals`; see `compare_signals`."""
     rows: list[SignalRow] = []
     prepared: dict[str, dict[str, PreparedQuantity]] = {}
     notes: list[Finding] = []
@@ -154,7 +155,7 @@ def compare_runs(
     for model, runs in simulated.items():
         if not real or not runs:
             raise SignalComparisonError(
-                f'{model}: no run; must be one real and one simulated or more'
+                f'{model}: no run; needs at least one real and one simulated run'
             )
         model_rows, ready, model_findings, too_few = _compare_model(model, real, runs, options)
         rows += model_rows
@@ -219,8 +220,8 @@ def _compare_model(
         return [], {}, list(subjects_by_finding), None
     if not quantities:
         lacking = unlike or (
-            'real and simulated runs have no sensor in common; each must have an IMU, or each a '
-            'GPS receiver, or each a camera that finds landmarks of the world'
+            'real and simulated runs have no sensor in common; all must have an IMU, or all a '
+            'GPS receiver, or all a camera that finds landmarks of the world'
         )
         raise SignalComparisonError(f'{model}: {lacking}')
     numbers = partners(real, runs)
@@ -307,7 +308,7 @@ def _compare_model(
 
 
 def _unlike_yaw(runs: Sequence[SensorSignals]) -> Finding | None:
-    """Return why yaw is not compared: some runs publish it, of others it is integrated."""
+    """Return the finding that only some runs publish yaw, so that it is not compared, or None."""
     published, integrated = (
         sum(any(note.kind == kind for note in run.notes) for run in runs)
         for kind in (YAW_PUBLISHED, YAW_INTEGRATED)

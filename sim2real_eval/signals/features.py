@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Features of a camera against those of an ideal one on the true motion, [Ligorio2015] table 3."""
+"""Comparison of camera features with those of an ideal camera, as in [Ligorio2015] table 3."""
 
 from __future__ import annotations
 
@@ -38,17 +38,19 @@ class FeatureAgreement:
         Root mean square error, px, and correlation R along u and v: mean and standard deviation
         over the features.
     noise : tuple of float
-        Standard deviation from frame to frame along u and v, px, mismatches apart: what
-        `noise_std` of a camera model is. Errors of pose and calibration are slow and not in it.
+        Standard deviation from frame to frame along u and v, px, without mismatches, like
+        `noise_std` of a camera model. It excludes errors of pose and calibration, which are slow.
     missed : float
-        Share of the features in view that were not found; `missed` of a model. In view is the
-        whole image at any depth: what `border`, `nearest` and `farthest` leave out is missed.
+        Share of the features in view that were not found, like `missed` of a model. The view is
+        the whole image at any depth: features that `border`, `nearest` and `farthest` exclude
+        are missed.
     mismatched_frames, mismatched : float
-        Share of the frames with mismatches, and of the features that are wrong in such frames:
-        errors beyond 6 deviations.
+        Share of the frames with mismatches, and share of wrong features in these frames. A wrong
+        feature has an error of more than 6 deviations.
     line_angle_rmse, line_distance_rmse : float or None
         Root mean square errors, rad and px, of the lines through the ends of rows and columns of
-        the world's chessboards, mismatches apart, see `LineArray`; None where none is in view.
+        the world's chessboards, without mismatches; None if no chessboard is in view. See
+        `LineArray`.
     """
 
     rmse: tuple[float, float]
@@ -77,7 +79,7 @@ class FeatureAgreement:
 
 @dataclasses.dataclass(frozen=True)
 class FeatureRow:
-    """The camera of one set of simulated runs beside that of the real runs."""
+    """Agreement of the cameras of a set of simulated runs and of the real runs."""
 
     model: str
     n_real: int
@@ -89,11 +91,13 @@ class FeatureRow:
 def feature_agreement(
     recording: Recording, maker: TwinMaker, base_frame: str
 ) -> FeatureAgreement | None:
-    """Hold features against the landmarks of the world of `maker`, seen on its true motion.
+    """Compare features with those of an ideal camera on the true motion.
 
-    The first camera info of the recording is the calibration, and its static transforms say where
-    the camera is. None where it has no features with one, or fewer than two landmarks are found
-    often enough.
+    The ideal camera sees the landmarks of the world of `maker`.
+
+    The calibration is the first camera info of the recording; its static transforms
+    give the pose of the camera. The result is None if it has no features with a camera info, or if
+    fewer than two landmarks are found often enough.
     """
     features, info = recording.features, recording.camera_info
     scene = Scene.from_world(maker.world)
@@ -154,13 +158,13 @@ def _line_errors(
 def _agreement(
     frame: IntArray, place: IntArray, pixels: FloatArray, ideal: FloatArray, in_view: int
 ) -> tuple[FeatureAgreement, NDArray[np.bool_]] | None:
-    """Return the agreement, and which of the features are mismatches."""
+    """Return the agreement and a mask of the mismatched features."""
     error = pixels - ideal
     groups = [np.flatnonzero(place == landmark) for landmark in np.unique(place)]
     groups = [rows for rows in groups if len(rows) >= _FEWEST]
     if len(groups) < 2:
         return None
-    # A wrong pose moves all features of a frame, a wrong calibration a feature in all frames.
+    # A wrong pose moves all features of a frame, a wrong calibration one feature in all frames.
     residual = error.copy()
     for labels in (frame, place):
         for label in np.unique(labels):

@@ -15,7 +15,7 @@ GRID_TOO_FAST = routine(
 OFF_GRID = routine(
     'signals.off_grid',
     'stamps are up to {off:.1g} periods off a grid of {grid:.4g Hz}: linear interpolation lowers '
-    'the upper end of the spectra',
+    'the spectra at high frequencies',
     'Spectra need evenly spaced samples.',
 )
 RUN_SHORT = routine(
@@ -31,8 +31,8 @@ TOO_FEW_SAMPLES = routine(
 )
 TRUTH_SLOWER = assumed(
     'signals.truth_slower',
-    'truth comes at {truth:.3g Hz}, the IMU at {imu:.3g Hz}: motion above {half:.3g Hz} counts as '
-    'an error of a real sensor, and a simulated one does not measure it',
+    'the truth has {truth:.3g Hz}, the IMU {imu:.3g Hz}: motion above {half:.3g Hz} counts as an '
+    'error of a real sensor and is missing from a simulated one',
     'Vibration is part of the measured errors.',
     'use a faster truth, or compare below this frequency',
 )
@@ -44,8 +44,8 @@ TRUTH_LEVEL = assumed(
 )
 YAW_PUBLISHED = routine(
     'signals.yaw_published',
-    'yaw is that of the published orientation',
-    'The IMU has a filter of its own.',
+    'yaw is taken from the published orientation',
+    'The IMU has an internal filter.',
 )
 YAW_INTEGRATED = routine(
     'signals.yaw_integrated',
@@ -55,16 +55,15 @@ YAW_INTEGRATED = routine(
 )
 YAW_UNLIKE = assumed(
     'signals.yaw_unlike',
-    'yaw is not compared: {published:d} runs publish an orientation, {integrated:d} have rates '
-    'alone',
-    'A published yaw is that of a filter, an integrated one drifts: their errors are not those of '
-    'the same sensor.',
-    'to integrate the rates of all: --yaw gyro',
+    'yaw is not compared: {published:d} runs publish an orientation, {integrated:d} only rates',
+    'A published yaw comes from a filter and an integrated yaw drifts, so their errors are not '
+    'comparable.',
+    'to integrate the rates of all runs: --yaw gyro',
 )
 NOT_RECORDED = assumed(
     'signals.not_recorded',
-    'is not compared: there is no signal of it that every real recording has too',
-    'A simulated sensor needs a real one beside it.',
+    'is not compared, because no signal of this sensor is in every real recording',
+    'A simulated sensor can only be compared with a real one.',
     'name its topic with --topic, or leave the model out',
 )
 TOO_FEW_RUNS = routine(

@@ -18,14 +18,12 @@ _CHANCE = 1e-4
 _LEAST_OVERLAP = 8
 _ROUNDING = 1e-12  # of squares
 _AT_ONCE = 1 << 16  # samples that are correlated
-_PARTS = 16  # whose sums tell the uncertainty
+_PARTS = 16  # parts whose sums give the uncertainty
 
 
 @dataclasses.dataclass(frozen=True)
 class Lag:
-    """Delay of one series behind another, s (positive: the series comes late), and its standard
-    uncertainty, s.
-    """
+    """Delay of one series behind another, s, positive if it is late, with standard uncertainty."""
 
     seconds: float
     std: float
@@ -41,15 +39,15 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
 
     At every lag the correlation coefficient r of each column is taken over the overlap alone,
     about its own mean. It is 1 at the right lag even if the signals drift, unlike the
-    cross-correlation. The lag is the likeliest of columns with independent noise and
-    positive gains of their own, where -m log(1 - r^2) of m samples, summed over them, is largest:
-    an axis about which nothing moves says nothing, whatever its noise. Between samples the peak is
-    that of the parabola through the three highest, of coefficients weighted as at the peak.
+    cross-correlation. The result is the maximum-likelihood lag of columns with independent noise
+    and different positive gains: it maximises -m log(1 - r^2) of m samples, summed over the
+    columns, so that an axis without motion has no influence. Between samples the peak is that of
+    the parabola through the three highest values, with the weights of the columns at the peak.
 
-    Series and reference are (n, k) on a grid of `rate` Hz; `max_lag` s is looked at to either
-    side. None when there is no peak to speak of: it lies at the end of the range, no column
-    correlates by 0.5 there, white noise has as high a peak in one of 10,000 searches, or the lag
-    is less certain than that range.
+    Series and reference are (n, k) on a grid of `rate` Hz; lags up to
+    `max_lag` s of either sign are searched. The result is None without a clear peak: if it is at
+    the end of the range, no column has a correlation of 0.5 there, white noise would give such a
+    peak in one of 10,000 searches, or the uncertainty exceeds the range.
     """
     from scipy.special import chdtri
 
@@ -60,7 +58,7 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     alike = np.clip(_correlations(series, reference, most), 0.0, 1.0)
     unexplained = np.maximum(1.0 - alike**2, _ROUNDING)
     overlap = n - np.abs(np.arange(-most, most + 1))
-    # Twice the logarithm of the likelihood ratio: of white noise a chi-squared (Wilks).
+    # Twice the log-likelihood ratio; chi-squared for white noise (Wilks).
     likelihood = -(overlap - 3) * np.sum(np.log(unexplained), axis=1)
     peak = int(np.argmax(likelihood))
     if peak in (0, 2 * most) or not alike[peak].max() >= _LEAST_CORRELATION:
@@ -79,8 +77,9 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
 def lag_of(
     series: FloatArray, reference: FloatArray, rate: float, options: SignalOptions
 ) -> tuple[Lag | None, float]:
-    """Return the lag as `find_lag` does, and how much to take out of the stamps, s: all that is
-    certain if it is to be applied, else nothing.
+    """Return the lag, and the time in s to subtract from the stamps.
+
+    The time is 0 unless the option `align` is `apply` and the lag is certain. See `find_lag`.
     """
     lag = find_lag(series, reference, rate, options.max_lag)
     if lag is None or options.align != 'apply' or not lag.is_certain:
@@ -91,10 +90,10 @@ def lag_of(
 def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
     """Return the standard uncertainty, samples, of a lag near `lag` of a behind b.
 
-    A small delay s turns the reference b into b - s b': least squares of the difference on b' give
-    s, and what is left over its uncertainty; each column weighs by its errors. Errors that last
-    are no white noise, so the variance of the sum of products is that of the sums over 16 parts in
-    a row.
+    A small delay s changes the reference b to b - s b'. A least-squares fit of the difference to
+    b' gives s, and the residual gives its uncertainty; each column is weighted by its errors.
+    Persistent errors are not white noise, so the variance of the sum of products is estimated from
+    the sums over 16 consecutive parts.
     """
     n = len(a)
     a, b = a[max(lag, 0) : n + min(lag, 0)], b[max(-lag, 0) : n - max(lag, 0)]
@@ -114,7 +113,7 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
             total += np.sum(slope * slope @ weights), np.sum(slope * error @ weights)
         return total
 
-    # As even as they go, the longer ones first.
+    # Parts of nearly equal length, the longer ones first.
     least, more = divmod(len(b), count)
     ends = [i * least + min(i, more) for i in range(count + 1)]
     squares, products = np.transpose([powers(*bounds) for bounds in itertools.pairwise(ends)])
@@ -126,17 +125,17 @@ def _lag_deviation(a: FloatArray, b: FloatArray, lag: int) -> float:
 
 
 def _slope(values: FloatArray, rows: slice) -> FloatArray:
-    """Return the change by sample of some rows: from both neighbours, at an end from one."""
+    """Return the slope per sample of some rows, as central differences (one-sided at the ends)."""
     around = slice(max(rows.start - 1, 0), rows.stop + 1)
     here = slice(rows.start - around.start, rows.stop - around.start)
     return np.asarray(np.gradient(values[around], axis=0)[here])
 
 
 def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
-    """Correlation coefficients (lags, k) of a[k:] and b[:n-k] about their own means at lags
-    -most .. most, by column.
+    """Return the correlation coefficients (lags, k) of a[k:] and b[:n-k], by column.
 
-    All sums of products at once by FFT, those of one series alone as running sums.
+    The lags k are -most .. most, and each part has its own mean. Sums of products are computed by
+    FFT, those of one series as running sums.
     """
     n = len(a)
     means = [sum_by_blocks(np.asarray, series) / n for series in (a, b)]
@@ -149,7 +148,7 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
     power_a, power_b = (
         squares - sums**2 / count for sums, squares in ((sums_a, squares_a), (sums_b, squares_b))
     )
-    # The variance of a constant is rounding. The sum at lag 0 has all squares.
+    # The variance of a constant is a rounding error. The sum at lag 0 has all squares.
     good = power_a > 1e-12 * float(np.sum(squares_a[most]))
     good &= power_b > 1e-12 * float(np.sum(squares_b[most]))
     scale = np.sqrt(np.where(good, power_a * power_b, 1.0))
@@ -157,10 +156,10 @@ def _correlations(a: FloatArray, b: FloatArray, most: int) -> FloatArray:
 
 
 def _products(a: FloatArray, b: FloatArray, means: Sequence[FloatArray], most: int) -> FloatArray:
-    """Return the sums (lags, columns) over k of a[k] b[k - lag], less their means, for lags
-    -most .. most.
+    """Return the sums (lags, columns) over k of a[k] b[k - lag], less their means.
 
-    The transform of a part is long enough for what goes round its end to be of longer lags.
+    The lags are -most .. most. The transform of a part is long enough that only longer lags wrap
+    around.
     """
     from scipy.fft import irfft, next_fast_len, rfft
 
@@ -182,8 +181,9 @@ def _products(a: FloatArray, b: FloatArray, means: Sequence[FloatArray], most: i
 def _between(
     values: FloatArray, mean: FloatArray, begin: IntArray, end_rows: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Sums of values less their mean and of the squares, each (lags, k), without some rows in the
-    beginning and the rest at the end.
+    """Return sums of values less their mean, and of the squares, each (lags, k).
+
+    For each lag, `begin` rows at the beginning and `end_rows` at the end are left out.
     """
 
     def powers(rows: FloatArray) -> FloatArray:
@@ -191,7 +191,7 @@ def _between(
         return np.hstack([rows, np.square(rows)])
 
     def first(rows: FloatArray) -> FloatArray:
-        """Sums of the first 0, 1, 2 ... rows."""
+        """Return the sums of the first 0, 1, 2 ... rows."""
         return np.vstack([np.zeros((1, 2 * len(mean))), np.cumsum(powers(rows), axis=0)])
 
     head, tail = first(values[: begin.max()]), first(values[: -end_rows.max() - 1 : -1])

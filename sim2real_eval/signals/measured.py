@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured signals of one recording beside their true values."""
+"""Measured signals of one recording with their true values."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from .options import SignalComparisonError, SignalOptions
 
 _LEAST_SAMPLES = 32
 
-_TrueAt = Callable[[FloatArray], FloatArray]  # what is true at some times, (n,) s
+_TrueAt = Callable[[FloatArray], FloatArray]  # true values at times (n,) s
 
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
     """A physical quantity that a sensor measures, with its `name` in files.
 
-    `axes` names its columns, with one empty name where there is one; `sensor` is the role whose
-    messages hold it; `circular`: it is an angle, whose errors are wrapped.
+    `axes` are the names of its columns; a single column has an empty name. `sensor` is the role of
+    its messages. Errors of a `circular` quantity, an angle, are wrapped.
     """
 
     name: str
@@ -66,11 +66,11 @@ QUANTITIES: tuple[Quantity, ...] = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SensorSeries:
-    """One quantity of one run beside its truth, or beside what another sensor measured.
+    """Measured quantity of a run, with its truth or the measurement of another sensor.
 
-    `time` `(n,)` is s since the first stamp of the truth; when a lag was applied, the time of what
-    was measured. Angles of `measured` and `true` `(n, k)` are continuous, not wrapped. `lag` is
-    the delay behind the truth, None when it cannot be told or was not asked.
+    `time` `(n,)` is s since the first stamp of the truth, without the lag if it was subtracted.
+    Angles of `measured` and `true` `(n, k)` are continuous, not wrapped. `lag` is the delay behind
+    the truth, or None if it is unknown.
     """
 
     quantity: Quantity
@@ -86,7 +86,7 @@ class SensorSeries:
 
     @property
     def error(self) -> FloatArray:
-        """Measured less true, `(n, k)`; of angles in [-pi, pi)."""
+        """Measured minus true value, `(n, k)`; angles are in [-pi, pi)."""
         if self.quantity.circular:
             return wrap(self.measured - self.true)
         return self.measured - self.true
@@ -102,7 +102,7 @@ class SensorSeries:
         return agreements(self.measured, self.true, self.error)
 
     def on_grid(self, rate: float) -> SensorSeries:
-        """Return the same on an even grid of `rate` Hz from the first sample on."""
+        """Return the series on an even grid of `rate` Hz that starts at the first sample."""
         at = grid(self.time, rate)
         measured, true = (resample(self.time, values, at) for values in (self.measured, self.true))
         if measured is self.measured:
@@ -114,8 +114,8 @@ class SensorSeries:
 class SensorSignals:
     """All quantities of one run, by name.
 
-    A simulated run is paired with the real run of the name of its recording and of its time, from
-    the first stamp of the truth, which is time 0, to the last.
+    A simulated run is paired with the real run that has the same recording name and the same time
+    span, from the first to the last stamp of the truth. Time 0 is the first stamp.
     """
 
     name: str
@@ -133,22 +133,22 @@ def run_signals(
     sensors: Collection[str] = ('imu', 'gps', 'mag', 'camera'),
     maker: TwinMaker | None = None,
 ) -> SensorSignals:
-    """Compare the sensors of a recording with its own truth; Sim2RealError if it has none.
+    """Compare the sensors of a recording with its own truth.
 
     The truth of an IMU is that at its mounting, given by the static transforms: angular rate and
     specific force R^T (a - g) at the lever arm, from the interpolated truth
     (docs/explanation/motion.md). The truth of a magnetometer is the field of the world
     without its dipoles, in the frame of the sensor.
 
-    The recording has an IMU, a GPS receiver or a magnetometer of 32 measurements at least;
-    `sensors` are the roles to look at. The true magnetic field is that of the world of the
-    `maker`; without one it is measured in the first two seconds, as in [Ligorio2015]; see
-    `early_field`.
+    The recording must have a truth, and an IMU, a GPS receiver or a magnetometer with at least 32
+    measurements; otherwise a Sim2RealError is raised. `sensors` are the roles that are compared.
+    The true magnetic field is that of the world of the `maker`. Without a maker it is measured in
+    the first two seconds, as in [Ligorio2015]; see `early_field`.
     """
     if maker is None:
         maker = make_twin_maker(recording, None, seed=options.seed, base_frame=options.base_frame)
         recording = maker.real
-    # A twin may have sensors that the recording of the maker has not.
+    # A twin may have sensors that the recording of the maker lacks.
     mountings = Mountings(recording.transforms, options.base_frame)
     quantities: list[SensorSeries] = []
     # Findings about sensors that are not compared are left out.
@@ -196,7 +196,7 @@ def _check(recording: Recording, role: str, count: int) -> None:
     if count < _LEAST_SAMPLES:
         raise SignalComparisonError(
             f'{recording.path or recording.name}: {recording.roles[role]} has {count} '
-            f'measurements while there is truth; must have {_LEAST_SAMPLES} or more'
+            f'measurements within the truth; must have {_LEAST_SAMPLES} or more'
         )
 
 
@@ -227,7 +227,7 @@ def _imu(
         return _true_imu(maker, place, times, options.gravity)
 
     start = true_at(stamps).yaw[0, 0]
-    # -1 marks what the message does not hold (sensor_msgs/Imu).
+    # A covariance of -1 marks an absent quantity (sensor_msgs/Imu).
     no_rate = bool(is_absent(imu.angular_velocity_covariance).all())
     published = ~is_absent(imu.orientation_covariance)
     oriented = bool(published.all()) and options.yaw == 'auto'
@@ -263,7 +263,7 @@ def _imu(
 
 
 class _TrueImu(NamedTuple):
-    """What an IMU should have measured, and the heading of the body without jumps."""
+    """Ideal measurements of an IMU, and the heading of the body without jumps."""
 
     rate: FloatArray  # (n, 3) rad/s
     force: FloatArray  # (n, 3) m/s^2
@@ -281,7 +281,7 @@ def _true_imu(
     """Return the true signals of an IMU at its mounting.
 
     The latest result is kept: real and simulated sensors often have the same stamps. The
-    orientation, 230 MB of two hours at 1 kHz, is not.
+    orientation is not kept: it needs 230 MB for two hours at 1 kHz.
     """
     settings = [*place[0].tolist(), *place[1].tolist(), gravity]
     latest = _latest_true.pop(maker, None)
@@ -343,17 +343,17 @@ def _against_truth(
     maker: TwinMaker,
     options: SignalOptions,
 ) -> SensorSeries:
-    """Return a quantity beside its truth, with the lag stated or taken out."""
+    """Return a quantity with its truth, and with its lag reported or subtracted."""
     if not np.isfinite(measured).all():
         bad = int(np.argmin(np.isfinite(measured).all(axis=1)))
         raise SignalComparisonError(f'{quantity.name}: measurement {bad} is not finite')
-    series_by_name = SensorSeries(quantity, stamps, measured, true_of(stamps), None)
+    series = SensorSeries(quantity, stamps, measured, true_of(stamps), None)
     if options.align == 'none':
-        return series_by_name
-    even = series_by_name.on_grid(series_by_name.rate)
-    lag, late = lag_of(even.measured, even.true, series_by_name.rate, options)
+        return series
+    even = series.on_grid(series.rate)
+    lag, late = lag_of(even.measured, even.true, series.rate, options)
     if not late:
-        return dataclasses.replace(series_by_name, lag=lag)
+        return dataclasses.replace(series, lag=lag)
     moved = stamps - late
     inside = (moved >= maker.motion.start) & (moved <= maker.motion.end)
     moved, measured = moved[inside], measured[inside]

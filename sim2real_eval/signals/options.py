@@ -16,7 +16,7 @@ class SignalComparisonError(Sim2RealError):
 
 @dataclasses.dataclass(frozen=True)
 class SignalOptions(Parameters):
-    """How signals are prepared and compared."""
+    """Preparation and comparison of signals."""
 
     rate: float = rare(
         0.0,
@@ -46,18 +46,18 @@ class SignalOptions(Parameters):
     align: str = parameter(
         'report',
         '',
-        'Lag of a sensor behind its truth: report: state it; apply: take it out of the stamps of '
-        'each quantity, where it is more than twice its uncertainty; none: do not look.',
+        'Treatment of the lag of a sensor behind its truth: report: print it; apply: subtract it '
+        'from the stamps of each quantity if it exceeds twice its uncertainty; none: ignore it.',
         choices=('none', 'report', 'apply'),
     )
     max_lag: float = rare(
-        1.0, 's', 'Largest lag looked for, to both sides.', above=0.0, maximum=30.0
+        1.0, 's', 'Largest lag of either sign that is searched.', above=0.0, maximum=30.0
     )
     yaw: str = rare(
         'auto',
         '',
-        'auto: yaw of the orientation that the IMU publishes, else the integral of its z rate; '
-        'gyro: always that integral.',
+        'auto: yaw of the orientation published by the IMU, otherwise the integral of its z rate; '
+        'gyro: always the integral.',
         choices=('auto', 'gyro'),
     )
     # Standard gravity, CGPM 1901.
@@ -66,14 +66,17 @@ class SignalOptions(Parameters):
     level: float = parameter(
         0.05,
         '',
-        'Probability that a row of a table is called different although no row differs.',
+        'Significance level: probability that any row of a table is called different by chance.',
         above=0.0,
         maximum=0.5,
     )
     permutations: int = parameter(
-        2000, '', 'Permutations of the runs, at most; all of them when they are fewer.', minimum=20
+        2000,
+        '',
+        'Largest number of permutations of the runs; if there are fewer, all are used.',
+        minimum=20,
     )
-    seed: int = parameter(0, '', 'Seed of the permutations where they are drawn.', minimum=0)
+    seed: int = parameter(0, '', 'Seed of drawn permutations.', minimum=0)
 
     def _check(self) -> None:
         if self.trend_window % 2 == 0:
@@ -83,7 +86,7 @@ class SignalOptions(Parameters):
 
 
 # RMSE and R between real and simulated signals as printed in [Ligorio2015], table 2, shown beside
-# ours: facts about 140 s of one hand-held sensor unit, with which ours need not agree.
+# ours. They describe 140 s of one hand-held sensor unit, so other results need not agree.
 
 
 @dataclasses.dataclass(frozen=True)

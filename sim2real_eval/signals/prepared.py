@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.metrics.judged_world import PowerSpectrum, default_segment, spectrum
+from sim2real_eval.metrics.error_curves import PowerSpectrum, default_segment, spectrum
 from sim_sensors.core.measurements import FloatArray
 from . import agreement, findings
 from .lag import lag_of
@@ -26,7 +26,7 @@ _MOST_SHOWN = 1 << 15  # frequencies
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GriddedRun:
-    """One quantity of one run: at the sensor's own stamps, and on the common grid."""
+    """Quantity of a run at the stamps of the sensor and on the common grid."""
 
     sampled: SensorSeries
     even: SensorSeries
@@ -48,10 +48,10 @@ class GriddedRun:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PreparedQuantity:
-    """One quantity of all runs.
+    """Quantity of all runs on a common grid.
 
-    `rate` is that of the common grid, Hz; that of a run may differ by 0.1 %. `spectra` of
-    `signal`, `true` and `error` are those of all runs, real ones first.
+    `rate` is that of the grid in Hz; the rate of a run may differ by 0.1 %. `spectra` has those of
+    `signal`, `true` and `error` of all runs, the real runs first.
     """
 
     quantity: Quantity

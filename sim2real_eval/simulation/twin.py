@@ -39,7 +39,7 @@ from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
 
 REAL_SENSOR = 'real'
@@ -86,6 +86,8 @@ class Twin:
         Short description of the models; see `SensorModel.phrase`.
     shared_imu : str
         Name of an IMU model that all twins of a comparison share, which labels leave out.
+    chosen : frozenset of str
+        Parameters that the user has set for this comparison, such as `gps.rate`.
     """
 
     label: str
@@ -94,6 +96,7 @@ class Twin:
     others: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
     phrase: str = ''
     shared_imu: str = ''
+    chosen: frozenset[str] = frozenset()
 
     @property
     def models(self) -> dict[str, Any]:

@@ -34,7 +34,8 @@ from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import kinds
 from sim_sensors.sensor.sensor import SensorModel
-from sim_sensors.world.earth import DEFAULT_ORIGIN, STANDARD_GRAVITY, EarthField, LocalFrame
+from sim_sensors.world.earth import EarthField
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 from sim_sensors.world.world import World
 from .twin import (
     Mountings,
@@ -67,6 +68,12 @@ ATTITUDE_DIFFERS = routine(
     'is the attitude',
     'A judge uses a published orientation, so it knows more in one of the two runs.',
     'set `orientation: mode:` of the model',
+)
+PLACED_AS_REAL = decisive(
+    'twin.placed_as_real',
+    '{parameter} has no effect: the simulated sensor is placed where the real one is',
+    'Place and frame of a simulated sensor are those of the recorded one that it replaces.',
+    'place the sensor by `transforms` in recording.yaml',
 )
 PLACED_BY_MODEL = assumed(
     'twin.placed_by_model',
@@ -294,10 +301,15 @@ class TwinMaker:
         )
 
     def at_real_rates(self, twin: Twin) -> Twin:
-        """Return the twin with each simulated sensor at the median rate of the real one."""
+        """Return the twin with simulated sensors at the median rates of the real ones.
+
+        Rates that the user has chosen stay.
+        """
 
         def set_rate(role: str, model: Any) -> Any:
-            rate = median_rate(self._real_messages(role))
+            rate = (
+                None if f'{role}.rate' in twin.chosen else median_rate(self._real_messages(role))
+            )
             return model and dataclasses.replace(model, rate=rate or model.rate)
 
         return dataclasses.replace(
@@ -326,14 +338,27 @@ class TwinMaker:
         return tuple(notes)
 
     def sensor_notes(self, twin: Twin) -> tuple[Finding, ...]:
-        """Report simulated sensors that use noise-free messages, or are placed by their models.
+        """Report simulated sensors that use noise-free messages, and where they are placed.
 
-        The latter are reported if the recording has static transforms, but none for them.
+        Placement by the model is reported if the recording has static transforms, but none for
+        the sensor; placement by the recording, if the user has chosen another one.
         """
-        placed = self.sensors(twin).placed.values()
-        transforms = [sensor.transform for sensor in placed if sensor.transform is not None]
+        placed = self.sensors(twin).placed
+        transforms = [
+            sensor.transform for sensor in placed.values() if sensor.transform is not None
+        ]
+        without_effect = [
+            (kind, parameter)
+            for kind, sensor in placed.items()
+            for parameter in ('lever_arm', 'mounting_rpy', 'frame_id')
+            if sensor.transform is None and f'{kind}.{parameter}' in twin.chosen
+        ]
         return (
             *noise_free_notes(self.real, twin.models),
+            *(
+                PLACED_AS_REAL(kind.upper(), parameter=parameter)
+                for kind, parameter in without_effect
+            ),
             *(
                 PLACED_BY_MODEL(
                     transform.child, place=', '.join(f'{x:g}' for x in transform.translation)

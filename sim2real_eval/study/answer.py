@@ -146,11 +146,11 @@ class Answer:
         view = self.view
         hidden = view.distinguished_by if not view.distinguishable else ()
         has_other_nearest = view.other_metrics or view.other_options
-        return not (self.dissenting or hidden or self.silent or has_other_nearest)
+        return not (self.dissenting or hidden or self.missed_by_count or has_other_nearest)
 
     @property
-    def silent(self) -> int:
-        """Number of other metrics that miss the difference of a single model that VEPD detects."""
+    def missed_by_count(self) -> int:
+        """Number of other metrics that miss a difference of a single model that VEPD detects."""
         view = self.view
         if self.models > 1 or not view.distinguishable:
             return 0

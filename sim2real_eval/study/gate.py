@@ -101,7 +101,7 @@ class GatedResult:
         }
         if not vepd or not all(map(math.isfinite, vepd.values())):
             # NaN is above no limit, so it would pass.
-            raise Sim2RealError(f'{path}: holds no distances, or some that are not finite')
+            raise Sim2RealError(f'{path}: has no distances, or some are not finite')
         runs: dict[ComparisonKey, dict[str, list[StudyRun]]] = {}
         for run in outcome.runs:
             for scenario in (run.scenario, POOLED):
@@ -139,7 +139,7 @@ class GatedResult:
                     )
         for label, files in self.judges.items():
             if label in other.judges and files != other.judges[label]:
-                return f'judge {label} has other parameters there than here'
+                return f'judge {label} has different parameters'
         return None
 
     def runs_of(self, cell: Cell) -> tuple[ScoredRuns, ScoredRuns] | None:
@@ -159,7 +159,7 @@ def _split_setting(name: str, value: Any) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class GateCase:
-    """One VEPD and the limits that it breaks."""
+    """VEPD of a model, and the limits that it exceeds."""
 
     cell: Cell
     vepd: float | None  # None: it is in the baseline but not in the result
@@ -222,13 +222,13 @@ class GateVerdict:
         if self.left_out:
             sentences.append(f'Recordings were left out: {", ".join(self.left_out)}')
         if broken:
-            verb = 'breaks' if len(broken) == 1 else 'break'
+            verb = 'exceeds' if len(broken) == 1 else 'exceed'
             order = ', worst first' if len(broken) > 1 else ''
             worst = sorted(broken, key=lambda case: -_excess(case, self.options))[:_MOST_SHOWN]
             sentences.append(f'{len(broken)} of {numbers} {verb} a limit{order}')
             sentences += [f'{case.cell}: {"; ".join(case.broken)}' for case in worst]
             if len(broken) > _MOST_SHOWN:
-                sentences.append(f'So do {len(broken) - _MOST_SHOWN} more')
+                sentences.append(f'{len(broken) - _MOST_SHOWN} more exceed a limit')
         elif not self.left_out:
             closest = max(
                 compared,
@@ -269,7 +269,7 @@ def judge_result(
         When no limit is given, a name is unknown, or the results cannot be compared.
     """
     if options.max_vepd is None and baseline is None:
-        raise ParameterError('gate', '', 'has no limit; must be given --max-vepd or --baseline')
+        raise ParameterError('gate', '', 'has no limit; give --max-vepd or --baseline')
     if baseline is not None and (difference := result.differs(baseline)):
         raise Sim2RealError(
             f'{baseline.path}: cannot be compared with {result.path}: {difference}'
@@ -285,26 +285,28 @@ def judge_result(
     if baseline is not None:
         cases += [
             GateCase(
-                cell, None, baseline=vepd, broken=('is in the baseline, and not in the result',)
+                cell, None, baseline=vepd, broken=('is in the baseline but not in the result',)
             )
             for cell, vepd in baseline.vepd.items()
             if cell not in result.vepd and _is_selected(cell, baseline, options)
         ]
     if not any(not case.skipped for case in cases):
-        raise Sim2RealError(f'{result.path}: nothing is in it and in {baseline and baseline.path}')
+        raise Sim2RealError(
+            f'{result.path}: has nothing in common with {baseline and baseline.path}'
+        )
     notes = []
     unknown = [case.cell for case in cases if case.vepd is not None and case.low is None]
     if unknown and options.by == 'low':
         # No limit could ever be broken.
         raise Sim2RealError(
             f'{result.path}: {unknown[0]} has no interval: too few recordings, or no runs.csv; '
-            'must have one for --by low (--by estimate takes the number itself)'
+            'must have one for --by low (or use --by estimate)'
         )
     if unknown and options.by == 'high':
         notes.append('Some intervals are unknown: too few recordings, or no runs.csv')
     if baseline is not None and _has_other_real_runs(result, baseline):
         notes.append(
-            'The real runs are not those of the baseline, so that part of a change may be theirs'
+            'The real runs differ from those of the baseline and may explain part of a change'
         )
     if result.synthetic:
         notes.append('Recordings are SYNTHETIC stand-ins')
@@ -373,7 +375,7 @@ def _make_case(
         )
     skipped = ''
     if options.max_vepd is None and case.baseline is None:
-        skipped = 'is not in the baseline, and there is no limit'
+        skipped = 'is not in the baseline and has no limit'
     return dataclasses.replace(case, broken=tuple(broken), skipped=skipped)
 
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sim2real_eval.metrics.error_curves import CurveDistance, error_autocorrelations, error_spectra
 from sim2real_eval.metrics.interval import MeanWasserstein
-from sim2real_eval.metrics.judged_world import CurveDistance, error_autocorrelations, error_spectra
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.permutation_test import Divisible
 from sim2real_eval.metrics.scores import EnergyDistance
@@ -192,7 +192,7 @@ METRICS: Registry[type[Metric]] = Registry(
             'nees': 'Nees',
         }.items()
     },
-    needs='the base class sim2real_eval.study.Metric and of_run, between or prepare of its own',
+    needs='the base class sim2real_eval.study.Metric and a method of_run, between or prepare',
 )
 """VEPD, its two halves, and the other metrics; see docs/explanation/metric.md."""
 
@@ -240,14 +240,14 @@ class VepdMetric(_ValueMetric):
 
 
 class W1Rmse(_ValueMetric):
-    """Half of VEPD."""
+    """W1 distance between the RMSE of the runs."""
 
     name, unit, keys, is_secondary = 'W1 RMSE', 'm/s', ('rmse',), False
     meaning = 'half of VEPD: RMSE of speed'
 
 
 class W2Entropy(_ValueMetric):
-    """The other half of VEPD."""
+    """W1 distance between their entropy differences."""
 
     name, keys, is_secondary = 'W2 entropy', ('entropy_difference',), False
     meaning = 'half of VEPD: difference of Wiener entropy'

@@ -41,7 +41,9 @@ class ComparedSensors(Parameters):
         'GPS models, separated by commas: presets (see sim2real models), YAML files, paper, all, '
         'or real to keep the recorded GPS.',
     )
-    imu: str = parameter('chrono', '', 'IMU models likewise, or real.')
+    imu: str = parameter(
+        'chrono', '', 'IMU models, given in the same way, or real to keep the recorded IMU.'
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +55,7 @@ class StudyOptions(Parameters):
     """
 
     seed: int = parameter(
-        0, '1', 'Seed of all random draws; equal seeds give equal bytes.', minimum=0
+        0, '1', 'Seed of all random draws; equal seeds give identical files.', minimum=0
     )
     repetitions: int = parameter(
         1, '1', 'Simulated runs per recording and model.', minimum=1, maximum=MOST_RUNS
@@ -62,19 +64,19 @@ class StudyOptions(Parameters):
     start_heading: bool = parameter(
         False,
         '',
-        'Start the judges with the true heading, for recordings whose IMU has no orientation.',
+        'Start the judges with the true heading; for recordings whose IMU has no orientation.',
     )
     off_ticks: bool = parameter(
         False,
         '',
-        'Start all judges 10 us late, for recordings whose fixes are stamped on their ticks, so '
-        'that rounding does not decide which of them wait for the next tick.',
+        'Start all judges 10 us late. For recordings whose fixes have the times of judge ticks, '
+        'because rounding would decide which fixes wait for the next tick.',
     )
     adapt: str = parameter(
         'all',
         '',
-        'Options that are derived from the real recordings unless they are given: all, none, or '
-        'some of start_heading, off_ticks, match_rates, warmup and rate, separated by commas.',
+        'Options derived from the real recordings unless given explicitly: all, none, or a '
+        'comma-separated list of start_heading, off_ticks, match_rates, warmup and rate.',
     )
     component: str = parameter(
         'horizontal', '', 'Speed that is compared.', choices=SPEED_COMPONENTS
@@ -101,7 +103,8 @@ class StudyOptions(Parameters):
 
     def _check(self) -> None:
         if wrong := [name for name in self.adapts if name not in ADAPTED]:
-            problem = f'{wrong[0]!r} is not allowed; must be all, none, or of {", ".join(ADAPTED)}'
+            names = ', '.join(ADAPTED)
+            problem = f'{wrong[0]!r} is not allowed; must be all, none, or a list of {names}'
             raise ParameterError('', 'adapt', problem)
 
 
@@ -118,13 +121,13 @@ class FitOptions(Parameters):
     folds: int = parameter(
         5,
         '1',
-        'Number of folds of the cross-validation over recordings: 2 or more; 0: none.',
+        'Number of folds of the cross-validation over recordings, at least 2; 0: no validation.',
         minimum=0,
     )
     candidates: int | None = parameter(
         None,
         '1',
-        'Largest number of judged parameter values (default: 15, and 20 more per parameter).',
+        'Largest number of judged candidates (default: 15 plus 20 per parameter).',
         optional=int,
         minimum=1,
     )
@@ -152,23 +155,27 @@ class GateOptions(Parameters):
     max_increase: float | None = parameter(
         None,
         '',
-        'Largest increase over the baseline (default 0); below 0, VEPD must shrink.',
+        'Largest increase over the baseline (default 0); if negative, VEPD must decrease.',
         optional=float,
     )
     by: str = parameter(
         'estimate',
         '',
-        'Number that is compared with a limit: estimate, VEPD itself; low, the lower bound of its '
-        'interval, so that only a significant excess breaks it; high, the upper bound, so that '
-        'VEPD must be shown to be below it.',
+        'Number compared with a limit: estimate: VEPD itself; low: the lower bound of its '
+        'interval, which fails only for a significant excess; high: the upper bound, which passes '
+        'only if VEPD is significantly below the limit.',
         choices=('estimate', 'low', 'high'),
     )
     confidence: float = parameter(0.95, '1', 'Level of the intervals.', minimum=0.5, maximum=0.999)
     resamples: int = parameter(
-        10_000, '1', 'Resamples behind intervals and p-values.', minimum=100, maximum=10_000_000
+        10_000,
+        '1',
+        'Number of resamples for intervals and p-values.',
+        minimum=100,
+        maximum=10_000_000,
     )
     seed: int = parameter(
-        0, '1', 'Seed of all random draws; equal seeds give equal bytes.', minimum=0
+        0, '1', 'Seed of all random draws; equal seeds give identical files.', minimum=0
     )
     models: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
@@ -178,45 +185,47 @@ class GateOptions(Parameters):
 TRUTH_RATE = assumed(
     'study.truth_rate',
     'speeds are compared at the rate of the ground truth, {rate:.3g Hz} instead of {usual:g Hz}',
-    'Between the samples of a slow ground truth there is nothing to compare with. In a study file '
-    '`metric: {rate: 15}` refuses it.',
+    'Between the samples of a slow ground truth, errors are unknown. To refuse it in a study '
+    'file: `metric: {rate: 15}`.',
     'to refuse: --rate 15',
 )
 WARMUP = assumed(
     'study.warmup',
-    'the first {warmup:g s} are left out: recordings start at up to {most:.1f m/s} ({count:d}x)',
-    'A judge that starts at rest has to find the speed first. In a study file '
-    '`metric: {warmup: 0}` refuses it.',
+    'the first {warmup:g s} are left out, because {count:d} recordings start at up to '
+    '{most:.1f m/s}',
+    'A judge that starts at rest needs time to reach the speed. To refuse it in a study file: '
+    '`metric: {warmup: 0}`.',
     'to refuse: --warmup 0',
 )
 MATCHED_RATES = assumed(
     'study.matched_rates',
-    'sensors are simulated at the rates of the real ones, such as {real:.3g Hz} instead of '
-    '{own:.3g Hz}',
-    'The rate alone can change VEPD severalfold. In a study file `match_rates: false` refuses it.',
+    'sensors are simulated at the rates of the real ones, such as {real:.5g Hz} instead of '
+    '{own:.5g Hz}',
+    'The rate alone can change VEPD severalfold. To refuse it in a study file: '
+    '`match_rates: false`.',
     'to refuse: --no-match-rates',
 )
 START_HEADING = assumed(
     'study.start_heading',
     'judge {judges} starts with the true heading, because the real IMU has no orientation',
-    'With an arbitrary heading, forward speed is meaningless. In a study file '
-    '`start_heading: false` refuses it.',
+    'With an arbitrary heading, forward speed is meaningless. To refuse it in a study file: '
+    '`start_heading: false`.',
     'to refuse: --no-start-heading',
 )
 OFF_TICKS = assumed(
     'study.off_ticks',
-    'judge {judges} starts 10 us late: in {count:d} of {total:d} recordings, fixes are stamped on '
-    'its ticks, where rounding decides which of them wait for the next tick',
+    'judge {judges} starts 10 us late, because in {count:d} of {total:d} recordings fixes have '
+    'the times of its ticks, so rounding would decide which fixes wait for the next tick',
     'Stamps that were doubles are rounded to 0.1 us. Simulated fixes are rounded differently, '
-    'which alone would make a difference. In a study file `off_ticks: false` refuses it.',
+    'which would change VEPD. To refuse it in a study file: `off_ticks: false`.',
     'to refuse: --no-off-ticks',
 )
 SHARED_IMU = decisive(
     'study.shared_imu',
-    'every GPS model is simulated with the IMU model {imu}: its errors count in all distances, '
-    'and without them another model may be nearest',
-    'The judge fuses both sensors, so another IMU model can bring another GPS model nearest. With '
-    '`--imu real`, in a study file `imu: real`, only the GPS is simulated.',
+    'every GPS model is simulated with the IMU model {imu}: its errors are part of all distances, '
+    'and another GPS model may be nearest without them',
+    'The judge fuses both sensors, so the nearest GPS model can depend on the IMU model. With '
+    '`--imu real`, or `imu: real` in a study file, only the GPS is simulated.',
     'to compare the GPS alone: --imu real',
 )
 TRUTH_OF_FIXES = decisive(
@@ -229,16 +238,16 @@ TRUTH_OF_FIXES = decisive(
 )
 COPIES = decisive(
     'study.copies',
-    '{names} are equal to the last digit: they are one drive but count as independent ones',
-    'P-values and intervals are too small.',
-    'leave copies out, or give recordings that belong together one `block` in a study file',
+    '{names} are identical: copies of one drive count as independent recordings',
+    'P-values are too small and intervals too narrow.',
+    'leave the copies out, or give recordings of one drive the same `block` in a study file',
 )
 COVARIANCE_ONE_SIDED = assumed(
     'study.covariance_one_sided',
-    'the {has} {sensor} states covariances of {quantities}, the {lacks} one zeros: they alone can '
-    'change VEPD severalfold',
+    'the {has} {sensor} states covariances of {quantities}, but the {lacks} one states zeros: '
+    'this alone can change VEPD severalfold',
     'Zeros mean unknown, but robot_localization replaces them by 1e-9 and trusts the sensor '
-    'completely. Leave it where the covariance is part of the model that you study.',
+    'completely. Ignore this if you study the covariance as part of the model.',
     'state them on both sides: {remedy}',
     per_model=True,
 )
@@ -246,11 +255,11 @@ ONE_DRAW = routine(
     'study.one_draw',
     'each recording has one draw of the simulated noise: another --seed, or other names of the '
     'recordings, change VEPD',
-    'Names are part of the seeds, so that an additional recording changes no other.',
+    'Seeds depend on the names, so adding a recording does not change the others.',
     '--repetitions 10 takes the mean of ten draws',
 )
 
-_GAIN = '{before:.4g} became {after:.4g} on the recordings of the fit'
+_GAIN = 'the objective went from {before:.4g} to {after:.4g} on the recordings of the fit'
 _SCORES = 'score {given:.4g} of the given model, {fitted:.4g} of the fitted one'
 
 UNCHANGED = decisive(
@@ -267,7 +276,8 @@ BETTER = decisive(
 )
 OVER_FITS = decisive(
     'fit.over_fits',
-    f'over-fits: {_GAIN}, but the fitted model predicts held-out recordings no better ({_SCORES})',
+    f'over-fits: {_GAIN}, but the fitted model does not predict held-out recordings better '
+    f'({_SCORES})',
     'The fit follows the noise of its recordings.',
     'keep the given model, or tune fewer parameters',
 )
@@ -276,7 +286,7 @@ UNPROVEN = decisive(
     f'not proven: {_GAIN}, and the fitted model predicts held-out recordings better ({_SCORES}), '
     'but not significantly (p = {p:.2g})',
     'The improvement may be chance.',
-    'use more recordings; fewer than 5 prove nothing',
+    'use at least 5 recordings, better more',
 )
 NOT_VALIDATED = decisive(
     'fit.not_validated',
@@ -292,8 +302,8 @@ NOT_IDENTIFIED = decisive(
 )
 FEW_RECORDINGS = assumed(
     'fit.few_recordings',
-    '{count:d} recordings: intervals of parameters hold for these recordings only, from draws of '
-    'the simulated noise',
+    '{count:d} recordings: intervals of parameters are valid only for these recordings; they '
+    'contain only the draws of the simulated noise',
     'The spread between recordings cannot be estimated.',
     'use 5 recordings or more',
 )

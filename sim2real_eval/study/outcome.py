@@ -13,10 +13,9 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding, from_records, to_records
 from sim2real_eval.common.results import new_file, write_bytes
@@ -154,7 +153,7 @@ def find_copies(
     Examples
     --------
     >>> [note.problem for note in find_copies({'a': 0.12, 'b': 0.31, 'a_copy': 0.12})]
-    ['a, a_copy are equal to the last digit: they are one drive but count as independent ones']
+    ['a, a_copy are identical: copies of one drive count as independent recordings']
     """
     names: dict[Hashable, list[str]] = {}
     for name, numbers in measured.items():
@@ -292,7 +291,7 @@ class RunStore:
             if name in self._saved_truths:
                 continue
             with new_file(self._folder / name) as file:
-                _save_arrays(file, arrays)
+                np.savez(file, **arrays)
             if name.endswith(f'/{_TRUTH}'):
                 self._saved_truths.add(name)
 
@@ -352,12 +351,12 @@ def encode_run(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes
     files = []
     for name, arrays in _split_files(run, signals).items():
         buffer = io.BytesIO()
-        _save_arrays(buffer, arrays)
+        np.savez(buffer, **arrays)
         files.append((name, buffer.getvalue()))
     return files
 
 
-def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, NDArray[Any]]]:
+def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, Any]]:
     """Return the arrays of each file of a run by name."""
     text = json.dumps(run.to_mapping(), ensure_ascii=False, allow_nan=False).encode()
     arrays = {
@@ -369,10 +368,6 @@ def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str,
         f'{_run_folder(run.key)}/{_TRUTH}': truth,
         _run_file(run.key): {_RECORD: np.frombuffer(text, dtype=np.uint8), **arrays},
     }
-
-
-def _save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
-    np.savez(file, **arrays)
 
 
 def _run_folder(key: RunKey) -> str:
@@ -453,8 +448,8 @@ class StudyOutcome:
             if state == _FINISHED and digest != _digest(record):
                 problem = 'has another sha256 than' if digest else 'has no sha256 of'
                 raise Sim2RealError(
-                    f'{path}: {problem} its content: changed by hand, damaged, or of a version '
-                    'before 1.0.0; give the command of the study again'
+                    f'{path}: {problem} its content: edited, damaged, or of a version '
+                    'before 1.0.0; repeat the command of the study'
                 )
             runs = tuple(
                 StudyRun.from_mapping(
@@ -465,13 +460,13 @@ class StudyOutcome:
             )
         except OSError as error:
             raise Sim2RealError(
-                f'{path}: cannot be read: {error.strerror}; must be a folder that `sim2real '
-                'study`, `vepd` or `demo` wrote'
+                f'{path}: cannot be read: {error.strerror}; must be a folder written by '
+                '`sim2real study`, `vepd` or `demo`'
             ) from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise Sim2RealError(f'{path}: is not the record of a study') from None
+            raise Sim2RealError(f'{path}: is not a study record') from None
         if state != _FINISHED:
-            raise Sim2RealError(f'{folder}: the study is not finished; give its command again')
+            raise Sim2RealError(f'{folder}: the study is not finished; repeat its command')
         return cls(record, runs, RunStore(path.parent).signals)
 
     @property

@@ -148,8 +148,8 @@ def _check_compared(recording: Recording, twins: tuple[Twin, ...]) -> None:
         topic = f'/{KINDS.get(name).topic}'
         if name not in recording.roles and topic not in recording.messages:
             raise RecordingError(
-                f'{recording.path or recording.name}: has no {name}, which models simulate; must '
-                f'be recorded as {topic}'
+                f'{recording.path or recording.name}: has no {name}, which models simulate; '
+                f'must be recorded as {topic}'
             )
 
 

@@ -244,7 +244,7 @@ class StudyRecording:
 
     @property
     def has_real_run(self) -> bool:
-        """Whether it has sensors of its own."""
+        """Whether it has recorded or stand-in sensors."""
         return not isinstance(self.origin, PathDrive)
 
     @property
@@ -324,7 +324,7 @@ def read_recordings(
             continue
         for name in fields:
             if name not in ('stand_in', 'group'):
-                fields[name].refuse('does not go with stand_in')
+                fields[name].refuse('cannot be combined with stand_in')
         stand_ins = read_stand_ins(
             fields['stand_in'], folder, seed=seed, group=group, runs=runs, world=world
         )
@@ -537,6 +537,8 @@ def _compare_rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]
         rate = median_rate(real)
         for twin in twins:
             model = twin.models.get(kind)
-            if model is not None and rate is not None and model.rate != rate:
+            if model is None or f'{kind}.rate' in twin.chosen:
+                continue
+            if rate is not None and model.rate != rate:
                 notes.append(MATCHED_RATES(real=rate, own=model.rate))
     return notes

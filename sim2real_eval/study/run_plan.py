@@ -29,7 +29,8 @@ from sim2real_eval.metrics.consistency import (
     nis,
     planar,
 )
-from sim2real_eval.metrics.judged_world import correlation_time, has_truth_at
+from sim2real_eval.metrics.error_curves import correlation_time
+from sim2real_eval.metrics.judged_world import has_truth_at
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import RunScore, advice, prepare, resample, score_run
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import platform
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -346,8 +347,8 @@ def _check_same(folder: Path, plan: StudyPlan) -> None:
     new = json.loads(json.dumps(plan.record))
     if difference := describe_change(old, new):
         raise Sim2RealError(
-            f'{folder}: holds another study: {difference}; choose another --out, or --overwrite '
-            'to begin anew'
+            f'{folder}: holds another study: {difference}; choose another --out or give '
+            '--overwrite'
         )
 
 
@@ -455,7 +456,7 @@ def _client(distributed: Any, address: str) -> Any:
     except (OSError, ValueError, TimeoutError) as error:
         text = ' '.join(str(error).split())
         raise ParameterError(
-            '--cluster', '', f'{address!r}: no scheduler answers there ({text})'
+            '--cluster', '', f'{address!r}: no scheduler answers at this address ({text})'
         ) from None
     try:
         client.wait_for_workers(1, timeout=_TIMEOUT_S)
@@ -472,11 +473,12 @@ def _result(distributed: Any, future: Any) -> _UnitResult:
         result: _UnitResult = future.result()
     except distributed.KilledWorker:
         raise Sim2RealError(
-            'cluster: workers died over one recording (out of memory?); the same command continues'
+            'cluster: workers died on one recording, probably out of memory; repeat the command '
+            'to continue'
         ) from None
     except (OSError, distributed.CancelledError) as error:
         raise Sim2RealError(
-            f'cluster: the connection was lost ({error}); the same command continues'
+            f'cluster: the connection was lost ({error}); repeat the command to continue'
         ) from None
     if result.refusal:
         raise Sim2RealError(f'cluster: {result.refusal}')
@@ -497,17 +499,15 @@ def _judge_on_worker(
 
 def _refusal(unit: StudyUnit, required: dict[str, str]) -> str:
     """Return why a worker cannot judge a unit; empty if it can."""
-    from distributed import get_worker
-
-    where = f'worker {get_worker().address}'
+    where = f'worker on {platform.node()}'
     installed = versions()
     for package, version in required.items():
         if installed[package] != version:
-            return f'{where} has {package} {installed[package]}, must have {version} as here'
+            return f'{where} has {package} {installed[package]}; must have {version}, as here'
     origin = unit.recording.origin
     if isinstance(origin, RecordingSource) and not Path(origin.path).exists():
         return (
-            f'{where} does not see {origin.path}; recordings must have the same path on every '
-            'machine, as on a shared file system'
+            f'{where} cannot read {origin.path}; recordings must have the same path on every '
+            'machine, for example on a shared file system'
         )
     return ''

@@ -43,7 +43,7 @@ KEYS = MappingProxyType(
         'recordings': 'Real recordings, or stand-ins for them.',
         'models': 'Simulated variants.',
         'set': 'Parameters of the models, such as {gps.rate: [1, 5]}; a list makes a sweep.',
-        'world': 'World around simulated sensors, by name or file: field, tags, landmarks.',
+        'world': 'World of the simulated sensors, by name or file: field, tags, landmarks.',
         'simulate_on': 'truth (default) or drive: which motion simulated sensors follow.',
         'judges': 'State estimators; default clean.',
         'conditions': 'Changes of the fixes of both real and simulated runs.',
@@ -225,7 +225,7 @@ def _recordings(
     if over.real is not None:
         return recordings_from_sources(over.real)
     if 'recordings' not in fields:
-        whole.field('recordings').refuse('is missing; name them here, or with --real')
+        whole.field('recordings').refuse('is missing; name the recordings here or with --real')
     return read_recordings(
         fields['recordings'],
         folder,

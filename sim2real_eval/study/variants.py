@@ -335,7 +335,7 @@ def _set_parameter(
     try:
         model = set_parameter(registry, model, path, value, where, f'{prefix}{kind}')
     except ParameterError as error:
-        problem = f'{error.problem} (variant {twin.label})'
+        problem = f'{error.problem} ({kind} model {model.kind} of variant {twin.label})'
         raise ParameterError(error.where, error.key, problem) from None
     text = f'{setting}={_format_value(value)}'
     phrase = f'{twin.phrase}; {text}' if twin.phrase else text
@@ -343,7 +343,8 @@ def _set_parameter(
         changes: dict[str, Any] = {kind: model}
     else:
         changes = {'others': {**twin.others, kind: model}}
-    return dataclasses.replace(twin, phrase=phrase, **changes)
+    chosen = twin.chosen | {setting}
+    return dataclasses.replace(twin, phrase=phrase, chosen=chosen, **changes)
 
 
 def read_sweep(entry: Entry | None, twins: Sequence[Twin]) -> tuple[Twin, ...]:

@@ -14,7 +14,9 @@ import hashlib
 import logging
 import os
 import shutil
+import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -32,6 +34,8 @@ _CONFIG: Any = numba.config
 _NJIT: Any = numba.njit
 _MESSAGE = 'compiling for this machine, once'
 _SILENT_S = 1.0
+_OUTDATED_S = 7 * 86400.0
+"""Age above which machine code of other sources is deleted."""
 _WORDS = (b'numba', b'compilation')
 _PACKAGES = ('sim_sensors', 'sim2real_eval')
 
@@ -56,9 +60,11 @@ def cache_folder(bases: list[Path]) -> Path | None:
         folder = base / name
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.chmod(0o700)
-            is_own = os.name != 'posix' or folder.lstat().st_uid == os.getuid()
+            status = folder.lstat()
+            is_folder = stat.S_ISDIR(status.st_mode)  # and no link
+            is_own = is_folder and (os.name != 'posix' or status.st_uid == os.getuid())
             if is_own and os.access(folder, os.W_OK):
+                folder.chmod(0o700)
                 return folder
     return None
 
@@ -73,9 +79,11 @@ def _prepare_cache() -> Path | None:
     if folder is None:
         return None
     if not user_folder:
-        for outdated in folder.parent.glob('numba-*'):
-            if outdated != folder:
-                shutil.rmtree(outdated, ignore_errors=True)
+        # Other installations may share the cache of the user.
+        for other in folder.parent.glob('numba-*'):
+            with contextlib.suppress(OSError):
+                if other != folder and time.time() - other.stat().st_mtime > _OUTDATED_S:
+                    shutil.rmtree(other, ignore_errors=True)
     _CONFIG.CACHE_DIR = str(folder)
     return folder / 'compiling.lock'
 

@@ -305,8 +305,8 @@ def first_phrase(text: str) -> str:
     >>> first_phrase('Receiver at 4.5 Hz; of gps.io.')
     'Receiver at 4.5 Hz'
     """
-    # Points of numbers and within names do not end a sentence.
-    return re.split(r'[.;](?=\s+[A-Za-z])|\.$', text, maxsplit=1)[0]
+    # Points of numbers, initials and within names do not end a sentence.
+    return re.split(r'(?<!\b[A-Z])[.;](?=\s+[A-Za-z])|\.$', text, maxsplit=1)[0]
 
 
 def file_comment(path: Path) -> str:

@@ -51,7 +51,7 @@ from sim_sensors.noise.processes import (
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from sim_sensors.sensor.sensor import simulate as simulate
-from sim_sensors.world.earth import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
 from .events import FixStates, Jamming, Outages, SilentChannel, Spoofing
 
 if TYPE_CHECKING:

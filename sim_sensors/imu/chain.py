@@ -34,7 +34,8 @@ from sim_sensors.noise.electronics import (
 from sim_sensors.noise.processes import GaussMarkov
 from sim_sensors.noise.triad import AxisErrors
 from sim_sensors.sensor.sensor import ReportedCovariance, WhiteNoiseCovariance
-from sim_sensors.world.earth import STANDARD_GRAVITY, TurningEarth
+from sim_sensors.world.earth import TurningEarth
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .imu import ImuModel, ImuSensor
 
 

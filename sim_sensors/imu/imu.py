@@ -43,7 +43,8 @@ from sim_sensors.sensor.sensor import (
     WhiteNoiseCovariance,
 )
 from sim_sensors.sensor.sensor import simulate as simulate
-from sim_sensors.world.earth import STANDARD_GRAVITY, TurningEarth, simulates_rotation
+from sim_sensors.world.earth import TurningEarth, simulates_rotation
+from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .orientation import Attitude, Orientation, OrientationModel, SensedSignals
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ import numpy as np
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FixArray, IntArray, MessageArray, OdometryArray
-from sim_sensors.motion.ideal import Mounting, SampleGrid
+from sim_sensors.motion.ideal import Mounting
 from sim_sensors.motion.odometry import SAMPLES_AHEAD, SAMPLES_BEHIND, OdometryMotion, check_values
+from sim_sensors.motion.sampling import SampleGrid
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.sensor import Sensor, SensorModel
 

@@ -11,8 +11,8 @@ from sim_sensors.core.measurements import ImuArray, MessageParts, OdometryArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import Registry
 from sim_sensors.core.rotations import rotate_back
-from .ideal import sample_blocks
 from .paths import DRIVES, drive
+from .sampling import sample_blocks
 from .scenarios import TimedMotion
 from .trajectory import Motion
 

@@ -18,8 +18,8 @@ from sim_sensors.core.config_files import read_columns
 from sim_sensors.core.errors import MotionError, Remark
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import LARGEST
-from .ideal import ahead_of_time
 from .planar import Pose
+from .sampling import ahead_of_time
 from .trajectory import LONGEST, Trajectory, times_within
 
 _GAP_FACTOR = 2.5

@@ -12,7 +12,7 @@ from sim_sensors.core.seeding import run_label
 from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.following.tracking import INTERPOLATIONS, TRACKERS
 from sim_sensors.motion.motions import START_NS
-from sim_sensors.world.earth import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
+from sim_sensors.world.geodesy import DEFAULT_ORIGIN, STANDARD_GRAVITY, LocalFrame
 
 # builtin_interfaces/Time has 32 bits for the seconds.
 _LATEST_NS = float((2**31 - 1) * 10**9)

@@ -21,7 +21,7 @@ from sim_sensors.core.parameters import Parameters, from_variant, to_variant, va
 from sim_sensors.core.registry import Registry, is_in_file
 from sim_sensors.core.shared_parameters import Axes, with_lever_arm, with_mounting
 from sim_sensors.core.shipped import config_path
-from sim_sensors.motion.ideal import intervals, sample_blocks, sample_motion
+from sim_sensors.motion.sampling import intervals, sample_blocks, sample_motion
 from .catalogue import UPSTREAM, has_upstream, kinds, preset_names
 from .delivery import Channel, Delivery
 
@@ -315,6 +315,9 @@ def simulate(model: SensorModel[Messages], motion: Motion, **settings: Any) -> M
     >>> len(simulate_gps(model=model, motion=motion, seed=1, run='1'))
     21
     """
+    if not isinstance(model, SensorModel):
+        problem = f'{model!r} is not allowed; must be a sensor model, such as load_gps(...)'
+        raise ParameterError('simulate', 'model', problem)
     return model.simulate(motion, **settings)
 
 

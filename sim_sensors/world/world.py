@@ -23,7 +23,8 @@ from sim_sensors.core.parameters import Parameter, Parameters, non_negative, par
 from sim_sensors.core.seeding import stream
 from sim_sensors.core.shared_parameters import Axes, axes
 from sim_sensors.core.shipped import config_names, config_path
-from .earth import DEFAULT_ORIGIN, EarthField, Gravity, LocalFrame, TurningEarth
+from .earth import EarthField, Gravity, TurningEarth
+from .geodesy import DEFAULT_ORIGIN, LocalFrame
 
 # mu_0 / (4 pi) of air, T m / A.
 _K = 1e-7

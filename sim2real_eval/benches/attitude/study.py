@@ -15,7 +15,7 @@ from sim2real_eval.benches import settings
 from sim2real_eval.benches.settings import CAMERA_FRAME, NO_SUSPECT, SAME_FRAME, AttitudeSettings
 from sim2real_eval.common.findings import Finding, merge_findings
 from sim2real_eval.common.workers import map_in_processes
-from sim2real_eval.metrics.consistency import Consistency, Squares, consistency, over_runs
+from sim2real_eval.metrics.consistency import Consistency, Squares, consistency, pool_runs
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin_maker import make_twin_maker
 from sim_sensors.camera import camera
@@ -403,7 +403,7 @@ def _study(
 ) -> AttitudeStudy:
     names, rmse, inside, squares = zip(*summaries, strict=True)
     return AttitudeStudy(
-        first, names, np.array(rmse), np.array(inside), over_runs(squares), suspects
+        first, names, np.array(rmse), np.array(inside), pool_runs(squares), suspects
     )
 
 

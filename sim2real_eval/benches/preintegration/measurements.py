@@ -17,16 +17,13 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.compiled_rotations import right_jacobian
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.trajectory import NavState, States
-from .integration import (
+from .integration import MANIFOLD, TANGENT, integrate, rotation_of
+from .params import (
     FORMS,
-    MANIFOLD,
-    TANGENT,
     ConstantBias,
     PreintegrationCombinedParams,
     PreintegrationError,
     PreintegrationParams,
-    integrate,
-    rotation_of,
 )
 
 Params = TypeVar('Params', bound=PreintegrationParams)

@@ -19,14 +19,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.trajectory import Motion, NavState, States, local_coordinates
-from .integration import (
-    TANGENT,
-    ConstantBias,
-    PreintegrationCombinedParams,
-    PreintegrationError,
-    PreintegrationParams,
-    integrate_all,
-)
+from .integration import TANGENT, integrate_all
 from .measurements import (
     PreintegratedCombinedMeasurements,
     PreintegratedImuMeasurements,
@@ -35,6 +28,12 @@ from .measurements import (
     first_states,
     form_of,
     predict_states,
+)
+from .params import (
+    ConstantBias,
+    PreintegrationCombinedParams,
+    PreintegrationError,
+    PreintegrationParams,
 )
 
 _SAMPLES_AT_ONCE = 500_000

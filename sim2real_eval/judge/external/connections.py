@@ -29,7 +29,7 @@ from std_srvs.srv import Trigger
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.parts import POSE, parts_of
-from sim2real_eval.judge.robot_localization.replay_options import COMMAND, FIX, HEADING
+from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING
 from sim2real_eval.recording.cdr import encode, encode_transforms
 from sim2real_eval.recording.message_types import CMD_VEL_TYPE, find_type
 from sim2real_eval.recording.metadata import FrameTree

@@ -29,7 +29,7 @@ from sim2real_eval.judge.estimate import (
     JudgedRun,
 )
 from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC
-from sim2real_eval.judge.robot_localization.replay_options import COMMAND, FIX, HEADING, route
+from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import TF_TYPE, MessageType, find_type

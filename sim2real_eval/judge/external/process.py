@@ -26,7 +26,7 @@ from sim2real_eval.judge.robot_localization.configuration import (
     read_node_parameters,
     to_declared_types,
 )
-from sim2real_eval.judge.robot_localization.replay_options import COMMAND, FIX, HEADING
+from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING
 from sim2real_eval.judge.setup import JudgeSetup, node_of
 from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.recording.recording import Recording

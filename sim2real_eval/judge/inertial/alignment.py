@@ -23,7 +23,7 @@ from sim2real_eval.recording.metadata import FrameTree, TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import local_frame_at_first_fix, select_valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from .settings import InertialSettings
 
 _ABSENT = -1.0

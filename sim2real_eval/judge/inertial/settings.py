@@ -17,13 +17,8 @@ from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from sim_sensors.core.shipped import config_names, named_file
-from sim_sensors.world.earth import (
-    EARTHS,
-    STANDARD_GRAVITY,
-    LocalFrame,
-    TurningEarth,
-    simulates_rotation,
-)
+from sim_sensors.world.earth import EARTHS, TurningEarth, simulates_rotation
+from sim_sensors.world.geodesy import STANDARD_GRAVITY, LocalFrame
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,9 +18,9 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     TwistArray,
 )
-from sim_sensors.world.earth import LocalFrame
+from sim_sensors.world.geodesy import LocalFrame
 from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
-from .preparation import NavsatState, early_fixes, lost_fixes
+from .navsat import NavsatState, early_fixes, lost_fixes
 from .state import YAW, Timing
 
 _MOST = 0.5

@@ -35,12 +35,13 @@ from .configuration import FilterConfig, NavsatConfig, with_front_end
 from .filter import dynamics_of
 from .fixes import FilteredGps
 from .inputs import Inputs, build_inputs
+from .navsat import new_navsat_state
 from .parts import new_memory
-from .preparation import new_navsat_state
 from .queue import history_ns, new_history, new_queue
 from .replay import new_scratch, replay
-from .replay_options import Clock, Grids, ReplayOptions, delay_messages, route, scale_covariances
+from .replay_options import Clock, Grids, ReplayOptions
 from .state import ROLL, VX, Timing, new_filter, new_output, with_room
+from .topics import delay_messages, route, scale_covariances
 
 _FIRST_CAPACITY = 1024
 # 28 h at 100 Hz, 7 GB of a file; more is a clock of another epoch than that of the messages.

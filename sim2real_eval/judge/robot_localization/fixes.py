@@ -14,10 +14,10 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, OdometryArray
-from sim_sensors.world.earth import LocalFrame
-from . import preparation as kernels
+from sim_sensors.world.geodesy import LocalFrame
+from . import navsat as kernels
 from .configuration import FilterConfig, NavsatConfig
-from .preparation import FIX, NAVSAT_SETTINGS, Navsat, NavsatState
+from .navsat import FIX, NAVSAT_SETTINGS, Navsat, NavsatState
 
 
 def utm_zone(latitude: float, longitude: float) -> int:

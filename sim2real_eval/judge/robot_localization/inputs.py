@@ -30,6 +30,7 @@ from sim_sensors.core.measurements import (
 from sim_sensors.core.rotations import conjugate, heading, multiply, rotate, rotate_back
 from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig, SourceConfig
 from .fixes import Plane, navsat_of, plane_of
+from .navsat import Navsat
 from .parts import (
     ACCELERATION,
     COMMAND_PART,
@@ -42,7 +43,6 @@ from .parts import (
     PartName,
     PartTable,
 )
-from .preparation import Navsat
 from .state import YAW, RecordArray, Timing
 
 _TYPES: Mapping[str, type[MessageArray]] = {

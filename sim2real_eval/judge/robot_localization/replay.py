@@ -14,19 +14,19 @@ import numpy as np
 
 from sim_sensors.core.compilation import kernel, section
 from sim_sensors.core.measurements import FloatArray, IntArray
-from . import preparation as gps_node
+from . import navsat as gps_node
 from .filter import advance, process, select_states
-from .parts import COMMAND_PART, FIX_PART, HEADING_PART, Memory, Messages
-from .preparation import (
+from .navsat import (
     Navsat,
     NavsatState,
     locate,
-    prepare,
     publishes_filtered_gps,
     receive_fix,
     receive_heading,
     receive_odometry,
 )
+from .parts import COMMAND_PART, FIX_PART, HEADING_PART, Memory, Messages
+from .preparation import prepare
 from .queue import History, Queue, expire, first_stamp, free_slot, pop, push, rewind, save_state
 from .state import (
     CONTROL_NS,

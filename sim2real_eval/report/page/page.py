@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One HTML page about a study: no file beside it, no network, the same bytes every time."""
+"""HTML report of a study in one reproducible file that needs no network."""
 
 from __future__ import annotations
 

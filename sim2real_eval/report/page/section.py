@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from sim2real_eval.metrics.judged_world import default_segment, error_spectra
+from sim2real_eval.metrics.error_curves import default_segment, error_spectra
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.report import console
@@ -45,7 +45,7 @@ _TRACK = 500  # points
 _VERDICTS = {
     True: SeriesStyle('differs significantly from real', '--unlike'),
     False: SeriesStyle('not distinguishable from real', '--like'),
-    None: SeriesStyle('too few runs to tell', '--soft'),
+    None: SeriesStyle('too few runs to decide', '--soft'),
 }
 _NULL = SeriesStyle('identical sensors', '--null')
 _NULL_EDGE = SeriesStyle('identical sensors', '--soft')
@@ -295,7 +295,7 @@ class RankingView:
     agreement: str
 
     @property
-    def is_told(self) -> bool:
+    def has_verdict(self) -> bool:
         """Whether there are enough runs to know which models differ from the real sensors."""
         uncertainty = self.standing.pooled_uncertainty
         return all(differs(uncertainty, model) is not None for model in uncertainty.models)
@@ -340,8 +340,8 @@ class JudgeSection:
     missing: Sequence[str]
 
     consistency_text = (
-        '1: the judge is consistent. Above 1 it is overconfident; below, underconfident. What '
-        'matters here is whether simulated sensors make it as confident as real ones do.'
+        '1: the judge is consistent. Above 1 it is overconfident, below 1 underconfident. '
+        'Compare simulated with real sensors: a good model gives the same confidence.'
     )
 
 
@@ -362,7 +362,7 @@ def ranking_view(
     ]
     agreement = (
         f'Kendall rank correlation with the published order: {", ".join(correlations)} '
-        '(1 the same order, \N{MINUS SIGN}1 the reverse).'
+        '(1: the same order, \N{MINUS SIGN}1: the reverse).'
         if correlations
         else ''
     )
@@ -408,39 +408,39 @@ def judge_section(
         ),
         Chapter(
             'RMSE of speed',
-            f'A dot per run, a line at the median; the band holds the runs of {real}.',
+            f'A dot per run, a line at the median; the band is the range of {real}.',
             scores('rmse', f'RMSE of {component} speed, m/s'),
             switched=False,
         ),
         Chapter(
             'Wiener entropy difference',
-            'How much flatter the spectrum of the estimated speed is than that of the true one; '
-            'the other half of VEPD.',
+            'Flatness of the spectrum of the estimated speed minus that of the true speed; the '
+            'other half of VEPD.',
             scores('entropy_difference', 'Wiener entropy difference'),
             switched=False,
         ),
         Chapter(
             'Spectrum of the speed error',
-            'Median over runs, and the band of the middle 80 % of them.',
+            'Median over the runs; the band is their middle 80 %.',
             of_groups(lambda group: spectra_plot(evidence.select_group(group), sources)),
         ),
         Chapter(
             'Tracks',
-            'True and estimated positions of the same runs, from the start.',
+            'True and estimated positions of the same runs, relative to the start.',
             _of_scenarios(evidence, 'Track', sources, track_plot),
             true=True,
         ),
         Chapter(
             'Stated against true error: position',
             'A dot per run: root mean square of the stated horizontal standard deviation and of '
-            'the error. On the dashed line the judge is consistent, above it is overconfident.',
+            'the error. On the dashed line the judge is consistent, above it overconfident.',
             of_groups(
                 lambda group: consistency_plot(evidence.select_group(group), 'position', sources)
             ),
         ),
         Chapter(
             'Stated against true error: velocity',
-            'The same of the body velocity, forward and to the left.',
+            'The same for the body velocity (forward, left).',
             of_groups(
                 lambda group: consistency_plot(evidence.select_group(group), 'velocity', sources)
             ),
@@ -505,32 +505,32 @@ def side_sections(side: SideResults) -> list[SideSection]:
         SideSection(
             'metrics',
             'Other metrics',
-            'Other distances between the real and the simulated runs, and the rank that each '
-            'gives in brackets. A star: significant. Tau: Kendall rank correlation with '
+            'Other distances between the real and the simulated runs, with the rank by each '
+            'distance in brackets. Star: significant. Tau: Kendall rank correlation with '
             'VEPD, 1 for the same order.',
             [_ranks(lines) for lines in metrics if lines.lines],
         ),
         SideSection(
             'pose',
             'Position, heading, attitude',
-            'How different the errors of position, heading and attitude are, by the statistics of '
-            'VEPD: W1 between the RMSE of real and simulated runs, in standard deviations of the '
-            'real ones, so that units do not decide.',
+            'Differences of the errors of position, heading and attitude, with the statistics of '
+            'VEPD: W1 distance between the RMSE of real and simulated runs, in standard '
+            'deviations of the real runs, so that units do not matter.',
             [pose_difference_table(side.poses)] if side.poses else [],
         ),
         SideSection(
             'options',
             'Options',
-            'VEPD, and its ranks, with other options of the metric. Tau: Kendall rank '
+            'VEPD and its ranks with other options of the metric. Tau: Kendall rank '
             'correlation with the first line.',
             [_ranks(lines) for lines in options if lines.lines],
         ),
         SideSection(
             'agreement',
             'Agreement',
-            'How far judges, and groups of recordings, agree on the ranking: 1 for the same '
-            'order, \N{MINUS SIGN}1 for the reverse. Chance: of so much agreement from orders '
-            'that have nothing to do with each other.',
+            'Agreement of judges, and of groups of recordings, on the ranking: 1 for the same '
+            'order, \N{MINUS SIGN}1 for the reverse. p-value: probability of at least this '
+            'agreement between unrelated orders.',
             [_pairs(side)] if side.rankings else [],
         ),
     ]

@@ -216,7 +216,7 @@ def record_texts(record: Mapping[str, Any], study_file: str) -> list[tuple[str, 
         if record.get(name):
             dumped = yaml.safe_dump(record[name], sort_keys=False, allow_unicode=True, width=100)
             matched = name == 'models' and record.get('match_rates')
-            more = ', which had the rates of the real sensors in place of these' if matched else ''
+            more = ' (simulated at the rates of the real sensors instead)' if matched else ''
             texts.append((f'Parameters of {name}{more}', dumped))
     return texts
 
@@ -317,7 +317,7 @@ def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataT
     columns, rows = [TableColumn('model')], [[model] for model in models]
     for standing in standings:
         _add_scores(columns, rows, standing.label, standing, POOLED)
-    title = 'VEPD of all scenarios pooled and rank, judge by judge'
+    title = 'VEPD of all scenarios pooled, and rank, by judge'
     return DataTable(title, columns, rows, colours=colours)
 
 
@@ -343,7 +343,7 @@ def consistency(
             cells.append(decimal(mean, 2 if mean is None or mean < 100.0 else 0))
         rows.append(cells)
     where = f'{judge}, {group}' if group else judge
-    title = f'Mean over runs of normalised squares over degrees of freedom, judge {where}'
+    title = f'Normalised squares / degrees of freedom, mean over runs, judge {where}'
     return DataTable(title, columns, rows, colours=_colours(sources))
 
 

@@ -30,7 +30,7 @@ from sim2real_eval.simulation.twin import (
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import IntArray, MessageArray
-from sim_sensors.motion.ideal import SampleGrid
+from sim_sensors.motion.sampling import SampleGrid
 from sim_sensors.ros.node_settings import Datum
 from sim_sensors.ros.outputs import OUTPUTS
 from sim_sensors.ros.sensor_node import SensorNode

@@ -28,7 +28,7 @@ from sim2real_eval.judge.external.expected import PendingMessage, RecordedFeed, 
 from sim2real_eval.judge.external.graph import ReplayClock
 from sim2real_eval.judge.external.graph_estimators import FilterEstimator
 from sim2real_eval.judge.robot_localization.embedded import prepare
-from sim2real_eval.judge.robot_localization.replay_options import route
+from sim2real_eval.judge.robot_localization.topics import route
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, vepd_table
 from sim2real_eval.recording.cdr import encode

@@ -27,14 +27,14 @@ BEFORE, AFTER, HELD_OUT = 'before', 'after', 'held out'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FitValidation:
-    """The given model, the fitted one, and the models of folds on what they did not see.
+    """Scores of the given, the fitted and the fold models, the last on held-out recordings.
 
     Attributes
     ----------
     fitted : int
-        Candidate that is best on all recordings.
+        Best candidate on all recordings.
     fold_candidates : tuple of int
-        Candidate that is best without the recordings of each fold.
+        Best candidate without the recordings of each fold.
     before, after : float
         Objective of the given and of the fitted model over all recordings.
     held_out : float or None
@@ -195,7 +195,7 @@ class ParameterEstimate:
         """Assessment in words."""
         parts = []
         if not self.is_identifiable:
-            parts.append('not identifiable: no value between the bounds can be told from it')
+            parts.append('not identifiable: no value within the bounds differs significantly')
         elif self.low_open:
             parts.append(f'only bounded from above, by {self.high:.3g}')
         elif self.high_open:

@@ -88,7 +88,7 @@ class RealRuns:
 def judge_recordings(
     sources: Sequence[RecordingSource], judging: Judging, pool: EvaluationPool
 ) -> RealRuns:
-    """Judge every recording as it is.
+    """Judge every recording with its own sensors.
 
     Raises FitError when none can be judged, or two have the same name.
     """
@@ -108,7 +108,7 @@ def judge_recordings(
     judged_sources, names, scenarios, scores, notes = zip(*judged, strict=True)
     for name in names:
         if names.count(name) > 1:
-            raise FitError(f'{name}: is the name of several recordings; must be of one')
+            raise FitError(f'{name}: several recordings have this name; rename one')
     return RealRuns(judged_sources, names, scenarios, np.array(scores), tuple(failures), notes)
 
 

@@ -176,7 +176,7 @@ def _parse_target(name: str, numbers: Mapping[str, _Number]) -> ParameterTarget:
     if name.partition('.')[0] not in [kind.name for kind in _KINDS]:
         if len(sensors) != 1:
             raise ParameterError(
-                OPTION, '', f'{name!r} names no sensor; must begin with gps. or imu.'
+                OPTION, '', f'{name!r} has no sensor; must begin with gps. or imu.'
             )
         full_name = f'{min(sensors)}.{name}'
     if full_name in numbers:

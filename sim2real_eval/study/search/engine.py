@@ -34,7 +34,7 @@ Values = tuple[float, ...]
 
 Advance = Callable[[], None]
 Progress = Callable[[int], 'Advance | None']
-"""Takes the number of tasks that come next and returns what is to be called after each."""
+"""Called with the number of next tasks; returns the function to call after each task."""
 
 
 class SearchParameter(Protocol):
@@ -130,8 +130,8 @@ class EvaluationStore:
             lines = [_parse(line) for line in self.path.read_text('utf-8').splitlines()]
             if not lines or not isinstance(lines[0], dict) or lines[0].get('format') != _FORMAT:
                 raise Sim2RealError(
-                    f'{self.path} exists and holds no evaluations; remove it or choose another '
-                    '--out'
+                    f'{self.path} exists and is not a file of evaluations; remove it or '
+                    'choose another --out'
                 )
         self._is_ready = lines[:1] == [self._header]
         if self._is_ready:
