@@ -109,7 +109,7 @@ def test_the_advised_noise_makes_the_filter_consistent(capsys: Capture) -> None:
     words = ['attitude', *SHORT, '--set', 'sway=[0.02,0.02,0.02]']
     outcome = call(capsys, *words)
     assert 'overconfident' in outcome.out
-    enough = outcome.err.partition('white noise of ')[2].split()[0]
+    enough = outcome.err.partition('White noise of ')[2].split()[0]
     assert '--acceleration' in outcome.err
     heeded = call(capsys, *words, '--acceleration', enough)
     (nees,) = (line for line in heeded.out.splitlines() if line.startswith('NEES'))

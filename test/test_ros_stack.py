@@ -144,17 +144,17 @@ def test_a_lifecycle_node_is_reset_between_replays(tmp_path: Path, run: Recordin
         assert notes['external.repeatability']['most'] == 0.0
         assert 0.0 < notes['external.rate']['rate'] < 5.1
         assert 'judge.completed' in notes
-        first = _SESSIONS[judge.declaration]._side._process
+        first = _SESSIONS[judge.declaration]._estimator._process
         first.check()
         # A recording with other transforms needs a new process.
         antenna = (StaticTransform('base_link', 'gps_link', (0.1, 0.0, 0.2)),)
         once = dataclasses.replace(judge, stack=dataclasses.replace(judge.stack, repeats=1))
         once.judge(run)
-        second = _SESSIONS[judge.declaration]._side._process
+        second = _SESSIONS[judge.declaration]._estimator._process
         assert second is not first
         again = once.judge(dataclasses.replace(run, transforms=antenna))
         assert again.linear_velocity[0, 0] == 1.0
-        assert _SESSIONS[judge.declaration]._side._process is not second
+        assert _SESSIONS[judge.declaration]._estimator._process is not second
     finally:
         _SESSIONS.pop(judge.declaration).close()
 

@@ -182,8 +182,8 @@ ERRORS = {error.name: error for error in (
         _scale_rates,
     ),
     InjectedError(
-        'accelerometer_bias', 'm/s^2', 'an accelerometer bias', 'along the forward axis of the IMU',
-        'imu', 0.2, 10.0, _add_force_bias,
+        'accelerometer_bias', 'm/s^2', 'an accelerometer bias',
+        'along the forward axis of the IMU', 'imu', 0.2, 10.0, _add_force_bias,
     ),
     InjectedError(
         'imu_delay', 's', 'an IMU delay', 'stamps of the IMU are late', 'imu', 0.1, 5.0,

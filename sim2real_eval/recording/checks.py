@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repair or refuse the messages of one topic, and report what was repaired.
+"""Repair or refuse the messages of one topic; findings of `reading.py` and `truth.py`, too.
 
 Broken messages (not finite, stamps that run backwards, impossible values) are dropped up to
 `MAXIMUM_BROKEN` of a topic. More than that is refused, because the rest would no longer be what
 the sensor measured. Messages without a fix and late messages are not broken.
-
-The module also declares the findings of `reading.py` and `truth.py`.
 """
 
 from __future__ import annotations

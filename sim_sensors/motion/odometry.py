@@ -297,8 +297,8 @@ def _check_velocity(odometry: OdometryArray, displacement: FloatArray, rms: floa
         world, body = (name.replace('{', '{{').replace('}', '}}') for name in frames)
         text = (
             f'recorded linear velocity seems to be in {world}, not in {body} as nav_msgs/Odometry '
-            'requires: it differs from position differences by {unrotated:.3g} m/s rms unrotated, but '
-            '{rms:.3g} m/s rotated to the world, which is used'
+            'requires: it differs from position differences by {unrotated:.3g} m/s rms unrotated, '
+            'but {rms:.3g} m/s rotated to the world, which is used'
         )
         return [Remark(text, unrotated=unrotated, rms=rms)]
     text = (
