@@ -118,7 +118,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
         Claim(
             '`correct: [differential]`: mean NIS ratio', 'expected value 1',
-            'test_judge_mended.py::test_innovations_of_increments_match_their_covariance',
+            'test_judge_corrections.py::test_innovations_of_increments_match_their_covariance',
             'corrected', 1.1, 0.9,
         ),
     ),

@@ -60,7 +60,7 @@ class Feed(Protocol):
         """Return all messages that arrive up to a time and were not returned before.
 
         They are in order of arrival; messages that arrive together are in the order of
-        `Routing.takers`. The call blocks until all of them are known.
+        `Routing.topic_inputs`. The call blocks until all of them are known.
         """
         ...
 
@@ -121,7 +121,7 @@ class RecordedFeed(ArrayFeed):
         case = setup.case
         timing = prepare(recording, setup.filter, setup.navsat, case).timing
         self.start_ns = timing.start
-        input_names = route(recording, setup.filter, setup.navsat, case).takers
+        input_names = route(recording, setup.filter, setup.navsat, case).topic_inputs
         arrays = [(input_name, recording.messages[topic]) for input_name, topic in input_names]
         super().__init__(arrays, last_arrival_ns(timing, setup))
 

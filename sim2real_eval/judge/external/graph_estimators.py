@@ -127,7 +127,7 @@ class FilterEstimator(GraphEstimator):
             # Its fixes are measurements as soon as they arrive.
             self._inputs.add(FIX)
         no_inputs = {COMMAND} if self._is_real else {COMMAND, FIX, HEADING}
-        self._all_inputs = self._inputs | (no_inputs & dict(routing.takers).keys())
+        self._all_inputs = self._inputs | (no_inputs & dict(routing.topic_inputs).keys())
         self._frames: dict[str, tuple[str, str]] = {}
         self._transformed: dict[str, str] = {}
         if self._is_real:

@@ -43,7 +43,7 @@ class Routing:
     notes: tuple[Finding, ...] = ()  # about the choice
 
     @property
-    def takers(self) -> tuple[tuple[str, str], ...]:
+    def topic_inputs(self) -> tuple[tuple[str, str], ...]:
         """Pairs of input and topic, in the order in which simultaneous messages are delivered."""
         further = ((FIX, self.fix), (HEADING, self.heading), (COMMAND, self.command))
         pairs = (*self.sources.items(), *further)
@@ -160,7 +160,7 @@ def _check_not_noise_free(recording: Recording, kind: type[MessageArray], needs:
 
 def _subscribed_topics(routing: Routing, config: FilterConfig) -> dict[str, str]:
     """Return the topics of a recording by their own names and by those of the filter."""
-    subscribed = {topic_name(topic): topic for _, topic in routing.takers}
+    subscribed = {topic_name(topic): topic for _, topic in routing.topic_inputs}
     for source in config.sources:
         topic = routing.sources[source.name]
         if topic is not None:

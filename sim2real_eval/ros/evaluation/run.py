@@ -349,7 +349,7 @@ class SensorFeed:
         routing = route(recording, setup.filter, setup.navsat, setup.case)
         # Messages that arrive together are in the order of the inputs.
         self._inputs_by_topic: dict[str, list[tuple[int, str]]] = {}
-        for rank, (input_name, topic) in enumerate(routing.takers):
+        for rank, (input_name, topic) in enumerate(routing.topic_inputs):
             self._inputs_by_topic.setdefault(topic, []).append((rank, input_name))
         self._topics = {role: recording.roles[role] for role in bench.roles}
         for topic, array in recording.messages.items():
