@@ -33,8 +33,8 @@ _THRESHOLDS = 20_000, 5, 5
 # again in another process.
 _COMPILING = (
     'test_judge_live', 'test_judge_enu', 'test_judge_diverged', 'test_judge_core',
-    'test_judge_prediction', 'test_judge_correction', 'test_judge_filter', 'test_judge_corrections',
-    'test_judge_queue', 'test_judge_textbook_unscented', 'test_lockstep',
+    'test_judge_prediction', 'test_judge_correction', 'test_judge_corrections',
+    'test_judge_filter', 'test_judge_queue', 'test_judge_textbook_unscented', 'test_lockstep',
 )  # fmt: skip
 # These files need no judge and keep the other worker busy meanwhile.
 _MEANWHILE = (

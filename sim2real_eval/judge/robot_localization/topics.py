@@ -47,7 +47,7 @@ class Routing:
         """Pairs of input and topic, in the order in which simultaneous messages are delivered."""
         further = ((FIX, self.fix), (HEADING, self.heading), (COMMAND, self.command))
         pairs = (*self.sources.items(), *further)
-        return tuple((taker, topic) for taker, topic in pairs if topic is not None)
+        return tuple((name, topic) for name, topic in pairs if topic is not None)
 
 
 def route(
