@@ -258,7 +258,7 @@ class SurveyedMotion(_Measured):
     --------
     >>> from sim_sensors import load_gps, motion_of
     >>> from sim_sensors.gps import simulate
-    >>> from sim_sensors.world.earth import DEFAULT_ORIGIN
+    >>> from sim_sensors.world.geodesy import DEFAULT_ORIGIN
     >>> drive = motion_of('circle', duration=2.0)
     >>> exact = simulate(load_gps('baseline'), drive, seed=1, run='1')
     >>> surveyed = SurveyedMotion(drive, exact, origin_ns=0, frame=DEFAULT_ORIGIN)
