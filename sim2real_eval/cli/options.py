@@ -42,7 +42,7 @@ class OptionSet(Generic[P]):
 
     Examples
     --------
-    >>> from sim_sensors.world.earth import LocalFrame
+    >>> from sim_sensors.world.geodesy import LocalFrame
     >>> place = OptionSet(LocalFrame, 'latitude_deg')
     >>> parser = argparse.ArgumentParser()
     >>> place.add(parser)

@@ -121,7 +121,7 @@ TRUTH_OF_FIXES = assumed(
 TRUTH_OF_SMOOTHED_FIXES = assumed(
     'check.truth_of_smoothed_fixes',
     'the truth was probably made of the fixes: they differ from it by {error:.1f mm}, with '
-    '{share:.1%} of the slow errors of independent ones',
+    'only {share:.1%} of the slow errors that an independent truth would show',
     'The slow errors of the fixes are in the truth too, so the real GPS seems to be better than '
     'it is. Against an independent truth, errors of a receiver are white or wander: they have at '
     'least as much power at low as at high frequencies.',
@@ -138,7 +138,7 @@ MOVING_START = routine(
     'check.moving_start',
     'starts at {speed:.1f m/s}',
     'A filter begins at rest: its first seconds are an error of the filter, not of the sensors.',
-    'vepd and study leave the start out unasked; elsewhere --warmup 5 does',
+    'vepd and study skip the start by themselves; with other commands give --warmup 5',
 )
 
 # Truth
@@ -396,5 +396,6 @@ NO_ORIENTATION = routine(
     'check.no_orientation',
     'no orientation (covariance -1)',
     'The filter starts eastward, whatever the vehicle does.',
-    'vepd, study and judge give the true heading unasked; elsewhere --start-heading does',
+    'vepd, study and judge give the true heading by themselves; with other commands give '
+    '--start-heading',
 )

@@ -178,7 +178,7 @@ class GateCase:
         """Return VEPD, interval and p-value in words."""
         text = f'VEPD {self.vepd:.4g}{interval(self.low, self.high, options)}'
         if self.p_value is not None:
-            text += f', p-value under a perfect model {self.p_value:.2g}'
+            text += f', p-value if the model were perfect {self.p_value:.2g}'
         return text
 
     def to_mapping(self) -> dict[str, Any]:

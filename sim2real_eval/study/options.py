@@ -187,7 +187,7 @@ TRUTH_RATE = assumed(
     'speeds are compared at the rate of the ground truth, {rate:.3g Hz} instead of {usual:g Hz}',
     'Between the samples of a slow ground truth, errors are unknown. To refuse it in a study '
     'file: `metric: {rate: 15}`.',
-    'to refuse: --rate 15',
+    'to disable: --rate 15',
 )
 WARMUP = assumed(
     'study.warmup',
@@ -195,7 +195,7 @@ WARMUP = assumed(
     '{most:.1f m/s}',
     'A judge that starts at rest needs time to reach the speed. To refuse it in a study file: '
     '`metric: {warmup: 0}`.',
-    'to refuse: --warmup 0',
+    'to disable: --warmup 0',
 )
 MATCHED_RATES = assumed(
     'study.matched_rates',
@@ -203,14 +203,14 @@ MATCHED_RATES = assumed(
     '{own:.5g Hz}',
     'The rate alone can change VEPD severalfold. To refuse it in a study file: '
     '`match_rates: false`.',
-    'to refuse: --no-match-rates',
+    'to disable: --no-match-rates',
 )
 START_HEADING = assumed(
     'study.start_heading',
     'judge {judges} starts with the true heading, because the real IMU has no orientation',
     'With an arbitrary heading, forward speed is meaningless. To refuse it in a study file: '
     '`start_heading: false`.',
-    'to refuse: --no-start-heading',
+    'to disable: --no-start-heading',
 )
 OFF_TICKS = assumed(
     'study.off_ticks',
@@ -218,7 +218,7 @@ OFF_TICKS = assumed(
     'the times of its ticks, so rounding would decide which fixes wait for the next tick',
     'Stamps that were doubles are rounded to 0.1 us. Simulated fixes are rounded differently, '
     'which would change VEPD. To refuse it in a study file: `off_ticks: false`.',
-    'to refuse: --no-off-ticks',
+    'to disable: --no-off-ticks',
 )
 SHARED_IMU = decisive(
     'study.shared_imu',
@@ -292,7 +292,7 @@ NOT_VALIDATED = decisive(
     'fit.not_validated',
     'no recording was held out, so over-fitting cannot be detected',
     'The score on the recordings of the fit is always optimistic.',
-    'fit with two recordings or more',
+    'fit with two recordings or more, and --folds of two or more',
 )
 NOT_IDENTIFIED = decisive(
     'fit.not_identified',

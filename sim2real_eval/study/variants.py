@@ -319,7 +319,7 @@ def _simulated_kind(twins: Sequence[Twin], setting: str, where: str, prefix: str
         raise ParameterError(where, f'{prefix}{setting}', problem)
     simulated = dict.fromkeys(name for twin in twins for name in twin.models)
     if kind not in simulated:
-        problem = f'no {kind} is simulated; must be a parameter of {" or ".join(simulated)}'
+        problem = f'{kind} is not simulated; must be a parameter of {" or ".join(simulated)}'
         raise ParameterError(where, f'{prefix}{setting}', problem)
     return kind
 

@@ -143,7 +143,10 @@ def _for_navsat(
         name = requested or DEFAULT_TOPICS[role]
         if why := recording.why_missing(name, role):
             where = f'{where}: {name}{why}'
-        raise JudgeError(f'{recording.path}: {needs}, the recording has none{where}{hint}')
+        has = ', '.join(recording.messages) or 'no topic'
+        raise JudgeError(
+            f'{recording.path}: {needs}, the recording has none{where}{hint}; it has {has}'
+        )
     return topic
 
 
