@@ -72,7 +72,7 @@ def test_the_round_trip_at_the_origin_of_the_paper_is_exact_to_a_nanometre(scale
     st.floats(-400.0, 9000.0),
     st.tuples(*[st.floats(-2000.0, 2000.0)] * 3),
 )
-def test_the_round_trip_is_exact_anywhere_on_earth(latitude, longitude, altitude, enu):
+def test_enu_to_geodetic_and_back_is_exact_anywhere_on_earth(latitude, longitude, altitude, enu):
     """Tolerance 2 nm: doubles near 180 degrees are 3.2 nm apart on the equator."""
     frame = LocalFrame(latitude, longitude, altitude)
     position = np.array([enu])

@@ -205,7 +205,7 @@ def test_the_uncertainty_of_an_unobservable_rotation_is_added_to_position_errors
     assert low < total < high, total / 800
 
 
-def test_a_barometer_determines_the_height_of_the_judged_world() -> None:
+def test_a_barometer_determines_the_height_of_the_world_frame_of_the_judge() -> None:
     """An input of heights alone; all else goes through the first estimate, which is 2 m high."""
     truth = circle()
     judged = perfect(truth, None)

@@ -58,7 +58,7 @@ class OptionSet(Generic[P]):
         }
 
     def flag(self, name: str) -> str:
-        """Return the option of a parameter, or the name of one without an option."""
+        """Return the command-line option of a parameter, or its name if it has no option."""
         return self._flags.get(name, [name])[0]
 
     def add(

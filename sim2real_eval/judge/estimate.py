@@ -193,8 +193,8 @@ REPEATABILITY = routine(
     'external.repeatability',
     '{repeats:d} replays of the same recording differ by {rms:.2g m/s} of speed (RMS), at most '
     '{most:.2g m/s}',
-    'The estimator itself varies by this much, in real and in simulated runs. A study scores both '
-    'replays of the real runs, and no null distance is below the distance between them.',
+    'The estimator itself varies by this much, in real and in simulated runs. A study scores two '
+    'replays of each real run; the distance between these is a lower bound of null distances.',
 )
 INCOMPLETE = decisive(
     'external.incomplete',

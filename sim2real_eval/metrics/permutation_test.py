@@ -471,7 +471,7 @@ def rank_distribution(distances: FloatArray) -> FloatArray:
 def significance_groups(
     order: Sequence[str], distinguishable: Iterable[tuple[str, str]]
 ) -> dict[str, str]:
-    """Return the letters of each model: two models share one unless they differ significantly.
+    """Return the group letters of each model; models that do not differ significantly share one.
 
     Insert and absorb (H.-P. Piepho, J. Comput. Graph. Stat. 13, 2004): all models start in one
     group; each significantly different pair splits the groups that hold both; groups inside others

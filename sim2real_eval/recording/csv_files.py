@@ -355,7 +355,7 @@ def list_csv_files(path: Path) -> dict[str, Path]:
             continue
         if stem in files:
             raise RecordingError(
-                f'{path}: both {files[stem].name} and {file.name} are there; one is allowed'
+                f'{path}: both {files[stem].name} and {file.name} are there; only one is allowed'
             )
         files[stem] = file
     return files

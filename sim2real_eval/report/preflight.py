@@ -141,7 +141,7 @@ def _short(value: float) -> str:
 
 
 def preflight_figure(runs: Sequence[Preflight], *, title: str = '') -> Figure:
-    """Return a strip per check that shows the share of its limit that each recording uses.
+    """Return a figure with a strip per check: its value in each recording relative to its limit.
 
     The axis is logarithmic and the line at 1 is the limit. Values beyond the axis are drawn at its
     end. A check without a number has a mark at the end if it warns or fails, and no strip if it

@@ -91,7 +91,7 @@ class SignalOptions(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class PublishedAgreement:
-    """RMSE, unit of the signal, and correlation of a simulated with a real signal."""
+    """RMSE (in the unit of the signal) and correlation between a simulated and a real signal."""
 
     rmse: float
     correlation: float

@@ -53,6 +53,7 @@ VISION_TOPIC = f'/{VisionModel.topic}'
 
 _SENSOR_ROLES = (*IDEAL_ROLES, *IDEAL_ROLES.values())
 _MIN_SAMPLES = 3
+"""Samples of a truth below which it is not a motion."""
 NOISE_FREE = routine(
     'twin.noise_free',
     "the simulated {sensor} adds its errors to the simulator's noise-free messages",
@@ -65,7 +66,6 @@ NOTHING_SEEN = routine(
     'The feature tracks are empty.',
     'check where the camera points and where the motion goes',
 )
-"""Samples of a truth below which it is not a motion."""
 
 
 @dataclasses.dataclass(frozen=True)

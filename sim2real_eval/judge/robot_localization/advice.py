@@ -74,7 +74,7 @@ GRAVITY_LEFT = routine(
 )
 DIVERGED = decisive(
     'rl.diverged',
-    'the estimate is not a number from t = {first:.2f s} after the first one on ({count:d} of '
+    '{first:.2f s} after its start the estimate becomes not a number ({count:d} of '
     '{estimates:d} estimates): as in robot_localization, state or covariance grew out of bounds',
     'The filter is unstable with these covariances.',
     'check process noise, initial covariance and the covariances of the messages',
@@ -82,7 +82,7 @@ DIVERGED = decisive(
 )
 UNSCENTED_DIVERGED = decisive(
     'rl.unscented_diverged',
-    'the estimate is not a number from t = {first:.2f s} after the first one on ({count:d} of '
+    '{first:.2f s} after its start the estimate becomes not a number ({count:d} of '
     "{estimates:d} estimates): the covariance of robot_localization's unscented filter is no "
     'longer positive definite',
     "The correction of robot_localization's unscented filter can make the covariance indefinite.",
@@ -169,8 +169,8 @@ DATUM_FAR = decisive(
 )
 TOO_FAST = decisive(
     'estimate.too_fast',
-    'the estimated speed exceeds {limit:g m/s} from t = {first:.2f s} after the first estimate on '
-    'and reaches {speed:.3g m/s}',
+    'the estimated speed first exceeds {limit:g m/s} at t = {first:.2f s} after the first '
+    'estimate, and reaches {speed:.3g m/s}',
     'The filter has diverged: no vehicle is that fast.',
     'check covariances, frames and the start heading',
     per_model=True,
