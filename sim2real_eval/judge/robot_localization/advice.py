@@ -74,7 +74,7 @@ GRAVITY_LEFT = routine(
 )
 DIVERGED = decisive(
     'rl.diverged',
-    '{first:.2f s} after its start the estimate becomes not a number ({count:d} of '
+    'the estimate becomes NaN {first:.2f s} after its start ({count:d} of '
     '{estimates:d} estimates): as in robot_localization, state or covariance grew out of bounds',
     'The filter is unstable with these covariances.',
     'check process noise, initial covariance and the covariances of the messages',
@@ -82,7 +82,7 @@ DIVERGED = decisive(
 )
 UNSCENTED_DIVERGED = decisive(
     'rl.unscented_diverged',
-    '{first:.2f s} after its start the estimate becomes not a number ({count:d} of '
+    'the estimate becomes NaN {first:.2f s} after its start ({count:d} of '
     "{estimates:d} estimates): the covariance of robot_localization's unscented filter is no "
     'longer positive definite',
     "The correction of robot_localization's unscented filter can make the covariance indefinite.",
