@@ -91,7 +91,7 @@ SensitivityTable = RankedTable[SensitivityRow]
 
 def variations(component: str, options: MetricOptions) -> list[ScoringVariant]:
     """Return the options of the study, and variations with one option changed."""
-    variants = [ScoringVariant('options of the study', component, options)]
+    variants = [ScoringVariant('as the study', component, options)]
     variants += [
         ScoringVariant(f'component {other}', other, options)
         for other in SPEED_COMPONENTS
