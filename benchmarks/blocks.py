@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it does to a study that its recordings depend on each other, with and without `block`.
+"""Effect on a study of recordings that depend on each other, with and without `block`.
 
 `blocks.py same`: how often two sensors of one law differ significantly, where segments of a drive
 share its errors. `blocks.py drive0708`: one drive below SIM2REAL_REAL in blocks of its segments.

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import os
 import re
@@ -378,11 +377,8 @@ def key_value(text: str) -> tuple[str, object]:
     if not equals:
         raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
     parsed = parse_yaml(value, f'--set {key}')
-    if isinstance(parsed, str):
-        # YAML 1.1 reads 2e-4, without a point, as text.
-        with contextlib.suppress(ValueError):
-            parsed = float(parsed)
-    return key, parsed
+    number = number_of(parsed) if isinstance(parsed, str) else None
+    return key, parsed if number is None else number
 
 
 @dataclasses.dataclass(frozen=True)

@@ -135,17 +135,13 @@ def _page(name: str) -> str:
 
 def _parameter_rows(model: Parameters, prefix: str = '') -> list[str]:
     """Return a row per parameter with the key that --set takes after the kind of sensor."""
-    from sim_sensors.core.parameters import Parameters
-
     rows = [
         f'  {prefix}{key} = {getattr(model, key)!r}'
         f'{declaration.unit and f"  [{declaration.unit}]"}  {declaration.doc}'
         for key, declaration in model.declarations().items()
     ]
-    for field in dataclasses.fields(model):
-        part = getattr(model, field.name)
-        if isinstance(part, Parameters):
-            rows += _parameter_rows(part, f'{prefix}{field.name}.')
+    for name, part in model.parts().items():
+        rows += _parameter_rows(part, f'{prefix}{name}.')
     return rows
 
 

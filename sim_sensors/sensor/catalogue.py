@@ -9,7 +9,6 @@ that the command line can name the kinds in its help without delay.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from typing import Any
 
 from sim_sensors.core.errors import ParameterError
@@ -72,8 +71,7 @@ def has_upstream(model: Parameters) -> bool:
 
     if isinstance(model, Upstream) and model.has_defects:
         return True
-    parts = [getattr(model, field.name) for field in dataclasses.fields(model)]
-    return any(has_upstream(part) for part in parts if isinstance(part, Parameters))
+    return any(map(has_upstream, model.parts().values()))
 
 
 def SensorKind(base: Any, **attributes: Any) -> Any:  # noqa: N802
