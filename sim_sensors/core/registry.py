@@ -193,20 +193,21 @@ def entry_points(group: str) -> Sequence[importlib.metadata.EntryPoint]:
 @functools.cache
 def _entry_points(group: str, path: tuple[str, ...]) -> Sequence[importlib.metadata.EntryPoint]:
     # Most installations have no entry point of a group, and importlib.metadata takes some 25 ms.
-    if not any(_may_declare(folder, group.encode()) for folder in path):
+    declarations = map(_declarations, path)
+    if all(text is not None and group.encode() not in text for text in declarations):
         return ()
     import importlib.metadata
 
     return tuple(importlib.metadata.entry_points(group=group))
 
 
-def _may_declare(folder: str, group: bytes) -> bool:
-    """Return whether a package in a folder of `sys.path` may declare entry points of a group."""
+@functools.cache
+def _declarations(folder: str) -> bytes | None:
+    """Return the entry points of all packages in a folder of `sys.path`; None for a zip file."""
     path = Path(folder or '.')
-    # A zip file on the path is left to importlib.metadata.
-    return path.is_file() or any(
-        group in file.read_bytes() for file in path.glob('*-info/entry_points.txt')
-    )
+    if path.is_file():
+        return None
+    return b'\n'.join(file.read_bytes() for file in path.glob('*-info/entry_points.txt'))
 
 
 def is_in_file(text: str) -> bool:
