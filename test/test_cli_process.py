@@ -68,11 +68,12 @@ def test_signals_end_all_processes_and_leave_nothing_half_written(
     ) as running:  # fmt: skip
         running.wait_for(lambda: len(set(out.glob('runs/*/*/[!t]*.npz'))) >= 2, 'the first runs')
         running.send(getattr(signal, name), to_group=to_group)
+        # The last process may still write after the command has ended.
+        until(lambda: not running.runs, 'the end of all processes')
         done = running.end()
         assert done.status == status
         assert done.out == ''
         assert len(done.err.splitlines()) == (name != 'SIGKILL')
-        until(lambda: not running.runs, 'the end of all processes')
     assert json.loads((out / 'study.json').read_text())['state'] == 'unfinished'
     if name != 'SIGKILL':
         assert not list((tmp_path / 'result').rglob('.*'))

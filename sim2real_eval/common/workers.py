@@ -12,6 +12,7 @@ import multiprocessing.forkserver
 import multiprocessing.resource_tracker
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,8 @@ from .process import interruptible, single_threads
 
 _HAS_FORKSERVER = 'forkserver' in multiprocessing.get_all_start_methods()
 _FORK_S = 0.5
+
+_NO_LEAK = 'ignore:resource_tracker:UserWarning'
 
 T = TypeVar('T')
 R = TypeVar('R')
@@ -74,8 +77,13 @@ class Workers:
         """
         if self.jobs <= 1 or not _HAS_FORKSERVER:
             return
-        # First, because it lets signals through again.
-        multiprocessing.resource_tracker.ensure_running()
+        # The tracker removes the semaphores of a killed command, which is no leak to warn of.
+        sys.warnoptions.append(_NO_LEAK)
+        try:
+            # First, because it lets signals through again.
+            multiprocessing.resource_tracker.ensure_running()
+        finally:
+            sys.warnoptions.remove(_NO_LEAK)
         context = multiprocessing.get_context('forkserver')
         context.set_forkserver_preload(list(modules))
         with _block_interrupts(), single_threads():
