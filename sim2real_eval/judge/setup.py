@@ -25,6 +25,7 @@ from .robot_localization.configuration import (
     with_front_end,
 )
 from .robot_localization.embedded import judge, prepare
+from .robot_localization.input_parts import InputPart, input_parts
 from .robot_localization.inputs import WorldPoses, world_poses
 from .robot_localization.replay_options import Options, ReplayOptions
 from .robot_localization.state import YAW
@@ -206,6 +207,10 @@ class JudgeSetup(Judge):
     def world_poses(self, recording: Recording) -> WorldPoses:
         """Return the fused absolute poses, which define the world frame of the filter."""
         return world_poses(prepare(recording, self.filter, self.navsat, self.case).inputs)
+
+    def input_parts(self, recording: Recording) -> list[InputPart]:
+        """Return the recorded measurements of the inputs, as plain arrays; see `InputPart`."""
+        return input_parts(recording, self.filter, self.navsat, self.case)
 
     def with_start(
         self: Setup, *, start_ns: int | None = None, start_heading: float | None = None
