@@ -18,7 +18,6 @@ from judge_examples import (
     recording,
     stamps,
 )
-from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.robot_localization.input_parts import input_parts
@@ -27,9 +26,8 @@ from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.measurements import TwistArray
 
 TIMES = stamps(20.0, 2.0)
-SIDEWAYS = StaticTransform(
-    'base_link', 'log', (0.5, 0.0, 1.0), tuple(Rotation.from_euler('z', 90, degrees=True).as_quat())
-)
+HALF = 0.5**0.5
+SIDEWAYS = StaticTransform('base_link', 'log', (0.5, 0.0, 1.0), (0.0, 0.0, HALF, HALF))
 
 
 def twist(velocity: np.ndarray, frame: str) -> TwistArray:
