@@ -21,10 +21,12 @@ from sim_sensors.core.measurements import (
 from sim_sensors.world.geodesy import LocalFrame
 from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
 from .navsat import NavsatState, early_fixes, lost_fixes
-from .state import YAW, Timing
+from .parts import ACCELERATION, PartName
+from .state import YAW, RecordArray, Timing
 
 _MOST = 0.5
-_LEAST_GRAVITY = 0.05
+_LEAST_GRAVITY = 0.05  # m/s^2; an error of 0.07 m/s with the default noises
+_UP = np.array([0.0, 0.0, 1.0])
 _NEAR_TICK_NS = 1000
 _LEAST_ON_A_SIDE = 0.05  # share of the fixes
 
@@ -65,11 +67,12 @@ NAVSAT_NO_HEADING = decisive(
     'The fixes are rotated into a frame that does not point east.',
     'use an IMU with orientation, or `use_odometry_yaw`',
 )
-GRAVITY_LEFT = routine(
+GRAVITY_LEFT = decisive(
     'rl.gravity_left',
     'is mounted with roll or pitch: as in robot_localization, gravity is removed in the wrong '
-    'axes, which leaves about {left:.1f m/s^2} of false acceleration at rest',
-    'robot_localization removes gravity before it rotates the acceleration into the body.',
+    'axes, which leaves {left:.2g m/s^2} of false acceleration at rest',
+    'robot_localization subtracts gravity in the axes of the sensor from an acceleration in those '
+    'of the body.',
     'remove it in the right axes with --correct gravity (in a study file `correct: [gravity]`)',
 )
 DIVERGED = decisive(
@@ -237,22 +240,31 @@ def input_advice(
 
 
 def mounting_advice(
-    inputs_frames: Sequence[tuple[str, FloatArray]], gravity: float
+    parts: RecordArray, names: Sequence[PartName], sources: Mapping[str, MessageArray | None]
 ) -> list[Finding]:
     """Return findings about gravity that remains for an IMU mounted with roll or pitch.
 
     Parameters
     ----------
-    inputs_frames : IMUs whose gravity is removed: name and rotation, (3, 3), sensor to base_link.
-    gravity : m/s^2.
+    parts : (p,) of type PART
+        Parts with the mounting of their sensors.
+    names : inputs of the parts.
+    sources : messages of each input.
     """
     notes: list[Finding] = []
-    for name, rotation in inputs_frames:
-        # Level and at rest the acceleration in base_link is (0, 0, g); robot_localization
-        # subtracts g times the third row of the mounting rotation.
-        left_in = gravity * float(np.hypot(rotation[2, 0], rotation[2, 1]))
-        if left_in > _LEAST_GRAVITY:
-            notes.append(GRAVITY_LEFT(name, left=left_in))
+    for part, name in zip(parts, names, strict=True):
+        if part.kind != ACCELERATION or not part.remove_gravity or part.correct_gravity:
+            continue
+        # Level and at rest the acceleration in base_link is g e3. robot_localization subtracts
+        # g R' e3, with R the mounting, or g R' R' e3 if the orientation is relative.
+        removed = part.rotation.T @ _UP
+        imu = sources[name.source]
+        if part.relative and isinstance(imu, ImuArray) and not has_no_attitude(imu):
+            removed = part.rotation.T @ removed
+        is_fused = (part.mask[:3] > 0.0) & np.array([True, True, not part.two_d])
+        left = part.gravity * float(np.linalg.norm((_UP - removed)[is_fused]))
+        if left > _LEAST_GRAVITY:
+            notes.append(GRAVITY_LEFT(name.source, left=left))
     return notes
 
 

@@ -122,13 +122,7 @@ def prepare(
     notes += twist_advice(config, sources, turned=bool(transforms))
     if navsat is not None and fixes is not None:
         notes += datum_advice(navsat, fixes)
-    mountings = [
-        (source.name, frames.lookup(config.base_link_frame, array.frame, source.name)[0])
-        for source in config.sources
-        if source.remove_gravity and isinstance(array := sources[source.name], ImuArray)
-    ]
-    if 'gravity' not in case.correct:
-        notes += mounting_advice(mountings, config.gravity)
+    notes += mounting_advice(inputs.parts, inputs.names, sources)
     timing = _timing(config, navsat, case.clock, inputs.navsat_part, bounds, travel_ns)
     if navsat is not None and fixes is not None:
         notes += tick_advice(navsat, fixes.arrival_ns, timing)
