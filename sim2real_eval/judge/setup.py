@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeVar
 
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import ImuArray
 from sim_sensors.core.shipped import config_names, named_file
@@ -27,6 +26,7 @@ from .robot_localization.configuration import (
 from .robot_localization.embedded import judge, prepare
 from .robot_localization.input_parts import InputPart, input_parts
 from .robot_localization.inputs import WorldPoses, world_poses
+from .robot_localization.parameter_file import has_navsat, has_node
 from .robot_localization.replay_options import Options, ReplayOptions
 from .robot_localization.state import YAW
 from .robot_localization.topics import route
@@ -111,7 +111,9 @@ class JudgeSetup(Judge):
         )
         if options.unscented is None and not replay.unscented:
             ukf, ekf = (
-                replay.section.startswith(kind) if replay.section else _has_node(path, kind)
+                replay.section.split('/')[-1].startswith(kind)
+                if replay.section
+                else has_node(path, kind)
                 for kind in ('ukf', 'ekf')
             )
             replay = dataclasses.replace(replay, unscented=ukf and not ekf)
@@ -126,7 +128,7 @@ class JudgeSetup(Judge):
             neighbour = path.with_name(f'{path.stem}{_NAVSAT_SUFFIX}{path.suffix}')
             if neighbour.exists():
                 navsat_path = neighbour
-            elif _has_node(path, 'navsat_transform'):
+            elif has_navsat(path):
                 navsat_path = path
         navsat = None if navsat_path is None else NavsatConfig.from_file(navsat_path)
         return cls(
@@ -272,11 +274,5 @@ def node_of(path: Path, case: ReplayOptions) -> str:
     A file that was written for ekf_node alone can be read by ukf_node, and the reverse.
     """
     preferred, other = ('ukf', 'ekf') if case.unscented else ('ekf', 'ukf')
-    kind = other if _has_node(path, other) and not _has_node(path, preferred) else preferred
+    kind = other if has_node(path, other) and not has_node(path, preferred) else preferred
     return case.section or f'{kind}_filter_node'
-
-
-def _has_node(path: Path, prefix: str) -> bool:
-    """Return True if a parameter file has a section for a node whose name starts so."""
-    sections = read_yaml_mapping(path)
-    return any(str(name).split('/')[-1].startswith(prefix) for name in sections)

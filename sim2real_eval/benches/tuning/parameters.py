@@ -18,9 +18,8 @@ import numpy as np
 import yaml
 
 from sim2real_eval.judge.protocol import Judge
-from sim2real_eval.judge.robot_localization.configuration import (
-    NAVSAT_TOPIC,
-    SourceConfig,
+from sim2real_eval.judge.robot_localization.configuration import NAVSAT_TOPIC, SourceConfig
+from sim2real_eval.judge.robot_localization.parameter_file import (
     read_node_parameters,
     to_declared_types,
 )

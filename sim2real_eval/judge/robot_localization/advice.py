@@ -70,7 +70,7 @@ NAVSAT_NO_HEADING = decisive(
 GRAVITY_LEFT = decisive(
     'rl.gravity_left',
     'is mounted with roll or pitch: as in robot_localization, gravity is removed in the wrong '
-    'axes, which leaves {left:.2g m/s^2} of false acceleration at rest',
+    'axes, which leaves {left:.3g m/s^2} of false acceleration at rest',
     'robot_localization subtracts gravity in the axes of the sensor from an acceleration in those '
     'of the body.',
     'remove it in the right axes with --correct gravity (in a study file `correct: [gravity]`)',

@@ -93,7 +93,7 @@ def prepare(
     """Prepare the inputs of `judge`; parameters and errors as there."""
     navsat = with_front_end(navsat, case.front_end)
     routing = route(recording, config, navsat, case)
-    notes = list(routing.notes)
+    notes = [*config.notes, *(navsat.notes if navsat else ()), *routing.notes]
     recording, travel_ns = delay_messages(recording, routing, config, case.latency_ns)
     if case.covariance:
         recording = scale_covariances(recording, routing, config, case.covariance)
