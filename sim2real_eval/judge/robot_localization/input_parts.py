@@ -23,7 +23,6 @@ from sim_sensors.core.measurements import (
     is_absent,
 )
 from .configuration import FilterConfig, NavsatConfig
-from .inputs import check_type
 from .parts import POSE, TWIST, Part, PartTable
 from .replay_options import ReplayOptions
 from .state import AX, ROLL, VROLL, VX
@@ -102,13 +101,11 @@ def input_parts(
     frames = FrameTree(transforms, assume_identity=not transforms)
     by_navsat = {name: topic is None for name, topic in routing.sources.items()}
     layout = PartTable(config, navsat, by_navsat, frozenset())
-    by_name = {source.name: source for source in config.sources}
     parts = []
     for name, topic in routing.sources.items():
         if topic is None:
             continue
         array = recording.messages[topic]
-        check_type(by_name[name], array)
         layout.place(name, array, frames)
         first, own_parts = layout.of[name]
         for number, part in enumerate(own_parts, first):

@@ -22,6 +22,7 @@ from .configuration import (
     topic_name,
     with_front_end,
 )
+from .inputs import check_type, wrong_type
 from .replay_options import ReplayOptions
 
 FIX, HEADING, COMMAND = 'fix', 'heading', 'command'
@@ -79,7 +80,10 @@ def route(
         if source.topic == NAVSAT_TOPIC and navsat is not None:
             sources[source.name] = None
         elif source.topic in topics:
-            sources[source.name] = topics[source.topic]
+            topic = topics[source.topic]
+            ros_type = recording.ros_types.get(topic, '')
+            check_type(source, topic, recording.messages[topic], ros_type)
+            sources[source.name] = topic
         else:
             used = _stand_in(source, recording, topics, taken_by)
             sources[source.name] = used
@@ -100,6 +104,10 @@ def _stand_in(
             f'{source.name}: {source.topic} is not in {recording.path}; give the parameters of '
             'navsat_transform_node, which makes it from the fixes, or take the front end enu'
         )
+    for description in recording.ignored:
+        topic, _, ros_type = description.removesuffix(')').partition(' (')
+        if topic_name(topic) == source.topic and ros_type:
+            raise wrong_type(source, topic, ros_type)
     if source.kind == 'imu' and 'imu' in recording.roles and not taken_by:
         return recording.roles['imu']
     stand_in = f' and its IMU already stands in for {taken_by}' if taken_by else ''
