@@ -13,14 +13,21 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import ImuArray
 from sim_sensors.core.shipped import config_names, named_file
-from .estimate import JudgedRun
+from .estimate import JudgedRun, PartCount
 from .protocol import Judge, JudgeRequest
-from .robot_localization.advice import FIXES_ON_TICKS, has_no_attitude
+from .robot_localization.advice import (
+    FIXES_ON_TICKS,
+    Gate,
+    has_no_attitude,
+    refused_parts,
+    with_threshold,
+)
 from .robot_localization.configuration import (
     FRONT_ENDS,
     NAVSAT_TOPIC,
     FilterConfig,
     NavsatConfig,
+    gate_name,
     with_front_end,
 )
 from .robot_localization.embedded import judge, prepare
@@ -35,6 +42,9 @@ Setup = TypeVar('Setup', bound='JudgeSetup')
 
 _NAVSAT_SUFFIX = '_navsat'
 _START_HEADING_VARIANCE = 0.01
+# Thresholds that are tried grow by this factor; the last is 58 times the distance of the first
+# refused measurement.
+_STEP, _MOST_TRIALS = 1.5, 10
 
 
 def profiles() -> list[str]:
@@ -171,6 +181,39 @@ class JudgeSetup(Judge):
             instead of that of the parameter file.
         """
         return self.with_start(start_ns=start_ns, start_heading=start_heading).batch_run(recording)
+
+    def try_gates(self, recording: Recording, judged: JudgedRun) -> JudgedRun:
+        """Return a run whose findings about long refusals name a threshold that helps.
+
+        Thresholds from that of the first refused measurement on are tried by running the embedded
+        filter again. One helps if the part is no longer refused for long, and no other part is.
+        The set-up is that with the start of the run; see `with_start`.
+        """
+        notes = list(judged.notes)
+        for part in refused_parts(judged):
+            gate = self._try_gate(recording, judged, part)
+            if gate is not None:
+                notes = with_threshold(notes, part, gate)
+        return dataclasses.replace(judged, notes=tuple(notes))
+
+    def _try_gate(self, recording: Recording, judged: JudgedRun, part: PartCount) -> Gate | None:
+        name, _, kind = part.name.partition(' ')
+        sources = {source.name: source for source in self.filter.sources}
+        if name not in sources or part.longest_refusal is None:
+            return None
+        allowed = {other.name for other in refused_parts(judged)} - {part.name}
+        threshold = part.longest_refusal.distance
+        for _ in range(_MOST_TRIALS):
+            threshold *= _STEP
+            change: dict[str, Any] = {f'{kind}_threshold': threshold}
+            changed = dataclasses.replace(sources[name], **change)
+            inputs = tuple({**sources, name: changed}.values())
+            config = dataclasses.replace(self.filter, sources=inputs)
+            run = dataclasses.replace(self, filter=config).batch_run(recording)
+            helps = {other.name for other in refused_parts(run)} <= allowed
+            if helps and not run.divergence_findings:
+                return Gate(gate_name(name, kind), threshold, helps=True)
+        return Gate(gate_name(name, kind), threshold, helps=False)
 
     def lacks_heading(self, recording: Recording) -> bool:
         """Return True if the filter takes yaw from an IMU that has none, and starts at 0."""

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
 
 import numpy as np
 
 from sim2real_eval.common.findings import Finding, FindingKind, assumed, decisive, routine
-from sim2real_eval.judge.estimate import PartCount
+from sim2real_eval.judge.estimate import JudgedRun, PartCount
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -19,7 +21,7 @@ from sim_sensors.core.measurements import (
     TwistArray,
 )
 from sim_sensors.world.geodesy import LocalFrame
-from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
+from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig, gate_name
 from .navsat import NavsatState, early_fixes, lost_fixes
 from .parts import ACCELERATION, PartName
 from .state import YAW, RecordArray, Timing
@@ -29,6 +31,20 @@ _LEAST_GRAVITY = 0.05  # m/s^2; an error of 0.07 m/s with the default noises
 _UP = np.array([0.0, 0.0, 1.0])
 _NEAR_TICK_NS = 1000
 _LEAST_ON_A_SIDE = 0.05  # share of the fixes
+
+
+_ASK = (
+    'if the input is right, raise `{gate}` or the process noise (`sim2real judge` tries '
+    'thresholds on the recording); if it is wrong, leave it out'
+)
+_HELPS = (
+    'if the input is right, set `{gate}: {threshold:.3g}`, with which no long rejection remains '
+    'here, or raise the process noise; if it is wrong, leave it out'
+)
+_NONE_HELPS = (
+    'no `{gate}` up to {threshold:.3g} helps: check the covariances and frames of all inputs with '
+    '`sim2real check`, and raise the process noise'
+)
 
 
 DIFFERENTIAL = assumed(
@@ -105,6 +121,14 @@ GATED = decisive(
     'depends on this sensor',
     'The measurements contradict the estimate by more than the covariances allow.',
     'check the covariances, the frames and the `rejection_threshold`',
+)
+REFUSED = decisive(
+    'rl.refused_for',
+    'the Mahalanobis gate rejected all measurements for {longest:.1f s}, from t = {start:.1f s} '
+    'to {end:.1f s} after the first estimate ({refused:d} of {judged:d} in all)',
+    'For this time the estimate is without the input. Measurements and estimate disagree by more '
+    'than their covariances allow, and the judge cannot tell which of them is wrong.',
+    '{action}',
 )
 SINGULAR = decisive(
     'rl.singular',
@@ -273,8 +297,11 @@ def divergence(unscented: bool, textbook: bool) -> FindingKind:
     return UNSCENTED_DIVERGED if unscented and not textbook else DIVERGED
 
 
-def part_advice(parts: Sequence[PartCount]) -> list[Finding]:
-    """Return findings about inputs that the judge hardly used."""
+def part_advice(parts: Sequence[PartCount], first_ns: int | None = None) -> list[Finding]:
+    """Return findings about inputs that the judge hardly used, or not for some time.
+
+    `first_ns` is the stamp of the first estimate; without it the times are not examined.
+    """
     notes: list[Finding] = []
     received: dict[tuple[str, str], int] = {}
     for part in parts:
@@ -287,13 +314,47 @@ def part_advice(parts: Sequence[PartCount]) -> list[Finding]:
         judged = part.fused + part.rejected
         subject = f'{part.name} ({part.topic})'
         gated = part.rejected - part.singular
-        if judged and gated > _MOST * judged:
+        refusal = part.longest_refusal
+        if first_ns is not None and refusal is not None and refusal.is_long:
+            times = {'longest': refusal.duration}
+            for name, stamp_ns in (('start', refusal.start_ns), ('end', refusal.end_ns)):
+                times[name] = (stamp_ns - first_ns) * 1e-9
+            action = _ASK.format(gate=gate_name(*part.name.split()))
+            notes.append(REFUSED(subject, refused=gated, judged=judged, action=action, **times))
+        elif judged and gated > _MOST * judged:
             notes.append(GATED(subject, refused=gated, judged=judged))
         if part.singular:
             notes.append(SINGULAR(subject, refused=part.singular, judged=judged))
         if part.older:
             notes.append(OLDER(subject, refused=part.older, received=part.received))
     return notes
+
+
+class Gate(NamedTuple):
+    """Parameter of a gate, the last threshold that was tried, and whether it helps."""
+
+    name: str
+    threshold: float
+    helps: bool
+
+
+def refused_parts(run: JudgedRun) -> list[PartCount]:
+    """Return the parts that a run refused for a long time."""
+    parts = run.parts
+    return [part for part in parts if part.longest_refusal and part.longest_refusal.is_long]
+
+
+def with_threshold(notes: Iterable[Finding], part: PartCount, gate: Gate) -> list[Finding]:
+    """Return the findings of a run with a tried threshold as the action against refusals."""
+    name, threshold, helps = gate
+    action = (_HELPS if helps else _NONE_HELPS).format(gate=name, threshold=threshold)
+    subject = f'{part.name} ({part.topic})'
+    return [
+        dataclasses.replace(note, words={**note.words, 'action': action})
+        if note.kind is REFUSED and note.subject == subject
+        else note
+        for note in notes
+    ]
 
 
 def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float) -> list[Finding]:

@@ -227,6 +227,20 @@ def _source_names(p: ParameterReader) -> list[str]:
     )
 
 
+def gate_name(name: str, part: str) -> str:
+    """Return the parameter of the gate of an input's pose, twist or acceleration.
+
+    Examples
+    --------
+    >>> gate_name('imu0', 'acceleration'), gate_name('twist1', 'twist')
+    ('imu0_linear_acceleration_rejection_threshold', 'twist1_rejection_threshold')
+    """
+    infix = {'acceleration': '_linear_acceleration'}.get(part, f'_{part}')
+    if name.startswith(('pose', 'twist')):
+        infix = ''
+    return f'{name}{infix}_rejection_threshold'
+
+
 def _source(p: ParameterReader, name: str) -> SourceConfig:
     kind = name.rstrip('0123456789')
     topic = topic_name(p.text(name, ''))

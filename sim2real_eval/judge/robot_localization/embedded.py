@@ -229,7 +229,7 @@ def judge_prepared(
     n, g, _, f = out.n.tolist()
     corrections = columns.concatenate()
     parts = part_counts(inputs.names, out.counts, inputs.parts['threshold'], corrections)
-    notes += part_advice(parts)
+    notes += part_advice(parts, int(out.stamp_ns[0]) if n else None)
     notes += motion_advice(out.stamp_ns[:n], out.x[:n, :3], out.x[:n, VX : VX + 3])
     if navsat is not None:
         notes += front_end_advice(config, navsat, navsat_state, fixes=fixes, used=g)
