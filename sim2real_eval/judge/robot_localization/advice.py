@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding, FindingKind, assumed, decisive, routine
 from sim2real_eval.judge.estimate import JudgedRun, PartCount
@@ -152,6 +153,21 @@ NO_FIX_IN_MESSAGES = routine(
     'navsat.messages_without_fix',
     'dropped {dropped:d} of {received:d} messages of the GPS that have no fix',
     'The receiver had no fix at these times; this is a real outage.',
+)
+FIXES_BEYOND_ZONE = routine(
+    'navsat.fixes_beyond_zone',
+    'dropped {dropped:d} of {fixes:d} fixes that lie outside the UTM zone of the {origin}, the '
+    'first at {latitude:.5g}, {longitude:.5g} deg',
+    'As in navsat_transform, the zone of the first fix or datum is used throughout; positions far '
+    'outside it are errors of the receiver.',
+    'correct or remove them in the recording',
+)
+MOST_BEYOND_ZONE = decisive(
+    'navsat.most_beyond_zone',
+    'dropped {dropped:d} of {fixes:d} fixes, which lie outside the UTM zone of the {origin} '
+    'at {latitude:.5g}, {longitude:.5g} deg',
+    'navsat_transform keeps the zone of its first fix or datum, so the filter had hardly any GPS.',
+    'remove a wrong first fix from the recording, correct the datum, or use_local_cartesian',
 )
 FIXES_EARLY = routine(
     'navsat.fixes_early',
@@ -446,6 +462,22 @@ def datum_advice(navsat: NavsatConfig, fixes: FixArray) -> list[Finding]:
     if away <= _FAR_M:
         return []
     return [DATUM_FAR(navsat.title, distance=away / 1000.0)]
+
+
+def zone_advice(
+    navsat: NavsatConfig, fixes: FixArray, is_inside: NDArray[np.bool_]
+) -> list[Finding]:
+    """Return the finding about valid fixes outside the UTM zone."""
+    dropped = int(np.sum(~is_inside))
+    origin = 'first fix' if navsat.datum is None else 'datum'
+    is_most = dropped > _MOST * len(fixes)
+    # A wrong origin is named by itself, a wrong fix by its position.
+    place = (fixes.latitude[~is_inside][0], fixes.longitude[~is_inside][0])
+    if is_most:
+        place = navsat.datum[:2] if navsat.datum else (fixes.latitude[0], fixes.longitude[0])
+    kind = MOST_BEYOND_ZONE if is_most else FIXES_BEYOND_ZONE
+    values = {'latitude': place[0], 'longitude': place[1], 'origin': origin}
+    return [kind(navsat.title, dropped=dropped, fixes=len(fixes), **values)]
 
 
 def tick_advice(navsat: NavsatConfig, arrival_ns: IntArray, timing: Timing) -> list[Finding]:

@@ -30,10 +30,11 @@ from .advice import (
     part_advice,
     tick_advice,
     twist_advice,
+    zone_advice,
 )
 from .configuration import FilterConfig, NavsatConfig, with_front_end
 from .filter import dynamics_of
-from .fixes import FilteredGps
+from .fixes import FilteredGps, plane_of
 from .inputs import Inputs, build_inputs
 from .navsat import new_navsat_state
 from .parts import new_memory
@@ -138,7 +139,11 @@ def _fixes(
     if len(valid) < len(array):
         dropped = len(array) - len(valid)
         notes.append(NO_FIX_IN_MESSAGES(navsat.title, dropped=dropped, received=len(array)))
-    return valid
+    is_inside = plane_of(navsat, valid).contains(valid.latitude, valid.longitude)
+    if is_inside.all():
+        return valid
+    notes += zone_advice(navsat, valid, is_inside)
+    return valid.take(is_inside)
 
 
 def _timing(
