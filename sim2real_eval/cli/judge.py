@@ -122,7 +122,8 @@ def run(options: argparse.Namespace) -> int:
         diverged.extend(f'{source.path}: {why}' for why in judged.divergence_findings[:1])
         remarked = remarks(recording, recording.notes, base_frame=judge.base_link_frame)
         adapted = [] if heading is None else [START_HEADING(judges=Path(judge.name).stem)]
-        notes: list[Finding] = [*adapted, *remarked, *judged.notes]
+        certain = judge.certain_parts(recording) if isinstance(judge, JudgeSetup) else []
+        notes: list[Finding] = [*adapted, *remarked, *certain, *judged.notes]
         summary = {'recording': source.path, 'out': str(target), **judged.summary()}
         if not options.json:
             print(f'{source.path}: {judged}; written to {target}')

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import ParameterError, Sim2RealError
@@ -31,7 +32,7 @@ from .robot_localization.configuration import (
     with_front_end,
 )
 from .robot_localization.embedded import judge, prepare
-from .robot_localization.input_parts import InputPart, input_parts
+from .robot_localization.input_parts import InputPart, certain_parts, input_parts
 from .robot_localization.inputs import WorldPoses, world_poses
 from .robot_localization.parameter_file import has_navsat, has_node
 from .robot_localization.replay_options import Options, ReplayOptions
@@ -257,6 +258,11 @@ class JudgeSetup(Judge):
         """Return the recorded measurements of the inputs, as plain arrays; see `InputPart`."""
         return input_parts(recording, self.filter, self.navsat, self.case)
 
+    def certain_parts(self, recording: Recording) -> list[Finding]:
+        """Return findings about fused quantities of the recording whose variance is zero."""
+        parts = self.input_parts(recording)
+        return certain_parts(parts, recording, two_d=self.filter.two_d_mode)
+
     def with_start(
         self: Setup, *, start_ns: int | None = None, start_heading: float | None = None
     ) -> Setup:
@@ -304,6 +310,7 @@ def check_for_nodes(case: ReplayOptions, kind: str) -> None:
         ('correct', case.correct - correctable),
         ('latency', any(case.latency_ns.values())),
         ('covariance', case.covariance),
+        ('deviation', case.deviation),
         ('transforms', case.transforms),
         ('front_end', not is_ours and case.front_end != FRONT_ENDS[0]),
     ):

@@ -33,6 +33,7 @@ from .advice import (
     zone_advice,
 )
 from .configuration import FilterConfig, NavsatConfig, with_front_end
+from .covariances import apply_covariances
 from .filter import dynamics_of
 from .fixes import FilteredGps, plane_of
 from .inputs import Inputs, build_inputs
@@ -42,7 +43,7 @@ from .queue import history_ns, new_history, new_queue
 from .replay import new_scratch, replay
 from .replay_options import Clock, Grids, ReplayOptions
 from .state import ROLL, VX, Timing, new_filter, new_output, with_room
-from .topics import delay_messages, route, scale_covariances
+from .topics import delay_messages, route
 
 _FIRST_CAPACITY = 1024
 # 28 h at 100 Hz, 7 GB of a file; more is a clock of another epoch than that of the messages.
@@ -96,8 +97,7 @@ def prepare(
     routing = route(recording, config, navsat, case)
     notes = [*config.notes, *(navsat.notes if navsat else ()), *routing.notes]
     recording, travel_ns = delay_messages(recording, routing, config, case.latency_ns)
-    if case.covariance:
-        recording = scale_covariances(recording, routing, config, case.covariance)
+    recording = apply_covariances(recording, routing, config, case)
     sources = {
         name: None if topic is None else recording.messages[topic]
         for name, topic in routing.sources.items()

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.findings import Finding, decisive
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.blocks import by_blocks
@@ -23,12 +25,23 @@ from sim_sensors.core.measurements import (
     is_absent,
 )
 from .configuration import FilterConfig, NavsatConfig
+from .covariances import apply_covariances
 from .parts import POSE, TWIST, Part, PartTable
 from .replay_options import ReplayOptions
-from .state import AX, ROLL, VROLL, VX
-from .topics import route, scale_covariances
+from .state import AX, FLAT, ROLL, VROLL, VX
+from .topics import route
 
 _FIRST_STATES = (0, VX, AX)
+_QUANTITIES = ('position', 'orientation', 'velocity', 'rate', 'acceleration')
+_SMALLEST_VARIANCE = 1e-9  # robot_localization uses it for smaller ones
+
+CERTAIN = decisive(
+    'rl.certain',
+    'the variance of the {quantity} is zero in {count:d} of {messages:d} messages: as in '
+    'robot_localization, 1e-9 is used, so they overrule all other inputs',
+    'A zero covariance means unknown, but robot_localization takes the measurement as exact.',
+    'set {setting}, from the data sheet or from the spread at rest',
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -94,7 +107,7 @@ def input_parts(
     """
     case = case or ReplayOptions()
     routing = route(recording, config, navsat, case)
-    recording = scale_covariances(recording, routing, config, case.covariance)
+    recording = apply_covariances(recording, routing, config, case)
     transforms = recording.transforms
     if case.transforms is not None:
         transforms, _ = case.transforms.merge_with(transforms)
@@ -163,3 +176,34 @@ def _measurements(array: MessageArray, kind: int) -> tuple[int, FloatArray, Floa
 def _angles(orientation: FloatArray) -> FloatArray:
     """Return roll, pitch, yaw, rad, of quaternions (n, 4)."""
     return by_blocks(lambda rows: Rotation.from_quat(np.array(rows)).as_euler('xyz'), orientation)
+
+
+def certain_parts(
+    parts: Iterable[InputPart], recording: Recording, *, two_d: bool
+) -> list[Finding]:
+    """Return findings about measured quantities whose variance is zero, or nearly so.
+
+    In `two_d` mode the variances of states that it holds at zero are not used.
+    """
+    notes = []
+    for part in parts:
+        variance = np.abs(np.diagonal(part.covariance, axis1=1, axis2=2))
+        states = slice(part.first_state, part.first_state + variance.shape[1])
+        is_used = part.message_mask & ~(two_d & FLAT[states])
+        is_zero = (variance < _SMALLEST_VARIANCE) & is_used
+        for column in range(0, is_zero.shape[1], 3):
+            count = int(is_zero[:, column : column + 3].any(axis=1).sum())
+            if count:
+                quantity = _QUANTITIES[(part.first_state + column) // 3]
+                setting = _setting(part.topic, quantity, recording)
+                values = {'count': count, 'messages': len(is_zero)}
+                subject = f'{part.name} ({part.topic})'
+                notes.append(CERTAIN(subject, quantity=quantity, setting=setting, **values))
+    return notes
+
+
+def _setting(topic: str, quantity: str, recording: Recording) -> str:
+    """Return the setting that states the deviation of a quantity, and its file."""
+    if recording.roles.get('imu') == topic:
+        return f'`corrections: {{imu: {{{quantity}_std: VALUE}}}}` in recording.yaml'
+    return f'`deviation: {{{topic}: {{{quantity}: VALUE}}}}` in case.yaml (--case)'
