@@ -95,6 +95,9 @@ class ImuCorrection(_Correction):
     rate_std: float | None = non_negative(
         None, 'rad/s', 'Standard deviation that replaces the covariance.', optional=float
     )
+    orientation_std: float | None = non_negative(
+        None, 'rad', 'Standard deviation that replaces the covariance.', optional=float
+    )
 
     def apply(self, imu: ImuArray) -> ImuArray:
         """Return the corrected messages."""
@@ -119,6 +122,7 @@ class ImuCorrection(_Correction):
         for quantity, scale, std in (
             ('linear_acceleration', self.acceleration_scale, self.acceleration_std),
             ('angular_velocity', self.rate_scale, self.rate_std),
+            ('orientation', 1.0, self.orientation_std),
         ):
             name = f'{quantity}_covariance'
             if std is not None:
@@ -148,6 +152,7 @@ class ImuCorrection(_Correction):
                 _scale_std(self.acceleration_std, later.acceleration_scale), later.acceleration_std
             ),
             rate_std=_latest(_scale_std(self.rate_std, later.rate_scale), later.rate_std),
+            orientation_std=_latest(self.orientation_std, later.orientation_std),
         )
 
 
