@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .sensors import GPS, IMU, ODOMETRY, TRUTH, Log, make_log
+from .sensors import GPS, IMU, ODOMETRY, TRUTH, Log
 from .setups import Setup, draw_setup
 from .vehicles import VEHICLES
 
@@ -69,6 +69,13 @@ def _stem(code: str) -> str:
 FAULTS: dict[str, Fault] = {}
 
 
+def load_faults() -> dict[str, Fault]:
+    """Return all faults by name, in the order of their modules."""
+    from . import gps_faults, imu_faults, odometry_faults, truth_faults  # noqa: F401 - declare
+
+    return FAULTS
+
+
 def fault(
     role: str, *names: str | tuple[str, ...], correction: str = '',
     vehicles: tuple[str, ...] = VEHICLES, **needs: Any,
@@ -103,9 +110,7 @@ def faulty_setups(seed: int, count: int, only: str = '') -> list[tuple[Fault, Se
     only : str
         Text that the names of the faults contain.
     """
-    from . import gps_faults, imu_faults, odometry_faults, truth_faults  # noqa: F401 - declare
-
-    kinds = [(n, one) for n, one in enumerate(FAULTS.values()) if only in one.name]
+    kinds = [(n, one) for n, one in enumerate(load_faults().values()) if only in one.name]
     chosen = []
     for k in range(-(-count // len(kinds)) if kinds else 0):
         left = min(count - len(chosen), len(kinds))
@@ -116,10 +121,3 @@ def faulty_setups(seed: int, count: int, only: str = '') -> list[tuple[Fault, Se
             fixed = {'odometry': kind.role == 'odom', **kind.needs}
             chosen.append((kind, draw_setup(rng, vehicle, **fixed)))
     return chosen
-
-
-def make_faulty_log(fault: Fault, setup: Setup) -> Log:
-    """Return a recording with one fault."""
-    log = make_log(setup)
-    fault.plant(log)
-    return log
