@@ -115,6 +115,8 @@ def _peculiar(log: Log) -> None:
     elif 'bursts' in name:
         for stream in log.streams.values():
             stream.received = np.ceil(stream.received / 0.1) * 0.1
+    elif name.startswith('receiver'):
+        log.streams[GPS].keep(log.streams[GPS].time > 12.0)
     elif name.startswith('lost'):
         imu.keep(log.rng.random(len(imu)) > 0.003)
     elif '0.1 m/s^2' in name:
@@ -141,7 +143,7 @@ def _latency(rng: np.random.Generator, time: Array, least: float, mean: float) -
     return np.maximum.accumulate(time + least + rng.exponential(mean, len(time)))
 
 
-def _diagonal(count: int, *deviations: float) -> Array:
+def _diagonal(count: int, *deviations: float | np.float64) -> Array:
     """Return rows of a constant covariance; the last deviation stands for all that follow."""
     size = 3 if len(deviations) <= 3 else 6
     full = [*deviations, *[deviations[-1]] * (size - len(deviations))]

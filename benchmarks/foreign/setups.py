@@ -24,8 +24,11 @@ PLACES: tuple[Place, ...] = (
     (64.14, -21.94, 105.0),
     (35.68, 139.69, 80.0),
     (-23.55, -46.63, 760.0),
+    (0.0002, 32.04, 1150.0),
+    (-16.80, 179.9996, 12.0),
 )
-"""Berlin, Sydney, Kampala, Quito, Oulu, San Francisco, Ushuaia, Singapore, ..., Sao Paulo."""
+"""Berlin, Sydney, Kampala, Quito, Oulu, San Francisco, Ushuaia, Singapore, Chambery, Reykjavik,
+Tokyo, Sao Paulo, the equator in Uganda, and the date line in Fiji."""
 
 MOUNTINGS = {
     'level': (0.0, 0.0, 0.0),
@@ -167,6 +170,8 @@ PECULIARITIES: dict[str, dict[str, Any]] = {
     'stamps jitter by 1 %': {'jitter': 0.01},
     'mounted one degree askew': {'misalignment': 1.1},
     'truth at 10 Hz': {'truth': 'rtk_ins', 'truth_rate': 10.0},
+    'stands for 25 s': {'rest': 25.0, 'truth': 'simulator', 'gps': 'single'},
+    'receiver starts late': {},
     'poses at 20 Hz without velocities': {'truth': 'rtk_ins', 'truth_rate': 20.0},
     'accelerometer bias of 0.1 m/s^2': {'imu': 'industrial'},
     'gyroscope bias that walks': {'imu': 'consumer'},
@@ -190,9 +195,10 @@ def clean_setups(seed: int, count: int) -> list[Setup]:
     for k in range(count):
         rng = np.random.default_rng([seed, 1, k])
         vehicle = ('car', 'truck', 'drone', 'boat')[k % 4]
-        # 27 names and 4 vehicles have no common divisor: combinations change.
+        # 31 names and 4 vehicles have no common divisor: combinations change.
         name = names[k % len(names)]
-        fixed = dict(PECULIARITIES.get(name, {}))
+        turned = list(MOUNTINGS)[(k // 2) % len(MOUNTINGS)] if k % 2 else 'level'
+        fixed = {'mounting': turned, **PECULIARITIES.get(name, {})}
         # Halls of motion capture are small.
         vehicle = 'drone' if fixed.get('truth') == 'mocap' else vehicle
         setups.append(draw_setup(rng, vehicle, peculiarity=name, **fixed))

@@ -224,11 +224,20 @@ def _check(task: Task, log: Log, path: Path, clean: dict[str, float], row: Row) 
     row.after = measure_errors(log, *read_streams(path))
     row.worse = growth(row.before, row.after)
     if task.fault is not None:
-        of_role = {name: e for name, e in clean.items() if name.startswith(task.fault.role)}
-        # Twice, as the clean errors are themselves small.
-        row.mended = not growth({name: 2.0 * e for name, e in of_role.items()}, row.after)
+        row.mended = _is_mended(task.fault, clean, row.after)
     again, problem = run_check(path)
     row.status_after = again['recordings'][0]['status'] if again else f'refused: {problem}'
+
+
+def _is_mended(fault: Fault, clean: dict[str, float], after: dict[str, float]) -> bool:
+    """Return whether errors of the faulty input are at most twice those without the fault.
+
+    A remedy that states a deviation leaves the errors themselves.
+    """
+    role = [name for name in clean if name.startswith(fault.role)]
+    if 'std' in fault.correction:
+        role = [name for name in role if name.endswith('stated')]
+    return not growth({name: 2.0 * clean[name] for name in role}, after)
 
 
 def _code_and_role(finding: dict[str, Any]) -> tuple[str, str]:
