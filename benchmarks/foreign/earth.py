@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 Place = tuple[float, float, float]
 """Latitude and longitude in degrees, ellipsoidal height in m."""
 
@@ -49,7 +51,7 @@ def to_geodetic(enu: Array, origin: Place) -> tuple[Array, Array, Array]:
 def to_enu(latitude: Array, longitude: Array, height: Array, origin: Place) -> Array:
     """Return positions in the tangent plane of a place."""
     across: Array = _ecef(latitude, longitude, height) - _ecef(*np.array(origin))
-    return across @ _axes(origin).T
+    return np.asarray(across @ _axes(origin).T)
 
 
 def gravity(place: Place) -> float:

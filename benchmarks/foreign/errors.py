@@ -78,6 +78,19 @@ def growth(before: Mapping[str, float], after: Mapping[str, float]) -> list[str]
     return [name for name in before if is_worse(name)]
 
 
+def is_mended(
+    clean: Mapping[str, float], faulty: Mapping[str, float], after: Mapping[str, float]
+) -> bool:
+    """Return whether errors of an input are nearly those without its fault.
+
+    Twice the errors without fault, and a twentieth of those with it, are near enough.
+    """
+    near = {
+        name: 2.0 * error + 0.05 * min(faulty.get(name, 0.0), 1e3) for name, error in clean.items()
+    }
+    return not growth(near, after)
+
+
 def _rms(errors: Array) -> float:
     """Return the root mean square length of the rows."""
     return float(np.sqrt(np.mean(np.sum(np.square(errors.reshape(len(errors), -1)), axis=1))))
@@ -135,9 +148,10 @@ def _of_fixes(log: Log, fixes: Stream, clock: float, transforms: Transforms) -> 
     if not rows.any():
         return {'gps position': np.inf}
     arm = transforms[fixes.frame][0] if fixes.frame in transforms else np.zeros(3)
-    enu = earth.to_enu(
-        *(values[name][rows] for name in ('latitude', 'longitude', 'altitude')), log.setup.place
+    latitude, longitude, altitude = (
+        values[name][rows] for name in ('latitude', 'longitude', 'altitude')
     )
+    enu = earth.to_enu(latitude, longitude, altitude, log.setup.place)
     errors = enu - log.motion.at(time[rows]).point(np.asarray(arm))[0]
     return {
         'gps position': _rms(errors),

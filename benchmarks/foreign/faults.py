@@ -111,7 +111,7 @@ def faulty_setups(seed: int, count: int, only: str = '') -> list[tuple[Fault, Se
         Text that the names of the faults contain.
     """
     kinds = [(n, one) for n, one in enumerate(load_faults().values()) if only in one.name]
-    chosen = []
+    chosen: list[tuple[Fault, Setup]] = []
     for k in range(-(-count // len(kinds)) if kinds else 0):
         left = min(count - len(chosen), len(kinds))
         for number, kind in (kinds[i * len(kinds) // left] for i in range(left)):

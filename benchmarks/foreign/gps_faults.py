@@ -22,7 +22,8 @@ def _move(log: Log, offsets: Array) -> None:
     """Move all fixes by offsets in east, north, up."""
     values = _fixes(log).values
     names = ('latitude', 'longitude', 'altitude')
-    enu = earth.to_enu(*(values[name] for name in names), log.setup.place)
+    latitude, longitude, altitude = (values[name] for name in names)
+    enu = earth.to_enu(latitude, longitude, altitude, log.setup.place)
     for name, value in zip(names, earth.to_geodetic(enu + offsets, log.setup.place), strict=True):
         values[name] = value
 

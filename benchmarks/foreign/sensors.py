@@ -143,21 +143,21 @@ def _latency(rng: np.random.Generator, time: Array, least: float, mean: float) -
     return np.maximum.accumulate(time + least + rng.exponential(mean, len(time)))
 
 
-def _diagonal(count: int, *deviations: float | np.float64) -> Array:
+def _diagonal(count: int, *deviations: float) -> Array:
     """Return rows of a constant covariance; the last deviation stands for all that follow."""
     size = 3 if len(deviations) <= 3 else 6
     full = [*deviations, *[deviations[-1]] * (size - len(deviations))]
     return np.tile(np.diag(np.square(full)).ravel(), (count, 1))
 
 
-def _honest(rng: np.random.Generator, errors: Array) -> Array:
+def _honest(rng: np.random.Generator, errors: Array) -> float:
     """Return what a data sheet would state about errors: true to within a factor of 1.5."""
     size = float(np.sqrt(np.mean(np.square(errors))))
-    return size * np.exp(rng.uniform(-0.4, 0.4))
+    return size * float(np.exp(rng.uniform(-0.4, 0.4)))
 
 
 def _quantised(values: Array, step: float) -> Array:
-    return np.round(values / step) * step
+    return np.asarray(np.round(values / step) * step)
 
 
 def _askew(rng: np.random.Generator, degrees: float) -> Rotation:
@@ -169,7 +169,7 @@ def _activity(motion: Motion, state: State) -> Array:
     """Return how much the vehicle shakes, from 0 to 1."""
     speed = np.linalg.norm(state.velocity, axis=1)
     if motion.vehicle == 'drone':
-        return np.clip(state.position[:, 2] / 0.3, 0.0, 1.0)
+        return np.asarray(np.clip(state.position[:, 2] / 0.3, 0.0, 1.0))
     return 0.2 + 0.8 * speed / max(float(speed.max()), 1.0)
 
 
@@ -231,7 +231,7 @@ def _fixes(setup: Setup, motion: Motion, rng: np.random.Generator) -> Stream:
     errors = markov(rng, n, step, constant, wander) + rng.normal(0.0, noise, (n, 3))
     errors = errors * dilution * vertical
     latitude, longitude, height = earth.to_geodetic(position + errors, setup.place)
-    honest = _honest(rng, errors[:, :2]) / float(np.sqrt(np.mean(dilution**2)))
+    honest = _honest(rng, errors / vertical) / float(np.sqrt(np.mean(dilution**2)))
     variance = np.square(honest * dilution * vertical)
     covariance = np.zeros((n, 9))
     covariance[:, [0, 4, 8]] = variance
@@ -270,7 +270,9 @@ def _truth(setup: Setup, motion: Motion, rng: np.random.Generator) -> Stream:
         'velocity': body + markov(rng, n, step, 0.3, v_noise),
         'rate': state.rate + rng.normal(0.0, w_noise, (n, 3)),
         'pose_covariance': _diagonal(
-            n, *[max(noise, wander, 1e-3)] * 3, *[np.radians(max(a_noise, a_wander, 0.01))] * 3
+            n,
+            *[max(noise, wander, 1e-3)] * 3,
+            *[float(np.radians(max(a_noise, a_wander, 0.01)))] * 3,
         ),
         'twist_covariance': _diagonal(n, *[max(v_noise, 1e-3)] * 3, *[max(w_noise, 1e-4)] * 3),
     }

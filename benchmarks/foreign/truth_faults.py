@@ -106,7 +106,7 @@ def truth_heading_off(log: Log) -> None:
     values['orientation'] = (turn * Rotation(values['orientation'])).as_quat()
 
 
-@fault('truth', 'truth_sideways', 'truth_body', correction='body_yaw: -90',
+@fault('truth', 'truth_sideways', 'truth_body', correction='body_yaw: 90',
        vehicles=('car', 'truck'))  # fmt: skip
 def truth_body_turned(log: Log) -> None:
     """Axes of the body with y ahead, as some INS have them."""

@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from measuring import machine
 
-from foreign.errors import growth, measure_errors
+from foreign.errors import growth, is_mended, measure_errors
 from foreign.faults import TOPICS, Fault, faulty_setups, load_faults
 from foreign.sensors import TRUTH, Log, Stream, make_log
 from foreign.setups import Setup, clean_setups
@@ -224,20 +224,20 @@ def _check(task: Task, log: Log, path: Path, clean: dict[str, float], row: Row) 
     row.after = measure_errors(log, *read_streams(path))
     row.worse = growth(row.before, row.after)
     if task.fault is not None:
-        row.mended = _is_mended(task.fault, clean, row.after)
+        row.mended = is_mended(_affected(task.fault, clean), row.before, row.after)
     again, problem = run_check(path)
     row.status_after = again['recordings'][0]['status'] if again else f'refused: {problem}'
 
 
-def _is_mended(fault: Fault, clean: dict[str, float], after: dict[str, float]) -> bool:
-    """Return whether errors of the faulty input are at most twice those without the fault.
-
-    A remedy that states a deviation leaves the errors themselves.
-    """
-    role = [name for name in clean if name.startswith(fault.role)]
-    if 'std' in fault.correction:
-        role = [name for name in role if name.endswith('stated')]
-    return not growth({name: 2.0 * clean[name] for name in role}, after)
+def _affected(fault: Fault, clean: dict[str, float]) -> dict[str, float]:
+    """Return the errors that a fault changes and its correction mends."""
+    # A remedy that states a deviation leaves the errors themselves.
+    ending = 'stated' if 'std' in fault.correction else ''
+    return {
+        name: error
+        for name, error in clean.items()
+        if name.startswith(fault.role) and name.endswith(ending)
+    }
 
 
 def _code_and_role(finding: dict[str, Any]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from scipy.interpolate import BSpline, PchipInterpolator, make_interp_spline
 from scipy.ndimage import gaussian_filter1d
 from scipy.spatial.transform import Rotation
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 STEP_S = 0.02
 """Distance of the knots of all splines."""
 
@@ -271,7 +272,9 @@ def _fly(rng: np.random.Generator, time: Array, rest: float, small: bool) -> tup
         pace = float(rng.uniform(0.8, 1.6) if small else rng.uniform(3.0, 9.0))
         distance = float(np.linalg.norm(target - place))
         last = max(2.0, 1.875 * distance / pace, np.sqrt(5.77 * distance / 5.0))
-        starts.append(at), lasts.append(last), steps.append(target - place)
+        starts.append(at)
+        lasts.append(last)
+        steps.append(target - place)
         place = target
         at += last * float(rng.uniform(0.55, 1.0)) + float(rng.choice([0.0, 0.0, 2.5]))
     path = _smooth(_moves(time, np.array(starts), np.array(lasts), np.array(steps)), 0.15)
@@ -304,7 +307,9 @@ def _sail(rng: np.random.Generator, time: Array, rest: float, waves: float) -> t
 
     def swell(size: float) -> Array:
         periods, phases = rng.uniform(2.2, 6.5, 3), rng.uniform(0.0, 2.0 * np.pi, 3)
-        return size / 1.5 * np.sin(2.0 * np.pi * time[:, None] / periods + phases).sum(axis=1)
+        return np.asarray(
+            size / 1.5 * np.sin(2.0 * np.pi * time[:, None] / periods + phases).sum(axis=1)
+        )
 
     roll = swell(0.25 * waves) + 0.05 * speed * turning
     pitch = swell(0.12 * waves) - np.radians(0.4) * speed
