@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from recording_examples import drive
 
 from sim2real_eval.common.findings import Finding, RecordingError
-from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.recording.repairs import check_messages
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.measurements import MessageArray
 

@@ -54,7 +54,8 @@ _DRIVER = (reading.STAMP_ZERO, reading.BAD_STAMP, reading.CLOCKS_DRIFT)
 _ORDER = (reading.STAMP_AHEAD, reading.STAMP_ORDER, reading.STAMP_REPEATED)
 _VALUES = (
     reading.BAD_VALUE, reading.EXCHANGED, reading.NORM,
-    reading.NO_ALTITUDE, reading.ALTITUDE_GAPS,
+    reading.NO_ALTITUDE, reading.ALTITUDE_GAPS, reading.FIELD_LEFT_OUT,
+    reading.COVARIANCE_FILLED, reading.COVARIANCE_ASSUMED, reading.NOTHING_MEASURED,
 )  # fmt: skip
 
 

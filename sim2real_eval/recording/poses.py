@@ -47,7 +47,7 @@ def read_truth_of_poses(path: Path, content: Content, chosen_topics: dict[str, s
         When the truth is a file that is missing or not a trajectory.
     """
     topic = DEFAULT_TOPICS['truth']
-    name = chosen_topics.get('truth') or ''
+    name = chosen_topics.get('truth', topic) or ''
     odometry: MessageArray | None = None
     if path.suffix in TRAJECTORY_SUFFIXES and path.is_file():
         odometry = read_trajectory(path)
@@ -65,8 +65,14 @@ def read_truth_of_poses(path: Path, content: Content, chosen_topics: dict[str, s
     else:
         topic = next((key for key in content.messages if key.strip('/') == name.strip('/')), '')
         poses = content.messages.get(topic)
-        if isinstance(poses, PoseArray):
+        if isinstance(poses, PoseArray) and 'truth' in chosen_topics:
             odometry = odometry_from_poses(poses)
+        elif isinstance(poses, OdometryArray) and _has_no_twist(poses):
+            odometry = dataclasses.replace(
+                poses,
+                linear_velocity=np.zeros((len(poses), 3)),
+                angular_velocity=np.zeros((len(poses), 3)),
+            )
         elif content.ros_types.get(topic) in POSE_TYPES:
             odometry = poses
     if odometry is None:
@@ -75,6 +81,12 @@ def read_truth_of_poses(path: Path, content: Content, chosen_topics: dict[str, s
     content.ros_types[topic] = default_type(odometry).name
     chosen_topics['truth'] = topic
     return topic
+
+
+def _has_no_twist(odometry: OdometryArray) -> bool:
+    """Return whether the linear or the angular velocity of every message is NaN."""
+    twist = np.hstack([odometry.linear_velocity, odometry.angular_velocity])
+    return len(odometry) > 0 and bool(np.isnan(twist).any(axis=1).all())
 
 
 def _find_trajectory(path: Path, name: str) -> Path:

@@ -19,9 +19,9 @@ from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 from . import checks
-from .checks import NothingUsableError, check_messages
 from .corrections import FixCorrection
 from .csv_files import list_csv_files, read_csv_folder
+from .fields import stated_covariances
 from .gazebo_log import LOG_SUFFIX, STATE_LOG, read_gazebo_log
 from .message_types import MESSAGE_TYPES, find_type
 from .metadata import Metadata, TransformFile, find_metadata, read_metadata
@@ -36,6 +36,7 @@ from .recording import (
     Recording,
     StaticTransform,
 )
+from .repairs import NothingUsableError, check_messages
 from .rosbag import STORAGE_SUFFIXES, TF_STATIC, read_bag
 from .truth import low_pass_truth
 
@@ -119,7 +120,7 @@ def read_recording(
         )
     roles, notes = _assign_content_roles(where, content, chosen_topics)
     remaining = _swap_coordinates(f'{sidecar}', content, roles, settings.corrections)
-    _check_topics(where, content, roles, _stripped_names(topics or {}), notes)
+    _check_topics(where, content, roles, _stripped_names(topics or {}), settings, notes)
     messages = dict(content.messages)
     _apply_corrections(f'{sidecar}', messages, roles, settings, remaining, notes)
     notes += check_overlap(where, messages, roles)
@@ -224,6 +225,7 @@ def _check_topics(
     content: Content,
     roles: dict[str, str],
     requested: Collection[str],
+    settings: Metadata,
     notes: list[Finding],
 ) -> None:
     """Check every topic, and leave out those that fail, with a finding.
@@ -239,9 +241,11 @@ def _check_topics(
                 where,
                 topic,
                 content.messages[topic],
+                role=role or '',
                 is_truth=role == 'truth',
                 # The covariance of noise-free messages is rightly zero.
                 has_covariance=has_covariance and role not in IDEAL_ROLES.values(),
+                stated=stated_covariances(role or '', settings.corrections.get(role or '')),
             )
         except RecordingError as error:
             is_needed = role is not None and role not in OPTIONAL_ROLES

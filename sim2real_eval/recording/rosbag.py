@@ -18,7 +18,6 @@ from sim_sensors.core.blocks import BLOCK
 from sim_sensors.core.errors import Remark
 from . import checks
 from .cdr import DecodedTopic, TopicDecoder, decode_transforms, typestore
-from .checks import MAXIMUM_BROKEN
 from .message_types import (
     GPS_FIX,
     MESSAGE_TYPES,
@@ -31,6 +30,7 @@ from .message_types import (
 )
 from .poses import interpolate_transforms, parse_frame_pair
 from .recording import ROLE_CLASSES, Content, StaticTransform
+from .repairs import MAXIMUM_BROKEN
 from .storage import (
     LARGEST,
     check_checksums,
