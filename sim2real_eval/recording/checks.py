@@ -172,6 +172,12 @@ NO_DEFINITION = routine(
     'the bag does not define its type {found}; the topic is left out, others are read',
     'The recorder had no definition of the type. Types that are read need none.',
 )
+METADATA_UNUSED = routine(
+    'recording.metadata_unused',
+    'metadata.yaml is not used: {problem} The files beside it are read',
+    'metadata.yaml names no known storage or serialisation, but the files themselves can be read.',
+    'write it anew with `ros2 bag reindex`',
+)
 READ_AS_FIX = routine(
     'recording.gps_fix',
     'gps_msgs/GPSFix is read as sensor_msgs/NavSatFix',

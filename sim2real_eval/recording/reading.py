@@ -37,7 +37,7 @@ from .recording import (
     StaticTransform,
 )
 from .repairs import NothingUsableError, check_messages
-from .rosbag import STORAGE_SUFFIXES, TF_STATIC, read_bag
+from .rosbag import STORAGE_SUFFIXES, TF_STATIC, find_storage_suffix, read_bag
 from .truth import low_pass_truth
 
 DEFAULT_SCENARIO = 'drive'
@@ -168,7 +168,7 @@ def _read_content(
             return read_gazebo_log(path)
         if list_csv_files(path):
             return read_csv_folder(path, settings)
-        if any(file.suffix in STORAGE_SUFFIXES for file in path.iterdir()):
+        if any(find_storage_suffix(file) for file in path.iterdir()):
             return read_bag(path, reader, topics)
         inside = [*sorted(path.glob('*/metadata.yaml')), *sorted(path.glob('*/*/metadata.yaml'))]
         hint = f'; did you mean {inside[0].parent}?' if inside else ''
@@ -180,6 +180,11 @@ def _read_content(
     if path.suffix == LOG_SUFFIX:
         return read_gazebo_log(path)
     if path.suffix not in STORAGE_SUFFIXES:
+        if find_storage_suffix(path):
+            raise RecordingError(
+                f'{path}: is compressed; unpack it with `zstd -d {path}` and give '
+                f'{path.with_suffix("")}'
+            )
         allowed = ', '.join(_SUFFIXES)
         raise RecordingError(f'{path}: not a recording: must be a folder or a file {allowed}')
     return read_bag(path, reader, topics)
