@@ -50,7 +50,9 @@ _START_SPEED = 0.5
 _MOVED_M = 5.0
 _FAR = 4.0
 _TURNING = 0.1
-_DRIVER = (reading.STAMP_ZERO, reading.BAD_STAMP, reading.CLOCKS_DRIFT)
+_DRIVER = (
+    reading.STAMP_ZERO, reading.BAD_STAMP, reading.CLOCKS_DRIFT, reading.STAMP_NANOSEC,
+)  # fmt: skip
 _ORDER = (reading.STAMP_AHEAD, reading.STAMP_ORDER, reading.STAMP_REPEATED)
 _VALUES = (
     reading.BAD_VALUE, reading.EXCHANGED, reading.NORM,

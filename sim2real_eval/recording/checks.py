@@ -22,6 +22,13 @@ BAD_STAMP = routine(
     'A stamp is not positive, or far from the receive time while others are not.',
     _CLOCK,
 )
+STAMP_NANOSEC = routine(
+    'recording.stamp_nanosec',
+    'nanosec of the header stamp is {value:d}, which is not below 1e9 ({count:d}x); from 2^31 on '
+    'it is read as a negative number',
+    'The driver wrote a negative or too large fraction of a second into an unsigned field.',
+    _CLOCK,
+)
 CLOCKS_DRIFT = routine(
     'recording.clocks_drift',
     'stamps and receive times drift apart by {spread:.1f s} ({count:d}x); the stamps are used',

@@ -21,7 +21,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
 )
-from sim_sensors.core.parameters import number_of
+from sim_sensors.core.parameters import float_of, number_of
 from sim_sensors.core.rotations import rotate_back
 from sim_sensors.motion.odometry import OdometryMotion
 from .checks import TRUTH_FROM_POSES
@@ -33,6 +33,9 @@ TRAJECTORY_SUFFIXES = ('.tum', '.kitti', '.txt')
 
 _TUM_COLUMNS, _KITTI_COLUMNS = 8, 12
 _MAP = 'map'
+_UNITS = {'milliseconds': 1e3, 'microseconds': 1e6, 'nanoseconds': 1e9}
+_PRESENT_S = 9e8
+"""Stamp in the year 1998; earlier ones are not of the clock of a computer."""
 
 
 def read_truth_of_poses(path: Path, content: Content, chosen_topics: dict[str, str | None]) -> str:
@@ -283,9 +286,9 @@ def read_trajectory(path: Path) -> OdometryArray:
             f'{_TUM_COLUMNS} (TUM: stamp x y z qx qy qz qw) or {_KITTI_COLUMNS} (KITTI: rows of '
             'the pose)'
         )
+    times = [_nanoseconds(path, line, row[0]) for line, row in rows if columns == _TUM_COLUMNS]
     values = np.array([_numbers(path, line, row, columns) for line, row in rows])
     if columns == _TUM_COLUMNS:
-        times = [_nanoseconds(path, line, row[0]) for line, row in rows]
         return odometry_from_arrays(np.array(times, np.int64), values[:, 1:4], values[:, 4:])
     candidates = [path.with_name(f'{path.stem}_times.txt'), path.with_name('times.txt')]
     times_file = next((file for file in candidates if file.is_file() and file != path), None)
@@ -335,6 +338,9 @@ def _nanoseconds(path: Path, line: int, text: str) -> int:
     try:
         return int(np.int64(int((decimal.Decimal(text) * 10**9).to_integral_value())))
     except (decimal.InvalidOperation, ValueError, OverflowError):
+        number = float_of(text) or 0.0
+        units = (unit for unit, factor in _UNITS.items() if _PRESENT_S < number / factor < 4e9)
+        guess = next((f'; these are {unit}' for unit in units), '')
         raise RecordingError(
-            f'{path}: line {line}: {text!r} is not allowed; must be seconds'
+            f'{path}: line {line}: stamp {text!r} is not allowed; must be seconds{guess}'
         ) from None

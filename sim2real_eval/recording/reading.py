@@ -36,7 +36,7 @@ from .recording import (
     Recording,
     StaticTransform,
 )
-from .repairs import NothingUsableError, check_messages
+from .repairs import NothingUsableError, check_messages, merge_drifts
 from .rosbag import STORAGE_SUFFIXES, TF_STATIC, find_storage_suffix, read_bag
 from .truth import low_pass_truth
 
@@ -195,10 +195,26 @@ def _assign_content_roles(
 ) -> tuple[dict[str, str], list[Finding]]:
     """Assign the roles; an empty topic has none unless it is named."""
     named = _stripped_names(chosen_topics)
+    _refuse_ignored_topics(where, content, chosen_topics)
     used = [topic for topic, a in content.messages.items() if len(a) or topic.strip('/') in named]
     types = {topic: content.ros_types[topic] for topic in used}
     roles, notes = assign_roles(where, types, chosen_topics, content.roles)
     return roles, content.notes + notes
+
+
+def _refuse_ignored_topics(
+    where: str, content: Content, chosen_topics: Mapping[str, str | None]
+) -> None:
+    """Raise RecordingError if a role names a topic whose type is not read."""
+    for description in content.ignored:
+        topic, _, kind = description.removesuffix(')').partition(' (')
+        for role, name in chosen_topics.items():
+            if kind and name is not None and name.strip('/') == topic.strip('/'):
+                types = [k.name for k in MESSAGE_TYPES.values() if k.array is ROLE_CLASSES[role]]
+                raise RecordingError(
+                    f'{where}: {role}: topic {topic} has type {kind}; must be one of '
+                    f'{", ".join(types)}'
+                )
 
 
 def _swap_coordinates(
@@ -269,6 +285,7 @@ def _check_topics(
             continue
         content.messages[topic] = array
         notes += remarks
+    notes[:] = merge_drifts(notes)
 
 
 def _lost_role(topic: str, content: Content, roles: Mapping[str, str]) -> str | None:

@@ -70,6 +70,10 @@ _GLITCH_NS = 60_000_000_000
 _GLITCH_SHARE = 0.01
 """Largest share of glitches; more of them are a clock that drifts."""
 _FIRST_TWISTS = 10
+_SIMULATOR_START_NS = 5_000_000_000
+"""Largest second stamp after a first stamp of zero that is that of a simulator."""
+_SAME_DRIFT = 0.1
+"""Relative difference of two drifts below which one clock causes both."""
 
 
 class NothingUsableError(RecordingError):
@@ -200,10 +204,17 @@ def _rules_for(array: MessageArray) -> list[Callable[[_TopicCheck], None]]:
 def _check_stamps(check: _TopicCheck) -> None:
     stamp, received = check.array.stamp_ns, check.array.arrival_ns
     is_zero = (stamp == 0) & (received > 0)
+    # The clock of a simulator starts at zero.
+    starts_at_zero = stamp[0] == 0 and len(stamp) > 1 and 0 < stamp[1] <= _SIMULATOR_START_NS
+    if starts_at_zero:
+        is_zero[0] = False
     check.report(STAMP_ZERO, is_zero.sum())
     if is_zero.any():
         check.replace_fields(stamp_ns=np.where(is_zero, received, stamp))
-    check.drop(check.array.stamp_ns <= 0, BAD_STAMP, 'stamp is not positive')
+    is_bad = check.array.stamp_ns <= 0
+    if starts_at_zero:
+        is_bad[0] = False
+    check.drop(is_bad, BAD_STAMP, 'stamp is not positive')
     if not len(check.array):
         return
     lag = check.array.stamp_ns - check.array.arrival_ns
@@ -215,6 +226,20 @@ def _check_stamps(check: _TopicCheck) -> None:
         check.drop(is_far, BAD_STAMP, Remark(template, limit=_GLITCH_NS // 10**9))
     else:
         check.report(CLOCKS_DRIFT, is_far.sum(), spread=float(np.ptp(lag)) * 1e-9)
+
+
+def merge_drifts(notes: list[Finding]) -> list[Finding]:
+    """Keep one of the findings on drifting clocks of topics that drift alike."""
+    merged: list[Finding] = []
+    spreads: list[float] = []
+    for note in notes:
+        if note.kind is CLOCKS_DRIFT:
+            spread = float(np.max(note.numbers['spread']))
+            if any(abs(spread - other) <= _SAME_DRIFT * other for other in spreads):
+                continue
+            spreads.append(spread)
+        merged.append(note)
+    return merged
 
 
 def _check_fix_status(check: _TopicCheck) -> None:

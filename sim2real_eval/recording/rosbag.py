@@ -201,7 +201,7 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
         if ros_type in named:
             return topic.strip('/') == (named[ros_type] or '').strip('/')
         if ros_type == TF_TYPE:
-            return topic == TF_STATIC or (pair is not None and topic == pair[0])
+            return topic in (TF_STATIC, pair[0] if pair else f'/{truth.strip("/")}')
         return ros_type in MESSAGE_TYPES or ros_type == GPS_FIX.name
 
     bag = _read_raw_bag(path, is_wanted, reader)
@@ -223,6 +223,8 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
             content.notes.append(checks.CUT_SHORT(topic, problem=problem))
         if raw.ros_type == TF_TYPE and topic == TF_STATIC:
             content.transforms += [transform for _, transform in raw.transforms()]
+        elif raw.ros_type == TF_TYPE and pair is None:
+            raise RecordingError(f'{path}: {_explain_frames(topic, raw)}')
         elif raw.ros_type == TF_TYPE:
             moving = raw.transforms()
         else:
@@ -232,6 +234,20 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
             f'{path}: {truth}', *pair[1:], moving, content.transforms
         )
     return content
+
+
+def _explain_frames(topic: str, raw: RawTopic) -> str:
+    """Return the problem that a truth of transforms is named without two frames."""
+    pairs = dict.fromkeys(
+        f'{transform.parent.strip("/")}.{transform.child.strip("/")}'
+        for _, transform in raw.transforms()
+    )
+    listed = ', '.join(list(pairs)[:8]) or 'none'
+    first = next(iter(pairs), 'PARENT.CHILD')
+    return (
+        f'truth: topic {topic} has type {TF_TYPE}; must name two of its frames, such as '
+        f'truth={topic}:{first} (pairs: {listed})'
+    )
 
 
 def _add_topic(content: Content, path: Path, topic: str, raw: RawTopic) -> None:
@@ -250,6 +266,9 @@ def _add_topic(content: Content, path: Path, topic: str, raw: RawTopic) -> None:
     if raw.ros_type == GPS_FIX.name:
         content.ros_types[topic] = default_type(decoded.array).name
         content.notes.append(checks.READ_AS_FIX(topic))
+    if decoded.overflow_count:
+        count, value = decoded.overflow_count, decoded.overflow_value
+        content.notes.append(checks.STAMP_NANOSEC(topic, count=count, value=value))
     left_out = sum(count for _, count in decoded.other_frames)
     if left_out > MAXIMUM_BROKEN * raw.count:
         frames = ', '.join(frame for frame, _ in decoded.other_frames)
@@ -294,13 +313,11 @@ def _refuse_without_metadata(path: Path) -> NoReturn:
         raise RecordingError(f'{path}: holds bags of ROS 1; give the files: {path}/*.bag')
     for file in sorted(path.glob('*.mcap')):
         check_checksums(file)
-    packed = next(
-        (file for file in sorted(path.glob('*.zst*')) if find_storage_suffix(file)), None
-    )
-    if packed is not None:
+    packed = (file for file in path.iterdir() if file.suffix not in STORAGE_SUFFIXES)
+    if any(map(find_storage_suffix, packed)):
         raise RecordingError(
-            f'{path}: metadata.yaml is missing; unpack the files with `zstd -d {packed}` and '
-            'give the .mcap or .db3 file itself'
+            f'{path}: metadata.yaml is missing; unpack the files with `zstd -d {path}/*.zst*`, '
+            f'then run `ros2 bag reindex {path}` or give one .mcap or .db3 file'
         )
     raise RecordingError(
         f'{path}: metadata.yaml is missing; give the .mcap, .db3 or .bag file itself, '
