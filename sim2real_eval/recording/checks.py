@@ -111,8 +111,8 @@ COVARIANCE_FILLED = routine(
 )
 COVARIANCE_ASSUMED = assumed(
     'recording.covariance_assumed',
-    '{quantity} covariance is not finite ({count:d}x); a standard deviation of {deviation} is '
-    'assumed',
+    '{quantity} covariance is missing or not finite ({count:d}x); a standard deviation of '
+    '{deviation} is assumed',
     'No message has a finite covariance. A filter weighs measurements by their covariances.',
     '{remedy}',
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +58,16 @@ def assumed_covariance(quantity: str, count: int) -> FloatArray:
     return np.broadcast_to(variance * np.eye(size), (count, size, size))
 
 
-def remedy_of(role: str, quantity: str) -> str:
-    """Return what a user can do about an unknown covariance of a quantity."""
-    key = STD_KEYS.get((role, quantity))
-    if key is None:
+def remedy_of(role: str, quantities: Sequence[str]) -> str:
+    """Return what a user can do about unknown covariances of some quantities."""
+    keys = {STD_KEYS.get((role, quantity)): quantity for quantity in quantities}
+    if None in keys:
         return 'correct the driver or the converter'
-    entry = f'{role}: {{{key}: {assumed_deviation(quantity):g}}}'
-    return f'set `corrections: {{{entry}}}` in recording.yaml, or the deviation of your sensor'
+    values = ', '.join(f'{key}: {assumed_deviation(name):g}' for key, name in keys.items())
+    return (
+        f'set `corrections: {{{role}: {{{values}}}}}` in recording.yaml, with the deviations of '
+        'your sensor'
+    )
 
 
 def stated_covariances(role: str, correction: object) -> tuple[str, ...]:

@@ -272,6 +272,7 @@ def _check_imu_orientation(check: _TopicCheck) -> None:
 
 def _check_covariances(check: _TopicCheck) -> None:
     """Replace covariances that are not finite; the values beside them are kept."""
+    assumed: dict[str, int] = {}
     for name, covariance in fields.float_fields(check.array).items():
         if not name.endswith('_covariance'):
             continue
@@ -280,8 +281,15 @@ def _check_covariances(check: _TopicCheck) -> None:
         if (is_bad & is_marked).any():
             covariance = replace_rows(covariance, is_bad & is_marked, ABSENT_COVARIANCE)
             check.replace_fields(**{name: covariance})
-        if (is_unknown := is_bad & ~is_marked).any():
-            _fill_covariance(check, name, covariance, is_unknown, ~is_marked)
+        is_unknown = is_bad & ~is_marked
+        if is_unknown.any() and _fill_covariance(check, name, covariance, is_unknown, ~is_marked):
+            assumed[name.removesuffix('_covariance')] = int(is_unknown.sum())
+    if assumed:
+        quantities = ' and '.join(name.replace('_', ' ') for name in assumed)
+        deviation = ' and '.join(fields.ASSUMED_DEVIATIONS[name] for name in assumed)
+        remedy = fields.remedy_of(check.role, tuple(assumed))
+        words = {'quantity': quantities, 'deviation': deviation, 'remedy': remedy}
+        check.report(COVARIANCE_ASSUMED, max(assumed.values()), **words)
 
 
 def _fill_covariance(
@@ -290,12 +298,16 @@ def _fill_covariance(
     covariance: FloatArray,
     is_unknown: NDArray[np.bool_],
     is_present: NDArray[np.bool_],
-) -> None:
-    """Fill the covariances of a field where `is_unknown`, from those where `is_present`."""
-    quantity, count = name.removesuffix('_covariance'), int(is_unknown.sum())
+) -> bool:
+    """Fill the covariances of a field where `is_unknown`, from those where `is_present`.
+
+    Return whether a variance had to be assumed that recording.yaml does not state.
+    """
+    quantity = name.removesuffix('_covariance')
     if check.is_truth:
-        check.replace_fields(**{name: replace_rows(covariance, is_unknown, 0.0 * covariance[0])})
-        return
+        zero = np.zeros(covariance.shape[1:])
+        check.replace_fields(**{name: replace_rows(covariance, is_unknown, zero)})
+        return False
     known = covariance if is_present.all() else covariance[is_present]
     filled = fields.fill_covariance(known, fields.assumed_covariance(quantity, 1)[0])
     if not is_present.all():
@@ -303,16 +315,13 @@ def _fill_covariance(
         filled[is_present] = known
     check.replace_fields(**{name: filled})
     if name in check.stated:
-        return
-    words = {'quantity': quantity.replace('_', ' ')}
+        return False
     if fields.has_variances(covariance[is_present]):
-        check.report(COVARIANCE_FILLED, count, **words)
-        return
+        check.report(COVARIANCE_FILLED, is_unknown.sum(), quantity=quantity.replace('_', ' '))
+        return False
     if isinstance(check.array, FixArray):
         check.replace_fields(position_covariance_type=np.ones(len(check.array), np.int64))
-    remedy = fields.remedy_of(check.role, quantity)
-    deviation = fields.ASSUMED_DEVIATIONS[quantity]
-    check.report(COVARIANCE_ASSUMED, count, **words, deviation=deviation, remedy=remedy)
+    return True
 
 
 def _check_values(check: _TopicCheck) -> None:
