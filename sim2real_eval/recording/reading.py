@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of recordings: ROS 2 and ROS 1 bags, Gazebo logs, CSV files and trajectory files."""
+"""Reading of recordings: ROS bags, logs of Gazebo and PX4, CSV files and trajectory files."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ from .recording import (
 from .repairs import NothingUsableError, check_messages, merge_drifts
 from .rosbag import STORAGE_SUFFIXES, TF_STATIC, find_storage_suffix, read_bag
 from .truth import low_pass_truth
+from .ulog import ULOG_SUFFIX, read_ulog
 
 DEFAULT_SCENARIO = 'drive'
 _LOG = logging.getLogger(__name__)
 _GENERIC_NAME = re.compile('bag|rosbag2?|mcap|db3|sqlite3|csv|data|recording|state', re.IGNORECASE)
-_SUFFIXES = (*STORAGE_SUFFIXES, LOG_SUFFIX, *TRAJECTORY_SUFFIXES)
+_SUFFIXES = (*STORAGE_SUFFIXES, LOG_SUFFIX, ULOG_SUFFIX, *TRAJECTORY_SUFFIXES)
 _NUMBERED_NAME = re.compile(r'(?P<scenario>.*[^_\W\d].*?)[_-](?:seg|run|trial)?\d+')
 _FULL_OVERLAP = 0.95
 """Share of the longest time span above which a shorter common span is not reported."""
@@ -65,8 +66,8 @@ def read_recording(
     ----------
     path : path
         rosbag2 folder (sqlite3 or mcap), .mcap, .db3 or ROS 1 .bag file, folder of CSV files,
-        a log of Gazebo (.tlog, or the folder of it), or a trajectory file (.tum, .kitti, .txt),
-        which holds only a truth.
+        a log of Gazebo (.tlog, or the folder of it) or of PX4 (.ulg), or a trajectory file (.tum,
+        .kitti, .txt), which holds only a truth.
     topics : mapping of str to (str or None), optional
         Role (a key of `ROLE_CLASSES`) to topic, or to None to do without the role. Overrides the
         YAML. The truth may also be a trajectory file in the recording's folder or a path, or two
@@ -179,6 +180,8 @@ def _read_content(
         return Content(roles={'truth': DEFAULT_TOPICS['truth']})
     if path.suffix == LOG_SUFFIX:
         return read_gazebo_log(path)
+    if path.suffix == ULOG_SUFFIX:
+        return read_ulog(path)
     if path.suffix not in STORAGE_SUFFIXES:
         if find_storage_suffix(path):
             raise RecordingError(
