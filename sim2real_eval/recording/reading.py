@@ -13,8 +13,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
@@ -34,10 +32,10 @@ from .recording import (
     ROLE_CLASSES,
     Content,
     Recording,
-    StaticTransform,
 )
 from .repairs import NothingUsableError, check_messages, merge_drifts
-from .rosbag import STORAGE_SUFFIXES, TF_STATIC, find_storage_suffix, read_bag
+from .rosbag import STORAGE_SUFFIXES, find_storage_suffix, read_bag
+from .transforms import merge_transforms, stated_transforms
 from .truth import low_pass_truth
 from .ulog import ULOG_SUFFIX, read_ulog
 
@@ -143,14 +141,14 @@ def read_recording(
     label = name or settings.name or label_from_path(path)
     for note in notes:
         _LOG.info('%s: %s', label, note)
-    stated = _stated_transforms(settings, messages, roles)
+    stated = stated_transforms(settings, messages, roles)
     return Recording(
         name=label,
         scenario=(scenario or settings.scenario or content.scenario or scenario_from_name(label)),
         path=where,
         messages=messages,
         roles=roles,
-        transforms=_merge_transforms([*content.transforms, *stated], notes),
+        transforms=merge_transforms([*content.transforms, *stated], notes),
         notes=tuple(notes),
         ros_types=content.ros_types,
         ignored=tuple(content.ignored),
@@ -344,50 +342,6 @@ def _process_truth(
     if isinstance(poses, OdometryArray):
         messages[pose_topic], note = derive_velocities(where, pose_topic, poses)
         notes.append(note)
-
-
-def _stated_transforms(
-    settings: Metadata, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
-) -> list[StaticTransform]:
-    """Return the transforms of recording.yaml, and those of its lever arms.
-
-    If lever arms are stated, a sensor without one is at the base frame.
-    """
-    lever_arms = settings.lever_arms
-    if not lever_arms:
-        return list(settings.transforms)
-    frames = {role: messages[topic].frame for role, topic in roles.items()}
-    placed_roles = {*roles} - {*NAMED_ROLES} | {*IDEAL_ROLES.values()}
-    stated = {transform.child for transform in settings.transforms}
-    # A magnetometer in the frame of an IMU with a lever arm has the same arm.
-    stated |= {frame for role, frame in frames.items() if role in lever_arms}
-    arms = [
-        StaticTransform(settings.base_frame, frame, lever_arms.get(role, (0.0, 0.0, 0.0)))
-        for role, frame in frames.items()
-        if role in placed_roles and (role in lever_arms or frame not in stated)
-    ]
-    return [*settings.transforms, *arms]
-
-
-def _merge_transforms(
-    transforms: list[StaticTransform], notes: list[Finding]
-) -> tuple[StaticTransform, ...]:
-    """Keep the last transform of each child frame, and drop transforms that are not finite."""
-    by_child: dict[str, StaticTransform] = {}
-    for transform in transforms:
-        numbers = np.array([*transform.translation, *transform.rotation])
-        norm = float(np.linalg.norm(numbers[3:]))
-        if not np.isfinite(numbers).all() or norm < 1e-6:
-            problem = f'{transform.parent} -> {transform.child} is not a transform; dropped'
-            notes.append(checks.TRANSFORM(TF_STATIC, problem=problem))
-            continue
-        earlier = by_child.get(transform.child)
-        if earlier is not None and earlier != transform:
-            frames = f'{earlier.parent} -> {earlier.child}'
-            problem = f'{frames} is given twice; the later one is used'
-            notes.append(checks.TRANSFORM(TF_STATIC, problem=problem))
-        by_child[transform.child] = transform
-    return tuple(by_child.values())
 
 
 # Roles.

@@ -7,7 +7,9 @@ Topics: https://docs.px4.io/main/en/msg_docs, format: docs.px4.io/main/en/dev_lo
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,7 +71,9 @@ def read_ulog(path: Path) -> Content:
             f"{path}: ULog files need pyulog: pip install 'sim2real_sensors[ulog]'"
         ) from None
     try:
-        log = ULog(str(path))
+        # It prints what it finds damaged.
+        with contextlib.redirect_stdout(io.StringIO()):
+            log = ULog(str(path))
     except Exception as error:
         # Damaged bytes make the parser raise exceptions of many types.
         raise RecordingError(f'{path}: not a readable ULog file: {error}') from error
@@ -85,6 +89,11 @@ def read_ulog(path: Path) -> Content:
         used = _read_tables(content, tables)
     except (KeyError, IndexError) as error:
         raise RecordingError(f'{path}: a topic of PX4 lacks the field {error}') from None
+    if not used:
+        raise RecordingError(
+            f'{path}: has no topic that is read; must have {_IMU}, {" or ".join(_GPS)}, or '
+            f'{_POSITION} with {_ATTITUDE}'
+        )
     content.transforms += _read_lever_arms(log.initial_parameters)
     content.ignored += [f'{name} (of PX4)' for name in tables if name not in used]
     return content
