@@ -12,9 +12,9 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.preflight.checks import check
-from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.corrections import CORRECTIONS, correct_recording
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.repairs import check_messages
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim_sensors.core import rotations

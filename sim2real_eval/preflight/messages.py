@@ -43,11 +43,14 @@ _UNEVEN = 0.1
 _CLOCK_S = 3.0
 # Drivers start and end one after the other.
 _SAME_S = 1.0
-_DRIVER = (reading.STAMP_ZERO, reading.BAD_STAMP, reading.CLOCKS_DRIFT)
+_DRIVER = (
+    reading.STAMP_ZERO, reading.BAD_STAMP, reading.CLOCKS_DRIFT, reading.STAMP_NANOSEC,
+)  # fmt: skip
 _ORDER = (reading.STAMP_AHEAD, reading.STAMP_ORDER, reading.STAMP_REPEATED)
 _VALUES = (
     reading.BAD_VALUE, reading.EXCHANGED, reading.NORM,
-    reading.NO_ALTITUDE, reading.ALTITUDE_GAPS,
+    reading.NO_ALTITUDE, reading.ALTITUDE_GAPS, reading.FIELD_LEFT_OUT,
+    reading.COVARIANCE_FILLED, reading.COVARIANCE_ASSUMED, reading.NOTHING_MEASURED,
 )  # fmt: skip
 COVARIANCES = {
     'imu': (
