@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from sim2real_eval.recording.truth import local_frame_at_first_fix
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray, TwistArray
@@ -32,6 +33,7 @@ _LATE_S = 0.15
 _COVARIANCE_RATIO = 100.0
 _UNITS = {3.6: ': km/h', 2.236936: ': mph', 1.943844: ': knots', 1000.0: ': mm/s'}
 _WINDOW_S = 2.0
+_WORLD_FRAMES = ('map', 'odom', 'world', 'earth', 'enu')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +84,6 @@ def _reference(evidence: Evidence) -> _Reference | None:
         return _Reference('truth', world, body, maker.start_ns)
     if fixes is None or evidence.truth is not None:
         return None
-    from sim2real_eval.recording.truth import local_frame_at_first_fix
-
     frame = local_frame_at_first_fix(fixes)
     position = plane(frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude))
     start = int(fixes.stamp_ns[0])
@@ -142,16 +142,32 @@ def _measure_input(
         _constant_error(measured, velocity(block_time), result)
         for velocity, result in ((reference.body, in_body), (reference.world, in_world))
     )
+    if _is_stated_in_world(evidence, array):
+        yield from _measure_gain(topic, measured, moved, in_world)
+        return
+    # A straight drive explains both, but in the axes of the world it needs no turn.
     is_world = (
-        in_world.is_better_than(in_body.residual)
-        and world_error < 0.5 * body_error
-        and abs(np.angle(in_world.gain)) < math.radians(20.0)
+        world_error < 0.5 * body_error
+        and not in_body.is_better_than(in_world.residual)
+        and abs(np.angle(np.vdot(moved, measured))) < math.radians(20.0)
     )
     if is_world:
         finding = findings.INPUT_IN_WORLD(topic, body=body_error, world=world_error)
         yield Measure(None, None, finding, f'{topic} axes')
         return
     yield from _measure_gain(topic, measured, reference.body(block_time), in_body)
+
+
+def _is_stated_in_world(evidence: Evidence, array: OdometryArray | TwistArray) -> bool:
+    """Return whether the messages name a world frame for their velocities.
+
+    robot_localization transforms a twist from the child frame of an odometry, or from the frame
+    of a twist.
+    """
+    frame = array.child_frame if isinstance(array, OdometryArray) else array.frame
+    truth = evidence.recording.truth
+    worlds = _WORLD_FRAMES if truth is None else (*_WORLD_FRAMES, truth.frame.strip('/'))
+    return frame.strip('/') in worlds
 
 
 def _constant_error(measured: FloatArray, true: FloatArray, fit: DelayFit) -> float:

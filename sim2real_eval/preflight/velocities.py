@@ -97,7 +97,8 @@ def measure_speeds(evidence: Evidence) -> Iterator[Measure]:
         return
     (ratio, limit), topic = ratio_and_limit, evidence.topic('truth')
     if abs(math.log(ratio)) > limit:
-        units = [unit for unit in _SPEEDS if abs(ratio / unit - 1.0) < SCALE]
+        near = min(limit, SCALE)
+        units = [unit for unit in _SPEEDS if abs(ratio / unit - 1.0) < near]
         if evidence.track is None and not 0.05 < ratio < 20.0:
             back = plain(ratio)
             total = evidence.correct('truth', position_scale=back).position_scale
