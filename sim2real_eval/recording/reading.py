@@ -23,6 +23,7 @@ from .checks import NothingUsableError, check_messages
 from .corrections import FixCorrection
 from .csv_files import list_csv_files, read_csv_folder
 from .gazebo_log import LOG_SUFFIX, STATE_LOG, read_gazebo_log
+from .lever_arms import stated_transforms
 from .message_types import MESSAGE_TYPES, find_type
 from .metadata import Metadata, TransformFile, find_metadata, read_metadata
 from .poses import TRAJECTORY_SUFFIXES, derive_velocities, read_truth_of_poses
@@ -126,6 +127,7 @@ def read_recording(
     for role, frame in settings.frames.items():
         if role in roles:
             messages[roles[role]] = dataclasses.replace(messages[roles[role]], frame=frame)
+    stated = stated_transforms(f'{sidecar}', settings, messages, roles, notes)
     _process_truth(where, messages, roles, settings.low_pass, pose_topic, notes)
     chosen_arrival = settings.arrival if arrival == 'auto' else arrival
     if chosen_arrival == 'stamp' or (chosen_arrival is None and not content.keeps_arrival):
@@ -141,7 +143,6 @@ def read_recording(
     label = name or settings.name or label_from_path(path)
     for note in notes:
         _LOG.info('%s: %s', label, note)
-    stated = _stated_transforms(settings, messages, roles)
     return Recording(
         name=label,
         scenario=(scenario or settings.scenario or content.scenario or scenario_from_name(label)),
@@ -317,29 +318,6 @@ def _process_truth(
         notes.append(note)
 
 
-def _stated_transforms(
-    settings: Metadata, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
-) -> list[StaticTransform]:
-    """Return the transforms of recording.yaml, and those of its lever arms.
-
-    If lever arms are stated, a sensor without one is at the base frame.
-    """
-    lever_arms = settings.lever_arms
-    if not lever_arms:
-        return list(settings.transforms)
-    frames = {role: messages[topic].frame for role, topic in roles.items()}
-    placed_roles = {*roles} - {*NAMED_ROLES} | {*IDEAL_ROLES.values()}
-    stated = {transform.child for transform in settings.transforms}
-    # A magnetometer in the frame of an IMU with a lever arm has the same arm.
-    stated |= {frame for role, frame in frames.items() if role in lever_arms}
-    arms = [
-        StaticTransform(settings.base_frame, frame, lever_arms.get(role, (0.0, 0.0, 0.0)))
-        for role, frame in frames.items()
-        if role in placed_roles and (role in lever_arms or frame not in stated)
-    ]
-    return [*settings.transforms, *arms]
-
-
 def _merge_transforms(
     transforms: list[StaticTransform], notes: list[Finding]
 ) -> tuple[StaticTransform, ...]:
@@ -348,7 +326,8 @@ def _merge_transforms(
     for transform in transforms:
         numbers = np.array([*transform.translation, *transform.rotation])
         norm = float(np.linalg.norm(numbers[3:]))
-        if not np.isfinite(numbers).all() or norm < 1e-6:
+        to_itself = transform.parent.strip('/') == transform.child.strip('/')
+        if not np.isfinite(numbers).all() or norm < 1e-6 or to_itself:
             problem = f'{transform.parent} -> {transform.child} is not a transform; dropped'
             notes.append(checks.TRANSFORM(TF_STATIC, problem=problem))
             continue
