@@ -229,10 +229,11 @@ class MjcfMotion(TimedMotion):
         if self.gravity is not None:
             return self.gravity
         vector = np.asarray(stated, dtype=np.float64)
-        if np.abs(vector + [0.0, 0.0, _STANDARD_GRAVITY]).max() > _GRAVITY_TOLERANCE:
+        expected = np.array([0.0, 0.0, -_STANDARD_GRAVITY])
+        if np.abs(vector - expected).max() > _GRAVITY_TOLERANCE:
             raise MotionError(
-                f'{self.file}: gravity {vector.tolist()} m/s^2 is not allowed; must be that of the '
-                f'Earth, 0 0 -{_STANDARD_GRAVITY:g}, or be replaced by the parameter gravity'
+                f'{self.file}: gravity {vector.tolist()} m/s^2 is not allowed; must be that of '
+                f'the Earth, 0 0 -{_STANDARD_GRAVITY:g}, or be replaced by the parameter gravity'
             )
         return _STANDARD_GRAVITY
 
