@@ -9,12 +9,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.common.findings import from_records, to_records
+from sim2real_eval.common.findings import UnusableFitError, from_records, to_records
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from .arguments import add_out, add_recordings, add_shared, sources, transforms_of
 from .options import OptionSet, optional_text
 from .output import attempt_each, conclude, print_notes
+from .parser import complain
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
@@ -82,9 +83,19 @@ def run(options: argparse.Namespace) -> int:
     recordings = sources(options.recordings, options.topic)
     if (transforms := transforms_of(options)) is not None:
         recordings = [dataclasses.replace(source, transforms=transforms) for source in recordings]
-    written, failures = attempt_each(
-        recordings, lambda source: _write_reference(source, judge, chosen, options)
-    )
+    unusable: list[str] = []
+
+    def attempt(source: RecordingSource) -> dict[str, Any] | None:
+        try:
+            return _write_reference(source, judge, chosen, options)
+        except UnusableFitError as error:
+            unusable.append(str(error))
+            return None
+
+    results, failures = attempt_each(recordings, attempt)
+    written = [record for record in results if record is not None]
+    for problem in unusable:
+        complain(problem)
 
     def tell() -> None:
         for record in written:
@@ -97,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
             )
             print_notes(from_records(record['notes']))
 
-    return conclude(options, written, tell, failures=failures)
+    return conclude(options, written, tell, failures=[*failures, *unusable])
 
 
 def _write_reference(

@@ -45,6 +45,10 @@ DIVERGED = decisive(
     'check noise settings and covariances of the messages',
     per_model=True,
 )
+UNUSABLE_CODES = frozenset(
+    {DIVERGED.code, 'estimate.too_fast', 'estimate.jumps', 'rl.diverged', 'rl.unscented_diverged'}
+)
+"""Codes of findings about an estimate that is no motion of a vehicle."""
 NOTE = routine('judge.note', '{text}', 'A note of a judge that declares no codes of its own.')
 COMPLETED = assumed(
     'judge.completed',
@@ -88,10 +92,17 @@ SEES_FUTURE = routine(
     'a smoother uses future measurements: no live filter can be as good',
     'Use it as a reference for what the sensors allow.',
 )
-NOT_CONVERGED = routine(
+NOT_CONVERGED = decisive(
     'smoother.not_converged',
     'did not converge in {iterations:d} iterations: the estimate is not the optimum',
     'The result depends on where the optimisation started.',
+)
+IMU_CONTRADICTED = decisive(
+    'smoother.imu_contradicted',
+    'between {count:d} of {intervals:d} pairs of fixes the IMU is more than {limit:g} deviations '
+    'off the estimate',
+    'The estimate follows neither the IMU nor its stated noise.',
+    'check units, axes and mounting of the IMU with `sim2real check`',
 )
 OUTAGES = routine(
     'smoother.outages',
