@@ -93,7 +93,7 @@ constraints: $(VENV)/.installed-test ## write constraints.txt, the versions of t
 	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/frozen.txt
 	$(PYTHON) -m venv $(VENV)/release
 	$(VENV)/release/bin/python -m pip --disable-pip-version-check -qq install \
-	  --constraint $(VENV)/frozen.txt --editable '.[cluster,fusion,gtsam,mujoco,pandas]'
+	  --constraint $(VENV)/frozen.txt --editable '.[cluster,fusion,gtsam,mujoco,pandas,ulog]'
 	made_on=$$($(BIN)/python -c 'import platform; print("%s.%s" % platform.python_version_tuple()[:2], "and", platform.system())') && \
 	  sed -n "s/on Python [^;]*;/on Python $$made_on;/; /^#/p" constraints.txt > $(VENV)/constraints.txt
 	$(VENV)/release/bin/python -m pip freeze --exclude-editable >> $(VENV)/constraints.txt
@@ -106,7 +106,8 @@ colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch wor
 bench: $(VENV)/.installed-test ## measure speed; a few minutes
 	@set -e; for script in benchmarks/*_speed.py; do echo "== $$script"; $(BIN)/python $$script; done
 
-validation: $(VENV)/.installed-test ## measure and write the tables of docs/explanation/validation.md; under an hour, can be interrupted
+validation: $(VENV)/.installed-test ## hold check against foreign recordings, measure the tables of docs/explanation/validation.md; under an hour, can be interrupted
+	$(BIN)/python benchmarks/foreign/validate_check.py
 	$(BIN)/python benchmarks/validation.py
 
 fuzz: $(VENV)/.installed-test ## fuzz every reader for SECONDS=600; inputs that break one are kept in fuzz_found/

@@ -34,10 +34,10 @@ MessageArrayT = TypeVar('MessageArrayT', bound=MessageArray)
 _NO_ROTATION = (0.0, 0.0, 0.0)
 
 _AXES = ('enu', 'ned')
-_NED_TO_ENU = Rotation.from_matrix([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
+NED_TO_ENU = Rotation.from_matrix([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
 _FRD_TO_FLU = Rotation.from_matrix(np.diag([1.0, -1.0, -1.0]))
 _RDF_TO_FLU = Rotation.from_matrix([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
-_AXES_ROTATIONS = {'ned': (_NED_TO_ENU, _FRD_TO_FLU), 'camera': (_RDF_TO_FLU, _RDF_TO_FLU)}
+_AXES_ROTATIONS = {'ned': (NED_TO_ENU, _FRD_TO_FLU), 'camera': (_RDF_TO_FLU, _RDF_TO_FLU)}
 """Rotations of world and body axes to those of ROS, by name of the axes."""
 
 
@@ -105,7 +105,7 @@ class ImuCorrection(_Correction):
         orientation_turn = _rotation(self.orientation_rotation)
         world = Rotation.from_euler('z', -self.heading, degrees=True)
         if self.axes == 'ned':
-            world = world * _NED_TO_ENU
+            world = world * NED_TO_ENU
         rate = _rotate(turn, _scale(self.rate_scale, imu.angular_velocity))
         bias = np.asarray(self.rate_bias)
         if bias.any():

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static transforms that recording.yaml states, those of its lever arms included."""
+"""Static transforms of a recording: those of its data, its recording.yaml and its lever arms."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
 
+import numpy as np
+
 from sim2real_eval.common.findings import Finding, RecordingError, routine
 from sim_sensors.core.measurements import MessageArray
+from .checks import TRANSFORM
 from .metadata import Metadata
 from .recording import PLACED_ROLES, StaticTransform
+from .rosbag import TF_STATIC
 
 SEPARATE_FRAME = routine(
     'recording.separate_frame',
@@ -62,3 +66,25 @@ def stated_transforms(
         if role in PLACED_ROLES and frame != base and (role in arms or frame not in stated)
     ]
     return [*settings.transforms, *sensors]
+
+
+def merge_transforms(
+    transforms: list[StaticTransform], notes: list[Finding]
+) -> tuple[StaticTransform, ...]:
+    """Keep the last transform of each child frame, and drop transforms that are not finite."""
+    by_child: dict[str, StaticTransform] = {}
+    for transform in transforms:
+        numbers = np.array([*transform.translation, *transform.rotation])
+        norm = float(np.linalg.norm(numbers[3:]))
+        to_itself = transform.parent.strip('/') == transform.child.strip('/')
+        if not np.isfinite(numbers).all() or norm < 1e-6 or to_itself:
+            problem = f'{transform.parent} -> {transform.child} is not a transform; dropped'
+            notes.append(TRANSFORM(TF_STATIC, problem=problem))
+            continue
+        earlier = by_child.get(transform.child)
+        if earlier is not None and earlier != transform:
+            frames = f'{earlier.parent} -> {earlier.child}'
+            problem = f'{frames} is given twice; the later one is used'
+            notes.append(TRANSFORM(TF_STATIC, problem=problem))
+        by_child[transform.child] = transform
+    return tuple(by_child.values())
