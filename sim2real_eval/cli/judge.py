@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.common.findings import Finding, to_records
+from sim2real_eval.common.findings import Finding, by_severity, to_records
 from sim2real_eval.study.options import PROFILE, START_HEADING
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from .arguments import (
@@ -104,6 +104,10 @@ def run(options: argparse.Namespace) -> int:
         judge = setup if setup and not case else judge_setup(options, case)
         heading = _start_heading(judge, recording, options.start_heading)
         judged = judge.judge(recording, start_heading=heading)
+        if not len(judged):
+            why = by_severity(judged.notes)
+            problem = f': {why[0]}' if why else '; check the topics of the recording'
+            raise Sim2RealError(f'{source.path}: the judge gives no estimate{problem}')
         if isinstance(judge, JudgeSetup):
             judged = judge.with_start(start_heading=heading).try_gates(recording, judged)
         if options.filtered_gps and judged.filtered_gps is None:
