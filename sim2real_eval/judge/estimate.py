@@ -302,9 +302,9 @@ class PartCount:
     rejected: int  # by the Mahalanobis gate or as singular
     singular: int = 0  # rejected because the innovation covariance was singular or not a number
     # Stamp of the last measurement that corrected the state, and the longest run of rejections by
-    # the gate; None if there is none, or if the judge does not report them.
-    last_fused_ns: int | None = None
-    longest_refusal: Refusals | None = None
+    # the gate; None if there is none. Not compared, since a live judge does not report them.
+    last_fused_ns: int | None = dataclasses.field(default=None, compare=False)
+    longest_refusal: Refusals | None = dataclasses.field(default=None, compare=False)
 
     def with_times(
         self, stamp_ns: IntArray, nis: FloatArray, is_accepted: NDArray[np.bool_]
