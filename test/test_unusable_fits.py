@@ -20,9 +20,9 @@ from sim_sensors.motion.scenarios import HalfSine
 Capture = pytest.CaptureFixture[str]
 
 
-def blind_drive(speed: float = 8.0, duration: float = 40.0) -> Recording:
-    """A drive with fixes at 1 Hz and without truth."""
-    run, _ = drive(HalfSine(duration=duration, speed=speed), 5, fix_rate=1.0)
+def blind_drive(fix_rate: float = 1.0) -> Recording:
+    """A drive without truth."""
+    run, _ = drive(HalfSine(duration=40.0, speed=8.0), 5, fix_rate=fix_rate)
     return run.with_messages('truth', None)
 
 
@@ -62,6 +62,21 @@ def test_no_reference_is_written_of_a_solution_that_contradicts_its_data(
     assert len(done.complaints) == 1
     assert problem in done.complaints[0]
     assert not out.exists() or not list(out.iterdir())
+
+
+@pytest.mark.parametrize('fix_rate', [5.0, 10.0])
+def test_no_reference_is_written_with_rates_in_degrees_beside_frequent_fixes(
+    tmp_path: Path, capsys: Capture, fix_rate: float
+) -> None:
+    """The smoother may converge to the positions then, with a wrong attitude."""
+    pytest.importorskip('gtsam')
+    write_recording(in_degrees(blind_drive(fix_rate)), tmp_path / 'spoiled')
+    out = tmp_path / 'out'
+    done = call(capsys, 'reference', tmp_path / 'spoiled', '--out', out)
+    assert done.status == 1
+    assert not out.exists() or not list(out.iterdir())
+    write_recording(blind_drive(fix_rate), tmp_path / 'good')
+    assert call(capsys, 'reference', tmp_path / 'good', '--out', out).status == 0
 
 
 def test_other_references_are_written_beside_one_that_failed(
