@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
         diverged.extend(f'{source.path}: {why}' for why in judged.divergence_findings[:1])
         remarked = remarks(recording, recording.notes, base_frame=judge.base_link_frame)
         adapted = [] if heading is None else [START_HEADING(judges=Path(judge.name).stem)]
-        certain = judge.certain_parts(recording) if isinstance(judge, JudgeSetup) else []
+        certain = _certain_parts(judge, recording, remarked)
         notes: list[Finding] = [*adapted, *remarked, *certain, *judged.notes]
         summary = {'recording': source.path, 'out': str(target), **judged.summary()}
         if not options.json:
@@ -159,6 +159,19 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(summaries)
     return 1 if failures or diverged else 0
+
+
+def _certain_parts(
+    judge: Judge, recording: Recording, remarked: Iterable[Finding]
+) -> list[Finding]:
+    """Return findings about fused quantities without a variance, unless a check names them."""
+    from sim2real_eval.judge.setup import JudgeSetup
+
+    if not isinstance(judge, JudgeSetup):
+        return []
+    remedies = ' '.join(note.remedy for note in remarked)
+    notes = judge.certain_parts(recording)
+    return [note for note in notes if note.words['setting'].partition(' in ')[0] not in remedies]
 
 
 def _start_heading(setup: Judge, recording: Recording, is_wanted: bool | None) -> float | None:
