@@ -338,11 +338,11 @@ def divergence(unscented: bool, textbook: bool) -> FindingKind:
 
 
 def part_advice(
-    parts: Sequence[PartCount], first_ns: int | None = None, heard: Collection[str] = ()
+    parts: Sequence[PartCount], first_ns: int | None = None, senders: Collection[str] = ()
 ) -> list[Finding]:
     """Return findings about inputs that the judge hardly used, or not for some time.
 
-    `first_ns` is the stamp of the first estimate; without it the times are not examined. `heard`
+    `first_ns` is the stamp of the first estimate; without it the times are not examined. `senders`
     are inputs with messages, which may lack the configured quantities.
     """
     notes: list[Finding] = []
@@ -351,7 +351,7 @@ def part_advice(
         key = (part.name.split()[0], part.topic)
         received[key] = received.get(key, 0) + part.received
     for (source, topic), count in received.items():
-        if not count and source not in heard:
+        if not count and source not in senders:
             notes.append(NO_MESSAGE(f'{source} ({topic})'))
     for part in parts:
         judged = part.fused + part.rejected
