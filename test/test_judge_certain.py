@@ -148,3 +148,29 @@ def test_deviations_are_part_of_the_settings(tmp_path: Path) -> None:
     case.write_text('deviation: {/odom: {velocity: 0.2}}', encoding='utf-8')
     options = ReplayOptions.from_file(case)
     assert options.settings()['deviation'] == {'odom': {'velocity': 0.2}}
+
+
+@pytest.mark.parametrize(
+    ('quantity', 'state', 'field'),
+    [
+        ('rate', 'vyaw', 'angular_velocity_covariance'),
+        ('acceleration', 'ax', 'linear_acceleration_covariance'),
+    ],
+)
+def test_an_imu_that_marks_fused_quantities_as_absent_is_named(
+    tmp_path: Path, quantity: str, state: str, field: str
+) -> None:
+    """The topic has messages; the setting that is named makes the filter use them."""
+    absent = np.broadcast_to(np.diag([-1.0, 0.0, 0.0]), (_N, 3, 3))
+    array = dataclasses.replace(imu(TIMES, frame='base_link'), **{field: absent})
+    run = recording({'/imu': array})
+    config = parameter_file(tmp_path, {'imu0': '/imu', 'imu0_config': mask('yaw', state)})
+    (note,) = JudgeSetup.load(config).judge(run).notes
+    assert (note.code, note.words['quantity']) == ('rl.absent', quantity)
+    stated = re.search('`(deviation: .*)` in case.yaml', note.remedy)
+    assert stated is not None
+    case = tmp_path / 'case.yaml'
+    case.write_text(stated[1].replace('VALUE', '0.3'), encoding='utf-8')
+    judged = JudgeSetup.load(config, case=case).judge(run)
+    assert 'rl.absent' not in {note.code for note in judged.notes}
+    assert [part.fused for part in judged.parts] == [_N, _N]

@@ -135,6 +135,36 @@ def test_an_impossible_car_or_model_is_a_one_line_error(
     assert key in done.err
 
 
+@pytest.mark.parametrize(
+    ('gravity', 'is_earth'),
+    [
+        ('', True),
+        (' gravity="0 0 -9.81"', True),
+        (' gravity="0 0 -1.62"', False),
+        (' gravity="0 0 9.81"', False),
+        (' gravity="0 1 -9.81"', False),
+        (' gravity="0 0 0"', False),
+    ],
+)
+def test_gravity_of_a_file_is_that_of_the_earth_or_replaced(
+    tmp_path: Path, gravity: str, is_earth: bool
+) -> None:
+    file = tmp_path / 'ball.xml'
+    file.write_text(
+        f'<mujoco><option{gravity}/><worldbody><body><freejoint/><geom size="0.1"/>'
+        '<site name="ball"/></body></worldbody></mujoco>'
+    )
+    stated = {'file': str(file), 'site': 'ball'}
+    fall = motion_of('mjcf', duration=0.4, parameters=stated)
+    if is_earth:
+        assert fall.at([0.2]).velocity[0, 2] == pytest.approx(-0.2 * 9.80665, rel=1e-2)
+    else:
+        with pytest.raises(MotionError, match='gravity'):
+            fall.at([0.2])
+    replaced = motion_of('mjcf', duration=0.4, parameters={**stated, 'gravity': 1.62})
+    assert replaced.at([0.2]).velocity[0, 2] == pytest.approx(-0.2 * 1.62, rel=1e-2)
+
+
 def test_a_recording_contains_the_specific_force_of_the_physics_engine(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

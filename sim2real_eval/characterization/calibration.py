@@ -9,7 +9,7 @@ from typing import Any
 
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, UnusableFitError
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.imu.chain import ImuChain
@@ -127,10 +127,15 @@ def calibrate(
                 turned = calibrate_poses(signals_of(poses).converted(units or {}), held)
                 model = turned.applied(imu.model)
                 imu = dataclasses.replace(imu, model=model, poses=turned)
+        except UnusableFitError as error:
+            problems.append(error)
+            imu = None
         except Sim2RealError as error:
             problems.append(error)
     progress()
     if gps is None and imu is None:
+        if isinstance(problems[-1], UnusableFitError):
+            raise problems[-1]
         raise SignalFileError(
             f'{problems[0]}; a calibration needs a standstill, best of many minutes'
         )

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
+from sim2real_eval.common.findings import UnusableFitError
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.chain import ImuChain, sensitivity
@@ -187,6 +188,8 @@ def _fitted(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return the fit from zero, its standard errors, and the root mean square of the rest."""
     found = least_squares(left, np.zeros(unknown), x_scale='jac', method='lm')
+    if not found.success:
+        raise UnusableFitError(f'{name}: the fit to the poses did not converge: {found.message}')
     slopes: FloatArray = np.asarray(found.jac)
     scale = np.linalg.norm(slopes, axis=0)
     values = np.linalg.svd(slopes / np.where(scale > 0.0, scale, np.inf), compute_uv=False)

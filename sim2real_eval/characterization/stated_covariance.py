@@ -157,6 +157,8 @@ def _converging(time: FloatArray, deviation: FloatArray) -> tuple[list[float], l
         if best is None or tried.cost < best.cost:
             best = tried
     assert best is not None
+    if best.status <= 0:
+        return None  # It did not converge.
     variance = 2.0 * float(best.cost) / max(len(logs) - 3, 1)
     flat = float(((logs - logs.mean()) ** 2).sum())
     values = [math.exp(min(float(one), 50.0)) for one in best.x]

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.common.findings import Finding, to_records
+from sim2real_eval.common.findings import Finding, by_severity, to_records
 from sim2real_eval.study.options import PROFILE, START_HEADING
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from .arguments import (
@@ -104,6 +104,10 @@ def run(options: argparse.Namespace) -> int:
         judge = setup if setup and not case else judge_setup(options, case)
         heading = _start_heading(judge, recording, options.start_heading)
         judged = judge.judge(recording, start_heading=heading)
+        if not len(judged):
+            why = by_severity(judged.notes)
+            problem = f': {why[0]}' if why else '; check the topics of the recording'
+            raise Sim2RealError(f'{source.path}: the judge gives no estimate{problem}')
         if isinstance(judge, JudgeSetup):
             judged = judge.with_start(start_heading=heading).try_gates(recording, judged)
         if options.filtered_gps and judged.filtered_gps is None:
@@ -122,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
         diverged.extend(f'{source.path}: {why}' for why in judged.divergence_findings[:1])
         remarked = remarks(recording, recording.notes, base_frame=judge.base_link_frame)
         adapted = [] if heading is None else [START_HEADING(judges=Path(judge.name).stem)]
-        certain = judge.certain_parts(recording) if isinstance(judge, JudgeSetup) else []
+        certain = _certain_parts(judge, recording, remarked)
         notes: list[Finding] = [*adapted, *remarked, *certain, *judged.notes]
         summary = {'recording': source.path, 'out': str(target), **judged.summary()}
         if not options.json:
@@ -155,6 +159,19 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(summaries)
     return 1 if failures or diverged else 0
+
+
+def _certain_parts(
+    judge: Judge, recording: Recording, remarked: Iterable[Finding]
+) -> list[Finding]:
+    """Return findings about fused quantities without a variance, unless a check names them."""
+    from sim2real_eval.judge.setup import JudgeSetup
+
+    if not isinstance(judge, JudgeSetup):
+        return []
+    remedies = ' '.join(note.remedy for note in remarked)
+    notes = judge.certain_parts(recording)
+    return [note for note in notes if note.words['setting'].partition(' in ')[0] not in remedies]
 
 
 def _start_heading(setup: Judge, recording: Recording, is_wanted: bool | None) -> float | None:

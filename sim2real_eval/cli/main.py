@@ -68,8 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return status
     except Sim2RealError as error:
+        from sim2real_eval.common.findings import UnusableFitError
+
         complain(str(error))
-        return 2
+        return 1 if isinstance(error, UnusableFitError) else 2
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             # The reader has closed the pipe; Python would complain about that at exit.

@@ -9,16 +9,18 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.common.findings import from_records, to_records
+from sim2real_eval.common.findings import Severity, UnusableFitError, from_records, to_records
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
 from .arguments import add_out, add_recordings, add_shared, sources, transforms_of
 from .options import OptionSet, optional_text
 from .output import attempt_each, conclude, print_notes
+from .parser import complain
 
 if TYPE_CHECKING:
     from sim2real_eval.judge.smoother.smoother import SmootherJudge
     from sim2real_eval.recording.reading import RecordingSource
+    from sim2real_eval.recording.recording import Recording
 
 DESCRIPTION = (
     'Smooth the IMU and GPS of whole recordings with GTSAM, and write copies of the recordings '
@@ -55,6 +57,17 @@ class ReferenceOptions(Parameters):
     replace_truth: bool = parameter(False, '', 'Replace an existing truth by the reference.')
 
 
+# Beginnings of codes.
+_UNIT_FAULTS = (
+    'check.acceleration_unit',
+    'check.gravity_scale',
+    'check.no_gravity',
+    'check.force_reversed',
+    'check.rate_unit',
+    'check.rate_reversed',
+    'check.rate_scale',
+    'check.fixes_swapped',
+)
 _REFERENCE = OptionSet(
     ReferenceOptions,
     config='--config NAME|FILE',
@@ -82,9 +95,19 @@ def run(options: argparse.Namespace) -> int:
     recordings = sources(options.recordings, options.topic)
     if (transforms := transforms_of(options)) is not None:
         recordings = [dataclasses.replace(source, transforms=transforms) for source in recordings]
-    written, failures = attempt_each(
-        recordings, lambda source: _write_reference(source, judge, chosen, options)
-    )
+    unusable: list[str] = []
+
+    def attempt(source: RecordingSource) -> dict[str, Any] | None:
+        try:
+            return _write_reference(source, judge, chosen, options)
+        except UnusableFitError as error:
+            unusable.append(str(error))
+            return None
+
+    results, failures = attempt_each(recordings, attempt)
+    written = [record for record in results if record is not None]
+    for problem in unusable:
+        complain(problem)
 
     def tell() -> None:
         for record in written:
@@ -97,7 +120,19 @@ def run(options: argparse.Namespace) -> int:
             )
             print_notes(from_records(record['notes']))
 
-    return conclude(options, written, tell, failures=failures)
+    return conclude(options, written, tell, failures=[*failures, *unusable])
+
+
+def _check_units(path: str, recording: Recording, base_frame: str) -> None:
+    """Raise UnusableFitError if units or signs of the sensors are wrong.
+
+    With fixes close together the smoother converges even then, to a wrong attitude.
+    """
+    from sim2real_eval.preflight.checks import remarks
+
+    for finding in remarks(recording.with_messages('truth', None), (), base_frame=base_frame):
+        if finding.severity is Severity.DECISIVE and finding.code.startswith(_UNIT_FAULTS):
+            raise UnusableFitError(f'{path}: no reference: {finding}')
 
 
 def _write_reference(
@@ -118,6 +153,7 @@ def _write_reference(
     remove_unfinished(target)
     if target.exists():
         raise Sim2RealError(f'{target}: exists already; choose another --out')
+    _check_units(source.path, recording, judge.base_link_frame)
     heading = chosen.start_heading
     reference = make_reference(
         recording,

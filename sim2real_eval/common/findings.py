@@ -421,3 +421,7 @@ class JudgeError(Sim2RealError):
 
 class FitError(Sim2RealError):
     """A model cannot be fitted to these data."""
+
+
+class UnusableFitError(FitError):
+    """A solution did not converge, or contradicts most of its data, so that nothing is written."""

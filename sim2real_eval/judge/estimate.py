@@ -45,6 +45,10 @@ DIVERGED = decisive(
     'check noise settings and covariances of the messages',
     per_model=True,
 )
+UNUSABLE_CODES = frozenset(
+    {DIVERGED.code, 'estimate.too_fast', 'estimate.jumps', 'rl.diverged', 'rl.unscented_diverged'}
+)
+"""Codes of findings about an estimate that is no motion of a vehicle."""
 NOTE = routine('judge.note', '{text}', 'A note of a judge that declares no codes of its own.')
 COMPLETED = assumed(
     'judge.completed',
@@ -88,10 +92,17 @@ SEES_FUTURE = routine(
     'a smoother uses future measurements: no live filter can be as good',
     'Use it as a reference for what the sensors allow.',
 )
-NOT_CONVERGED = routine(
+NOT_CONVERGED = decisive(
     'smoother.not_converged',
     'did not converge in {iterations:d} iterations: the estimate is not the optimum',
     'The result depends on where the optimisation started.',
+)
+IMU_CONTRADICTED = decisive(
+    'smoother.imu_contradicted',
+    'between {count:d} of {intervals:d} pairs of fixes the IMU is more than {limit:g} deviations '
+    'off the estimate',
+    'The estimate follows neither the IMU nor its stated noise.',
+    'check units, axes and mounting of the IMU with `sim2real check`',
 )
 OUTAGES = routine(
     'smoother.outages',
@@ -291,9 +302,9 @@ class PartCount:
     rejected: int  # by the Mahalanobis gate or as singular
     singular: int = 0  # rejected because the innovation covariance was singular or not a number
     # Stamp of the last measurement that corrected the state, and the longest run of rejections by
-    # the gate; None if there is none, or if the judge does not report them.
-    last_fused_ns: int | None = None
-    longest_refusal: Refusals | None = None
+    # the gate; None if there is none. Not compared, since a live judge does not report them.
+    last_fused_ns: int | None = dataclasses.field(default=None, compare=False)
+    longest_refusal: Refusals | None = dataclasses.field(default=None, compare=False)
 
     def with_times(
         self, stamp_ns: IntArray, nis: FloatArray, is_accepted: NDArray[np.bool_]

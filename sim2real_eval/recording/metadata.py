@@ -21,7 +21,7 @@ from sim_sensors.core.parameters import LARGEST, number_of
 from .checks import FRAMES_ASSUMED, TRANSFORM
 from .corrections import CORRECTIONS
 from .message_types import MESSAGE_TYPES, NAMED_TYPES, normalise_type_name
-from .recording import DEFAULT_TOPICS, ROLE_CLASSES, ReferenceTruth, StaticTransform
+from .recording import DEFAULT_TOPICS, PLACED_ROLES, ROLE_CLASSES, ReferenceTruth, StaticTransform
 
 _KEYS = (
     *('name', 'scenario', 'topics', 'arrival', 'base_frame', 'frames', 'lever_arms'),
@@ -132,7 +132,8 @@ def read_metadata(path: Path) -> Metadata:
     readers = {'topics': _text_or_none, 'frames': _text, 'lever_arms': _numbers}
     for key, read in readers.items():
         by_role = _mapping(path, key, table.get(key) or {})
-        _check_keys(path, f'{key}.', by_role, ROLE_CLASSES, 'role')
+        allowed = PLACED_ROLES if key == 'lever_arms' else ROLE_CLASSES
+        _check_keys(path, f'{key}.', by_role, allowed, 'role')
         values[key] = {role: read(path, f'{key}.{role}', raw) for role, raw in by_role.items()}
     corrections = _mapping(path, 'corrections', table.get('corrections') or {})
     _check_keys(path, 'corrections.', corrections, CORRECTIONS, 'role')
@@ -234,6 +235,9 @@ def _transforms(path: Path, where: str, content: object) -> tuple[StaticTransfor
         translation = _numbers(path, f'{key}.translation', table.get('translation', [0, 0, 0]))
         quaternion = table.get('rotation_xyzw', [0, 0, 0, 1])
         rotation = _numbers(path, f'{key}.rotation_xyzw', quaternion, 4)
+        if parent.strip('/') == child.strip('/'):
+            problem = f'{child} is not allowed; must be another frame than the parent'
+            raise RecordingError(f'{path}: {key}.child: {problem}')
         transforms.append(StaticTransform(parent, child, translation, rotation))
     return tuple(transforms)
 

@@ -126,6 +126,7 @@ def read_recording(
     for role, frame in settings.frames.items():
         if role in roles:
             messages[roles[role]] = dataclasses.replace(messages[roles[role]], frame=frame)
+    stated = stated_transforms(f'{sidecar}', settings, messages, roles, notes)
     _process_truth(where, messages, roles, settings.low_pass, pose_topic, notes)
     chosen_arrival = settings.arrival if arrival == 'auto' else arrival
     if chosen_arrival == 'stamp' or (chosen_arrival is None and not content.keeps_arrival):
@@ -141,7 +142,6 @@ def read_recording(
     label = name or settings.name or label_from_path(path)
     for note in notes:
         _LOG.info('%s: %s', label, note)
-    stated = stated_transforms(settings, messages, roles)
     return Recording(
         name=label,
         scenario=(scenario or settings.scenario or content.scenario or scenario_from_name(label)),

@@ -99,6 +99,8 @@ OPTIONAL_ROLES = ('mag', 'camera_pose', 'features', 'camera_info', *IDEAL_ROLES.
 """Roles that no judge needs; they are left out if ambiguous or broken."""
 NAMED_ROLES = ('truth', 'camera_pose', 'features', 'camera_info', *IDEAL_ROLES.values())
 """Roles that are never guessed from the type, because other topics have the same type."""
+PLACED_ROLES = ('imu', 'gps', 'mag', *IDEAL_ROLES.values())
+"""Roles of sensors that may have a lever arm in recording.yaml."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,39 +3,69 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
 
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError, routine
 from sim_sensors.core.measurements import MessageArray
 from .checks import TRANSFORM
 from .metadata import Metadata
-from .recording import IDEAL_ROLES, NAMED_ROLES, StaticTransform
+from .recording import PLACED_ROLES, StaticTransform
 from .rosbag import TF_STATIC
+
+SEPARATE_FRAME = routine(
+    'recording.separate_frame',
+    'is stamped {frame}, which is not where its lever arm puts it; it gets the frame {new}',
+    'One frame cannot be at two places. The lever arm of recording.yaml is used.',
+)
 
 
 def stated_transforms(
-    settings: Metadata, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
+    where: str,
+    settings: Metadata,
+    messages: dict[str, MessageArray],
+    roles: Mapping[str, str],
+    notes: list[Finding],
 ) -> list[StaticTransform]:
     """Return the transforms of recording.yaml, and those of its lever arms.
 
-    If lever arms are stated, a sensor without one is at the base frame.
+    If lever arms are stated, a sensor without one is at the base frame. Messages get a frame of
+    their own, with a finding, if theirs is the base frame or has another lever arm. RecordingError
+    if `frames` states that frame as well.
     """
-    lever_arms = settings.lever_arms
-    if not lever_arms:
+    arms, base = settings.lever_arms, settings.base_frame
+    if not arms:
         return list(settings.transforms)
+    placed = {base.strip('/'): (0.0, 0.0, 0.0)}
+    for role in (role for role in arms if role in roles):
+        topic, arm = roles[role], arms[role]
+        frame = messages[topic].frame
+        if placed.setdefault(frame.strip('/'), arm) == arm:
+            continue
+        if role in settings.frames:
+            raise RecordingError(
+                f'{where}: lever_arms.{role}: {list(arm)} is not allowed, because frames.{role} '
+                f'is {frame}, which is at {list(placed[frame.strip("/")])}; remove one of them'
+            )
+        taken = {array.frame.strip('/') for array in messages.values()} | {*placed}
+        new = f'{role}_link'
+        while new in taken:
+            new += '_'
+        placed[new] = arm
+        messages[topic] = dataclasses.replace(messages[topic], frame=new)
+        notes.append(SEPARATE_FRAME(topic, frame=frame, new=new))
     frames = {role: messages[topic].frame for role, topic in roles.items()}
-    placed_roles = {*roles} - {*NAMED_ROLES} | {*IDEAL_ROLES.values()}
     stated = {transform.child for transform in settings.transforms}
     # A magnetometer in the frame of an IMU with a lever arm has the same arm.
-    stated |= {frame for role, frame in frames.items() if role in lever_arms}
-    arms = [
-        StaticTransform(settings.base_frame, frame, lever_arms.get(role, (0.0, 0.0, 0.0)))
+    stated |= {frame for role, frame in frames.items() if role in arms} | {base}
+    sensors = [
+        StaticTransform(base, frame, arms.get(role, (0.0, 0.0, 0.0)))
         for role, frame in frames.items()
-        if role in placed_roles and (role in lever_arms or frame not in stated)
+        if role in PLACED_ROLES and frame != base and (role in arms or frame not in stated)
     ]
-    return [*settings.transforms, *arms]
+    return [*settings.transforms, *sensors]
 
 
 def merge_transforms(
@@ -46,7 +76,8 @@ def merge_transforms(
     for transform in transforms:
         numbers = np.array([*transform.translation, *transform.rotation])
         norm = float(np.linalg.norm(numbers[3:]))
-        if not np.isfinite(numbers).all() or norm < 1e-6:
+        to_itself = transform.parent.strip('/') == transform.child.strip('/')
+        if not np.isfinite(numbers).all() or norm < 1e-6 or to_itself:
             problem = f'{transform.parent} -> {transform.child} is not a transform; dropped'
             notes.append(TRANSFORM(TF_STATIC, problem=problem))
             continue

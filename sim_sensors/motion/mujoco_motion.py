@@ -25,6 +25,9 @@ from .trajectory import Trajectory
 MOST_STEPS = 10**7
 """Greatest number of physics steps in one run."""
 
+_STANDARD_GRAVITY = 9.80665
+_GRAVITY_TOLERANCE = 0.05  # m/s^2; on Earth it is 9.78 to 9.83, by default 9.81 in MuJoCo
+
 Control = Callable[[float], None]
 """Function that is called with the time, s, before a step and sets `data.ctrl`."""
 
@@ -173,8 +176,8 @@ class MjcfMotion(TimedMotion):
     """Free motion of a body of an MJCF file in MuJoCo.
 
     The motion starts from the first keyframe, with its controls, or from the initial state if
-    there is none. The site is the body frame: x forward, z up. `gravity` replaces that of the
-    file.
+    there is none. The site is the body frame: x forward, z up. Gravity must be that of the Earth,
+    as in the world of the sensors, unless `gravity` replaces that of the file.
 
     Examples
     --------
@@ -194,7 +197,13 @@ class MjcfMotion(TimedMotion):
 
     file: str = parameter('', '', 'MJCF file.')
     site: str = parameter('imu', '', 'Site whose motion is simulated.')
-    gravity: float = non_negative(9.80665, 'm/s^2', 'Gravity, as in the world of the sensors.')
+    gravity: float | None = non_negative(
+        None,
+        'm/s^2',
+        'Gravity that replaces that of the file. Without it, the file must state that of the '
+        'Earth; 9.80665 is used, as in the world of the sensors.',
+        optional=float,
+    )
     timestep: float = non_negative(
         0.0, 's', 'Step of the physics; 0 takes that of the file.', maximum=0.1
     )
@@ -206,7 +215,7 @@ class MjcfMotion(TimedMotion):
         if not self.file:
             raise ParameterError('scenario mjcf', 'file', 'is missing; must be an MJCF file')
         spec = load_spec(Path(self.file))
-        spec.option.gravity = (0.0, 0.0, -self.gravity)
+        spec.option.gravity = (0.0, 0.0, -self._gravity_for(spec.option.gravity))
         if self.timestep:
             spec.option.timestep = self.timestep
         model = compile_with_sensors(spec, self.site)
@@ -214,6 +223,19 @@ class MjcfMotion(TimedMotion):
         if model.nkey:
             mujoco.mj_resetDataKeyframe(model, data, 0)
         return ride(model, data, self.duration)
+
+    def _gravity_for(self, stated: ArrayLike) -> float:
+        """Return the gravity of the motion, given that of the file, (3,) m/s^2."""
+        if self.gravity is not None:
+            return self.gravity
+        vector = np.asarray(stated, dtype=np.float64)
+        expected = np.array([0.0, 0.0, -_STANDARD_GRAVITY])
+        if np.abs(vector - expected).max() > _GRAVITY_TOLERANCE:
+            raise MotionError(
+                f'{self.file}: gravity {vector.tolist()} m/s^2 is not allowed; must be that of '
+                f'the Earth, 0 0 -{_STANDARD_GRAVITY:g}, or be replaced by the parameter gravity'
+            )
+        return _STANDARD_GRAVITY
 
     @property
     def noise_free_imu(self) -> ImuArray:

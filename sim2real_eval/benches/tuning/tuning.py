@@ -15,7 +15,8 @@ import numpy as np
 
 from sim2real_eval.benches import settings
 from sim2real_eval.benches.settings import LEAST_BLOCKS, RMS_UNITS, TuneOptions, format_gain
-from sim2real_eval.common.findings import Finding, by_severity
+from sim2real_eval.common.findings import Finding, UnusableFitError, by_severity
+from sim2real_eval.judge.estimate import UNUSABLE_CODES, PartCount
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.series import speed
@@ -210,6 +211,9 @@ def tune(
     ------
     Sim2RealError
         For a recording that cannot be read or judged, or has no truth where one is needed.
+    UnusableFitError
+        When the tuned judge's estimate of the shortest recording is no motion of a vehicle, or it
+        refuses most measurements of an input that it did not refuse before.
 
     Examples
     --------
@@ -273,6 +277,7 @@ def tune(
     if isinstance(judge, JudgeSetup) and heading_error > _HEADING_OFF:
         notes.append(settings.HEADING_OFF(error=math.degrees(heading_error)))
     tuned_judge = set_parameters(judge, parameters, values)
+    _check_estimate(judge, tuned_judge, *losses.shortest)
     if is_better and (difference := compare_with_node(tuned_judge, *losses.shortest)):
         notes.append(difference)
     source_names = [source.expected_name() for source in sources]
@@ -295,6 +300,28 @@ def tune(
         ),
         tuple(by_severity(notes)),
     )
+
+
+def _check_estimate(
+    start: Judge, tuned: Judge, recording: Recording, heading: float | None
+) -> None:
+    """Raise UnusableFitError if the tuned judge gives no motion, or drops most of an input."""
+    before, after = (judge.judge(recording, start_heading=heading) for judge in (start, tuned))
+    problem = next((str(note) for note in after.notes if note.code in UNUSABLE_CODES), '')
+    refused = {part.name for part in before.parts if _is_refused(part)}
+    for part in after.parts:
+        if _is_refused(part) and part.name not in refused:
+            judged = part.fused + part.rejected
+            problem = f'{part.name}: {part.rejected} of {judged} measurements are refused'
+    if problem:
+        raise UnusableFitError(
+            f'no tuning: with the tuned parameters, {recording.name} has no usable estimate: '
+            f'{problem}; check the recordings with `sim2real check`'
+        )
+
+
+def _is_refused(part: PartCount) -> bool:
+    return 2 * part.rejected > part.fused + part.rejected
 
 
 def _check_likelihood(loss: str, parameters: Sequence[Tunable]) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +20,10 @@ from sim_sensors.core.measurements import (
     MessageArray,
     OdometryArray,
     TwistArray,
+    is_absent,
 )
 from sim_sensors.world.geodesy import LocalFrame
-from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig, gate_name
+from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig, SourceConfig, gate_name
 from .navsat import NavsatState, early_fixes, lost_fixes
 from .parts import ACCELERATION, PartName
 from .state import YAW, RecordArray, Timing
@@ -60,6 +61,14 @@ NO_ATTITUDE = routine(
     'is configured to measure orientation, but {topic} has none (-1): this part is skipped, and '
     'the attitude comes from the rates alone',
     'The attitude drifts with the bias of the gyroscope.',
+)
+ABSENT = decisive(
+    'rl.absent',
+    'is configured to measure {quantity}, but all messages of {topic} mark it as absent '
+    '(covariance -1), so that it is not used',
+    'As in robot_localization, a quantity with the covariance -1 is skipped.',
+    'if the sensor measures it, set `deviation: {{{topic}: {{{quantity}: VALUE}}}}` in case.yaml '
+    '(--case)',
 )
 NO_START_HEADING = decisive(
     'rl.no_start_heading',
@@ -266,6 +275,8 @@ def input_advice(
         if source.differential and source.topic == NAVSAT_TOPIC and 'differential' not in correct:
             notes.append(DIFFERENTIAL(source.name))
         imu = sources.get(source.name)
+        if isinstance(imu, ImuArray) and len(imu):
+            notes += _absent_quantities(source, imu)
         if not isinstance(imu, ImuArray) or not has_no_attitude(imu):
             continue
         if source.mask[3:6].any():
@@ -277,6 +288,19 @@ def input_advice(
     if navsat is not None and headings is not None and has_no_attitude(headings):
         notes.append(NAVSAT_NO_HEADING())
     return notes
+
+
+def _absent_quantities(source: SourceConfig, imu: ImuArray) -> list[Finding]:
+    """Return findings about fused rates and accelerations that an IMU does not have."""
+    quantities = {
+        'rate': (source.mask[9:12], imu.angular_velocity_covariance),
+        'acceleration': (source.mask[12:], imu.linear_acceleration_covariance),
+    }
+    return [
+        ABSENT(source.name, quantity=quantity, topic=source.topic)
+        for quantity, (mask, covariance) in quantities.items()
+        if mask.any() and is_absent(covariance).all()
+    ]
 
 
 def mounting_advice(
@@ -313,10 +337,13 @@ def divergence(unscented: bool, textbook: bool) -> FindingKind:
     return UNSCENTED_DIVERGED if unscented and not textbook else DIVERGED
 
 
-def part_advice(parts: Sequence[PartCount], first_ns: int | None = None) -> list[Finding]:
+def part_advice(
+    parts: Sequence[PartCount], first_ns: int | None = None, senders: Collection[str] = ()
+) -> list[Finding]:
     """Return findings about inputs that the judge hardly used, or not for some time.
 
-    `first_ns` is the stamp of the first estimate; without it the times are not examined.
+    `first_ns` is the stamp of the first estimate; without it the times are not examined. `senders`
+    are inputs with messages, which may lack the configured quantities.
     """
     notes: list[Finding] = []
     received: dict[tuple[str, str], int] = {}
@@ -324,7 +351,7 @@ def part_advice(parts: Sequence[PartCount], first_ns: int | None = None) -> list
         key = (part.name.split()[0], part.topic)
         received[key] = received.get(key, 0) + part.received
     for (source, topic), count in received.items():
-        if not count:
+        if not count and source not in senders:
             notes.append(NO_MESSAGE(f'{source} ({topic})'))
     for part in parts:
         judged = part.fused + part.rejected

@@ -88,6 +88,7 @@ class PreparedRecording:
     timing: Timing
     notes: tuple[Finding, ...]  # findings before the run
     textbook: bool  # unscented filter of the textbook, not of robot_localization
+    senders: frozenset[str]  # inputs that have messages
 
 
 def prepare(
@@ -130,7 +131,12 @@ def prepare(
     timing = _timing(config, navsat, case.clock, inputs.navsat_part, bounds, travel_ns)
     if navsat is not None and fixes is not None:
         notes += tick_advice(navsat, fixes.arrival_ns, timing)
-    return PreparedRecording(inputs, timing, tuple(notes), textbook='unscented' in case.correct)
+    senders = frozenset(
+        name for name, array in sources.items() if array is not None and len(array)
+    )
+    return PreparedRecording(
+        inputs, timing, tuple(notes), textbook='unscented' in case.correct, senders=senders
+    )
 
 
 def _fixes(
@@ -237,7 +243,7 @@ def judge_prepared(
     n, g, _, f = out.n.tolist()
     corrections = columns.concatenate()
     parts = part_counts(inputs.names, out.counts, inputs.parts['threshold'], corrections)
-    notes += part_advice(parts, int(out.stamp_ns[0]) if n else None)
+    notes += part_advice(parts, int(out.stamp_ns[0]) if n else None, prepared.senders)
     notes += motion_advice(out.stamp_ns[:n], out.x[:n, :3], out.x[:n, VX : VX + 3])
     if navsat is not None:
         notes += front_end_advice(config, navsat, navsat_state, fixes=fixes, used=g)

@@ -281,6 +281,8 @@ class Nodes(ImuMotion):
     joint: FloatArray  # (k - 1, 30, 30) Covariance of the errors of a node and the next
     fix_node: IntArray  # (m,) Node of each fix
     fix_distance: FloatArray  # (m,) Mahalanobis distance of each fix from the solution
+    # (k - 1,) Mahalanobis distance of the IMU between two nodes from the solution; 15 dimensions.
+    imu_distance: FloatArray
     iterations: int
     converged: bool
 
@@ -314,6 +316,7 @@ def _solve(
     prior = builder.prior(start, turn)
     fixes = builder.fix_factors(0)
     factors: list[Any] = list(fixes)
+    imu_factors: list[Any] = []
     recent, fresh = _graph_of(gtsam, [*prior, *fixes]), gtsam.Values(guess)
     incremental = _incremental(gtsam)
     x, v, b = builder.keys(0)
@@ -327,6 +330,7 @@ def _solve(
         fresh.insert(x, pose)
         fresh.insert(v, velocity)
         fresh.insert(b, bias)
+        imu_factors.append(factor)
         for new in (factor, *builder.fix_factors(i + 1)):
             factors.append(new)
             recent.push_back(new)
@@ -343,7 +347,8 @@ def _solve(
     turn = Rotation.from_euler('xyz', [roll, pitch, turn.as_euler('xyz')[2]])
     graph = _graph_of(gtsam, [*builder.prior(start, turn), *factors])
     values, used, converged = _optimise(gtsam, graph, guess, settings.smoother.iterations)
-    return _nodes(builder, graph, values, used, converged)
+    squares = np.array([2.0 * factor.error(values) for factor in imu_factors])
+    return _nodes(builder, graph, values, np.sqrt(squares), used, converged)
 
 
 def _incremental(gtsam: Any) -> Any:
@@ -374,7 +379,12 @@ def _optimise(gtsam: Any, graph: Any, guess: Any, most: int) -> tuple[Any, int, 
 
 
 def _nodes(
-    builder: FactorGraph, graph: Any, values: Any, iterations: int, converged: bool
+    builder: FactorGraph,
+    graph: Any,
+    values: Any,
+    imu_distance: FloatArray,
+    iterations: int,
+    converged: bool,
 ) -> Nodes:
     count = len(builder.steps.node_ns)
     poses = [values.atPose3(builder.keys(i)[0]) for i in range(count)]
@@ -401,6 +411,7 @@ def _nodes(
         joint=joint,
         fix_node=fixes,
         fix_distance=np.sqrt(np.sum(error * solved, axis=1)),
+        imu_distance=imu_distance,
         iterations=iterations,
         converged=converged,
     )

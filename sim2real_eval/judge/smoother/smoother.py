@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.findings import Finding, RecordingError
+from sim2real_eval.common.findings import Finding, RecordingError, UnusableFitError
 from sim2real_eval.common.results import version, versions
 from sim2real_eval.judge import estimate
 from sim2real_eval.judge.estimate import ODOMETRY_FIELDS, JudgedRun
@@ -35,6 +35,7 @@ from .factor_graph import (
 )
 
 _OUTAGE_S = 2.0
+_IMU_LIMIT = 7.0  # 15 dimensions exceed it by chance with a probability of 2e-5
 # Number of intervals processed together, which bounds the memory of long runs.
 _CHUNK = 256
 
@@ -100,6 +101,10 @@ def _remarks(
     notes = [estimate.SEES_FUTURE()]
     if not nodes.converged:
         notes.append(estimate.NOT_CONVERGED(iterations=nodes.iterations))
+    contradicted = int(np.sum(nodes.imu_distance > _IMU_LIMIT))
+    if 2 * contradicted > len(nodes.imu_distance):
+        values = {'count': contradicted, 'intervals': len(nodes.imu_distance)}
+        notes.append(estimate.IMU_CONTRADICTED(limit=_IMU_LIMIT, **values))
     silent = np.diff(inputs.fix_ns) * 1e-9
     is_outage = silent > _OUTAGE_S
     if is_outage.any():
@@ -386,7 +391,8 @@ def make_reference(
     The reference ends with the last fix, because the IMU runs open loop after it. The start
     heading is the yaw of base_link at the first fix, rad from east. RecordingError when the
     recording has a truth and `replace_truth` is not set, or has fewer than 3 estimates between the
-    first and the last fix. JudgeError when the smoother has no solution.
+    first and the last fix. JudgeError when the smoother has no solution. UnusableFitError when the
+    solution did not converge, or contradicts most fixes or the IMU between most of them.
     """
     where = recording.path or recording.name
     if 'truth' in recording.roles and not replace_truth:
@@ -395,6 +401,7 @@ def make_reference(
             'reference in its place'
         )
     judged = judge.judge(recording, start_heading=start_heading)
+    _check_solution(where, judge.parameters, judged)
     keep = judged.stamp_ns <= judged.gps_stamp_ns[-1]
     between = {name: getattr(judged, name)[keep] for name in (*ODOMETRY_FIELDS, 'tick_ns')}
     judged = dataclasses.replace(judged, **between)
@@ -430,6 +437,29 @@ def make_reference(
         ),
         judged=judged,
     )
+
+
+def _check_solution(where: str, settings: InertialSettings, judged: JudgedRun) -> None:
+    """Raise UnusableFitError for a solution that did not converge or contradicts most fixes."""
+    remedy = 'check the units, axes and covariances of IMU and GPS with `sim2real check`'
+    for note in judged.notes:
+        if note.kind in (estimate.NOT_CONVERGED, estimate.IMU_CONTRADICTED):
+            raise UnusableFitError(f'{where}: no reference: {note.problem}; {remedy}')
+    inside = (judged.gps_stamp_ns >= judged.stamp_ns[0]) & (
+        judged.gps_stamp_ns <= judged.stamp_ns[-1]
+    )
+    stamps, position = judged.gps_stamp_ns[inside], judged.gps_position[inside]
+    path = [np.interp(stamps, judged.stamp_ns, axis) for axis in judged.position.T]
+    error = np.stack(path, axis=1) - position
+    covariance = judged.gps_covariance[inside, :3, :3]
+    solved = np.linalg.solve(covariance, error[..., None])[..., 0]
+    width = settings.smoother.loss_width
+    beyond = int(np.sum(np.sum(error * solved, axis=1) > width**2))
+    if 2 * beyond > len(stamps):
+        raise UnusableFitError(
+            f'{where}: no reference: {beyond} of {len(stamps)} fixes are more than {width:g} '
+            f'deviations from it; {remedy}'
+        )
 
 
 def deviations(judged: JudgedRun) -> Mapping[str, float]:

@@ -16,9 +16,11 @@ from sim2real_eval.common.findings import (
     Finding,
     FindingKind,
     FitError,
+    UnusableFitError,
     by_severity,
     merge_findings,
 )
+from sim2real_eval.judge.estimate import UNUSABLE_CODES
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.recording.reading import Failure, RecordingSource
 from sim2real_eval.simulation.twin import Twin
@@ -338,6 +340,8 @@ def fit(
     ------
     Sim2RealError
         When no recording can be judged, or the given model cannot be on every one.
+    UnusableFitError
+        When most recordings or most candidates have no usable estimate.
     """
     options = options or FitOptions()
     seed, repetitions = judging.options.seed, judging.options.repetitions
@@ -350,6 +354,7 @@ def fit(
         )
     with EvaluationPool(jobs, progress, store) as pool:
         real = judge_recordings(sources, judging, pool)
+        _check_estimates(real)
         candidates = CandidateScores(real, twin, parameters, judging, pool)
         folds = deal_folds(real.scenarios, options.folds, seed)
         recordings = np.arange(len(real.names))
@@ -359,6 +364,12 @@ def fit(
             [recordings, *(np.setdiff1d(recordings, held) for held in folds)],
             budget=budget,
             seed=seed,
+        )
+    unusable = int((~candidates.usable).sum())
+    if 2 * unusable > len(candidates.usable):
+        raise UnusableFitError(
+            f'no fit: the judge failed with {unusable} of {len(candidates.usable)} candidates; '
+            'narrow the bounds of --tune'
         )
     validation = validate_fit(
         candidates, options.metric, folds, options=options.uncertainty, seed=seed
@@ -387,6 +398,19 @@ def fit(
         error,
         tuple(by_severity(notes)),
     )
+
+
+def _check_estimates(real: RealRuns) -> None:
+    """Raise UnusableFitError if most recordings have no estimate that could be fitted."""
+    problems = [str(failure) for failure in real.failures]
+    for name, notes in zip(real.names, real.notes, strict=True):
+        problems += [f'{name}: {note}' for note in notes if note.code in UNUSABLE_CODES][:1]
+    count = len(real.names) + len(real.failures)
+    if 2 * len(problems) > count:
+        raise UnusableFitError(
+            f'no fit: {len(problems)} of {count} recordings have no usable estimate, such as '
+            f'{problems[0]}; check them with `sim2real check`'
+        )
 
 
 def _findings(
