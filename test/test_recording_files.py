@@ -134,8 +134,26 @@ def test_compressed_files_without_metadata_name_the_command_that_unpacks_them(
     with pytest.raises(RecordingError, match=f'zstd -d {packed}'):
         read_recording(packed)
     (tmp_path / 'line_3/metadata.yaml').unlink()
-    with pytest.raises(RecordingError, match=f'zstd -d {packed.parent}'):
+    with pytest.raises(RecordingError, match=f'zstd -d {packed} .*reindex {packed.parent}'):
         read_recording(packed.parent)
+
+
+def test_a_cut_compressed_file_is_named(tmp_path: Path) -> None:
+    write_recording(drive(100), tmp_path / 'line_3')
+    packed = compress(tmp_path / 'line_3/line_3.mcap')
+    packed.write_bytes(packed.read_bytes()[:-500])
+    metadata = tmp_path / 'line_3/metadata.yaml'
+    text_of_bag = metadata.read_text()
+    for old, new in (
+        ("compression_format: ''", 'compression_format: zstd'),
+        ("compression_mode: ''", 'compression_mode: FILE'),
+        ('line_3.mcap', packed.name),
+    ):
+        assert old in text_of_bag
+        text_of_bag = text_of_bag.replace(old, new)
+    metadata.write_text(text_of_bag)
+    with pytest.raises(RecordingError, match=f'{packed}: compressed file is cut short'):
+        read_recording(tmp_path / 'line_3')
 
 
 @pytest.mark.parametrize('share', [0.3, 0.9])

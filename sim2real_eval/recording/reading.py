@@ -184,8 +184,8 @@ def _read_content(
     if path.suffix not in STORAGE_SUFFIXES:
         if find_storage_suffix(path):
             raise RecordingError(
-                f'{path}: is compressed; unpack it with `zstd -d {path}` and give '
-                f'{path.with_suffix("")}'
+                f'{path}: is compressed; unpack it with `zstd -d {path} -o '
+                f'{path.with_suffix("")}` and give that file'
             )
         allowed = ', '.join(_SUFFIXES)
         raise RecordingError(f'{path}: not a recording: must be a folder or a file {allowed}')

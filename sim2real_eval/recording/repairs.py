@@ -123,6 +123,8 @@ def check_messages(
     """
     if not len(array):
         raise NothingUsableError(f'{where}: {topic}: no messages')
+    if not has_covariance:
+        stated = [name for name in fields.float_fields(array) if name.endswith('_covariance')]
     check = _TopicCheck(topic, array, is_truth, role, stated)
     for rule in _rules_for(array):
         # Each rule relies on at least one message.
