@@ -3,30 +3,34 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from judge_examples import filter_config, imu, mask, navsat_config, odometry, stamps
+from judge_examples import filter_config, imu, mask, navsat_config, odometry, recording, stamps
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval import simulate
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.judge.estimate import PartCount
+from sim2real_eval.judge.estimate import JudgedRun, PartCount
 from sim2real_eval.judge.robot_localization.advice import (
     input_advice,
-    mounting_advice,
     navsat_advice,
     part_advice,
     tick_advice,
 )
-from sim2real_eval.judge.robot_localization.embedded import prepare
+from sim2real_eval.judge.robot_localization.embedded import judge, prepare
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors import motion_of
 from sim_sensors.core.measurements import ImuArray
 
 CLOCK = stamps(10.0, 1.0)
+_CORRECTIONS = frozenset(), frozenset({'gravity'})
 
 
 def heard(folder: Path, states: tuple[str, ...], array: ImuArray, **more: object) -> list[Finding]:
@@ -129,9 +133,62 @@ def test_unused_fixes_cause_findings(used: int, lost: int, early: int, codes: li
     assert [note.code for note in notes] == codes
 
 
-def test_gravity_that_remains_because_of_the_mounting_causes_a_finding() -> None:
-    """A roll of 0.5 rad leaves (0, -4.70, 1.20) m/s^2 at rest; a yaw leaves nothing."""
-    roll = Rotation.from_euler('x', 0.5).as_matrix()
-    yaw = Rotation.from_euler('z', 2.0).as_matrix()
-    (note,) = mounting_advice([('imu0', roll), ('imu1', yaw)], 9.80665)
-    assert (note.code, note.subject) == ('rl.gravity_left', 'imu0')
+def at_rest(
+    folder: Path, mounting: Rotation, attitude: bool, states: str, **more: Any
+) -> list[JudgedRun]:
+    """Judge an IMU at rest with a mounting, as upstream and with corrected gravity."""
+    messages = imu(stamps(100.0, 2.0), attitude=attitude)
+    n, up = len(messages), mounting.inv().apply([0.0, 0.0, 9.80665])
+    messages = dataclasses.replace(
+        messages,
+        linear_acceleration=np.broadcast_to(up, (n, 3)),
+        orientation=np.broadcast_to(mounting.as_quat(), (n, 4)),
+    )
+    transform = StaticTransform('base_link', 'imu_link', (0.0, 0.0, 0.0), mounting.as_quat())
+    config = filter_config(
+        folder, imu0='imu', imu0_config=mask(*states.split()),
+        imu0_remove_gravitational_acceleration=True, **more,
+    )  # fmt: skip
+    run = recording({'imu': messages}, (transform,))
+    return [judge(run, config, None, ReplayOptions(correct=correct)) for correct in _CORRECTIONS]
+
+
+@pytest.mark.parametrize('attitude', [True, False], ids=['orientation', 'no orientation'])
+@pytest.mark.parametrize(
+    ('axes', 'angles', 'expected'),
+    [
+        ('y', 180.0, 2.0),
+        ('x', 120.0, 3.0**0.5),
+        ('x', 90.0, 2.0**0.5),
+        ('xy', (180.0, 180.0), 0.0),
+        ('z', 170.0, 0.0),
+        ('x', 30.0, 2.0 * math.sin(math.radians(15.0))),
+    ],
+)
+def test_gravity_left_is_the_acceleration_of_the_estimate_at_rest(
+    tmp_path: Path, axes: str, angles: Any, expected: float, attitude: bool
+) -> None:
+    """The oracle is the speed of the estimate; the remedy brings it to rest."""
+    mounting = Rotation.from_euler(axes, angles, degrees=True)
+    plain, corrected = at_rest(tmp_path, mounting, attitude, 'ax ay az')
+    left = [note.numbers['left'] for note in plain.notes if note.code == 'rl.gravity_left']
+    assert left == pytest.approx([expected * 9.80665] if expected else [], rel=1e-9)
+    seconds = (plain.stamp_ns[-1] - plain.stamp_ns[20]) * 1e-9
+    change = np.linalg.norm(plain.linear_velocity[-1] - plain.linear_velocity[20])
+    assert change / seconds == pytest.approx(expected * 9.80665, rel=0.02, abs=1e-6)
+    assert np.abs(corrected.linear_velocity).max() < 1e-6
+    assert 'rl.gravity_left' not in {note.code for note in corrected.notes}
+
+
+def test_gravity_left_counts_fused_axes_only(tmp_path: Path) -> None:
+    half = Rotation.from_euler('x', 180.0, degrees=True)
+    for states, more in (('ax ay', {}), ('ax ay az', {'two_d_mode': True})):
+        plain, _ = at_rest(tmp_path, half, True, states, **more)
+        assert 'rl.gravity_left' not in {note.code for note in plain.notes}
+
+
+def test_gravity_left_of_a_relative_orientation_is_rotated_twice(tmp_path: Path) -> None:
+    quarter = Rotation.from_euler('x', 90.0, degrees=True)
+    plain, _ = at_rest(tmp_path, quarter, True, 'ax ay az roll', imu0_relative=True)
+    (left,) = [note.numbers['left'] for note in plain.notes if note.code == 'rl.gravity_left']
+    assert left == pytest.approx(2.0 * 9.80665)

@@ -246,6 +246,56 @@ def test_messages_without_a_fix_are_ignored(tmp_path: Path) -> None:
     assert {'navsat.messages_without_fix', 'navsat.no_fix'} <= codes
 
 
+def wrong_places(places: dict[int, tuple[float, float]], rate: float = 10.0) -> Recording:
+    """Recording of a drive to the east with some fixes at other places."""
+    stamp_ns, latitude, longitude = east_drive(rate)
+    for index, (north, east) in places.items():
+        latitude[index], longitude[index] = north, east
+    messages = fixes(stamp_ns, latitude, longitude)
+    return recording({'imu': imu(stamps(100.0, 10.0)), 'fix': messages})
+
+
+@pytest.mark.parametrize(
+    'place', [(0.0, 0.0), (48.0, 11.0), (43.0, -80.0), (-43.0, 90.0)], ids=str
+)
+def test_fixes_outside_the_zone_are_dropped_and_told(
+    tmp_path: Path, place: tuple[float, float]
+) -> None:
+    """As navsat_transform does; the estimate is that without these messages."""
+    config = filter_config(tmp_path, two_d_mode=True, frequency=50.0, **POSITION, **YAW)
+    navsat = navsat_config(tmp_path)
+    judged = judge(wrong_places(dict.fromkeys((40, 41, 77), place)), config, navsat)
+    (note,) = [note for note in judged.notes if note.code == 'navsat.fixes_beyond_zone']
+    assert (note.numbers['dropped'], note.numbers['fixes']) == (3, 100)
+    assert (note.numbers['latitude'], note.numbers['longitude']) == place
+    assert np.abs(judged.position).max() < 30.0
+    whole = wrong_places({})
+    kept = whole.messages['fix'].take(np.delete(np.arange(100), [40, 41, 77]))
+    without = judge(whole.with_messages('gps', kept), config, navsat)
+    np.testing.assert_array_equal(judged.position, without.position)
+
+
+def test_a_first_fix_far_from_the_others_is_named(tmp_path: Path) -> None:
+    """As in navsat_transform, its zone is kept, and the others are outside it."""
+    config = filter_config(tmp_path, two_d_mode=True, frequency=50.0, **POSITION, **YAW)
+    judged = judge(wrong_places({0: (48.0, 11.0)}), config, navsat_config(tmp_path))
+    (note,) = [note for note in judged.notes if note.code == 'navsat.most_beyond_zone']
+    assert (note.numbers['dropped'], note.numbers['latitude']) == (99, 48.0)
+    # One of the remedies: a tangent plane, with which nothing is dropped.
+    again = judge(
+        wrong_places({0: (48.0, 11.0)}), config, navsat_config(tmp_path, use_local_cartesian=True)
+    )
+    assert not [note for note in again.notes if 'beyond_zone' in note.code]
+
+
+def test_a_place_without_utm_zone_is_refused(tmp_path: Path) -> None:
+    config = filter_config(tmp_path, **POSITION, **YAW)
+    arctic = wrong_places(dict.fromkeys(range(100), (86.0, 15.0)))
+    with pytest.raises(JudgeError, match='use_local_cartesian'):
+        judge(arctic, config, navsat_config(tmp_path))
+    judge(arctic, config, navsat_config(tmp_path, use_local_cartesian=True))
+
+
 def test_a_recording_without_fixes_is_refused(tmp_path: Path) -> None:
     only_imu = recording({'imu': imu(stamps(100.0, 1.0))})
     with pytest.raises(JudgeError, match='needs fixes'):

@@ -12,12 +12,9 @@ import pytest
 from judge_examples import YAW
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.judge.robot_localization.configuration import (
-    FilterConfig,
-    NavsatConfig,
-    ParameterReader,
-)
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.fixes import LiveNavsat
+from sim2real_eval.judge.robot_localization.parameter_file import ParameterReader
 from sim2real_eval.recording.metadata import FrameTree, read_transforms
 from sim_sensors.core.measurements import FixArray, ImuArray, OdometryArray
 

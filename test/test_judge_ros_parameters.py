@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_examples import IMU, parameter_file, write
+from judge_examples import IMU, mask, parameter_file, write
 
-from sim2real_eval.judge.robot_localization.configuration import (
-    FilterConfig,
-    NavsatConfig,
-    read_node_parameters,
-)
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.robot_localization.parameter_file import read_node_parameters
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
@@ -59,6 +57,121 @@ def test_one_file_can_hold_several_nodes(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r'ekf_filter_node_map.*ekf_filter_node_odom'):
         FilterConfig.from_file(path)
     assert FilterConfig.from_file(path, 'ekf_filter_node_map').frequency == 20.0
+
+
+WHEELS = {'odom0': '/wheels', 'odom0_config': mask('vx', 'vyaw')}
+NAVSAT = {'delay': 2.0, 'zero_altitude': True, 'frequency': 7.0}
+
+
+@pytest.mark.parametrize(
+    'names',
+    [
+        ('/**/ekf_filter_node', '/**/navsat_transform'),
+        ('/**/localization', '/**/gps_to_odometry'),
+        ('/robot1/ekf_node', '/robot1/navsat_transform_node'),
+        ('fusion', 'gps'),
+    ],
+)
+@pytest.mark.parametrize('nested', [True, False], ids=['nested', 'one key'])
+def test_sections_of_different_nodes_stay_separate(
+    tmp_path: Path, names: tuple[str, str], nested: bool
+) -> None:
+    """Inputs identify the filter, and parameters navsat_transform, in any namespace."""
+    tree: dict[str, Any] = {}
+    for name, entries in zip(names, ({**IMU, 'frequency': 20.0}, NAVSAT), strict=True):
+        space, _, last = name.rpartition('/')
+        section = {'ros__parameters': entries}
+        if nested and space:
+            tree.setdefault(space, {})[last] = section
+        else:
+            tree[name] = section
+    path = write(tmp_path, yaml.safe_dump(tree))
+    assert FilterConfig.from_file(path).frequency == 20.0
+    assert NavsatConfig.from_file(path).frequency == 7.0
+    last = names[0].rpartition('/')[2]
+    assert FilterConfig.from_file(path, last, strictly=True).frequency == 20.0
+    with pytest.raises(ParameterError, match=f'did you mean {last}'):
+        FilterConfig.from_file(path, f'{last}x', strictly=True)
+
+
+def test_a_filter_of_one_robot_is_chosen_by_its_namespace(tmp_path: Path) -> None:
+    tree = {
+        '/**': {'ros__parameters': {'two_d_mode': True}},
+        '/robot1/**': {'ros__parameters': {'sensor_timeout': 1.0}},
+        '/robot1/ekf_filter_node': {'ros__parameters': {**IMU, 'frequency': 10.0}},
+        '/robot2/ekf_filter_node': {'ros__parameters': {**WHEELS, 'frequency': 20.0}},
+    }
+    path = write(tmp_path, yaml.safe_dump(tree))
+    with pytest.raises(ParameterError, match=r'robot1/ekf_filter_node, robot2/ekf_filter_node'):
+        FilterConfig.from_file(path)
+    first, second = (
+        FilterConfig.from_file(path, f'/robot{number}/ekf_filter_node', strictly=True)
+        for number in (1, 2)
+    )
+    assert (first.frequency, first.sensor_timeout, first.two_d_mode) == (10.0, 1.0, True)
+    assert (second.frequency, second.sensor_timeout, second.two_d_mode) == (20.0, 0.05, True)
+
+
+def test_a_pattern_completes_the_node_that_it_matches(tmp_path: Path) -> None:
+    tree = {
+        '/**/ekf_filter_node': {'ros__parameters': {**IMU, 'frequency': 10.0}},
+        '/cart/ekf_filter_node': {'ros__parameters': {'frequency': 40.0}},
+    }
+    config = FilterConfig.from_file(write(tmp_path, yaml.safe_dump(tree)))
+    assert config.frequency == 40.0
+    assert [source.name for source in config.sources] == ['imu0']
+
+
+@pytest.mark.parametrize(
+    ('tree', 'node'),
+    [
+        ({**IMU, 'frequency': 20.0}, 'ekf_filter_node'),
+        ({'ekf_se_odom': {**IMU, 'frequency': 20.0}, 'navsat_transform': NAVSAT}, 'ekf_se_odom'),
+        ({'base': {'ekf_localization': {**IMU, 'frequency': 20.0}, 'wheels': {'radius': 0.1}}},
+         '/base/ekf_localization'),
+    ],
+    ids=['flat', 'beside navsat_transform', 'among other nodes'],
+)  # fmt: skip
+def test_the_layout_of_ros_1_is_read_and_told(tmp_path: Path, tree: Any, node: str) -> None:
+    path = write(tmp_path, yaml.safe_dump(tree))
+    config = FilterConfig.from_file(path)
+    assert config.frequency == 20.0
+    assert [(note.code, note.words['node']) for note in config.notes] == [('rl.ros1_layout', node)]
+    if 'navsat_transform' in tree:
+        assert NavsatConfig.from_file(path).frequency == 7.0
+    # The remedy: the same parameters under ros__parameters need no finding.
+    moved = parameter_file(tmp_path, {**IMU, 'frequency': 20.0}, node)
+    assert not FilterConfig.from_file(moved).notes
+
+
+@pytest.mark.parametrize(
+    ('text', 'cause'),
+    [
+        ('ekf_filter_node:\n  ros__parameters:\n  imu0: imu\n', 'indent the parameters below it'),
+        ('ukf_node:\n  ros__parameters:\n  frequency: 9.0\n', 'indent the parameters below it'),
+        ('ekf_filter_node:\nros__parameters:\n  imu0: imu\n', 'below the name of a node'),
+        ('ekf_filter_node:\nros__parameters:\nimu0: imu\n', 'below the name of a node'),
+        (
+            'ekf_filter_node: {odom0: odom, odom0_config: [true]}\n'
+            'navsat_transform: {ros__parameters: {frequency: 7.0}}\n',
+            'must stand under ekf_filter_node: ros__parameters:',
+        ),
+    ],
+)
+def test_misplaced_parameters_are_refused_by_their_cause(
+    tmp_path: Path, text: str, cause: str
+) -> None:
+    with pytest.raises(ParameterError, match=cause):
+        FilterConfig.from_file(write(tmp_path, text))
+
+
+@pytest.mark.parametrize('name', ['imu0_pose_covariance', 'odom1_twist_covariance'])
+def test_a_covariance_of_an_input_is_no_parameter(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ParameterError) as error:
+        FilterConfig.from_file(parameter_file(tmp_path, {**IMU, name: [0.1, 0.1, 0.1]}))
+    assert error.value.key == name
+    assert 'corrections' in error.value.problem
+    assert 'process_noise' not in error.value.problem
 
 
 def test_nested_parameters_have_dotted_names(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyproj import Transformer
 
-from sim2real_eval.judge.robot_localization.fixes import to_utm, utm_zone
+from sim2real_eval.judge.robot_localization.fixes import Plane, to_utm, utm_zone
 
 
 @given(st.floats(-79.9, 83.9), st.floats(-180.0, 180.0, exclude_max=True))
@@ -62,3 +62,28 @@ def test_a_track_over_a_zone_border_has_no_jump() -> None:
     steps = np.diff(easting)
     assert steps[0] == pytest.approx(steps[1], rel=1e-5)
     assert steps[0] == pytest.approx(7.46, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ('latitude', 'longitude', 'is_inside'),
+    [
+        (43.0, -89.4, True),
+        (43.0, -93.0, True),  # easting 11 km, in the neighbouring zone
+        (43.0, -93.5, False),
+        (0.0, 0.0, False),
+        (43.0, -80.0, False),  # easting 1073 km
+        (83.9, -87.0, True),
+        (43.0, 93.0, False),  # the opposite meridian, where the projection is finite again
+        (-43.0, -89.4, True),  # negative northing down to -9100 km
+        (math.nan, -89.4, False),
+    ],
+)
+def test_positions_outside_the_zone_cannot_be_projected(
+    latitude: float, longitude: float, is_inside: bool
+) -> None:
+    """Limits of GeographicLib, which robot_localization uses: easting 0 to 1000 km."""
+    zone = Plane(43.07, -89.4, tangent=False)
+    position = np.array([latitude]), np.array([longitude])
+    assert zone.contains(*position)[0] == is_inside
+    tangent = Plane(43.07, -89.4, tangent=True)
+    assert tangent.contains(*position)[0] == bool(np.isfinite(latitude))

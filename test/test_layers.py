@@ -43,7 +43,7 @@ def test_no_module_imports_its_own_root_package(graph: grimp.ImportGraph) -> Non
 def test_scripts_import_only_existing_names(repository: Path) -> None:
     """No other test runs the benchmarks and drawings."""
     missing = []
-    scripts = [*repository.glob('benchmarks/*.py'), *repository.glob('docs/images/*.py')]
+    scripts = [*repository.glob('benchmarks/**/*.py'), *repository.glob('docs/images/*.py')]
     assert len(scripts) > 30
     for script in scripts:
         for node in ast.walk(ast.parse(script.read_text(encoding='utf-8'))):

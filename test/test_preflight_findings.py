@@ -32,7 +32,7 @@ from scipy.signal import butter, sosfiltfilt
 
 from sim2real_eval import simulate
 from sim2real_eval.preflight.checks import check
-from sim2real_eval.preflight.delays import find_delay
+from sim2real_eval.preflight.delays import fit_delay
 from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection, correct_recording
 from sim2real_eval.recording.metadata import find_own_metadata
 from sim2real_eval.recording.reading import read_recording
@@ -133,7 +133,7 @@ def test_a_long_delay_is_detected_in_fast_motion(seconds: float) -> None:
     motion = sosfiltfilt(butter(4, 3.0, fs=50.0, output='sos'), random.normal(size=len(time)))
     measured = np.interp(time - seconds, time, motion) + 0.1 * random.normal(size=len(time))
     shifted = functools.partial(shift_signal, time, motion)
-    delay_fit = find_delay(measured, shifted, 120.0, 1.0, longer=True)
+    delay_fit = fit_delay(measured, shifted, 120.0, 1.0, longer=True)
     assert delay_fit.seconds == pytest.approx(seconds, abs=0.02)
 
 
@@ -149,7 +149,7 @@ def test_a_delay_of_periodic_motion_is_not_off_by_a_period(period: float) -> Non
             return np.sin(2.0 * np.pi * at / period + phase)
 
         measured = motion(time - 0.1) + 0.1 * random.normal(size=len(time))
-        delay_fit = find_delay(measured, lambda delay, of=motion: of(time - delay), 60.0, 0.1)
+        delay_fit = fit_delay(measured, lambda delay, of=motion: of(time - delay), 60.0, 0.1)
         assert delay_fit.seconds == pytest.approx(0.1, abs=0.02)
         assert delay_fit.gain.real > 0.9
 
@@ -168,7 +168,7 @@ def test_noise_is_not_reported_as_a_long_delay(span: float, width: int) -> None:
             for _ in range(2)
         )
         shifted = functools.partial(shift_signal, time, other)
-        delay_fit = find_delay(measured, shifted, span, 1.0, longer=True)
+        delay_fit = fit_delay(measured, shifted, span, 1.0, longer=True)
         long_delays += abs(delay_fit.seconds) > 2.2 and delay_fit.explained > 0.5
     assert long_delays <= 1
 

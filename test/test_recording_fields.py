@@ -65,7 +65,8 @@ def test_some_covariances_that_are_not_finite_take_the_last_finite_one(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ('quantity', 'deviation'), [('angular_velocity', 0.01), ('linear_acceleration', 0.1)]
+    ('quantity', 'deviation'),
+    [('angular_velocity', 0.01), ('linear_acceleration', 0.1), ('orientation', 0.05)],
 )
 def test_imu_covariances_that_are_not_finite_are_assumed_and_the_remedy_works(
     tmp_path: Path, quantity: str, deviation: float

@@ -49,8 +49,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.findings import Severity, by_severity, to_records
     from sim2real_eval.common.results import check_result_files
-    from sim2real_eval.preflight.checks import check, enough
-    from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, lines, merged
+    from sim2real_eval.preflight.checks import check, check_run_count
+    from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, lines, merge_runs
     from sim2real_eval.preflight.truth_speed import TruthSpeed
     from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.study.outcome import find_copies
@@ -76,8 +76,9 @@ def run(options: argparse.Namespace) -> int:
     values = {run.path: tuple(outcome.measure.value for outcome in run.outcomes) for run in runs}
     # Runs with few different values agree by chance.
     values = {path: row for path, row in values.items() if len({*row}) >= _ENOUGH}
-    of_all = [*of_speed, *find_copies(values), *(enough(len(runs)) if len(runs) > 1 else [])]
-    findings = by_severity([*merged(runs), *of_all])
+    of_count = check_run_count(len(runs)) if len(runs) > 1 else []
+    of_all = [*of_speed, *find_copies(values), *of_count]
+    findings = by_severity([*merge_runs(runs), *of_all])
     failed = sum(finding.severity is Severity.DECISIVE for finding in of_all)
     fails = failed > 0 or any(finding.status == FAIL for finding in runs)
     if options.plot:

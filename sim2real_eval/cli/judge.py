@@ -75,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_files, fresh_files
+    from sim2real_eval.judge.setup import JudgeSetup
     from sim2real_eval.metrics.consistency import check_consistency, pool_runs
     from sim2real_eval.preflight.checks import remarks
 
@@ -103,6 +104,8 @@ def run(options: argparse.Namespace) -> int:
         judge = setup if setup and not case else judge_setup(options, case)
         heading = _start_heading(judge, recording, options.start_heading)
         judged = judge.judge(recording, start_heading=heading)
+        if isinstance(judge, JudgeSetup):
+            judged = judge.with_start(start_heading=heading).try_gates(recording, judged)
         if options.filtered_gps and judged.filtered_gps is None:
             raise Sim2RealError(
                 f'{source.path}: no gps/filtered for {_filtered_gps_problem(judge)}'
@@ -119,7 +122,8 @@ def run(options: argparse.Namespace) -> int:
         diverged.extend(f'{source.path}: {why}' for why in judged.divergence_findings[:1])
         remarked = remarks(recording, recording.notes, base_frame=judge.base_link_frame)
         adapted = [] if heading is None else [START_HEADING(judges=Path(judge.name).stem)]
-        notes: list[Finding] = [*adapted, *remarked, *judged.notes]
+        certain = judge.certain_parts(recording) if isinstance(judge, JudgeSetup) else []
+        notes: list[Finding] = [*adapted, *remarked, *certain, *judged.notes]
         summary = {'recording': source.path, 'out': str(target), **judged.summary()}
         if not options.json:
             print(f'{source.path}: {judged}; written to {target}')

@@ -110,6 +110,8 @@ class Finding:
         Number of runs of each group with the finding; empty for a single run.
     where : str
         Scenarios, recordings or judge concerned, if not all.
+    withheld : str
+        Reason why the remedy is not proposed; empty if it is.
     """
 
     kind: FindingKind
@@ -118,6 +120,7 @@ class Finding:
     words: Mapping[str, str] = dataclasses.field(default_factory=dict)
     runs: tuple[tuple[str, int, int], ...] = ()
     where: str = ''
+    withheld: str = ''
 
     def __hash__(self) -> int:
         return hash((self._key, self.where, self.runs, tuple(sorted(self.numbers.items()))))
@@ -146,6 +149,8 @@ class Finding:
     @property
     def remedy(self) -> str:
         """Action for the user; VALUE stands for a number that differs between runs."""
+        if self.withheld:
+            return f'no correction is proposed: {self.withheld}'
         text, has_ranges = self._fill(self.kind.remedy, 'VALUE')
         return (
             f'{text}; `sim2real check` prints the VALUE for each recording' if has_ranges else text
@@ -184,7 +189,8 @@ class Finding:
 
     @property
     def _key(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-        return self.code, self.subject, tuple(sorted(self.words.items()))
+        words = tuple(sorted({**self.words, '': self.withheld}.items()))
+        return self.code, self.subject, words
 
     def is_like(self, other: Finding) -> bool:
         """Return whether two findings differ in their numbers only."""
@@ -213,6 +219,8 @@ class Finding:
             record['runs'] = [list(group) for group in self.runs]
         if self.where:
             record['where'] = self.where
+        if self.withheld:
+            record['withheld'] = self.withheld
         return record
 
     @classmethod
@@ -228,9 +236,8 @@ class Finding:
             return cls(FindingKind(record['code'], Severity[record['severity'].upper()], text, ''))
         numbers = {name: _from_json(number['value']) for name, number in record['numbers'].items()}
         runs = tuple((group, count, total) for group, count, total in record.get('runs', ()))
-        return cls(
-            kind, record['subject'], numbers, record['words'], runs, record.get('where', '')
-        )
+        where, withheld = record.get('where', ''), record.get('withheld', '')
+        return cls(kind, record['subject'], numbers, record['words'], runs, where, withheld)
 
 
 def decisive(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -229,6 +230,8 @@ _FIX_COLUMNS = (
     *(f'cov{k}' for k in range(9)), 'cov_type',
 )  # fmt: skip
 _ROWS_AT_ONCE = 10_000
+_LONG_REFUSAL_S = 5.0
+_LEAST_REFUSED = 5
 
 ODOMETRY_FIELDS = (
     'stamp_ns', 'position', 'orientation', 'linear_velocity', 'angular_velocity',
@@ -253,6 +256,29 @@ class FilteredFixes(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
+class Refusals:
+    """Consecutive measurements of one part that the filter refused."""
+
+    start_ns: int  # stamp of the first one
+    end_ns: int  # stamp of the last one
+    measurements: int
+    distance: float  # Mahalanobis distance of the first one from the estimate
+
+    @property
+    def duration(self) -> float:
+        """Time between the first and the last refused measurement, s."""
+        return (self.end_ns - self.start_ns) * 1e-9
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the filter did without the input for longer than outliers explain.
+
+        Wrong measurements that a gate is meant for last up to a few seconds.
+        """
+        return self.duration >= _LONG_REFUSAL_S and self.measurements >= _LEAST_REFUSED
+
+
+@dataclasses.dataclass(frozen=True)
 class PartCount:
     """Message counts of one part (pose, twist or acceleration) of one input."""
 
@@ -264,6 +290,33 @@ class PartCount:
     fused: int
     rejected: int  # by the Mahalanobis gate or as singular
     singular: int = 0  # rejected because the innovation covariance was singular or not a number
+    # Stamp of the last measurement that corrected the state, and the longest run of rejections by
+    # the gate; None if there is none, or if the judge does not report them.
+    last_fused_ns: int | None = None
+    longest_refusal: Refusals | None = None
+
+    def with_times(
+        self, stamp_ns: IntArray, nis: FloatArray, is_accepted: NDArray[np.bool_]
+    ) -> PartCount:
+        """Return a copy with the times of acceptance of the compared measurements, (n,) each.
+
+        They are in order of comparison. Measurements of equal stamps count as one, which is
+        accepted if the last of them is: a filter with a history compares some of them again.
+        """
+        order = np.argsort(stamp_ns, kind='stable')
+        stamps = stamp_ns[order]
+        order = order[np.append(stamps[1:] != stamps[:-1], True)] if len(order) else order
+        stamps, accepted = stamp_ns[order], is_accepted[order]
+        edges = np.flatnonzero(np.diff((~accepted).astype(np.int8), prepend=0, append=0))
+        first, last = edges[::2], edges[1::2] - 1
+        refusal = None
+        if len(first):
+            longest = int(np.argmax(stamps[last] - stamps[first]))
+            i, k = int(first[longest]), int(last[longest])
+            distance = math.sqrt(nis[order[i]])
+            refusal = Refusals(int(stamps[i]), int(stamps[k]), k - i + 1, distance)
+        fused_ns = int(stamps[accepted][-1]) if accepted.any() else None
+        return dataclasses.replace(self, last_fused_ns=fused_ns, longest_refusal=refusal)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -315,13 +368,22 @@ def part_counts(
         ]
         # A measurement that was fused once more (smooth_lagged_data) has several distances.
         gated = np.minimum(gated, far)
-    return tuple(
+    parts = tuple(
         PartCount(
             str(name), name.topic, received, older, unusable, fused, rejected, rejected - by_gate
         )
         for name, (received, older, unusable, fused, rejected), by_gate in zip(
             names, counts.tolist(), gated.tolist(), strict=True
         )
+    )
+    if corrections is None:
+        return parts
+    rows = [corrections.part == number for number in range(len(parts))]
+    return tuple(
+        part.with_times(
+            corrections.stamp_ns[row], corrections.nis[row], corrections.nis[row] < limit**2
+        )
+        for part, row, limit in zip(parts, rows, threshold.tolist(), strict=True)
     )
 
 

@@ -8,24 +8,33 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import ImuArray
 from sim_sensors.core.shipped import config_names, named_file
-from .estimate import JudgedRun
+from .estimate import JudgedRun, PartCount
 from .protocol import Judge, JudgeRequest
-from .robot_localization.advice import FIXES_ON_TICKS, has_no_attitude
+from .robot_localization.advice import (
+    FIXES_ON_TICKS,
+    Gate,
+    has_no_attitude,
+    refused_parts,
+    with_threshold,
+)
 from .robot_localization.configuration import (
     FRONT_ENDS,
     NAVSAT_TOPIC,
     FilterConfig,
     NavsatConfig,
+    gate_name,
     with_front_end,
 )
 from .robot_localization.embedded import judge, prepare
+from .robot_localization.input_parts import InputPart, certain_parts, input_parts
 from .robot_localization.inputs import WorldPoses, world_poses
+from .robot_localization.parameter_file import has_navsat, has_node
 from .robot_localization.replay_options import Options, ReplayOptions
 from .robot_localization.state import YAW
 from .robot_localization.topics import route
@@ -34,6 +43,9 @@ Setup = TypeVar('Setup', bound='JudgeSetup')
 
 _NAVSAT_SUFFIX = '_navsat'
 _START_HEADING_VARIANCE = 0.01
+# Thresholds that are tried grow by this factor; the last is 58 times the distance of the first
+# refused measurement.
+_STEP, _MOST_TRIALS = 1.5, 10
 
 
 def profiles() -> list[str]:
@@ -110,7 +122,9 @@ class JudgeSetup(Judge):
         )
         if options.unscented is None and not replay.unscented:
             ukf, ekf = (
-                replay.section.startswith(kind) if replay.section else _has_node(path, kind)
+                replay.section.split('/')[-1].startswith(kind)
+                if replay.section
+                else has_node(path, kind)
                 for kind in ('ukf', 'ekf')
             )
             replay = dataclasses.replace(replay, unscented=ukf and not ekf)
@@ -125,7 +139,7 @@ class JudgeSetup(Judge):
             neighbour = path.with_name(f'{path.stem}{_NAVSAT_SUFFIX}{path.suffix}')
             if neighbour.exists():
                 navsat_path = neighbour
-            elif _has_node(path, 'navsat_transform'):
+            elif has_navsat(path):
                 navsat_path = path
         navsat = None if navsat_path is None else NavsatConfig.from_file(navsat_path)
         return cls(
@@ -169,6 +183,39 @@ class JudgeSetup(Judge):
         """
         return self.with_start(start_ns=start_ns, start_heading=start_heading).batch_run(recording)
 
+    def try_gates(self, recording: Recording, judged: JudgedRun) -> JudgedRun:
+        """Return a run whose findings about long refusals name a threshold that helps.
+
+        Thresholds from that of the first refused measurement on are tried by running the embedded
+        filter again. One helps if the part is no longer refused for long, and no other part is.
+        The set-up is that with the start of the run; see `with_start`.
+        """
+        notes = list(judged.notes)
+        for part in refused_parts(judged):
+            gate = self._try_gate(recording, judged, part)
+            if gate is not None:
+                notes = with_threshold(notes, part, gate)
+        return dataclasses.replace(judged, notes=tuple(notes))
+
+    def _try_gate(self, recording: Recording, judged: JudgedRun, part: PartCount) -> Gate | None:
+        name, _, kind = part.name.partition(' ')
+        sources = {source.name: source for source in self.filter.sources}
+        if name not in sources or part.longest_refusal is None:
+            return None
+        allowed = {other.name for other in refused_parts(judged)} - {part.name}
+        threshold = part.longest_refusal.distance
+        for _ in range(_MOST_TRIALS):
+            threshold *= _STEP
+            change: dict[str, Any] = {f'{kind}_threshold': threshold}
+            changed = dataclasses.replace(sources[name], **change)
+            inputs = tuple({**sources, name: changed}.values())
+            config = dataclasses.replace(self.filter, sources=inputs)
+            run = dataclasses.replace(self, filter=config).batch_run(recording)
+            helps = {other.name for other in refused_parts(run)} <= allowed
+            if helps and not run.divergence_findings:
+                return Gate(gate_name(name, kind), threshold, helps=True)
+        return Gate(gate_name(name, kind), threshold, helps=False)
+
     def lacks_heading(self, recording: Recording) -> bool:
         """Return True if the filter takes yaw from an IMU that has none, and starts at 0."""
         config = self.filter
@@ -206,6 +253,15 @@ class JudgeSetup(Judge):
     def world_poses(self, recording: Recording) -> WorldPoses:
         """Return the fused absolute poses, which define the world frame of the filter."""
         return world_poses(prepare(recording, self.filter, self.navsat, self.case).inputs)
+
+    def input_parts(self, recording: Recording) -> list[InputPart]:
+        """Return the recorded measurements of the inputs, as plain arrays; see `InputPart`."""
+        return input_parts(recording, self.filter, self.navsat, self.case)
+
+    def certain_parts(self, recording: Recording) -> list[Finding]:
+        """Return findings about fused quantities of the recording whose variance is zero."""
+        parts = self.input_parts(recording)
+        return certain_parts(parts, recording, two_d=self.filter.two_d_mode)
 
     def with_start(
         self: Setup, *, start_ns: int | None = None, start_heading: float | None = None
@@ -254,6 +310,7 @@ def check_for_nodes(case: ReplayOptions, kind: str) -> None:
         ('correct', case.correct - correctable),
         ('latency', any(case.latency_ns.values())),
         ('covariance', case.covariance),
+        ('deviation', case.deviation),
         ('transforms', case.transforms),
         ('front_end', not is_ours and case.front_end != FRONT_ENDS[0]),
     ):
@@ -267,11 +324,5 @@ def node_of(path: Path, case: ReplayOptions) -> str:
     A file that was written for ekf_node alone can be read by ukf_node, and the reverse.
     """
     preferred, other = ('ukf', 'ekf') if case.unscented else ('ekf', 'ukf')
-    kind = other if _has_node(path, other) and not _has_node(path, preferred) else preferred
+    kind = other if has_node(path, other) and not has_node(path, preferred) else preferred
     return case.section or f'{kind}_filter_node'
-
-
-def _has_node(path: Path, prefix: str) -> bool:
-    """Return True if a parameter file has a section for a node whose name starts so."""
-    sections = read_yaml_mapping(path)
-    return any(str(name).split('/')[-1].startswith(prefix) for name in sections)

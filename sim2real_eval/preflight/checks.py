@@ -10,25 +10,38 @@ from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.recording import checks as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording, require_recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from . import covariances, findings, inertial, messages, orientation, positions, velocities
+from . import (
+    covariances,
+    findings,
+    independence,
+    inertial,
+    inputs,
+    messages,
+    orientation,
+    positions,
+    stuck,
+    velocities,
+    witnesses,
+)  # fmt: skip
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight
+from .remedies import verify
 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """A question to a recording.
+    """A named check of a recording.
 
     Attributes
     ----------
     name : str
-        As in the table.
+        Name in the table.
     unit : str
-        Of its values; empty for none.
+        Unit of its values; empty for none.
     measure : callable
-        Yields what it measured, and puts right what it found wrong.
+        Yields measures, and corrects the evidence if they show a cause.
     noise_free : bool
-        Whether noise-free sensors of a simulator are asked, too.
+        Whether it applies to the noise-free sensors of a simulator, too.
     """
 
     name: str
@@ -37,65 +50,63 @@ class Check:
     noise_free: bool = False
 
     def outcomes(self, evidence: Evidence) -> Iterator[Outcome]:
-        """Yield what it measured, named by the roles that are looked at."""
-        for one in self.measure(evidence):
-            subject = ' '.join(map(evidence.role, one.subject.split()))
-            yield Outcome(self.name, self.unit, dataclasses.replace(one, subject=subject))
-        # What was looked at whole.
+        """Yield the measures, whose subjects name the roles that are checked."""
+        for measure in self.measure(evidence):
+            subject = ' '.join(map(evidence.role, measure.subject.split()))
+            yield Outcome(self.name, self.unit, dataclasses.replace(measure, subject=subject))
 
 
 CHECKS: tuple[Check, ...] = (
-    Check('topics', '', messages.topics),
-    Check('number of messages', '', messages.counts, noise_free=True),
-    Check('duration', 's', messages.duration),
-    Check('rate', 'Hz', messages.rates, noise_free=True),
-    Check('longest gap', 's', messages.gaps, noise_free=True),
-    Check('order of stamps', '', messages.order, noise_free=True),
-    Check('clocks', '', messages.clocks, noise_free=True),
-    Check('broken values', '', messages.values, noise_free=True),
-    Check('kind of fix', '', messages.fix_kinds),
-    Check('covariance there', '', messages.covariances),
-    Check('axes', 'deg', positions.axes, noise_free=True),
-    Check('speed', '', velocities.speeds),
-    Check('delay', 's', velocities.twist_delay),
-    Check('heading', 'deg', velocities.heading),
-    Check('direction of travel', 'deg', inertial.body_axes),
-    Check('frozen', 's', messages.frozen),
-    Check('delay', 's', positions.delay, noise_free=True),
-    Check('jumps', 'm', positions.jumps, noise_free=True),
-    Check('saturated', '', messages.saturation),
-    Check('gravity', 'm/s^2', inertial.gravity, noise_free=True),
-    Check('turning', 's', inertial.turning, noise_free=True),
-    Check('mounting', 'deg', inertial.mounting, noise_free=True),
-    Check('size of gravity', '', inertial.force_scale, noise_free=True),
-    Check('rate bias', 'rad/s', inertial.bias, noise_free=True),
-    Check('independent truth', 'm', positions.independence),
-    Check('errors over stated', '', covariances.fix_covariance),
-    Check('errors over stated', '', covariances.imu_covariance),
-    Check('orientation', 'deg', orientation.orientation),
-    Check('start speed', 'm/s', messages.start),
+    Check('topics', '', messages.measure_topics),
+    Check('number of messages', '', messages.measure_counts, noise_free=True),
+    Check('duration', 's', messages.measure_duration),
+    Check('rate', 'Hz', messages.measure_rates, noise_free=True),
+    Check('longest gap', 's', messages.measure_gaps, noise_free=True),
+    Check('lost messages', '', messages.measure_lost),
+    Check('order of stamps', '', messages.measure_order, noise_free=True),
+    Check('clocks', '', messages.measure_clocks, noise_free=True),
+    Check('broken values', '', messages.measure_values, noise_free=True),
+    Check('kind of fix', '', messages.measure_fix_kinds),
+    Check('covariance stated', '', messages.measure_covariances),
+    Check('axes', 'deg', positions.measure_axes, noise_free=True),
+    Check('attitude of the truth', 'deg', inertial.measure_truth_attitude),
+    Check('speed', '', velocities.measure_speeds),
+    Check('delay', 's', velocities.measure_twist_delay),
+    Check('heading', 'deg', velocities.measure_heading),
+    Check('direction of travel', 'deg', inertial.measure_travel_direction),
+    Check('frozen', 's', stuck.measure_frozen),
+    Check('delay', 's', positions.measure_delay, noise_free=True),
+    Check('jumps', 'm', positions.measure_jumps, noise_free=True),
+    Check('errors of fixes', 'm', positions.measure_fix_errors),
+    Check('saturated', '', stuck.measure_saturation),
+    Check('gravity', 'm/s^2', inertial.measure_gravity, noise_free=True),
+    Check('turning', 's', inertial.measure_turning, noise_free=True),
+    Check('rates without truth', '', witnesses.measure_witnesses),
+    Check('mounting', 'deg', inertial.measure_mounting, noise_free=True),
+    Check('size of gravity', '', inertial.measure_force_scale, noise_free=True),
+    Check('rate bias', 'rad/s', inertial.measure_rate_bias, noise_free=True),
+    Check('independent truth', 'm', independence.measure_independence),
+    Check('errors over stated', '', covariances.measure_fix_covariance),
+    Check('errors over stated', '', covariances.measure_imu_covariance),
+    Check('orientation', 'deg', orientation.measure_orientation),
+    Check('errors over stated', '', covariances.measure_orientation_covariance),
+    Check('other inputs', '', inputs.measure_inputs),
+    Check('start speed', 'm/s', stuck.measure_start),
 )
 """Every check of a single recording."""
 
-# What is said already, and by which checks it is said better.
+# Findings of the reader that these checks state better.
 _REPLACED = {
     reading.TRUTH_NOT_ENU: ('truth_turned', 'truth_ned', 'truth_camera', 'fixes_swapped'),
     reading.TRUTH_CHECK: (
-        'truth_turned',
-        'truth_ned',
-        'truth_camera',
-        'truth_scale',
-        'truth_no_heading',
-        'truth_heading',
-        'truth_sideways',
-        'truth_jumps',
-        'speed_scale',
-        'twist',
+        'truth_turned', 'truth_ned', 'truth_camera', 'truth_scale', 'truth_no_heading',
+        'truth_heading', 'truth_sideways', 'truth_jumps', 'truth_quaternion', 'truth_down',
+        'speed_', 'twist',
     ),
     reading.GAP: ('gap',),
     reading.COVARIANCE_ZERO: ('no_covariance',),
-}
-# Judges and scores say it where it matters.
+}  # fmt: skip
+# Judges and scores state these with their results.
 _ELSEWHERE = (findings.MISSING, findings.MOVING_START, findings.NO_ORIENTATION)
 
 
@@ -104,9 +115,18 @@ def check(
 ) -> Preflight:
     """Run every check on a recording.
 
-    Each check sees the recording as those before it have put it right, so that one cause is one
-    finding. The recording itself stays as it is. To save time, pass the `maker` of its twins if
-    there is one.
+    Each check sees the recording as corrected by those before it, so that one cause is one
+    finding. A correction is kept if the checks of the corrected recording find nothing new. The
+    recording itself is not changed.
+
+    Parameters
+    ----------
+    recording : Recording
+        Recording to check.
+    base_frame : str
+        Body frame.
+    maker : TwinMaker, optional
+        Maker of the twins of this recording, if there is one already; saves time.
 
     Examples
     --------
@@ -117,55 +137,73 @@ def check(
     >>> [finding.code for finding in check(drive).findings]
     ['check.no_orientation']
     """
-    evidence = Evidence(require_recording('check', recording), base_frame, maker=maker)
-    outcomes = [each for one in CHECKS for each in one.outcomes(evidence)]
-    corrections = evidence.corrections
+    result = _run(require_recording('check', recording), base_frame, maker)
+    return verify(recording, result, lambda corrected: _run(corrected, base_frame, None))
+
+
+def _run(recording: Recording, base_frame: str, maker: TwinMaker | None) -> Preflight:
+    """Run every check once, on real and then on noise-free sensors."""
+    evidence = Evidence(recording, base_frame, maker=maker)
+    outcomes = [outcome for check in CHECKS for outcome in check.outcomes(evidence)]
+    last = evidence
     if any(role in recording.roles for role in IDEAL_ROLES.values()):
         exact = evidence.of_noise_free()
-        known = {(one.check, one.measure.subject, one.measure.finding) for one in outcomes}
+        known = {_key(outcome) for outcome in outcomes}
         outcomes += [
-            each
-            for one in CHECKS
-            if one.noise_free
-            for each in one.outcomes(exact)
-            # Of the truth, what real sensors did not say.
-            if (each.check, each.measure.subject, each.measure.finding) not in known
+            outcome
+            for check in CHECKS
+            if check.noise_free
+            for outcome in check.outcomes(exact)
+            # Problems of the truth that the real sensors showed already are left out.
+            if _key(outcome) not in known
         ]
-        corrections = exact.corrections or corrections
-    return Preflight(recording.name, tuple(outcomes), corrections, recording.path)
+        last = exact if exact.corrections else evidence
+    return Preflight(
+        recording.name,
+        tuple(outcomes),
+        last.corrections,
+        recording.path,
+        evidence.lever_arms,
+        {**evidence.changes, **(exact.changes if last is not evidence else {})},
+    )
+
+
+def _key(outcome: Outcome) -> tuple[str, str, Finding | None]:
+    return outcome.check, outcome.measure.subject, outcome.measure.finding
 
 
 def remarks(
     recording: Recording,
-    found: Iterable[Finding],
+    known: Iterable[Finding],
     *,
     base_frame: str = 'base_link',
     maker: TwinMaker | None = None,
 ) -> tuple[Finding, ...]:
-    """Return what the user of a recording should know: what was found already, and by `check`.
+    """Return the findings about a recording: known ones, and those of `check`.
 
-    What a check says better is left out, and so is what it says once more.
+    Known findings that a check states better are left out.
     """
-    told = [
-        one
-        for one in check(recording, base_frame=base_frame, maker=maker).findings
-        if one.kind not in _ELSEWHERE
+    checked = [
+        finding
+        for finding in check(recording, base_frame=base_frame, maker=maker).findings
+        if finding.kind not in _ELSEWHERE
     ]
 
-    def is_said_better(one: Finding) -> bool:
-        codes = tuple(f'check.{code}' for code in _REPLACED.get(one.kind, ()))
+    def is_replaced(finding: Finding) -> bool:
+        codes = tuple(f'check.{code}' for code in _REPLACED.get(finding.kind, ()))
         return bool(codes) and any(
-            better.code.startswith(codes) and one.subject in ('', better.subject)
-            for better in told
+            better.code.startswith(codes) and finding.subject in ('', better.subject)
+            for better in checked
         )
 
-    return tuple(by_severity([*told, *(one for one in found if not is_said_better(one))]))
+    kept = [finding for finding in known if not is_replaced(finding)]
+    return tuple(by_severity([*checked, *kept]))
 
 
-def enough(runs: int) -> list[Finding]:
-    """Return whether so many recordings are too few for a significant result.
+def check_run_count(runs: int) -> list[Finding]:
+    """Return a finding if the recordings are too few for a significant result.
 
-    The smallest p-value of n pairs is that of 2^n labellings, from either side.
+    The smallest p-value of n pairs is that of 2^n labellings, on both sides.
     """
     least = 2.0 ** (1 - runs)
     return [findings.FEW_RUNS(runs=runs, least=least)] if least > 0.05 else []

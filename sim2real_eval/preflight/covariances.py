@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of stated covariances against the errors of fixes and IMU."""
+"""Checks of stated covariances against the errors of fixes and IMU.
+
+The error of an IMU is the sum of two parts that the noise of the truth hardly changes: white
+noise, from differences of its own samples, and slow errors relative to the truth, from means over
+a second or more. The noise of the truth is a finding of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,127 +13,168 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sim_sensors.core.blocks import sum_by_blocks
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core import rotations
+from sim_sensors.core.blocks import blocks, sum_by_blocks
+from sim_sensors.core.measurements import FloatArray, is_absent
 from . import findings
-from .delays import SIGMAS
-from .evidence import Evidence, Rows, block_means
+from .evidence import Evidence, Rows, block_means, intervals
 from .outcome import Measure
 from .positions import fix_error
 
-# Ratios of variances: told, wrong, too small. A deviation stated a third of the errors costs a
-# filter accuracy; at a tenth of them its gates refuse the rest. Receivers state up to ten times
-# too much.
-_OF_FIXES = (9.0, 100.0, 0.01)
+# Ratios of variances that warn, fail, and are too small. A deviation stated a third of the errors
+# costs a filter accuracy; at a tenth its gates refuse the other sensors. Receivers state up to ten
+# times too much. Errors of a receiver wander over minutes, so that a run has one or two
+# independent ones: a ratio of 4 may be chance.
+_FIX_LIMITS = (9.0, 100.0, 0.01)
 # Vibration and a truth that does not know it are part of these errors.
-_OF_IMU = (100.0, 1000.0, 1e-3)
-# Vibration is gone in a second.
-_INDEPENDENT_S = 1.0
+_IMU_LIMITS = (100.0, 1000.0, 1e-3)
+_SLOW_S = 1.0
+_TRUTH_SAMPLES = 10
 
 
-def fix_covariance(evidence: Evidence) -> Iterator[Measure]:
-    """Mean square of the errors of the fixes, without their mean, over the stated variance.
-
-    Errors of a receiver wander over minutes, so that a run has one or two independent ones: a
-    ratio of 9 (three deviations) is told, never one of 4.
-    """
+def measure_fix_covariance(evidence: Evidence) -> Iterator[Measure]:
+    """Compare the mean square of the errors of the fixes with the stated variance."""
     error, fixes = fix_error(evidence), evidence.fixes
     if error is None or fixes is None or 'fix errors' in evidence.doubtful:
         return
     stated = fixes.position_covariance[:, (0, 1), (0, 1)].mean(axis=1)
     if not (stated > 0.0).all():
         return
-    yield from _held(evidence, 'gps', 'std', 'position', error**2, float(np.median(stated)))
+    median = float(np.median(stated))
+    yield from _compare(evidence, 'gps', 'std', 'position', error**2, median, _FIX_LIMITS)
 
 
-def imu_covariance(evidence: Evidence) -> Iterator[Measure]:
-    """Mean squares of the errors of rate and force, without their means, over stated variances.
-
-    A noise-free IMU knows the vibration that the truth does not: what is closer counts.
-    """
+def measure_imu_covariance(evidence: Evidence) -> Iterator[Measure]:
+    """Compare the mean squares of the errors of rate and force with the stated variances."""
     imu, ideal = evidence.imu, evidence.ideal
     if imu is None or ideal is None or evidence.doubtful & {'gravity', 'orientation', 'range'}:
         return
-    known = [one for one in (ideal, evidence.exact) if one is not None]
-    for quantity, key, trues in (
-        ('linear_acceleration', 'acceleration_std', [one.force for one in known]),
-        ('angular_velocity', 'rate_std', [one.rate for one in known]),
+    for quantity, key, true in (
+        ('linear_acceleration', 'acceleration_std', ideal.force),
+        ('angular_velocity', 'rate_std', ideal.rate),
     ):
         covariances = evidence.measured(f'{quantity}_covariance')[:]
         stated = np.diagonal(covariances, axis1=1, axis2=2)
         if not (stated > 0.0).all():
             continue
         measured = evidence.measured(quantity)
-        square = min(float(np.mean(_variances(measured, true))) for true in trues)
-        name, mean = quantity.replace('_', ' '), float(stated.mean())
-        if key == 'acceleration_std' and square > _OF_IMU[0] * mean:
-            square, told = _without_noise_of_twist(evidence, square, mean)
-            yield from told
-        yield from _held(evidence, 'imu', key, name, square, mean, _OF_IMU)
+        residual = float(np.mean(_variances(measured, true)))
+        noise = _white_variance(measured) + _slow_variance(evidence, quantity, true)
+        if evidence.exact is not None:
+            # A noise-free IMU knows the vibration that the truth does not.
+            exact = evidence.exact.force if 'acceleration' in quantity else evidence.exact.rate
+            residual = min(residual, float(np.mean(_variances(measured, exact))))
+        square, mean = min(residual, noise), float(stated.mean())
+        if residual > _IMU_LIMITS[0] * mean and residual > 4.0 * square:
+            yield from _measure_rough_truth(evidence, quantity, residual, square, mean)
+        name = quantity.replace('_', ' ')
+        yield from _compare(evidence, 'imu', key, name, square, mean, _IMU_LIMITS)
 
 
-def _without_noise_of_twist(
-    evidence: Evidence, square: float, stated: float
-) -> tuple[float, list[Measure]]:
-    """Return a mean square of errors of specific force, less what the twist of the truth adds; and
-    what is to be told where the IMU is not to blame. What errors against the twist and against
-    differences of positions have in common is of the IMU: the three-cornered hat [Gray1974].
+def _white_variance(measured: FloatArray | Rows) -> float:
+    """Return the variance of white noise per axis, from second differences: 6 times as large."""
+    total, count = 0.0, 0
+    for part in blocks(len(measured)):
+        differences = np.diff(measured[part], n=2, axis=0)
+        total += float(np.sum(differences**2))
+        count += differences.size
+    return total / (6.0 * max(count, 1))
+
+
+def _slow_variance(evidence: Evidence, quantity: str, true: FloatArray) -> float:
+    """Return the variance per axis of errors that last a second or more, less that of the truth.
+
+    Means over a longer time contain less noise of a truth that is differentiated.
     """
-    imu, first = evidence.imu, evidence.ideal
-    if evidence.velocities is None or imu is None or first is None:
-        return square, []
-    read_second = evidence.tried('truth', twist='positions').ideal_reader()
-    if read_second is None:
-        return square, []
-    # A second force of two hours at 1 kHz takes 170 MB, so that it is computed where it is read.
-    second = Rows(lambda rows: read_second(rows).force, len(imu))
-    forces = evidence.measured('linear_acceleration'), first.force, second
-    means = [sum_by_blocks(np.subtract, forces[0], one) / len(imu) for one in forces[1:]]
-
-    def common(measured: FloatArray, *true: FloatArray) -> FloatArray:
-        one, other = (measured - each - mean for each, mean in zip(true, means, strict=True))
-        return np.asarray(np.mean(one * other, axis=1, keepdims=True))
-
-    blocks = block_means(common, evidence.imu_time, _INDEPENDENT_S, *forces)
-    near = float(np.mean(_variances(forces[0], second, means[1])))
-    left, limit = min(square, near, float(blocks.mean())), _OF_IMU[0] * stated
-    if left > limit + SIGMAS * float(blocks.std()) / math.sqrt(len(blocks)):
-        return left, []
-    left = min(max(left, stated), limit)
-    mend = 'smooth the truth with `truth: {low_pass: HZ}` in recording.yaml'
-    if near < 0.25 * square:
-        evidence.correct('truth', twist='positions')
-        mend = 'set `corrections: {truth: {twist: positions}}` in recording.yaml'
-    noise = math.sqrt(square - left)
-    told = findings.TWIST_ROUGH(evidence.topic('truth'), noise=noise, mend=mend)
-    return left, [Measure(noise, math.sqrt(limit), told, 'truth noise', unit='m/s^2')]
+    truth = evidence.truth
+    assert truth is not None
+    length = max(_SLOW_S, _TRUTH_SAMPLES * evidence.truth_interval)
+    means = block_means(np.subtract, evidence.imu_time, length, evidence.measured(quantity), true)
+    # A derivative is poor at both ends, and the last block may be short.
+    means = means[1:-1]
+    if len(means) < 4:
+        return math.inf
+    variance = float(np.mean(means.var(axis=0)))
+    if quantity == 'angular_velocity':
+        noise = _orientation_noise(truth.orientation)
+        return max(variance - 2.0 * noise / length**2, 0.0)
+    steps = float(np.median(intervals(truth)))
+    if evidence.velocities is not None:
+        noise = _third_difference_variance(truth.linear_velocity)
+        return max(variance - 2.0 * noise / length**2, 0.0)
+    noise = _third_difference_variance(truth.position)
+    return max(variance - 6.0 * noise / (length**3 * steps), 0.0)
 
 
-def _variances(
-    measured: FloatArray | Rows, true: FloatArray | Rows, mean: FloatArray | None = None
-) -> FloatArray:
-    """Return the variances of errors by axis, (3,); their mean is computed if it is not given."""
-    if mean is None:
-        mean = sum_by_blocks(np.subtract, measured, true) / len(measured)
-    total = sum_by_blocks(lambda *both: (both[0] - both[1] - mean) ** 2, measured, true)
+def _third_difference_variance(values: FloatArray) -> float:
+    """Return the variance per axis of white noise in a smooth series: third differences over 20.
+
+    A median is taken, which jumps and a few fast manoeuvres do not change.
+    """
+    differences = np.diff(values, n=3, axis=0)
+    return float(np.median(differences**2)) / (20.0 * 0.455)
+
+
+def _orientation_noise(orientation: FloatArray) -> float:
+    """Return the variance per axis, rad^2, of white noise of orientations, (n, 4)."""
+    turns = rotations.rotation_between(orientation[:-1], orientation[1:])
+    return float(np.median(np.diff(turns, n=2, axis=0) ** 2)) / (20.0 * 0.455)
+
+
+def _measure_rough_truth(
+    evidence: Evidence, quantity: str, residual: float, square: float, stated: float
+) -> Iterator[Measure]:
+    """Report noise of the truth that simulated sensors would measure as motion."""
+    noise = math.sqrt(residual - square)
+    remedy = 'smooth the truth with `truth: {low_pass: HZ}` in recording.yaml'
+    unit = 'm/s^2' if quantity == 'linear_acceleration' else 'rad/s'
+    if quantity == 'linear_acceleration' and evidence.velocities is not None:
+        other = evidence.with_correction('truth', twist='positions')
+        read = other.ideal_reader()
+        if read is not None:
+            force = Rows(lambda rows: read(rows).force, len(evidence.imu_time))
+            derived = float(np.mean(_variances(evidence.measured(quantity), force)))
+            if derived < 0.25 * residual:
+                evidence.correct('truth', twist='positions')
+                remedy = 'set `corrections: {truth: {twist: positions}}` in recording.yaml'
+    finding = findings.TRUTH_ROUGH(
+        evidence.topic('truth'),
+        noise=noise,
+        quantity='accelerations' if unit == 'm/s^2' else 'rates',
+        unit=unit,
+        mend=remedy,
+    )
+    limit = math.sqrt(_IMU_LIMITS[0] * stated)
+    yield Measure(noise, limit, finding, 'truth noise', unit=unit)
+
+
+def _variances(measured: FloatArray | Rows, true: FloatArray | Rows) -> FloatArray:
+    """Return the variances of the errors by axis, (3,)."""
+    mean = sum_by_blocks(np.subtract, measured, true) / len(measured)
+    total = sum_by_blocks(lambda *rows: (rows[0] - rows[1] - mean) ** 2, measured, true)
     return np.asarray(total / len(measured))
 
 
-def _held(
-    evidence: Evidence, role: str, key: str, quantity: str, square: float, stated: float,
-    limits: tuple[float, float, float] = _OF_FIXES,
-) -> Iterator[Measure]:  # fmt: skip
-    """Hold a mean square of errors against the stated variance.
+def _compare(
+    evidence: Evidence,
+    role: str,
+    key: str,
+    quantity: str,
+    square: float,
+    stated: float,
+    limits: tuple[float, float, float],
+) -> Iterator[Measure]:
+    """Compare a mean square of errors with the stated variance.
 
-    What is stated too large is no fault to put right: errors of one recording lack slow ones.
+    A variance that is stated too large is not corrected: errors of one recording lack slow ones.
     """
     ratio = square / stated
-    warn, fail, great = limits
-    told = None
-    if ratio > warn or ratio < great:
+    warn, fail, small = limits
+    finding = None
+    if ratio > warn or ratio < small:
         kind = findings.COVARIANCE_LARGE if ratio > fail else findings.COVARIANCE
-        kind = findings.PESSIMISTIC if ratio < great else kind
-        told = kind(
+        kind = findings.PESSIMISTIC if ratio < small else kind
+        finding = kind(
             evidence.topic(role),
             quantity=quantity,
             error=math.sqrt(square),
@@ -138,5 +184,30 @@ def _held(
         )
         if ratio > warn:
             evidence.correct(role, **{key: math.sqrt(square)})
-    limit, scale = (great, 'least') if ratio < 1.0 else (warn, 'most')
-    yield Measure(ratio, limit, told, f'{role} {quantity}', scale)
+    limit, scale = (small, 'least') if ratio < 1.0 else (warn, 'most')
+    yield Measure(ratio, limit, finding, f'{role} {quantity}', scale)
+
+
+def measure_orientation_covariance(evidence: Evidence) -> Iterator[Measure]:
+    """Compare the attitude errors of the IMU with the stated variance of its orientation."""
+    imu, ideal = evidence.imu, evidence.ideal
+    if imu is None or ideal is None or evidence.doubtful & {'orientation', 'attitude'}:
+        return
+    if is_absent(imu.orientation_covariance).any():
+        return
+    covariances = evidence.measured('orientation_covariance')[:]
+    stated = np.diagonal(covariances, axis1=1, axis2=2)
+    if not (stated > 0.0).all():
+        return
+    step = max(len(imu) // 4000, 1)
+    errors = [
+        rotations.rotation_between(
+            ideal.orientation[part][::step], evidence.measured('orientation')[part][::step]
+        )
+        for part in blocks(len(imu))
+    ]
+    square = float(np.mean(np.concatenate(errors) ** 2))
+    median = float(np.median(stated.mean(axis=1)))
+    yield from _compare(
+        evidence, 'imu', 'orientation_std', 'orientation', square, median, _IMU_LIMITS
+    )

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks of a recording share: its sensors beside what they should have measured."""
+"""Evidence of a recording: its sensors beside what they should have measured."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from sim2real_eval.recording.corrections import CORRECTIONS, ImuCorrection, corr
 from sim2real_eval.recording.fields import complete_messages
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
-from sim2real_eval.recording.truth import local_frame_at_first_fix, select_valid_fixes
+from sim2real_eval.recording.truth import select_valid_fixes
 from sim2real_eval.simulation.twin import find_span
 from sim2real_eval.simulation.twin_maker import TwinMaker, ideal_imu_of_motion
 from sim_sensors.core import rotations
@@ -32,70 +33,25 @@ from sim_sensors.imu.imu import IdealMeasurement
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
-from .delays import EXPLAINED, Delayed, find_delay
+from .track import Track, make_track
 
-# How the values of corrections are rounded; others have six digits.
-_FORMS = {
+# Formats by which corrections are rounded; others have six digits.
+_FORMATS = {
     'delay': '.3f', 'turn': '.1f', 'heading': '.1f', 'body_yaw': '.1f', 'rotation': '.4g',
     'rate_bias': '.4f', 'std': '.2g', 'acceleration_std': '.2g', 'rate_std': '.2g',
+    'orientation_std': '.2g',
 }  # fmt: skip
-# Doubts about the truth, which concern whatever is held against it.
-_OF_TRUTH = {'orientation', 'steps', 'slow truth'}
+_DOUBTS_ABOUT_TRUTH = {'orientation', 'steps', 'slow truth'}
+_DERIVED = (
+    *('maker', 'velocities', 'imu', 'imu_time', 'ideal', 'exact', 'up', 'fixes', 'track'),
+    *('truth_interval', 'truth_has_attitude'),
+)
+"""Properties that are computed once for the recording as corrected so far."""
+_UNCHANGED_BY_VALUES = {'ideal', 'imu_time', 'maker', 'truth_interval', 'truth_has_attitude'}
+"""Those that the values of an IMU do not change; over hours they take long."""
 IdealReader = Callable[[slice], IdealMeasurement]
 LEAST_FIXES = 8
 LEAST_IMU = 64
-_WINDOW_S = 2.0
-"""Time over which fixes are differenced: slow errors of a receiver, tens of seconds long, cancel,
-and what is left is nearly independent from one window to the next."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Track:
-    """Steps of the fixes over 2 s, (n,) complex m (east + i north), and those of the truth."""
-
-    stamps: FloatArray
-    measured: FloatArray
-    truth: Callable[[FloatArray], FloatArray]
-    span: float
-    step: int
-
-    @cached_property
-    def near(self) -> Delayed:
-        """Turn, scale and delay, of some seconds, that take the truth to the fixes.
-
-        Fitted once more without steps that are ten robust deviations off: jumps of either.
-        """
-        return self._fit()
-
-    @cached_property
-    def in_mirror(self) -> Delayed:
-        """The same, the truth seen in a mirror."""
-        return self._fit(mirrored=True)
-
-    @cached_property
-    def fitted(self) -> Delayed:
-        """The same as `near` with any delay. A track in a mirror may be one that is later."""
-        return self.near if self.in_mirror.explained > EXPLAINED else self._fit(longer=True)
-
-    def _fit(self, *, mirrored: bool = False, longer: bool = False) -> Delayed:
-        own = self.measured[self.step :] - self.measured[: -self.step]
-
-        def steps(delay: float) -> FloatArray:
-            found = self.truth(self.stamps - delay)
-            found = np.conj(found) if mirrored else found
-            return found[self.step :] - found[: -self.step]
-
-        first = find_delay(own, steps, self.span, _WINDOW_S, longer=longer)
-        true = steps(first.seconds)
-        left = np.abs(own - first.gain * true)
-        kept = left <= 10.0 * float(np.median(left))
-        # What rests most of the time leaves its motion out where the fit is wrong: no jumps.
-        moves = float(np.sum(np.abs(true[kept]) ** 2)) > 0.5 * float(np.sum(np.abs(true) ** 2))
-        if kept.all() or kept.mean() < 0.5 or not moves:
-            return first
-        return find_delay(
-            own[kept], lambda delay: steps(delay)[kept], self.span, _WINDOW_S, longer=longer
-        )
 
 
 class Rows:
@@ -123,7 +79,7 @@ class Rows:
 class Ideal(NamedTuple):
     """Error-free measurement of an IMU.
 
-    The orientation is computed when it is read, as for two hours at 1 kHz it takes 230 MB.
+    The orientation is computed when it is read, because for two hours at 1 kHz it takes 230 MB.
     """
 
     rate: FloatArray  # (n, 3) rad/s
@@ -132,26 +88,25 @@ class Ideal(NamedTuple):
 
 
 class Evidence:
-    """A recording, and what follows from it, computed when it is asked for.
+    """A recording as corrected so far, and the series that checks compare.
 
-    A check that finds a cause puts it right with `correct`, so that the checks after it see no
-    symptoms of that cause.
+    A check that finds a cause calls `correct`, so that later checks see no symptoms of it.
 
     Parameters
     ----------
-    maker : TwinMaker, optional
-        Of the recording as it is given, where there is one already.
-
-    Attributes
-    ----------
     recording : Recording
-        As corrected so far.
+        Recording to check.
     base : str
         Body frame.
     noise_free : bool
-        Whether `imu` and `fixes` are of the noise-free sensors of a simulator.
+        Whether `imu` and `fixes` are those of the noise-free sensors of a simulator.
+    maker : TwinMaker, optional
+        Maker of the twins of this recording, if there is one already.
+
+    Attributes
+    ----------
     doubtful : set of str
-        What was found wrong and nothing puts right: checks that depend on it are skipped.
+        Quantities that are wrong and that no correction mends; checks that need them are skipped.
     """
 
     def __init__(
@@ -162,66 +117,91 @@ class Evidence:
         noise_free: bool = False,
         maker: TwinMaker | None = None,
     ) -> None:
-        self.recording = self._given = recording
-        self._maker = maker
+        self.recording = self._original = recording
+        self._original_maker = maker
         self.base = base
         self.noise_free = noise_free
-        self._found: dict[str, Any] = {}
+        self._changes: dict[str, Any] = {}
+        self._added_lever_arm = np.zeros(3)
         self.doubtful: set[str] = set()
 
     def role(self, kind: str) -> str:
-        """Return the role that is looked at: `kind`, or that of its noise-free sensor."""
+        """Return the role that is checked: `kind`, or that of its noise-free sensor."""
         return IDEAL_ROLES.get(kind, kind) if self.noise_free else kind
 
     def topic(self, kind: str) -> str:
-        """Return the topic of `role`; empty where there is none."""
+        """Return the topic of `role`; empty if there is none."""
         return self.recording.roles.get(self.role(kind), '')
 
-    def tried(self, kind: str, **changes: Any) -> Evidence:
-        """Return new evidence, of the messages of a role corrected so."""
+    def with_correction(self, kind: str, **changes: Any) -> Evidence:
+        """Return new evidence with one more correction of a role."""
         role = self.role(kind)
-        right = correct_recording(self.recording, {role: CORRECTIONS[role](**changes)})
-        return Evidence(right, self.base, noise_free=self.noise_free)
+        corrected = correct_recording(self.recording, {role: CORRECTIONS[role](**changes)})
+        return Evidence(corrected, self.base, noise_free=self.noise_free)
 
     def of_noise_free(self) -> Evidence:
-        """Return evidence of the noise-free sensors, beside the truth as it is corrected here."""
+        """Return evidence of the noise-free sensors, beside the truth as corrected here."""
         other = Evidence(self.recording, self.base, noise_free=True)
-        other.doubtful = self.doubtful & _OF_TRUTH
+        other.doubtful = self.doubtful & _DOUBTS_ABOUT_TRUTH
         return other
 
     @property
     def corrections(self) -> dict[str, dict[str, Any]]:
-        """What recording.yaml should hold, by role and key; empty where nothing was found.
+        """Corrections that recording.yaml should contain in total, by role and key.
 
-        What was found is rounded as in remedies, what was set already stays as it is.
+        Values that were set before stay as they are, and the others are rounded as in remedies.
+        Empty if nothing was corrected.
         """
-        total, given = self.recording.corrections if self._found else {}, self._given.corrections
+        if not self._changes:
+            return {}
+        original = self._original.corrections
 
-        def right(role: str, key: str, value: Any) -> Any:
-            same = role in given and value == given[role].to_mapping()[key]
-            return value if same else _rounded(value, _FORMS.get(key, '.6g'))
+        def rounded(role: str, key: str, value: Any) -> Any:
+            is_set = role in original and value == original[role].to_mapping()[key]
+            return value if is_set else _rounded(value, _FORMATS.get(key, '.6g'))
 
         return {
-            role: {key: right(role, key, value) for key, value in one.changes.items()}
-            for role, one in total.items()
-            if one.changes
+            role: {key: rounded(role, key, value) for key, value in correction.changes.items()}
+            for role, correction in self.recording.corrections.items()
+            if correction.changes
         }
 
-    def correct(self, kind: str, **changes: Any) -> Any:
-        """Put the messages of `role` right; see `CORRECTIONS`.
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Corrections by role that were added here, rounded as in remedies."""
+        totals = self.corrections
+        rounded = {}
+        for role, change in self._changes.items():
+            if role in self._original.corrections:
+                rounded[role] = change
+            elif role in totals:
+                rounded[role] = CORRECTIONS[role].from_mapping(totals[role], role)
+        return rounded
 
-        What is found one after the other is one correction. It is returned together with what
-        recording.yaml has already corrected: what should stand there in total.
+    @property
+    def lever_arms(self) -> dict[str, list[float]]:
+        """Entry `lever_arms` of recording.yaml, m; empty if no lever arm was added."""
+        if not self._added_lever_arm.any() or self.fixes is None:
+            return {}
+        return {'gps': np.round(self.gps_lever_arm(), 2).tolist()}
+
+    def correct(self, kind: str, **changes: Any) -> Any:
+        """Correct the messages of `role`; see `CORRECTIONS`.
+
+        Returns
+        -------
+        correction
+            Correction of the role in total, with those of recording.yaml.
         """
         role = self.role(kind)
         make = CORRECTIONS[role]
-        self._found[role] = self._found.get(role, make()).followed_by(make(**changes))
-        # What an IMU should measure does not depend on what it did; over hours it takes long.
-        kept = {'ideal', 'imu_time'} if kind == 'imu' and 'delay' not in changes else set()
-        if kept and not self.noise_free:
-            kept.add('maker')
-        for name, one in vars(Evidence).items():
-            if isinstance(one, cached_property) and name not in kept:
+        self._changes[role] = self._changes.get(role, make()).followed_by(make(**changes))
+        only_values = kind == 'imu' and 'delay' not in changes
+        kept = _UNCHANGED_BY_VALUES if only_values else set()
+        if self.noise_free:
+            kept = kept - {'maker'}
+        for name in _DERIVED:
+            if name not in kept:
                 vars(self).pop(name, None)
         self.recording = self._corrected_recording()
         return self.recording.corrections[role]
@@ -232,26 +212,28 @@ class Evidence:
         Its values are corrected when they are read, see `measured`: a second IMU of two hours at
         1 kHz takes 350 MB.
         """
-        given = self._given
+        original = self._original
         applied = {
-            role: ImuCorrection(delay=one.delay) if isinstance(one, ImuCorrection) else one
-            for role, one in self._found.items()
+            role: ImuCorrection(delay=change.delay)
+            if isinstance(change, ImuCorrection)
+            else change
+            for role, change in self._changes.items()
         }
         total = {
-            role: given.corrections.get(role, type(one)()).followed_by(one)
-            for role, one in self._found.items()
-            if role in given.roles
+            role: original.corrections.get(role, type(change)()).followed_by(change)
+            for role, change in self._changes.items()
+            if role in original.roles
         }
-        recording = correct_recording(given, applied)
+        recording = correct_recording(original, applied)
         return dataclasses.replace(recording, corrections={**recording.corrections, **total})
 
     @cached_property
     def maker(self) -> TwinMaker | None:
-        """The recording beside its truth; None without a truth that is a motion."""
+        """Maker of twins of the recording; None without a truth that is a motion."""
         if self.recording.truth is None or 'truth' in self.doubtful:
             return None
-        if self._maker is not None and self.recording is self._given:
-            return self._maker
+        if self._original_maker is not None and self.recording is self._original:
+            return self._original_maker
         try:
             return TwinMaker(self.recording, seed=0, base_frame=self.base)
         except Sim2RealError:
@@ -259,13 +241,31 @@ class Evidence:
 
     @property
     def truth(self) -> OdometryArray | None:
-        """The truth of the base frame."""
+        """Truth of the base frame."""
         return None if self.maker is None else self.maker.truth
 
     @cached_property
+    def truth_interval(self) -> float:
+        """Median time between two samples of the truth, s; 0 without truth."""
+        truth = self.truth
+        return 0.0 if truth is None or len(truth) < 2 else float(np.median(intervals(truth)))
+
+    @cached_property
+    def truth_has_attitude(self) -> bool:
+        """Whether roll or pitch of the truth change by more than 0.1 deg."""
+        truth = self.truth
+        if truth is None:
+            return False
+        x, y, z, w = truth.orientation.T
+        up = np.stack([2.0 * (x * z - w * y), 2.0 * (y * z + w * x)])
+        return float(np.ptp(up, axis=1).max()) > math.radians(0.1)
+
+    @cached_property
     def velocities(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None:
-        """Of the intervals of the truth their lengths, differences of positions, and recorded
-        velocities as they are and turned to the world; None where none are recorded.
+        """Series of the intervals of the truth; None if it has no velocities.
+
+        Their lengths, differences of positions over time, and recorded velocities in their own
+        axes and rotated to the world.
         """
         truth = self.truth
         if truth is None or not truth.linear_velocity.any() or len(truth) < 4:
@@ -280,8 +280,8 @@ class Evidence:
 
     @cached_property
     def imu(self) -> ImuArray | None:
-        """The IMU, while there is truth, if there is any."""
-        imu = self._messages('imu')
+        """IMU, during the truth if there is one."""
+        imu = self.during_truth(self.recording.messages.get(self.topic('imu')))
         imu = complete_messages(imu) if isinstance(imu, ImuArray) else None
         return imu if imu is not None and len(imu) >= LEAST_IMU else None
 
@@ -297,14 +297,14 @@ class Evidence:
         imu = self.imu
         assert imu is not None
         values: FloatArray = getattr(imu, field)
-        correction = self._found.get(self.role('imu'))
-        if correction is None:
+        change = self._changes.get(self.role('imu'))
+        if change is None:
             return values
         # The stamps are corrected already.
-        correction = dataclasses.replace(correction, delay=0.0)
+        change = dataclasses.replace(change, delay=0.0)
 
         def correct(rows: slice) -> FloatArray:
-            corrected: FloatArray = getattr(correction.apply(imu.take(rows)), field)
+            corrected: FloatArray = getattr(change.apply(imu.take(rows)), field)
             return corrected
 
         if is_steady(values):
@@ -313,7 +313,7 @@ class Evidence:
 
     @cached_property
     def ideal(self) -> Ideal | None:
-        """What the IMU should have measured; None without truth or mounting."""
+        """Error-free measurement of the IMU; None without truth or mounting."""
         return None if self.maker is None else self._ideal_on(self.maker.motion)
 
     @cached_property
@@ -326,8 +326,8 @@ class Evidence:
         except Sim2RealError:
             return None
 
-    def _ideal_on(self, moving: Motion) -> Ideal | None:
-        part_of = self.ideal_reader(moving)
+    def _ideal_on(self, motion: Motion) -> Ideal | None:
+        part_of = self.ideal_reader(motion)
         if part_of is None:
             return None
         count = len(self.imu_time)
@@ -337,85 +337,92 @@ class Evidence:
             rate[rows], force[rows] = part.rate, part.force
         return Ideal(rate, force, Rows(lambda rows: part_of(rows).orientation, count))
 
-    def ideal_reader(self, moving: Motion | None = None) -> IdealReader | None:
-        """Return a function of a slice that computes what the IMU should have measured then.
+    def ideal_reader(self, motion: Motion | None = None) -> IdealReader | None:
+        """Return a function that computes the error-free measurement of a slice of the IMU.
 
-        The motion is by default that of the truth. None without IMU, truth or mounting.
+        The motion is that of the truth by default. None without IMU, truth or mounting.
         """
         if self.imu is None or self.maker is None:
             return None
         try:
-            place = self.maker.mounting(self.imu.frame)
+            mounting = self.maker.mounting(self.imu.frame)
         except Sim2RealError:
             return None
         time, gravity = self.imu_time, STANDARD_GRAVITY
-        motion = self.maker.motion if moving is None else moving
+        motion = motion or self.maker.motion
         if motion is not self.maker.motion:
-            # With the gravity that the motion of a noise-free IMU was made with.
+            # The gravity with which the motion of a noise-free IMU was made.
             gravity = self.maker.world.gravity
-        return lambda rows: ideal_imu_of_motion(motion, place, time[rows], gravity)
+        return lambda rows: ideal_imu_of_motion(motion, mounting, time[rows], gravity)
 
     @cached_property
     def up(self) -> FloatArray:
-        """Where the mean specific force should point, (3,) m/s^2, in the frame of the IMU."""
+        """Mean specific force that the IMU should measure, (3,) m/s^2, in its frame."""
         if self.ideal is not None:
             return mean_row(self.ideal.force)
         transforms, frame = self.recording.transforms, '' if self.imu is None else self.imu.frame
         try:
             tree = FrameTree(transforms, assume_identity=not transforms)
-            turn, _ = tree.lookup(self.base, frame, 'IMU')
+            rotation, _ = tree.lookup(self.base, frame, 'IMU')
         except Sim2RealError:
-            turn = np.eye(3)
-        return np.asarray(STANDARD_GRAVITY * turn[2])
+            rotation = np.eye(3)
+        return np.asarray(STANDARD_GRAVITY * rotation[2])
 
     @cached_property
     def fixes(self) -> FixArray | None:
-        """The fixes, while there is truth, if there is any, that have a position."""
-        fixes = self._messages('gps')
-        fixes = select_valid_fixes(fixes) if isinstance(fixes, FixArray) else None
+        """Fixes with a position, during the truth if there is one."""
+        messages = self.during_truth(self.recording.messages.get(self.topic('gps')))
+        fixes = select_valid_fixes(messages) if isinstance(messages, FixArray) else None
         return fixes if fixes is not None and len(fixes) >= LEAST_FIXES else None
 
-    def _messages(self, kind: str) -> MessageArray | None:
-        found = self.recording.messages.get(self.topic(kind))
-        if found is None or self.maker is None:
-            return found
-        return found.take(find_span(found.stamp_ns, self.maker.start_ns, self.maker.end_ns))
+    def during_truth(self, messages: MessageArray | None) -> MessageArray | None:
+        """Return the messages during the truth; all of them without truth."""
+        if messages is None or self.maker is None:
+            return messages
+        return messages.take(find_span(messages.stamp_ns, self.maker.start_ns, self.maker.end_ns))
 
     @cached_property
     def track(self) -> Track | None:
-        """The fixes beside the truth; None where that moves by less than 2 m."""
-        fixes, truth = self.fixes, self.truth
-        if fixes is None or truth is None or len(truth) < LEAST_FIXES:
+        """Fixes beside the truth; None if the truth moves by less than 2 m."""
+        fixes, truth, maker = self.fixes, self.truth, self.maker
+        if fixes is None or truth is None or maker is None or len(truth) < LEAST_FIXES:
             return None
-        if float(np.hypot(*np.ptp(truth.position[:, :2], axis=0))) < 2.0:
-            return None
-        frame = local_frame_at_first_fix(fixes)
-        east, north, _ = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude).T
-        start = truth.stamp_ns[0]
-        time, stamps = (seconds(one.stamp_ns, start) for one in (truth, fixes))
-        period = float(np.median(np.diff(stamps)))
-        step = min(max(round(_WINDOW_S / max(period, 1e-3)), 1), len(stamps) // 2)
-        assert self.maker is not None
         try:
-            arm, _ = self.maker.mounting(fixes.frame)
+            return make_track(fixes, truth, self.gps_lever_arm())
         except Sim2RealError:
             return None
-        arms = np.tile(arm, (len(truth), 1))
-        antenna = truth.position + rotations.rotate(truth.orientation, arms)
-        x, y = np.ascontiguousarray(antenna[:, :2].T)
 
-        def at(times: FloatArray) -> FloatArray:
-            found = np.interp(times, time, x) + 1j * np.interp(times, time, y)
-            return np.asarray(found)
+    def gps_lever_arm(self) -> FloatArray:
+        """Return the position of the antenna in the base frame, (3,) m.
 
-        measured: Any = east + 1j * north
-        return Track(stamps, measured, at, float(stamps[-1] - stamps[0]), step)
+        Sim2RealError without a transform to the frame of the fixes.
+        """
+        assert self.fixes is not None
+        assert self.maker is not None
+        lever_arm, _ = self.maker.mounting(self.fixes.frame)
+        return np.asarray(lever_arm) + self._added_lever_arm
+
+    def add_gps_lever_arm(self, added: complex) -> None:
+        """Add a lever arm, forward + i left, m, to that of the recording."""
+        self._added_lever_arm = self._added_lever_arm + np.array([added.real, added.imag, 0.0])
+        vars(self).pop('track', None)
 
 
 def _rounded(value: Any, form: str) -> Any:
     if isinstance(value, list):
-        return [_rounded(one, form) for one in value]
+        return [_rounded(element, form) for element in value]
     return float(format(value, form)) + 0.0 if isinstance(value, float) else value
+
+
+def plane(vectors: FloatArray) -> FloatArray:
+    """Return the horizontal parts of vectors, (n, 2 or 3), as complex numbers."""
+    complex_numbers: FloatArray = vectors[:, 0] + 1j * vectors[:, 1]
+    return complex_numbers
+
+
+def circular_deviation(length: float) -> float:
+    """Return the circular standard deviation of angles, deg, from the length of their mean."""
+    return math.degrees(math.sqrt(-2.0 * math.log(min(max(length, 1e-3), 1.0))))
 
 
 def intervals(array: MessageArray) -> FloatArray:
@@ -436,8 +443,8 @@ def block_means(
 ) -> FloatArray:
     """Return the means of `function(*values)`, (n, k), over blocks of time of a length, s.
 
-    Rows do not depend on each other. They are computed where they are needed, as together they may
-    be too many for memory.
+    The function must work row by row. It is evaluated on some thousand rows at a time, since all
+    of them may be too many for memory.
     """
     number = np.empty(len(time), np.intp)
     for part in blocks(len(time)):
@@ -449,7 +456,7 @@ def block_means(
     for low, high in itertools.pairwise([0, *cuts.tolist(), len(starts)]):
         if low < high:
             first, end = edges[low], edges[high]
-            rows = function(*(each[first:end] for each in values))
+            rows = function(*(array[first:end] for array in values))
             sums.append(np.add.reduceat(rows, starts[low:high] - first, axis=0))
     means: FloatArray = np.concatenate(sums) / np.diff(edges)[:, None]
     return means

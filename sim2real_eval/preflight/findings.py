@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pre-flight of a recording may find, and the line that mends it.
+"""Findings of the pre-flight of a recording, with their remedies.
 
-A decisive finding fails its check, another one is a warning.
+A decisive finding fails its check, the others are warnings.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from sim2real_eval.common.findings import FindingKind, assumed, decisive, routin
 
 
 def _key(entry: str) -> str:
-    """Return the remedy: an entry of `corrections`, with values that are set in total."""
+    """Return a remedy that sets an entry of `corrections`."""
     return f'set `corrections: {{{{{entry}}}}}` in recording.yaml'
 
 
 def _levels(
     code: str, text: str, meaning: str, remedy: str = ''
 ) -> tuple[FindingKind, FindingKind]:
-    """Declare a warning, and what fails when the same is larger."""
+    """Declare a warning, and a failure for a larger value of the same kind."""
     return (
         routine(f'check.{code}', text, meaning, remedy),
         decisive(f'check.{code}_large', text, meaning, remedy),
@@ -27,13 +27,13 @@ def _levels(
 MISSING = routine(
     'check.missing',
     'no {role} topic; topics in the recording: {topics}',
-    'Without it most of the questions of this tool have no answer.',
+    'Most checks, and VEPD, need it.',
     'name it with --topic {role}=TOPIC, or `topics: {{{role}: TOPIC}}` in recording.yaml',
 )
 FEW_MESSAGES = routine(
     'check.few_messages',
     'too few messages of the {role} ({count:d}) to check its units, axes, delay and covariances',
-    'Nothing that the table does not show has been looked at.',
+    'Checks that are not in the table were not made.',
     'record {least:.0f} or more',
 )
 SHORT = routine(
@@ -50,7 +50,7 @@ FEW_RUNS = routine(
 )
 SLOW = routine(
     'check.slow',
-    '{rate:.3g Hz}, of the {role}',
+    'the rate of the {role} is {rate:.3g Hz}',
     'Motion faster than half the rate is lost between two messages.',
     'record the {role} at a higher rate',
 )
@@ -62,15 +62,21 @@ GAP, GAP_LARGE = _levels(
 )
 NOISE_FREE_GAP = routine(
     'check.noise_free_gap',
-    'a gap of {gap:.2f s} after {after:.1f s}, of the {role}',
+    'the {role} has a gap of {gap:.2f s} after {after:.1f s}',
     'Simulated sensors measure the motion of the truth meanwhile: no vibration, no contact. A '
     'magnetic field is interpolated.',
     'record it with a larger queue, or leave this part out',
 )
+LOST = routine(
+    'check.lost',
+    '{count:d} messages ({share:.1%}) are missing between the others',
+    'A judge predicts over the missing samples, and its error grows in turns.',
+    'record with a larger queue, or look for dropped messages in the driver',
+)
 UNEVEN = routine(
     'check.uneven_stamps',
-    '{share:.0%} of the intervals between stamps are below a fifth of the mean one: the stamps '
-    'seem to be those of arrival',
+    '{share:.0%} of the intervals between stamps are below a fifth of the mean: the stamps '
+    'seem to be times of arrival',
     'Messages that wait in a buffer and are stamped when they leave it have wrong times.',
     'stamp the messages in the driver, at the time of measurement',
 )
@@ -83,7 +89,7 @@ FROZEN = decisive(
 SATURATED = decisive(
     'check.saturated',
     '{count:d} measurements of {field} stand at the end of the range, {limit:.4g}',
-    'What was beyond the range of the sensor is cut off and lost.',
+    'Values beyond the range of the sensor are lost.',
     'set a larger range of the sensor, and record again',
 )
 NO_FIX, NO_FIX_LARGE = _levels(
@@ -113,19 +119,19 @@ COVARIANCE, COVARIANCE_LARGE = _levels(
 )
 TRUTH_OF_FIXES = assumed(
     'check.truth_of_fixes',
-    'truth and fixes agree within {error:.1f} mm, closer than receivers are accurate: the truth '
-    'was probably made of the fixes',
-    'Their errors are in the truth too, so the real GPS seems to be better than it is.',
-    'trust the order of the models more than their distance, or take a truth from another source',
+    'truth and fixes agree within {error:.1f} mm, better than receivers are accurate: the truth '
+    'was probably computed from the fixes',
+    'The truth shares the errors of the fixes, so the real GPS seems to be better than it is.',
+    'trust the order of the models more than their distance, or use another source of truth',
 )
 TRUTH_OF_SMOOTHED_FIXES = assumed(
     'check.truth_of_smoothed_fixes',
-    'the truth was probably made of the fixes: they differ from it by {error:.1f mm}, with '
+    'the truth was probably computed from the fixes: they differ from it by {error:.1f mm}, with '
     'only {share:.1%} of the slow errors that an independent truth would show',
-    'The slow errors of the fixes are in the truth too, so the real GPS seems to be better than '
-    'it is. Against an independent truth, errors of a receiver are white or wander: they have at '
+    'The truth shares the slow errors of the fixes, so the real GPS seems to be better than it '
+    'is. Relative to an independent truth, errors of a receiver are white or wander: they have at '
     'least as much power at low as at high frequencies.',
-    'trust the order of the models more than their distance, or take a truth from another source',
+    'trust the order of the models more than their distance, or use another source of truth',
 )
 OF_FIXES = TRUTH_OF_FIXES, TRUTH_OF_SMOOTHED_FIXES
 PESSIMISTIC = assumed(
@@ -145,15 +151,30 @@ MOVING_START = routine(
 
 TRUTH_NED = decisive(
     'check.truth_ned',
-    'north-east-down: positions agree with the fixes once x and y are exchanged',
+    'the axes are north-east-down: only then positions agree with the fixes',
     'ROS has x east, y north, z up, and x forward, y left, z up in the body.',
     _key('truth: {{axes: {axes}}}'),
 )
 TRUTH_CAMERA = decisive(
     'check.truth_camera',
-    'axes are those of a camera, right, down and forward: so read, positions agree with the fixes',
+    'the axes are those of a camera, right, down and forward: only then positions agree with the '
+    'fixes',
     'ROS has x east, y north, z up, and x forward, y left, z up in the body.',
     _key('truth: {{axes: {axes}}}'),
+)
+TRUTH_DOWN = decisive(
+    'check.truth_down',
+    'heights of the truth fall while those of the fixes rise (correlation {correlation:.2f}): z '
+    'points down',
+    'ROS has z up. The vertical velocity and the specific force of the truth have the wrong sign.',
+    'record a truth with z up',
+)
+TRUTH_QUATERNION = decisive(
+    'check.truth_quaternion',
+    'the orientation tilts by {tilt:.0f deg}, which rates and forces of the IMU contradict; with '
+    'its quaternion in the order w x y z they agree',
+    'Body velocity and specific force of the truth mean nothing with a wrong orientation.',
+    'write the quaternion of the truth in the order x y z w',
 )
 TRUTH_TURNED, TRUTH_TURNED_LARGE = _levels(
     'truth_turned',
@@ -163,44 +184,52 @@ TRUTH_TURNED, TRUTH_TURNED_LARGE = _levels(
 )
 TRUTH_SCALE = decisive(
     'check.truth_scale',
-    'distances are {scale:.4g} times what they should be: not metres',
+    'distances are {scale:.4g} times those of the fixes or of the speeds: the unit is not metres',
     'Everything that is simulated on this truth is too fast.',
     _key('truth: {{position_scale: {set:.6g}{speeds}}}'),
 )
 SPEED_SCALE = decisive(
     'check.speed_scale',
     'recorded speeds are {scale:.4g} times the differences of positions{unit}',
-    'The error of every estimate is taken against a wrong speed.',
+    'The error of every estimate is relative to this wrong speed.',
     _key('truth: {{speed_scale: {set:.6g}}}'),
+)
+SPEED_OR_POSITIONS = routine(
+    'check.speed_or_positions',
+    'recorded speeds are {scale:.4g} times the differences of positions, and no fixes show which '
+    'of both is wrong',
+    'The error of every estimate is relative to this speed.',
+    'compare the truth with fixes, or with a distance that you know',
 )
 WORLD_TWIST = decisive(
     'check.twist_in_world',
-    'the twist is in world axes: it differs from the differences of positions by {world:.2g m/s} '
-    'as it is, but by {body:.2g m/s} turned by the orientation',
+    'the twist is in the axes of the world: it differs from the differences of positions by '
+    '{world:.2g m/s} as recorded, but by {body:.2g m/s} if it is read in the axes of the body',
     'nav_msgs/Odometry has the twist in the axes of the body.',
     _key('truth: {{twist: world}}'),
 )
 TWIST_LATE = decisive(
     'check.twist_late',
     'the twist is {delay:+.2f s} off the differences of positions (positive: late)',
-    'The error of every estimate is taken against the speed of another time.',
+    'The error of every estimate is relative to the speed of another time.',
     _key('truth: {{twist: positions}}'),
 )
-TWIST_ROUGH = routine(
-    'check.twist_rough',
-    'errors of the twist make accelerations of {noise:.2g m/s^2} rms',
+TRUTH_ROUGH = routine(
+    'check.truth_rough',
+    'noise of the truth makes {quantity} of {noise:.2g} {unit} rms',
     'Simulated sensors measure them as motion, and real ones seem to err by them.',
     '{mend}',
 )
 TWIST_STRAYS = decisive(
     'check.twist_strays',
-    'wrong {what}: turned by the orientation, the twist strays by {spread:.0f deg} off the course',
+    'the {what} is wrong: the twist, turned by the orientation, strays by {spread:.0f deg} from '
+    'the track',
     'Body velocity and specific force of the truth mean nothing where its parts disagree.',
     '{mend}',
 )
 NO_HEADING = decisive(
     'check.truth_no_heading',
-    'orientation changes by {turn:.1f deg} only while the course changes by {course:.0f deg}',
+    'the orientation changes by only {turn:.1f deg} while the course changes by {course:.0f deg}',
     'Without its heading body velocity and specific force of the truth mean nothing.',
     'record a truth with orientation',
 )
@@ -235,7 +264,7 @@ TRUTH_SPEED = decisive(
     'check.truth_speed',
     'over {runs:d} straight runs the speed of the truth is {error:+.3f m/s} ({share:+.2%}) off '
     'distance over time of the fixes, 95 % interval {low:+.3f m/s} to {high:+.3f m/s}',
-    'The error of every estimate is taken against this speed.',
+    'The error of every estimate is relative to this speed.',
     'with fixes of an RTK receiver, multiply `speed_scale` of `corrections: {{truth: ...}}` in '
     'recording.yaml by {factor:.6g}',
 )
@@ -257,7 +286,7 @@ FEW_STRAIGHT_RUNS = routine(
 
 SWAPPED = decisive(
     'check.fixes_swapped',
-    'latitude and longitude are exchanged: the track agrees with the truth as in a mirror',
+    'latitude and longitude are exchanged: only then the track agrees with the truth',
     'The fixes lie elsewhere on the Earth.',
     _key('{role}: {{swapped: {swapped}}}'),
 )
@@ -279,6 +308,26 @@ FIX_JUMPS = routine(
     'jumps of up to {step:.1f m} against the truth ({count:d}x)',
     'Multipath, or a change of the solution of the receiver.',
     'set a `rejection_threshold` of the judge, or leave this part out',
+)
+FIX_ERRORS = decisive(
+    'check.fix_errors',
+    'fixes differ from the truth by {error:.3g m} (robust standard deviation per axis)',
+    'No receiver errs by 100 m. A simulator may have its noise in degrees instead of metres: '
+    '0.01 degrees are 1.1 km.',
+    'correct the noise of the simulated receiver, or the positions of the truth, and record again',
+)
+LEVER_ARM = routine(
+    'check.lever_arm',
+    'errors turn with the heading: the antenna is {size:.2g m} from where the recording has it',
+    'At a turn rate w the antenna moves by w times that distance against the base.',
+    'set `lever_arms: {{{role}: [{x:g}, {y:g}, {z:g}]}}` in recording.yaml',
+)
+LATE_OR_ARM = routine(
+    'check.late_or_lever_arm',
+    'stamps {delay:+.2f s} off, or an antenna {size:.2g m} from where the recording has it: '
+    'both explain the errors equally well',
+    'At a steady speed a delay moves fixes along the track as a lever arm does.',
+    'measure the lever arm, or record a drive with other speeds',
 )
 
 # IMU
@@ -303,10 +352,17 @@ NOISE_FREE_NO_GRAVITY = decisive(
     'have the simulator publish what an accelerometer feels, or do without it by `topics: '
     '{{ideal_imu: null}}` in recording.yaml',
 )
-GRAVITY_SCALE, GRAVITY_SCALE_LARGE = _levels(
-    'gravity_scale',
-    'specific force is {force:.4g m/s^2} in the mean, {scale:.3g} times what it should be',
-    'Bias or scale of the accelerometer.',
+GRAVITY_SCALE = routine(
+    'check.gravity_scale',
+    'mean vertical force is {force:.4g m/s^2}, {scale:.3g} times gravity: a scale error, or a '
+    'bias of {bias:+.2g m/s^2}',
+    'Both explain a mean equally well, so that none of them is corrected.',
+    'calibrate the accelerometer in several attitudes',
+)
+GRAVITY_SCALE_LARGE = decisive(
+    'check.gravity_scale_large',
+    'mean vertical force is {force:.4g m/s^2}, {scale:.3g} times gravity',
+    'No bias of an accelerometer is so large: its scale or unit is wrong.',
     _key('{role}: {{acceleration_scale: {set:.6g}}}'),
 )
 FORCE_REVERSED = decisive(
@@ -317,7 +373,7 @@ FORCE_REVERSED = decisive(
 )
 RATE_REVERSED = decisive(
     'check.rate_reversed',
-    'rates have the wrong sign: they turn left where the truth turns right',
+    'rates have the wrong sign: they turn left while the truth turns right',
     'sensor_msgs/Imu has right-handed axes.',
     _key('{role}: {{rate_scale: {set:.6g}}}'),
 )
@@ -326,6 +382,24 @@ RATE_UNIT = decisive(
     'rates are {scale:.3g} times those of the truth: degrees per second',
     'sensor_msgs/Imu has rad/s.',
     _key('{role}: {{rate_scale: {set:.6g}}}'),
+)
+RATE_UNIT_WITNESS = decisive(
+    'check.rate_unit_without_truth',
+    'rates are {scale:.3g} times those of the {witness}: degrees per second',
+    'sensor_msgs/Imu has rad/s.',
+    _key('{role}: {{rate_scale: {set:.6g}}}'),
+)
+RATE_REVERSED_WITNESS = decisive(
+    'check.rate_reversed_without_truth',
+    'rates have the wrong sign, by the {witness}',
+    'sensor_msgs/Imu has right-handed axes.',
+    _key('{role}: {{rate_scale: {set:.6g}}}'),
+)
+RATE_SCALE_WITNESS = decisive(
+    'check.rate_scale_without_truth',
+    'rates are {scale:.3g} times those of the {witness}',
+    'sensor_msgs/Imu has rad/s. Without truth the scale is too uncertain to be corrected.',
+    'find the unit of the gyroscope in its data sheet, and set `rate_scale`',
 )
 RATE_SCALE, RATE_SCALE_LARGE = _levels(
     'rate_scale',
@@ -361,10 +435,12 @@ IMU_YAW, IMU_YAW_LARGE = _levels(
     _key('{role}: {{rotation: [{roll:.4g}, {pitch:.4g}, {yaw:.4g}]}}')
     + ', or the rotation of the static transform of {frame}',
 )
-ORIENTATION_NED = decisive(
-    'check.orientation_ned',
-    'the published heading counts from north, clockwise: the orientation is north-east-down',
-    'sensor_msgs/Imu and robot_localization have x east, y north, z up (REP 103).',
+ORIENTATION_AXES = decisive(
+    'check.orientation_axes',
+    'the published orientation has other axes: it follows the truth only with the world frame '
+    '{axes} and body axes rotated by [{rotation}] deg',
+    'sensor_msgs/Imu and robot_localization have x east, y north, z up, and x forward, y left, z '
+    'up in the body (REP 103).',
     _key('imu: {{axes: {axes}, orientation_rotation: [{rotation}]}}'),
 )
 ORIENTATION_YAW, ORIENTATION_YAW_LARGE = _levels(
@@ -376,15 +452,16 @@ ORIENTATION_YAW, ORIENTATION_YAW_LARGE = _levels(
 )
 ORIENTATION_TILT = decisive(
     'check.orientation_tilt',
-    'the published orientation has the vertical {tilt:.0f deg} off gravity',
-    'Gravity is removed in a wrong direction.',
-    'publish the orientation of the axes that accelerations are measured in',
+    'the vertical of the published orientation is {tilt:.0f deg} off',
+    'Gravity is removed in a wrong direction: 1 deg leaves 0.17 m/s^2.',
+    'publish the orientation of the axes in which accelerations are measured',
 )
 ORIENTATION_STRAYS = decisive(
     'check.orientation_strays',
-    'the published orientation does not follow the truth: the heading strays by {spread:.0f deg}',
-    'The filter takes it as measured.',
-    'say that there is none: -1 in the first element of its covariance',
+    'the heading of the published orientation is not constant relative to the truth: it strays by '
+    '{spread:.0f deg}',
+    'The filter takes it as measured. No constant corrects a heading that drifts.',
+    'do not fuse it: yaw false in `imu0_config`, or -1 in the first element of its covariance',
 )
 ORIENTATION_UNSET = decisive(
     'check.orientation_unset',
@@ -398,4 +475,52 @@ NO_ORIENTATION = routine(
     'The filter starts eastward, whatever the vehicle does.',
     'vepd, study and judge give the true heading by themselves; with other commands give '
     '--start-heading',
+)
+
+# Other inputs of the judge
+
+INPUT_IN_WORLD = decisive(
+    'check.input_in_world',
+    'velocities are in the axes of the world: their error is {world:.2g m/s} there, and '
+    '{body:.2g m/s} in the axes of the body',
+    'robot_localization reads a twist in the axes of its child frame, or of the frame of a '
+    'TwistWithCovarianceStamped.',
+    'publish it in the axes of the body, or in a frame that a transform to base_link turns',
+)
+INPUT_STRAYS = decisive(
+    'check.input_strays',
+    'velocities do not follow the motion: it explains {share:.0%} of them',
+    'A judge that fuses this input follows it instead of the vehicle.',
+    'do not fuse this input',
+)
+INPUT_REVERSED = decisive(
+    'check.input_reversed',
+    'velocities have the wrong sign',
+    'A judge that fuses this input estimates the opposite speed.',
+    'correct the sign in the driver',
+)
+INPUT_TURNED = routine(
+    'check.input_turned',
+    'velocities are turned by {turn:.0f deg} in the body',
+    'Forward speed appears as lateral speed.',
+    'give the frame of this input a transform with this yaw',
+)
+INPUT_SCALE, INPUT_SCALE_LARGE = _levels(
+    'input_scale',
+    'velocities are {scale:.3g} times the true ones{unit}',
+    'A judge that fuses this input has this error of speed.',
+    'correct unit, wheel radius or gear ratio in the driver',
+)
+INPUT_LATE = routine(
+    'check.input_late',
+    'stamps are {delay:+.2f s} off (positive: late)',
+    'A judge applies these velocities to another time.',
+    'stamp the messages at the time of measurement',
+)
+INPUT_COVARIANCE = routine(
+    'check.input_covariance',
+    '{share:.0%} of the variances of the forward velocity are zero or negative; '
+    'robot_localization uses 1e-9 for zero, so it trusts them completely',
+    'A filter weighs measurements by their covariances.',
+    'state the variance in the driver, before you fuse this input',
 )

@@ -1,92 +1,155 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of an IMU: units, signs, delay, mounting, bias and covariances.
+"""Checks of rates and specific forces: unit, sign, delay, mounting, scale and bias.
 
-Each looks at what no earlier fault changes: gravity, rate about the vertical, mounting, the rest.
+One model relates an IMU to the truth:
+
+    measured(t) = sign * scale * R * true(t - delay) + bias + noise
+
+Unit and delay come first, from quantities that no rotation changes. The rotation R and both signs
+are then fitted together: each pair of signs is a hypothesis, and the likelihood of rates and
+forces chooses. Scale and bias come last. Everything is compared as means over blocks of time, in
+which the noise of a differentiated truth is small.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.recording.poses import derive_velocities
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import blocks, sum_by_blocks
-from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
-from .delays import SIGMAS, Delayed, find_delay
-from .evidence import Evidence, block_means, mean_row
+from .delays import SIGMAS, DelayFit, effective_count, fit_delay
+from .evidence import Evidence, block_means, mean_row, plane
 from .outcome import Measure
-from .velocities import plane
 
-# No accelerometer is 10 % off; 2 % are 0.2 m/s^2, the worst bias of low-cost ones.
+# Biases of low-cost accelerometers reach 0.2 m/s^2, 2 % of gravity; 10 % are no bias.
 _GRAVITY = (0.02, 0.1)
-# Slopes of 10 % are 6 deg for a truth that knows none; at 15 deg a quarter of gravity leaks.
-_TILT_DEG = (7.0, 15.0)
-_YAW_DEG = (10.0, 20.0)
+# A bias of 0.2 m/s^2 tilts the mean force by 1.2 deg. A truth without roll and pitch does not know
+# slopes: 10 % are 6 deg. At 15 deg a quarter of gravity is in the horizontal acceleration.
+_TILT_DEG, _LEVEL_TRUTH_TILT_DEG, _LARGE_TILT_DEG = 3.5, 7.0, 15.0
+_YAW_DEG = (4.0, 15.0)
 # Of a turn of 90 deg: 5 % are 4.5 deg, more than any calibrated gyroscope has.
 _RATE_SCALE = (0.05, 0.2)
 # 0.3 deg/s is a poor MEMS at rest; at 1.1 deg/s a minute turns the heading by more than 60 deg.
 _BIAS = (0.005, 0.02)
-# At 0.5 rad/s and 0.2 s the heading is 6 deg behind.
-_LATE_S = (0.05, 0.2)
+# Two samples at 100 Hz; at 0.5 rad/s and 0.2 s the heading is 6 deg behind.
+_LATE_S = (0.02, 0.2)
+_ROLLED_DEG = 30.0
+_BLOCK_S = 0.1
+_MOUNTING_BLOCK_S = 0.5
+_INDEPENDENT_S = 1.0
 _SIDEWAYS_DEG = 15.0
 _SLOWEST = 0.2
-_BLOCK_S = 0.1
-_INDEPENDENT_S = 1.0
+# Standard deviation of the direction of the mean force, from an accelerometer bias of 0.2 m/s^2.
+_VERTICAL_RAD = 0.02
+# Log likelihood that a reversed sign costs: a wrong mounting is the more usual cause.
+_SIGN_COST = 2.0
 
 
-def _force(evidence: Evidence) -> tuple[float, float]:
-    """Return size of the mean specific force, and the median of its size.
+@dataclasses.dataclass(frozen=True)
+class MountingFit:
+    """Rotation from the axes of the sensor to those of its frame, for one pair of signs.
 
-    The mean is that of the sensor's axes or of the world's, whichever is larger: a vehicle keeps
-    gravity on one axis of the sensor, what is carried in a hand only on one of the world.
+    Attributes
+    ----------
+    signs : (int, int)
+        Signs of rates and forces.
+    rotation : Rotation
+        Takes measured vectors, with these signs, to true ones.
+    cost : float
+        Negative log likelihood without constants.
+    yaw_deviation : float
+        Standard error of the rotation about the vertical, deg; infinite without motion.
+    """
+
+    signs: tuple[int, int]
+    rotation: Rotation
+    cost: float
+    yaw_deviation: float
+
+
+def measure_truth_attitude(evidence: Evidence) -> Iterator[Measure]:
+    """Check a truth that tilts far: its quaternion may be in the order w x y z.
+
+    The truth with its quaternion reordered is a rival of the recorded one. The mounting of the IMU
+    that it needs must be small, and must explain rates and forces better.
+    """
+    truth, imu = evidence.truth, evidence.imu
+    if truth is None or imu is None:
+        return
+    x, y = truth.orientation[:, 0], truth.orientation[:, 1]
+    tilts = np.degrees(np.arccos(np.clip(1.0 - 2.0 * (x * x + y * y), -1.0, 1.0)))
+    tilt = float(np.sqrt(np.mean(tilts**2)))
+    finding = None
+    if tilt > _ROLLED_DEG:
+        original = evidence.recording.require('truth')
+        assert isinstance(original, OdometryArray)
+        reordered = dataclasses.replace(original, orientation=np.roll(original.orientation, -1, 1))
+        reordered, _ = derive_velocities('', 'truth', reordered)
+        rival = Evidence(evidence.recording.with_messages('truth', reordered), evidence.base)
+        fits, others = fit_mountings(evidence), fit_mountings(rival)
+        if others and (not fits or others[0].cost < fits[0].cost - 0.5 * SIGMAS**2):
+            finding = findings.TRUTH_QUATERNION(evidence.topic('truth'), tilt=tilt)
+            evidence.doubtful |= {'orientation', 'steps'}
+    yield Measure(tilt, _ROLLED_DEG if finding else None, finding, 'truth')
+
+
+def measure_gravity(evidence: Evidence) -> Iterator[Measure]:
+    """Compare the size of the mean specific force with gravity: its unit, and whether it is there.
+
+    A size of 1 in a steady direction is g. Hardly any mean is an acceleration without gravity.
+    """
+    if evidence.imu is None:
+        return
+    topic, role = evidence.topic('imu'), evidence.role('imu')
+    mean, median = _force_sizes(evidence)
+    for unit, size in (('g', 1.0), ('mg', 1000.0)):
+        if abs(mean / size - 1.0) < 0.2 and mean > 0.8 * median:
+            scale = STANDARD_GRAVITY / size
+            total = evidence.correct('imu', acceleration_scale=scale).acceleration_scale
+            wrong_unit = findings.ACCELERATION_UNIT(
+                topic, role=role, force=mean, unit=unit, set=total
+            )
+            yield Measure(mean, None, wrong_unit, 'imu')
+            return
+    finding = None
+    if mean < 0.3 * STANDARD_GRAVITY:
+        is_real = role == 'imu'
+        kind = findings.NO_GRAVITY if is_real else findings.NOISE_FREE_NO_GRAVITY
+        finding = kind(topic, force=mean)
+        evidence.doubtful.add('gravity')
+    yield Measure(mean, 0.3 * STANDARD_GRAVITY, finding, 'imu', 'least')
+
+
+def _force_sizes(evidence: Evidence) -> tuple[float, float]:
+    """Return the size of the mean specific force, and the median size.
+
+    The mean is that in the axes of the sensor or of the world, whichever is larger: a vehicle
+    keeps gravity on one axis of the sensor, a sensor in a hand only on one axis of the world.
     """
     force = evidence.measured('linear_acceleration')
     means = [mean_row(force)]
     if evidence.maker is not None and evidence.ideal is not None:
         total = sum_by_blocks(rotations.rotate, evidence.ideal.orientation, force)
         means.append(np.asarray(total / len(force)))
-    size = max(float(np.linalg.norm(mean)) for mean in means)
     sizes = np.empty(len(force))
     for part in blocks(len(force)):
         sizes[part] = np.linalg.norm(force[part], axis=1)
-    return size, float(np.median(sizes, overwrite_input=True))
+    median = float(np.median(sizes, overwrite_input=True))
+    return max(float(np.linalg.norm(mean)) for mean in means), median
 
 
-def gravity(evidence: Evidence) -> Iterator[Measure]:
-    """The size of the specific force: gravity, whatever the mounting.
-
-    1 with a steady direction is g; hardly anything in the mean is an acceleration without gravity.
-    """
-    imu = evidence.imu
-    if imu is None:
-        return
-    topic, role = evidence.topic('imu'), evidence.role('imu')
-    mean, median = _force(evidence)
-    for unit, size in (('g', 1.0), ('mg', 1000.0)):
-        if abs(mean / size - 1.0) < 0.2 and mean > 0.8 * median:
-            scale = STANDARD_GRAVITY / size
-            total = evidence.correct('imu', acceleration_scale=scale).acceleration_scale
-            wrong = findings.ACCELERATION_UNIT(topic, role=role, force=mean, unit=unit, set=total)
-            yield Measure(mean, None, wrong, 'imu')
-            return
-    told = None
-    if mean < 0.3 * STANDARD_GRAVITY:
-        real = role == 'imu'
-        told = (findings.NO_GRAVITY if real else findings.NOISE_FREE_NO_GRAVITY)(topic, force=mean)
-        evidence.doubtful.add('gravity')
-    yield Measure(mean, 0.3 * STANDARD_GRAVITY, told, 'imu', 'least')
-
-
-def _vertical(evidence: Evidence) -> tuple[FloatArray, FloatArray] | None:
+def _verticals(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
     """Return the measured and the true vertical, unit vectors in the frame of the IMU."""
-    imu = evidence.imu
-    if imu is None:
-        return None
     up = evidence.up / np.linalg.norm(evidence.up)
     if 'gravity' in evidence.doubtful:
         return up, up
@@ -94,120 +157,225 @@ def _vertical(evidence: Evidence) -> tuple[FloatArray, FloatArray] | None:
     return force / np.linalg.norm(force), up
 
 
-def _turning(evidence: Evidence) -> Delayed | None:
-    """Return how the rate about the measured vertical follows the true one; None if it cannot be
-    told: less than half of it is explained.
-    """
-    imu, ideal, verticals = evidence.imu, evidence.ideal, _vertical(evidence)
-    if imu is None or ideal is None or verticals is None or 'orientation' in evidence.doubtful:
+def fit_turning(evidence: Evidence) -> DelayFit | None:
+    """Fit the rate about the measured vertical to the true one; None if it explains too little."""
+    imu, ideal = evidence.imu, evidence.ideal
+    if imu is None or ideal is None or evidence.doubtful & {'orientation', 'range'}:
         return None
-    measured, true = verticals
+    measured, true = _verticals(evidence)
     time = evidence.imu_time
-    own, reference, at = block_means(
+    length = max(_BLOCK_S, evidence.truth_interval)
+    own, reference, block_time = block_means(
         lambda own, other, at: np.stack([own @ measured, other @ true, at], axis=1),
-        time, _BLOCK_S, evidence.measured('angular_velocity'), ideal.rate, time,
+        time, length, evidence.measured('angular_velocity'), ideal.rate, time,
     ).T  # fmt: skip
-    found = find_delay(
+    fit = fit_delay(
         own,
-        lambda delay: np.interp(at - delay, at, reference),
+        lambda delay: np.interp(block_time - delay, block_time, reference),
         float(time[-1] - time[0]),
-        _INDEPENDENT_S,
+        max(_INDEPENDENT_S, 2.0 * length),
         longer=True,
     )
-    return found if found.explained > 0.5 and found.is_better_than(found.power) else None
+    return fit if fit.explained > 0.5 and fit.is_better_than(fit.power) else None
 
 
-def turning(evidence: Evidence) -> Iterator[Measure]:
-    """Delay, sign and scale of the rate about the vertical against that of the truth."""
-    found, verticals = _turning(evidence), _vertical(evidence)
-    if found is None or verticals is None:
+def measure_turning(evidence: Evidence) -> Iterator[Measure]:
+    """Fit delay and scale of the rate about the vertical to those of the truth."""
+    fit = fit_turning(evidence)
+    if fit is None:
         return
     topic, role = evidence.topic('imu'), evidence.role('imu')
-    late, told = found.seconds, None
-    if abs(late) > _LATE_S[0]:
-        kind = findings.IMU_LATE_LARGE if abs(late) > _LATE_S[1] else findings.IMU_LATE
-        told = kind(topic, role=role, delay=late, set=evidence.correct('imu', delay=late).delay)
-    yield Measure(late, _LATE_S[0], told, 'imu delay', 'either')
-    gain, told = found.gain.real, None
-    if gain < 0.0:
-        # The measured vertical turned with the force: a rotation alone leaves the sign.
-        measured, true = verticals
-        if float(measured @ true) < -0.5:
-            total = evidence.correct('imu', acceleration_scale=-1.0)
-            told = findings.FORCE_REVERSED(topic, role=role, set=total.acceleration_scale)
-        else:
-            total = evidence.correct('imu', rate_scale=-1.0)
-            told = findings.RATE_REVERSED(topic, role=role, set=total.rate_scale)
-    yield Measure(math.copysign(1.0, gain), None, told, 'imu sign', unit='')
-    scale, told = abs(gain), None
-    limit = _RATE_SCALE[0] + SIGMAS * found.deviation / scale
+    delay, finding = fit.seconds, None
+    limit = max(_LATE_S[0], 0.1 * evidence.truth_interval) + SIGMAS * fit.delay_deviation
+    if abs(delay) > limit:
+        kind = findings.IMU_LATE_LARGE if abs(delay) > _LATE_S[1] else findings.IMU_LATE
+        total = evidence.correct('imu', delay=delay).delay
+        finding = kind(topic, role=role, delay=delay, set=total)
+    yield Measure(delay, limit, finding, 'imu delay', 'either')
+    # Noise of the truth lowers the gain, and noise of the sensor raises its inverse, so that the
+    # scale lies between both. The value that is nearer to 1 is judged.
+    gain, finding = abs(fit.gain), None
+    scale = float(np.clip(1.0, gain, gain / fit.explained))
+    limit = _RATE_SCALE[0] + SIGMAS * fit.deviation / gain
     if abs(scale / math.degrees(1.0) - 1.0) < 0.3:
-        total = evidence.correct('imu', rate_scale=math.radians(1.0))
-        told = findings.RATE_UNIT(topic, role=role, scale=scale, set=total.rate_scale)
+        total = evidence.correct('imu', rate_scale=math.radians(1.0)).rate_scale
+        finding = findings.RATE_UNIT(topic, role=role, scale=scale, set=total)
     elif abs(math.log(scale)) > limit:
-        large = abs(math.log(scale)) > _RATE_SCALE[1]
-        kind = findings.RATE_SCALE_LARGE if large else findings.RATE_SCALE
-        total = evidence.correct('imu', rate_scale=1.0 / scale)
-        told = kind(topic, role=role, scale=scale, set=total.rate_scale)
-    yield Measure(scale, math.exp(limit), told, 'imu rate scale', 'ratio')
+        is_large = abs(math.log(scale)) > _RATE_SCALE[1]
+        kind = findings.RATE_SCALE_LARGE if is_large else findings.RATE_SCALE
+        total = evidence.correct('imu', rate_scale=1.0 / scale).rate_scale
+        finding = kind(topic, role=role, scale=scale, set=total)
+    yield Measure(scale, math.exp(limit), finding, 'imu rate scale', 'ratio')
 
 
-def mounting(evidence: Evidence) -> Iterator[Measure]:
-    """The axes of the sensor against those of its frame.
-
-    The mean specific force gives two angles. The third, about the vertical, comes from the
-    horizontal acceleration and rate, weighted by what is left of them: the turn of least squares.
-    """
-    imu, verticals = evidence.imu, _vertical(evidence)
-    if imu is None or verticals is None or 'gravity' in evidence.doubtful:
+def measure_mounting(evidence: Evidence) -> Iterator[Measure]:
+    """Fit the axes of the sensor to those of its frame, and the signs of rates and forces."""
+    imu = evidence.imu
+    if imu is None or 'gravity' in evidence.doubtful:
         return
-    measured, up = verticals
-    tilt = math.degrees(math.acos(float(np.clip(measured @ up, -1.0, 1.0))))
-    align = _between(measured, up)
-    found = _yaw(evidence, align, up)
-    yaw, told = 0.0, None
-    if found is not None and abs(found[0]) > _YAW_DEG[0] + SIGMAS * found[1]:
-        yaw = found[0]
-    topic, frame = evidence.topic('imu'), imu.frame or 'the IMU'
-    turn = _right_angles(Rotation.from_rotvec(math.radians(yaw) * up) * align)
+    fits = fit_mountings(evidence)
+    if not fits:
+        fits = [_mounting_of_gravity(evidence)]
+    best, topic, role = fits[0], evidence.topic('imu'), evidence.role('imu')
+    if best.signs != (1, 1):
+        # A rival that explains the data as well is the same reversal beside another mounting.
+        if best.signs[0] < 0:
+            total = evidence.correct('imu', rate_scale=-1.0).rate_scale
+            finding = findings.RATE_REVERSED(topic, role=role, set=total)
+        else:
+            total = evidence.correct('imu', acceleration_scale=-1.0).acceleration_scale
+            finding = findings.FORCE_REVERSED(topic, role=role, set=total)
+        yield Measure(-1.0, None, finding, 'imu sign', unit='')
+    yield from _measure_rotation(evidence, best)
+
+
+def _measure_rotation(evidence: Evidence, fit: MountingFit) -> Iterator[Measure]:
+    """Yield tilt and yaw of a mounting; the correction is one rotation."""
+    assert evidence.imu is not None
+    _, up = _verticals(evidence)
+    swing, yaw = _swing_and_twist(fit.rotation, up)
+    tilt = math.degrees(swing.magnitude())
+    yaw_limit = _YAW_DEG[0] + SIGMAS * fit.yaw_deviation
+    tilt_limit = _TILT_DEG if evidence.truth_has_attitude else _LEVEL_TRUTH_TILT_DEG
+    is_tilted, is_turned = tilt > tilt_limit, abs(yaw) > yaw_limit
+    topic, frame = evidence.topic('imu'), evidence.imu.frame or 'the IMU'
     angles: dict[str, float | str] = {'frame': frame, 'role': evidence.role('imu')}
-    if tilt > _TILT_DEG[0] or yaw != 0.0:
-        total = evidence.correct('imu', rotation=tuple((turn + 0.0).tolist())).rotation
+    if is_tilted or is_turned:
+        rotation = _whole_rotation(fit.rotation if is_turned else swing)
+        total = evidence.correct('imu', rotation=tuple((rotation + 0.0).tolist())).rotation
         angles |= zip(('roll', 'pitch', 'yaw'), total, strict=True)
-    if tilt > _TILT_DEG[0]:
-        kind = findings.TILTED_LARGE if tilt > _TILT_DEG[1] else findings.TILTED
-        told = kind(topic, tilt=tilt, **angles)
-    yield Measure(tilt, _TILT_DEG[0], told, 'imu tilt')
-    if found is not None:
-        kind = findings.IMU_YAW_LARGE if abs(yaw) > _YAW_DEG[1] else findings.IMU_YAW
-        only_yaw = told is None and yaw != 0.0
-        yield Measure(
-            found[0],
-            _YAW_DEG[0] + SIGMAS * found[1],
-            kind(topic, turn=yaw, **angles) if only_yaw else None,
-            'imu yaw',
-            'either',
-        )
+    finding = None
+    if is_tilted:
+        kind = findings.TILTED_LARGE if tilt > _LARGE_TILT_DEG else findings.TILTED
+        finding = kind(topic, tilt=tilt, **angles)
+    yield Measure(tilt, tilt_limit, finding, 'imu tilt')
+    if math.isfinite(fit.yaw_deviation):
+        yaw_finding = None
+        if is_turned and not is_tilted:
+            kind = findings.IMU_YAW_LARGE if abs(yaw) > _YAW_DEG[1] else findings.IMU_YAW
+            yaw_finding = kind(topic, turn=yaw, **angles)
+        yield Measure(yaw, yaw_limit, yaw_finding, 'imu yaw', 'either')
+
+
+def fit_mountings(evidence: Evidence) -> list[MountingFit]:
+    """Fit a mounting for each pair of signs, the most likely first; empty without truth.
+
+    The rotation is that of least squares over forces and rates [Wahba1965], each weighted by the
+    variance of its residuals. A rotation that the data leave open is the smallest one, and half a
+    turn is about x, as boards are turned.
+    """
+    imu, ideal = evidence.imu, evidence.ideal
+    if imu is None or ideal is None or 'orientation' in evidence.doubtful:
+        return []
+    length = max(_MOUNTING_BLOCK_S, 2.0 * evidence.truth_interval)
+    means = block_means(
+        lambda *rows: np.hstack(rows), evidence.imu_time, length,
+        evidence.measured('linear_acceleration'), ideal.force,
+        evidence.measured('angular_velocity'), ideal.rate,
+    )  # fmt: skip
+    if len(means) < 8:
+        return []
+    force, true_force, rate, true_rate = np.hsplit(means, 4)
+    # The bias of a gyroscope is fitted; that of an accelerometer is small beside gravity.
+    rate, true_rate = rate - rate.mean(axis=0), true_rate - true_rate.mean(axis=0)
+    vectors = [(force, true_force), (rate, true_rate)]
+    if 'range' in evidence.doubtful:
+        vectors.pop()
+    fits = [
+        _fit_mounting(vectors, (rate_sign, force_sign))
+        for rate_sign, force_sign in itertools.product((1, -1), (1, -1))
+        if rate_sign > 0 or force_sign > 0
+    ]
+    return sorted(fits, key=lambda fit: fit.cost)
+
+
+def _fit_mounting(
+    vectors: list[tuple[FloatArray, FloatArray]], signs: tuple[int, int]
+) -> MountingFit:
+    """Fit the rotation from measured to true vectors, (n, 3) each, for one pair of signs."""
+    signed = [
+        (sign * measured, true)
+        for sign, (measured, true) in zip(signs[::-1], vectors, strict=False)
+    ]
+    floors = [1e-4 + _VERTICAL_RAD**2 * float(np.mean(true**2)) for _, true in signed]
+    variances = [float(np.mean(measured**2)) + 1e-12 for measured, _ in signed]
+    counts = [len(signed[0][0]) / 4.0 for _ in signed]
+    for _ in range(4):
+        weights = [count / variance for count, variance in zip(counts, variances, strict=True)]
+        product = np.diag([1e-3, 5e-4, 1e-4])
+        for weight, (measured, true) in zip(weights, signed, strict=True):
+            product = product + weight * (true.T @ measured) / len(true)
+        left, _, right = np.linalg.svd(product)
+        proper = np.diag([1.0, 1.0, np.linalg.det(left) * np.linalg.det(right)])
+        matrix = left @ proper @ right
+        residuals = [true - measured @ matrix.T for measured, true in signed]
+        variances = [
+            float(np.mean(residual**2)) + floor
+            for residual, floor in zip(residuals, floors, strict=True)
+        ]
+        counts = [
+            float(np.mean([effective_count(axis) for axis in residual.T]))
+            for residual in residuals
+        ]
+    # All pairs of signs are compared for the same number of independent samples.
+    cost = 1.5 * len(residuals[0]) / 4.0 * sum(map(math.log, variances))
+    cost += _SIGN_COST * signs.count(-1)
+    up = signed[0][1].mean(axis=0)
+    up = up / max(float(np.linalg.norm(up)), 1e-12)
+    information = sum(
+        count / variance * float(np.mean(np.sum(np.cross(true, up) ** 2, axis=1)))
+        for count, variance, (_, true) in zip(counts, variances, signed, strict=True)
+    )
+    deviation = math.degrees(1.0 / math.sqrt(max(information, 1e-9)))
+    yaw_deviation = deviation if deviation < 20.0 else math.inf
+    return MountingFit(signs, Rotation.from_matrix(matrix), cost, yaw_deviation)
+
+
+def _mounting_of_gravity(evidence: Evidence) -> MountingFit:
+    """Return the smallest rotation that turns the mean force upwards; its yaw is not known."""
+    return MountingFit((1, 1), _between(*_verticals(evidence)), 0.0, math.inf)
+
+
+def _swing_and_twist(rotation: Rotation, axis: FloatArray) -> tuple[Rotation, float]:
+    """Split a rotation into a tilt and the turn about an axis after it, deg."""
+    swing = _between(rotation.inv().apply(axis), axis)
+    twist = (rotation * swing.inv()).as_rotvec()
+    return swing, math.degrees(float(twist @ axis))
 
 
 def _between(first: FloatArray, second: FloatArray) -> Rotation:
     """Return the smallest rotation from a unit vector to another; half a turn is about x or y."""
     cosine = float(np.clip(first @ second, -1.0, 1.0))
     axis = np.cross(first, second)
-    if float(np.linalg.norm(axis)) < math.sin(math.radians(10.0)) and cosine < 0.0:
-        # Mounted upside down, and the rest of the angle: a board is turned about x.
+    size = float(np.linalg.norm(axis))
+    if size < math.sin(math.radians(10.0)) and cosine < 0.0:
+        # An IMU that is upside down, and the rest of the angle: boards are turned about x.
         half = Rotation.from_euler('x', 180.0, degrees=True)
         return _between(half.apply(first), second) * half
-    size = float(np.linalg.norm(axis))
     return Rotation.from_rotvec(axis / max(size, 1e-12) * math.atan2(size, cosine))
 
 
-def body_axes(evidence: Evidence) -> Iterator[Measure]:
-    """The direction of travel in the body: along x for what has wheels, forwards or back.
+def _whole_rotation(rotation: Rotation) -> FloatArray:
+    """Return roll, pitch and yaw, deg, of the rotation by right angles within 8 deg, if any."""
+    matrix = rotation.as_matrix()
+    nearest = np.rint(matrix)
+    # The identity is no remedy: a small tilt is none.
+    is_rotation = np.array_equal(nearest @ nearest.T, np.eye(3))
+    if is_rotation and not np.array_equal(nearest, np.eye(3)):
+        whole = Rotation.from_matrix(nearest)
+        if (whole.inv() * rotation).magnitude() < math.radians(8.0):
+            rotation = whole
+    x, y, z, w = rotation.as_quat().tolist()
+    angles = np.rint(np.degrees(rotations.euler_from_quaternion([x, y, z, w])))
+    return np.asarray(np.where(angles == -180.0, 180.0, angles))
 
-    Directions are doubled, so that forwards and back are one. A robot that moves sideways now and
-    then has no single direction (resultant below 0.9) and is no case for it. Axes that the IMU
-    has too are those of base_link, whatever its direction of travel: nothing is to be put right.
+
+def measure_travel_direction(evidence: Evidence) -> Iterator[Measure]:
+    """Compare the direction of travel in the body with its x axis, forwards or backwards.
+
+    Angles are doubled, so that forwards and backwards are one direction. A robot that moves
+    sideways now and then has no single direction (resultant below 0.9). If the IMU agrees with
+    the axes of the truth, both are those of base_link, and nothing is corrected.
     """
     truth = evidence.truth
     if truth is None or 'orientation' in evidence.doubtful:
@@ -224,107 +392,77 @@ def body_axes(evidence: Evidence) -> Iterator[Measure]:
     if abs(axis) < 0.9:
         return
     yaw = math.degrees(np.angle(ahead if abs(ahead) > 0.5 else np.sqrt(axis)))
-    off = abs((yaw + 90.0) % 180.0 - 90.0)
-    told = None
-    if off > _SIDEWAYS_DEG:
-        topic, verticals = evidence.recording.roles['truth'], _vertical(evidence)
-        own = verticals and _yaw(evidence, _between(*verticals), verticals[1])
-        if own is not None and abs(own[0]) < _SIDEWAYS_DEG:
-            told = findings.SIDEWAYS_IMU(topic, yaw=yaw)
+    off_axis = abs((yaw + 90.0) % 180.0 - 90.0)
+    finding = None
+    if off_axis > _SIDEWAYS_DEG:
+        topic = evidence.recording.roles['truth']
+        if _agrees_in_yaw(evidence):
+            finding = findings.SIDEWAYS_IMU(topic, yaw=yaw)
         else:
-            told = findings.SIDEWAYS(
-                topic, yaw=yaw, set=evidence.correct('truth', body_yaw=yaw).body_yaw
-            )
-    yield Measure(off, _SIDEWAYS_DEG, told, 'truth')
+            total = evidence.correct('truth', body_yaw=yaw).body_yaw
+            finding = findings.SIDEWAYS(topic, yaw=yaw, set=total)
+    yield Measure(off_axis, _SIDEWAYS_DEG, finding, 'truth')
 
 
-def _right_angles(turn: Rotation) -> FloatArray:
-    """Return roll, pitch, yaw, deg, of the turn by right angles that is within 8 deg, if any."""
-    matrix = turn.as_matrix()
-    nearest = np.rint(matrix)
-    # Right, and none: a small tilt is one.
-    if np.array_equal(nearest @ nearest.T, np.eye(3)) and not np.array_equal(nearest, np.eye(3)):
-        near = Rotation.from_matrix(nearest)
-        if (near.inv() * turn).magnitude() < math.radians(8.0):
-            turn = near
-    x, y, z, w = turn.as_quat().tolist()
-    angles = np.rint(np.degrees(rotations.euler_from_quaternion([x, y, z, w])))
-    return np.asarray(np.where(angles == -180.0, 180.0, angles))
+def _agrees_in_yaw(evidence: Evidence) -> bool:
+    """Return whether the horizontal axes of the IMU are those of the truth."""
+    fits = fit_mountings(evidence)
+    if not fits or 'gravity' in evidence.doubtful or not math.isfinite(fits[0].yaw_deviation):
+        return False
+    _, up = _verticals(evidence)
+    return abs(_swing_and_twist(fits[0].rotation, up)[1]) < _SIDEWAYS_DEG
 
 
-def _yaw(evidence: Evidence, align: Rotation, up: FloatArray) -> tuple[float, float] | None:
-    """Return the turn about the vertical from aligned measurements to true ones, and its standard
-    error, deg; None where less than half of the horizontal signals is explained.
+def measure_force_scale(evidence: Evidence) -> Iterator[Measure]:
+    """Compare the mean vertical force with gravity.
+
+    The mean is taken in the axes of the world: that of the true acceleration is the change of
+    velocity over the time, whatever the noise of the truth. Below 10 % a bias of the
+    accelerometer explains as much as a scale, and none of both is corrected.
     """
-    imu, ideal = evidence.imu, evidence.ideal
-    if imu is None or ideal is None:
-        return None
-    east = np.cross(up, [0.0, 0.0, 1.0] if abs(up[2]) < 0.9 else [0.0, 1.0, 0.0])
-    east /= np.linalg.norm(east)
-    north = np.cross(up, east)
-    total, weight = 0.0j, 0.0
-    for measured, true in (
-        (evidence.measured('linear_acceleration'), ideal.force),
-        (evidence.measured('angular_velocity'), ideal.rate),
-    ):  # fmt: skip
-        blocks = block_means(
-            lambda one, other: np.hstack([align.apply(one), other]),
-            evidence.imu_time, 0.5, measured, true,
-        )  # fmt: skip
-        blocks = blocks - blocks.mean(axis=0)
-        own = blocks[:, :3] @ east + 1j * (blocks[:, :3] @ north)
-        reference = blocks[:, 3:] @ east + 1j * (blocks[:, 3:] @ north)
-        size = float(np.mean(np.abs(reference) ** 2))
-        if size < 1e-8:
-            continue
-        product = complex(np.mean(np.conj(own) * reference))
-        power = float(np.mean(np.abs(own) ** 2))
-        left = power - abs(product) ** 2 / size
-        gain = abs(product) / size
-        if left > 0.5 * power or not 0.5 < gain < 2.0:
-            continue
-        left = max(left, 1e-6 * power)
-        independent = len(blocks) * 0.5 / 2.0
-        total += product / left * independent
-        weight += size / left * independent
-    if weight == 0.0:
-        return None
-    return math.degrees(np.angle(total)), math.degrees(1.0 / math.sqrt(2.0 * weight))
-
-
-def force_scale(evidence: Evidence) -> Iterator[Measure]:
-    """The mean specific force along the vertical over what it should be."""
     imu, topic = evidence.imu, evidence.topic('imu')
     if imu is None or 'gravity' in evidence.doubtful:
         return
-    up = evidence.up
-    size = float(mean_row(evidence.measured('linear_acceleration')) @ up / np.linalg.norm(up))
-    scale = size / float(np.linalg.norm(up))
-    told = None
+    force = evidence.measured('linear_acceleration')
+    ideal = evidence.ideal
+    if ideal is not None and 'orientation' not in evidence.doubtful:
+        both = [
+            sum_by_blocks(rotations.rotate, ideal.orientation, rows) / len(imu)
+            for rows in (force, ideal.force)
+        ]
+        size, true_size = (float(mean[2]) for mean in both)
+    else:
+        up = evidence.up
+        true_size = float(np.linalg.norm(up))
+        size = float(mean_row(force) @ up) / true_size
+    scale = size / true_size
+    finding = None
     if scale > 0.0 and abs(math.log(scale)) > _GRAVITY[0]:
-        large = abs(math.log(scale)) > _GRAVITY[1]
-        kind = findings.GRAVITY_SCALE_LARGE if large else findings.GRAVITY_SCALE
-        total = evidence.correct('imu', acceleration_scale=1.0 / scale)
-        told = kind(
-            topic, role=evidence.role('imu'), force=size, scale=scale, set=total.acceleration_scale
-        )
-    yield Measure(scale, math.exp(_GRAVITY[0]), told, 'imu', 'ratio')
+        role = evidence.role('imu')
+        if abs(math.log(scale)) > _GRAVITY[1]:
+            total = evidence.correct('imu', acceleration_scale=1.0 / scale).acceleration_scale
+            finding = findings.GRAVITY_SCALE_LARGE(
+                topic, role=role, force=size, scale=scale, set=total
+            )
+        else:
+            finding = findings.GRAVITY_SCALE(topic, force=size, scale=scale, bias=size - true_size)
+    yield Measure(scale, math.exp(_GRAVITY[0]), finding, 'imu', 'ratio')
 
 
-def bias(evidence: Evidence) -> Iterator[Measure]:
-    """The mean of the rates less those of the truth, whose own mean its orientations bound."""
+def measure_rate_bias(evidence: Evidence) -> Iterator[Measure]:
+    """Return the mean rate less that of the truth, which its first and last orientation bound."""
     imu, ideal = evidence.imu, evidence.ideal
-    if imu is None or ideal is None or 'orientation' in evidence.doubtful:
+    if imu is None or ideal is None or evidence.doubtful & {'orientation', 'range'}:
         return
     both = evidence.measured('angular_velocity'), ideal.rate
     mean = np.asarray(sum_by_blocks(np.subtract, *both) / len(imu))
     size = float(np.linalg.norm(mean))
-    # Vibration is gone in a second; what is left varies from one to the next.
-    blocks = block_means(np.subtract, evidence.imu_time, _INDEPENDENT_S, *both)
-    deviation = float(blocks.std(axis=0).max()) / math.sqrt(len(blocks))
-    told, limit = None, _BIAS[0] + SIGMAS * deviation
+    # Vibration is gone in a second; what remains varies from one second to the next.
+    means = block_means(np.subtract, evidence.imu_time, _INDEPENDENT_S, *both)
+    deviation = float(means.std(axis=0).max()) / math.sqrt(len(means))
+    finding, limit = None, _BIAS[0] + SIGMAS * deviation
     if size > limit:
         kind = findings.RATE_BIAS_LARGE if size > _BIAS[1] else findings.RATE_BIAS
         x, y, z = evidence.correct('imu', rate_bias=tuple(mean.tolist())).rate_bias
-        told = kind(evidence.topic('imu'), role=evidence.role('imu'), bias=size, x=x, y=y, z=z)
-    yield Measure(size, limit, told, 'imu')
+        finding = kind(evidence.topic('imu'), role=evidence.role('imu'), bias=size, x=x, y=y, z=z)
+    yield Measure(size, limit, finding, 'imu')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pre-flight of recordings came to: pass, warn or fail, line by line."""
+"""Outcomes of the checks of recordings: pass, warn or fail, line by line."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ PASS, WARN, FAIL = 'pass', 'warn', 'fail'
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """What a check measured.
+    """Measured value of a check, its limit, and the finding if it is beyond it.
 
     Attributes
     ----------
     value : float or None
-        In the unit of the check; None where there is no number.
+        In the unit of the check; None if there is no number.
     limit : float or None
-        From where on it is told.
+        Limit of the value.
     finding : Finding or None
-        What is wrong, if anything is: a decisive one fails, another one warns.
+        Problem, if there is one: a decisive one fails the check, others are warnings.
     subject : str
         Role, and part of the check.
     scale : str
-        What the limit bounds: `most` the value from above, `least` from below, `either` its size,
-        `ratio` how far it is from 1 either way.
+        Kind of limit: `most` or `least` of the value, `either` for its size, `ratio` for its
+        distance from 1.
     unit : str or None
-        Of the value, where it is not that of the check.
+        Unit of the value if it is not that of the check.
     """
 
     value: float | None
@@ -43,7 +43,7 @@ class Measure:
 
     @property
     def share(self) -> float | None:
-        """How much of what is allowed the value takes; 1 is the limit, None where it has none."""
+        """Value relative to its limit; 1 is at the limit, None without a limit."""
         value, limit = self.value, self.limit
         if value is None or not limit:
             return None
@@ -56,17 +56,17 @@ class Measure:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """A measure of a check."""
+    """Measure of a named check."""
 
     check: str
-    own_unit: str
+    default_unit: str
     measure: Measure
 
     @property
     def unit(self) -> str:
         """Unit of the value; a ratio has none."""
-        own = self.own_unit if self.measure.unit is None else self.measure.unit
-        return '' if self.measure.scale == 'ratio' else own
+        unit = self.default_unit if self.measure.unit is None else self.measure.unit
+        return '' if self.measure.scale == 'ratio' else unit
 
     @property
     def status(self) -> str:
@@ -78,56 +78,61 @@ class Outcome:
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        one = self.measure
+        measure = self.measure
         return {
             'check': self.check,
-            'subject': one.subject,
+            'subject': measure.subject,
             'status': self.status,
-            'value': one.value,
-            'limit': one.limit,
+            'value': measure.value,
+            'limit': measure.limit,
             'unit': self.unit,
-            'finding': None if one.finding is None else one.finding.to_record(),
+            'finding': None if measure.finding is None else measure.finding.to_record(),
         }
 
 
 @dataclasses.dataclass(frozen=True)
 class Preflight:
-    """All measures of one recording, in the order of the checks.
+    """Outcomes of all checks of one recording, in the order of the checks.
 
     Attributes
     ----------
     corrections : mapping
-        What puts right all that was found and can be, by role and key: what `corrections` of its
-        recording.yaml should hold in total.
+        Corrections by role and key that `corrections` of its recording.yaml should contain in
+        total; empty if nothing can be corrected.
     path : str
-        Where it was read; empty for one that was not.
+        Where it was read; empty for a recording made in memory.
+    lever_arms : mapping
+        Entry `lever_arms` of its recording.yaml; empty if none is found.
+    changes : mapping
+        Corrections by role that are applied after those of the recording.
     """
 
     recording: str
     outcomes: tuple[Outcome, ...]
     corrections: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     path: str = ''
+    lever_arms: Mapping[str, list[float]] = dataclasses.field(default_factory=dict)
+    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        checks = [one.to_record() for one in self.outcomes]
         return {
             'recording': self.recording,
             'status': self.status,
-            'checks': checks,
-            'corrections': {role: dict(one) for role, one in self.corrections.items()},
+            'checks': [outcome.to_record() for outcome in self.outcomes],
+            'corrections': {role: dict(values) for role, values in self.corrections.items()},
         }
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong."""
-        found = (one.measure.finding for one in self.outcomes)
-        return tuple(one for one in found if one is not None)
+        """Problems of the recording."""
+        findings = (outcome.measure.finding for outcome in self.outcomes)
+        return tuple(finding for finding in findings if finding is not None)
 
     @property
     def status(self) -> str:
-        """The worst status."""
-        return worst(one.status for one in self.outcomes)
+        """Worst status of all checks."""
+        return worst(outcome.status for outcome in self.outcomes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,8 +142,9 @@ class Line:
     Attributes
     ----------
     label : str
-        Name of the check, and of the subject where there are several lines of it.
+        Name of the check, and of the subject if it has several lines.
     outcomes : tuple of (recording, Outcome)
+        Outcomes of all recordings.
     """
 
     label: str
@@ -146,22 +152,25 @@ class Line:
 
     @property
     def status(self) -> str:
-        """The worst status."""
-        return worst(one.status for _, one in self.outcomes)
+        """Worst status of all recordings."""
+        return worst(outcome.status for _, outcome in self.outcomes)
 
     @property
     def limiting(self) -> Outcome:
-        """The measure that takes the most of what is allowed, of the worst status."""
-        found = [one for _, one in self.outcomes if one.status == self.status]
-        shares = [-1.0 if one.measure.share is None else one.measure.share for one in found]
-        return found[shares.index(max(shares))]
+        """Outcome of the worst status whose value is nearest to its limit, or furthest beyond."""
+        outcomes = [outcome for _, outcome in self.outcomes if outcome.status == self.status]
+        shares = [
+            -1.0 if outcome.measure.share is None else outcome.measure.share
+            for outcome in outcomes
+        ]
+        return outcomes[shares.index(max(shares))]
 
     def count(self, status: str) -> int:
         """Return the number of recordings of which this is the worst status."""
-        found: dict[str, list[str]] = {}
-        for name, one in self.outcomes:
-            found.setdefault(name, []).append(one.status)
-        return sum(worst(each) == status for each in found.values())
+        statuses: dict[str, list[str]] = {}
+        for name, outcome in self.outcomes:
+            statuses.setdefault(name, []).append(outcome.status)
+        return sum(worst(of_recording) == status for of_recording in statuses.values())
 
 
 def worst(statuses: Iterable[str]) -> str:
@@ -171,16 +180,18 @@ def worst(statuses: Iterable[str]) -> str:
 
 def lines(runs: Sequence[Preflight], *, by_subject: bool = False) -> list[Line]:
     """Return one line per check over all recordings, in the order of the checks."""
-    found: dict[tuple[str, str], list[tuple[str, Outcome]]] = {}
+    grouped: dict[tuple[str, str], list[tuple[str, Outcome]]] = {}
     for run in runs:
-        for one in run.outcomes:
-            subject = one.measure.subject if by_subject else ''
-            found.setdefault((one.check, subject), []).append((run.recording, one))
-    return [Line(', '.join(filter(None, key)), tuple(outcomes)) for key, outcomes in found.items()]
+        for outcome in run.outcomes:
+            subject = outcome.measure.subject if by_subject else ''
+            grouped.setdefault((outcome.check, subject), []).append((run.recording, outcome))
+    return [
+        Line(', '.join(filter(None, key)), tuple(outcomes)) for key, outcomes in grouped.items()
+    ]
 
 
-def merged(runs: Sequence[Preflight]) -> list[Finding]:
-    """Return what is wrong in any recording, merged, the most severe first."""
+def merge_runs(runs: Sequence[Preflight]) -> list[Finding]:
+    """Return the findings of all recordings, merged, the most severe first."""
     if len(runs) == 1:
         return by_severity(runs[0].findings)
     return merge_findings(('', run.findings) for run in runs)

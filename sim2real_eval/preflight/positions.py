@@ -1,276 +1,367 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of positions: of fixes and truth with each other, whether one is made of the other, and
-steps of either.
+"""Checks of fixes and truth against each other: axes, turn, scale, delay, lever arm and jumps.
+
+One model relates fixes to the truth:
+
+    fix(t) = scale * R * (truth(t - delay) + lever arm) + offset + noise
+
+Axes are hypotheses: as recorded, north-east-down, those of a camera, or fixes with latitude and
+longitude exchanged. Track and heights together choose the most likely one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from scipy.special import fdtri
 
 from sim2real_eval.recording.corrections import TruthCorrection
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from . import findings
-from .delays import SIGMAS, Delayed
-from .evidence import Evidence, Track, intervals
+from .delays import SIGMAS, DelayFit
+from .evidence import Evidence, intervals
 from .outcome import Measure
-from .velocities import SCALE, plain, plane, speed_ratio
+from .track import Track
+from .velocities import SCALE, plain, speed_ratio
 
 # 5 % of the speed appears as lateral velocity at 3 deg, 17 % at 10 deg.
 _TURN_DEG = (3.0, 10.0)
-# 0.1 s is within what receivers need; at 0.3 s and 10 m/s a fix is 3 m behind.
+# A smaller turn is a finding if it moves the fixes by more than their noise.
+_LEAST_TURN_DEG = 0.5
+# Receivers need 0.1 s; at 0.3 s and 10 m/s a fix is 3 m behind.
 _LATE_S = (0.1, 0.3)
+_LEAST_LATE_S = 0.05
+_LEAST_ARM_M = 0.5
+_INDEPENDENT_S = 10.0
 _JUMP_FACTOR = 10.0
 _JUMP_M = 0.5
 _FIX_JUMP_M = 2.0
-# Below it truth and fixes are one measurement: RTK errors scatter by 4 mm within a minute.
-_FINEST_M = 0.001
-_P_VALUE = 1e-4
-_SLOW_SHARE = 0.5
-# Periods in a recording that the fit of frames, delay and lever arm may have removed.
-_LEAST_PERIODS = 6
-_LEAST_EPOCHS = 64
-# Two hours at 10 Hz say as much as a day, whose least squares take 0.5 GB.
-_MOST_EPOCHS = 1 << 16
+_MOST_ERROR_M = 100.0
+"""Error of fixes and steps that is wrong however much they scatter."""
+_HEIGHT_NOISE_M = 1.0
+_CLEARLY = 0.5 * SIGMAS**2
+"""Difference of log likelihoods beyond which a hypothesis is preferred."""
 
 
-def axes(evidence: Evidence) -> Iterator[Measure]:
-    """The turn between fixes and truth, or whether one is the mirror image of the other.
-
-    Both are differenced over 2 s. A mirror image must explain the fixes better by more than
-    chance, and leave less than half; a straight track does not tell a mirror from a turn.
-    Latitude and longitude that are exchanged are a mirror too, but one that distorts: that they
-    are must leave less than a fifth. So must axes of a camera, which has the track upright.
-    """
-    topic = evidence.topic('truth')
-    track, of_camera = evidence.track, _of_camera(evidence)
-    if of_camera is not None and (track is None or of_camera.left < 0.2 * track.near.left):
-        total = evidence.correct('truth', axes='camera')
-        yield Measure(None, None, findings.TRUTH_CAMERA(topic, axes=total.axes), 'truth axes')
-        track = evidence.track
+def measure_axes(evidence: Evidence) -> Iterator[Measure]:
+    """Choose the axes of truth and fixes, then compare their turn and scale."""
+    yield from _choose_axes(evidence)
+    track, topic = evidence.track, evidence.topic('truth')
     if track is None:
         return
-    role = 'truth'
-    found, mirror = track.near, track.in_mirror
-    other = _exchanged(evidence)
-    if other is not None and other.left < 0.2 * min(found.left, mirror.left):
-        total = evidence.correct('gps', swapped=True)
-        wrong = findings.SWAPPED(
-            evidence.topic('gps'), role=evidence.role('gps'), swapped=str(total.swapped).lower()
-        )
-        yield Measure(None, None, wrong, 'gps axes')
-    elif mirror.is_better_than(found.left) and mirror.left < 0.5 * found.left:
-        total = evidence.correct('truth', axes='ned')
-        yield Measure(None, None, findings.TRUTH_NED(topic, axes=total.axes), 'truth axes')
-    track = evidence.track
-    if track is None:
+    fit = track.fitted
+    if fit.explained < 0.5:
         return
-    found = track.fitted
-    if found.explained < 0.5:
-        return
-    turn = -math.degrees(np.angle(found.gain))
-    error = math.degrees(found.deviation / abs(found.gain))
-    told, limit = None, _TURN_DEG[0] + SIGMAS * error
+    turn = -math.degrees(np.angle(fit.gain))
+    error = math.degrees(fit.deviation / abs(fit.gain))
+    finding, limit = None, _turn_limit(track, fit) + SIGMAS * error
     if abs(turn) > limit:
         kind = findings.TRUTH_TURNED_LARGE if abs(turn) > _TURN_DEG[1] else findings.TRUTH_TURNED
-        told = kind(topic, turn=turn, set=evidence.correct('truth', turn=turn).turn)
-    yield Measure(turn, limit, told, role, 'either')
-    scale = 1.0 / abs(found.gain)
-    told, limit = None, SCALE + SIGMAS * found.deviation / abs(found.gain)
+        finding = kind(topic, turn=turn, set=evidence.correct('truth', turn=turn).turn)
+    yield Measure(turn, limit, finding, 'truth', 'either')
+    scale = 1.0 / abs(fit.gain)
+    finding, limit = None, SCALE + SIGMAS * fit.deviation / abs(fit.gain)
     if abs(math.log(scale)) > limit:
         back, speed = plain(1.0 / scale), speed_ratio(evidence)
-        both = speed is not None and abs(math.log(speed[0])) < speed[1]
-        total = evidence.correct('truth', position_scale=back, speed_scale=back if both else 1.0)
-        key = f', speed_scale: {total.speed_scale:.6g}' if both else ''
-        told = findings.TRUTH_SCALE(topic, scale=1.0 / back, set=total.position_scale, speeds=key)
-    yield Measure(scale, math.exp(limit), told, f'{role} scale', 'ratio')
+        is_both = speed is not None and abs(math.log(speed[0])) < speed[1]
+        speed_scale = back if is_both else 1.0
+        total = evidence.correct('truth', position_scale=back, speed_scale=speed_scale)
+        key = f', speed_scale: {total.speed_scale:.6g}' if is_both else ''
+        finding = findings.TRUTH_SCALE(
+            topic, scale=1.0 / back, set=total.position_scale, speeds=key
+        )
+    yield Measure(scale, math.exp(limit), finding, 'truth scale', 'ratio')
 
 
-def _of_camera(evidence: Evidence) -> Delayed | None:
-    """Return how the truth, its axes taken for those of a camera, explains the fixes; None where
-    it does not, or as it is it does.
+def _turn_limit(track: Track, fit: DelayFit) -> float:
+    """Return the turn, deg, that moves the fixes by more than their noise, at most 3 deg."""
+    truth = track.truth(track.stamps)
+    extent = float(np.sqrt(np.mean(np.abs(truth - truth.mean()) ** 2)))
+    noise = math.sqrt(fit.residual)
+    return float(np.clip(math.degrees(noise / extent), _LEAST_TURN_DEG, _TURN_DEG[0]))
+
+
+def _choose_axes(evidence: Evidence) -> Iterator[Measure]:
+    """Correct the axes that explain the fixes best, unless they are those recorded."""
+    topic, gps_topic = evidence.topic('truth'), evidence.topic('gps')
+    track, camera_fit = evidence.track, _fit_as_camera(evidence)
+    if camera_fit is not None and (
+        track is None or camera_fit.residual < 0.2 * track.near.residual
+    ):
+        total = evidence.correct('truth', axes='camera')
+        yield Measure(None, None, findings.TRUTH_CAMERA(topic, axes=total.axes), 'truth axes')
+        return
+    if track is None:
+        return
+    near, mirror, exchanged = track.near, track.in_mirror, _fit_exchanged(evidence)
+    if exchanged is not None and _is_exchanged(exchanged, near, mirror):
+        total = evidence.correct('gps', swapped=True)
+        swapped = str(total.swapped).lower()
+        finding = findings.SWAPPED(gps_topic, role=evidence.role('gps'), swapped=swapped)
+        yield Measure(None, None, finding, 'gps axes')
+        return
+    # A straight track explains nothing about a mirror, and a level one nothing about heights.
+    upright, upside_down = _height_costs(track)
+    as_recorded = near.freedom * _log(near.residual) + upright
+    down_only = near.freedom * _log(near.residual) + upside_down
+    north_east_down = mirror.freedom * _log(mirror.residual) + upside_down
+    flat_mirror = mirror.is_better_than(near.residual) and mirror.residual < 0.5 * near.residual
+    if min(down_only, as_recorded) - north_east_down > _CLEARLY or (
+        flat_mirror and upside_down <= upright
+    ):
+        is_ned = True
+    else:
+        # Both explain a straight track; only north-east-down needs no turn then.
+        turn_as_ned = abs(np.angle(mirror.gain / 1j)) if mirror.gain else math.pi
+        is_ned = (
+            as_recorded - north_east_down > _CLEARLY
+            and mirror.explained > 0.5
+            and turn_as_ned < abs(np.angle(near.gain))
+        )
+    if is_ned:
+        total = evidence.correct('truth', axes='ned')
+        yield Measure(None, None, findings.TRUTH_NED(topic, axes=total.axes), 'truth axes')
+    elif as_recorded - down_only > _CLEARLY and track.climb[0] < -0.8:
+        finding = findings.TRUTH_DOWN(topic, correlation=track.climb[0])
+        yield Measure(track.climb[0], -0.8, finding, 'truth height', 'least', unit='')
+
+
+def _height_costs(track: Track) -> tuple[float, float]:
+    """Return the negative log likelihoods of the heights for a truth with z up and with z down."""
+    own, true = track.height, track.truth_height(track.stamps)
+    own, true = own - own.mean(), true - true.mean()
+    count = 0.5 * max(track.span / 5.0, 1.0)
+    up, down = (
+        count * _log(float(np.mean((own - sign * true) ** 2)) + _HEIGHT_NOISE_M**2)
+        for sign in (1.0, -1.0)
+    )
+    return up, down
+
+
+def _log(residual: float) -> float:
+    return math.log(max(residual, 1e-12))
+
+
+def _fit_as_camera(evidence: Evidence) -> DelayFit | None:
+    """Return how a truth in the axes of a camera explains the fixes; None if it does not.
+
+    None, too, if the truth explains them as it is.
     """
-    track, known = evidence.track, evidence.recording.corrections.get('truth', TruthCorrection())
+    track = evidence.track
+    known = evidence.recording.corrections.get('truth', TruthCorrection())
     if evidence.truth is None or evidence.fixes is None:
         return None
     if known.axes != 'enu' or known.turn or known.heading or known.body_yaw:
-        # Axes come before turns: both together would not be one correction.
+        # Axes come before turns, so that both together are not one correction.
         return None
     if track is not None and track.near.explained > 0.5:
         return None
-    other = evidence.tried('truth', axes='camera')
-    found = None if other.track is None else other.track.near
-    return found if found is not None and found.explained > 0.8 else None
+    other = evidence.with_correction('truth', axes='camera').track
+    fit = None if other is None else other.near
+    return fit if fit is not None and fit.explained > 0.8 else None
 
 
-def _exchanged(evidence: Evidence) -> Delayed | None:
-    """Return how the truth explains the fixes with latitude and longitude exchanged; None where
-    that is no place, or they do not agree without a turn.
+def _fit_exchanged(evidence: Evidence) -> DelayFit | None:
+    """Return how the truth explains the fixes with latitude and longitude exchanged.
+
+    None if that is no place on the Earth, or needs another turn or scale.
     """
     fixes = evidence.fixes
     if fixes is None or np.abs(fixes.longitude).max() > 90.0:
         return None
-    other = evidence.tried('gps', swapped=True)
-    found = None if other.track is None else other.track.near
-    return found if found is not None and abs(found.gain - 1.0) < 0.3 else None
+    other = evidence.with_correction('gps', swapped=True).track
+    fit = None if other is None else other.near
+    return fit if fit is not None and abs(fit.gain - 1.0) < 0.3 else None
 
 
-def delay(evidence: Evidence) -> Iterator[Measure]:
-    """The delay of the fixes behind the truth, from both differenced over 2 s."""
+def _is_exchanged(exchanged: DelayFit, near: DelayFit, mirror: DelayFit) -> bool:
+    """Return whether exchanged coordinates explain the fixes better than the others.
+
+    Beside a mirror image, exchanged coordinates distort the track: a fit that explains as much
+    but needs another scale is less likely.
+    """
+    other = min(near, mirror, key=lambda fit: fit.residual)
+    if exchanged.residual < 0.2 * other.residual:
+        return True
+    scales_apart = abs(_log(abs(other.gain))) > SCALE > abs(exchanged.gain - 1.0)
+    return scales_apart and exchanged.explained > 0.5 and exchanged.residual < 1.1 * other.residual
+
+
+def measure_delay(evidence: Evidence) -> Iterator[Measure]:
+    """Choose between a delay of the fixes and a lever arm that is not stated.
+
+    At a steady speed both explain the same errors. If they are as likely, both are named, and
+    none is corrected.
+    """
     track = evidence.track
     if track is None or not track.fitted.explained > 0.5:
         return
-    late = track.fitted.seconds
-    told = None
-    if abs(late) > _LATE_S[0]:
-        kind = findings.FIXES_LATE_LARGE if abs(late) > _LATE_S[1] else findings.FIXES_LATE
-        total = evidence.correct('gps', delay=late)
-        told = kind(evidence.topic('gps'), role=evidence.role('gps'), delay=late, set=total.delay)
-    yield Measure(late, _LATE_S[0], told, 'gps', 'either')
+    fit, topic, role = track.fitted, evidence.topic('gps'), evidence.role('gps')
+    delay, finding = fit.seconds, None
+    limit = _delay_limit(track, fit) + SIGMAS * fit.delay_deviation
+    arm = _fit_lever_arm(evidence, track, delay if abs(delay) > limit else 0.0)
+    is_late = abs(delay) > limit
+    if arm is not None and (arm.is_better_than_delay or not is_late):
+        stated = evidence.gps_lever_arm() + np.array([arm.value.real, arm.value.imag, 0.0])
+        evidence.add_gps_lever_arm(arm.value)
+        x, y, z = (float(value) for value in np.round(stated, 2))
+        size = abs(arm.value)
+        finding = findings.LEVER_ARM(topic, size=size, role=role, x=x, y=y, z=z)
+        yield Measure(size, _LEAST_ARM_M, finding, 'gps lever arm', unit='m')
+        return
+    if is_late and arm is not None and arm.is_as_likely_as_delay:
+        finding = findings.LATE_OR_ARM(topic, delay=delay, size=abs(arm.value))
+        evidence.doubtful |= {'fix errors'}
+    elif is_late:
+        kind = findings.FIXES_LATE_LARGE if abs(delay) > _LATE_S[1] else findings.FIXES_LATE
+        total = evidence.correct('gps', delay=delay).delay
+        finding = kind(topic, role=role, delay=delay, set=total)
+    yield Measure(delay, limit, finding, 'gps', 'either')
 
 
-def jumps(evidence: Evidence) -> Iterator[Measure]:
-    """Steps of truth and fixes beyond ten robust deviations, and what a vehicle does.
+def _delay_limit(track: Track, fit: DelayFit) -> float:
+    """Return the delay, s, that moves the fixes by more than their noise, at most 0.1 s."""
+    speed = np.abs(np.diff(track.truth(track.stamps))) / np.diff(track.stamps)
+    usual = float(np.sqrt(np.mean(speed**2)))
+    return float(np.clip(math.sqrt(fit.residual) / max(usual, 1e-3), _LEAST_LATE_S, _LATE_S[0]))
 
-    Steps of the truth are those that its twist does not explain, or without one the changes from
-    step to step; those of the fixes are against the truth.
+
+class _LeverArmFit:
+    """Lever arm that explains the errors of the fixes, complex m: forward + i left."""
+
+    def __init__(self, value: complex, gain: float) -> None:
+        self.value = value
+        self._gain = gain
+
+    @property
+    def is_better_than_delay(self) -> bool:
+        return self._gain > _CLEARLY
+
+    @property
+    def is_as_likely_as_delay(self) -> bool:
+        return abs(self._gain) <= _CLEARLY
+
+
+def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmFit | None:
+    """Fit a lever arm to the errors of the fixes; None if it is not significant."""
+    truth = evidence.truth
+    assert truth is not None
+    at = np.interp(
+        track.stamps, (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9, np.arange(len(truth))
+    )
+    heading = rotations.heading(truth.orientation)[np.rint(at).astype(int)]
+    ahead = np.exp(1j * heading)
+    residual, late = track.residual, track.measured - track.truth(track.stamps - delay)
+    kept = np.abs(residual - np.median(residual)) < 10.0 * 1.5 * max(
+        float(np.median(np.abs(residual - np.median(residual)))), 1e-6
+    )
+    if kept.sum() < 16:
+        return None
+    position = track.truth(track.stamps)
+    # A turn of the truth may explain the errors, too.
+    common = [np.ones(len(ahead), complex), 1j * (position - position.mean())]
+    freedom = max(track.span / _INDEPENDENT_S, 4.0)
+
+    def fit(columns: list[Any], errors: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        # Complex offset and lever arm, real turn.
+        rows = []
+        for column in columns:
+            rows.append(np.concatenate([column.real, column.imag]))
+        design = np.stack(rows, axis=1)
+        design = design[np.concatenate([kept, kept])]
+        values = np.concatenate([errors.real, errors.imag])[np.concatenate([kept, kept])]
+        solution, *_ = np.linalg.lstsq(design, values, rcond=1e-9)
+        left = float(np.mean((values - design @ solution) ** 2))
+        inverse = np.linalg.pinv(design.T @ design / len(values), rcond=1e-9)
+        deviation = np.sqrt(np.maximum(np.diag(inverse), 0.0) * left / (2.0 * freedom))
+        return left, solution, deviation
+
+    constant = [common[0], 1j * common[0], common[1]]
+    left, solution, deviation = fit([*constant, ahead, 1j * ahead], residual)
+    value = complex(solution[3], solution[4])
+    error = float(np.hypot(*deviation[3:]))
+    turns = np.abs(np.mean(ahead[kept])) < 0.9
+    if not turns or abs(value) < _LEAST_ARM_M + SIGMAS * error:
+        return None
+    without, *_ = fit(constant, late)
+    gain = freedom * (_log(without) - _log(left))
+    return _LeverArmFit(value, gain)
+
+
+def measure_jumps(evidence: Evidence) -> Iterator[Measure]:
+    """Count steps of truth and fixes beyond ten robust deviations, and beyond what vehicles do.
+
+    Steps of the truth are those that its twist does not explain, or without a twist the changes
+    from step to step; those of the fixes are relative to the truth. A step beyond 100 m is a jump
+    however much the fixes scatter.
     """
     truth, track = evidence.truth, evidence.track
     if truth is not None and len(truth) > 8 and 'steps' not in evidence.doubtful:
-        found = evidence.velocities
+        velocities = evidence.velocities
         steps = intervals(truth)
         usual = steps < 3.0 * np.median(steps)
-        if found is not None:
-            _, moved, _, world = found
-            left = np.linalg.norm((moved - world) * steps[:, None], axis=1)
+        if velocities is not None:
+            _, moved, _, world = velocities
+            errors = np.linalg.norm((moved - world) * steps[:, None], axis=1)
         else:
             usual = usual[1:] & usual[:-1]
-            left = np.linalg.norm(np.diff(truth.position, n=2, axis=0), axis=1)
-        count, largest, limit = _outliers(left[usual], _JUMP_M)
+            errors = np.linalg.norm(np.diff(truth.position, n=2, axis=0), axis=1)
+        count, largest, limit = _outliers(errors[usual], _JUMP_M)
         topic = evidence.topic('truth')
-        told = findings.TRUTH_JUMPS(topic, count=count, step=largest) if count else None
-        yield Measure(largest, limit, told, 'truth')
-        if told is not None:
+        finding = findings.TRUTH_JUMPS(topic, count=count, step=largest) if count else None
+        yield Measure(largest, limit, finding, 'truth')
+        if finding is not None:
             evidence.doubtful.add('steps')
     if track is not None and not evidence.doubtful & {'fixes', 'steps'}:
-        left = np.abs(np.diff(_residual(track)))
-        count, largest, limit = _outliers(left, _FIX_JUMP_M)
+        steps = np.abs(np.diff(track.residual))
+        count, largest, limit = _outliers(steps, _FIX_JUMP_M)
         topic = evidence.topic('gps')
-        told = findings.FIX_JUMPS(topic, count=count, step=largest) if count else None
-        yield Measure(largest, limit, told, 'gps')
-
-
-def _residual(track: Track) -> FloatArray:
-    left: FloatArray = track.measured - track.truth(track.stamps)
-    return left
+        finding = findings.FIX_JUMPS(topic, count=count, step=largest) if count else None
+        yield Measure(largest, limit, finding, 'gps')
 
 
 def _outliers(steps: FloatArray, least: float) -> tuple[int, float, float]:
-    """Return how many steps are beyond the limit, the largest, and the limit."""
+    """Return the number of steps beyond the limit, the largest step, and the limit."""
     if not len(steps):
         return 0, 0.0, least
     limit = max(least, _JUMP_FACTOR * 1.4826 * float(np.median(steps)))
+    limit = min(limit, _MOST_ERROR_M)
     return int((steps > limit).sum()), float(steps.max()), limit
 
 
-def fix_error(evidence: Evidence) -> float | None:
-    """Return the standard deviation of the errors of the fixes per axis, m, without their mean.
+def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
+    """Compare the errors of the fixes with what no receiver has."""
+    track = evidence.track
+    if track is None or evidence.doubtful & {'fixes', 'slow truth'}:
+        return
+    error = robust_deviation(track.residual)
+    finding = None
+    if error > _MOST_ERROR_M:
+        finding = findings.FIX_ERRORS(evidence.topic('gps'), error=error)
+        evidence.doubtful |= {'fix errors'}
+    yield Measure(error, _MOST_ERROR_M, finding, 'gps')
 
-    Not what jumps: that is told, and not what a covariance states. None where the truth is not
-    understood.
+
+def robust_deviation(errors: FloatArray) -> float:
+    """Return the standard deviation per axis of complex errors without their median."""
+    east, north = errors.real - np.median(errors.real), errors.imag - np.median(errors.imag)
+    return math.sqrt(float(np.median(east**2 + north**2)) / (2.0 * math.log(2.0)))
+
+
+def fix_error(evidence: Evidence) -> float | None:
+    """Return the standard deviation per axis of the errors of the fixes, m, without their mean.
+
+    Jumps, which have their own check, do not count. None if the truth does not explain the fixes
+    although it moves further than they err.
     """
     track = evidence.track
     if track is None or evidence.doubtful & {'fixes', 'slow truth'}:
         return None
-    if not track.fitted.explained > 0.5:
+    error = robust_deviation(track.residual)
+    truth = track.truth(track.stamps)
+    if not track.fitted.explained > 0.5 and robust_deviation(truth) > error:
         return None
-    error = _residual(track)
-    east, north = error.real - np.median(error.real), error.imag - np.median(error.imag)
-    return math.sqrt(float(np.median(east**2 + north**2)) / (2.0 * math.log(2.0)))
-
-
-def independence(evidence: Evidence) -> Iterator[Measure]:
-    """Tell a truth that was made of the fixes: it has their errors, so they seem to have few.
-
-    Errors of a receiver against anything independent of it are white or wander: they have at
-    least as much power at low frequencies as at high ones. A truth that was interpolated or
-    smoothed from the fixes has their slow errors too, and only the quick ones are left. Told is
-    less than half of the power, with a p-value below 1e-4 for white errors, where errors are
-    below what the covariance states: motion that a truth does not know is quick as well, and
-    larger.
-    """
-    error, fixes = fix_error(evidence), evidence.fixes
-    if error is None or fixes is None:
-        return
-    topic = evidence.recording.roles['truth']
-    told = findings.TRUTH_OF_FIXES(topic, error=error * 1e3) if error < _FINEST_M else None
-    yield Measure(error, _FINEST_M, told, 'gps', 'least')
-    found = None if told is not None else _slow_share(evidence)
-    if found is not None:
-        share, limit, error = found
-        stated = float(np.median(fixes.position_covariance[:, (0, 1), (0, 1)].mean(axis=1)))
-        if share < limit and error**2 < stated:
-            told = findings.TRUTH_OF_SMOOTHED_FIXES(topic, error=error * 1e3, share=share)
-        yield Measure(share, limit, told, 'gps slow errors', 'least', unit='')
-    evidence.doubtful |= {'fix errors'} if told is not None else set()
-
-
-def _slow_share(evidence: Evidence) -> tuple[float, float, float] | None:
-    """Return mean power of the errors at low over that at high frequencies, the limit of it, and
-    the standard deviation of the errors per axis, m; None where the fixes are too few.
-
-    Low is below an eighth of the rate, high above a quarter of it. Of white errors the ratio has
-    an F distribution. Of more than two hours at 10 Hz the first two are looked at.
-    """
-    error = _errors(evidence)
-    if error is None:
-        return None
-    count = len(error)
-    power = np.abs(np.fft.fft(error)) ** 2
-    periods = np.abs(np.fft.fftfreq(count)) * count
-    low = (periods >= _LEAST_PERIODS) & (periods <= count / 8)
-    high = periods >= count / 4
-    share = float(power[low].mean() / power[high].mean())
-    # Two degrees of freedom in each complex number.
-    limit = float(fdtri(2 * low.sum(), 2 * high.sum(), _P_VALUE))
-    deviation = math.sqrt(float(np.mean(np.abs(error) ** 2)) / 2.0)
-    return share, min(limit, _SLOW_SHARE), deviation
-
-
-def _errors(evidence: Evidence) -> FloatArray | None:
-    """Return the errors of the fixes, complex m, less what differences of frames, a delay, a
-    lever arm that is not known and corners that a filter has cut explain.
-    """
-    track, maker, fixes = evidence.track, evidence.maker, evidence.fixes
-    if track is None or maker is None or fixes is None:
-        return None
-    times = (fixes.stamp_ns - maker.start_ns) * 1e-9
-    inside = (fixes.stamp_ns >= maker.truth.stamp_ns[0]) & (
-        fixes.stamp_ns <= maker.truth.stamp_ns[-1]
-    )
-    if inside.sum() < _LEAST_EPOCHS:
-        return None
-    inside &= np.cumsum(inside) <= _MOST_EPOCHS
-    arm, _ = maker.mounting(fixes.frame)
-
-    def known(some: FloatArray) -> FloatArray:
-        state = maker.motion.at(some)
-        antenna = state.position + rotations.rotate(
-            state.orientation, np.tile(arm, (len(some), 1))
-        )
-        ahead = rotations.rotate(state.orientation, np.tile([1.0, 0.0, 0.0], (len(some), 1)))
-        moving = (antenna, state.velocity, state.acceleration, ahead)
-        place, velocity, bend, course = map(plane, moving)
-        each = (np.ones_like(place), place, place.conj(), antenna[:, 2], velocity, bend, course)
-        return np.stack(each, axis=1)
-
-    design = known(times[inside])
-    place = design[:, 1].copy()
-    design /= np.maximum(np.linalg.norm(design, axis=0), 1e-12)
-    error = track.measured[inside] - place
-    left: FloatArray = error - design @ np.linalg.lstsq(design, error, rcond=1e-9)[0]
-    return left
+    return error

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the truth with itself: its velocities and orientations, and where it moves.
+"""Checks of the velocities and the orientation of the truth against its positions.
 
-What is found first is put right before the next: positions, then speeds, then orientation.
+Each check corrects what it finds before the next one: positions, speeds, then orientation.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from sim_sensors.core import rotations
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from . import findings
-from .delays import SIGMAS, find_delay
-from .evidence import Evidence, block_means
+from .delays import SIGMAS, fit_delay
+from .evidence import Evidence, block_means, circular_deviation, plane
 from .outcome import Measure
 
 SCALE = 0.1
 """Relative error of a length beyond which another unit is meant."""
-# The same of a speed, as a logarithm.
-_SPEED_SCALE = 0.15
+# Logarithm of a ratio of speeds beyond which another unit is meant, and below which the error of
+# an estimate hardly changes: 2 % are 0.08 m/s at 4 m/s.
+_SPEED_SCALE, _LEAST_SPEED_SCALE = 0.15, 0.02
 _HEADING_DEG = (5.0, 15.0)
 _SPEEDS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s', 3.28084: 'feet/s'}
 _SLOWEST = 0.2
@@ -34,7 +35,7 @@ _LEAST_BLOCKS = 5
 # A filter of the speeds is as late as 0.1 s; at 1 m/s^2 that is 0.1 m/s.
 _LATE_S = 0.1
 _SHORT_S = 0.3
-# After which errors of speeds over such a time are independent.
+# Time after which errors of such speeds are independent.
 _INDEPENDENT_S = 0.5
 _LEAST_DELAYED = 32
 # Lengths of a mean of turns: 0.9 is a direction that strays by 26 deg, 0.98 by 12 deg.
@@ -44,63 +45,83 @@ _MOVES = 0.5
 
 
 def speed_ratio(evidence: Evidence) -> tuple[float, float] | None:
-    """Return the median ratio of recorded speeds and differences of positions over half a second,
-    while either says that it moves; and the size of its logarithm beyond which, by more than
-    chance, another unit is meant.
+    """Return the ratio of recorded speeds and differences of positions, and its limit.
+
+    The differences are projected on the recorded velocities, which they follow whatever the
+    heading, and the median over half seconds is taken: noise of the positions has no mean then,
+    and jumps do not count. If they do not follow each other, only their sizes are compared. The
+    limit is that of the logarithm of the ratio. None if nothing moves.
     """
-    found = evidence.velocities
-    if found is None or evidence.truth is None:
+    velocities = evidence.velocities
+    if velocities is None or evidence.truth is None:
         return None
-    steps, moved, own, _ = found
-    speed, recorded = map(np.abs, _horizontal(evidence.truth, 0.5, steps, moved, own))
-    fast = speed > max(0.5 * float(np.quantile(speed, 0.8)), _SLOWEST)
-    if fast.sum() < 4:
-        fast = (recorded > max(0.5 * float(np.quantile(recorded, 0.8)), _MOVES)) & (speed > 0.0)
+    steps, moved, own, world = velocities
+    differences, *recorded = _horizontal(evidence.truth, 0.5, steps, moved, own, world)
+    follows = [_mean_turn(differences, velocity) for velocity in recorded]
+    best = recorded[int(np.argmax(np.abs(follows)))]
+    turn = max(follows, key=abs)
+    if abs(turn) > _STEADY:
+        speed = (np.conj(best) * differences * turn).real / np.maximum(np.abs(best), 1e-12)
+        speed, size, least = speed / abs(turn), np.abs(best), _LEAST_SPEED_SCALE
+    else:
+        speed, size, least = np.abs(differences), np.abs(recorded[0]), _SPEED_SCALE
+    # Blocks are chosen by the recorded speed, which has less noise than the differences.
+    fast = (size > 0.5 * float(np.quantile(size, 0.98))) & (size > 0.0)
+    if fast.sum() < 4 or float(np.median(np.abs(differences[fast]))) < _SLOWEST:
+        fast = (size > max(0.5 * float(np.quantile(size, 0.8)), _MOVES)) & (speed > 0.0)
     if fast.sum() < 4:
         return None
-    ratios = recorded[fast] / speed[fast]
+    ratios = speed[fast] / size[fast]
     ratio = float(np.median(ratios))
     if not ratio > 0.0:
         return None
     # A robust deviation, and the standard error of a median by it.
     deviation = 1.48 * float(np.median(np.abs(ratios / ratio - 1.0)))
-    return ratio, _SPEED_SCALE + SIGMAS * 1.25 * deviation / math.sqrt(len(ratios))
+    return 1.0 / ratio, least + SIGMAS * 1.25 * deviation / math.sqrt(len(ratios))
 
 
 def plain(factor: float) -> float:
-    """Return the factor of a usual unit where one is within 10 %, else the factor itself."""
-    usual = (0.001, 0.01, 0.3048, 1000.0)
-    return next((one for one in usual if abs(factor / one - 1.0) < SCALE), factor)
+    """Return the factor of a usual unit if one is within 10 %, else the factor itself."""
+    units = (0.001, 0.01, 0.3048, 1000.0)
+    return next((unit for unit in units if abs(factor / unit - 1.0) < SCALE), factor)
 
 
-def speeds(evidence: Evidence) -> Iterator[Measure]:
-    """The ratio of recorded speeds and differences of positions, at the median, while moving.
+def measure_speeds(evidence: Evidence) -> Iterator[Measure]:
+    """Compare recorded speeds with differences of positions while moving.
 
-    A ratio needs no axes, and a median no positions without jumps. 15 % are beyond the noise of
-    the positions of any truth, and below the next unit, feet for metres.
+    Below 15 % no unit is meant. Then fixes must confirm the positions before the speeds are
+    corrected, because either may be wrong.
     """
-    found, told = speed_ratio(evidence), None
-    if found is None:
+    ratio_and_limit, finding = speed_ratio(evidence), None
+    if ratio_and_limit is None:
         return
-    (ratio, limit), topic = found, evidence.topic('truth')
+    (ratio, limit), topic = ratio_and_limit, evidence.topic('truth')
     if abs(math.log(ratio)) > limit:
-        near = [one for one in _SPEEDS if abs(ratio / one - 1.0) < SCALE]
+        units = [unit for unit in _SPEEDS if abs(ratio / unit - 1.0) < SCALE]
         if evidence.track is None and not 0.05 < ratio < 20.0:
             back = plain(ratio)
-            total = evidence.correct('truth', position_scale=back)
-            told = findings.TRUTH_SCALE(
-                topic, scale=1.0 / back, set=total.position_scale, speeds=''
-            )
+            total = evidence.correct('truth', position_scale=back).position_scale
+            finding = findings.TRUTH_SCALE(topic, scale=1.0 / back, set=total, speeds='')
+        elif abs(math.log(ratio)) < _SPEED_SCALE and not _positions_are_confirmed(evidence):
+            finding = findings.SPEED_OR_POSITIONS(topic, scale=ratio)
         else:
-            unit = f': {_SPEEDS[near[0]]}' if near else ''
-            back = 1.0 / (near[0] if near else ratio)
-            total = evidence.correct('truth', speed_scale=back)
-            told = findings.SPEED_SCALE(topic, scale=ratio, unit=unit, set=total.speed_scale)
-    yield Measure(ratio, math.exp(limit), told, 'truth', 'ratio')
+            unit = f': {_SPEEDS[units[0]]}' if units else ''
+            back = 1.0 / (units[0] if units else ratio)
+            total = evidence.correct('truth', speed_scale=back).speed_scale
+            finding = findings.SPEED_SCALE(topic, scale=ratio, unit=unit, set=total)
+    yield Measure(ratio, math.exp(limit), finding, 'truth', 'ratio')
 
 
-def twist_delay(evidence: Evidence) -> Iterator[Measure]:
-    """The delay of recorded speeds behind differences of positions; speeds need no axes."""
+def _positions_are_confirmed(evidence: Evidence) -> bool:
+    """Return whether the fixes agree with the scale of the positions within 1 %."""
+    if evidence.track is None:
+        return False
+    fit = evidence.track.fitted
+    return fit.explained > 0.9 and abs(abs(fit.gain) - 1.0) < 0.01 + SIGMAS * fit.deviation
+
+
+def measure_twist_delay(evidence: Evidence) -> Iterator[Measure]:
+    """Fit the delay of recorded speeds behind differences of positions; speeds need no axes."""
     found = evidence.velocities
     if found is None or evidence.truth is None:
         return
@@ -114,31 +135,35 @@ def twist_delay(evidence: Evidence) -> Iterator[Measure]:
         lambda end, step: (end - 0.5 * step)[:, None], time[1:], _SHORT_S, time[1:], steps
     )[:, 0]
     half = 0.5 * _SHORT_S
-    way = [np.append(0.0, np.cumsum(own[:, axis] * steps)) for axis in (0, 1)]
+    distances = [np.append(0.0, np.cumsum(own[:, axis] * steps)) for axis in (0, 1)]
 
     def speed(delay: float) -> FloatArray:
-        """Return the recorded one of a delay before: means over the time of a block, whose noise
-        does not depend on where in a step it begins.
+        """Return recorded speeds at an earlier time, as means over the time of a block.
+
+        Their noise does not depend on where in a step a block begins.
         """
         centre = np.clip(middles - delay, half, time[-1] - half)
         ends = [centre - half, centre + half]
-        x, y = (np.diff([np.interp(end, time, one) for end in ends], axis=0)[0] for one in way)
+        x, y = (
+            np.diff([np.interp(end, time, distance) for end in ends], axis=0)[0]
+            for distance in distances
+        )
         return np.asarray(np.hypot(x, y))
 
     limit = max(_LATE_S, 0.5 * period)
     span = float(middles[-1] - middles[0])
-    early = find_delay(true, speed, span, _INDEPENDENT_S, tolerated=limit)
+    early = fit_delay(true, speed, span, _INDEPENDENT_S, tolerated=limit)
     if early.explained < 0.5:
         return
-    delay, told = 0.0 - early.seconds, None
+    delay, finding = 0.0 - early.seconds, None
     if abs(delay) > limit:
-        told = findings.TWIST_LATE(evidence.topic('truth'), delay=delay)
+        finding = findings.TWIST_LATE(evidence.topic('truth'), delay=delay)
         evidence.correct('truth', twist='positions')
-    yield Measure(delay, limit, told, 'truth twist delay', 'either')
+    yield Measure(delay, limit, finding, 'truth twist delay', 'either')
 
 
-def heading(evidence: Evidence) -> Iterator[Measure]:
-    """The orientation of the truth: there at all, and turning the twist to where it moves."""
+def measure_heading(evidence: Evidence) -> Iterator[Measure]:
+    """Check that the truth has an orientation, and that it turns the twist along the track."""
     truth = evidence.truth
     if truth is None:
         return
@@ -151,34 +176,28 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(most, None, findings.NO_HEADING(topic, turn=most, course=course), 'truth')
         evidence.doubtful.add('orientation')
         return
-    found = evidence.velocities
-    if found is None:
+    velocities = evidence.velocities
+    if velocities is None:
         return
-    steps, differences, own, world = found
+    steps, differences, own, world = velocities
     fast = np.hypot(differences[:, 0], differences[:, 1]) > _SLOWEST
     if fast.sum() < 8:
         return
-    size = _usual(fast, differences)
-    # Where what keeps its course most of the time turns, by medians that jumps do not change.
-    apart = np.linalg.norm(own - world, axis=1)
-    telling = fast & (apart >= np.quantile(apart[fast], 0.8))
-    body_left, world_left = (_usual(telling, one, differences) for one in (world, own))
-    # What drives for a few seconds is seen in shorter blocks, whose noise is no twist that strays.
+    # Short runs are compared in short blocks, whose noise is not taken for a twist that strays.
     for length in (_BLOCK_S, _SHORT_S):
         means = _horizontal(truth, length, steps, differences, own, world)
         # Noise of positions has no direction.
         moves = np.min(np.abs([means[0], means[-1]]), axis=0) > _SLOWEST
-        moved, as_is, turned = (one[moves] for one in means)
+        moved, as_recorded, turned = (velocity[moves] for velocity in means)
         if len(moved) >= _LEAST_BLOCKS:
             break
-    if (
-        world_left < 0.5 * body_left
-        and body_left > 0.05 + 0.05 * size
-        and not _is_in_world(evidence)
-        and not _is_of_the_body(moved, as_is, turned)
+    twist_errors = _twist_errors(fast, differences, own, world)
+    if _is_of_the_world(fast, differences, twist_errors) and not (
+        _is_in_world(evidence) or _is_of_the_body(moved, as_recorded, turned)
     ):
-        told = findings.WORLD_TWIST(topic, world=world_left, body=body_left)
-        yield Measure(None, None, told, 'truth twist')
+        in_body, in_world = twist_errors
+        finding = findings.WORLD_TWIST(topic, world=in_world, body=in_body)
+        yield Measure(None, None, finding, 'truth twist')
         evidence.correct('truth', twist='world')
         return
     if len(moved) < _LEAST_BLOCKS:
@@ -187,26 +206,50 @@ def heading(evidence: Evidence) -> Iterator[Measure]:
     turn, spread = math.degrees(np.angle(mean)), circular_deviation(abs(mean))
     if abs(mean) < _FOLLOWS:
         if length == _BLOCK_S:
-            yield _strays(evidence, as_is, turned, moved, spread)
+            yield _measure_strays(evidence, as_recorded, turned, moved, spread)
         return
-    off: Finding | None = None
+    heading_finding: Finding | None = None
     limit = _HEADING_DEG[0] + SIGMAS * spread / math.sqrt(len(moved))
     if abs(turn) > limit:
         kind = findings.HEADING_LARGE if abs(turn) > _HEADING_DEG[1] else findings.HEADING
-        off = kind(topic, turn=turn, set=evidence.correct('truth', heading=turn).heading)
-    yield Measure(turn, limit, off, 'truth heading', 'either')
+        total = evidence.correct('truth', heading=turn).heading
+        heading_finding = kind(topic, turn=turn, set=total)
+    yield Measure(turn, limit, heading_finding, 'truth heading', 'either')
+
+
+def _twist_errors(
+    fast: NDArray[np.bool_], differences: FloatArray, own: FloatArray, world: FloatArray
+) -> tuple[float, float]:
+    """Return the median errors of the twist in the axes of the body, and in those of the world.
+
+    They are taken where both differ most: in turns, for a vehicle that mostly goes straight.
+    Jumps do not change a median.
+    """
+    apart = np.linalg.norm(own - world, axis=1)
+    chosen = fast & (apart >= np.quantile(apart[fast], 0.8))
+    in_body, in_world = (_median_size(chosen, velocity, differences) for velocity in (world, own))
+    return in_body, in_world
+
+
+def _is_of_the_world(
+    fast: NDArray[np.bool_], differences: FloatArray, errors: tuple[float, float]
+) -> bool:
+    in_body, in_world = errors
+    size = _median_size(fast, differences)
+    return in_world < 0.5 * in_body and in_body > 0.05 + 0.05 * size
 
 
 def _horizontal(
     truth: OdometryArray, length: float, steps: FloatArray, *velocity: FloatArray
 ) -> list[FloatArray]:
-    """Return the horizontal parts of velocities between stamps as complex means over blocks of a
-    length, s, in which noise of positions is small.
+    """Return the horizontal parts of velocities between stamps as complex means over blocks.
+
+    Noise of positions is small in blocks of a length, s.
     """
 
-    def weighted(steps: FloatArray, *rows: FloatArray) -> FloatArray:
+    def weighted(steps: FloatArray, *velocities: FloatArray) -> FloatArray:
         weight = steps[:, None]
-        return np.hstack([*(weight * one[:, :2] for one in rows), weight])
+        return np.hstack([*(weight * velocity[:, :2] for velocity in velocities), weight])
 
     time = seconds(truth.stamp_ns[1:], truth.stamp_ns[0])
     means = block_means(weighted, time, length, steps, *velocity)
@@ -215,17 +258,13 @@ def _horizontal(
 
 
 def _mean_turn(first: FloatArray, second: FloatArray) -> complex:
-    """Return the mean of exp(i turn) from some vectors to others, where the others are fast
-    counting more; 1 where there are none.
+    """Return the mean of exp(i turn) from some vectors to others, weighted by the size of those.
+
+    1 if there are none.
     """
     size = float(np.abs(second).sum())
     ahead = np.conj(first) / np.maximum(np.abs(first), 1e-12)
     return complex(np.sum(ahead * second)) / size if size > 0.0 else 1.0 + 0.0j
-
-
-def circular_deviation(length: float) -> float:
-    """Return the circular standard deviation of turns, deg, from the length of their mean."""
-    return math.degrees(math.sqrt(-2.0 * math.log(min(max(length, 1e-3), 1.0))))
 
 
 def _is_in_world(evidence: Evidence) -> bool:
@@ -233,44 +272,50 @@ def _is_in_world(evidence: Evidence) -> bool:
     return known is not None and known.twist == 'world'
 
 
-def _is_of_the_body(moved: FloatArray, as_is: FloatArray, turned: FloatArray) -> bool:
-    """Return whether a twist that agrees with the course as it is may be one of the body beside a
-    wrong orientation: a vehicle that keeps its course does not tell the two apart, but that it
-    moves along its x axis.
+def _is_of_the_body(moved: FloatArray, as_recorded: FloatArray, turned: FloatArray) -> bool:
+    """Return whether a twist that follows the track may still be one of the body.
+
+    Then the orientation is wrong. A vehicle that keeps its course does not distinguish both, but
+    it moves along its x axis.
     """
-    if abs(_mean_turn(moved, turned)) < _STEADY or abs(_direction(as_is)) < _STEADY:
+    if abs(_mean_turn(moved, turned)) < _STEADY or abs(_direction(as_recorded)) < _STEADY:
         return False
-    in_body = as_is * as_is * np.conj(turned) / np.maximum(np.abs(as_is * turned), 1e-12)
-    turns = [abs(np.angle(_direction(one))) for one in (as_is, in_body)]
+    size = np.maximum(np.abs(as_recorded * turned), 1e-12)
+    in_body = as_recorded * as_recorded * np.conj(turned) / size
+    turns = [abs(np.angle(_direction(velocity))) for velocity in (as_recorded, in_body)]
     return bool(turns[0] < math.radians(_AHEAD_DEG) <= turns[1])
 
 
 def _direction(vectors: FloatArray) -> complex:
-    """Return the mean direction of vectors; its length is 1 where they have one direction."""
+    """Return the mean direction of vectors; its length is 1 if they have one direction."""
     return _mean_turn(np.ones_like(vectors), vectors)
 
 
-def _strays(
-    evidence: Evidence, as_is: FloatArray, turned: FloatArray, moved: FloatArray, spread: float
+def _measure_strays(
+    evidence: Evidence,
+    as_recorded: FloatArray,
+    turned: FloatArray,
+    moved: FloatArray,
+    spread: float,
 ) -> Measure:
-    """Tell that the twist, turned by the orientation, does not follow the positions, and which of
-    the three is wrong.
+    """Report a twist that does not follow the positions when the orientation turns it.
 
-    A twist that keeps one direction in the body is that of something with wheels, so that the
-    orientation is wrong; nothing puts that right.
+    A twist that keeps one direction in the body is that of a vehicle with wheels. Then the
+    orientation is wrong, and nothing corrects it.
     """
-    what, mend = 'twist', 'set `corrections: {truth: {twist: positions}}` in recording.yaml'
-    turn = turned * np.conj(as_is) / np.maximum(np.abs(turned * as_is), 1e-12)
+    what, remedy = 'twist', 'set `corrections: {truth: {twist: positions}}` in recording.yaml'
+    size = np.maximum(np.abs(turned * as_recorded), 1e-12)
+    turn = turned * np.conj(as_recorded) / size
     if _is_in_world(evidence) and abs(_mean_turn(moved, turned * turn)) > _FOLLOWS:
-        mend = 'remove `twist: world` from recording.yaml'
+        remedy = 'remove `twist: world` from recording.yaml'
         evidence.doubtful.add('orientation')
-    elif abs(_direction(as_is)) > _FOLLOWS:
-        what, mend = 'orientation', 'record a truth with the orientation of the body'
+    elif abs(_direction(as_recorded)) > _FOLLOWS:
+        what, remedy = 'orientation', 'record a truth with the orientation of the body'
         evidence.doubtful.add('orientation')
     else:
         evidence.correct('truth', twist='positions')
-    told = findings.TWIST_STRAYS(evidence.topic('truth'), what=what, spread=spread, mend=mend)
-    return Measure(spread, circular_deviation(_FOLLOWS), told, 'truth twist')
+    finding = findings.TWIST_STRAYS(evidence.topic('truth'), what=what, spread=spread, mend=remedy)
+    return Measure(spread, circular_deviation(_FOLLOWS), finding, 'truth twist')
 
 
 def _course_range(truth: OdometryArray) -> float:
@@ -282,15 +327,7 @@ def _course_range(truth: OdometryArray) -> float:
     return math.degrees(float(np.abs(np.angle(course * np.conj(course[0]))).max()))
 
 
-def plane(vectors: FloatArray) -> FloatArray:
-    """Return the horizontal parts of vectors as complex numbers."""
-    found: FloatArray = vectors[:, 0] + 1j * vectors[:, 1]
-    return found
-
-
-def _usual(chosen: NDArray[np.bool_], *vectors: FloatArray) -> float:
-    """Return the median length of chosen vectors, or of their differences, which jumps do not
-    change.
-    """
+def _median_size(chosen: NDArray[np.bool_], *vectors: FloatArray) -> float:
+    """Return the median length of chosen vectors, or of the differences of two."""
     difference = functools.reduce(np.subtract, (rows[chosen] for rows in vectors))
     return float(np.median(np.linalg.norm(difference, axis=1)))

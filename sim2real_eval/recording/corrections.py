@@ -34,10 +34,10 @@ MessageArrayT = TypeVar('MessageArrayT', bound=MessageArray)
 _NO_ROTATION = (0.0, 0.0, 0.0)
 
 _AXES = ('enu', 'ned')
-_NED_TO_ENU = Rotation.from_matrix([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
+NED_TO_ENU = Rotation.from_matrix([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
 _FRD_TO_FLU = Rotation.from_matrix(np.diag([1.0, -1.0, -1.0]))
 _RDF_TO_FLU = Rotation.from_matrix([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
-_AXES_ROTATIONS = {'ned': (_NED_TO_ENU, _FRD_TO_FLU), 'camera': (_RDF_TO_FLU, _RDF_TO_FLU)}
+_AXES_ROTATIONS = {'ned': (NED_TO_ENU, _FRD_TO_FLU), 'camera': (_RDF_TO_FLU, _RDF_TO_FLU)}
 """Rotations of world and body axes to those of ROS, by name of the axes."""
 
 
@@ -95,6 +95,9 @@ class ImuCorrection(_Correction):
     rate_std: float | None = non_negative(
         None, 'rad/s', 'Standard deviation that replaces the covariance.', optional=float
     )
+    orientation_std: float | None = non_negative(
+        None, 'rad', 'Standard deviation that replaces the covariance.', optional=float
+    )
 
     def apply(self, imu: ImuArray) -> ImuArray:
         """Return the corrected messages."""
@@ -102,7 +105,7 @@ class ImuCorrection(_Correction):
         orientation_turn = _rotation(self.orientation_rotation)
         world = Rotation.from_euler('z', -self.heading, degrees=True)
         if self.axes == 'ned':
-            world = world * _NED_TO_ENU
+            world = world * NED_TO_ENU
         rate = _rotate(turn, _scale(self.rate_scale, imu.angular_velocity))
         bias = np.asarray(self.rate_bias)
         if bias.any():
@@ -119,6 +122,7 @@ class ImuCorrection(_Correction):
         for quantity, scale, std in (
             ('linear_acceleration', self.acceleration_scale, self.acceleration_std),
             ('angular_velocity', self.rate_scale, self.rate_std),
+            ('orientation', 1.0, self.orientation_std),
         ):
             name = f'{quantity}_covariance'
             if std is not None:
@@ -148,6 +152,7 @@ class ImuCorrection(_Correction):
                 _scale_std(self.acceleration_std, later.acceleration_scale), later.acceleration_std
             ),
             rate_std=_latest(_scale_std(self.rate_std, later.rate_scale), later.rate_std),
+            orientation_std=_latest(self.orientation_std, later.orientation_std),
         )
 
 

@@ -57,6 +57,7 @@ from .checks import (
     STATUS_UNKNOWN,
 )
 from .fields import ABSENT_COVARIANCE, IDENTITY, replace_rows
+from .fix_places import misplaced_fixes
 
 MAXIMUM_BROKEN = 0.2
 """Largest share of a topic's messages that may be dropped as broken."""
@@ -412,6 +413,9 @@ def _check_coordinates(check: _TopicCheck) -> None:
             template = f'{name} {{value:g deg}} is outside -{{limit:g}} .. {{limit:g}}'
             value = degrees[int(np.argmax(is_bad))]
             check.drop(is_bad, BAD_VALUE, Remark(template, limit=limit, value=value))
+    is_zero, is_far = misplaced_fixes(check.array.latitude, check.array.longitude)
+    check.drop(is_zero, NO_FIX, 'position is (0, 0)', is_broken=False)
+    check.drop(is_far[~is_zero], BAD_VALUE, 'position is over 1000 km from the others')
 
 
 def _norms(check: _TopicCheck) -> FloatArray:
@@ -523,7 +527,8 @@ def _report_covariances(check: _TopicCheck) -> None:
             check.report(ABSENT, absent.sum(), quantity=quantity)
         is_unknown = by_blocks(lambda rows: (rows == 0.0).all(axis=(1, 2)), covariance) & ~absent
         check.report(COVARIANCE_ZERO, is_unknown.sum(), quantity=quantity)
-        is_negative = by_blocks(_has_negative_variance, covariance) & ~absent
+        variances = np.diagonal(covariance, axis1=1, axis2=2)
+        is_negative = (variances < 0.0).any(axis=1) & ~absent
         check.report(COVARIANCE_NEGATIVE, is_negative.sum(), quantity=quantity)
 
 
@@ -533,8 +538,3 @@ def _measures_nothing(array: MessageArray) -> bool:
         return False
     is_marked = all(fields.find_absent(array, name).all() for name in fields.IMU_QUANTITIES)
     return is_marked and bool(array.angular_velocity.any() or array.linear_acceleration.any())
-
-
-def _has_negative_variance(covariance: FloatArray) -> NDArray[np.bool_]:
-    """Return True for each covariance (n, k, k) with a negative variance."""
-    return np.asarray((np.diagonal(covariance, axis1=1, axis2=2) < 0.0).any(axis=1))

@@ -234,18 +234,27 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _evaluate(stop: Stop) -> int:
-    node, status = EvaluationNode(stop), 0
-    with hold_study(node.folder, node.study.plan, overwrite=node.study.settings.overwrite):
-        try:
-            node.evaluate()
-        except Stopped as stopped:
-            if not node.tally.complete_recordings:
-                discard_study(node.folder)
-                raise
-            status = stopped.status
-            _print_error(f'{stopped.word} before the end; complete recordings are written')
-        written = node.write()
-        node.wait_for_subscribers()
+    node = EvaluationNode(stop)
+    try:
+        with hold_study(node.folder, node.study.plan, overwrite=node.study.settings.overwrite):
+            return _evaluate_and_write(node)
+    finally:
+        # The threads of the middleware end with the last node; none may run at the end.
+        node.destroy_node()
+
+
+def _evaluate_and_write(node: EvaluationNode) -> int:
+    status = 0
+    try:
+        node.evaluate()
+    except Stopped as stopped:
+        if not node.tally.complete_recordings:
+            discard_study(node.folder)
+            raise
+        status = stopped.status
+        _print_error(f'{stopped.word} before the end; complete recordings are written')
+    written = node.write()
+    node.wait_for_subscribers()
     return status or written
 
 

@@ -40,10 +40,10 @@ from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
     NavsatConfig,
-    ParameterReader,
     with_front_end,
 )
 from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.parameter_file import ParameterReader
 from sim2real_eval.judge.robot_localization.replay_options import Grids, corrections, front_end
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode

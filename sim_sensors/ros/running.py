@@ -65,8 +65,10 @@ def run(
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     executor = SingleThreadedExecutor()
+    nodes: Sequence[Node] = ()
     try:
-        for node in make():
+        nodes = make()
+        for node in nodes:
             executor.add_node(node)
         while rclpy.ok() and not finished():
             executor.spin_once()
@@ -83,6 +85,10 @@ def run(
         return 0
     finally:
         executor.shutdown()
+        # The threads of the middleware end with the last node. If they still run while the
+        # process ends, they may read what it has freed already: a segmentation fault.
+        for node in nodes:
+            node.destroy_node()
         rclpy.try_shutdown()
         log.removeHandler(handler)
         interrupt.restore()

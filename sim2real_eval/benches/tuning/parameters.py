@@ -21,6 +21,9 @@ from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.robot_localization.configuration import (
     NAVSAT_TOPIC,
     SourceConfig,
+    gate_name,
+)
+from sim2real_eval.judge.robot_localization.parameter_file import (
     read_node_parameters,
     to_declared_types,
 )
@@ -176,14 +179,11 @@ def gate_names(source: SourceConfig) -> Mapping[str, str]:
     'imu0_twist_rejection_threshold'
     """
     parts = {'pose': source.mask[:6], 'twist': source.mask[6:12], 'acceleration': source.mask[12:]}
-    infixes = {'pose': '_pose', 'twist': '_twist', 'acceleration': '_linear_acceleration'}
-    has_one_part = source.kind in ('pose', 'twist')
     return {
-        f'{part}_threshold':
-            f'{source.name}{"" if has_one_part else infixes[part]}_rejection_threshold'
+        f'{part}_threshold': gate_name(source.name, part)
         for part, mask in parts.items()
         if mask.any()
-    }  # fmt: skip
+    }
 
 
 def _input_switches(source: SourceConfig, *, planar: bool) -> Iterator[Tunable]:

@@ -21,8 +21,8 @@ import numpy as np
 import yaml
 
 from sim2real_eval.common.findings import JudgeError
-from sim2real_eval.judge.robot_localization.configuration import (
-    FilterConfig,
+from sim2real_eval.judge.robot_localization.configuration import FilterConfig
+from sim2real_eval.judge.robot_localization.parameter_file import (
     read_node_parameters,
     to_declared_types,
 )

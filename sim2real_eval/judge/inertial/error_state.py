@@ -193,8 +193,9 @@ def _advice(output: LoopOutput, settings: InertialSettings) -> list[Finding]:
 def _parts(
     inputs: InertialInputs, output: LoopOutput, events: InertialEvents
 ) -> tuple[tuple[PartCount, ...], Corrections]:
-    parts = [inputs.gps_count(rejected=int(np.sum(output.accepted == 0)))]
     stamps: list[IntArray] = [events.time_ns[events.fix_at]]
+    gps = inputs.gps_count(rejected=int(np.sum(output.accepted == 0)))
+    parts = [gps.with_times(stamps[0], output.nis, output.accepted > 0)]
     nis, states = [output.nis], [3]
     holds = len(events.hold_at)
     if holds:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding, FindingKind, assumed, decisive, routine
-from sim2real_eval.judge.estimate import PartCount
+from sim2real_eval.judge.estimate import JudgedRun, PartCount
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -19,14 +22,30 @@ from sim_sensors.core.measurements import (
     TwistArray,
 )
 from sim_sensors.world.geodesy import LocalFrame
-from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
+from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig, gate_name
 from .navsat import NavsatState, early_fixes, lost_fixes
-from .state import YAW, Timing
+from .parts import ACCELERATION, PartName
+from .state import YAW, RecordArray, Timing
 
 _MOST = 0.5
-_LEAST_GRAVITY = 0.05
+_LEAST_GRAVITY = 0.05  # m/s^2; an error of 0.07 m/s with the default noises
+_UP = np.array([0.0, 0.0, 1.0])
 _NEAR_TICK_NS = 1000
 _LEAST_ON_A_SIDE = 0.05  # share of the fixes
+
+
+_ASK = (
+    'if the input is right, raise `{gate}` or the process noise (`sim2real judge` tries '
+    'thresholds on the recording); if it is wrong, leave it out'
+)
+_HELPS = (
+    'if the input is right, set `{gate}: {threshold:.3g}`, with which no long rejection remains '
+    'here, or raise the process noise; if it is wrong, leave it out'
+)
+_NONE_HELPS = (
+    'no `{gate}` up to {threshold:.3g} helps: check the covariances and frames of all inputs with '
+    '`sim2real check`, and raise the process noise'
+)
 
 
 DIFFERENTIAL = assumed(
@@ -65,11 +84,12 @@ NAVSAT_NO_HEADING = decisive(
     'The fixes are rotated into a frame that does not point east.',
     'use an IMU with orientation, or `use_odometry_yaw`',
 )
-GRAVITY_LEFT = routine(
+GRAVITY_LEFT = decisive(
     'rl.gravity_left',
     'is mounted with roll or pitch: as in robot_localization, gravity is removed in the wrong '
-    'axes, which leaves about {left:.1f m/s^2} of false acceleration at rest',
-    'robot_localization removes gravity before it rotates the acceleration into the body.',
+    'axes, which leaves {left:.3g m/s^2} of false acceleration at rest',
+    'robot_localization subtracts gravity in the axes of the sensor from an acceleration in those '
+    'of the body.',
     'remove it in the right axes with --correct gravity (in a study file `correct: [gravity]`)',
 )
 DIVERGED = decisive(
@@ -103,6 +123,14 @@ GATED = decisive(
     'The measurements contradict the estimate by more than the covariances allow.',
     'check the covariances, the frames and the `rejection_threshold`',
 )
+REFUSED = decisive(
+    'rl.refused_for',
+    'the Mahalanobis gate rejected all measurements for {longest:.1f s}, from t = {start:.1f s} '
+    'to {end:.1f s} after the first estimate ({refused:d} of {judged:d} in all)',
+    'For this time the estimate is without the input. Measurements and estimate disagree by more '
+    'than their covariances allow, and the judge cannot tell which of them is wrong.',
+    '{action}',
+)
 SINGULAR = decisive(
     'rl.singular',
     '{refused:d} of {judged:d} measurements were rejected, because the covariance of their '
@@ -125,6 +153,21 @@ NO_FIX_IN_MESSAGES = routine(
     'navsat.messages_without_fix',
     'dropped {dropped:d} of {received:d} messages of the GPS that have no fix',
     'The receiver had no fix at these times; this is a real outage.',
+)
+FIXES_BEYOND_ZONE = routine(
+    'navsat.fixes_beyond_zone',
+    'dropped {dropped:d} of {fixes:d} fixes that lie outside the UTM zone of the {origin}, the '
+    'first at {latitude:.5g}, {longitude:.5g} deg',
+    'As in navsat_transform, the zone of the first fix or datum is used throughout; positions far '
+    'outside it are errors of the receiver.',
+    'correct or remove them in the recording',
+)
+MOST_BEYOND_ZONE = decisive(
+    'navsat.most_beyond_zone',
+    'dropped {dropped:d} of {fixes:d} fixes, which lie outside the UTM zone of the {origin} '
+    'at {latitude:.5g}, {longitude:.5g} deg',
+    'navsat_transform keeps the zone of its first fix or datum, so the filter had hardly any GPS.',
+    'remove a wrong first fix from the recording, correct the datum, or use_local_cartesian',
 )
 FIXES_EARLY = routine(
     'navsat.fixes_early',
@@ -237,22 +280,31 @@ def input_advice(
 
 
 def mounting_advice(
-    inputs_frames: Sequence[tuple[str, FloatArray]], gravity: float
+    parts: RecordArray, names: Sequence[PartName], sources: Mapping[str, MessageArray | None]
 ) -> list[Finding]:
     """Return findings about gravity that remains for an IMU mounted with roll or pitch.
 
     Parameters
     ----------
-    inputs_frames : IMUs whose gravity is removed: name and rotation, (3, 3), sensor to base_link.
-    gravity : m/s^2.
+    parts : (p,) of type PART
+        Parts with the mounting of their sensors.
+    names : inputs of the parts.
+    sources : messages of each input.
     """
     notes: list[Finding] = []
-    for name, rotation in inputs_frames:
-        # Level and at rest the acceleration in base_link is (0, 0, g); robot_localization
-        # subtracts g times the third row of the mounting rotation.
-        left_in = gravity * float(np.hypot(rotation[2, 0], rotation[2, 1]))
-        if left_in > _LEAST_GRAVITY:
-            notes.append(GRAVITY_LEFT(name, left=left_in))
+    for part, name in zip(parts, names, strict=True):
+        if part.kind != ACCELERATION or not part.remove_gravity or part.correct_gravity:
+            continue
+        # Level and at rest the acceleration in base_link is g e3. robot_localization subtracts
+        # g R' e3, with R the mounting, or g R' R' e3 if the orientation is relative.
+        removed = part.rotation.T @ _UP
+        imu = sources[name.source]
+        if part.relative and isinstance(imu, ImuArray) and not has_no_attitude(imu):
+            removed = part.rotation.T @ removed
+        is_fused = (part.mask[:3] > 0.0) & np.array([True, True, not part.two_d])
+        left = part.gravity * float(np.linalg.norm((_UP - removed)[is_fused]))
+        if left > _LEAST_GRAVITY:
+            notes.append(GRAVITY_LEFT(name.source, left=left))
     return notes
 
 
@@ -261,8 +313,11 @@ def divergence(unscented: bool, textbook: bool) -> FindingKind:
     return UNSCENTED_DIVERGED if unscented and not textbook else DIVERGED
 
 
-def part_advice(parts: Sequence[PartCount]) -> list[Finding]:
-    """Return findings about inputs that the judge hardly used."""
+def part_advice(parts: Sequence[PartCount], first_ns: int | None = None) -> list[Finding]:
+    """Return findings about inputs that the judge hardly used, or not for some time.
+
+    `first_ns` is the stamp of the first estimate; without it the times are not examined.
+    """
     notes: list[Finding] = []
     received: dict[tuple[str, str], int] = {}
     for part in parts:
@@ -275,13 +330,47 @@ def part_advice(parts: Sequence[PartCount]) -> list[Finding]:
         judged = part.fused + part.rejected
         subject = f'{part.name} ({part.topic})'
         gated = part.rejected - part.singular
-        if judged and gated > _MOST * judged:
+        refusal = part.longest_refusal
+        if first_ns is not None and refusal is not None and refusal.is_long:
+            times = {'longest': refusal.duration}
+            for name, stamp_ns in (('start', refusal.start_ns), ('end', refusal.end_ns)):
+                times[name] = (stamp_ns - first_ns) * 1e-9
+            action = _ASK.format(gate=gate_name(*part.name.split()))
+            notes.append(REFUSED(subject, refused=gated, judged=judged, action=action, **times))
+        elif judged and gated > _MOST * judged:
             notes.append(GATED(subject, refused=gated, judged=judged))
         if part.singular:
             notes.append(SINGULAR(subject, refused=part.singular, judged=judged))
         if part.older:
             notes.append(OLDER(subject, refused=part.older, received=part.received))
     return notes
+
+
+class Gate(NamedTuple):
+    """Parameter of a gate, the last threshold that was tried, and whether it helps."""
+
+    name: str
+    threshold: float
+    helps: bool
+
+
+def refused_parts(run: JudgedRun) -> list[PartCount]:
+    """Return the parts that a run refused for a long time."""
+    parts = run.parts
+    return [part for part in parts if part.longest_refusal and part.longest_refusal.is_long]
+
+
+def with_threshold(notes: Iterable[Finding], part: PartCount, gate: Gate) -> list[Finding]:
+    """Return the findings of a run with a tried threshold as the action against refusals."""
+    name, threshold, helps = gate
+    action = (_HELPS if helps else _NONE_HELPS).format(gate=name, threshold=threshold)
+    subject = f'{part.name} ({part.topic})'
+    return [
+        dataclasses.replace(note, words={**note.words, 'action': action})
+        if note.kind is REFUSED and note.subject == subject
+        else note
+        for note in notes
+    ]
 
 
 def navsat_advice(fixes: int, used: int, lost: int, early: int, frequency: float) -> list[Finding]:
@@ -373,6 +462,22 @@ def datum_advice(navsat: NavsatConfig, fixes: FixArray) -> list[Finding]:
     if away <= _FAR_M:
         return []
     return [DATUM_FAR(navsat.title, distance=away / 1000.0)]
+
+
+def zone_advice(
+    navsat: NavsatConfig, fixes: FixArray, is_inside: NDArray[np.bool_]
+) -> list[Finding]:
+    """Return the finding about valid fixes outside the UTM zone."""
+    dropped = int(np.sum(~is_inside))
+    origin = 'first fix' if navsat.datum is None else 'datum'
+    is_most = dropped > _MOST * len(fixes)
+    # A wrong origin is named by itself, a wrong fix by its position.
+    place = (fixes.latitude[~is_inside][0], fixes.longitude[~is_inside][0])
+    if is_most:
+        place = navsat.datum[:2] if navsat.datum else (fixes.latitude[0], fixes.longitude[0])
+    kind = MOST_BEYOND_ZONE if is_most else FIXES_BEYOND_ZONE
+    values = {'latitude': place[0], 'longitude': place[1], 'origin': origin}
+    return [kind(navsat.title, dropped=dropped, fixes=len(fixes), **values)]
 
 
 def tick_advice(navsat: NavsatConfig, arrival_ns: IntArray, timing: Timing) -> list[Finding]:

@@ -31,10 +31,12 @@ from .advice import (
     part_advice,
     tick_advice,
     twist_advice,
+    zone_advice,
 )
 from .configuration import FilterConfig, NavsatConfig, with_front_end
+from .covariances import apply_covariances
 from .filter import dynamics_of
-from .fixes import FilteredGps
+from .fixes import FilteredGps, plane_of
 from .inputs import Inputs, build_inputs
 from .navsat import new_navsat_state
 from .parts import new_memory
@@ -42,7 +44,7 @@ from .queue import history_ns, new_history, new_queue
 from .replay import new_scratch, replay
 from .replay_options import Clock, Grids, ReplayOptions
 from .state import ROLL, VX, Timing, new_filter, new_output, with_room
-from .topics import delay_messages, route, scale_covariances
+from .topics import delay_messages, route
 
 _FIRST_CAPACITY = 1024
 # 28 h at 100 Hz, 7 GB of a file; more is a clock of another epoch than that of the messages.
@@ -94,10 +96,9 @@ def prepare(
     """Prepare the inputs of `judge`; parameters and errors as there."""
     navsat = with_front_end(navsat, case.front_end)
     routing = route(recording, config, navsat, case)
-    notes = list(routing.notes)
+    notes = [*config.notes, *(navsat.notes if navsat else ()), *routing.notes]
     recording, travel_ns = delay_messages(recording, routing, config, case.latency_ns)
-    if case.covariance:
-        recording = scale_covariances(recording, routing, config, case.covariance)
+    recording = apply_covariances(recording, routing, config, case)
     sources = {
         name: None if topic is None else recording.messages[topic]
         for name, topic in routing.sources.items()
@@ -125,13 +126,7 @@ def prepare(
     notes += twist_advice(config, sources, turned=bool(transforms))
     if navsat is not None and fixes is not None:
         notes += datum_advice(navsat, fixes)
-    mountings = [
-        (source.name, frames.lookup(config.base_link_frame, array.frame, source.name)[0])
-        for source in config.sources
-        if source.remove_gravity and isinstance(array := sources[source.name], ImuArray)
-    ]
-    if 'gravity' not in case.correct:
-        notes += mounting_advice(mountings, config.gravity)
+    notes += mounting_advice(inputs.parts, inputs.names, sources)
     timing = _timing(config, navsat, case.clock, inputs.navsat_part, bounds, travel_ns)
     if navsat is not None and fixes is not None:
         notes += tick_advice(navsat, fixes.arrival_ns, timing)
@@ -147,7 +142,11 @@ def _fixes(
     if len(valid) < len(array):
         dropped = len(array) - len(valid)
         notes.append(NO_FIX_IN_MESSAGES(navsat.title, dropped=dropped, received=len(array)))
-    return valid
+    is_inside = plane_of(navsat, valid).contains(valid.latitude, valid.longitude)
+    if is_inside.all():
+        return valid
+    notes += zone_advice(navsat, valid, is_inside)
+    return valid.take(is_inside)
 
 
 def _timing(
@@ -238,7 +237,7 @@ def judge_prepared(
     n, g, _, f = out.n.tolist()
     corrections = columns.concatenate()
     parts = part_counts(inputs.names, out.counts, inputs.parts['threshold'], corrections)
-    notes += part_advice(parts)
+    notes += part_advice(parts, int(out.stamp_ns[0]) if n else None)
     notes += motion_advice(out.stamp_ns[:n], out.x[:n, :3], out.x[:n, VX : VX + 3])
     if navsat is not None:
         notes += front_end_advice(config, navsat, navsat_state, fixes=fixes, used=g)

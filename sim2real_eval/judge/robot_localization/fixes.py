@@ -9,8 +9,10 @@ import threading
 
 import numpy as np
 import pyproj
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, IntArray, OdometryArray
@@ -84,6 +86,23 @@ class Plane:
         up = altitude if self.height is None else enu[:, 2]
         return enu[:, 0], enu[:, 1], up, np.zeros(len(enu))
 
+    def contains(self, latitude: FloatArray, longitude: FloatArray) -> NDArray[np.bool_]:
+        """Return which positions, (n,) degrees, robot_localization can project.
+
+        A UTM zone ends 60 degrees from its central meridian, and 100 km beyond its nominal
+        eastings, 100 to 900 km, and northings: limits of GeographicLib. A tangent plane has none.
+        """
+        is_finite = np.isfinite(latitude) & np.isfinite(longitude)
+        if self.tangent or not len(latitude):
+            return is_finite
+        easting, northing, _ = to_utm(latitude, longitude, (self.latitude, self.longitude))
+        central = 6.0 * utm_zone(self.latitude, self.longitude) - 183.0
+        away = np.abs((longitude - central + 180.0) % 360.0 - 180.0)
+        south = self.latitude < 0.0
+        lowest, highest = (900e3, 19600e3) if south else (-9100e3, 9600e3)
+        is_inside = (easting >= 0.0) & (easting <= 1000e3) & (away <= 60.0)
+        return np.asarray(is_finite & is_inside & (northing >= lowest) & (northing <= highest))
+
     def unproject(
         self, easting: FloatArray, northing: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
@@ -120,6 +139,11 @@ def plane_of(config: NavsatConfig, fixes: FixArray) -> Plane:
         latitude = longitude = height = 0.0
     if not config.has_timer:
         return Plane(latitude, longitude, True, height)
+    if not config.use_local_cartesian and not -80.0 <= latitude < 84.0:
+        raise JudgeError(
+            f'{config.title}: latitude {latitude:.5g} deg has no UTM zone; use_local_cartesian or '
+            'the front end enu do without'
+        )
     return Plane(latitude, longitude, config.use_local_cartesian)
 
 
@@ -268,8 +292,8 @@ class LiveNavsat:
         # The first fix defines the plane if there is no datum.
         self._plane = None if self.config.datum is None else plane_of(self.config, no_fixes())
         self._placed: dict[str, str] = {}
-        # Number of valid fixes, and of those passed on.
-        self.fixes_seen = self.fixes_used = 0
+        # Number of valid fixes, of those passed on, and of those outside the UTM zone.
+        self.fixes_seen = self.fixes_used = self.fixes_beyond = 0
 
     def warm_up(self) -> None:
         """Load or compile the kernels, and reset."""
@@ -302,6 +326,9 @@ class LiveNavsat:
         for number in range(len(valid)):
             fix = valid.take([number])
             self._plane = self._plane or plane_of(self.config, fix)
+            if not self._plane.contains(fix.latitude, fix.longitude)[0]:
+                self.fixes_beyond += 1
+                continue
             _enter_fixes(self._navsat, fix, self._plane)
             self.fixes_seen += 1
             if self.config.has_timer:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import JudgeError
+from sim2real_eval.recording.message_types import default_type
 from sim2real_eval.recording.metadata import FrameTree
 from sim_sensors.core.blocks import BLOCK, by_blocks
 from sim_sensors.core.measurements import (
@@ -45,19 +46,13 @@ from .parts import (
 )
 from .state import YAW, RecordArray, Timing
 
-_TYPES: Mapping[str, type[MessageArray]] = {
-    'odom': OdometryArray,
-    'pose': PoseArray,
-    'twist': TwistArray,
-    'imu': ImuArray,
+_TYPES: Mapping[str, str] = {
+    'odom': 'nav_msgs/msg/Odometry',
+    'pose': 'geometry_msgs/msg/PoseWithCovarianceStamped',
+    'twist': 'geometry_msgs/msg/TwistWithCovarianceStamped',
+    'imu': 'sensor_msgs/msg/Imu',
 }
-_ROS_TYPES: Mapping[type[MessageArray], str] = {
-    FixArray: 'sensor_msgs/NavSatFix',
-    ImuArray: 'sensor_msgs/Imu',
-    OdometryArray: 'nav_msgs/Odometry',
-    PoseArray: 'geometry_msgs/PoseWithCovarianceStamped',
-    TwistArray: 'geometry_msgs/TwistWithCovarianceStamped',
-}
+"""Message type that the nodes subscribe to, by kind of input."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,7 +97,7 @@ def build_inputs(
             layout.without_attitude(number)
     for name, array in sources.items():
         if array is not None:
-            check_type(by_name[name], array)
+            check_type(by_name[name], by_name[name].topic, array)
             layout.place(name, array, frames)
             first, parts = layout.of[name]
             if parts:
@@ -212,18 +207,23 @@ def _time_spans(times: Sequence[IntArray], ends: IntArray) -> Iterator[list[slic
         yield [slice(cut[number], cut[number + 1]) for cut in cuts]
 
 
-def check_type(source: SourceConfig, array: MessageArray) -> None:
-    """Raise JudgeError when messages do not have the type of the input's name."""
-    if not isinstance(array, _TYPES[source.kind]):
-        hint = (
-            f'; fixes enter through navsat_transform, as the topic {NAVSAT_TOPIC}'
-            if isinstance(array, FixArray)
-            else ''
-        )
-        raise JudgeError(
-            f'{source.topic}: {source.name} needs {_ROS_TYPES[_TYPES[source.kind]]} messages, '
-            f'the topic has {_ROS_TYPES[type(array)]}{hint}'
-        )
+def check_type(source: SourceConfig, topic: str, array: MessageArray, ros_type: str = '') -> None:
+    """Raise JudgeError when the filter does not subscribe to messages of this type.
+
+    `ros_type` is their full ROS type, if it is not the default of the array.
+    """
+    actual = ros_type or default_type(array).name
+    if actual != _TYPES[source.kind]:
+        raise wrong_type(source, topic, actual)
+
+
+def wrong_type(source: SourceConfig, topic: str, actual: str) -> JudgeError:
+    """Return the error about a topic of another full ROS type than that of the input."""
+    taken, has = (name.replace('/msg/', '/') for name in (_TYPES[source.kind], actual))
+    remedy = 'convert the messages'
+    if actual == 'sensor_msgs/msg/NavSatFix':
+        remedy = f'fixes enter through navsat_transform, as the topic {NAVSAT_TOPIC}'
+    return JudgeError(f'{source.name}: {topic} is {has}; ekf_node takes {taken} only; {remedy}')
 
 
 def source_messages(first: int, parts: Sequence[Part], array: MessageArray) -> Messages:

@@ -142,7 +142,7 @@ class LiveJudge:
         first, parts = self._layout.of[name]
         if not parts:
             return
-        check_type(parts[0].source, array)
+        check_type(parts[0].source, parts[0].source.topic, array)
         if 'differential' in self.correct:
             self._find_attitude(name, array)
         frames = self._layout.frames(name, array)

@@ -107,6 +107,27 @@ def _covariance_factors(factors: Mapping[Any, Any], where: str) -> dict[str, flo
     return result
 
 
+_DEVIATIONS = ('position', 'orientation', 'velocity', 'rate', 'acceleration')
+
+
+def _deviations(tree: Mapping[str, Any], where: str) -> dict[str, dict[str, float]]:
+    """Return standard deviations by topic and quantity, in SI units."""
+    result = {}
+    for topic in tree:
+        stated = branch(tree, topic, where, f'deviation.{topic}')
+        check_keys(stated, _DEVIATIONS, where, f'deviation.{topic}.')
+        for quantity, value in stated.items():
+            if (
+                not isinstance(value, (int, float))
+                or isinstance(value, bool)
+                or not (0.0 < value < math.inf)
+            ):
+                problem = f'{value!r} is not allowed; must be a number above 0'
+                raise ParameterError(where, f'deviation.{topic}.{quantity}', problem)
+        result[topic_name(str(topic))] = {name: float(value) for name, value in stated.items()}
+    return result
+
+
 NAVSAT_PHASE_NS = 20_000_000
 """Default time from the start to the origin of navsat_transform's timer."""
 
@@ -138,7 +159,7 @@ _CLOCK_KEYS = (
 )  # fmt: skip
 _KEYS = (
     'node', 'inputs', 'clock', 'navsat', 'correct', 'latency', 'transforms', 'front_end',
-    'section', 'topics', 'covariance',
+    'section', 'topics', 'covariance', 'deviation',
 )  # fmt: skip
 
 
@@ -162,6 +183,9 @@ class ReplayOptions:
         Additional latency of messages by topic.
     covariance : mapping of str to float
         Factor of the covariances of messages by topic.
+    deviation : mapping of str to (mapping of str to float)
+        Standard deviations that replace the covariances of messages, by topic and quantity:
+        position (m), orientation (rad), velocity (m/s), rate (rad/s), acceleration (m/s^2).
     transforms : TransformFile or None
         Static transforms that replace or complete those of the recording.
     front_end : str
@@ -180,6 +204,7 @@ class ReplayOptions:
     correct: frozenset[str] = frozenset()
     latency_ns: Mapping[str, int] = dataclasses.field(default_factory=dict)
     covariance: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    deviation: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     transforms: TransformFile | None = None
     front_end: str = FRONT_ENDS[0]
     section: str = ''
@@ -226,6 +251,7 @@ class ReplayOptions:
             correct=corrections(_list(tree, 'correct', where), where, 'correct'),
             latency_ns=latency_ns(branch(tree, 'latency', where), where, 'latency'),
             covariance=_covariance_factors(branch(tree, 'covariance', where), where),
+            deviation=_deviations(branch(tree, 'deviation', where), where),
             transforms=TransformFile.from_file(Path(path).parent / transforms)
             if transforms
             else None,
@@ -245,6 +271,10 @@ class ReplayOptions:
             'renamed': dict(sorted(self.renamed.items())),
             'latency_ns': dict(sorted(self.latency_ns.items())),
             'covariance': dict(sorted(self.covariance.items())),
+            'deviation': {
+                topic: dict(sorted(stated.items()))
+                for topic, stated in sorted(self.deviation.items())
+            },
             'transforms': None if self.transforms is None else self.transforms.settings(),
         }
 

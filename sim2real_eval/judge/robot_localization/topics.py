@@ -6,8 +6,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 
-import numpy as np
-
 from sim2real_eval.common.findings import Finding, JudgeError
 from sim2real_eval.recording.reading import assign_subscribed_roles
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, IDEAL_ROLES, Recording
@@ -22,6 +20,7 @@ from .configuration import (
     topic_name,
     with_front_end,
 )
+from .inputs import check_type, wrong_type
 from .replay_options import ReplayOptions
 
 FIX, HEADING, COMMAND = 'fix', 'heading', 'command'
@@ -79,7 +78,10 @@ def route(
         if source.topic == NAVSAT_TOPIC and navsat is not None:
             sources[source.name] = None
         elif source.topic in topics:
-            sources[source.name] = topics[source.topic]
+            topic = topics[source.topic]
+            ros_type = recording.ros_types.get(topic, '')
+            check_type(source, topic, recording.messages[topic], ros_type)
+            sources[source.name] = topic
         else:
             used = _stand_in(source, recording, topics, taken_by)
             sources[source.name] = used
@@ -100,6 +102,10 @@ def _stand_in(
             f'{source.name}: {source.topic} is not in {recording.path}; give the parameters of '
             'navsat_transform_node, which makes it from the fixes, or take the front end enu'
         )
+    for description in recording.ignored:
+        topic, _, ros_type = description.removesuffix(')').partition(' (')
+        if topic_name(topic) == source.topic and ros_type:
+            raise wrong_type(source, topic, ros_type)
     if source.kind == 'imu' and 'imu' in recording.roles and not taken_by:
         return recording.roles['imu']
     stand_in = f' and its IMU already stands in for {taken_by}' if taken_by else ''
@@ -161,7 +167,7 @@ def _check_not_noise_free(recording: Recording, kind: type[MessageArray], needs:
         )
 
 
-def _subscribed_topics(routing: Routing, config: FilterConfig) -> dict[str, str]:
+def subscribed_topics(routing: Routing, config: FilterConfig) -> dict[str, str]:
     """Return the topics of a recording by their own names and by those of the filter."""
     subscribed = {topic_name(topic): topic for _, topic in routing.topic_inputs}
     for source in config.sources:
@@ -171,7 +177,8 @@ def _subscribed_topics(routing: Routing, config: FilterConfig) -> dict[str, str]
     return subscribed
 
 
-def _not_subscribed(option: str, name: str, topics: Collection[str]) -> JudgeError:
+def not_subscribed(option: str, name: str, topics: Collection[str]) -> JudgeError:
+    """Return the error about a topic of an option that the judge does not subscribe to."""
     return JudgeError(
         f'{option}: topic {name} is not one that the judge subscribes to; must be one of '
         f'{", ".join(sorted(topics))}'
@@ -187,7 +194,7 @@ def delay_messages(
     odometry/gps, ns. If the recording's IMU stands in for a topic, both names are accepted.
     JudgeError for a topic that the judge does not subscribe to.
     """
-    subscribed = _subscribed_topics(routing, config)
+    subscribed = subscribed_topics(routing, config)
     published = NAVSAT_TOPIC if None in routing.sources.values() else ''
     messages, travel_ns = dict(recording.messages), 0
     for name, later_ns in latency_ns.items():
@@ -199,28 +206,5 @@ def delay_messages(
                 array, arrival_ns=array.arrival_ns + later_ns
             )
         else:
-            raise _not_subscribed('latency', name, {*subscribed, *filter(None, [published])})
+            raise not_subscribed('latency', name, {*subscribed, *filter(None, [published])})
     return dataclasses.replace(recording, messages=messages), travel_ns
-
-
-def scale_covariances(
-    recording: Recording, routing: Routing, config: FilterConfig, factors: Mapping[str, float]
-) -> Recording:
-    """Multiply the covariances of messages by a factor per topic.
-
-    Covariances of -1, for quantities that an IMU does not have, are kept. Topics and errors are
-    those of `delay_messages`.
-    """
-    subscribed, messages = _subscribed_topics(routing, config), dict(recording.messages)
-    for name, factor in factors.items():
-        if name not in subscribed:
-            raise _not_subscribed('covariance', name, subscribed)
-        array = messages[subscribed[name]]
-        stated = {
-            field.name: np.where(values[:, :1, :1] < 0.0, values, factor * values)
-            for field in dataclasses.fields(array)
-            if field.name.endswith('_covariance')
-            for values in [getattr(array, field.name)]
-        }
-        messages[subscribed[name]] = dataclasses.replace(array, **stated)
-    return dataclasses.replace(recording, messages=messages)

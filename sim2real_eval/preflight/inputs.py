@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the other inputs of a judge: velocities of odometry and twist topics.
+
+Each topic is compared with the truth, or without one with differences of the fixes. Its axes are
+hypotheses: those of the body, as robot_localization reads them, or those of the world.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from sim_sensors.core import rotations
+from sim_sensors.core.blocks import seconds
+from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray, TwistArray
+from . import findings
+from .delays import SIGMAS, DelayFit, fit_delay
+from .evidence import Evidence, block_means, plane
+from .outcome import Measure
+
+_LEAST = 32
+_BLOCK_S = 0.5
+_INDEPENDENT_S = 2.0
+_SLOWEST = 0.3
+# Wheels slip by some percent; a wrong radius or unit is more.
+_SCALE, _LARGE_SCALE = 0.08, 0.3
+_TURN_DEG = 8.0
+_LATE_S = 0.15
+_COVARIANCE_RATIO = 100.0
+_UNITS = {3.6: ': km/h', 2.236936: ': mph', 1.943844: ': knots', 1000.0: ': mm/s'}
+_WINDOW_S = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reference:
+    """Velocities that an input should have measured, as functions of time, complex m/s."""
+
+    name: str
+    world: Callable[[FloatArray], FloatArray]
+    body: Callable[[FloatArray], FloatArray] | None
+    start_ns: int
+
+
+def other_inputs(evidence: Evidence) -> dict[str, OdometryArray | TwistArray]:
+    """Return the topics with velocities that have no role, by name."""
+    roles = set(evidence.recording.roles.values())
+    return {
+        topic: array
+        for topic, array in evidence.recording.messages.items()
+        if topic not in roles
+        and isinstance(array, OdometryArray | TwistArray)
+        and len(array) >= _LEAST
+        and array.linear_velocity[:, :2].any()
+    }
+
+
+def measure_inputs(evidence: Evidence) -> Iterator[Measure]:
+    """Compare axes, scale, sign, delay and covariance of each other input with the truth."""
+    reference = _reference(evidence)
+    for topic, array in other_inputs(evidence).items():
+        if reference is not None:
+            yield from _measure_input(evidence, topic, array, reference)
+        yield from _measure_covariance(topic, array)
+
+
+def _reference(evidence: Evidence) -> _Reference | None:
+    """Return the velocities of the truth, else those of the fixes, which know no heading."""
+    maker, fixes = evidence.maker, evidence.fixes
+    if maker is not None and 'orientation' not in evidence.doubtful:
+        motion, end = maker.motion, (maker.end_ns - maker.start_ns) * 1e-9
+
+        def world(times: FloatArray) -> FloatArray:
+            return plane(motion.at(np.clip(times, 0.0, end)).velocity)
+
+        def body(times: FloatArray) -> FloatArray:
+            state = motion.at(np.clip(times, 0.0, end))
+            return plane(rotations.rotate_back(state.orientation, state.velocity))
+
+        return _Reference('truth', world, body, maker.start_ns)
+    if fixes is None or evidence.truth is not None:
+        return None
+    from sim2real_eval.recording.truth import local_frame_at_first_fix
+
+    frame = local_frame_at_first_fix(fixes)
+    position = plane(frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude))
+    start = int(fixes.stamp_ns[0])
+    time = seconds(fixes.stamp_ns, start)
+
+    def between_fixes(times: FloatArray) -> FloatArray:
+        ends = [
+            np.interp(times + half, time, position.real)
+            + 1j * np.interp(times + half, time, position.imag)
+            for half in (-0.5 * _WINDOW_S, 0.5 * _WINDOW_S)
+        ]
+        return np.asarray((ends[1] - ends[0]) / _WINDOW_S)
+
+    return _Reference('fixes', between_fixes, None, start)
+
+
+def _measure_input(
+    evidence: Evidence, topic: str, array: OdometryArray | TwistArray, reference: _Reference
+) -> Iterator[Measure]:
+    time = seconds(array.stamp_ns, reference.start_ns)
+    inside = evidence.during_truth(array)
+    if inside is None or len(inside) < _LEAST:
+        return
+    means = block_means(
+        lambda velocity, time: np.column_stack([velocity[:, :2], time]),
+        time,
+        _BLOCK_S,
+        array.linear_velocity,
+        time,
+    )
+    end = time[0] + seconds(inside.stamp_ns[-1:], int(array.stamp_ns[0]))[0]
+    kept = (means[:, 2] > max(0.0, time[0])) & (means[:, 2] < end)
+    measured, block_time = plane(means)[kept], means[kept, 2]
+    if len(measured) < _LEAST or float(np.quantile(np.abs(measured), 0.9)) == 0.0:
+        return
+    span = float(block_time[-1] - block_time[0])
+
+    def fit(velocity: Callable[[FloatArray], FloatArray]) -> DelayFit:
+        return fit_delay(
+            measured,
+            lambda delay: velocity(block_time - delay),
+            span,
+            _INDEPENDENT_S,
+            tolerated=_LATE_S,
+        )
+
+    moved = reference.world(block_time)
+    if float(np.quantile(np.abs(moved), 0.9)) < _SLOWEST:
+        return
+    in_world = fit(reference.world)
+    if reference.body is None:
+        yield from _measure_speed_of_fixes(topic, measured, moved, in_world)
+        return
+    in_body = fit(reference.body)
+    body_error, world_error = (
+        _constant_error(measured, velocity(block_time), result)
+        for velocity, result in ((reference.body, in_body), (reference.world, in_world))
+    )
+    is_world = (
+        in_world.is_better_than(in_body.residual)
+        and world_error < 0.5 * body_error
+        and abs(np.angle(in_world.gain)) < math.radians(20.0)
+    )
+    if is_world:
+        finding = findings.INPUT_IN_WORLD(topic, body=body_error, world=world_error)
+        yield Measure(None, None, finding, f'{topic} axes')
+        return
+    yield from _measure_gain(topic, measured, reference.body(block_time), in_body)
+
+
+def _constant_error(measured: FloatArray, true: FloatArray, fit: DelayFit) -> float:
+    """Return the root mean square error, m/s, of a velocity that is read as `true`."""
+    size = abs(fit.gain) if abs(fit.gain) > 0.1 else 1.0
+    return float(np.sqrt(np.mean(np.abs(measured - size * true) ** 2)))
+
+
+def _measure_gain(
+    topic: str, measured: FloatArray, true: FloatArray, fit: DelayFit
+) -> Iterator[Measure]:
+    """Compare sign, scale, direction and delay of an input in the axes of the body."""
+    # Without their means a steady speed would have no scale.
+    gain = complex(np.vdot(true, measured) / np.vdot(true, true))
+    explained = abs(np.vdot(true, measured)) ** 2 / (
+        np.vdot(true, true).real * np.vdot(measured, measured).real
+    )
+    finding = None
+    if explained < 0.5:
+        finding = findings.INPUT_STRAYS(topic, share=explained)
+        yield Measure(float(explained), 0.5, finding, f'{topic} follows', 'least', unit='')
+        return
+    turn = math.degrees(np.angle(gain))
+    error = math.degrees(fit.deviation / max(abs(fit.gain), 1e-9))
+    limit = _TURN_DEG + SIGMAS * error
+    if abs(turn) > 150.0:
+        finding = findings.INPUT_REVERSED(topic)
+    elif abs(turn) > limit:
+        finding = findings.INPUT_TURNED(topic, turn=turn)
+    yield Measure(turn, limit, finding, f'{topic} direction', 'either', unit='deg')
+    yield _measure_scale(topic, float(np.clip(1.0, abs(gain), abs(gain) / explained)), fit)
+    if fit.explained > 0.5:
+        limit = _LATE_S + SIGMAS * min(fit.delay_deviation, 1.0)
+        finding = findings.INPUT_LATE(topic, delay=fit.seconds)
+        is_late = abs(fit.seconds) > limit
+        yield Measure(
+            fit.seconds, limit, finding if is_late else None, f'{topic} delay', 'either', unit='s'
+        )
+
+
+def _measure_scale(topic: str, scale: float, fit: DelayFit) -> Measure:
+    limit = _SCALE + SIGMAS * fit.deviation / max(abs(fit.gain), 1e-9)
+    finding = None
+    if abs(math.log(scale)) > limit:
+        unit = next((text for unit, text in _UNITS.items() if abs(scale / unit - 1.0) < 0.1), '')
+        is_large = abs(math.log(scale)) > _LARGE_SCALE
+        kind = findings.INPUT_SCALE_LARGE if is_large else findings.INPUT_SCALE
+        finding = kind(topic, scale=scale, unit=unit)
+    return Measure(scale, math.exp(limit), finding, f'{topic} scale', 'ratio')
+
+
+def _measure_speed_of_fixes(
+    topic: str, measured: FloatArray, moved: FloatArray, in_world: DelayFit
+) -> Iterator[Measure]:
+    """Compare an input with the fixes alone: its axes if it follows them, and its speed."""
+    course = np.angle(moved[np.abs(moved) > 2.0 * _SLOWEST])
+    turns = len(course) > _LEAST and abs(np.mean(np.exp(1j * course))) < 0.9
+    along_x = abs(np.mean(measured)) / max(float(np.mean(np.abs(measured))), 1e-9)
+    if turns and along_x < 0.9 and in_world.explained > 0.8 and in_world.gain.real > 0.0:
+        error = float(np.sqrt(np.mean(np.abs(measured - np.abs(moved)) ** 2)))
+        left = float(np.sqrt(np.mean(np.abs(measured - moved) ** 2)))
+        finding = findings.INPUT_IN_WORLD(topic, body=error, world=left)
+        yield Measure(None, None, finding, f'{topic} axes')
+        return
+    fast = np.abs(moved) > max(2.0 * _SLOWEST, 0.5 * float(np.quantile(np.abs(moved), 0.9)))
+    if fast.sum() < _LEAST:
+        return
+    ratios = np.abs(measured[fast]) / np.abs(moved[fast])
+    scale = float(np.median(ratios))
+    if scale > 0.0:
+        yield _measure_scale(topic, scale, in_world)
+
+
+def _measure_covariance(topic: str, array: MessageArray) -> Iterator[Measure]:
+    """Check that the variances of velocities along x are neither zero nor negative."""
+    assert isinstance(array, OdometryArray | TwistArray)
+    variance = array.twist_covariance[:, 0, 0]
+    share = float(np.mean(variance <= 0.0))
+    finding = findings.INPUT_COVARIANCE(topic, share=share) if share > 0.0 else None
+    yield Measure(share, 0.0, finding, f'{topic} covariance', unit='')

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixes beside the truth, and the turn, scale and delay between them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from sim2real_eval.recording.truth import local_frame_at_first_fix
+from sim_sensors.core import rotations
+from sim_sensors.core.blocks import seconds
+from sim_sensors.core.measurements import FixArray, FloatArray, OdometryArray
+from .delays import EXPLAINED, DelayFit, fit_delay
+
+_WINDOW_S = 2.0
+"""Time over which fixes are differenced. Slow errors of a receiver, tens of seconds long, cancel,
+and the remaining errors are nearly independent from one window to the next."""
+_LEAST_EXTENT_M = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Track:
+    """Positions of the fixes and of the truth at the antenna.
+
+    Attributes
+    ----------
+    stamps : (n,) float
+        Times of the fixes, s since the truth began.
+    measured : (n,) complex
+        Fixes, east + i north, m.
+    height : (n,) float
+        Altitude of the fixes, m, above the first one.
+    truth, truth_height : callable
+        Return the same of the truth at times, s.
+    span : float
+        Length of the run, s.
+    step : int
+        Number of fixes in 2 s.
+    """
+
+    stamps: FloatArray
+    measured: FloatArray
+    height: FloatArray
+    truth: Callable[[FloatArray], FloatArray]
+    truth_height: Callable[[FloatArray], FloatArray]
+    span: float
+    step: int
+
+    @cached_property
+    def near(self) -> DelayFit:
+        """Turn, scale and delay, at most 2 s, from the truth to the fixes.
+
+        The fit is repeated without steps that are ten robust deviations off: jumps of either.
+        """
+        return self._fit()
+
+    @cached_property
+    def in_mirror(self) -> DelayFit:
+        """The same from the mirror image of the truth."""
+        return self._fit(mirrored=True)
+
+    @cached_property
+    def fitted(self) -> DelayFit:
+        """The same as `near` with any delay; a mirrored track may look like a late one."""
+        return self.near if self.in_mirror.explained > EXPLAINED else self._fit(longer=True)
+
+    @cached_property
+    def residual(self) -> FloatArray:
+        """Fixes less the truth, (n,) complex m."""
+        return np.asarray(self.measured - self.truth(self.stamps))
+
+    @cached_property
+    def climb(self) -> tuple[float, float]:
+        """Correlation of the height of the fixes with that of the truth, and its significance.
+
+        The significance is the correlation in standard errors, for one independent sample in 5 s.
+        """
+        own, true = self.height, self.truth_height(self.stamps)
+        own, true = own - own.mean(), true - true.mean()
+        size = float(np.sqrt(np.mean(own**2) * np.mean(true**2)))
+        if size < 1e-6:
+            return 0.0, 0.0
+        correlation = float(np.mean(own * true)) / size
+        return correlation, abs(correlation) * max(self.span / 5.0, 1.0) ** 0.5
+
+    def _fit(self, *, mirrored: bool = False, longer: bool = False) -> DelayFit:
+        own = self.measured[self.step :] - self.measured[: -self.step]
+
+        def steps(delay: float) -> FloatArray:
+            positions = self.truth(self.stamps - delay)
+            positions = np.conj(positions) if mirrored else positions
+            return positions[self.step :] - positions[: -self.step]
+
+        first = fit_delay(own, steps, self.span, _WINDOW_S, longer=longer)
+        true = steps(first.seconds)
+        residual = np.abs(own - first.gain * true)
+        kept = residual <= 10.0 * float(np.median(residual))
+        # For a robot that rests most of the time, a wrong fit excludes its motion, not jumps.
+        moves = float(np.sum(np.abs(true[kept]) ** 2)) > 0.5 * float(np.sum(np.abs(true) ** 2))
+        if kept.all() or kept.mean() < 0.5 or not moves:
+            return first
+        return fit_delay(
+            own[kept], lambda delay: steps(delay)[kept], self.span, _WINDOW_S, longer=longer
+        )
+
+
+def make_track(fixes: FixArray, truth: OdometryArray, lever_arm: FloatArray) -> Track | None:
+    """Return fixes beside the truth; None if the truth moves by less than 2 m.
+
+    Parameters
+    ----------
+    fixes : FixArray
+        Valid fixes.
+    truth : OdometryArray
+        Truth of the base frame.
+    lever_arm : (3,) float
+        Position of the antenna in the base frame, m.
+    """
+    if float(np.hypot(*np.ptp(truth.position[:, :2], axis=0))) < _LEAST_EXTENT_M:
+        return None
+    frame = local_frame_at_first_fix(fixes)
+    east, north, up = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude).T
+    start = truth.stamp_ns[0]
+    time, stamps = (seconds(array.stamp_ns, start) for array in (truth, fixes))
+    period = float(np.median(np.diff(stamps)))
+    step = min(max(round(_WINDOW_S / max(period, 1e-3)), 1), len(stamps) // 2)
+    arms = np.tile(lever_arm, (len(truth), 1))
+    antenna = truth.position + rotations.rotate(truth.orientation, arms)
+    x, y, z = np.ascontiguousarray(antenna.T)
+
+    def truth_at(times: FloatArray) -> FloatArray:
+        positions = np.interp(times, time, x) + 1j * np.interp(times, time, y)
+        return np.asarray(positions)
+
+    return Track(
+        stamps,
+        np.asarray(east + 1j * north),
+        up,
+        truth_at,
+        lambda times: np.asarray(np.interp(times, time, z)),
+        float(stamps[-1] - stamps[0]),
+        step,
+    )
