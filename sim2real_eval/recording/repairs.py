@@ -311,11 +311,12 @@ def _fill_covariance(
         zero = np.zeros(covariance.shape[1:])
         check.replace_fields(**{name: replace_rows(covariance, is_unknown, zero)})
         return False
-    known = covariance if is_present.all() else covariance[is_present]
-    filled = fields.fill_covariance(known, fields.assumed_covariance(quantity, 1)[0])
+    assumed = fields.assumed_covariance(quantity, 1)[0]
+    present_rows = covariance if is_present.all() else covariance[is_present]
+    filled = fields.fill_covariance(present_rows, assumed)
     if not is_present.all():
-        known, filled = filled, covariance.copy()
-        filled[is_present] = known
+        filled_rows, filled = filled, covariance.copy()
+        filled[is_present] = filled_rows
     check.replace_fields(**{name: filled})
     if name in check.stated:
         return False
