@@ -15,7 +15,7 @@ from test_recording_checks import altered, count_of, edited, note_on, reread
 
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.robot_localization.embedded import judge
-from sim2real_eval.recording.fields import fill_covariance
+from sim2real_eval.recording.fields import complete_messages, fill_covariance
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import ImuArray, OdometryArray, is_absent
@@ -65,7 +65,8 @@ def test_some_covariances_that_are_not_finite_take_the_last_finite_one(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ('quantity', 'deviation'), [('angular_velocity', 0.01), ('linear_acceleration', 0.1)]
+    ('quantity', 'deviation'),
+    [('angular_velocity', 0.01), ('linear_acceleration', 0.1), ('orientation', 0.05)],
 )
 def test_imu_covariances_that_are_not_finite_are_assumed_and_the_remedy_works(
     tmp_path: Path, quantity: str, deviation: float
@@ -101,6 +102,14 @@ def test_rates_that_are_nan_are_marked_absent_beside_a_good_orientation(tmp_path
     assert np.flatnonzero(is_absent(read.imu.angular_velocity_covariance)).tolist() == [5, 17]
     assert read.imu.orientation.tolist() == good.imu.orientation.tolist()
     assert np.isfinite(read.imu.angular_velocity).all()
+
+
+def test_only_messages_with_rates_and_forces_are_compared_with_the_truth(tmp_path: Path) -> None:
+    read = reread(edited('imu', slice(None, None, 4), angular_velocity=np.nan), tmp_path)
+    assert read.imu.stamp_ns.tolist() == drive().imu.stamp_ns.tolist()
+    expected = np.delete(drive().imu.stamp_ns, np.s_[::4])
+    assert complete_messages(read.imu).stamp_ns.tolist() == expected.tolist()
+    assert complete_messages(silent_imu()).stamp_ns.tolist() == drive().imu.stamp_ns.tolist()
 
 
 def test_an_orientation_that_is_stated_absent_may_be_nan_in_any_message(tmp_path: Path) -> None:
@@ -149,6 +158,28 @@ def test_positions_that_no_filter_fuses_may_be_nan(tmp_path: Path) -> None:
     estimates = [judge(run, config) for run in (good, read)]
     assert len(estimates[0].stamp_ns) > 100
     assert np.array_equal(estimates[0].position, estimates[1].position)
+
+
+@pytest.mark.parametrize('rows', [slice(0, 3), slice(50, 60)])
+def test_positions_that_are_nan_for_a_while_do_not_spoil_the_estimates(
+    tmp_path: Path, rows: slice
+) -> None:
+    good = drive()
+    wheels = odometry_of(good)
+    position = wheels.position.copy()
+    position[rows] = np.nan
+    bad = dataclasses.replace(wheels, position=position)
+    read = reread(dataclasses.replace(good, messages={**good.messages, '/odom': bad}), tmp_path)
+    config = filter_config(
+        tmp_path, frequency=50.0, world_frame='odom', odom_frame='odom',
+        base_link_frame='base_footprint', odom0='/odom', odom0_config=mask('x', 'y', 'yaw', 'vx'),
+    )  # fmt: skip
+    judged = judge(read, config)
+    assert len(judged.stamp_ns) > 100
+    assert np.isfinite(judged.position).all()
+    codes = {'bad_value': 3} if rows.start == 0 else {'field_left_out': 10}
+    for code, count in codes.items():
+        assert count_of(read, code) == count
 
 
 def test_covariances_of_wheels_that_are_nan_are_assumed(tmp_path: Path) -> None:

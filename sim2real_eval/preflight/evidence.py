@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim2real_eval.recording.corrections import CORRECTIONS, ImuCorrection, correct_recording
+from sim2real_eval.recording.fields import complete_messages
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.recording.truth import select_valid_fixes
@@ -281,7 +282,8 @@ class Evidence:
     def imu(self) -> ImuArray | None:
         """IMU, during the truth if there is one."""
         imu = self.during_truth(self.recording.messages.get(self.topic('imu')))
-        return imu if isinstance(imu, ImuArray) and len(imu) >= LEAST_IMU else None
+        imu = complete_messages(imu) if isinstance(imu, ImuArray) else None
+        return imu if imu is not None and len(imu) >= LEAST_IMU else None
 
     @cached_property
     def imu_time(self) -> FloatArray:

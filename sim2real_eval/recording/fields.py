@@ -119,6 +119,16 @@ def find_absent(array: MessageArray, name: str) -> NDArray[np.bool_]:
     return np.zeros(len(array), np.bool_)
 
 
+def complete_messages(imu: ImuArray) -> ImuArray:
+    """Return the messages with rates and forces, unless no message has the one or the other."""
+    is_complete = np.ones(len(imu), np.bool_)
+    for name in ('angular_velocity', 'linear_acceleration'):
+        absent = find_absent(imu, name)
+        if not absent.all():
+            is_complete &= ~absent
+    return imu if is_complete.all() else imu.take(is_complete)
+
+
 def replace_rows(values: FloatArray, mask: NDArray[np.bool_], row: FloatArray) -> FloatArray:
     """Return values with the rows of a mask replaced; one repeated row where the mask is full."""
     if mask.all():

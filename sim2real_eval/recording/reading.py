@@ -111,6 +111,7 @@ def read_recording(
     except OSError as error:
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
     pose_topic = read_truth_of_poses(path, content, chosen_topics)
+    _refuse_ignored_topics(where, content, chosen_topics)
     if not content.messages:
         ignored = ', '.join(content.ignored) or 'none'
         raise RecordingError(
@@ -183,8 +184,8 @@ def _read_content(
     if path.suffix not in STORAGE_SUFFIXES:
         if find_storage_suffix(path):
             raise RecordingError(
-                f'{path}: is compressed; unpack it with `zstd -d {path}` and give '
-                f'{path.with_suffix("")}'
+                f'{path}: is compressed; unpack it with `zstd -d {path} -o '
+                f'{path.with_suffix("")}` and give that file'
             )
         allowed = ', '.join(_SUFFIXES)
         raise RecordingError(f'{path}: not a recording: must be a folder or a file {allowed}')
@@ -196,7 +197,6 @@ def _assign_content_roles(
 ) -> tuple[dict[str, str], list[Finding]]:
     """Assign the roles; an empty topic has none unless it is named."""
     named = _stripped_names(chosen_topics)
-    _refuse_ignored_topics(where, content, chosen_topics)
     used = [topic for topic, a in content.messages.items() if len(a) or topic.strip('/') in named]
     types = {topic: content.ros_types[topic] for topic in used}
     roles, notes = assign_roles(where, types, chosen_topics, content.roles)

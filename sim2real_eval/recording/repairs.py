@@ -124,6 +124,8 @@ def check_messages(
     """
     if not len(array):
         raise NothingUsableError(f'{where}: {topic}: no messages')
+    if not has_covariance:
+        stated = [name for name in fields.float_fields(array) if name.endswith('_covariance')]
     check = _TopicCheck(topic, array, is_truth, role, stated)
     for rule in _rules_for(array):
         # Each rule relies on at least one message.
@@ -309,11 +311,12 @@ def _fill_covariance(
         zero = np.zeros(covariance.shape[1:])
         check.replace_fields(**{name: replace_rows(covariance, is_unknown, zero)})
         return False
-    known = covariance if is_present.all() else covariance[is_present]
-    filled = fields.fill_covariance(known, fields.assumed_covariance(quantity, 1)[0])
+    assumed = fields.assumed_covariance(quantity, 1)[0]
+    present_rows = covariance if is_present.all() else covariance[is_present]
+    filled = fields.fill_covariance(present_rows, assumed)
     if not is_present.all():
-        known, filled = filled, covariance.copy()
-        filled[is_present] = known
+        filled_rows, filled = filled, covariance.copy()
+        filled[is_present] = filled_rows
     check.replace_fields(**{name: filled})
     if name in check.stated:
         return False
@@ -349,6 +352,8 @@ def _check_values(check: _TopicCheck) -> None:
     is_empty &= np.any([is_bad & ~is_marked for is_bad, is_marked in masks], axis=0)
     check.drop(is_empty, BAD_VALUE, f'{optional[0]} is not finite, nor is another field')
     for name in optional if len(check.array) else ():
+        if not isinstance(check.array, ImuArray):
+            _drop_start(check, name)
         is_bad, is_marked = _find_bad(check, name)
         if is_bad.any():
             _leave_out_field(check, name, is_bad, is_bad & ~is_marked)
@@ -358,6 +363,19 @@ def _find_bad(check: _TopicCheck, name: str) -> tuple[NDArray[np.bool_], NDArray
     """Return masks of the messages in which a field is not finite, and in which it is absent."""
     values = getattr(check.array, name)
     return ~fields.find_finite(name, values), fields.find_absent(check.array, name)
+
+
+def _drop_start(check: _TopicCheck, name: str) -> None:
+    """Drop the few messages before the first one in which a field is finite.
+
+    ekf_node copies its first measurement unchecked, and one NaN in its state stays for ever.
+    """
+    is_bad, _ = _find_bad(check, name)
+    count = int(np.argmin(is_bad))
+    if is_bad[0] and 0 < count <= MAXIMUM_BROKEN * len(is_bad):
+        is_start = np.arange(len(is_bad)) < count
+        problem = f'{name} is not finite, in which a filter may start'
+        check.drop(is_start, BAD_VALUE, problem, is_broken=False)
 
 
 def _leave_out_field(
@@ -497,6 +515,7 @@ def _report_gaps(check: _TopicCheck) -> None:
 def _report_covariances(check: _TopicCheck) -> None:
     if isinstance(check.array, MagneticFieldArray):
         return  # No judge reads the covariance of a magnetometer.
+    left_out = {note.words['field'] for note in check.notes if note.kind is FIELD_LEFT_OUT}
     is_silent = _measures_nothing(check.array) and not check.stated
     if is_silent:
         check.report(NOTHING_MEASURED, len(check.array))
@@ -505,7 +524,7 @@ def _report_covariances(check: _TopicCheck) -> None:
             continue
         quantity = name.removesuffix('_covariance').replace('_', ' ')
         absent = fields.find_absent(check.array, name)
-        if not is_silent:
+        if not is_silent and name.removesuffix('_covariance') not in left_out:
             check.report(ABSENT, absent.sum(), quantity=quantity)
         is_unknown = by_blocks(lambda rows: (rows == 0.0).all(axis=(1, 2)), covariance) & ~absent
         check.report(COVARIANCE_ZERO, is_unknown.sum(), quantity=quantity)

@@ -313,11 +313,12 @@ def _refuse_without_metadata(path: Path) -> NoReturn:
         raise RecordingError(f'{path}: holds bags of ROS 1; give the files: {path}/*.bag')
     for file in sorted(path.glob('*.mcap')):
         check_checksums(file)
-    packed = (file for file in path.iterdir() if file.suffix not in STORAGE_SUFFIXES)
-    if any(map(find_storage_suffix, packed)):
+    packed = (file for file in sorted(path.iterdir()) if file.suffix not in STORAGE_SUFFIXES)
+    if (first := next(filter(find_storage_suffix, packed), None)) is not None:
         raise RecordingError(
-            f'{path}: metadata.yaml is missing; unpack the files with `zstd -d {path}/*.zst*`, '
-            f'then run `ros2 bag reindex {path}` or give one .mcap or .db3 file'
+            f'{path}: metadata.yaml is missing; unpack each file, as by `zstd -d {first} -o '
+            f'{first.with_suffix("")}`, then run `ros2 bag reindex {path}` or give one .mcap or '
+            '.db3 file'
         )
     raise RecordingError(
         f'{path}: metadata.yaml is missing; give the .mcap, .db3 or .bag file itself, '

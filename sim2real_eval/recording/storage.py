@@ -232,7 +232,14 @@ def check_unpacked_size(file: Path) -> None:
                 size += len(piece)
                 if size > limit:
                     break
-    except (zstandard().ZstdError, EOFError):
+    except EOFError:
+        if file.suffix != '.zstd':
+            return
+        raise RecordingError(
+            f'{file}: compressed file is cut short; copy it again, or unpack what is left with '
+            f'`zstd -dc {file} > {file.with_suffix("")}` and give that file'
+        ) from None
+    except zstandard().ZstdError:
         return  # The file is not compressed, or its reader reports the damage.
     if size > limit:
         raise RecordingError(

@@ -60,8 +60,8 @@ _Columns = Mapping[str, Any]
 def read_ulog(path: Path) -> Content:
     """Read IMU, fixes and motion of a PX4 log as the default topics of their roles.
 
-    The true motion of a simulator is the truth. Without it the estimate of the autopilot is, with
-    a finding. A log that is damaged or has none of these topics, and missing pyulog, are a
+    The truth is the true motion of a simulator, else the estimate of the autopilot with a
+    finding. A log that is damaged or has none of these topics, and missing pyulog, are a
     RecordingError.
     """
     try:
@@ -185,7 +185,7 @@ def _read_fixes(table: _Columns) -> FixArray:
 def _read_truth(tables: Mapping[str, _Columns], suffix: str) -> OdometryArray:
     """Return the motion in the axes of ROS at the stamps of the positions within the attitudes.
 
-    Without rates the twist is NaN, so that it is derived from the poses.
+    The twist is NaN if the log has no rates; the reader then derives it from the poses.
     """
     local, attitude = tables[f'{_POSITION}{suffix}'], tables[f'{_ATTITUDE}{suffix}']
     stamps, attitude_stamps = _stamps(local), _stamps(attitude)

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.fields import complete_messages
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, Recording
 from sim2real_eval.recording.truth import locate_truth, select_valid_fixes
 from sim2real_eval.simulation.twin import Mountings
@@ -218,6 +219,7 @@ def _imu(
     options: SignalOptions,
     notes: list[Finding],
 ) -> list[SensorSeries]:
+    imu = complete_messages(imu)
     stamps = seconds(imu.stamp_ns, maker.start_ns)
     place = mountings.pose(imu.frame)
     turn = place[1]
