@@ -85,8 +85,7 @@ for _error in (2.0, 111.0, 1113.0):
     _overconfident(_error)
 
 
-@fault('gps', 'fixes_at_zero', 'fixes_zero', 'fix_zero', 'null_island', 'fix_jumps', 'fixes_far',
-       'recording.bad_value')  # fmt: skip
+@fault('gps', 'fixes_at_zero', 'no_fix', 'fix_jumps', 'recording.bad_value')  # fmt: skip
 def fixes_at_zero(log: Log) -> None:
     """A tenth of the fixes at latitude and longitude 0 while the receiver has none."""
     fixes = _fixes(log)
