@@ -320,7 +320,7 @@ def figures_of(rows: Sequence[Row]) -> dict[str, str]:
         'faulty named': (sum(row.verdict == 'named' for row in faulty), faulty),
         'faulty with another cause only': (sum(row.verdict == 'other' for row in faulty), faulty),
         'faulty unnamed': (sum(row.verdict != 'named' for row in faulty), faulty),
-        'faulty that can be mended, and are': (sum(row.mended is True for row in mendable), mendable),
+        'faulty mended': (sum(row.mended is True for row in mendable), mendable),
         'remedies worse': (sum(bool(row.worse) for row in remedied), remedied),
         'remedies after which check fails': (
             sum(row.status_after not in ('pass', 'warn') for row in remedied), remedied,
