@@ -93,7 +93,7 @@ constraints: $(VENV)/.installed-test ## write constraints.txt, the versions of t
 	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/frozen.txt
 	$(PYTHON) -m venv $(VENV)/release
 	$(VENV)/release/bin/python -m pip --disable-pip-version-check -qq install \
-	  --constraint $(VENV)/frozen.txt --editable '.[cluster,fusion,gtsam,mujoco,pandas]'
+	  --constraint $(VENV)/frozen.txt --editable '.[cluster,fusion,gtsam,mujoco,pandas,ulog]'
 	made_on=$$($(BIN)/python -c 'import platform; print("%s.%s" % platform.python_version_tuple()[:2], "and", platform.system())') && \
 	  sed -n "s/on Python [^;]*;/on Python $$made_on;/; /^#/p" constraints.txt > $(VENV)/constraints.txt
 	$(VENV)/release/bin/python -m pip freeze --exclude-editable >> $(VENV)/constraints.txt

@@ -11,6 +11,7 @@ from setuptools import find_packages, setup
 NAME = 'sim2real_sensors'
 CLUSTER = 'distributed>=2024.1'
 PANDAS = 'pandas>=2.1'
+ULOG = 'pyulog>=1.0'
 MUJOCO = 'mujoco>=3.3'
 GTSAM = "gtsam>=4.3; python_version >= '3.11'"
 # Resolved: colcon --symlink-install runs a link to this file in its build space.
@@ -109,6 +110,8 @@ setup(
         # The smoother (`--judge gtsam`, `sim2real reference`): 4.3 has lever arms of antennas, and
         # wheels from Python 3.11 on.
         'gtsam': [GTSAM],
+        # Logs of PX4, `.ulg`.
+        'ulog': [ULOG],
         # Motions of a physics engine: `sprung_line` ..., `mjcf`.
         'mujoco': [MUJOCO],
         # The site, `make docs`. MkDocs 2 cannot run Material.
@@ -133,6 +136,7 @@ setup(
             # An independent projection and pose, for the camera.
             'opencv-python-headless>=4.9',
             PANDAS,
+            ULOG,
             # Known vulnerabilities of the libraries in constraints.txt.
             'pip-audit>=2.7,<3',
             'pytest>=8.0',

@@ -31,8 +31,8 @@ import numpy as np
 from gz_transport import Received, Transport, encoded
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.gazebo_log import gazebo_message
+from sim2real_eval.recording.repairs import check_messages
 from sim_sensors.core.errors import Sim2RealError, not_among
 from sim_sensors.core.measurements import (
     FixArray,

@@ -12,23 +12,25 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.preflight.checks import check
-from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.corrections import CORRECTIONS, correct_recording
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.repairs import check_messages
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
 from sim_sensors.core import rotations
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
+from sim_sensors.imu.orientation import Orientation
 from sim_sensors.motion.motions import motion_of
 
 Change = Callable[[Recording], Recording]
+AHRS = Orientation(mode='ahrs', roll_pitch_std=0.01, yaw_std=0.02, yaw_time_constant=60.0)
 
 
 @functools.cache
 def good(number: int = 1, motion: str = 'figure_eight', gps: str = 'zed_f9p_rtk') -> Recording:
     """Return a recording of 40 s with a receiver and an IMU as they should be."""
-    imu = dataclasses.replace(load_imu('xsens_mtx'), orientation=load_imu('ideal').orientation)
+    imu = dataclasses.replace(load_imu('xsens_mtx'), orientation=AHRS)
     sensors, run = Twin('own', load_gps(gps), imu), f'good_{number}'
     size = {'speed': 4.0, 'heading': 0.5, 'rest_time': 1.0}
     size |= {'length': 60.0, 'width': 30.0} if motion == 'figure_eight' else {}
@@ -245,7 +247,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'force covariance 10^6 too small': (
         'covariance_small_large', scaled('imu', 'linear_acceleration_covariance', 1e-6)
     ),
-    'heading from north': ('orientation_ned', correction('imu', axes='ned')),
+    'heading from north': ('orientation_axes', correction('imu', axes='ned')),
     'heading off by 40 degrees': ('orientation_yaw_large', correction('imu', heading=40.0)),
     'heading of the IMU three times as fast': (
         'orientation_strays', altered('imu', orientation=tripled_heading)
@@ -281,7 +283,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
     'twist in the world': ('twist_in_world', world_twist),
     'twist late': ('twist_late', altered('truth', linear_velocity=delayed)),
     'twist that is noisy': (
-        'twist_rough', altered('truth', linear_velocity=lambda v: v + white(v.shape, 0.02))
+        'truth_rough', altered('truth', linear_velocity=lambda v: v + white(v.shape, 0.02))
     ),
     'truth without orientation': (
         'truth_no_heading', altered('truth', orientation=lambda q: q * 0.0 + [0, 0, 0, 1])

@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 
-from sim2real_eval.recording.checks import check_messages
+from sim2real_eval.recording.repairs import check_messages
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import OdometryArray
 

@@ -44,7 +44,7 @@ LIBRARIES: dict[str, tuple[str, str | None]] = {
     'yaml': ('PyYAML', 'python3-yaml'),
 }
 # Imported only on demand; each is in an extra, and none has a rosdep key.
-OPTIONAL = {'distributed', 'imufusion', 'mujoco', 'pandas'}
+OPTIONAL = {'distributed', 'imufusion', 'mujoco', 'pandas', 'pyulog'}
 # ROS packages, which pip cannot install; core code may import them only inside functions.
 ROS_ONLY = {
     'ament_index_python', 'builtin_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'launch',

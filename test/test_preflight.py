@@ -36,10 +36,10 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding, RecordingError
 from sim2real_eval.preflight.checks import check
-from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.corrections import CORRECTIONS, correct_recording
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.recording.repairs import check_messages
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import MagneticFieldArray

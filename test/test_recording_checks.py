@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from recording_examples import drive
 
 from sim2real_eval.common.findings import Finding, RecordingError
-from sim2real_eval.recording.checks import check_messages
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.recording.repairs import check_messages
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.measurements import MessageArray
 
@@ -63,22 +63,36 @@ def test_a_recording_without_faults_has_no_findings(tmp_path: Path, storage: str
 def test_messages_with_infinite_or_nan_values_are_dropped(
     tmp_path: Path, storage: str, value: float
 ) -> None:
-    bad = edited('imu', ([5, 17], 1), angular_velocity=value)
+    bad = edited('truth', ([5, 17], 1), position=value)
     read = reread(bad, tmp_path, storage)
     assert count_of(read, 'bad_value') == 2
-    expected = np.delete(bad.imu.angular_velocity, [5, 17], axis=0)
-    assert read.imu.angular_velocity.tolist() == expected.tolist()
+    expected = np.delete(bad.truth.position, [5, 17], axis=0)
+    assert read.truth.position.tolist() == expected.tolist()
 
 
-def test_a_topic_with_a_quarter_of_broken_messages_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match='/imu/data: 100 of 400'):
-        reread(edited('imu', slice(None, None, 4), angular_velocity=np.nan), tmp_path)
+def test_a_topic_with_a_quarter_of_broken_messages_loses_only_its_role(tmp_path: Path) -> None:
+    bad = edited('truth', slice(None, None, 4), position=np.nan)
+    read = reread(bad, tmp_path)
+    assert (read.truth, len(read.imu), len(read.gps)) == (None, 400, 40)
+    note = note_on(read, 'role_left_out')
+    assert note.words['role'] == 'truth'
+    assert '50 of 200' in note.words['problem']
+    named = {'truth': '/ground_truth/odometry'}
+    with pytest.raises(RecordingError, match='/ground_truth/odometry: 50 of 200'):
+        read_recording(tmp_path / 'line_3', topics=named)
 
 
 def test_a_broken_topic_without_a_role_is_left_out(tmp_path: Path) -> None:
     good = drive()
     odom = good.messages['/odom']
-    bad = dataclasses.replace(odom, position=np.full_like(odom.position, np.nan))
+    nothing = np.full_like(odom.position, np.nan)
+    bad = dataclasses.replace(
+        odom,
+        position=nothing,
+        linear_velocity=nothing,
+        angular_velocity=nothing,
+        orientation=np.full_like(odom.orientation, np.nan),
+    )
     read = reread(dataclasses.replace(good, messages={**good.messages, '/odom': bad}), tmp_path)
     assert '/odom' not in read.messages
     assert any(n.subject == '/odom' and n.code == 'recording.topic_left_out' for n in read.notes)
@@ -111,11 +125,14 @@ def test_any_number_of_late_messages_is_dropped_individually(tmp_path: Path) -> 
     assert count_of(read, 'stamp_order') == len(pose) - kept_count
 
 
-def test_stamps_of_a_restarted_clock_are_refused(tmp_path: Path) -> None:
+def test_a_topic_with_stamps_of_a_restarted_clock_is_left_out(tmp_path: Path) -> None:
     good = drive()
     stamp = np.concatenate([good.imu.stamp_ns[:200], good.imu.stamp_ns[:200]])
+    read = reread(altered(good, 'imu', stamp_ns=stamp), tmp_path)
+    assert (read.imu, len(read.gps)) == (None, 40)
+    assert 'stamp runs backwards' in note_on(read, 'role_left_out').words['problem']
     with pytest.raises(RecordingError, match='stamp runs backwards'):
-        reread(altered(good, 'imu', stamp_ns=stamp), tmp_path)
+        read_recording(tmp_path / 'line_3', topics={'imu': '/imu/data'})
 
 
 def test_repeated_stamps_are_kept_in_sensors_and_dropped_from_the_truth(tmp_path: Path) -> None:
@@ -229,8 +246,11 @@ def test_checked_messages_are_finite_and_in_order_for_any_stamps(
     except RecordingError:
         return
     assert np.diff(result.stamp_ns).min(initial=1) >= (1 if is_truth else 0)
-    assert np.isfinite(result.position).all()
-    dropped = sum(note.numbers['count'] for note in notes if 'stamp' in note.numbers)
+    assert np.isfinite(result.position).all() or not is_truth
+    is_kept = 'recording.field_left_out'
+    dropped = sum(
+        note.numbers['count'] for note in notes if 'stamp' in note.numbers and note.code != is_kept
+    )
     assert len(result) + dropped == n
 
 

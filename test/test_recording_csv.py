@@ -23,7 +23,7 @@ from sim2real_eval.recording.csv_files import read_table, write_table
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording
-from sim_sensors.core.measurements import TwistArray
+from sim_sensors.core.measurements import TwistArray, is_absent
 
 NODE = REFERENCE / 'judge/node'
 
@@ -218,3 +218,77 @@ def test_a_missing_or_ambiguous_file_is_refused(folder: Path) -> None:
         file.unlink()
     with pytest.raises(RecordingError, match=r'imu\.csv'):
         read_recording(folder)
+
+
+def write_minimal_folder(folder: Path) -> None:
+    """Write the columns that users have: no frames, covariances, orientation or velocities."""
+    good = drive()
+    tables = {
+        'imu': ('wx,wy,wz,ax,ay,az', good.imu.angular_velocity, good.imu.linear_acceleration),
+        'gps': (
+            'latitude,longitude,altitude',
+            good.gps.latitude,
+            good.gps.longitude,
+            good.gps.altitude,
+        ),
+        'truth': ('x,y,z,qx,qy,qz,qw', good.truth.position, good.truth.orientation),
+    }
+    folder.mkdir()
+    for role, (columns, *values) in tables.items():
+        numbers = np.column_stack(values).tolist()
+        stamps = good.require(role).stamp_ns.tolist()
+        rows = [
+            ','.join(map(repr, [stamp, *row])) for stamp, row in zip(stamps, numbers, strict=True)
+        ]
+        (folder / f'{role}.csv').write_text('\n'.join([f'stamp_ns,{columns}', *rows]) + '\n')
+
+
+def test_a_folder_of_minimal_columns_is_read_and_each_topic_says_what_is_assumed(
+    tmp_path: Path,
+) -> None:
+    write_minimal_folder(tmp_path / 'run')
+    good, read = drive(), read_recording(tmp_path / 'run')
+    assert read.imu.angular_velocity.tolist() == good.imu.angular_velocity.tolist()
+    assert read.gps.altitude.tolist() == good.gps.altitude.tolist()
+    assert read.truth.position.tolist() == good.truth.position.tolist()
+    assert is_absent(read.imu.orientation_covariance).all()
+    assert (read.imu.frame, read.gps.frame) == ('imu_link', 'gps_link')
+    assert set(read.gps.status) == {0}
+    codes = [note.code for note in read.notes if note.severity.name == 'ASSUMED']
+    assert codes == ['recording.covariance_assumed'] * 2 + ['truth.from_poses']
+    (tmp_path / 'run/recording.yaml').write_text(
+        'corrections: {imu: {rate_std: 0.02, acceleration_std: 0.2}, gps: {std: 3}}\n'
+    )
+    stated = read_recording(tmp_path / 'run')
+    assert 'recording.covariance_assumed' not in [note.code for note in stated.notes]
+    assert stated.gps.position_covariance[0].tolist() == (9.0 * np.eye(3)).tolist()
+
+
+@pytest.mark.parametrize(
+    ('file', 'columns', 'missing'),
+    [
+        ('imu.csv', 'stamp_ns,wx,wy,wz,ax,ay', 'az'),
+        ('imu.csv', 'stamp_ns,wx,wy,wz,ax,ay,az,qx,qy,qz', 'qw'),
+        ('gps.csv', 'stamp_ns,latitude', 'lon'),
+        ('truth.csv', 'stamp_ns,x,y,z,qx,qy,qz,qw,vx', 'vy_body|vy'),
+    ],
+)
+def test_a_field_of_which_some_columns_are_missing_is_refused(
+    tmp_path: Path, file: str, columns: str, missing: str
+) -> None:
+    write_minimal_folder(tmp_path / 'run')
+    count = columns.count(',')
+    (tmp_path / 'run' / file).write_text(f'{columns}\n1000000000{",1" * count}\n')
+    with pytest.raises(RecordingError, match=f'{file}: missing column ({missing})'):
+        read_recording(tmp_path / 'run')
+
+
+def test_a_position_without_altitude_is_used_in_the_plane(tmp_path: Path) -> None:
+    write_minimal_folder(tmp_path / 'run')
+    rows = [line.rsplit(',', 1)[0] for line in (tmp_path / 'run/gps.csv').read_text().splitlines()]
+    (tmp_path / 'run/gps.csv').write_text('\n'.join(rows) + '\n')
+    read = read_recording(tmp_path / 'run')
+    assert [
+        note.numbers['count'] for note in read.notes if note.code == 'recording.no_altitude'
+    ] == [40]
+    assert not read.gps.altitude.any()

@@ -8,7 +8,7 @@ import pytest
 from judge_examples import fixes, stamps
 
 from sim2real_eval.common.findings import RecordingError
-from sim2real_eval.recording.checks import check_messages
+from sim2real_eval.recording.repairs import check_messages
 from sim2real_eval.recording.fix_places import misplaced_fixes
 
 TIMES = stamps(5.0, 10.0)

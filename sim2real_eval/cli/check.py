@@ -76,7 +76,8 @@ def run(options: argparse.Namespace) -> int:
     values = {run.path: tuple(outcome.measure.value for outcome in run.outcomes) for run in runs}
     # Runs with few different values agree by chance.
     values = {path: row for path, row in values.items() if len({*row}) >= _ENOUGH}
-    of_all = [*of_speed, *find_copies(values), *(check_run_count(len(runs)) if len(runs) > 1 else [])]
+    of_count = check_run_count(len(runs)) if len(runs) > 1 else []
+    of_all = [*of_speed, *find_copies(values), *of_count]
     findings = by_severity([*merge_runs(runs), *of_all])
     failed = sum(finding.severity is Severity.DECISIVE for finding in of_all)
     fails = failed > 0 or any(finding.status == FAIL for finding in runs)

@@ -11,8 +11,17 @@ from sim2real_eval.recording import checks as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording, require_recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from . import (
-    covariances, findings, independence, inertial, inputs, messages, orientation, positions,
-    stuck, velocities, witnesses,
+    covariances,
+    findings,
+    independence,
+    inertial,
+    inputs,
+    messages,
+    orientation,
+    positions,
+    stuck,
+    velocities,
+    witnesses,
 )  # fmt: skip
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight

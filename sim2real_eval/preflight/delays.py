@@ -36,7 +36,7 @@ class DelayFit:
     residual, power : float
         Mean squares of the residual at that delay, and of the measurement without its mean.
     freedom : float
-        Number of independent samples.
+        Number of independent samples of the measurement, as assumed.
     deviation : float
         Standard error of the gain.
     delay_deviation : float
@@ -64,6 +64,25 @@ class DelayFit:
         """
         ratio = math.log(max(residual, 1e-300) / max(self.residual, 1e-300))
         return self.freedom * ratio > 0.5 * SIGMAS**2
+
+
+def effective_count(residual: FloatArray) -> float:
+    """Return the number of independent samples of an evenly sampled residual, (n,).
+
+    n / (1 + 2 sum rho); autocorrelations are summed until the first negative one [Geyer1992].
+    """
+    centred = residual - residual.mean()
+    count = len(centred)
+    power = float(np.mean(np.abs(centred) ** 2))
+    if count < 4 or power == 0.0:
+        return float(count)
+    total = 1.0
+    for lag in range(1, count // 4):
+        product = np.mean(centred[lag:] * np.conj(centred[:-lag])).real
+        if product <= 0.0:
+            break
+        total += 2.0 * float(product) / power
+    return count / total
 
 
 def fit_delay(
@@ -114,15 +133,20 @@ def fit_delay(
     def residual_at(steps: int) -> float:
         return fit(steps * _STEP_S)[1]
 
+    def independent_count(delay: float, gain: complex) -> float:
+        shifted = reference(delay)
+        return max(effective_count(centred - gain * (shifted - shifted.mean())), 4.0)
+
     def curvature(steps: int) -> float:
         return residual_at(steps - 1) + residual_at(steps + 1) - 2.0 * residual_at(steps)
 
     def delay_fit(delay: float) -> DelayFit:
         gain, residual, size = fit(delay)
-        deviation = math.sqrt(residual / (freedom * size)) if size > 1e-12 else math.inf
+        count = independent_count(delay, gain)
+        deviation = math.sqrt(residual / (count * size)) if size > 1e-12 else math.inf
         bend = curvature(round(delay / _STEP_S))
         # Half the log likelihood changes by 1/2 at one standard error.
-        spread = 2.0 * residual / (freedom * bend) if bend > 0.0 else math.inf
+        spread = 2.0 * residual / (count * bend) if bend > 0.0 else math.inf
         return DelayFit(
             delay, gain, residual, power, freedom, deviation, _STEP_S * math.sqrt(spread)
         )

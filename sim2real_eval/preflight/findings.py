@@ -324,8 +324,8 @@ LEVER_ARM = routine(
 )
 LATE_OR_ARM = routine(
     'check.late_or_lever_arm',
-    'stamps {delay:+.2f s} off, or an antenna {size:.2g m} from where the recording has it: at this '
-    'speed both explain the errors equally well',
+    'stamps {delay:+.2f s} off, or an antenna {size:.2g m} from where the recording has it: '
+    'both explain the errors equally well',
     'At a steady speed a delay moves fixes along the track as a lever arm does.',
     'measure the lever arm, or record a drive with other speeds',
 )
@@ -354,8 +354,8 @@ NOISE_FREE_NO_GRAVITY = decisive(
 )
 GRAVITY_SCALE = routine(
     'check.gravity_scale',
-    'mean vertical force is {force:.4g m/s^2}, {scale:.3g} times gravity: a scale error, or a bias '
-    'of {bias:+.2g m/s^2}',
+    'mean vertical force is {force:.4g m/s^2}, {scale:.3g} times gravity: a scale error, or a '
+    'bias of {bias:+.2g m/s^2}',
     'Both explain a mean equally well, so that none of them is corrected.',
     'calibrate the accelerometer in several attitudes',
 )

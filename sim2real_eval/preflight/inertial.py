@@ -27,7 +27,7 @@ from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
-from .delays import SIGMAS, DelayFit, fit_delay
+from .delays import SIGMAS, DelayFit, effective_count, fit_delay
 from .evidence import Evidence, block_means, mean_row, plane
 from .outcome import Measure
 
@@ -116,10 +116,10 @@ def measure_gravity(evidence: Evidence) -> Iterator[Measure]:
         if abs(mean / size - 1.0) < 0.2 and mean > 0.8 * median:
             scale = STANDARD_GRAVITY / size
             total = evidence.correct('imu', acceleration_scale=scale).acceleration_scale
-            finding = findings.ACCELERATION_UNIT(
+            wrong_unit = findings.ACCELERATION_UNIT(
                 topic, role=role, force=mean, unit=unit, set=total
             )
-            yield Measure(mean, None, finding, 'imu')
+            yield Measure(mean, None, wrong_unit, 'imu')
             return
     finding = None
     if mean < 0.3 * STANDARD_GRAVITY:
@@ -278,12 +278,11 @@ def fit_mountings(evidence: Evidence) -> list[MountingFit]:
     force, true_force, rate, true_rate = np.hsplit(means, 4)
     # The bias of a gyroscope is fitted; that of an accelerometer is small beside gravity.
     rate, true_rate = rate - rate.mean(axis=0), true_rate - true_rate.mean(axis=0)
-    vectors = ((force, true_force), (rate, true_rate))
+    vectors = [(force, true_force), (rate, true_rate)]
     if 'range' in evidence.doubtful:
-        vectors = vectors[:1]
-    independent = len(means) * length / max(_INDEPENDENT_S, 2.0 * length)
+        vectors.pop()
     fits = [
-        _fit_mounting(vectors, (rate_sign, force_sign), independent)
+        _fit_mounting(vectors, (rate_sign, force_sign))
         for rate_sign, force_sign in itertools.product((1, -1), (1, -1))
         if rate_sign > 0 or force_sign > 0
     ]
@@ -291,7 +290,7 @@ def fit_mountings(evidence: Evidence) -> list[MountingFit]:
 
 
 def _fit_mounting(
-    vectors: tuple[tuple[FloatArray, FloatArray], ...], signs: tuple[int, int], independent: float
+    vectors: list[tuple[FloatArray, FloatArray]], signs: tuple[int, int]
 ) -> MountingFit:
     """Fit the rotation from measured to true vectors, (n, 3) each, for one pair of signs."""
     signed = [
@@ -300,8 +299,9 @@ def _fit_mounting(
     ]
     floors = [1e-4 + _VERTICAL_RAD**2 * float(np.mean(true**2)) for _, true in signed]
     variances = [float(np.mean(measured**2)) + 1e-12 for measured, _ in signed]
+    counts = [len(signed[0][0]) / 4.0 for _ in signed]
     for _ in range(4):
-        weights = [independent / variance for variance in variances]
+        weights = [count / variance for count, variance in zip(counts, variances, strict=True)]
         product = np.diag([1e-3, 5e-4, 1e-4])
         for weight, (measured, true) in zip(weights, signed, strict=True):
             product = product + weight * (true.T @ measured) / len(true)
@@ -313,13 +313,18 @@ def _fit_mounting(
             float(np.mean(residual**2)) + floor
             for residual, floor in zip(residuals, floors, strict=True)
         ]
-    cost = 1.5 * independent * sum(map(math.log, variances))
+        counts = [
+            float(np.mean([effective_count(axis) for axis in residual.T]))
+            for residual in residuals
+        ]
+    # All pairs of signs are compared for the same number of independent samples.
+    cost = 1.5 * len(residuals[0]) / 4.0 * sum(map(math.log, variances))
     cost += _SIGN_COST * signs.count(-1)
     up = signed[0][1].mean(axis=0)
     up = up / max(float(np.linalg.norm(up)), 1e-12)
     information = sum(
-        independent / variance * float(np.mean(np.sum(np.cross(true, up) ** 2, axis=1)))
-        for variance, (_, true) in zip(variances, signed, strict=True)
+        count / variance * float(np.mean(np.sum(np.cross(true, up) ** 2, axis=1)))
+        for count, variance, (_, true) in zip(counts, variances, signed, strict=True)
     )
     deviation = math.degrees(1.0 / math.sqrt(max(information, 1e-9)))
     yaw_deviation = deviation if deviation < 20.0 else math.inf
@@ -461,4 +466,3 @@ def measure_rate_bias(evidence: Evidence) -> Iterator[Measure]:
         x, y, z = evidence.correct('imu', rate_bias=tuple(mean.tolist())).rate_bias
         finding = kind(evidence.topic('imu'), role=evidence.role('imu'), bias=size, x=x, y=y, z=z)
     yield Measure(size, limit, finding, 'imu')
-

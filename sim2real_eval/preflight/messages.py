@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sim2real_eval.recording import checks as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES
 from sim2real_eval.recording.truth import select_valid_fixes
+from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FixArray, ImuArray, MessageArray, is_absent
 from sim_sensors.motion.ideal import InertialMotion, SurveyedMotion
 from . import findings
@@ -43,11 +43,14 @@ _UNEVEN = 0.1
 _CLOCK_S = 3.0
 # Drivers start and end one after the other.
 _SAME_S = 1.0
-_DRIVER = (reading.STAMP_ZERO, reading.BAD_STAMP, reading.CLOCKS_DRIFT)
+_DRIVER = (
+    reading.STAMP_ZERO, reading.BAD_STAMP, reading.CLOCKS_DRIFT, reading.STAMP_NANOSEC,
+)  # fmt: skip
 _ORDER = (reading.STAMP_AHEAD, reading.STAMP_ORDER, reading.STAMP_REPEATED)
 _VALUES = (
     reading.BAD_VALUE, reading.EXCHANGED, reading.NORM,
-    reading.NO_ALTITUDE, reading.ALTITUDE_GAPS,
+    reading.NO_ALTITUDE, reading.ALTITUDE_GAPS, reading.FIELD_LEFT_OUT,
+    reading.COVARIANCE_FILLED, reading.COVARIANCE_ASSUMED, reading.NOTHING_MEASURED,
 )  # fmt: skip
 COVARIANCES = {
     'imu': (
@@ -137,17 +140,20 @@ def measure_gaps(evidence: Evidence) -> Iterator[Measure]:
 
 def measure_lost(evidence: Evidence) -> Iterator[Measure]:
     """Check the share of samples of an even sensor that are missing, without the longest gap."""
+    notes = evidence.recording.notes
     for role, topic, array in _roles(evidence):
         steps = intervals(array)
-        if role != 'imu' or len(steps) < LEAST_IMU:
+        is_reordered = any(note.subject == topic and note.kind in _ORDER for note in notes)
+        if role != 'imu' or len(steps) < LEAST_IMU or is_reordered:
             continue
         period = float(np.median(steps))
-        missing = np.rint(steps / max(period, 1e-9)) - 1.0
-        missing[steps < 1.5 * period] = 0.0
+        is_uneven = float(np.mean(steps < 0.5 * np.mean(steps))) > _UNEVEN
+        if is_uneven or period <= 0.0:
+            continue
+        missing = np.rint(steps / period) - 1.0
         missing[int(np.argmax(steps))] = 0.0
-        # Uneven stamps make long steps beside short ones, and nothing is lost.
-        early = float(np.sum(np.maximum(period - steps, 0.0))) / max(period, 1e-9)
-        count = max(float(missing.sum()) - early, 0.0)
+        # A late stamp makes a long step before a short one, and nothing is lost.
+        count = max(float(missing.sum()), 0.0)
         share = count / (len(array) + count)
         finding = findings.LOST(topic, share=share, count=round(count)) if share > _LOST else None
         yield Measure(share, _LOST, finding, role)
@@ -240,16 +246,25 @@ def measure_covariances(evidence: Evidence) -> Iterator[Measure]:
     for role, topic, array in _roles(evidence):
         for quantity, key in COVARIANCES.get(role, ()):
             covariance = getattr(array, f'{quantity}_covariance')
-            absent: NDArray[np.bool_] = np.zeros(len(array), bool)
             if isinstance(array, ImuArray):
-                absent = is_absent(covariance)
-            elif isinstance(array, FixArray):
-                absent = ~array.has_fix
-            diagonal = np.diagonal(covariance, axis1=1, axis2=2)[~absent]
-            bad = (diagonal <= 0.0).any(axis=1)
-            share = float(bad.mean()) if len(bad) else 0.0
-            words = {'quantity': quantity.replace('_', ' '), 'role': role, 'key': key}
-            finding = None
-            if share > 0.0:
-                finding = findings.NO_COVARIANCE(topic, share=share, **words)
-            yield Measure(share, 0.0, finding, f'{role} {words["quantity"]}')
+                stated = covariance[~is_absent(covariance)]
+            else:
+                stated = covariance[array.has_fix] if isinstance(array, FixArray) else covariance
+            bad = (np.diagonal(stated, axis1=1, axis2=2) <= 0.0).any(axis=1)
+            share = float(np.mean(bad)) if bad.size else 0.0
+            name, finding = quantity.replace('_', ' '), None
+            if share > 0.0 and not (quantity == 'orientation' and _is_exact(evidence)):
+                finding = findings.NO_COVARIANCE(
+                    topic, share=share, quantity=name, role=role, key=key
+                )
+            yield Measure(share, 0.0, finding, f'{role} {name}')
+
+
+def _is_exact(evidence: Evidence) -> bool:
+    """Return whether the published orientation is that of the truth, as simulators publish it."""
+    imu, ideal = evidence.imu, evidence.ideal
+    if imu is None or ideal is None:
+        return False
+    first = slice(0, 1000)
+    errors = rotations.rotation_between(ideal.orientation[first], imu.orientation[first])
+    return float(np.abs(errors).max()) < math.radians(0.01)

@@ -84,6 +84,7 @@ def measure_orientation(evidence: Evidence) -> Iterator[Measure]:
         ideal = None
     orientation = evidence.measured('orientation')
     if _is_unset(orientation, None if ideal is None else ideal.orientation):
+        evidence.doubtful.add('attitude')
         yield Measure(None, None, findings.ORIENTATION_UNSET(topic), 'imu')
         return
     if ideal is not None:
@@ -91,8 +92,8 @@ def measure_orientation(evidence: Evidence) -> Iterator[Measure]:
         if (fit.axes, fit.body) != ('enu', _BODIES[0]):
             total = evidence.correct('imu', axes=fit.axes, orientation_rotation=fit.body)
             rotation = ', '.join(f'{angle:g}' for angle in total.orientation_rotation)
-            finding = findings.ORIENTATION_AXES(topic, axes=total.axes, rotation=rotation)
-            yield Measure(None, None, finding, 'imu axes')
+            other_axes = findings.ORIENTATION_AXES(topic, axes=total.axes, rotation=rotation)
+            yield Measure(None, None, other_axes, 'imu axes')
         yield from _measure_attitude(evidence, fit)
     elif 'gravity' not in evidence.doubtful:
         force = evidence.measured('linear_acceleration')
@@ -107,11 +108,12 @@ def measure_orientation(evidence: Evidence) -> Iterator[Measure]:
 def _measure_attitude(evidence: Evidence, fit: AttitudeFit) -> Iterator[Measure]:
     """Yield the errors of the heading and of the vertical that the best axes leave."""
     topic = evidence.recording.roles['imu']
-    finding = None
+    strays = None
     if fit.spread > _SPREAD_DEG:
-        finding = findings.ORIENTATION_STRAYS(topic, spread=fit.spread)
-    yield Measure(fit.spread, _SPREAD_DEG, finding, 'imu heading spread')
-    if finding is None:
+        strays = findings.ORIENTATION_STRAYS(topic, spread=fit.spread)
+    yield Measure(fit.spread, _SPREAD_DEG, strays, 'imu heading spread')
+    if strays is None:
+        finding = None
         if abs(fit.heading) > _HEADING_DEG[0]:
             is_large = abs(fit.heading) > _HEADING_DEG[1]
             kind = findings.ORIENTATION_YAW_LARGE if is_large else findings.ORIENTATION_YAW
@@ -119,8 +121,10 @@ def _measure_attitude(evidence: Evidence, fit: AttitudeFit) -> Iterator[Measure]
             finding = kind(topic, turn=fit.heading, set=total)
         yield Measure(fit.heading, _HEADING_DEG[0], finding, 'imu heading', 'either')
     limit = _TILT_DEG if evidence.truth_has_attitude else _LEVEL_TRUTH_TILT_DEG
-    finding = findings.ORIENTATION_TILT(topic, tilt=fit.tilt) if fit.tilt > limit else None
-    yield Measure(fit.tilt, limit, finding, 'imu vertical')
+    tilted = findings.ORIENTATION_TILT(topic, tilt=fit.tilt) if fit.tilt > limit else None
+    if strays or tilted:
+        evidence.doubtful.add('attitude')
+    yield Measure(fit.tilt, limit, tilted, 'imu vertical')
 
 
 def fit_attitude(published: FloatArray | Rows, true: FloatArray | Rows) -> AttitudeFit:

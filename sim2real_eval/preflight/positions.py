@@ -249,7 +249,9 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
     """Fit a lever arm to the errors of the fixes; None if it is not significant."""
     truth = evidence.truth
     assert truth is not None
-    at = np.interp(track.stamps, (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9, np.arange(len(truth)))
+    at = np.interp(
+        track.stamps, (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9, np.arange(len(truth))
+    )
     heading = rotations.heading(truth.orientation)[np.rint(at).astype(int)]
     ahead = np.exp(1j * heading)
     residual, late = track.residual, track.measured - track.truth(track.stamps - delay)

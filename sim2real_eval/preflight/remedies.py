@@ -105,7 +105,9 @@ def _with_roles(result: Preflight, roles: set[str]) -> Preflight:
     return dataclasses.replace(
         result,
         outcomes=tuple(map(checked, result.outcomes)),
-        corrections={role: result.corrections[role] for role in result.corrections if role in roles},
+        corrections={
+            role: result.corrections[role] for role in result.corrections if role in roles
+        },
         changes={role: result.changes[role] for role in roles},
     )
 

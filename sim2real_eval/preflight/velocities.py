@@ -314,9 +314,7 @@ def _measure_strays(
         evidence.doubtful.add('orientation')
     else:
         evidence.correct('truth', twist='positions')
-    finding = findings.TWIST_STRAYS(
-        evidence.topic('truth'), what=what, spread=spread, mend=remedy
-    )
+    finding = findings.TWIST_STRAYS(evidence.topic('truth'), what=what, spread=spread, mend=remedy)
     return Measure(spread, circular_deviation(_FOLLOWS), finding, 'truth twist')
 
 

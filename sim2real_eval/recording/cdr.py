@@ -47,6 +47,10 @@ class DecodedTopic:
     array: MessageArray
     other_frames: tuple[tuple[str, int], ...]
     """Frames of the messages that were left out, and their number."""
+    overflow_count: int = 0
+    """Number of stamps whose nanoseconds are not below 1e9."""
+    overflow_value: int = 0
+    """First of these nanoseconds."""
 
 
 def decode(
@@ -117,7 +121,8 @@ class TopicDecoder:
             for group in self._groups.values()
             if group is not largest
         )
-        return DecodedTopic(largest.parts.concatenate(), frame_counts)
+        array = largest.parts.concatenate()
+        return DecodedTopic(array, frame_counts, largest.overflow_count, largest.overflow_value)
 
     def _texts_of_messages(self, data: Sequence[bytes], first: int) -> Iterator[tuple[str, ...]]:
         """Yield the texts of every message, parsed only where the bytes differ from the last."""
@@ -143,6 +148,7 @@ class _EqualLayout:
     def __init__(self, kind: MessageType, texts: tuple[str, ...]) -> None:
         self._kind, self.texts = kind, texts
         self.count, self.problem = 0, ''
+        self.overflow_count = self.overflow_value = 0
         self._order, self.layout = 1, _layout(kind, _HEADER, '<')
         self.parts = MessageParts[MessageArray]()
         self._add_records(np.zeros(0, self.layout), np.zeros(0, np.int64))
@@ -169,9 +175,19 @@ class _EqualLayout:
         fields = {field.attribute: records[field.attribute] for field in self._kind.kept_fields}
         stamps = received_ns
         if self._kind.has_header:
-            stamps = records['sec'].astype(np.int64) * _NS + records['nanosec'].astype(np.int64)
+            nanoseconds = records['nanosec'].astype(np.int64)
+            stamps = _to_stamps(records['sec'].astype(np.int64), nanoseconds)
+            overflow = nanoseconds[nanoseconds >= _NS]
+            if len(overflow):
+                self.overflow_value = self.overflow_value or int(overflow[0])
+                self.overflow_count += len(overflow)
         frame, child, *_ = *self.texts, '', ''
         self.parts.add(self._kind.make_array(stamps, received_ns, frame, child, fields))
+
+
+def _to_stamps(seconds: IntArray, nanoseconds: IntArray) -> IntArray:
+    """Return stamps, ns; drivers write negative nanoseconds into the unsigned 32 bits."""
+    return seconds * _NS + np.where(nanoseconds >= 1 << 31, nanoseconds - (1 << 32), nanoseconds)
 
 
 def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
@@ -349,14 +365,21 @@ def _decode_each(
     frame = max(counts, key=lambda name: counts[name], default='')
     selected = {k: msg for k, msg in enumerate(messages) if msg.header.frame_id == frame}
     stamps = [message.header.stamp for message in selected.values()]
+    seconds, nanoseconds = (
+        np.array([getattr(stamp, part) for stamp in stamps], np.int64)
+        for part in ('sec', 'nanosec')
+    )
     array = kind.array(
-        stamp_ns=np.array([stamp.sec * _NS + stamp.nanosec for stamp in stamps], dtype=np.int64),
+        stamp_ns=_to_stamps(seconds, nanoseconds),
         arrival_ns=received_ns[list(selected)],
         frame=frame,
         **read_fields(selected, where),
     )
     frame_counts = ((name, count) for name, count in counts.items() if name != frame)
-    return DecodedTopic(array, tuple(frame_counts))
+    overflow = nanoseconds[nanoseconds >= _NS]
+    return DecodedTopic(
+        array, tuple(frame_counts), len(overflow), int(np.max(overflow, initial=0))
+    )
 
 
 def _encode_each(

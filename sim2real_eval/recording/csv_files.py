@@ -17,8 +17,19 @@ import numpy as np
 from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import LARGEST, CameraInfoArray
-from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, OdometryArray
+from sim_sensors.core.measurements import (
+    FixArray,
+    FloatArray,
+    ImuArray,
+    IntArray,
+    MagneticFieldArray,
+    MessageArray,
+    OdometryArray,
+    PoseArray,
+    TwistArray,
+)
 from .checks import CUT_SHORT
+from .fields import ABSENT_COVARIANCE, IDENTITY
 from .message_types import (
     CAMERA_INFO,
     CMD_VEL_TYPE,
@@ -39,6 +50,25 @@ TRUTH_COLUMNS = (
     *('vx_body', 'vy_body', 'vz_body', 'wx', 'wy', 'wz'),
 )
 _TRUTH_FRAME, _TRUTH_CHILD = 'map', 'base_link'
+_FRAMES = {
+    ImuArray: 'imu_link',
+    FixArray: 'gps_link',
+    MagneticFieldArray: 'imu_link',
+    OdometryArray: 'odom',
+    PoseArray: 'map',
+    TwistArray: 'base_link',
+}
+"""Frames of files without column `frame`; the child is base_link."""
+_OPTIONAL_FIELDS = {
+    (ImuArray, 'orientation'),
+    (FixArray, 'altitude'),
+    (FixArray, 'status'),
+    (FixArray, 'position_covariance_type'),
+}
+"""Fields beside the covariances whose columns may be missing."""
+_KNOWN_COVARIANCE = 3
+"""Type of the covariance of a fix whose columns are there."""
+_FIX_ALIASES = {'latitude': 'lat', 'longitude': 'lon', 'altitude': 'alt'}
 _TEXT_ERRORS = (ValueError, OverflowError)
 
 
@@ -47,9 +77,11 @@ def read_table(
 ) -> tuple[MessageArray, tuple[Finding, ...]]:
     """Read one file with a header line; the order of its columns is free.
 
-    A ground truth may lack frame, child, arrival and covariances: they become frame map, child
-    base_link, the stamps, and zero. A RecordingError names file, line, column, value and what is
-    allowed.
+    Frames, arrival, covariances, the orientation of an IMU, the altitude and status of a fix, and
+    the twist of a ground truth may be missing. Frames become those of the default topics, arrival
+    the stamps, the orientation absent, and the status a fix. The others become NaN, which
+    `check_messages` reports, and the covariances of a ground truth zero. A RecordingError names
+    file, line, column, value and what is allowed.
     """
     text = _read_text(path)
     try:
@@ -58,7 +90,8 @@ def read_table(
         raise RecordingError(f'{path}: not CSV: {error}') from None
     if not rows:
         raise RecordingError(f'{path}: file is empty; must start with a header line')
-    header = [_TRUTH_ALIASES.get(name, name) if truth else name for name in rows[0]]
+    aliases = _TRUTH_ALIASES if truth else _FIX_ALIASES if kind.array is FixArray else {}
+    header = [aliases.get(name, name) for name in rows[0]]
     body = rows[1:]
     _check_header(path, kind, header, truth)
     for line, row in enumerate(body, 2):
@@ -130,15 +163,15 @@ def _read_text(path: Path) -> str:
 
 def _check_header(path: Path, kind: MessageType, header: Sequence[str], truth: bool) -> None:
     labels = {'frame', 'child'} if kind.has_child else {'frame'}
-    required = {'stamp_ns', kind.text or 'stamp_ns'} | (set() if truth else labels)
+    required = {'stamp_ns', kind.text or 'stamp_ns'}
+    required |= set() if kind.array in _FRAMES else labels
     allowed = required | labels | {'arrival_ns'}
     if not kind.has_header:
         required, allowed = {'arrival_ns'}, {'arrival_ns'}
     for field in kind.fields:
         allowed.update(field.columns)
-        # A covariance of a truth is complete or missing.
-        is_covariance = field.attribute.endswith('covariance')
-        if not (truth and is_covariance and set(field.columns).isdisjoint(header)):
+        # A field is complete or missing.
+        if not _is_optional(kind, field, truth) or not set(field.columns).isdisjoint(header):
             required.update(field.columns)
     missing = sorted(required - set(header))
     unknown = sorted(set(header) - allowed)
@@ -147,6 +180,26 @@ def _check_header(path: Path, kind: MessageType, header: Sequence[str], truth: b
         if names:
             listed = ', '.join(names[:5]) + (' ...' if len(names) > 5 else '')
             raise RecordingError(f'{path}: {problem} column {listed}; {kind.name} is expected')
+
+
+def _is_optional(kind: MessageType, field: Field, truth: bool) -> bool:
+    """Return whether a file may lack all columns of a field."""
+    is_velocity = field.attribute in ('linear_velocity', 'angular_velocity')
+    is_covariance = field.attribute.endswith('covariance')
+    return (
+        is_covariance
+        or (truth and is_velocity)
+        or (kind.array, field.attribute) in _OPTIONAL_FIELDS
+    )
+
+
+def _missing_field(kind: MessageType, field: Field, truth: bool) -> Any:
+    """Return the value of a field without columns in all messages."""
+    if field.attribute == 'orientation':
+        return IDENTITY
+    if field.attribute == 'status' or (truth and field.attribute.endswith('covariance')):
+        return 0
+    return _KNOWN_COVARIANCE if field.code[0] != 'f' else np.nan
 
 
 def _parse_column(path: Path, name: str, column: Sequence[str], code: str) -> Any:
@@ -186,9 +239,10 @@ def _to_array(
     path: Path, kind: MessageType, table: dict[str, Any], count: int, truth: bool
 ) -> MessageArray:
     texts = []
-    for name, default in (('frame', _TRUTH_FRAME), ('child', _TRUTH_CHILD), (kind.text, '')):
+    frame = _TRUTH_FRAME if truth else _FRAMES.get(kind.array, '') if kind.has_header else ''
+    for name, default in (('frame', frame), ('child', _TRUTH_CHILD), (kind.text, '')):
         column = table.get(name)
-        texts.append(column[0] if column else default if truth else '')
+        texts.append(column[0] if column else default if count else '')
         if column and any(text != column[0] for text in column):
             distinct = sorted(set(column))
             noun = 'frames' if name in ('frame', 'child') else 'values'
@@ -197,10 +251,15 @@ def _to_array(
                 'must be the same on every line'
             )
     fields = {}
-    for attribute, names, shape, _ in kind.csv_fields:
-        columns = [table[name] for name in names if name in table]
-        values: Any = np.stack(columns, axis=-1) if columns else np.zeros((count, len(names)))
-        fields[attribute] = values.reshape(count, *shape)
+    for field in kind.csv_fields:
+        columns = [table[name] for name in field.columns if name in table]
+        if columns:
+            values: Any = np.stack(columns, axis=-1).reshape(count, *field.shape)
+        else:
+            values = np.broadcast_to(_missing_field(kind, field, truth), (count, *field.shape))
+        fields[field.attribute] = values
+    if kind.array is ImuArray and 'qw' not in table:
+        fields['orientation_covariance'] = np.broadcast_to(ABSENT_COVARIANCE, (count, 3, 3))
     frame, child, text = texts
     if kind.text:
         fields[kind.text] = text

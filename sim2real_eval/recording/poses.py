@@ -21,7 +21,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
 )
-from sim_sensors.core.parameters import number_of
+from sim_sensors.core.parameters import float_of, number_of
 from sim_sensors.core.rotations import rotate_back
 from sim_sensors.motion.odometry import OdometryMotion
 from .checks import TRUTH_FROM_POSES
@@ -33,6 +33,9 @@ TRAJECTORY_SUFFIXES = ('.tum', '.kitti', '.txt')
 
 _TUM_COLUMNS, _KITTI_COLUMNS = 8, 12
 _MAP = 'map'
+_UNITS = {'milliseconds': 1e3, 'microseconds': 1e6, 'nanoseconds': 1e9}
+_PRESENT_S = 9e8
+"""Stamp in the year 1998; earlier ones are not of the clock of a computer."""
 
 
 def read_truth_of_poses(path: Path, content: Content, chosen_topics: dict[str, str | None]) -> str:
@@ -47,7 +50,7 @@ def read_truth_of_poses(path: Path, content: Content, chosen_topics: dict[str, s
         When the truth is a file that is missing or not a trajectory.
     """
     topic = DEFAULT_TOPICS['truth']
-    name = chosen_topics.get('truth') or ''
+    name = chosen_topics.get('truth', topic) or ''
     odometry: MessageArray | None = None
     if path.suffix in TRAJECTORY_SUFFIXES and path.is_file():
         odometry = read_trajectory(path)
@@ -65,8 +68,14 @@ def read_truth_of_poses(path: Path, content: Content, chosen_topics: dict[str, s
     else:
         topic = next((key for key in content.messages if key.strip('/') == name.strip('/')), '')
         poses = content.messages.get(topic)
-        if isinstance(poses, PoseArray):
+        if isinstance(poses, PoseArray) and 'truth' in chosen_topics:
             odometry = odometry_from_poses(poses)
+        elif isinstance(poses, OdometryArray) and _has_no_twist(poses):
+            odometry = dataclasses.replace(
+                poses,
+                linear_velocity=np.zeros((len(poses), 3)),
+                angular_velocity=np.zeros((len(poses), 3)),
+            )
         elif content.ros_types.get(topic) in POSE_TYPES:
             odometry = poses
     if odometry is None:
@@ -75,6 +84,12 @@ def read_truth_of_poses(path: Path, content: Content, chosen_topics: dict[str, s
     content.ros_types[topic] = default_type(odometry).name
     chosen_topics['truth'] = topic
     return topic
+
+
+def _has_no_twist(odometry: OdometryArray) -> bool:
+    """Return whether the linear or the angular velocity of every message is NaN."""
+    twist = np.hstack([odometry.linear_velocity, odometry.angular_velocity])
+    return len(odometry) > 0 and bool(np.isnan(twist).any(axis=1).all())
 
 
 def _find_trajectory(path: Path, name: str) -> Path:
@@ -271,9 +286,9 @@ def read_trajectory(path: Path) -> OdometryArray:
             f'{_TUM_COLUMNS} (TUM: stamp x y z qx qy qz qw) or {_KITTI_COLUMNS} (KITTI: rows of '
             'the pose)'
         )
+    times = [_nanoseconds(path, line, row[0]) for line, row in rows if columns == _TUM_COLUMNS]
     values = np.array([_numbers(path, line, row, columns) for line, row in rows])
     if columns == _TUM_COLUMNS:
-        times = [_nanoseconds(path, line, row[0]) for line, row in rows]
         return odometry_from_arrays(np.array(times, np.int64), values[:, 1:4], values[:, 4:])
     candidates = [path.with_name(f'{path.stem}_times.txt'), path.with_name('times.txt')]
     times_file = next((file for file in candidates if file.is_file() and file != path), None)
@@ -323,6 +338,9 @@ def _nanoseconds(path: Path, line: int, text: str) -> int:
     try:
         return int(np.int64(int((decimal.Decimal(text) * 10**9).to_integral_value())))
     except (decimal.InvalidOperation, ValueError, OverflowError):
+        number = float_of(text) or 0.0
+        units = (unit for unit, factor in _UNITS.items() if _PRESENT_S < number / factor < 4e9)
+        guess = next((f'; these are {unit}' for unit in units), '')
         raise RecordingError(
-            f'{path}: line {line}: {text!r} is not allowed; must be seconds'
+            f'{path}: line {line}: stamp {text!r} is not allowed; must be seconds{guess}'
         ) from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of recordings: ROS 2 and ROS 1 bags, Gazebo logs, CSV files and trajectory files."""
+"""Reading of recordings: ROS bags, logs of Gazebo and PX4, CSV files and trajectory files."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 from . import checks
-from .checks import NothingUsableError, check_messages
 from .corrections import FixCorrection
 from .csv_files import list_csv_files, read_csv_folder
+from .fields import stated_covariances
 from .gazebo_log import LOG_SUFFIX, STATE_LOG, read_gazebo_log
 from .message_types import MESSAGE_TYPES, find_type
 from .metadata import Metadata, TransformFile, find_metadata, read_metadata
@@ -34,15 +32,17 @@ from .recording import (
     ROLE_CLASSES,
     Content,
     Recording,
-    StaticTransform,
 )
-from .rosbag import STORAGE_SUFFIXES, TF_STATIC, read_bag
+from .repairs import NothingUsableError, check_messages, merge_drifts
+from .rosbag import STORAGE_SUFFIXES, find_storage_suffix, read_bag
+from .transforms import merge_transforms, stated_transforms
 from .truth import low_pass_truth
+from .ulog import ULOG_SUFFIX, read_ulog
 
 DEFAULT_SCENARIO = 'drive'
 _LOG = logging.getLogger(__name__)
 _GENERIC_NAME = re.compile('bag|rosbag2?|mcap|db3|sqlite3|csv|data|recording|state', re.IGNORECASE)
-_SUFFIXES = (*STORAGE_SUFFIXES, LOG_SUFFIX, *TRAJECTORY_SUFFIXES)
+_SUFFIXES = (*STORAGE_SUFFIXES, LOG_SUFFIX, ULOG_SUFFIX, *TRAJECTORY_SUFFIXES)
 _NUMBERED_NAME = re.compile(r'(?P<scenario>.*[^_\W\d].*?)[_-](?:seg|run|trial)?\d+')
 _FULL_OVERLAP = 0.95
 """Share of the longest time span above which a shorter common span is not reported."""
@@ -64,8 +64,8 @@ def read_recording(
     ----------
     path : path
         rosbag2 folder (sqlite3 or mcap), .mcap, .db3 or ROS 1 .bag file, folder of CSV files,
-        a log of Gazebo (.tlog, or the folder of it), or a trajectory file (.tum, .kitti, .txt),
-        which holds only a truth.
+        a log of Gazebo (.tlog, or the folder of it) or of PX4 (.ulg), or a trajectory file (.tum,
+        .kitti, .txt), which holds only a truth.
     topics : mapping of str to (str or None), optional
         Role (a key of `ROLE_CLASSES`) to topic, or to None to do without the role. Overrides the
         YAML. The truth may also be a trajectory file in the recording's folder or a path, or two
@@ -119,7 +119,7 @@ def read_recording(
         )
     roles, notes = _assign_content_roles(where, content, chosen_topics)
     remaining = _swap_coordinates(f'{sidecar}', content, roles, settings.corrections)
-    _check_topics(where, content, roles, _stripped_names(topics or {}), notes)
+    _check_topics(where, content, roles, _stripped_names(topics or {}), settings, notes)
     messages = dict(content.messages)
     _apply_corrections(f'{sidecar}', messages, roles, settings, remaining, notes)
     notes += check_overlap(where, messages, roles)
@@ -141,14 +141,14 @@ def read_recording(
     label = name or settings.name or label_from_path(path)
     for note in notes:
         _LOG.info('%s: %s', label, note)
-    stated = _stated_transforms(settings, messages, roles)
+    stated = stated_transforms(settings, messages, roles)
     return Recording(
         name=label,
         scenario=(scenario or settings.scenario or content.scenario or scenario_from_name(label)),
         path=where,
         messages=messages,
         roles=roles,
-        transforms=_merge_transforms([*content.transforms, *stated], notes),
+        transforms=merge_transforms([*content.transforms, *stated], notes),
         notes=tuple(notes),
         ros_types=content.ros_types,
         ignored=tuple(content.ignored),
@@ -167,7 +167,7 @@ def _read_content(
             return read_gazebo_log(path)
         if list_csv_files(path):
             return read_csv_folder(path, settings)
-        if any(file.suffix in STORAGE_SUFFIXES for file in path.iterdir()):
+        if any(find_storage_suffix(file) for file in path.iterdir()):
             return read_bag(path, reader, topics)
         inside = [*sorted(path.glob('*/metadata.yaml')), *sorted(path.glob('*/*/metadata.yaml'))]
         hint = f'; did you mean {inside[0].parent}?' if inside else ''
@@ -178,7 +178,14 @@ def _read_content(
         return Content(roles={'truth': DEFAULT_TOPICS['truth']})
     if path.suffix == LOG_SUFFIX:
         return read_gazebo_log(path)
+    if path.suffix == ULOG_SUFFIX:
+        return read_ulog(path)
     if path.suffix not in STORAGE_SUFFIXES:
+        if find_storage_suffix(path):
+            raise RecordingError(
+                f'{path}: is compressed; unpack it with `zstd -d {path}` and give '
+                f'{path.with_suffix("")}'
+            )
         allowed = ', '.join(_SUFFIXES)
         raise RecordingError(f'{path}: not a recording: must be a folder or a file {allowed}')
     return read_bag(path, reader, topics)
@@ -189,10 +196,26 @@ def _assign_content_roles(
 ) -> tuple[dict[str, str], list[Finding]]:
     """Assign the roles; an empty topic has none unless it is named."""
     named = _stripped_names(chosen_topics)
+    _refuse_ignored_topics(where, content, chosen_topics)
     used = [topic for topic, a in content.messages.items() if len(a) or topic.strip('/') in named]
     types = {topic: content.ros_types[topic] for topic in used}
     roles, notes = assign_roles(where, types, chosen_topics, content.roles)
     return roles, content.notes + notes
+
+
+def _refuse_ignored_topics(
+    where: str, content: Content, chosen_topics: Mapping[str, str | None]
+) -> None:
+    """Raise RecordingError if a role names a topic whose type is not read."""
+    for description in content.ignored:
+        topic, _, kind = description.removesuffix(')').partition(' (')
+        for role, name in chosen_topics.items():
+            if kind and name is not None and name.strip('/') == topic.strip('/'):
+                types = [k.name for k in MESSAGE_TYPES.values() if k.array is ROLE_CLASSES[role]]
+                raise RecordingError(
+                    f'{where}: {role}: topic {topic} has type {kind}; must be one of '
+                    f'{", ".join(types)}'
+                )
 
 
 def _swap_coordinates(
@@ -224,6 +247,7 @@ def _check_topics(
     content: Content,
     roles: dict[str, str],
     requested: Collection[str],
+    settings: Metadata,
     notes: list[Finding],
 ) -> None:
     """Check every topic, and leave out those that fail, with a finding.
@@ -239,9 +263,11 @@ def _check_topics(
                 where,
                 topic,
                 content.messages[topic],
+                role=role or '',
                 is_truth=role == 'truth',
                 # The covariance of noise-free messages is rightly zero.
                 has_covariance=has_covariance and role not in IDEAL_ROLES.values(),
+                stated=stated_covariances(role or '', settings.corrections.get(role or '')),
             )
         except RecordingError as error:
             is_needed = role is not None and role not in OPTIONAL_ROLES
@@ -260,6 +286,7 @@ def _check_topics(
             continue
         content.messages[topic] = array
         notes += remarks
+    notes[:] = merge_drifts(notes)
 
 
 def _lost_role(topic: str, content: Content, roles: Mapping[str, str]) -> str | None:
@@ -315,50 +342,6 @@ def _process_truth(
     if isinstance(poses, OdometryArray):
         messages[pose_topic], note = derive_velocities(where, pose_topic, poses)
         notes.append(note)
-
-
-def _stated_transforms(
-    settings: Metadata, messages: Mapping[str, MessageArray], roles: Mapping[str, str]
-) -> list[StaticTransform]:
-    """Return the transforms of recording.yaml, and those of its lever arms.
-
-    If lever arms are stated, a sensor without one is at the base frame.
-    """
-    lever_arms = settings.lever_arms
-    if not lever_arms:
-        return list(settings.transforms)
-    frames = {role: messages[topic].frame for role, topic in roles.items()}
-    placed_roles = {*roles} - {*NAMED_ROLES} | {*IDEAL_ROLES.values()}
-    stated = {transform.child for transform in settings.transforms}
-    # A magnetometer in the frame of an IMU with a lever arm has the same arm.
-    stated |= {frame for role, frame in frames.items() if role in lever_arms}
-    arms = [
-        StaticTransform(settings.base_frame, frame, lever_arms.get(role, (0.0, 0.0, 0.0)))
-        for role, frame in frames.items()
-        if role in placed_roles and (role in lever_arms or frame not in stated)
-    ]
-    return [*settings.transforms, *arms]
-
-
-def _merge_transforms(
-    transforms: list[StaticTransform], notes: list[Finding]
-) -> tuple[StaticTransform, ...]:
-    """Keep the last transform of each child frame, and drop transforms that are not finite."""
-    by_child: dict[str, StaticTransform] = {}
-    for transform in transforms:
-        numbers = np.array([*transform.translation, *transform.rotation])
-        norm = float(np.linalg.norm(numbers[3:]))
-        if not np.isfinite(numbers).all() or norm < 1e-6:
-            problem = f'{transform.parent} -> {transform.child} is not a transform; dropped'
-            notes.append(checks.TRANSFORM(TF_STATIC, problem=problem))
-            continue
-        earlier = by_child.get(transform.child)
-        if earlier is not None and earlier != transform:
-            frames = f'{earlier.parent} -> {earlier.child}'
-            problem = f'{frames} is given twice; the later one is used'
-            notes.append(checks.TRANSFORM(TF_STATIC, problem=problem))
-        by_child[transform.child] = transform
-    return tuple(by_child.values())
 
 
 # Roles.

@@ -9,7 +9,7 @@ import importlib.util
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from sim_sensors.core.blocks import BLOCK
 from sim_sensors.core.errors import Remark
 from . import checks
 from .cdr import DecodedTopic, TopicDecoder, decode_transforms, typestore
-from .checks import MAXIMUM_BROKEN
 from .message_types import (
     GPS_FIX,
     MESSAGE_TYPES,
@@ -31,8 +30,10 @@ from .message_types import (
 )
 from .poses import interpolate_transforms, parse_frame_pair
 from .recording import ROLE_CLASSES, Content, StaticTransform
+from .repairs import MAXIMUM_BROKEN
 from .storage import (
     LARGEST,
+    allow_foreign_schemas,
     check_checksums,
     check_database,
     check_unpacked_size,
@@ -46,6 +47,10 @@ TF_STATIC = '/tf_static'
 _NAV_SAT_FIX = 'sensor_msgs/msg/NavSatFix'
 _ZSTANDARD = b'\x28\xb5\x2f\xfd'
 """First bytes of compressed data; an uncompressed message begins with 0."""
+_ROS1, _ROS2 = 'ros1', 'cdr'
+"""Encodings of messages in MCAP that are read."""
+_UNUSABLE_METADATA = ('Storage plugin', 'Serialization format', 'Invalid bag metadata')
+"""Beginnings of the errors of rosbags after which the files are read without metadata.yaml."""
 
 TopicFilter = Callable[[str, str], bool]
 """Function of topic and type that returns True for a topic to read."""
@@ -127,12 +132,15 @@ class RawBag:
         Custom data in the bag's metadata.
     undefined : set of str
         Topics whose message definition is missing in the bag.
+    metadata_problem : str
+        Reason why metadata.yaml was not used; empty if it was.
     """
 
     topics: dict[str, RawTopic] = dataclasses.field(default_factory=dict)
     ignored: dict[str, str] = dataclasses.field(default_factory=dict)
     custom: Mapping[str, str] = dataclasses.field(default_factory=dict)
     undefined: set[str] = dataclasses.field(default_factory=set)
+    metadata_problem: str = ''
 
     def announce(self, where: str, topic: str, ros_type: str, is_wanted: TopicFilter) -> bool:
         """Register a topic; return whether its messages are to be read."""
@@ -146,6 +154,18 @@ class RawBag:
                 f'{where}: {topic} holds both {raw_topic.ros_type} and {name}; one type is allowed'
             )
         return True
+
+
+def find_storage_suffix(file: Path) -> str:
+    """Return the suffix of a bag's file, compressed by zstd or not; empty for other files.
+
+    Examples
+    --------
+    >>> find_storage_suffix(Path('a.mcap')), find_storage_suffix(Path('a.db3.zstd'))
+    ('.mcap', '.db3')
+    """
+    name = Path(file.stem) if file.suffix in ('.zstd', '.zst') else file
+    return name.suffix if name.suffix in STORAGE_SUFFIXES else ''
 
 
 def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Content:
@@ -181,12 +201,14 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
         if ros_type in named:
             return topic.strip('/') == (named[ros_type] or '').strip('/')
         if ros_type == TF_TYPE:
-            return topic == TF_STATIC or (pair is not None and topic == pair[0])
+            return topic in (TF_STATIC, pair[0] if pair else f'/{truth.strip("/")}')
         return ros_type in MESSAGE_TYPES or ros_type == GPS_FIX.name
 
     bag = _read_raw_bag(path, is_wanted, reader)
     content = Content(scenario=bag.custom.get('scenario'))
     content.ignored = [f'{topic} ({name})' for topic, name in bag.ignored.items()]
+    if bag.metadata_problem:
+        content.notes.append(checks.METADATA_UNUSED(problem=bag.metadata_problem))
     for topic in bag.undefined & set(bag.ignored):
         content.notes.append(checks.NO_DEFINITION(topic, found=bag.ignored[topic]))
     moving: list[tuple[int, StaticTransform]] = []
@@ -201,6 +223,8 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
             content.notes.append(checks.CUT_SHORT(topic, problem=problem))
         if raw.ros_type == TF_TYPE and topic == TF_STATIC:
             content.transforms += [transform for _, transform in raw.transforms()]
+        elif raw.ros_type == TF_TYPE and pair is None:
+            raise RecordingError(f'{path}: {_explain_frames(topic, raw)}')
         elif raw.ros_type == TF_TYPE:
             moving = raw.transforms()
         else:
@@ -210,6 +234,20 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
             f'{path}: {truth}', *pair[1:], moving, content.transforms
         )
     return content
+
+
+def _explain_frames(topic: str, raw: RawTopic) -> str:
+    """Return the problem that a truth of transforms is named without two frames."""
+    pairs = dict.fromkeys(
+        f'{transform.parent.strip("/")}.{transform.child.strip("/")}'
+        for _, transform in raw.transforms()
+    )
+    listed = ', '.join(list(pairs)[:8]) or 'none'
+    first = next(iter(pairs), 'PARENT.CHILD')
+    return (
+        f'truth: topic {topic} has type {TF_TYPE}; must name two of its frames, such as '
+        f'truth={topic}:{first} (pairs: {listed})'
+    )
 
 
 def _add_topic(content: Content, path: Path, topic: str, raw: RawTopic) -> None:
@@ -228,6 +266,9 @@ def _add_topic(content: Content, path: Path, topic: str, raw: RawTopic) -> None:
     if raw.ros_type == GPS_FIX.name:
         content.ros_types[topic] = default_type(decoded.array).name
         content.notes.append(checks.READ_AS_FIX(topic))
+    if decoded.overflow_count:
+        count, value = decoded.overflow_count, decoded.overflow_value
+        content.notes.append(checks.STAMP_NANOSEC(topic, count=count, value=value))
     left_out = sum(count for _, count in decoded.other_frames)
     if left_out > MAXIMUM_BROKEN * raw.count:
         frames = ', '.join(frame for frame, _ in decoded.other_frames)
@@ -243,12 +284,7 @@ def _add_topic(content: Content, path: Path, topic: str, raw: RawTopic) -> None:
 
 def _read_raw_bag(path: Path, is_wanted: TopicFilter, reader: str) -> RawBag:
     if path.is_dir() and not (path / 'metadata.yaml').is_file():
-        if any(path.glob('*.bag')):
-            raise RecordingError(f'{path}: holds bags of ROS 1; give the files: {path}/*.bag')
-        raise RecordingError(
-            f'{path}: metadata.yaml is missing; give the .mcap, .db3 or .bag file itself, '
-            'or run `ros2 bag reindex`'
-        )
+        _refuse_without_metadata(path)
     if reader not in ('auto', 'rosbags', 'rosbag2_py'):
         raise ValueError(f'reader must be auto, rosbags or rosbag2_py, got {reader!r}')
     if reader == 'auto':
@@ -271,32 +307,95 @@ def _read_raw_bag(path: Path, is_wanted: TopicFilter, reader: str) -> RawBag:
         raise RecordingError(f'{path}: not a readable bag: {text}') from error
 
 
+def _refuse_without_metadata(path: Path) -> NoReturn:
+    """Raise the RecordingError of a folder without metadata.yaml."""
+    if any(path.glob('*.bag')):
+        raise RecordingError(f'{path}: holds bags of ROS 1; give the files: {path}/*.bag')
+    for file in sorted(path.glob('*.mcap')):
+        check_checksums(file)
+    packed = (file for file in path.iterdir() if file.suffix not in STORAGE_SUFFIXES)
+    if any(map(find_storage_suffix, packed)):
+        raise RecordingError(
+            f'{path}: metadata.yaml is missing; unpack the files with `zstd -d {path}/*.zst*`, '
+            f'then run `ros2 bag reindex {path}` or give one .mcap or .db3 file'
+        )
+    raise RecordingError(
+        f'{path}: metadata.yaml is missing; give the .mcap, .db3 or .bag file itself, '
+        'or run `ros2 bag reindex`'
+    )
+
+
 def _read_by_rosbags(path: Path, is_wanted: TopicFilter) -> RawBag:
     """Read a bag; ROS 1 messages are converted to the serialisation of ROS 2."""
     from rosbags import rosbag1, rosbag2
 
     bag = RawBag()
     is_ros1 = path.suffix == '.bag' and path.is_file()
-    reader: Any = (rosbag1 if is_ros1 else rosbag2).Reader(path)
     try:
-        reader.open()
+        if is_ros1:
+            readers: list[Any] = [rosbag1.Reader(path)]
+            readers[0].open()
+        else:
+            readers = [_open_reader(path)]
+    except rosbag2.ReaderError as error:
+        readers = [_open_reader(file) for file in _files_without_metadata(path, error)]
+        bag.metadata_problem = str(error)
     except KeyError as error:
         if error.args != ('unknown',):
             raise
         return _read_undefined(path, is_wanted)
-    with contextlib.closing(reader):
-        names = {}
-        for connection in reader.connections:
-            name = f'/{connection.topic.strip("/")}'
-            if bag.announce(str(path), name, connection.msgtype, is_wanted):
-                bag.topics[name].announced += connection.msgcount
-                names[connection.topic] = bag.topics[name]
-        if not is_ros1:
-            bag.custom = dict(reader.storage.metadata.custom or {})
-        read_messages = _ros1_messages if is_ros1 else _ros2_messages
-        for topic, received_ns, data in read_messages(reader, names) if names else ():
-            names[topic].add(received_ns, data)
+    for reader in readers:
+        with contextlib.closing(reader):
+            names = _announce_connections(bag, path, reader, is_wanted)
+            if not is_ros1:
+                bag.custom = dict(reader.storage.metadata.custom or bag.custom)
+            read_messages = _ros1_messages if is_ros1 else _ros2_messages
+            for topic, received_ns, data in read_messages(reader, names) if names else ():
+                names[topic].add(received_ns, data)
     return bag
+
+
+def _open_reader(path: Path) -> Any:
+    """Open a ROS 2 bag or one of its files; schemas of other encodings than ROS are allowed."""
+    from rosbags.rosbag2 import Reader
+
+    reader: Any = Reader(path)
+    try:
+        reader.open()
+    except (KeyError, UnicodeDecodeError):
+        with allow_foreign_schemas():
+            reader = Reader(path)
+            reader.open()
+    return reader
+
+
+def _files_without_metadata(path: Path, error: Exception) -> list[Path]:
+    """Return the files of a bag whose metadata rosbags refuses; raise the error if not so."""
+    files = sorted(file for file in path.glob('*') if file.suffix in STORAGE_SUFFIXES[:2])
+    if not files or not str(error).startswith(_UNUSABLE_METADATA):
+        raise error
+    return files
+
+
+def _announce_connections(
+    bag: RawBag, path: Path, reader: Any, is_wanted: TopicFilter
+) -> dict[str, RawTopic]:
+    """Register the topics of an open bag; channels of other encodings than ROS are ignored."""
+    topics = {}
+    for connection in reader.connections:
+        name = f'/{connection.topic.strip("/")}'
+        if not _is_of_ros(connection):
+            encoding = connection.ext.serialization_format
+            bag.ignored.setdefault(name, f'{connection.msgtype}, {encoding}')
+        elif bag.announce(str(path), name, connection.msgtype, is_wanted):
+            bag.topics[name].announced += connection.msgcount
+            topics[connection.topic] = bag.topics[name]
+    return topics
+
+
+def _is_of_ros(connection: Any) -> bool:
+    """Return whether the messages of a connection are serialised by ROS 2 or ROS 1."""
+    return getattr(connection.ext, 'serialization_format', _ROS1) in (_ROS2, _ROS1)
 
 
 def _ros1_messages(
@@ -309,23 +408,22 @@ def _ros1_messages(
         yield connection.topic, received_ns, typestore().ros1_to_cdr(data, ros_type)
 
 
-def _ros2_messages(
-    reader: Any, topics: Mapping[str, RawTopic]
-) -> Iterator[tuple[str, int, bytes]]:
+def _ros2_messages(reader: Any, topics: Mapping[str, RawTopic]) -> Iterator[tuple[str, int, Any]]:
     """Yield topic, receive time and message of an open ROS 2 bag, in the order of its files.
 
     rosbags would unpack compressed messages of any size, so its storage readers are used. They
     scan all records of an MCAP file, because the indexed reader skips records without an index.
     """
-    is_packed = reader.compression_mode == 'message'
     for storage in getattr(reader.storage, 'storages', [reader.storage]):
-        connections = [c for c in storage.connections if c.topic in topics]
+        connections = [c for c in storage.connections if c.topic in topics and _is_of_ros(c)]
         if not connections:
             continue
         read_messages = getattr(storage, 'messages_scan', storage.messages)
         for connection, received_ns, data in read_messages(connections):
-            if is_packed:
+            if data.startswith(_ZSTANDARD):
                 data = unpack_message(data, f'{reader.path}: {connection.topic}')
+            if connection.ext.serialization_format == _ROS1:
+                data = typestore().ros1_to_cdr(data, topics[connection.topic].ros_type)
             yield connection.topic, received_ns, data
 
 

@@ -69,8 +69,8 @@ def check_checksums(file: Path) -> None:
         for checksum in _checksums(stream, file):
             (stored,) = _read_at(stream, checksum.position, _CHECKSUM)
             if stored and stored != _compute_crc(stream, checksum.start, checksum.end):
-                raise RecordingError(
-                    f'{file}: damaged: the checksum of {checksum.part} is not that of its bytes'
+                raise _damage(
+                    file, f'damaged: the checksum of {checksum.part} is not that of its bytes'
                 )
 
 
@@ -101,17 +101,17 @@ def _records(stream: BinaryIO, file: Path) -> Iterator[tuple[int, int, int, int]
         raise RecordingError(f'{file}: damaged: its first bytes are not those of MCAP')
     stream.seek(max(stop, start))
     if stream.read() != _MAGIC:
-        raise RecordingError(f'{file}: cut short or damaged: its last bytes are not those of MCAP')
+        raise _damage(file, 'cut short or damaged: its last bytes are not those of MCAP')
     while start < stop:
         content = start + _RECORD.size
         kind, size = _read_at(stream, start, _RECORD) if content <= stop else (0, 0)
         end = content + size
         if not kind or end > stop or size < _LEAST_SIZES.get(kind, 0):
-            raise RecordingError(f'{file}: damaged: no record at byte {start}')
+            raise _damage(file, f'damaged: no record at byte {start}')
         yield kind, start, content, end
         start = end
     if kind != _FOOTER:
-        raise RecordingError(f'{file}: damaged: no footer')
+        raise _damage(file, 'damaged: no footer')
 
 
 def _check_compressed_chunk(
@@ -123,9 +123,9 @@ def _check_compressed_chunk(
         raise RecordingError(
             f'{file}: chunk at byte {start} holds {size} bytes; at most {LARGEST} are allowed'
         )
-    damaged = f'{file}: damaged: chunk at byte {start}'
+    damaged = f'damaged: chunk at byte {start}'
     if stream.tell() + length + 8 > end:
-        raise RecordingError(damaged)
+        raise _damage(file, damaged)
     try:
         compression = stream.read(length).decode()
         stream.seek(8, 1)
@@ -141,9 +141,44 @@ def _check_compressed_chunk(
                 f'{file}: compression {compression!r} is unknown; must be lz4, zstd or none'
             )
     except (UnicodeDecodeError, RuntimeError, EOFError, zstandard().ZstdError) as error:
-        raise RecordingError(f'{damaged} ({error})') from None
+        raise _damage(file, f'{damaged} ({error})') from None
     if len(content) != size or (checksum and crc32(content) != checksum):
-        raise RecordingError(damaged)
+        raise _damage(file, damaged)
+
+
+def _damage(file: Path, problem: str) -> RecordingError:
+    """Return the error of a damaged MCAP file, with the command that recovers its messages."""
+    recovered = file.with_name(f'{file.stem}_recovered.mcap')
+    return RecordingError(
+        f'{file}: {problem}; `mcap recover {file} -o {recovered}` keeps the intact messages'
+    )
+
+
+@contextlib.contextmanager
+def allow_foreign_schemas() -> Iterator[None]:
+    """Let rosbags open MCAP files with schemas of other encodings, such as Protobuf or JSON.
+
+    It refuses a file as a whole if one channel is not of ROS. Such schemas may hold bytes that are
+    not text.
+    """
+    from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat
+    from rosbags.rosbag2 import storage_mcap
+
+    module: Any = storage_mcap
+    get_definition, read_text = module.get_msgdef, module.read_string
+
+    def get_any_definition(schema: Any) -> Any:
+        try:
+            return get_definition(schema)
+        except KeyError:
+            return MessageDefinition(MessageDefinitionFormat.NONE, '')
+
+    module.get_msgdef = get_any_definition
+    module.read_string = lambda stream: module.read_bytes(stream).decode(errors='replace')
+    try:
+        yield
+    finally:
+        module.get_msgdef, module.read_string = get_definition, read_text
 
 
 def _read_at(stream: BinaryIO, position: int, layout: struct.Struct) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from sim2real_eval.judge.estimate import (
     part_counts,
     quaternions_from_angles,
 )
+from sim2real_eval.recording.checks import NOTHING_MEASURED
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import select_valid_fixes
@@ -117,7 +118,9 @@ def prepare(
     inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames, case.correct)
     bounds = inputs.arrivals.bounds()
     if bounds is None:
-        raise JudgeError(f'{recording.path}: has no message for the judge; check its topics')
+        silent = (str(note) for note in recording.notes if note.kind is NOTHING_MEASURED)
+        hint = next(silent, 'check its topics')
+        raise JudgeError(f'{recording.path}: has no message for the judge; {hint}')
     notes += frames.assumptions
     notes += input_advice(config, navsat, sources, headings, case.correct)
     notes += twist_advice(config, sources, turned=bool(transforms))
