@@ -95,9 +95,7 @@ def fixes_at_zero(log: Log) -> None:
         fixes.values[name] = np.where(lost, 0.0, fixes.values[name])
 
 
-@fault('gps', 'no_covariance', 'recording.covariance_nan', 'covariance_nan', 'covariance_broken',
-       'recording.covariance_broken', 'recording.bad_value', 'recording.covariance_not_finite',
-       correction='std: ...')  # fmt: skip
+@fault('gps', 'no_covariance', 'recording.covariance_assumed', correction='std: ...')
 def fixes_covariance_nan(log: Log) -> None:
     _fixes(log).values['covariance'][:] = np.nan
 

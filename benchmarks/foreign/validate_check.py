@@ -112,7 +112,7 @@ class Row:
         words += [f'({self.peculiarity})'] if self.peculiarity else []
         words.append(' '.join(self.codes) or '-')
         if self.corrections:
-            words.append(yaml.safe_dump(self.corrections, default_flow_style=True).strip())
+            words.append(_one_line(self.corrections))
             words.append(f'then {self.status_after}')
         if self.mended is not None:
             words.append('mended' if self.mended else 'not mended')
@@ -121,6 +121,10 @@ class Row:
             for name in self.worse
         ]
         return ' | '.join([*filter(None, words), *filter(None, [self.message])])
+
+
+def _one_line(settings: dict[str, Any]) -> str:
+    return yaml.safe_dump(settings, default_flow_style=True, width=10_000).strip()
 
 
 def run_check(path: Path) -> tuple[dict[str, Any] | None, str]:
@@ -361,7 +365,7 @@ def page(rows: Sequence[Row], seed: int) -> str:
         '| recording | corrections | quantity | before | after |', '|---|---|---|---|---|',
     ]  # fmt: skip
     for row in rows:
-        text = yaml.safe_dump(row.corrections, default_flow_style=True, width=1000).strip()
+        text = _one_line(row.corrections)
         for name, before in row.before.items():
             after = row.after.get(name, np.inf)
             if abs(after - before) > 0.05 * before + 1e-9:
