@@ -153,6 +153,8 @@ def _of_fixes(log: Log, fixes: Stream, clock: float, transforms: Transforms) -> 
     )
     enu = earth.to_enu(latitude, longitude, altitude, log.setup.place)
     errors = enu - log.motion.at(time[rows]).point(np.asarray(arm))[0]
+    # Of heights nobody knows the zero.
+    errors[:, 2] -= np.mean(errors[:, 2])
     return {
         'gps position': _rms(errors),
         'gps position' + _STATED: _stated(values['covariance'][rows], errors),

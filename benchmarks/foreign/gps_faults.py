@@ -85,8 +85,7 @@ for _error in (2.0, 111.0, 1113.0):
     _overconfident(_error)
 
 
-@fault('gps', 'fixes_at_zero', 'fixes_zero', 'fix_zero', 'null_island', 'fix_jumps', 'fixes_far',
-       'recording.bad_value')  # fmt: skip
+@fault('gps', 'fixes_at_zero', 'no_fix', 'fix_jumps', 'recording.bad_value')  # fmt: skip
 def fixes_at_zero(log: Log) -> None:
     """A tenth of the fixes at latitude and longitude 0 while the receiver has none."""
     fixes = _fixes(log)
@@ -96,9 +95,7 @@ def fixes_at_zero(log: Log) -> None:
         fixes.values[name] = np.where(lost, 0.0, fixes.values[name])
 
 
-@fault('gps', 'no_covariance', 'recording.covariance_nan', 'covariance_nan', 'covariance_broken',
-       'recording.covariance_broken', 'recording.bad_value', 'recording.covariance_not_finite',
-       correction='std: ...')  # fmt: skip
+@fault('gps', 'no_covariance', 'recording.covariance_assumed', correction='std: ...')
 def fixes_covariance_nan(log: Log) -> None:
     _fixes(log).values['covariance'][:] = np.nan
 

@@ -56,7 +56,8 @@ def _speed(factor: float) -> None:
     def plant(log: Log) -> None:
         _truth(log).values['velocity'] *= factor
 
-    add_fault(f'truth_speed_{factor:g}', 'truth', plant, ('speed_scale', 'truth_speed'),
+    names = ('speed_scale', 'truth_speed', 'speed_or_positions')
+    add_fault(f'truth_speed_{factor:g}', 'truth', plant, names,
               f'speed_scale: {1.0 / factor:.6g}', VEHICLES, {})  # fmt: skip
 
 

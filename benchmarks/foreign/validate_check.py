@@ -17,6 +17,7 @@ import dataclasses
 import io
 import json
 import logging
+import re
 import shutil
 import sys
 import tempfile
@@ -77,7 +78,7 @@ class Row:
     codes : list of str
         Findings as `role:code`.
     corrections : dict
-        As printed.
+        Content of recording.yaml as the remedies have it.
     before, after : dict
         Errors by quantity; `after` is empty without corrections.
     worse : list of str
@@ -111,7 +112,7 @@ class Row:
         words += [f'({self.peculiarity})'] if self.peculiarity else []
         words.append(' '.join(self.codes) or '-')
         if self.corrections:
-            words.append(yaml.safe_dump(self.corrections, default_flow_style=True).strip())
+            words.append(_one_line(self.corrections))
             words.append(f'then {self.status_after}')
         if self.mended is not None:
             words.append('mended' if self.mended else 'not mended')
@@ -120,6 +121,10 @@ class Row:
             for name in self.worse
         ]
         return ' | '.join([*filter(None, words), *filter(None, [self.message])])
+
+
+def _one_line(settings: dict[str, Any]) -> str:
+    return yaml.safe_dump(settings, default_flow_style=True, width=10_000).strip()
 
 
 def run_check(path: Path) -> tuple[dict[str, Any] | None, str]:
@@ -214,12 +219,12 @@ def _check(task: Task, log: Log, path: Path, clean: dict[str, float], row: Row) 
     findings = [_code_and_role(finding) for finding in record['findings']]
     row.codes = [f'{role}:{code}' if role else code for code, role in findings]
     row.verdict = _verdict(task, row.status, findings)
-    row.corrections = recording['corrections']
+    row.corrections = _remedies(recording['corrections'], record['findings'])
     if not row.corrections:
         return
     row.before = measure_errors(log, *read_streams(path))
     topics = {'topics': {'truth': TRUTH}} if log.streams[TRUTH].kind == 'pose' else {}
-    text = yaml.safe_dump({**topics, 'corrections': row.corrections})
+    text = yaml.safe_dump({**topics, **row.corrections})
     (path / 'recording.yaml').write_text(text, encoding='utf-8')
     row.after = measure_errors(log, *read_streams(path))
     row.worse = growth(row.before, row.after)
@@ -227,6 +232,17 @@ def _check(task: Task, log: Log, path: Path, clean: dict[str, float], row: Row) 
         row.mended = is_mended(_affected(task.fault, clean), row.before, row.after)
     again, problem = run_check(path)
     row.status_after = again['recordings'][0]['status'] if again else f'refused: {problem}'
+
+
+def _remedies(corrections: dict[str, Any], findings: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the findings ask to set in recording.yaml; corrections hold in total."""
+    remedies: dict[str, Any] = {}
+    for finding in findings:
+        for text in re.findall(r'set `([^`]*)` in recording\.yaml', finding['remedy']):
+            entry = yaml.safe_load(text)
+            if 'corrections' not in entry:
+                remedies |= entry
+    return remedies | ({'corrections': corrections} if corrections else {})
 
 
 def _affected(fault: Fault, clean: dict[str, float]) -> dict[str, float]:
@@ -297,6 +313,8 @@ def figures_of(rows: Sequence[Row]) -> dict[str, str]:
     clean = [row for row in rows if row.kind == 'clean']
     faulty = [row for row in rows if row.kind != 'clean']
     remedied = [row for row in rows if row.corrections]
+    faults = load_faults()
+    mendable = [row for row in faulty if faults[row.kind].correction]
     counts = {
         'clean failed': (sum(row.verdict not in ('pass', 'warn') for row in clean), clean),
         'clean warned': (
@@ -306,6 +324,7 @@ def figures_of(rows: Sequence[Row]) -> dict[str, str]:
         'faulty named': (sum(row.verdict == 'named' for row in faulty), faulty),
         'faulty with another cause only': (sum(row.verdict == 'other' for row in faulty), faulty),
         'faulty unnamed': (sum(row.verdict != 'named' for row in faulty), faulty),
+        'faulty mended': (sum(row.mended is True for row in mendable), mendable),
         'remedies worse': (sum(bool(row.worse) for row in remedied), remedied),
         'remedies after which check fails': (
             sum(row.status_after not in ('pass', 'warn') for row in remedied), remedied,
@@ -335,7 +354,7 @@ def page(rows: Sequence[Row], seed: int) -> str:
         '*mended*: after the printed corrections the input with the fault errs as without it.',
         '', '| fault | vehicle | verdict | findings | remedy |', '|---|---|---|---|---|',
     ]  # fmt: skip
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row.kind):
         if row.kind != 'clean':
             codes = ' '.join(row.codes) or row.message
             lines.append(
@@ -346,7 +365,7 @@ def page(rows: Sequence[Row], seed: int) -> str:
         '| recording | corrections | quantity | before | after |', '|---|---|---|---|---|',
     ]  # fmt: skip
     for row in rows:
-        text = yaml.safe_dump(row.corrections, default_flow_style=True, width=1000).strip()
+        text = _one_line(row.corrections)
         for name, before in row.before.items():
             after = row.after.get(name, np.inf)
             if abs(after - before) > 0.05 * before + 1e-9:
