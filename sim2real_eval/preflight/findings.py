@@ -137,8 +137,9 @@ OF_FIXES = TRUTH_OF_FIXES, TRUTH_OF_SMOOTHED_FIXES
 PESSIMISTIC = assumed(
     'check.covariance_great',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
-    'A filter hardly uses this sensor.',
-    _key('{role}: {{{key}: {error:.2g}}}') + ', unless it is so large on purpose',
+    'A filter hardly uses this sensor. One recording lacks slow errors, so that no value is '
+    'proposed.',
+    'state the deviation of the data sheet, unless it is so large on purpose',
 )
 MOVING_START = routine(
     'check.moving_start',
@@ -193,6 +194,18 @@ SPEED_SCALE = decisive(
     'recorded speeds are {scale:.4g} times the differences of positions{unit}',
     'The error of every estimate is relative to this wrong speed.',
     _key('truth: {{speed_scale: {set:.6g}}}'),
+)
+NO_TWIST = decisive(
+    'check.truth_no_twist',
+    'all velocities are zero while positions move at {speed:.2g m/s}',
+    'The error of every estimate is relative to a speed of zero.',
+    _key('truth: {{twist: positions}}'),
+)
+NO_ATTITUDE = decisive(
+    'check.truth_no_attitude',
+    'roll and pitch are constant while the IMU turns by {turn:.0f deg} about the horizontal axes',
+    'Simulated sensors measure a level motion, and attitudes of real ones seem to be wrong.',
+    'record a truth with roll and pitch',
 )
 SPEED_OR_POSITIONS = routine(
     'check.speed_or_positions',
@@ -303,6 +316,30 @@ OTHER_CLOCK = decisive(
     'GPS time is 18 s ahead of UTC; clocks of computers that nothing sets differ by anything.',
     _key('{role}: {{delay: {set:.3f}}}'),
 )
+FIXES_IN_RADIANS = decisive(
+    'check.fixes_in_radians',
+    'latitude and longitude are in radians: in degrees the track agrees with the truth',
+    'The fixes are elsewhere on the Earth.',
+    'convert them to degrees in the driver',
+)
+FIXES_SIGN = decisive(
+    'check.fixes_sign',
+    'the {coordinate} has lost its sign: the track is a mirror image of the truth',
+    'The fixes are on another hemisphere.',
+    'take the sign from N and S, E and W in the driver',
+)
+ALTITUDE_UNIT = decisive(
+    'check.altitude_unit',
+    'altitudes change by {scale:.3g} times the heights of the truth{unit}',
+    'navsat_transform fuses them as heights unless it ignores the altitude.',
+    'convert them to metres in the driver',
+)
+CLOCK_RATE = decisive(
+    'check.clock_rate',
+    'stamps are {first:+.2f s} off those of the truth at the beginning and {last:+.2f s} at the end',
+    'The clocks run at different rates, and no constant delay corrects them.',
+    'synchronise the clocks, such as with chrony or PTP, and record again',
+)
 FIX_JUMPS = routine(
     'check.fix_jumps',
     'jumps of up to {step:.1f m} against the truth ({count:d}x)',
@@ -377,6 +414,12 @@ RATE_REVERSED = decisive(
     'sensor_msgs/Imu has right-handed axes.',
     _key('{role}: {{rate_scale: {set:.6g}}}'),
 )
+RATE_AXES = decisive(
+    'check.rate_axes',
+    'rates about {axes} have the wrong sign, and the others have not',
+    'sensor_msgs/Imu has right-handed axes. No rotation corrects a single sign.',
+    'correct the sign in the driver',
+)
 RATE_UNIT = decisive(
     'check.rate_unit',
     'rates are {scale:.3g} times those of the truth: degrees per second',
@@ -442,6 +485,18 @@ ORIENTATION_AXES = decisive(
     'sensor_msgs/Imu and robot_localization have x east, y north, z up, and x forward, y left, z '
     'up in the body (REP 103).',
     _key('imu: {{axes: {axes}, orientation_rotation: [{rotation}]}}'),
+)
+ORIENTATION_QUATERNION = decisive(
+    'check.orientation_quaternion',
+    'the published orientation follows the truth only if its quaternion is in the order w x y z',
+    'ROS has the order x y z w.',
+    'write the quaternion in the order x y z w',
+)
+ORIENTATION_DRIFTS = decisive(
+    'check.orientation_drifts',
+    'the heading of the published orientation drifts by {drift:.0f deg} relative to the truth',
+    'The filter takes it as measured. No constant corrects a heading that drifts.',
+    'do not fuse it: yaw false in `imu0_config`, or -1 in the first element of its covariance',
 )
 ORIENTATION_YAW, ORIENTATION_YAW_LARGE = _levels(
     'orientation_yaw',
@@ -516,6 +571,19 @@ INPUT_LATE = routine(
     'stamps are {delay:+.2f s} off (positive: late)',
     'A judge applies these velocities to another time.',
     'stamp the messages at the time of measurement',
+)
+INPUT_COVARIANCE_SMALL = routine(
+    'check.input_covariance_small',
+    'errors of the velocities are {error:.2g m/s} rms where the covariance states {stated:.2g}',
+    'A filter trusts this input too much, and its gates refuse the other ones.',
+    'state the deviation in the driver, or in case.yaml: `deviation: {{{topic}: {{velocity: '
+    '{error:.2g}}}}}`',
+)
+INPUT_RATE_REVERSED = decisive(
+    'check.input_rate_reversed',
+    'yaw rates have the wrong sign',
+    'A judge that fuses this rate turns the wrong way.',
+    'correct the sign in the driver',
 )
 INPUT_COVARIANCE = routine(
     'check.input_covariance',

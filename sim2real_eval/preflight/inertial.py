@@ -14,7 +14,6 @@ which the noise of a differentiated truth is small.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterator
 
@@ -51,6 +50,8 @@ _SIDEWAYS_DEG = 15.0
 _SLOWEST = 0.2
 # Standard deviation of the direction of the mean force, from an accelerometer bias of 0.2 m/s^2.
 _VERTICAL_RAD = 0.02
+_UPRIGHT, _REVERSED = (1, 1, 1), (-1, -1, -1)
+_RATE_SIGNS = (_UPRIGHT, _REVERSED, (-1, 1, 1), (1, -1, 1), (1, 1, -1))
 # Log likelihood that a reversed sign costs: a wrong mounting is the more usual cause.
 _SIGN_COST = 2.0
 
@@ -61,8 +62,10 @@ class MountingFit:
 
     Attributes
     ----------
-    signs : (int, int)
-        Signs of rates and forces.
+    rate_signs : tuple of 3 int
+        Signs of the axes of the rates.
+    force_sign : int
+        Sign of the forces.
     rotation : Rotation
         Takes measured vectors, with these signs, to true ones.
     cost : float
@@ -71,7 +74,8 @@ class MountingFit:
         Standard error of the rotation about the vertical, deg; infinite without motion.
     """
 
-    signs: tuple[int, int]
+    rate_signs: tuple[int, int, int]
+    force_sign: int
     rotation: Rotation
     cost: float
     yaw_deviation: float
@@ -99,7 +103,7 @@ def measure_truth_attitude(evidence: Evidence) -> Iterator[Measure]:
         fits, others = fit_mountings(evidence), fit_mountings(rival)
         if others and (not fits or others[0].cost < fits[0].cost - 0.5 * SIGMAS**2):
             finding = findings.TRUTH_QUATERNION(evidence.topic('truth'), tilt=tilt)
-            evidence.doubtful |= {'orientation', 'steps'}
+            evidence.doubtful |= {'orientation', 'steps', 'gravity', 'fix errors'}
     yield Measure(tilt, _ROLLED_DEG if finding else None, finding, 'truth')
 
 
@@ -213,18 +217,24 @@ def measure_mounting(evidence: Evidence) -> Iterator[Measure]:
     imu = evidence.imu
     if imu is None or 'gravity' in evidence.doubtful:
         return
+    if 'orientation' in evidence.doubtful and evidence.ideal is not None:
+        return
     fits = fit_mountings(evidence)
     if not fits:
         fits = [_mounting_of_gravity(evidence)]
     best, topic, role = fits[0], evidence.topic('imu'), evidence.role('imu')
-    if best.signs != (1, 1):
-        # A rival that explains the data as well is the same reversal beside another mounting.
-        if best.signs[0] < 0:
-            total = evidence.correct('imu', rate_scale=-1.0).rate_scale
-            finding = findings.RATE_REVERSED(topic, role=role, set=total)
-        else:
-            total = evidence.correct('imu', acceleration_scale=-1.0).acceleration_scale
-            finding = findings.FORCE_REVERSED(topic, role=role, set=total)
+    finding = None
+    if best.rate_signs == _REVERSED:
+        total = evidence.correct('imu', rate_scale=-1.0).rate_scale
+        finding = findings.RATE_REVERSED(topic, role=role, set=total)
+    elif best.rate_signs != _UPRIGHT:
+        axes = ', '.join(axis for axis, sign in zip('xyz', best.rate_signs, strict=True) if sign < 0)
+        finding = findings.RATE_AXES(topic, axes=axes)
+        evidence.doubtful.add('range')
+    elif best.force_sign < 0:
+        total = evidence.correct('imu', acceleration_scale=-1.0).acceleration_scale
+        finding = findings.FORCE_REVERSED(topic, role=role, set=total)
+    if finding is not None:
         yield Measure(-1.0, None, finding, 'imu sign', unit='')
     yield from _measure_rotation(evidence, best)
 
@@ -284,20 +294,21 @@ def fit_mountings(evidence: Evidence) -> list[MountingFit]:
     if 'range' in evidence.doubtful:
         vectors.pop()
     fits = [
-        _fit_mounting(vectors, (rate_sign, force_sign))
-        for rate_sign, force_sign in itertools.product((1, -1), (1, -1))
-        if rate_sign > 0 or force_sign > 0
+        _fit_mounting(vectors, rate_signs, force_sign)
+        for rate_signs, force_sign in (*((signs, 1) for signs in _RATE_SIGNS), (_UPRIGHT, -1))
     ]
     return sorted(fits, key=lambda fit: fit.cost)
 
 
 def _fit_mounting(
-    vectors: list[tuple[FloatArray, FloatArray]], signs: tuple[int, int]
+    vectors: list[tuple[FloatArray, FloatArray]],
+    rate_signs: tuple[int, int, int],
+    force_sign: int,
 ) -> MountingFit:
     """Fit the rotation from measured to true vectors, (n, 3) each, for one pair of signs."""
+    signs = (np.full(3, force_sign), np.array(rate_signs))
     signed = [
-        (sign * measured, true)
-        for sign, (measured, true) in zip(signs[::-1], vectors, strict=False)
+        (sign * measured, true) for sign, (measured, true) in zip(signs, vectors, strict=False)
     ]
     floors = [1e-4 + _VERTICAL_RAD**2 * float(np.mean(true**2)) for _, true in signed]
     variances = [float(np.mean(measured**2)) + 1e-12 for measured, _ in signed]
@@ -321,7 +332,9 @@ def _fit_mounting(
         ]
     # All pairs of signs are compared for the same number of independent samples.
     cost = 1.5 * len(residuals[0]) / 4.0 * sum(map(math.log, variances))
-    cost += _SIGN_COST * signs.count(-1)
+    reversed_axes = rate_signs.count(-1)
+    cost += _SIGN_COST * (reversed_axes == 3 or force_sign < 0)
+    cost += 2.0 * _SIGN_COST * (reversed_axes in (1, 2))
     up = signed[0][1].mean(axis=0)
     up = up / max(float(np.linalg.norm(up)), 1e-12)
     information = sum(
@@ -330,12 +343,13 @@ def _fit_mounting(
     )
     deviation = math.degrees(1.0 / math.sqrt(max(information, 1e-9)))
     yaw_deviation = deviation if deviation < 20.0 else math.inf
-    return MountingFit(signs, Rotation.from_matrix(matrix), cost, yaw_deviation)
+    rotation = Rotation.from_matrix(matrix)
+    return MountingFit(rate_signs, force_sign, rotation, cost, yaw_deviation)
 
 
 def _mounting_of_gravity(evidence: Evidence) -> MountingFit:
     """Return the smallest rotation that turns the mean force upwards; its yaw is not known."""
-    return MountingFit((1, 1), _between(*_verticals(evidence)), 0.0, math.inf)
+    return MountingFit(_UPRIGHT, 1, _between(*_verticals(evidence)), 0.0, math.inf)
 
 
 def _swing_and_twist(rotation: Rotation, axis: FloatArray) -> tuple[Rotation, float]:

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.findings import Finding, RecordingError, routine
+from sim2real_eval.common.findings import Finding, JudgeError, RecordingError, routine
 from sim_sensors.core.measurements import MessageArray
 from .checks import TRANSFORM
-from .metadata import Metadata
+from .metadata import FrameTree, Metadata
 from .recording import PLACED_ROLES, StaticTransform
 from .rosbag import TF_STATIC
 
@@ -28,10 +29,12 @@ def stated_transforms(
     messages: dict[str, MessageArray],
     roles: Mapping[str, str],
     notes: list[Finding],
+    recorded: Sequence[StaticTransform] = (),
 ) -> list[StaticTransform]:
     """Return the transforms of recording.yaml, and those of its lever arms.
 
-    If lever arms are stated, a sensor without one is at the base frame. Messages get a frame of
+    A lever arm keeps the rotation of a recorded transform. If lever arms are stated, a sensor
+    without one and without a transform is at the base frame. Messages get a frame of
     their own, with a finding, if theirs is the base frame or has another lever arm. RecordingError
     if `frames` states that frame as well.
     """
@@ -57,15 +60,32 @@ def stated_transforms(
         messages[topic] = dataclasses.replace(messages[topic], frame=new)
         notes.append(SEPARATE_FRAME(topic, frame=frame, new=new))
     frames = {role: messages[topic].frame for role, topic in roles.items()}
-    stated = {transform.child for transform in settings.transforms}
+    stated = {transform.child for transform in (*settings.transforms, *recorded)}
     # A magnetometer in the frame of an IMU with a lever arm has the same arm.
     stated |= {frame for role, frame in frames.items() if role in arms} | {base}
     sensors = [
-        StaticTransform(base, frame, arms.get(role, (0.0, 0.0, 0.0)))
+        StaticTransform(
+            base, frame, arms.get(role, (0.0, 0.0, 0.0)), _recorded_rotation(recorded, base, frame)
+        )
         for role, frame in frames.items()
         if role in PLACED_ROLES and frame != base and (role in arms or frame not in stated)
     ]
     return [*settings.transforms, *sensors]
+
+
+def _recorded_rotation(
+    recorded: Sequence[StaticTransform], base: str, frame: str
+) -> tuple[float, float, float, float]:
+    """Return the rotation of a frame in the base by recorded transforms; none by default."""
+    tree = FrameTree(recorded)
+    if base not in tree or frame not in tree:
+        return (0.0, 0.0, 0.0, 1.0)
+    try:
+        rotation, _ = tree.lookup(base, frame, 'lever arm')
+    except JudgeError:
+        return (0.0, 0.0, 0.0, 1.0)
+    x, y, z, w = Rotation.from_matrix(rotation).as_quat().tolist()
+    return (x, y, z, w)
 
 
 def merge_transforms(
