@@ -43,9 +43,12 @@ _BIAS = (0.005, 0.02)
 # Two samples at 100 Hz; at 0.5 rad/s and 0.2 s the heading is 6 deg behind.
 _LATE_S = (0.02, 0.2)
 _ROLLED_DEG = 30.0
+# Slopes of 10 % are 6 deg; a tilted IMU shows a tenth of a turn about the vertical.
+_UNKNOWN_TURN_DEG = 6.0
 _BLOCK_S = 0.1
 _MOUNTING_BLOCK_S = 0.5
 _INDEPENDENT_S = 1.0
+_LEAST_BLOCKS = 32
 _SIDEWAYS_DEG = 15.0
 _SLOWEST = 0.2
 # Standard deviation of the direction of the mean force, from an accelerometer bias of 0.2 m/s^2.
@@ -105,6 +108,31 @@ def measure_truth_attitude(evidence: Evidence) -> Iterator[Measure]:
             finding = findings.TRUTH_QUATERNION(evidence.topic('truth'), tilt=tilt)
             evidence.doubtful |= {'orientation', 'steps', 'gravity', 'fix errors'}
     yield Measure(tilt, _ROLLED_DEG if finding else None, finding, 'truth')
+    if not evidence.truth_has_attitude and 'range' not in evidence.doubtful:
+        yield from _measure_missing_attitude(evidence)
+
+
+def _measure_missing_attitude(evidence: Evidence) -> Iterator[Measure]:
+    """Report a truth with yaw alone beside an IMU that turns about horizontal axes.
+
+    The angles are the integrals of both rates less their lines, so that biases do not count.
+    """
+    measured, _ = _verticals(evidence)
+    rate = block_means(
+        np.asarray, evidence.imu_time, _MOUNTING_BLOCK_S, evidence.measured('angular_velocity')
+    )
+    horizontal = rate - np.outer(rate @ measured, measured)
+    angle = np.cumsum(horizontal, axis=0) * _MOUNTING_BLOCK_S
+    count = np.linspace(-1.0, 1.0, len(angle))[:, None]
+    slope = np.sum(count * angle, axis=0) / np.sum(count**2)
+    angle = angle - angle.mean(axis=0) - count * slope
+    turn = math.degrees(float(np.sqrt(np.mean(np.sum(angle**2, axis=1)))))
+    vertical_turn = math.degrees(float(np.std(np.cumsum(rate @ measured)) * _MOUNTING_BLOCK_S))
+    finding = None
+    if turn > max(_UNKNOWN_TURN_DEG, 0.1 * vertical_turn):
+        finding = findings.NO_ATTITUDE(evidence.topic('truth'), turn=turn)
+        evidence.doubtful |= {'orientation', 'gravity'}
+    yield Measure(turn, _UNKNOWN_TURN_DEG, finding, 'truth attitude')
 
 
 def measure_gravity(evidence: Evidence) -> Iterator[Measure]:
@@ -161,8 +189,14 @@ def _verticals(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
     return force / np.linalg.norm(force), up
 
 
-def fit_turning(evidence: Evidence) -> DelayFit | None:
-    """Fit the rate about the measured vertical to the true one; None if it explains too little."""
+def fit_turning(
+    evidence: Evidence, interval: tuple[float, float] | None = None
+) -> DelayFit | None:
+    """Fit the rate about the measured vertical to the true one.
+
+    Only times of the IMU within an interval, s, are used if one is given. None if less than half
+    is explained.
+    """
     imu, ideal = evidence.imu, evidence.ideal
     if imu is None or ideal is None or evidence.doubtful & {'orientation', 'range'}:
         return None
@@ -173,10 +207,15 @@ def fit_turning(evidence: Evidence) -> DelayFit | None:
         lambda own, other, at: np.stack([own @ measured, other @ true, at], axis=1),
         time, length, evidence.measured('angular_velocity'), ideal.rate, time,
     ).T  # fmt: skip
+    inside = slice(None)
+    if interval is not None:
+        inside = slice(*np.searchsorted(block_time, interval).tolist())
+        if len(own[inside]) < _LEAST_BLOCKS:
+            return None
     fit = fit_delay(
-        own,
-        lambda delay: np.interp(block_time - delay, block_time, reference),
-        float(time[-1] - time[0]),
+        own[inside],
+        lambda delay: np.interp(block_time[inside] - delay, block_time, reference),
+        float(block_time[inside][-1] - block_time[inside][0]),
         max(_INDEPENDENT_S, 2.0 * length),
         longer=True,
     )
@@ -190,8 +229,9 @@ def measure_turning(evidence: Evidence) -> Iterator[Measure]:
         return
     topic, role = evidence.topic('imu'), evidence.role('imu')
     delay, finding = fit.seconds, None
+    is_steady = 'imu delay' not in evidence.doubtful
     limit = max(_LATE_S[0], 0.1 * evidence.truth_interval) + SIGMAS * fit.delay_deviation
-    if abs(delay) > limit:
+    if abs(delay) > limit and is_steady:
         kind = findings.IMU_LATE_LARGE if abs(delay) > _LATE_S[1] else findings.IMU_LATE
         total = evidence.correct('imu', delay=delay).delay
         finding = kind(topic, role=role, delay=delay, set=total)
@@ -228,7 +268,9 @@ def measure_mounting(evidence: Evidence) -> Iterator[Measure]:
         total = evidence.correct('imu', rate_scale=-1.0).rate_scale
         finding = findings.RATE_REVERSED(topic, role=role, set=total)
     elif best.rate_signs != _UPRIGHT:
-        axes = ', '.join(axis for axis, sign in zip('xyz', best.rate_signs, strict=True) if sign < 0)
+        axes = ', '.join(
+            axis for axis, sign in zip('xyz', best.rate_signs, strict=True) if sign < 0
+        )
         finding = findings.RATE_AXES(topic, axes=axes)
         evidence.doubtful.add('range')
     elif best.force_sign < 0:
@@ -301,9 +343,7 @@ def fit_mountings(evidence: Evidence) -> list[MountingFit]:
 
 
 def _fit_mounting(
-    vectors: list[tuple[FloatArray, FloatArray]],
-    rate_signs: tuple[int, int, int],
-    force_sign: int,
+    vectors: list[tuple[FloatArray, FloatArray]], rate_signs: tuple[int, int, int], force_sign: int
 ) -> MountingFit:
     """Fit the rotation from measured to true vectors, (n, 3) each, for one pair of signs."""
     signs = (np.full(3, force_sign), np.array(rate_signs))
