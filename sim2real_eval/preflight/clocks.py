@@ -17,7 +17,7 @@ _CLOCK_S = 3.0
 # Drivers start and end one after the other.
 _SAME_S = 1.0
 _REFINED_S = 1.0
-_DRIFT_S = 0.05
+_DRIFT_S = 0.08
 _LEAST_S = 40.0
 
 

@@ -46,6 +46,7 @@ _ROLLED_DEG = 30.0
 # Slopes of 10 % are 6 deg; a tilted IMU shows a tenth of a turn about the vertical.
 _UNKNOWN_TURN_DEG = 6.0
 _BLOCK_S = 0.1
+_FINE_S = 0.02
 _MOUNTING_BLOCK_S = 0.5
 _INDEPENDENT_S = 1.0
 _LEAST_BLOCKS = 32
@@ -203,10 +204,27 @@ def fit_turning(
     measured, true = _verticals(evidence)
     time = evidence.imu_time
     length = max(_BLOCK_S, evidence.truth_interval)
-    own, reference, block_time = block_means(
-        lambda own, other, at: np.stack([own @ measured, other @ true, at], axis=1),
-        time, length, evidence.measured('angular_velocity'), ideal.rate, time,
+    own, block_time = block_means(
+        lambda own, at: np.stack([own @ measured, at], axis=1),
+        time, length, evidence.measured('angular_velocity'), time,
     ).T  # fmt: skip
+    rate, rate_time = block_means(
+        lambda other, at: np.stack([other @ true, at], axis=1), time, _FINE_S, ideal.rate, time
+    ).T
+    angle = np.append(0.0, np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(rate_time)))
+
+    def mean_rates(delay: float, centres: FloatArray) -> FloatArray:
+        """Return means over blocks, whose noise does not depend on the delay."""
+        ends = [
+            np.interp(centres - delay + half, rate_time, angle)
+            for half in (-0.5 * length, 0.5 * length)
+        ]
+        return np.asarray((ends[1] - ends[0]) / length)
+
+    # The last block may be short.
+    own, block_time = own[:-1], block_time[:-1]
+    if len(own) < _LEAST_BLOCKS:
+        return None
     inside = slice(None)
     if interval is not None:
         inside = slice(*np.searchsorted(block_time, interval).tolist())
@@ -214,7 +232,7 @@ def fit_turning(
             return None
     fit = fit_delay(
         own[inside],
-        lambda delay: np.interp(block_time[inside] - delay, block_time, reference),
+        lambda delay: mean_rates(delay, block_time[inside]),
         float(block_time[inside][-1] - block_time[inside][0]),
         max(_INDEPENDENT_S, 2.0 * length),
         longer=True,

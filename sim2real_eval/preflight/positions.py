@@ -58,7 +58,7 @@ def measure_axes(evidence: Evidence) -> Iterator[Measure]:
     """Choose the axes of truth and fixes, then compare their turn and scale."""
     yield from _choose_axes(evidence)
     track, topic = evidence.track, evidence.topic('truth')
-    if track is None:
+    if track is None or 'fixes' in evidence.doubtful:
         return
     fit = track.fitted
     if fit.explained < 0.5:

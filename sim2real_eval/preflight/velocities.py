@@ -116,9 +116,9 @@ def measure_speeds(evidence: Evidence) -> Iterator[Measure]:
 
 
 def _measure_missing_twist(evidence: Evidence) -> Iterator[Measure]:
-    """Report a truth that moves while all its velocities are zero."""
-    truth = evidence.truth
-    if truth is None or len(truth) < 2 or truth.linear_velocity.any():
+    """Report a truth that moves while all its recorded velocities are zero."""
+    recorded, truth = evidence.recording.truth, evidence.truth
+    if truth is None or recorded is None or recorded.linear_velocity.any() or len(truth) < 2:
         return
     steps = np.linalg.norm(np.diff(truth.position[:, :2], axis=0), axis=1)
     speed = float(np.sum(steps)) / float(np.sum(np.diff(truth.stamp_ns)) * 1e-9)
