@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.poses import derive_velocities
@@ -230,14 +231,26 @@ def fit_turning(
         inside = slice(*np.searchsorted(block_time, interval).tolist())
         if len(own[inside]) < _LEAST_BLOCKS:
             return None
-    fit = fit_delay(
-        own[inside],
-        lambda delay: mean_rates(delay, block_time[inside]),
-        float(block_time[inside][-1] - block_time[inside][0]),
-        max(_INDEPENDENT_S, 2.0 * length),
-        longer=True,
-    )
-    return fit if fit.explained > 0.5 and fit.is_better_than(fit.power) else None
+    own, block_time = own[inside], block_time[inside]
+
+    def fit(kept: NDArray[np.bool_] | slice) -> DelayFit:
+        centres = block_time[kept]
+        return fit_delay(
+            own[kept],
+            lambda delay: mean_rates(delay, centres),
+            float(centres[-1] - centres[0]),
+            max(_INDEPENDENT_S, 2.0 * length),
+            longer=True,
+        )
+
+    first = fit(slice(None))
+    # Blocks that the delay moves beyond the truth have no reference.
+    shifted = block_time - first.seconds
+    margin = length + 0.5 * abs(first.seconds)
+    kept = (shifted > rate_time[0] + margin) & (shifted < rate_time[-1] - margin)
+    is_cut = not kept.all() and int(kept.sum()) >= _LEAST_BLOCKS
+    result = fit(kept) if is_cut else first
+    return result if result.explained > 0.5 and result.is_better_than(result.power) else None
 
 
 def measure_turning(evidence: Evidence) -> Iterator[Measure]:
