@@ -143,10 +143,7 @@ def check(
 
 
 def check_vehicle(
-    runs: Sequence[Preflight],
-    reread: Callable[[int], Recording],
-    *,
-    base_frame: str = 'base_link',
+    runs: Sequence[Preflight], reread: Callable[[int], Recording], *, base_frame: str = 'base_link'
 ) -> tuple[list[Preflight], list[Pooled]]:
     """Return the results of all recordings of a vehicle with common corrections, and these.
 

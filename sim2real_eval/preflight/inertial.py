@@ -228,7 +228,9 @@ def measure_mounting(evidence: Evidence) -> Iterator[Measure]:
         total = evidence.correct('imu', rate_scale=-1.0).rate_scale
         finding = findings.RATE_REVERSED(topic, role=role, set=total)
     elif best.rate_signs != _UPRIGHT:
-        axes = ', '.join(axis for axis, sign in zip('xyz', best.rate_signs, strict=True) if sign < 0)
+        axes = ', '.join(
+            axis for axis, sign in zip('xyz', best.rate_signs, strict=True) if sign < 0
+        )
         finding = findings.RATE_AXES(topic, axes=axes)
         evidence.doubtful.add('range')
     elif best.force_sign < 0:
@@ -301,9 +303,7 @@ def fit_mountings(evidence: Evidence) -> list[MountingFit]:
 
 
 def _fit_mounting(
-    vectors: list[tuple[FloatArray, FloatArray]],
-    rate_signs: tuple[int, int, int],
-    force_sign: int,
+    vectors: list[tuple[FloatArray, FloatArray]], rate_signs: tuple[int, int, int], force_sign: int
 ) -> MountingFit:
     """Fit the rotation from measured to true vectors, (n, 3) each, for one pair of signs."""
     signs = (np.full(3, force_sign), np.array(rate_signs))

@@ -141,10 +141,7 @@ def without(result: Preflight, constants: Collection[Constant]) -> Preflight:
             del changes[role]
     corrections = {role: total for role, total in corrections.items() if total}
     return dataclasses.replace(
-        result,
-        changes=changes,
-        corrections=corrections if changes else {},
-        lever_arms=lever_arms,
+        result, changes=changes, corrections=corrections if changes else {}, lever_arms=lever_arms
     )
 
 
@@ -166,9 +163,7 @@ def _restricted(result: Preflight, roles: Collection[str]) -> Preflight:
 
 
 def _original_values(result: Preflight, role: str) -> Mapping[str, Any]:
-    values: Mapping[str, Any] = (
-        result.original[role].changes if role in result.original else {}
-    )
+    values: Mapping[str, Any] = result.original[role].changes if role in result.original else {}
     return values
 
 

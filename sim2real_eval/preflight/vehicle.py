@@ -28,9 +28,7 @@ _IMU = {
     *('heading', 'acceleration_std', 'rate_std', 'orientation_std'),
 }
 _GPS = {'delay', 'std', 'swapped'}
-_TRUTH = {
-    *('axes', 'turn', 'heading', 'speed_scale', 'position_scale', 'body_yaw', 'twist'),
-}
+_TRUTH = {*('axes', 'turn', 'heading', 'speed_scale', 'position_scale', 'body_yaw', 'twist')}
 _CONSTANTS: Mapping[str, set[str]] = {
     'imu': _IMU, 'ideal_imu': _IMU, 'gps': _GPS, 'ideal_gps': _GPS, 'truth': _TRUTH,
     LEVER_ARMS: {'gps'},
@@ -141,7 +139,9 @@ def _noise(runs: Sequence[Preflight]) -> dict[int, dict[Finding, set[Constant]]]
     for i, result in enumerate(runs):
         for outcome in result.outcomes:
             if outcome.measure.value is not None:
-                groups.setdefault((outcome.check, outcome.measure.subject), []).append((i, outcome))
+                groups.setdefault((outcome.check, outcome.measure.subject), []).append(
+                    (i, outcome)
+                )
     noise: dict[int, dict[Finding, set[Constant]]] = {}
     for members in groups.values():
         found = [outcome for _, outcome in members if outcome.measure.finding is not None]
@@ -199,7 +199,9 @@ def _total(result: Preflight, constant: Constant) -> tuple[Any, float] | None:
     original = result.original.get(role, CORRECTIONS[role]()).to_mapping()[key]
     if role in result.changes and key in result.changes[role].changes:
         return result.corrections[role].get(key, getattr(CORRECTIONS[role](), key)), 0.0
-    check, subject = ('orientation', 'imu heading') if constant == _HEADING else ('rate bias', 'imu')
+    check, subject = (
+        ('orientation', 'imu heading') if constant == _HEADING else ('rate bias', 'imu')
+    )
     for outcome in result.outcomes:
         value = outcome.measure.value
         if (outcome.check, outcome.measure.subject) == (check, subject) and value is not None:
@@ -230,10 +232,12 @@ def _candidates(runs: Sequence[Preflight]) -> Iterator[Pooled]:
     for i, result in enumerate(runs):
         for role, change in result.changes.items():
             earlier = result.original[role].changes if role in result.original else {}
-            for key, value in change.changes.items():
+            for key in change.changes:
                 # A value that follows an earlier one is not comparable with the others.
                 if _is_constant((role, key)) and key not in earlier:
-                    values.setdefault((role, key), {})[i] = value
+                    # The total is rounded.
+                    total = result.corrections[role].get(key, change.changes[key])
+                    values.setdefault((role, key), {})[i] = total
         for role, arm in result.lever_arms.items():
             values.setdefault((LEVER_ARMS, role), {})[i] = arm
     for constant, by_run in values.items():
