@@ -77,13 +77,12 @@ def run(options: argparse.Namespace) -> int:
     speed = None if options.straight is None else TruthSpeed(options.straight)
 
     measured = sources(options.recordings, options.topic)
-    runs, constants, failures = _check(measured, options, speed)
-    written = None
-    if options.write:
-        written = write_entries(runs)
-        if written:
-            speed = None if options.straight is None else TruthSpeed(options.straight)
-            runs, constants, failures = _check(measured, options, speed)
+    readable, runs, constants, failures = _check(measured, options, speed)
+    written = write_entries(runs) if options.write else None
+    if written:
+        speed = None if options.straight is None else TruthSpeed(options.straight)
+        _, runs, constants, new_failures = _check(readable, options, speed)
+        failures += new_failures
     of_speed = [] if speed is None else speed.findings
     values = {run.path: tuple(outcome.measure.value for outcome in run.outcomes) for run in runs}
     # Runs with few different values agree by chance.
@@ -140,8 +139,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(
     measured: Sequence[RecordingSource], options: argparse.Namespace, speed: TruthSpeed | None
-) -> tuple[list[Preflight], list[Pooled], list[str]]:
-    """Return the results of all recordings, their common corrections, and the failures."""
+) -> tuple[list[RecordingSource], list[Preflight], list[Pooled], list[str]]:
+    """Return readable recordings, their results and common corrections, and the failures."""
     from sim2real_eval.preflight.checks import check, check_vehicle
 
     def attempt(source: RecordingSource) -> tuple[Preflight, RecordingSource]:
@@ -156,7 +155,7 @@ def _check(
         lambda position: pairs[position][1].read(),
         base_frame=options.base_frame,
     )
-    return runs, constants, failures
+    return [source for _, source in pairs], runs, constants, failures
 
 
 def _print_written(written: Sequence[Path], runs: Sequence[Preflight], fails: bool) -> None:
