@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from cli_examples import call
@@ -41,13 +42,15 @@ def values_of(record: dict[str, Any], role: str, key: str) -> list[Any]:
     return [run['corrections'].get(role, {}).get(key) for run in record['recordings']]
 
 
+FORCE, RATE = 'linear_acceleration_covariance', 'angular_velocity_covariance'
 POOLED = {
     'unit of rates': ('imu', 'rate_scale', [correction('imu', rate_scale=57.3)] * 3, 1 / 57.3),
-    'delay of fixes': ('gps', 'delay', [late('gps', s) for s in (0.6, 0.61, 0.62)], 0.61),
-    'heading': ('imu', 'heading', [correction('imu', heading=h) for h in (40, 41, 43)], -41.0),
-    'covariance of fixes': (
-        'gps', 'std', [scaled('gps', 'position_covariance', 1e-4)] * 3, None
+    'delay of fixes': ('gps', 'delay', [late('gps', s) for s in (0.6, 0.601, 0.602)], 0.6),
+    'heading': ('imu', 'heading', [correction('imu', heading=float(h)) for h in (40, 41, 43)], -41.0),
+    'covariance of the force': (
+        'imu', 'acceleration_std', [scaled('imu', FORCE, 1e-6)] * 3, None
     ),
+    'covariance of the rate': ('imu', 'rate_std', [scaled('imu', RATE, 1e-5)] * 3, None),
 }  # fmt: skip
 
 
@@ -76,7 +79,7 @@ def test_delays_that_differ_stay_those_of_each_recording(
 
 
 def biased(bias: float) -> Change:
-    return altered('imu', angular_velocity=lambda rates: rates + [0.0, 0.0, bias])
+    return altered('imu', angular_velocity=lambda rates: rates + np.array([0, 0, bias]))
 
 
 INCONSTANT = {
@@ -224,10 +227,7 @@ WRITTEN = {
         lambda run: late('gps', 0.6)(correction('imu', rate_scale=57.29578)(run)),
         correction('imu', rate_scale=57.29578),
     ],
-    'a truth in NED, a deviation': [
-        correction('truth', axes='ned'),
-        scaled('gps', 'position_covariance', 1e-4),
-    ],
+    'a truth in NED, a deviation': [correction('truth', axes='ned'), scaled('imu', FORCE, 1e-6)],
 }
 
 
@@ -252,13 +252,13 @@ def test_check_passes_after_write_and_a_second_write_changes_nothing(
 def test_two_findings_of_one_role_are_one_entry(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def late_and_sure(run: Any) -> Any:
-        return late('gps', 0.6)(scaled('gps', 'position_covariance', 1e-4)(run))
+    def turned_and_sure(run: Any) -> Any:
+        return correction('imu', heading=40.0)(scaled('imu', FORCE, 1e-6)(run))
 
-    (path,) = write_runs(tmp_path, late_and_sure)
+    (path,) = write_runs(tmp_path, turned_and_sure)
     assert call(capsys, 'check', path, '--write').status == 0
     content = yaml.safe_load((path / 'recording.yaml').read_text('utf-8'))
-    assert set(content['corrections']['gps']) == {'delay', 'std'}
+    assert set(content['corrections']['imu']) == {'heading', 'acceleration_std'}
 
 
 def test_what_cannot_be_corrected_is_told_after_write(

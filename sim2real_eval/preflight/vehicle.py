@@ -227,7 +227,7 @@ def _withheld(result: Preflight, reasons: Mapping[Constant, str]) -> Preflight:
 
 
 def _candidates(runs: Sequence[Preflight]) -> Iterator[Pooled]:
-    """Yield the constants for which several recordings have different values."""
+    """Yield a common value of each constant that several recordings correct."""
     values: dict[Constant, dict[int, Any]] = {}
     for i, result in enumerate(runs):
         for role, change in result.changes.items():
@@ -243,7 +243,7 @@ def _candidates(runs: Sequence[Preflight]) -> Iterator[Pooled]:
     for constant, by_run in values.items():
         members = list(by_run.values())
         first = members[0]
-        if isinstance(first, (str, bool)) or all(value == first for value in members):
+        if len(members) < 2 or (isinstance(first, (str, bool)) and len({*members}) > 1):
             continue
         pooled = _median(members)
         if constant[1].endswith('std'):
