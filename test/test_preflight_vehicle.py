@@ -46,7 +46,9 @@ FORCE, RATE = 'linear_acceleration_covariance', 'angular_velocity_covariance'
 POOLED = {
     'unit of rates': ('imu', 'rate_scale', [correction('imu', rate_scale=57.3)] * 3, 1 / 57.3),
     'delay of fixes': ('gps', 'delay', [late('gps', s) for s in (0.6, 0.601, 0.602)], 0.6),
-    'heading': ('imu', 'heading', [correction('imu', heading=float(h)) for h in (40, 41, 43)], -41.0),
+    'heading': (
+        'imu', 'heading', [correction('imu', heading=h) for h in (40.0, 41.0, 43.0)], -41.0
+    ),
     'covariance of the force': (
         'imu', 'acceleration_std', [scaled('imu', FORCE, 1e-6)] * 3, None
     ),

@@ -189,7 +189,7 @@ def _inconstant(runs: Sequence[Preflight]) -> Iterator[tuple[Constant, str]]:
             (_difference(a, b) for a, b in itertools.combinations(values, 2)), default=0.0
         )
         if spread > most:
-            size = f'{spread:.2g} {_UNITS[constant]}'
+            size = f'{spread:.3g} {_UNITS[constant]}'
             yield constant, f'it differs by {size} between recordings; do not fuse it'
 
 
