@@ -68,7 +68,7 @@ def yaml_text(value: Any) -> str:
         return f'[{", ".join(map(yaml_text, value))}]'
     if not isinstance(value, float):
         return str(value)
-    text = f'{value:.12g}'
+    text = f'{value + 0.0:.12g}'  # no minus sign before zero
     text = text if float(text) == value else repr(value)
     # YAML reads 1e-05, without a point, as a text.
     return text.replace('e', '.0e') if 'e' in text and '.' not in text else text
