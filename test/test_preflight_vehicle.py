@@ -71,6 +71,19 @@ def test_a_constant_has_one_value_in_all_recordings(
     assert constant['recordings'] == 3
 
 
+@pytest.mark.parametrize('name', ['heading', 'unit of rates'])
+def test_a_common_value_is_printed_as_one_remedy(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is the value of the entry of all files."""
+    role, key, changes, _ = POOLED[name]
+    out = call(capsys, 'check', *write_runs(tmp_path, *changes)).out
+    values = re.findall(rf'corrections: {{{role}: {{{key}: ([^}},]+)}}}}', out)
+    # The second is the entry of the files.
+    assert len(values) == 2
+    assert float(values[0]) == pytest.approx(float(values[1]), rel=1e-5)
+
+
 @pytest.mark.parametrize(('role', 'delays'), [('gps', (0.3, 0.9)), ('imu', (-0.5, 0.4, 0.8))])
 def test_delays_that_differ_stay_those_of_each_recording(
     role: str, delays: tuple[float, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -219,7 +232,7 @@ def test_a_file_beside_a_shared_one_starts_from_it(tmp_path: Path) -> None:
     assert (tmp_path / 'recording.yaml').read_text('utf-8') == 'scenario: line\n'
 
 
-@pytest.mark.parametrize('value', [1e-05, -2.5e-12, 9.80665, 0.1 + 0.2, 3.0, True, [0.0, -1e20]])
+@pytest.mark.parametrize('value', [1e-05, -2.5e-12, 9.80665, 0.1 + 0.2, 3.0, True, [-0.0, -1e20]])
 def test_the_text_of_a_value_reads_back(value: object) -> None:
     assert yaml.safe_load(yaml_text(value)) == value
 

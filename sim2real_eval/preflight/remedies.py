@@ -105,18 +105,18 @@ def works(
     )
 
 
-def corrected_constants(finding: Finding) -> set[Constant]:
-    """Return the roles and keys that the remedy of a finding sets in recording.yaml."""
+def corrected_constants(finding: Finding) -> dict[Constant, Any]:
+    """Return what the remedy of a finding sets in recording.yaml: values by role and key."""
     match = _ENTRY.search(finding.remedy)
     if match is None:
-        return set()
+        return {}
     try:
         entry = parse_yaml(match[2], '')
     except ParameterError:
-        return set()
+        return {}
     if match[1] == LEVER_ARMS:
-        return {(LEVER_ARMS, role) for role in entry}
-    return {(role, key) for role, keys in entry.items() for key in keys}
+        return {(LEVER_ARMS, role): arm for role, arm in entry.items()}
+    return {(role, key): value for role, keys in entry.items() for key, value in keys.items()}
 
 
 def without(result: Preflight, constants: Collection[Constant]) -> Preflight:

@@ -154,7 +154,7 @@ def _noise(runs: Sequence[Preflight]) -> dict[int, dict[Finding, set[Constant]]]
             finding = outcome.measure.finding
             if finding is None or finding.severity is Severity.DECISIVE:
                 continue
-            constants = corrected_constants(finding)
+            constants = {*corrected_constants(finding)}
             if constants and all(map(_is_constant, constants)) and abs(value - middle) <= scatter:
                 noise.setdefault(i, {})[finding] = constants
     return noise
@@ -220,7 +220,9 @@ def _withheld(result: Preflight, reasons: Mapping[Constant, str]) -> Preflight:
     """Return a result that does not correct inconstant values, and says why."""
 
     def checked(finding: Finding) -> Finding:
-        texts = [reasons[constant] for constant in corrected_constants(finding) & {*reasons}]
+        texts = [
+            reasons[constant] for constant in corrected_constants(finding) if constant in reasons
+        ]
         return dataclasses.replace(finding, withheld=texts[0]) if texts else finding
 
     return without(result.with_findings(checked), list(reasons)) if reasons else result

@@ -106,19 +106,25 @@ def preflight_lines(
 def _common_remedy(
     summary: Finding, runs: Sequence[Preflight], constants: Sequence[Pooled]
 ) -> str:
-    """Return a remedy with the common values of all recordings of a finding; empty if none."""
-    needed: set[tuple[int, Constant]] = set()
-    for i, run in enumerate(runs):
-        for finding in run.findings:
-            if summary.is_like(finding):
-                needed |= {(i, constant) for constant in corrected_constants(finding)}
+    """Return a remedy with the common values of all recordings of a finding.
+
+    It is empty if a recording has a value of its own, or if the remedies state the common values
+    already.
+    """
+    proposed = [
+        (i, constant, value)
+        for i, run in enumerate(runs)
+        for finding in run.findings
+        if summary.is_like(finding)
+        for constant, value in corrected_constants(finding).items()
+    ]
     pooled = {constant.constant: constant for constant in constants}
-    if not needed or any(
-        constant not in pooled or i not in pooled[constant].members for i, constant in needed
-    ):
+    if any(
+        constant not in pooled or i not in pooled[constant].members for i, constant, _ in proposed
+    ) or all(pooled[constant].value == value for _, constant, value in proposed):
         return ''
     parts = []
-    for constant in sorted({constant for _, constant in needed}):
+    for constant in sorted({constant for _, constant, _ in proposed}):
         common = pooled[constant]
         role, key = constant
         name, entry = (
