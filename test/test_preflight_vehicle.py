@@ -152,11 +152,22 @@ def never(*_: object) -> Any:
 NOISE = [(0.03, -0.02, 0.01, 0.06), (-0.04, 0.0, 0.02, 0.03, -0.01, 0.045, -0.07)]
 
 
+@pytest.mark.parametrize('withheld', ['', 'it does not work'])
 @pytest.mark.parametrize('delays', NOISE)
 def test_a_warning_within_the_scatter_of_all_recordings_is_noise(
-    delays: tuple[float, ...],
+    delays: tuple[float, ...], withheld: str
 ) -> None:
-    runs, constants = pool(imu_delays(*delays), never, never)
+    alone = imu_delays(*delays)
+    if withheld:
+        alone = [
+            dataclasses.replace(
+                run.with_findings(lambda found: dataclasses.replace(found, withheld=withheld)),
+                corrections={},
+                changes={},
+            )
+            for run in alone
+        ]
+    runs, constants = pool(alone, never, never)
     assert not constants
     assert not any(run.findings or run.corrections or run.changes for run in runs)
 

@@ -106,8 +106,11 @@ def works(
 
 
 def corrected_constants(finding: Finding) -> dict[Constant, Any]:
-    """Return what the remedy of a finding sets in recording.yaml: values by role and key."""
-    match = _ENTRY.search(finding.remedy)
+    """Return what the remedy of a finding sets in recording.yaml: values by role and key.
+
+    A remedy that is withheld counts, too.
+    """
+    match = _ENTRY.search(dataclasses.replace(finding, withheld='').remedy)
     if match is None:
         return {}
     try:

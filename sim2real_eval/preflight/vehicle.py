@@ -177,7 +177,12 @@ def _without_noise(result: Preflight, noise: Mapping[Finding, set[Constant]]) ->
     if not noise:
         return result
     kept = result.with_findings(lambda finding: None if finding in noise else finding)
-    needed = set().union(*map(corrected_constants, kept.findings))
+    needed = {
+        constant
+        for finding in kept.findings
+        if not finding.withheld
+        for constant in corrected_constants(finding)
+    }
     return without(kept, set().union(*noise.values()) - needed)
 
 

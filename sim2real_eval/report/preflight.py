@@ -13,7 +13,7 @@ from rich.text import Text
 from sim2real_eval.common.findings import Finding, Severity
 from sim2real_eval.preflight.entries import entry_lines, yaml_text
 from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, Line, Preflight, lines
-from sim2real_eval.preflight.remedies import LEVER_ARMS, Constant, corrected_constants
+from sim2real_eval.preflight.remedies import LEVER_ARMS, corrected_constants
 from sim2real_eval.preflight.vehicle import Pooled
 from sim2real_eval.recording.metadata import find_own_metadata
 from sim2real_eval.recording.recording import ROLE_CLASSES
@@ -115,7 +115,7 @@ def _common_remedy(
         (i, constant, value)
         for i, run in enumerate(runs)
         for finding in run.findings
-        if summary.is_like(finding)
+        if summary.is_like(finding) and not finding.withheld
         for constant, value in corrected_constants(finding).items()
     ]
     pooled = {constant.constant: constant for constant in constants}
