@@ -45,8 +45,8 @@ def measure_fix_covariance(evidence: Evidence) -> Iterator[Measure]:
     if not (stated > 0.0).all():
         return
     median, square = float(np.median(stated)), error**2
-    if square > median:
-        # The error of the truth is part of it.
+    if median < square < _FIX_LIMITS[1] * median:
+        # The error of the truth is part of a small excess.
         square = max(square - _truth_variance(evidence), median)
     yield from _compare(evidence, 'gps', 'std', 'position', square, median, _FIX_LIMITS)
 

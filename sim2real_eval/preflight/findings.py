@@ -195,10 +195,11 @@ SPEED_SCALE = decisive(
     'The error of every estimate is relative to this wrong speed.',
     _key('truth: {{speed_scale: {set:.6g}}}'),
 )
-NO_TWIST = decisive(
+NO_TWIST = assumed(
     'check.truth_no_twist',
-    'all velocities are zero while positions move at {speed:.2g m/s}',
-    'The error of every estimate is relative to a speed of zero.',
+    'all velocities are zero while positions move at {speed:.2g m/s}; they are derived from the '
+    'positions',
+    'Noise of the positions is in the true speed.',
     _key('truth: {{twist: positions}}'),
 )
 NO_ATTITUDE = decisive(
@@ -334,9 +335,15 @@ ALTITUDE_UNIT = decisive(
     'navsat_transform fuses them as heights unless it ignores the altitude.',
     'convert them to metres in the driver',
 )
+ALTITUDE_PLACE = decisive(
+    'check.altitude_place',
+    'the altitude is {altitude:.3g m}',
+    'No vehicle on the ground or in the air is there: the unit is not metres.',
+    'convert altitudes to metres in the driver',
+)
 CLOCK_RATE = decisive(
     'check.clock_rate',
-    'stamps are {first:+.2f s} off those of the truth at the beginning and {last:+.2f s} at the end',
+    'stamps are {first:+.2f s} off those of the truth at the beginning, {last:+.2f s} at the end',
     'The clocks run at different rates, and no constant delay corrects them.',
     'synchronise the clocks, such as with chrony or PTP, and record again',
 )
@@ -576,7 +583,7 @@ INPUT_COVARIANCE_SMALL = routine(
     'check.input_covariance_small',
     'errors of the velocities are {error:.2g m/s} rms where the covariance states {stated:.2g}',
     'A filter trusts this input too much, and its gates refuse the other ones.',
-    'state the deviation in the driver, or in case.yaml: `deviation: {{{topic}: {{velocity: '
+    'state the deviation in the driver, or in case.yaml: `deviation: {{{name}: {{velocity: '
     '{error:.2g}}}}}`',
 )
 INPUT_RATE_REVERSED = decisive(

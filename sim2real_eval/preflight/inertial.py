@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.poses import derive_velocities
@@ -43,9 +44,13 @@ _BIAS = (0.005, 0.02)
 # Two samples at 100 Hz; at 0.5 rad/s and 0.2 s the heading is 6 deg behind.
 _LATE_S = (0.02, 0.2)
 _ROLLED_DEG = 30.0
+# Slopes of 10 % are 6 deg; a tilted IMU shows a tenth of a turn about the vertical.
+_UNKNOWN_TURN_DEG = 6.0
 _BLOCK_S = 0.1
+_FINE_S = 0.02
 _MOUNTING_BLOCK_S = 0.5
 _INDEPENDENT_S = 1.0
+_LEAST_BLOCKS = 32
 _SIDEWAYS_DEG = 15.0
 _SLOWEST = 0.2
 # Standard deviation of the direction of the mean force, from an accelerometer bias of 0.2 m/s^2.
@@ -105,6 +110,31 @@ def measure_truth_attitude(evidence: Evidence) -> Iterator[Measure]:
             finding = findings.TRUTH_QUATERNION(evidence.topic('truth'), tilt=tilt)
             evidence.doubtful |= {'orientation', 'steps', 'gravity', 'fix errors'}
     yield Measure(tilt, _ROLLED_DEG if finding else None, finding, 'truth')
+    if not evidence.truth_has_attitude and 'range' not in evidence.doubtful:
+        yield from _measure_missing_attitude(evidence)
+
+
+def _measure_missing_attitude(evidence: Evidence) -> Iterator[Measure]:
+    """Report a truth with yaw alone beside an IMU that turns about horizontal axes.
+
+    The angles are the integrals of both rates less their lines, so that biases do not count.
+    """
+    measured, _ = _verticals(evidence)
+    rate = block_means(
+        np.asarray, evidence.imu_time, _MOUNTING_BLOCK_S, evidence.measured('angular_velocity')
+    )
+    horizontal = rate - np.outer(rate @ measured, measured)
+    angle = np.cumsum(horizontal, axis=0) * _MOUNTING_BLOCK_S
+    count = np.linspace(-1.0, 1.0, len(angle))[:, None]
+    slope = np.sum(count * angle, axis=0) / np.sum(count**2)
+    angle = angle - angle.mean(axis=0) - count * slope
+    turn = math.degrees(float(np.sqrt(np.mean(np.sum(angle**2, axis=1)))))
+    vertical_turn = math.degrees(float(np.std(np.cumsum(rate @ measured)) * _MOUNTING_BLOCK_S))
+    finding = None
+    if turn > max(_UNKNOWN_TURN_DEG, 0.1 * vertical_turn):
+        finding = findings.NO_ATTITUDE(evidence.topic('truth'), turn=turn)
+        evidence.doubtful |= {'orientation', 'gravity'}
+    yield Measure(turn, _UNKNOWN_TURN_DEG, finding, 'truth attitude')
 
 
 def measure_gravity(evidence: Evidence) -> Iterator[Measure]:
@@ -161,26 +191,66 @@ def _verticals(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
     return force / np.linalg.norm(force), up
 
 
-def fit_turning(evidence: Evidence) -> DelayFit | None:
-    """Fit the rate about the measured vertical to the true one; None if it explains too little."""
+def fit_turning(
+    evidence: Evidence, interval: tuple[float, float] | None = None
+) -> DelayFit | None:
+    """Fit the rate about the measured vertical to the true one.
+
+    Only times of the IMU within an interval, s, are used if one is given. None if less than half
+    is explained.
+    """
     imu, ideal = evidence.imu, evidence.ideal
     if imu is None or ideal is None or evidence.doubtful & {'orientation', 'range'}:
         return None
     measured, true = _verticals(evidence)
     time = evidence.imu_time
     length = max(_BLOCK_S, evidence.truth_interval)
-    own, reference, block_time = block_means(
-        lambda own, other, at: np.stack([own @ measured, other @ true, at], axis=1),
-        time, length, evidence.measured('angular_velocity'), ideal.rate, time,
+    own, block_time = block_means(
+        lambda own, at: np.stack([own @ measured, at], axis=1),
+        time, length, evidence.measured('angular_velocity'), time,
     ).T  # fmt: skip
-    fit = fit_delay(
-        own,
-        lambda delay: np.interp(block_time - delay, block_time, reference),
-        float(time[-1] - time[0]),
-        max(_INDEPENDENT_S, 2.0 * length),
-        longer=True,
-    )
-    return fit if fit.explained > 0.5 and fit.is_better_than(fit.power) else None
+    rate, rate_time = block_means(
+        lambda other, at: np.stack([other @ true, at], axis=1), time, _FINE_S, ideal.rate, time
+    ).T
+    angle = np.append(0.0, np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(rate_time)))
+
+    def mean_rates(delay: float, centres: FloatArray) -> FloatArray:
+        """Return means over blocks, whose noise does not depend on the delay."""
+        ends = [
+            np.interp(centres - delay + half, rate_time, angle)
+            for half in (-0.5 * length, 0.5 * length)
+        ]
+        return np.asarray((ends[1] - ends[0]) / length)
+
+    # The last block may be short.
+    own, block_time = own[:-1], block_time[:-1]
+    if len(own) < _LEAST_BLOCKS:
+        return None
+    inside = slice(None)
+    if interval is not None:
+        inside = slice(*np.searchsorted(block_time, interval).tolist())
+        if len(own[inside]) < _LEAST_BLOCKS:
+            return None
+    own, block_time = own[inside], block_time[inside]
+
+    def fit(kept: NDArray[np.bool_] | slice) -> DelayFit:
+        centres = block_time[kept]
+        return fit_delay(
+            own[kept],
+            lambda delay: mean_rates(delay, centres),
+            float(centres[-1] - centres[0]),
+            max(_INDEPENDENT_S, 2.0 * length),
+            longer=True,
+        )
+
+    first = fit(slice(None))
+    # Blocks that the delay moves beyond the truth have no reference.
+    shifted = block_time - first.seconds
+    margin = length + 0.5 * abs(first.seconds)
+    kept = (shifted > rate_time[0] + margin) & (shifted < rate_time[-1] - margin)
+    is_cut = not kept.all() and int(kept.sum()) >= _LEAST_BLOCKS
+    result = fit(kept) if is_cut else first
+    return result if result.explained > 0.5 and result.is_better_than(result.power) else None
 
 
 def measure_turning(evidence: Evidence) -> Iterator[Measure]:
@@ -190,8 +260,9 @@ def measure_turning(evidence: Evidence) -> Iterator[Measure]:
         return
     topic, role = evidence.topic('imu'), evidence.role('imu')
     delay, finding = fit.seconds, None
+    is_steady = 'imu delay' not in evidence.doubtful
     limit = max(_LATE_S[0], 0.1 * evidence.truth_interval) + SIGMAS * fit.delay_deviation
-    if abs(delay) > limit:
+    if abs(delay) > limit and is_steady:
         kind = findings.IMU_LATE_LARGE if abs(delay) > _LATE_S[1] else findings.IMU_LATE
         total = evidence.correct('imu', delay=delay).delay
         finding = kind(topic, role=role, delay=delay, set=total)

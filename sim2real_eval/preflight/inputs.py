@@ -63,9 +63,14 @@ def measure_inputs(evidence: Evidence) -> Iterator[Measure]:
     """Compare axes, scale, sign, delay and covariance of each other input with the truth."""
     reference = _reference(evidence)
     for topic, array in other_inputs(evidence).items():
-        if reference is not None:
-            yield from _measure_input(evidence, topic, array, reference)
+        measures = (
+            [] if reference is None else [*_measure_input(evidence, topic, array, reference)]
+        )
+        yield from measures
         yield from _measure_covariance(topic, array)
+        if reference is not None and not any(measure.finding for measure in measures):
+            yield from _measure_errors(evidence, topic, array, reference)
+            yield from _measure_yaw_rate(evidence, topic, array)
 
 
 def _reference(evidence: Evidence) -> _Reference | None:
@@ -248,3 +253,47 @@ def _measure_covariance(topic: str, array: MessageArray) -> Iterator[Measure]:
     share = float(np.mean(variance <= 0.0))
     finding = findings.INPUT_COVARIANCE(topic, share=share) if share > 0.0 else None
     yield Measure(share, 0.0, finding, f'{topic} covariance', unit='')
+
+
+def _measure_errors(
+    evidence: Evidence, topic: str, array: OdometryArray | TwistArray, reference: _Reference
+) -> Iterator[Measure]:
+    """Compare the errors of the forward velocity with the stated variance."""
+    inside = evidence.during_truth(array)
+    velocity = reference.world if _is_stated_in_world(evidence, array) else reference.body
+    if velocity is None or not isinstance(inside, OdometryArray | TwistArray):
+        return
+    stated = float(np.median(inside.twist_covariance[:, 0, 0]))
+    if not stated > 0.0 or len(inside) < _LEAST:
+        return
+    time = seconds(inside.stamp_ns, reference.start_ns)
+    errors = inside.linear_velocity[:, 0] - velocity(time).real
+    error = math.sqrt(float(np.median((errors - np.median(errors)) ** 2)) / 0.455)
+    ratio = (error / math.sqrt(stated)) ** 2
+    finding = None
+    if ratio > _COVARIANCE_RATIO:
+        finding = findings.INPUT_COVARIANCE_SMALL(
+            topic, error=error, stated=math.sqrt(stated), name=topic
+        )
+    yield Measure(ratio, _COVARIANCE_RATIO, finding, f'{topic} errors', unit='')
+
+
+def _measure_yaw_rate(
+    evidence: Evidence, topic: str, array: OdometryArray | TwistArray
+) -> Iterator[Measure]:
+    """Check the sign of the yaw rate, if the truth explains it."""
+    maker, inside = evidence.maker, evidence.during_truth(array)
+    if maker is None or not isinstance(inside, OdometryArray | TwistArray):
+        return
+    measured = inside.angular_velocity[:, 2]
+    if len(inside) < _LEAST or not measured.any() or 'orientation' in evidence.doubtful:
+        return
+    time = seconds(inside.stamp_ns, maker.start_ns)
+    true = maker.motion.at(np.clip(time, 0.0, None)).angular_velocity[:, 2]
+    own, true = measured - measured.mean(), true - true.mean()
+    size = math.sqrt(float(np.mean(own**2) * np.mean(true**2)))
+    if size < 1e-6:
+        return
+    correlation = float(np.mean(own * true)) / size
+    finding = findings.INPUT_RATE_REVERSED(topic) if correlation < -0.7 else None
+    yield Measure(correlation, -0.7, finding, f'{topic} yaw rate', 'least', unit='')

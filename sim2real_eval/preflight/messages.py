@@ -40,9 +40,6 @@ _SHARE = 0.01
 # A lost sample is a step of 1.5 intervals or more. 2 % of lost samples are a driver that drops.
 _LOST = 0.02
 _UNEVEN = 0.1
-_CLOCK_S = 3.0
-# Drivers start and end one after the other.
-_SAME_S = 1.0
 _DRIVER = (
     reading.STAMP_ZERO, reading.BAD_STAMP, reading.CLOCKS_DRIFT, reading.STAMP_NANOSEC,
 )  # fmt: skip
@@ -184,7 +181,6 @@ def measure_clocks(evidence: Evidence) -> Iterator[Measure]:
     less than a fifth of the mean interval.
     """
     yield from _measure_repairs(evidence, _DRIVER, 0.0)
-    yield from _measure_other_clocks(evidence)
     for role, topic, array in _roles(evidence):
         steps = np.diff(array.stamp_ns)
         if role == 'truth' or len(steps) < 16:
@@ -193,26 +189,6 @@ def measure_clocks(evidence: Evidence) -> Iterator[Measure]:
         share = float(np.mean((steps < burst) & (steps > 0)))
         finding = findings.UNEVEN(topic, share=share) if share > _UNEVEN else None
         yield Measure(share, _UNEVEN, finding, f'{role} intervals')
-
-
-def _measure_other_clocks(evidence: Evidence) -> Iterator[Measure]:
-    """Yield sensors that begin and end equally long before or after the truth.
-
-    Everything was recorded at one time, so that their clock is another one. A correlation
-    finds delays up to a tenth of the run only, since a longer one may fit by chance.
-    """
-    truth = evidence.truth
-    for kind in ('gps', 'imu'):
-        array = evidence.recording.messages.get(evidence.topic(kind))
-        if truth is None or array is None or len(array) < 2:
-            continue
-        begin, end = (array.stamp_ns[[0, -1]] - truth.stamp_ns[[0, -1]]) * 1e-9
-        shift = round(0.5 * float(begin + end), 3)
-        if abs(shift) > _CLOCK_S and abs(begin - end) < _SAME_S:
-            total = evidence.correct(kind, delay=shift).delay
-            role = evidence.role(kind)
-            finding = findings.OTHER_CLOCK(evidence.topic(kind), role=role, shift=shift, set=total)
-            yield Measure(shift, _CLOCK_S, finding, f'{role} clock', 'either')
 
 
 def measure_values(evidence: Evidence) -> Iterator[Measure]:

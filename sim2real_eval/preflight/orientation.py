@@ -29,6 +29,8 @@ from .outcome import Measure
 _HEADING_DEG = (7.0, 20.0)
 # A heading that strays by 15 deg lets a quarter of the speed appear as lateral velocity.
 _SPREAD_DEG = 15.0
+# Drift between the first and the last fifth of the time that no constant corrects.
+_DRIFT_DEG = 12.0
 _TILT_DEG = 5.0
 # A truth without roll and pitch does not know slopes and banking.
 _LEVEL_TRUTH_TILT_DEG = 15.0
@@ -55,6 +57,8 @@ class AttitudeFit:
         Mean error of the heading, deg.
     spread : float
         Circular standard deviation of the heading error, deg.
+    drift : float
+        Change of the mean heading error from the first to the last fifth of the time, deg.
     tilt : float
         Root mean square of the angle between both verticals, deg.
     """
@@ -63,6 +67,7 @@ class AttitudeFit:
     body: tuple[float, ...]
     heading: float
     spread: float
+    drift: float
     tilt: float
 
     @property
@@ -89,6 +94,10 @@ def measure_orientation(evidence: Evidence) -> Iterator[Measure]:
         return
     if ideal is not None:
         fit = fit_attitude(orientation, ideal.orientation)
+        if _is_reordered(orientation, ideal.orientation, fit):
+            evidence.doubtful.add('attitude')
+            yield Measure(None, None, findings.ORIENTATION_QUATERNION(topic), 'imu axes')
+            return
         if (fit.axes, fit.body) != ('enu', _BODIES[0]):
             total = evidence.correct('imu', axes=fit.axes, orientation_rotation=fit.body)
             rotation = ', '.join(f'{angle:g}' for angle in total.orientation_rotation)
@@ -111,6 +120,8 @@ def _measure_attitude(evidence: Evidence, fit: AttitudeFit) -> Iterator[Measure]
     strays = None
     if fit.spread > _SPREAD_DEG:
         strays = findings.ORIENTATION_STRAYS(topic, spread=fit.spread)
+    elif abs(fit.drift) > _DRIFT_DEG:
+        strays = findings.ORIENTATION_DRIFTS(topic, drift=fit.drift)
     yield Measure(fit.spread, _SPREAD_DEG, strays, 'imu heading spread')
     if strays is None:
         finding = None
@@ -125,6 +136,18 @@ def _measure_attitude(evidence: Evidence, fit: AttitudeFit) -> Iterator[Measure]
     if strays or tilted:
         evidence.doubtful.add('attitude')
     yield Measure(fit.tilt, limit, tilted, 'imu vertical')
+
+
+def _is_reordered(
+    published: FloatArray | Rows, true: FloatArray | Rows, recorded: AttitudeFit
+) -> bool:
+    """Return whether the quaternion in the order w x y z explains the truth far better."""
+    if recorded.error < _LEVEL_TRUTH_TILT_DEG:
+        return False
+    reordered = Rows(lambda rows: np.roll(published[rows], -1, axis=1), len(published))
+    fit = fit_attitude(reordered, true)
+    is_plain = (fit.axes, fit.body) == ('enu', _BODIES[0])
+    return is_plain and fit.error < 0.5 * _CLEARLY * recorded.error
 
 
 def fit_attitude(published: FloatArray | Rows, true: FloatArray | Rows) -> AttitudeFit:
@@ -155,12 +178,16 @@ def _errors(
     # The angle about the vertical that explains most of a rotation matrix.
     turns = (error[:, 0, 0] + error[:, 1, 1]) + 1j * (error[:, 1, 0] - error[:, 0, 1])
     mean = complex(np.mean(turns / np.maximum(np.abs(turns), 1e-12)))
+    errors = np.angle(turns * np.conj(mean))
+    fifth = max(len(errors) // 5, 1)
+    drift = float(np.mean(errors[-fifth:]) - np.mean(errors[:fifth]))
     tilts = np.arccos(np.clip(error[:, 2, 2], -1.0, 1.0))
     return AttitudeFit(
         axes,
         body,
         math.degrees(np.angle(mean)),
         circular_deviation(abs(mean)),
+        math.degrees(drift),
         math.degrees(math.sqrt(float(np.mean(tilts**2)))),
     )
 

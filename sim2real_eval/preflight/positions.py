@@ -11,6 +11,7 @@ longitude exchanged. Track and heights together choose the most likely one.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -42,6 +43,13 @@ _FIX_JUMP_M = 2.0
 _MOST_ERROR_M = 100.0
 """Error of fixes and steps that is wrong however much they scatter."""
 _HEIGHT_NOISE_M = 1.0
+# Heights of a receiver err by metres; a smaller climb has no scale.
+_LEAST_CLIMB_M = 1.5
+_ALTITUDE_SCALE = 0.3
+_ALTITUDE_UNITS = {3.28084: ': feet', 1000.0: ': millimetres', 100.0: ': centimetres'}
+_LOWEST_M, _HIGHEST_M = -500.0, 20000.0
+# Angle within which a mirror image needs no turn, rad.
+_SAME_TURN = 0.3
 _CLEARLY = 0.5 * SIGMAS**2
 """Difference of log likelihoods beyond which a hypothesis is preferred."""
 
@@ -50,7 +58,7 @@ def measure_axes(evidence: Evidence) -> Iterator[Measure]:
     """Choose the axes of truth and fixes, then compare their turn and scale."""
     yield from _choose_axes(evidence)
     track, topic = evidence.track, evidence.topic('truth')
-    if track is None:
+    if track is None or 'fixes' in evidence.doubtful:
         return
     fit = track.fitted
     if fit.explained < 0.5:
@@ -96,6 +104,10 @@ def _choose_axes(evidence: Evidence) -> Iterator[Measure]:
         return
     if track is None:
         return
+    if _is_in_radians(evidence, track):
+        evidence.doubtful |= {'fixes', 'fix errors'}
+        yield Measure(None, None, findings.FIXES_IN_RADIANS(gps_topic), 'gps axes')
+        return
     near, mirror, exchanged = track.near, track.in_mirror, _fit_exchanged(evidence)
     if exchanged is not None and _is_exchanged(exchanged, near, mirror):
         total = evidence.correct('gps', swapped=True)
@@ -121,12 +133,46 @@ def _choose_axes(evidence: Evidence) -> Iterator[Measure]:
             and mirror.explained > 0.5
             and turn_as_ned < abs(np.angle(near.gain))
         )
-    if is_ned:
+    coordinate = _lost_sign(mirror) if upright <= upside_down + _CLEARLY else ''
+    if is_ned and coordinate and not evidence.recording.corrections.get('truth'):
+        evidence.doubtful |= {'fixes', 'fix errors'}
+        finding = findings.FIXES_SIGN(gps_topic, coordinate=coordinate)
+        yield Measure(None, None, finding, 'gps axes')
+    elif is_ned:
         total = evidence.correct('truth', axes='ned')
         yield Measure(None, None, findings.TRUTH_NED(topic, axes=total.axes), 'truth axes')
     elif as_recorded - down_only > _CLEARLY and track.climb[0] < -0.8:
         finding = findings.TRUTH_DOWN(topic, correlation=track.climb[0])
         yield Measure(track.climb[0], -0.8, finding, 'truth height', 'least', unit='')
+
+
+def _lost_sign(mirror: DelayFit) -> str:
+    """Return the coordinate whose sign is lost if a mirror image needs no turn; else nothing.
+
+    The mirror image of north-east-down is that in the diagonal.
+    """
+    turn = float(np.angle(mirror.gain))
+    if abs(turn) < _SAME_TURN:
+        return 'latitude'
+    return 'longitude' if abs(turn) > math.pi - _SAME_TURN else ''
+
+
+def _is_in_radians(evidence: Evidence, track: Track) -> bool:
+    """Return whether the fixes follow the truth only if their coordinates are in radians."""
+    fixes = evidence.fixes
+    assert fixes is not None
+    if max(np.abs(fixes.latitude).max() * 2.0, np.abs(fixes.longitude).max()) > math.pi:
+        return False
+    if abs(abs(track.near.gain) - 1.0) < SCALE and track.near.explained > 0.5:
+        return False
+    degrees = dataclasses.replace(
+        fixes, latitude=np.degrees(fixes.latitude), longitude=np.degrees(fixes.longitude)
+    )
+    other = Evidence(
+        evidence.recording.with_messages(evidence.role('gps'), degrees), evidence.base
+    )
+    fit = None if other.track is None else other.track.near
+    return fit is not None and fit.explained > 0.8 and abs(abs(fit.gain) - 1.0) < SCALE
 
 
 def _height_costs(track: Track) -> tuple[float, float]:
@@ -197,7 +243,9 @@ def measure_delay(evidence: Evidence) -> Iterator[Measure]:
     none is corrected.
     """
     track = evidence.track
-    if track is None or not track.fitted.explained > 0.5:
+    if track is None or evidence.doubtful & {'fixes', 'delay', 'gps delay'}:
+        return
+    if not track.fitted.explained > 0.5:
         return
     fit, topic, role = track.fitted, evidence.topic('gps'), evidence.role('gps')
     delay, finding = fit.seconds, None
@@ -289,6 +337,38 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
     without, *_ = fit(constant, late)
     gain = freedom * (_log(without) - _log(left))
     return _LeverArmFit(value, gain)
+
+
+def measure_altitude(evidence: Evidence) -> Iterator[Measure]:
+    """Compare altitudes of the fixes with heights of the truth: their scale, and their place."""
+    fixes, track = evidence.fixes, evidence.track
+    if fixes is None:
+        return
+    topic, altitude = evidence.topic('gps'), fixes.altitude
+    if track is None or evidence.doubtful & {'fixes', 'delay'}:
+        return
+    own, true = track.height, track.truth_height(track.stamps)
+    own, true = own - own.mean(), true - true.mean()
+    size, power = float(np.mean(true**2)), float(np.mean(own**2))
+    product = float(np.mean(own * true))
+    explained = product**2 / max(size * power, 1e-12)
+    scale, finding = product / max(size, 1e-12), None
+    outside = not _LOWEST_M < float(np.median(altitude)) < _HIGHEST_M
+    if math.sqrt(size) > _LEAST_CLIMB_M and explained > 0.8 and scale > 0.0:
+        if abs(math.log(scale)) > _ALTITUDE_SCALE:
+            unit = next(
+                (
+                    text
+                    for unit, text in _ALTITUDE_UNITS.items()
+                    if abs(scale / unit - 1.0) < SCALE
+                ),
+                '',
+            )
+            finding = findings.ALTITUDE_UNIT(topic, scale=scale, unit=unit)
+        yield Measure(scale, math.exp(_ALTITUDE_SCALE), finding, 'gps', 'ratio')
+    elif outside:
+        value = float(np.median(altitude))
+        yield Measure(value, None, findings.ALTITUDE_PLACE(topic, altitude=value), 'gps', unit='m')
 
 
 def measure_jumps(evidence: Evidence) -> Iterator[Measure]:

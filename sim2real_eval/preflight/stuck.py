@@ -79,7 +79,7 @@ def _measure_frozen_truth(evidence: Evidence, truth: OdometryArray) -> Measure:
     turns = _imu_turns(evidence, *truth.stamp_ns[rows][[0, -1]])
     longest = max(time if moves else 0.0, posed if turns else 0.0)
     # Comparisons with the truth at that time would only repeat this.
-    symptoms = {'steps', 'orientation', 'range', 'slow truth'}
+    symptoms = {'steps', 'orientation', 'range', 'slow truth', 'delay'}
     return _measure_time(evidence, 'truth', longest, _FROZEN_TRACK_S, symptoms)
 
 

@@ -86,6 +86,17 @@ class Track:
         correlation = float(np.mean(own * true)) / size
         return correlation, abs(correlation) * max(self.span / 5.0, 1.0) ** 0.5
 
+    def take(self, rows: slice) -> Track:
+        """Return the track of some fixes that follow one another."""
+        stamps = self.stamps[rows]
+        return dataclasses.replace(
+            self,
+            stamps=stamps,
+            measured=self.measured[rows],
+            height=self.height[rows],
+            span=float(stamps[-1] - stamps[0]),
+        )
+
     def _fit(self, *, mirrored: bool = False, longer: bool = False) -> DelayFit:
         own = self.measured[self.step :] - self.measured[: -self.step]
 
@@ -122,7 +133,9 @@ def make_track(fixes: FixArray, truth: OdometryArray, lever_arm: FloatArray) -> 
     if float(np.hypot(*np.ptp(truth.position[:, :2], axis=0))) < _LEAST_EXTENT_M:
         return None
     frame = local_frame_at_first_fix(fixes)
-    east, north, up = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude).T
+    # Altitudes in another unit must not scale the track.
+    level = np.full(len(fixes), np.clip(fixes.altitude[0], -500.0, 9000.0))
+    east, north, _ = frame.to_enu(fixes.latitude, fixes.longitude, level).T
     start = truth.stamp_ns[0]
     time, stamps = (seconds(array.stamp_ns, start) for array in (truth, fixes))
     period = float(np.median(np.diff(stamps)))
@@ -138,7 +151,7 @@ def make_track(fixes: FixArray, truth: OdometryArray, lever_arm: FloatArray) -> 
     return Track(
         stamps,
         np.asarray(east + 1j * north),
-        up,
+        np.asarray(fixes.altitude - fixes.altitude[0]),
         truth_at,
         lambda times: np.asarray(np.interp(times, time, z)),
         float(stamps[-1] - stamps[0]),

@@ -42,6 +42,7 @@ _LEAST_DELAYED = 32
 _FOLLOWS, _STEADY = 0.9, 0.98
 _AHEAD_DEG = 20.0
 _MOVES = 0.5
+_LEAST_EXTENT_M = 5.0
 
 
 def speed_ratio(evidence: Evidence) -> tuple[float, float] | None:
@@ -92,6 +93,7 @@ def measure_speeds(evidence: Evidence) -> Iterator[Measure]:
     Below 15 % no unit is meant. Then fixes must confirm the positions before the speeds are
     corrected, because either may be wrong.
     """
+    yield from _measure_missing_twist(evidence)
     ratio_and_limit, finding = speed_ratio(evidence), None
     if ratio_and_limit is None:
         return
@@ -111,6 +113,21 @@ def measure_speeds(evidence: Evidence) -> Iterator[Measure]:
             total = evidence.correct('truth', speed_scale=back).speed_scale
             finding = findings.SPEED_SCALE(topic, scale=ratio, unit=unit, set=total)
     yield Measure(ratio, math.exp(limit), finding, 'truth', 'ratio')
+
+
+def _measure_missing_twist(evidence: Evidence) -> Iterator[Measure]:
+    """Report a truth that moves while all its recorded velocities are zero."""
+    recorded, truth = evidence.recording.truth, evidence.truth
+    if truth is None or recorded is None or recorded.linear_velocity.any() or len(truth) < 2:
+        return
+    steps = np.linalg.norm(np.diff(truth.position[:, :2], axis=0), axis=1)
+    speed = float(np.sum(steps)) / float(np.sum(np.diff(truth.stamp_ns)) * 1e-9)
+    extent = float(np.hypot(*np.ptp(truth.position[:, :2], axis=0)))
+    finding = None
+    if speed > _SLOWEST and extent > _LEAST_EXTENT_M:
+        finding = findings.NO_TWIST(evidence.topic('truth'), speed=speed)
+        evidence.correct('truth', twist='positions')
+    yield Measure(speed, _SLOWEST, finding, 'truth twist', unit='m/s')
 
 
 def _positions_are_confirmed(evidence: Evidence) -> bool:
