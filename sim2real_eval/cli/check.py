@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ from .output import attempt_each, print_json, print_table
 
 if TYPE_CHECKING:
     from sim2real_eval.preflight.outcome import Preflight
+    from sim2real_eval.preflight.truth_speed import TruthSpeed
+    from sim2real_eval.preflight.vehicle import Pooled
+    from sim2real_eval.recording.reading import RecordingSource
 
 _ENOUGH = 10  # different numbers
 
@@ -22,7 +26,9 @@ DESCRIPTION = (
     'of the truth; delay, jumps and covariances of the fixes. Each check passes, warns or fails, '
     'and prints the option or the entry of recording.yaml that corrects the problem. The file '
     'is in the folder of the recording; for a single file it is NAME.recording.yaml beside it. '
-    'Without truth, fewer checks are possible.'
+    'Without truth, fewer checks are possible. Several recordings are taken for those of one '
+    'vehicle: scales, mountings, delays and deviations get one value for all of them, if it works '
+    'in each. A correction is proposed only if the corrected recording passes.'
 )
 EPILOG = """\
 exit status: 0 no check fails; 1 a check fails, or a recording cannot be read; 2 bad input, or no
@@ -33,6 +39,7 @@ examples:
   sim2real check bags/* --topic truth=/ins/odometry
   sim2real check bags/* -v --plot check.png
   sim2real check my_bag --json
+  sim2real check bags/* --write
   sim2real check straight_line/* --straight 30
 """
 
@@ -41,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     add_recordings(parser)
     add_shared(parser, 'topic', 'base_frame', 'straight')
+    parser.add_argument(
+        '--write',
+        action='store_true',
+        help='write the corrections into the recording.yaml of each recording, and check again',
+    )
     parser.add_argument('--plot', metavar='FILE.png', help='picture to write')
     add_shared(parser, 'overwrite', 'json', 'verbose')
 
@@ -49,10 +61,10 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.findings import Severity, by_severity, to_records
     from sim2real_eval.common.results import check_result_files
-    from sim2real_eval.preflight.checks import check, check_run_count
+    from sim2real_eval.preflight.checks import check_run_count
+    from sim2real_eval.preflight.entries import write_entries
     from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, lines, merge_runs
     from sim2real_eval.preflight.truth_speed import TruthSpeed
-    from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.study.outcome import find_copies
 
     if options.plot:
@@ -64,14 +76,13 @@ def run(options: argparse.Namespace) -> int:
         check_result_files(plot.parent, (plot.name,), overwrite=options.overwrite)
     speed = None if options.straight is None else TruthSpeed(options.straight)
 
-    def attempt(source: RecordingSource) -> Preflight:
-        recording = source.read()
-        if speed is not None:
-            speed.add(recording, base_frame=options.base_frame)
-        return check(recording, base_frame=options.base_frame)
-
     measured = sources(options.recordings, options.topic)
-    runs, failures = attempt_each(measured, attempt, 'checks')
+    readable, runs, constants, failures = _check(measured, options, speed)
+    written = write_entries(runs) if options.write else None
+    if written:
+        speed = None if options.straight is None else TruthSpeed(options.straight)
+        _, runs, constants, new_failures = _check(readable, options, speed)
+        failures += new_failures
     of_speed = [] if speed is None else speed.findings
     values = {run.path: tuple(outcome.measure.value for outcome in run.outcomes) for run in runs}
     # Runs with few different values agree by chance.
@@ -92,9 +103,12 @@ def run(options: argparse.Namespace) -> int:
         record: dict[str, Any] = {
             'status': FAIL if fails or failures else PASS,
             'recordings': [run.to_record() for run in runs],
+            'vehicle': [constant.to_record() for constant in constants],
             'findings': to_records(findings),
             'failures': failures,
         }
+        if written is not None:
+            record['written'] = [str(path) for path in written]
         if speed is not None:
             record['truth_speed'] = speed.to_record()
         print_json(record)
@@ -110,8 +124,10 @@ def run(options: argparse.Namespace) -> int:
         print()
     if speed is not None and len(speed.runs) > 1:
         print(f'{speed}\n')
-    for line in preflight_lines(findings, runs):
+    for line in preflight_lines(findings, runs, constants, entries=not options.write):
         print(line)
+    if written is not None:
+        _print_written(written, runs, fails)
     counts = [line.status for line in lines(runs)]
     warned = len(of_all) - failed + counts.count(WARN)
     failed += counts.count(FAIL)
@@ -119,6 +135,38 @@ def run(options: argparse.Namespace) -> int:
     if options.plot:
         print(f'Picture: {options.plot}')
     return 1 if fails or failures else 0
+
+
+def _check(
+    measured: Sequence[RecordingSource], options: argparse.Namespace, speed: TruthSpeed | None
+) -> tuple[list[RecordingSource], list[Preflight], list[Pooled], list[str]]:
+    """Return readable recordings, their results and common corrections, and the failures."""
+    from sim2real_eval.preflight.checks import check, check_vehicle
+
+    def attempt(source: RecordingSource) -> tuple[Preflight, RecordingSource]:
+        recording = source.read()
+        if speed is not None:
+            speed.add(recording, base_frame=options.base_frame)
+        return check(recording, base_frame=options.base_frame), source
+
+    pairs, failures = attempt_each(measured, attempt, 'checks')
+    runs, constants = check_vehicle(
+        [run for run, _ in pairs],
+        lambda position: pairs[position][1].read(),
+        base_frame=options.base_frame,
+    )
+    return [source for _, source in pairs], runs, constants, failures
+
+
+def _print_written(written: Sequence[Path], runs: Sequence[Preflight], fails: bool) -> None:
+    """Print the written files, and what is not corrected."""
+    for path in written:
+        print(f'Written: {path}')
+    if not written:
+        print('Nothing to write: no recording.yaml needs a change.')
+    if fails:
+        failing = sum(run.status == 'fail' for run in runs)
+        print(f'Not corrected: {failing} of {len(runs)} recordings fail, for the reasons above.')
 
 
 def _title(runs: list[Preflight]) -> str:

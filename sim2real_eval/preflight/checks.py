@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.recording import checks as reading
@@ -27,6 +27,7 @@ from . import (
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight
 from .remedies import verify
+from .vehicle import Pooled, pool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +144,16 @@ def check(
     """
     result = _run(require_recording('check', recording), base_frame, maker)
     return verify(recording, result, lambda corrected: _run(corrected, base_frame, None))
+
+
+def check_vehicle(
+    runs: Sequence[Preflight], reread: Callable[[int], Recording], *, base_frame: str = 'base_link'
+) -> tuple[list[Preflight], list[Pooled]]:
+    """Return the results of all recordings of a vehicle with common corrections, and these.
+
+    See `pool`.
+    """
+    return pool(runs, reread, lambda corrected: _run(corrected, base_frame, None))
 
 
 def _run(recording: Recording, base_frame: str, maker: TwinMaker | None) -> Preflight:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sim2real_eval.common.findings import Finding, Severity, by_severity, merge_findings
@@ -105,6 +105,8 @@ class Preflight:
         Entry `lever_arms` of its recording.yaml; empty if none is found.
     changes : mapping
         Corrections by role that are applied after those of the recording.
+    original : mapping
+        Corrections by role with which the recording was read.
     """
 
     recording: str
@@ -113,6 +115,7 @@ class Preflight:
     path: str = ''
     lever_arms: Mapping[str, list[float]] = dataclasses.field(default_factory=dict)
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    original: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -121,7 +124,20 @@ class Preflight:
             'status': self.status,
             'checks': [outcome.to_record() for outcome in self.outcomes],
             'corrections': {role: dict(values) for role, values in self.corrections.items()},
+            'lever_arms': dict(self.lever_arms),
         }
+
+    def with_findings(self, change: Callable[[Finding], Finding | None]) -> Preflight:
+        """Return the outcomes with each finding replaced by `change` of it."""
+
+        def changed(outcome: Outcome) -> Outcome:
+            finding = outcome.measure.finding
+            if finding is None:
+                return outcome
+            measure = dataclasses.replace(outcome.measure, finding=change(finding))
+            return dataclasses.replace(outcome, measure=measure)
+
+        return dataclasses.replace(self, outcomes=tuple(map(changed, self.outcomes)))
 
     @property
     def findings(self) -> tuple[Finding, ...]:

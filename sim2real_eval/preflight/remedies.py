@@ -10,17 +10,24 @@ tried, and a finding whose correction failed says so.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from sim2real_eval.common.findings import Finding, Severity
 from sim2real_eval.recording.corrections import correct_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from .outcome import Outcome, Preflight
+from sim_sensors.core.config_files import parse_yaml
+from sim_sensors.core.errors import ParameterError
+from .outcome import Preflight
 
-Corrections = Mapping[str, Any]
-_KEY = '`corrections: '
+LEVER_ARMS = 'lever_arms'
+"""Name of the lever arms beside the roles of corrections."""
+Constant = tuple[str, str]
+"""Role and key of a correction, or `lever_arms` and a role."""
+_ENTRY = re.compile(r'`(corrections|lever_arms): (\{.*?\})`')
 _ANTENNA = 'antenna_of_the_check'
+_FAILED = 'applied to the recording, it does not pass its own check or makes another worse'
 
 
 def verify(
@@ -37,37 +44,130 @@ def verify(
     run : callable
         Runs every check on a corrected recording.
     """
+    result = dataclasses.replace(result, original=recording.corrections)
     if not result.changes and not result.lever_arms:
         return result
-    if _works(recording, result, result.changes, run):
+    if works(recording, result, result, run):
         return result
     kept: set[str] = set()
-    for role in sorted(result.changes):
-        roles = {*kept, role}
-        changes = {role: result.changes[role] for role in sorted(roles)}
-        if _works(recording, result, changes, run):
-            kept = roles
-    return _with_roles(result, kept)
+    for role in [*sorted(result.changes), *([LEVER_ARMS] if result.lever_arms else [])]:
+        if works(recording, result, _restricted(result, {*kept, role}), run):
+            kept.add(role)
+
+    def checked(finding: Finding) -> Finding:
+        failed = any(role not in kept for role, _ in corrected_constants(finding))
+        return dataclasses.replace(finding, withheld=_FAILED) if failed else finding
+
+    return _restricted(result, kept).with_findings(checked)
 
 
-def _works(
+def works(
     recording: Recording,
-    result: Preflight,
-    changes: Corrections,
+    before: Preflight,
+    proposal: Preflight,
     run: Callable[[Recording], Preflight],
+    *,
+    ignored: Collection[Constant] = (),
 ) -> bool:
-    """Return whether the findings of the corrected roles are gone, and no check is worse."""
-    corrected = correct_recording(recording, changes)
-    if result.lever_arms:
-        corrected = _with_lever_arm(corrected, result.lever_arms)
+    """Return whether a proposal removes its findings from a recording, and no check is worse.
+
+    Parameters
+    ----------
+    recording : Recording
+        Recording that was checked.
+    before : Preflight
+        Findings of the recording without corrections.
+    proposal : Preflight
+        Result with the changes and lever arms to apply.
+    run : callable
+        Runs every check on a corrected recording.
+    ignored : collection of (role, key)
+        Corrections that may remain to be made.
+    """
+    corrected = correct_recording(recording, proposal.changes)
+    if proposal.lever_arms:
+        corrected = _with_lever_arm(corrected, proposal.lever_arms)
     after = run(corrected)
-    if any(role in after.changes for role in changes):
+    remaining = {
+        (role, key)
+        for role, change in after.changes.items()
+        if role in proposal.changes
+        for key in change.changes
+    }
+    if proposal.lever_arms:
+        remaining |= {(LEVER_ARMS, role) for role in after.lever_arms}
+    if not remaining.issubset(ignored):
         return False
-    before = _severities(result)
+    severities = _severities(before)
     return all(
-        before.get(key, Severity.ROUTINE + 1) <= severity
+        severities.get(key, Severity.ROUTINE + 1) <= severity
         for key, severity in _severities(after).items()
     )
+
+
+def corrected_constants(finding: Finding) -> dict[Constant, Any]:
+    """Return what the remedy of a finding sets in recording.yaml: values by role and key.
+
+    A remedy that is withheld counts, too.
+    """
+    match = _ENTRY.search(dataclasses.replace(finding, withheld='').remedy)
+    if match is None:
+        return {}
+    try:
+        entry = parse_yaml(match[2], '')
+    except ParameterError:
+        return {}
+    if match[1] == LEVER_ARMS:
+        return {(LEVER_ARMS, role): arm for role, arm in entry.items()}
+    return {(role, key): value for role, keys in entry.items() for key, value in keys.items()}
+
+
+def without(result: Preflight, constants: Collection[Constant]) -> Preflight:
+    """Return a result that does not correct some constants.
+
+    Values that the recording had before stay in the total.
+    """
+    changes, corrections = dict(result.changes), dict(result.corrections)
+    lever_arms = {
+        role: arm for role, arm in result.lever_arms.items() if (LEVER_ARMS, role) not in constants
+    }
+    for role, key in constants:
+        if role not in changes:
+            continue
+        default = type(changes[role])()
+        changes[role] = dataclasses.replace(changes[role], **{key: getattr(default, key)})
+        total = {name: value for name, value in corrections[role].items() if name != key}
+        if key in (original := _original_values(result, role)):
+            total[key] = original[key]
+        corrections[role] = total
+        if changes[role] == default:
+            del changes[role]
+    corrections = {role: total for role, total in corrections.items() if total}
+    return dataclasses.replace(
+        result, changes=changes, corrections=corrections if changes else {}, lever_arms=lever_arms
+    )
+
+
+def _restricted(result: Preflight, roles: Collection[str]) -> Preflight:
+    """Return a result that changes some roles only; the others keep what they had before."""
+    changes = {role: change for role, change in result.changes.items() if role in roles}
+    totals = {
+        role: total
+        if role in roles or role not in result.changes
+        else _original_values(result, role)
+        for role, total in result.corrections.items()
+    }
+    return dataclasses.replace(
+        result,
+        changes=changes,
+        corrections={role: total for role, total in totals.items() if total} if changes else {},
+        lever_arms=result.lever_arms if LEVER_ARMS in roles else {},
+    )
+
+
+def _original_values(result: Preflight, role: str) -> Mapping[str, Any]:
+    values: Mapping[str, Any] = result.original[role].changes if role in result.original else {}
+    return values
 
 
 def _with_lever_arm(recording: Recording, lever_arms: Mapping[str, list[float]]) -> Recording:
@@ -87,32 +187,3 @@ def _severities(result: Preflight) -> dict[tuple[str, str], Severity]:
         (finding.code.removesuffix('_large'), finding.subject): finding.severity
         for finding in result.findings
     }
-
-
-def _with_roles(result: Preflight, roles: set[str]) -> Preflight:
-    """Return the result with the corrections of some roles; other findings withhold theirs."""
-
-    def checked(outcome: Outcome) -> Outcome:
-        finding = outcome.measure.finding
-        if finding is None or not _is_withheld(finding, roles):
-            return outcome
-        reason = 'applied to the recording, it does not pass its own check or makes another worse'
-        measure = dataclasses.replace(
-            outcome.measure, finding=dataclasses.replace(finding, withheld=reason)
-        )
-        return dataclasses.replace(outcome, measure=measure)
-
-    return dataclasses.replace(
-        result,
-        outcomes=tuple(map(checked, result.outcomes)),
-        corrections={
-            role: result.corrections[role] for role in result.corrections if role in roles
-        },
-        changes={role: result.changes[role] for role in roles},
-    )
-
-
-def _is_withheld(finding: Finding, roles: set[str]) -> bool:
-    """Return whether a finding proposes a correction of a role that is not among `roles`."""
-    _, found, entry = finding.remedy.partition(f'{_KEY}{{')
-    return bool(found) and entry.partition(':')[0] not in roles

@@ -127,9 +127,7 @@ def read_recording(
     for role, frame in settings.frames.items():
         if role in roles:
             messages[roles[role]] = dataclasses.replace(messages[roles[role]], frame=frame)
-    stated = stated_transforms(
-        f'{sidecar}', settings, messages, roles, notes, content.transforms
-    )
+    stated = stated_transforms(f'{sidecar}', settings, messages, roles, notes, content.transforms)
     _process_truth(where, messages, roles, settings.low_pass, pose_topic, notes)
     chosen_arrival = settings.arrival if arrival == 'auto' else arrival
     if chosen_arrival == 'stamp' or (chosen_arrival is None and not content.keeps_arrival):

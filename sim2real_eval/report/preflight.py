@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.common.findings import Finding, Severity
+from sim2real_eval.preflight.entries import entry_lines, yaml_text
 from sim2real_eval.preflight.outcome import FAIL, PASS, WARN, Line, Preflight, lines
+from sim2real_eval.preflight.remedies import LEVER_ARMS, corrected_constants
+from sim2real_eval.preflight.vehicle import Pooled
 from sim2real_eval.recording.metadata import find_own_metadata
 from sim2real_eval.recording.recording import ROLE_CLASSES
 from .console import add_numbers, add_words, plain_table
@@ -60,10 +62,17 @@ def preflight_table(
     return table
 
 
-def preflight_lines(problems: Iterable[Finding], runs: Sequence[Preflight]) -> list[str]:
+def preflight_lines(
+    problems: Iterable[Finding],
+    runs: Sequence[Preflight],
+    constants: Sequence[Pooled] = (),
+    *,
+    entries: bool = True,
+) -> list[str]:
     """Return lines of text that state problems, their recordings and remedies.
 
-    The corrections of each recording follow at the end.
+    Common values of several recordings replace the remedies of single ones. The `entries` of each
+    recording.yaml follow at the end.
     """
     text_lines, named = [], _named(runs)
     for summary in problems:
@@ -83,11 +92,49 @@ def preflight_lines(problems: Iterable[Finding], runs: Sequence[Preflight]) -> l
         text_lines.append(
             f'{status}{recordings}: {": ".join(filter(None, (summary.subject, summary.problem)))}'
         )
-        if len(set(remedies.values())) > 1:
+        if len(set(remedies.values())) > 1 and (
+            common := _common_remedy(summary, runs, constants)
+        ):
+            text_lines.append(f'  -> {common}')
+        elif len(set(remedies.values())) > 1:
             text_lines += [f'  -> {name}: {remedy}' for name, remedy in remedies.items()]
         elif summary.remedy:
             text_lines.append(f'  -> {summary.remedy}')
-    return text_lines + _correction_lines(runs)
+    return text_lines + (_correction_lines(runs) if entries else [])
+
+
+def _common_remedy(
+    summary: Finding, runs: Sequence[Preflight], constants: Sequence[Pooled]
+) -> str:
+    """Return a remedy with the common values of all recordings of a finding.
+
+    It is empty if a recording has a value of its own, or if the remedies state the common values
+    already.
+    """
+    proposed = [
+        (i, constant, value)
+        for i, run in enumerate(runs)
+        for finding in run.findings
+        if summary.is_like(finding) and not finding.withheld
+        for constant, value in corrected_constants(finding).items()
+    ]
+    pooled = {constant.constant: constant for constant in constants}
+    if any(
+        constant not in pooled or i not in pooled[constant].members for i, constant, _ in proposed
+    ) or all(pooled[constant].value == value for _, constant, value in proposed):
+        return ''
+    parts = []
+    for constant in sorted({constant for _, constant, _ in proposed}):
+        common = pooled[constant]
+        role, key = constant
+        name, entry = (
+            (role, {key: common.value})
+            if role == LEVER_ARMS
+            else ('corrections', {role: {key: common.value}})
+        )
+        low, high = yaml_text(common.low), yaml_text(common.high)
+        parts.append(f'`{name}: {yaml_text(entry)}` (single recordings: {low} to {high})')
+    return f'set {", ".join(parts)} in recording.yaml of all of them'
 
 
 def _named(runs: Sequence[Preflight]) -> list[tuple[str, Preflight]]:
@@ -101,35 +148,24 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _correction_lines(runs: Sequence[Preflight]) -> list[str]:
-    text_lines = []
+    """Return the entries of each recording.yaml; equal entries follow all of their files."""
+    places: dict[tuple[str, ...], list[str]] = {}
     for run in runs:
-        if run.corrections:
+        if run.corrections or run.lever_arms:
             place, shared = find_own_metadata(Path(run.path))
             beside = f' (in addition to those in {shared})' if shared else ''
-            text_lines.append(f'  {place}{beside}:')
-            text_lines.append(f'    {correction_line(run.corrections)}')
+            entries = tuple(entry_lines(run).values())
+            places.setdefault(entries, []).append(f'  {place}{beside}:')
+    text_lines = [
+        line
+        for entries, files in places.items()
+        for line in (*files, *(f'    {entry}' for entry in entries))
+    ]
     return (
         ['Write these corrections, instead of existing ones, to', *text_lines]
         if text_lines
         else []
     )
-
-
-def correction_line(corrections: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return `corrections` of recording.yaml as one line."""
-    roles = (
-        f'{role}: {{{", ".join(f"{key}: {_yaml(value)}" for key, value in values.items())}}}'
-        for role, values in corrections.items()
-    )
-    return f'corrections: {{{", ".join(roles)}}}'
-
-
-def _yaml(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f'[{", ".join(map(_yaml, value))}]'
-    return f'{value:.12g}' if isinstance(value, float) else str(value)
 
 
 def _short(value: float) -> str:
