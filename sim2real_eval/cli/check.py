@@ -147,7 +147,7 @@ def _check(
         recording = source.read()
         if speed is not None:
             speed.add(recording, base_frame=options.base_frame)
-        return check(recording, base_frame=options.base_frame), source
+        return check(recording, base_frame=options.base_frame, judged=True), source
 
     pairs, failures = attempt_each(measured, attempt, 'checks')
     runs, constants = check_vehicle(

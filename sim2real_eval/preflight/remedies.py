@@ -84,10 +84,7 @@ def works(
     ignored : collection of (role, key)
         Corrections that may remain to be made.
     """
-    corrected = correct_recording(recording, proposal.changes)
-    if proposal.lever_arms:
-        corrected = _with_lever_arm(corrected, proposal.lever_arms)
-    after = run(corrected)
+    after = run(corrected_recording(recording, proposal))
     remaining = {
         (role, key)
         for role, change in after.changes.items()
@@ -103,6 +100,14 @@ def works(
         severities.get(key, Severity.ROUTINE + 1) <= severity
         for key, severity in _severities(after).items()
     )
+
+
+def corrected_recording(recording: Recording, proposal: Preflight) -> Recording:
+    """Return a recording with the changes and lever arms of a result applied in memory."""
+    corrected = correct_recording(recording, proposal.changes)
+    if proposal.lever_arms:
+        corrected = _with_lever_arm(corrected, proposal.lever_arms)
+    return corrected
 
 
 def corrected_constants(finding: Finding) -> dict[Constant, Any]:

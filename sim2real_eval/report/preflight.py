@@ -100,6 +100,7 @@ def preflight_lines(
             text_lines += [f'  -> {name}: {remedy}' for name, remedy in remedies.items()]
         elif summary.remedy:
             text_lines.append(f'  -> {summary.remedy}')
+    text_lines += consequence_lines(runs)
     return text_lines + (_correction_lines(runs) if entries else [])
 
 
@@ -145,6 +146,21 @@ def _named(runs: Sequence[Preflight]) -> list[tuple[str, Preflight]]:
 
 def _few(names: Sequence[str]) -> str:
     return ', '.join(names) if len(names) <= _NAMED else f'{", ".join(names[:_NAMED])} and others'
+
+
+def consequence_lines(runs: Sequence[Preflight]) -> list[str]:
+    """Return lines that state the speed error of the judge as recorded, and corrected."""
+    pairs = [(name, run.speed_errors) for name, run in _named(runs) if run.speed_errors]
+    if not pairs:
+        return []
+    before, after = (_range([errors[side] for _, errors in pairs if errors]) for side in (0, 1))
+    of_runs = f' ({len(pairs)} recordings)' if len(pairs) > 1 else ''
+    return [f'Speed error of the judge{of_runs}: {before} m/s as recorded, {after} m/s corrected.']
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = _short(min(values)), _short(max(values))
+    return low if low == high else f'{low} to {high}'
 
 
 def _correction_lines(runs: Sequence[Preflight]) -> list[str]:
