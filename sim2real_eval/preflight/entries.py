@@ -102,14 +102,14 @@ def _edited(text: str, lines: Mapping[str, str]) -> str:
     rows = text.splitlines(keepends=True)
     if rows and not rows[-1].endswith('\n'):
         rows[-1] += '\n'
-    left = dict(lines)
+    new_lines = dict(lines)
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     for key, value in reversed(pairs):
-        if key.value in left:
+        if key.value in new_lines:
             start = key.start_mark.line
             end = value.end_mark.line + (value.end_mark.column > 0)
             while end > start + 1 and rows[end - 1].strip()[:1] in ('', '#'):
                 end -= 1
-            rows[start:end] = [f'{left.pop(key.value)}\n']
-    return ''.join([*rows, *(f'{line}\n' for line in left.values())])
+            rows[start:end] = [f'{new_lines.pop(key.value)}\n']
+    return ''.join([*rows, *(f'{line}\n' for line in new_lines.values())])
