@@ -213,7 +213,7 @@ def test_other_keys_comments_and_corrections_of_a_file_are_kept(text: str, tmp_p
     place = tmp_path / 'recording.yaml'
     place.write_text(text, 'utf-8')
     result = dataclasses.replace(RESULT, path=str(tmp_path), lever_arms={'gps': [1.5, 0.0, 2.0]})
-    assert write_entries([result]) == [place]
+    assert list(write_entries([result])) == [place]
     written = place.read_text('utf-8')
     assert yaml.safe_load(written) == {
         **yaml.safe_load(text),
@@ -222,7 +222,7 @@ def test_other_keys_comments_and_corrections_of_a_file_are_kept(text: str, tmp_p
     }
     assert re.findall('#.*', written) == re.findall('#.*', text)
     assert set(entry_lines(result).values()) <= set(written.splitlines())
-    assert write_entries([result]) == []
+    assert not write_entries([result])
 
 
 @pytest.mark.parametrize('text', ['', '# empty\n', '{name: run_1}\n', '---\nname: run_1\n...\n'])
@@ -231,7 +231,7 @@ def test_entries_are_added_to_files_of_every_layout(text: str, tmp_path: Path) -
     place.write_text(text, 'utf-8')
     (tmp_path / 'run.mcap').touch()
     result = dataclasses.replace(RESULT, path=str(tmp_path / 'run.mcap'))
-    assert write_entries([result]) == [place]
+    assert list(write_entries([result])) == [place]
     content = yaml.safe_load(place.read_text('utf-8'))
     assert content == {**(yaml.safe_load(text) or {}), 'corrections': RESULT.corrections}
 
