@@ -15,6 +15,7 @@ import yaml
 from cli_examples import call
 from preflight_examples import Change, altered, correction, good, late, scaled
 
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.preflight import findings
 from sim2real_eval.preflight.entries import entry_lines, write_entries, yaml_text
 from sim2real_eval.preflight.outcome import Measure, Outcome, Preflight
@@ -347,3 +348,12 @@ def test_a_lever_arm_is_written_and_removes_its_finding(
     ]
     assert arms[0] == arms[1] == pytest.approx([forward, 0.0, 0.0], abs=0.1)
     assert checked(capsys, *paths, '--write')['written'] == []
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / 'b' / 'recording.yaml').mkdir(parents=True)
+    (tmp_path / 'a').mkdir()
+    results = [dataclasses.replace(RESULT, path=str(tmp_path / name)) for name in 'ab']
+    with pytest.raises(RecordingError, match=str(tmp_path / 'b' / 'recording.yaml')):
+        write_entries(results)
+    assert not (tmp_path / 'a' / 'recording.yaml').exists()
