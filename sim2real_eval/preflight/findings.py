@@ -360,6 +360,12 @@ FIX_ERRORS = decisive(
     '0.01 degrees are 1.1 km.',
     'correct the noise of the simulated receiver, or the positions of the truth, and record again',
 )
+FIXES_UNRELATED = decisive(
+    'check.fixes_unrelated',
+    'fixes do not follow the truth: no turn, scale or delay explains differences of {error:.3g m}',
+    'Fixes and truth are of another time, another vehicle or another place.',
+    'check the clocks and the source of the truth; nothing here corrects it',
+)
 LEVER_ARM = routine(
     'check.lever_arm',
     'errors turn with the heading: the antenna is {size:.2g m} from where the recording has it',

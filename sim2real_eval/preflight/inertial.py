@@ -44,7 +44,7 @@ _BIAS = (0.005, 0.02)
 # Two samples at 100 Hz; at 0.5 rad/s and 0.2 s the heading is 6 deg behind.
 _LATE_S = (0.02, 0.2)
 _ROLLED_DEG = 30.0
-# Slopes of 10 % are 6 deg; a tilted IMU shows a tenth of a turn about the vertical.
+# Slopes of 10 % are 6 deg.
 _UNKNOWN_TURN_DEG = 6.0
 _BLOCK_S = 0.1
 _FINE_S = 0.02
@@ -117,21 +117,28 @@ def measure_truth_attitude(evidence: Evidence) -> Iterator[Measure]:
 def _measure_missing_attitude(evidence: Evidence) -> Iterator[Measure]:
     """Report a truth with yaw alone beside an IMU that turns about horizontal axes.
 
-    The angles are the integrals of both rates less their lines, so that biases do not count.
+    The angles are integrals of the rates.
     """
+    assert evidence.truth is not None
+    if np.ptp(evidence.truth.orientation, axis=0).max() < 0.01:
+        # A truth without any orientation has a check of its own.
+        return
     measured, _ = _verticals(evidence)
+    fit = fit_turning(evidence)
+    # The unit of the rates is checked later.
+    scale = 1.0 if fit is None else max(abs(fit.gain), 1.0)
     rate = block_means(
         np.asarray, evidence.imu_time, _MOUNTING_BLOCK_S, evidence.measured('angular_velocity')
     )
     horizontal = rate - np.outer(rate @ measured, measured)
-    angle = np.cumsum(horizontal, axis=0) * _MOUNTING_BLOCK_S
-    count = np.linspace(-1.0, 1.0, len(angle))[:, None]
-    slope = np.sum(count * angle, axis=0) / np.sum(count**2)
-    angle = angle - angle.mean(axis=0) - count * slope
+    angle = np.cumsum(horizontal, axis=0) * _MOUNTING_BLOCK_S / scale
+    # A tilt of the sensor shows a share of the turn about the vertical, and a bias a line.
+    count = np.arange(len(angle), dtype=float)
+    known = np.stack([np.ones_like(count), count, np.cumsum(rate @ measured)], axis=1)
+    angle = angle - known @ np.linalg.lstsq(known, angle, rcond=None)[0]
     turn = math.degrees(float(np.sqrt(np.mean(np.sum(angle**2, axis=1)))))
-    vertical_turn = math.degrees(float(np.std(np.cumsum(rate @ measured)) * _MOUNTING_BLOCK_S))
     finding = None
-    if turn > max(_UNKNOWN_TURN_DEG, 0.1 * vertical_turn):
+    if turn > _UNKNOWN_TURN_DEG:
         finding = findings.NO_ATTITUDE(evidence.topic('truth'), turn=turn)
         evidence.doubtful |= {'orientation', 'gravity'}
     yield Measure(turn, _UNKNOWN_TURN_DEG, finding, 'truth attitude')

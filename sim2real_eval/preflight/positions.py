@@ -42,6 +42,10 @@ _JUMP_M = 0.5
 _FIX_JUMP_M = 2.0
 _MOST_ERROR_M = 100.0
 """Error of fixes and steps that is wrong however much they scatter."""
+# Share of the errors of the fixes below which the truth rests.
+_RESTS = 0.3
+# Stated deviations beyond which fixes have nothing to do with the truth.
+_UNRELATED = 5.0
 _HEIGHT_NOISE_M = 1.0
 # Heights of a receiver err by metres; a smaller climb has no scale.
 _LEAST_CLIMB_M = 1.5
@@ -250,7 +254,9 @@ def measure_delay(evidence: Evidence) -> Iterator[Measure]:
     fit, topic, role = track.fitted, evidence.topic('gps'), evidence.role('gps')
     delay, finding = fit.seconds, None
     limit = _delay_limit(track, fit) + SIGMAS * fit.delay_deviation
-    arm = _fit_lever_arm(evidence, track, delay if abs(delay) > limit else 0.0)
+    arm = None
+    if 'orientation' not in evidence.doubtful:
+        arm = _fit_lever_arm(evidence, track, delay if abs(delay) > limit else 0.0)
     is_late = abs(delay) > limit
     if arm is not None and (arm.is_better_than_delay or not is_late):
         stated = evidence.gps_lever_arm() + np.array([arm.value.real, arm.value.imag, 0.0])
@@ -417,10 +423,20 @@ def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
     track = evidence.track
     if track is None or evidence.doubtful & {'fixes', 'slow truth'}:
         return
+    assert evidence.fixes is not None
     error = robust_deviation(track.residual)
+    variance = evidence.fixes.position_covariance[:, (0, 1), (0, 1)]
+    stated = math.sqrt(max(float(np.median(variance)), 0.0))
     finding = None
     if error > _MOST_ERROR_M:
         finding = findings.FIX_ERRORS(evidence.topic('gps'), error=error)
+    elif (
+        not track.fitted.explained > 0.5
+        and error > max(_UNRELATED * stated, _FIX_JUMP_M)
+        and not _rests(track, error)
+    ):
+        finding = findings.FIXES_UNRELATED(evidence.topic('gps'), error=error)
+    if finding is not None:
         evidence.doubtful |= {'fix errors'}
     yield Measure(error, _MOST_ERROR_M, finding, 'gps')
 
@@ -440,8 +456,13 @@ def fix_error(evidence: Evidence) -> float | None:
     track = evidence.track
     if track is None or evidence.doubtful & {'fixes', 'slow truth'}:
         return None
+    unknown_arm = 'orientation' in evidence.doubtful and evidence.gps_lever_arm()[:2].any()
     error = robust_deviation(track.residual)
-    truth = track.truth(track.stamps)
-    if not track.fitted.explained > 0.5 and robust_deviation(truth) > error:
+    if unknown_arm or (not track.fitted.explained > 0.5 and not _rests(track, error)):
         return None
     return error
+
+
+def _rests(track: Track, error: float) -> bool:
+    """Return whether the truth moves by less than the fixes err, so that it explains nothing."""
+    return robust_deviation(track.truth(track.stamps)) < _RESTS * error

@@ -19,6 +19,7 @@ _WINDOW_S = 2.0
 """Time over which fixes are differenced. Slow errors of a receiver, tens of seconds long, cancel,
 and the remaining errors are nearly independent from one window to the next."""
 _LEAST_EXTENT_M = 2.0
+_LEAPS_S = (18.0, -18.0, 37.0, -37.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +66,17 @@ class Track:
     @cached_property
     def fitted(self) -> DelayFit:
         """The same as `near` with any delay; a mirrored track may look like a late one."""
-        return self.near if self.in_mirror.explained > EXPLAINED else self._fit(longer=True)
+        if self.in_mirror.explained > EXPLAINED:
+            return self.near
+        fit = self._fit(longer=True)
+        if fit.explained > EXPLAINED:
+            return fit
+        # GPS time is 18 s ahead of UTC, and atomic time 37 s.
+        for leap in _LEAPS_S:
+            shifted = dataclasses.replace(self, stamps=self.stamps - leap).near
+            if abs(leap) < 0.5 * self.span and shifted.explained > max(EXPLAINED, fit.explained):
+                fit = dataclasses.replace(shifted, seconds=shifted.seconds + leap)
+        return fit
 
     @cached_property
     def residual(self) -> FloatArray:
@@ -134,7 +145,8 @@ def make_track(fixes: FixArray, truth: OdometryArray, lever_arm: FloatArray) -> 
         return None
     frame = local_frame_at_first_fix(fixes)
     # Altitudes in another unit must not scale the track.
-    level = np.full(len(fixes), np.clip(fixes.altitude[0], -500.0, 9000.0))
+    first = float(fixes.altitude[0])
+    level = np.full(len(fixes), first if -500.0 < first < 20000.0 else 0.0)
     east, north, _ = frame.to_enu(fixes.latitude, fixes.longitude, level).T
     start = truth.stamp_ns[0]
     time, stamps = (seconds(array.stamp_ns, start) for array in (truth, fixes))

@@ -183,7 +183,7 @@ def measure_twist_delay(evidence: Evidence) -> Iterator[Measure]:
 def measure_heading(evidence: Evidence) -> Iterator[Measure]:
     """Check that the truth has an orientation, and that it turns the twist along the track."""
     truth = evidence.truth
-    if truth is None:
+    if truth is None or 'orientation' in evidence.doubtful:
         return
     topic = evidence.topic('truth')
     course = _course_range(truth)
