@@ -49,16 +49,16 @@ def verify(
         return result
     if works(recording, result, result, run):
         return result
-    kept: set[str] = set()
+    verified: set[str] = set()
     for role in [*sorted(result.changes), *([LEVER_ARMS] if result.lever_arms else [])]:
-        if works(recording, result, _restricted(result, {*kept, role}), run):
-            kept.add(role)
+        if works(recording, result, _restricted(result, {*verified, role}), run):
+            verified.add(role)
 
     def checked(finding: Finding) -> Finding:
-        failed = any(role not in kept for role, _ in corrected_constants(finding))
+        failed = any(role not in verified for role, _ in corrected_constants(finding))
         return dataclasses.replace(finding, withheld=_FAILED) if failed else finding
 
-    return _restricted(result, kept).with_findings(checked)
+    return _restricted(result, verified).with_findings(checked)
 
 
 def works(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -164,24 +164,27 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _correction_lines(runs: Sequence[Preflight]) -> list[str]:
-    """Return the entries of each recording.yaml; equal entries follow all of their files."""
-    places: dict[tuple[str, ...], list[str]] = {}
+    """Return the entries of each recording.yaml."""
+    entries = {}
     for run in runs:
         if run.corrections or run.lever_arms:
             place, shared = find_own_metadata(Path(run.path))
             beside = f' (in addition to those in {shared})' if shared else ''
-            entries = tuple(entry_lines(run).values())
-            places.setdefault(entries, []).append(f'  {place}{beside}:')
-    text_lines = [
+            entries[f'{place}{beside}'] = tuple(entry_lines(run).values())
+    heading = 'Write these corrections, instead of existing ones, to'
+    return [heading, *file_lines(entries)] if entries else []
+
+
+def file_lines(entries: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return lines with the entries of files; equal entries follow all of their files."""
+    files: dict[tuple[str, ...], list[str]] = {}
+    for file, file_entries in entries.items():
+        files.setdefault(file_entries, []).append(f'  {file}:')
+    return [
         line
-        for entries, files in places.items()
-        for line in (*files, *(f'    {entry}' for entry in entries))
+        for file_entries, names in files.items()
+        for line in (*names, *(f'    {entry}' for entry in file_entries))
     ]
-    return (
-        ['Write these corrections, instead of existing ones, to', *text_lines]
-        if text_lines
-        else []
-    )
 
 
 def _short(value: float) -> str:
