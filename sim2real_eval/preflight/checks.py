@@ -110,7 +110,7 @@ _REPLACED = {
         'speed_', 'twist',
     ),
     reading.GAP: ('gap',),
-    reading.COVARIANCE_ZERO: ('no_covariance',),
+    reading.COVARIANCE_ZERO: ('no_covariance', 'no_orientation_covariance'),
 }  # fmt: skip
 # Judges and scores state these with their results.
 _ELSEWHERE = (findings.MISSING, findings.MOVING_START, findings.NO_ORIENTATION)
