@@ -29,6 +29,7 @@ _FIX_LIMITS = (9.0, 100.0, 0.01)
 # Vibration and a truth that does not know it are part of these errors.
 _IMU_LIMITS = (100.0, 1000.0, 1e-3)
 _SLOW_S = 1.0
+_DOUBTS = {'gravity', 'orientation', 'range', 'height'}
 # A simulated orientation may be exact beside a realistic covariance.
 _ORIENTATION_LIMITS = (100.0, 1000.0, 0.0)
 # No truth outdoors is better known, and no judge needs a better one.
@@ -62,7 +63,7 @@ def _truth_variance(evidence: Evidence) -> float:
 def measure_imu_covariance(evidence: Evidence) -> Iterator[Measure]:
     """Compare the mean squares of the errors of rate and force with the stated variances."""
     imu, ideal = evidence.imu, evidence.ideal
-    if imu is None or ideal is None or evidence.doubtful & {'gravity', 'orientation', 'range'}:
+    if imu is None or ideal is None or evidence.doubtful & _DOUBTS:
         return
     for quantity, key, true in (
         ('linear_acceleration', 'acceleration_std', ideal.force),
