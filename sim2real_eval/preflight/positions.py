@@ -112,7 +112,7 @@ def _choose_axes(evidence: Evidence) -> Iterator[Measure]:
         evidence.doubtful |= {'fixes', 'fix errors'}
         yield Measure(None, None, findings.FIXES_IN_RADIANS(gps_topic), 'gps axes')
         return
-    near, mirror, exchanged = track.near, track.in_mirror, _fit_exchanged(evidence)
+    near, mirror, exchanged = track.fitted, track.in_mirror, _fit_exchanged(evidence)
     if exchanged is not None and _is_exchanged(exchanged, near, mirror):
         total = evidence.correct('gps', swapped=True)
         swapped = str(total.swapped).lower()
