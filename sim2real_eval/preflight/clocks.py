@@ -63,7 +63,7 @@ def measure_clock_rates(evidence: Evidence) -> Iterator[Measure]:
             finding = findings.CLOCK_RATE(
                 evidence.topic(kind), first=middle - 0.5 * drift, last=middle + 0.5 * drift
             )
-            evidence.doubtful.add(f'{kind} delay')
+            evidence.doubtful |= {f'{kind} delay'} | ({'fix errors'} if kind == 'gps' else set())
         yield Measure(drift, limit, finding, f'{kind} clock', 'either')
 
 

@@ -29,6 +29,7 @@ _FIX_LIMITS = (9.0, 100.0, 0.01)
 # Vibration and a truth that does not know it are part of these errors.
 _IMU_LIMITS = (100.0, 1000.0, 1e-3)
 _SLOW_S = 1.0
+_DOUBTS = {'gravity', 'orientation', 'range', 'height'}
 # A simulated orientation may be exact beside a realistic covariance.
 _ORIENTATION_LIMITS = (100.0, 1000.0, 0.0)
 # No truth outdoors is better known, and no judge needs a better one.
@@ -52,17 +53,22 @@ def measure_fix_covariance(evidence: Evidence) -> Iterator[Measure]:
 
 
 def _truth_variance(evidence: Evidence) -> float:
-    """Return the variance of the positions of the truth per axis, as stated, or 2 cm squared."""
+    """Return the variance of the positions of the truth per axis, as stated, or 2 cm squared.
+
+    Between two samples of a slow truth the chord differs from the track: by s (1 - s) / 2 of the
+    second difference at a share s of the interval, whose mean square is 1/120.
+    """
     truth = evidence.truth
     assert truth is not None
     stated = float(np.median(truth.pose_covariance[:, (0, 1), (0, 1)]))
-    return max(stated, _TRUTH_ERROR_M**2)
+    bends = np.diff(truth.position[:, :2], n=2, axis=0)
+    return max(stated, _TRUTH_ERROR_M**2) + float(np.median(bends**2)) / (120.0 * 0.455)
 
 
 def measure_imu_covariance(evidence: Evidence) -> Iterator[Measure]:
     """Compare the mean squares of the errors of rate and force with the stated variances."""
     imu, ideal = evidence.imu, evidence.ideal
-    if imu is None or ideal is None or evidence.doubtful & {'gravity', 'orientation', 'range'}:
+    if imu is None or ideal is None or evidence.doubtful & _DOUBTS:
         return
     for quantity, key, true in (
         ('linear_acceleration', 'acceleration_std', ideal.force),

@@ -41,7 +41,7 @@ _FORMATS = {
     'rate_bias': '.4f', 'std': '.2g', 'acceleration_std': '.2g', 'rate_std': '.2g',
     'orientation_std': '.2g',
 }  # fmt: skip
-_DOUBTS_ABOUT_TRUTH = {'orientation', 'steps', 'slow truth'}
+_DOUBTS_ABOUT_TRUTH = {'orientation', 'steps', 'slow truth', 'height'}
 _DERIVED = (
     *('maker', 'velocities', 'imu', 'imu_time', 'ideal', 'exact', 'up', 'fixes', 'track'),
     *('truth_interval', 'truth_has_attitude'),

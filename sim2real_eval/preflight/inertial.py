@@ -44,6 +44,8 @@ _BIAS = (0.005, 0.02)
 # Two samples at 100 Hz; at 0.5 rad/s and 0.2 s the heading is 6 deg behind.
 _LATE_S = (0.02, 0.2)
 _ROLLED_DEG = 30.0
+# Quartiles of the size of gravity in a hand are this close together, as a share of it.
+_STEADY_SIZE = 0.2
 # Slopes of 10 % are 6 deg.
 _UNKNOWN_TURN_DEG = 6.0
 _BLOCK_S = 0.1
@@ -176,6 +178,7 @@ def _force_sizes(evidence: Evidence) -> tuple[float, float]:
 
     The mean is that in the axes of the sensor or of the world, whichever is larger: a vehicle
     keeps gravity on one axis of the sensor, a sensor in a hand only on one axis of the world.
+    Without truth a size that hardly varies is gravity, whatever its direction.
     """
     force = evidence.measured('linear_acceleration')
     means = [mean_row(force)]
@@ -185,8 +188,11 @@ def _force_sizes(evidence: Evidence) -> tuple[float, float]:
     sizes = np.empty(len(force))
     for part in blocks(len(force)):
         sizes[part] = np.linalg.norm(force[part], axis=1)
-    median = float(np.median(sizes, overwrite_input=True))
-    return max(float(np.linalg.norm(mean)) for mean in means), median
+    low, median, high = (float(size) for size in np.quantile(sizes, (0.25, 0.5, 0.75)))
+    mean = max(float(np.linalg.norm(mean)) for mean in means)
+    if evidence.ideal is None and high - low < _STEADY_SIZE * median:
+        mean = max(mean, median)
+    return mean, median
 
 
 def _verticals(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
@@ -529,6 +535,10 @@ def measure_force_scale(evidence: Evidence) -> Iterator[Measure]:
         up = evidence.up
         true_size = float(np.linalg.norm(up))
         size = float(mean_row(force) @ up) / true_size
+        mean, median = _force_sizes(evidence)
+        if size < 0.9 * median <= 0.9 * mean:
+            # A sensor that tumbles has no mean force.
+            size = median
     scale = size / true_size
     finding = None
     if scale > 0.0 and abs(math.log(scale)) > _GRAVITY[0]:

@@ -23,7 +23,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from . import findings
 from .delays import SIGMAS, DelayFit
-from .evidence import Evidence, intervals
+from .evidence import Evidence, intervals, plane
 from .outcome import Measure
 from .track import Track
 from .velocities import SCALE, plain, speed_ratio
@@ -112,7 +112,7 @@ def _choose_axes(evidence: Evidence) -> Iterator[Measure]:
         evidence.doubtful |= {'fixes', 'fix errors'}
         yield Measure(None, None, findings.FIXES_IN_RADIANS(gps_topic), 'gps axes')
         return
-    near, mirror, exchanged = track.near, track.in_mirror, _fit_exchanged(evidence)
+    near, mirror, exchanged = track.fitted, track.in_mirror, _fit_exchanged(evidence)
     if exchanged is not None and _is_exchanged(exchanged, near, mirror):
         total = evidence.correct('gps', swapped=True)
         swapped = str(total.swapped).lower()
@@ -147,6 +147,7 @@ def _choose_axes(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(None, None, findings.TRUTH_NED(topic, axes=total.axes), 'truth axes')
     elif as_recorded - down_only > _CLEARLY and track.climb[0] < -0.8:
         finding = findings.TRUTH_DOWN(topic, correlation=track.climb[0])
+        evidence.doubtful.add('height')
         yield Measure(track.climb[0], -0.8, finding, 'truth height', 'least', unit='')
 
 
@@ -306,8 +307,11 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
     at = np.interp(
         track.stamps, (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9, np.arange(len(truth))
     )
-    heading = rotations.heading(truth.orientation)[np.rint(at).astype(int)]
-    ahead = np.exp(1j * heading)
+    orientation = truth.orientation[np.rint(at).astype(int)]
+    ahead, aside = (
+        plane(rotations.rotate(orientation, np.tile(axis, (len(orientation), 1))))
+        for axis in np.eye(3)[:2]
+    )
     residual, late = track.residual, track.measured - track.truth(track.stamps - delay)
     kept = np.abs(residual - np.median(residual)) < 10.0 * 1.5 * max(
         float(np.median(np.abs(residual - np.median(residual)))), 1e-6
@@ -334,7 +338,7 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
         return left, solution, deviation
 
     constant = [common[0], 1j * common[0], common[1]]
-    left, solution, deviation = fit([*constant, ahead, 1j * ahead], residual)
+    left, solution, deviation = fit([*constant, ahead, aside], residual)
     value = complex(solution[3], solution[4])
     error = float(np.hypot(*deviation[3:]))
     turns = np.abs(np.mean(ahead[kept])) < 0.9
@@ -437,7 +441,7 @@ def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
     ):
         finding = findings.FIXES_UNRELATED(evidence.topic('gps'), error=error)
     if finding is not None:
-        evidence.doubtful |= {'fix errors'}
+        evidence.doubtful |= {'fixes', 'fix errors'}
     yield Measure(error, _MOST_ERROR_M, finding, 'gps')
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from sim2real_eval.common.findings import Finding, Severity
 from sim2real_eval.recording.corrections import correct_recording
-from sim2real_eval.recording.recording import Recording, StaticTransform
+from sim2real_eval.recording.recording import PLACED_ROLES, Recording, StaticTransform
 from sim_sensors.core.config_files import parse_yaml
 from sim_sensors.core.errors import ParameterError
 from .outcome import Preflight
@@ -181,9 +181,21 @@ def _with_lever_arm(recording: Recording, lever_arms: Mapping[str, list[float]])
     if fixes is None or 'gps' not in lever_arms:
         return recording
     x, y, z = lever_arms['gps']
-    transform = StaticTransform('base_link', _ANTENNA, (x, y, z), (0.0, 0.0, 0.0, 1.0))
+    places = {_ANTENNA: (x, y, z)}
+    if not recording.transforms:
+        # As with `lever_arms` of recording.yaml, the other sensors stay at the base.
+        frames = {
+            recording.messages[recording.roles[role]].frame.strip('/')
+            for role in PLACED_ROLES
+            if role in recording.roles and role != 'gps'
+        }
+        places |= dict.fromkeys(frames - {'base_link', ''}, (0.0, 0.0, 0.0))
+    added = [
+        StaticTransform('base_link', frame, place, (0.0, 0.0, 0.0, 1.0))
+        for frame, place in places.items()
+    ]
     moved = recording.with_messages('gps', dataclasses.replace(fixes, frame=_ANTENNA))
-    return dataclasses.replace(moved, transforms=(*recording.transforms, transform))
+    return dataclasses.replace(moved, transforms=(*recording.transforms, *added))
 
 
 def _severities(result: Preflight) -> dict[tuple[str, str], Severity]:

@@ -66,17 +66,29 @@ class Track:
     @cached_property
     def fitted(self) -> DelayFit:
         """The same as `near` with any delay; a mirrored track may look like a late one."""
-        if self.in_mirror.explained > EXPLAINED:
+        if self.near.explained > EXPLAINED:
             return self.near
+        leap = self._with_leap_seconds()
+        if self.in_mirror.explained > EXPLAINED:
+            is_leap = leap is not None and leap.residual < 0.2 * self.in_mirror.residual
+            return leap if leap is not None and is_leap else self.near
         fit = self._fit(longer=True)
-        if fit.explained > EXPLAINED:
+        if fit.explained > EXPLAINED or leap is None or leap.explained < fit.explained:
             return fit
-        # GPS time is 18 s ahead of UTC, and atomic time 37 s.
+        return leap
+
+    def _with_leap_seconds(self) -> DelayFit | None:
+        """Return the best fit with stamps of GPS time, 18 s, or atomic time, 37 s ahead of UTC.
+
+        None if leap seconds explain nothing.
+        """
+        fits = []
         for leap in _LEAPS_S:
-            shifted = dataclasses.replace(self, stamps=self.stamps - leap).near
-            if abs(leap) < 0.5 * self.span and shifted.explained > max(EXPLAINED, fit.explained):
-                fit = dataclasses.replace(shifted, seconds=shifted.seconds + leap)
-        return fit
+            if abs(leap) < 0.5 * self.span:
+                fit = dataclasses.replace(self, stamps=self.stamps - leap).near
+                fits.append(dataclasses.replace(fit, seconds=fit.seconds + leap))
+        best = max(fits, key=lambda fit: fit.explained, default=None)
+        return best if best is not None and best.explained > EXPLAINED else None
 
     @cached_property
     def residual(self) -> FloatArray:
