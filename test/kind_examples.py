@@ -41,6 +41,8 @@ class Vehicle:
         Turns of the second axis in one lap: 1 is an ellipse, 2 is a figure of eight.
     end : float
         Duration, s.
+    rests : bool
+        Whether it stops between 20 and 32 s.
     """
 
     length: float = 40.0
@@ -52,8 +54,16 @@ class Vehicle:
     lap: int = 2
     end: float = 40.0
     start: float = 0.0
+    rests: bool = False
 
     def _pose(self, time: np.ndarray) -> tuple[np.ndarray, Rotation]:
+        if self.rests:
+            time = time - sum(
+                sign * (np.clip(time - at, 0.0, 2.0) ** 3 / 4.0
+                        - np.clip(time - at, 0.0, 2.0) ** 4 / 16.0
+                        + np.maximum(time - at - 2.0, 0.0))
+                for sign, at in ((1.0, 18.0), (-1.0, 32.0))
+            )
         phase = 2.0 * np.pi / self.period * (time + 2.0 * np.expm1(-time / 2.0))
         x, y = self.length * np.sin(phase), self.width * np.sin(self.lap * phase + 0.4)
         ahead = self.length * np.cos(phase), self.lap * self.width * np.cos(self.lap * phase + 0.4)
