@@ -109,7 +109,7 @@ class TruthSpeed:
 
     @property
     def bound(self) -> float:
-        """Upper bound of the size of the mean error, m/s: the end of the interval further from 0."""
+        """Largest size of the mean error within the interval, m/s."""
         return max(map(abs, self.interval))
 
     @property
