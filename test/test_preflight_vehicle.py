@@ -15,12 +15,15 @@ import yaml
 from cli_examples import call
 from preflight_examples import Change, altered, correction, good, late, scaled
 
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.preflight import findings
 from sim2real_eval.preflight.entries import entry_lines, write_entries, yaml_text
 from sim2real_eval.preflight.outcome import Measure, Outcome, Preflight
 from sim2real_eval.preflight.vehicle import pool
 from sim2real_eval.recording.corrections import ImuCorrection
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
+from sim_sensors.core import rotations
 
 
 def write_runs(folder: Path, *changes: Change) -> list[Path]:
@@ -211,7 +214,7 @@ def test_other_keys_comments_and_corrections_of_a_file_are_kept(text: str, tmp_p
     place = tmp_path / 'recording.yaml'
     place.write_text(text, 'utf-8')
     result = dataclasses.replace(RESULT, path=str(tmp_path), lever_arms={'gps': [1.5, 0.0, 2.0]})
-    assert write_entries([result]) == [place]
+    assert list(write_entries([result])) == [place]
     written = place.read_text('utf-8')
     assert yaml.safe_load(written) == {
         **yaml.safe_load(text),
@@ -220,7 +223,7 @@ def test_other_keys_comments_and_corrections_of_a_file_are_kept(text: str, tmp_p
     }
     assert re.findall('#.*', written) == re.findall('#.*', text)
     assert set(entry_lines(result).values()) <= set(written.splitlines())
-    assert write_entries([result]) == []
+    assert not write_entries([result])
 
 
 @pytest.mark.parametrize('text', ['', '# empty\n', '{name: run_1}\n', '---\nname: run_1\n...\n'])
@@ -229,7 +232,7 @@ def test_entries_are_added_to_files_of_every_layout(text: str, tmp_path: Path) -
     place.write_text(text, 'utf-8')
     (tmp_path / 'run.mcap').touch()
     result = dataclasses.replace(RESULT, path=str(tmp_path / 'run.mcap'))
-    assert write_entries([result]) == [place]
+    assert list(write_entries([result])) == [place]
     content = yaml.safe_load(place.read_text('utf-8'))
     assert content == {**(yaml.safe_load(text) or {}), 'corrections': RESULT.corrections}
 
@@ -309,3 +312,48 @@ def test_write_into_a_folder_that_cannot_be_written_is_refused(
     assert len(done.complaints) == 1
     assert str(paths[1]) in done.complaints[0]
     assert (paths[0] / 'recording.yaml').read_bytes() == before
+
+
+def with_arm(forward: float) -> Change:
+    """Move the antenna forward by metres; the recording does not state it."""
+
+    def change(run: Recording) -> Recording:
+        truth, fixes = run.truth, run.gps
+        assert truth is not None
+        assert fixes is not None
+        rows = np.searchsorted(truth.stamp_ns, fixes.stamp_ns).clip(0, len(truth) - 1)
+        heading = rotations.heading(truth.orientation[rows])
+        latitude = fixes.latitude + forward * np.sin(heading) / 111132.0
+        metres = 111320.0 * np.cos(np.radians(fixes.latitude))
+        longitude = fixes.longitude + forward * np.cos(heading) / metres
+        moved = dataclasses.replace(fixes, latitude=latitude, longitude=longitude)
+        return run.with_messages('gps', moved)
+
+    return change
+
+
+@pytest.mark.parametrize('forward', [1.5, -2.0])
+def test_a_lever_arm_is_written_and_removes_its_finding(
+    forward: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = write_runs(tmp_path, with_arm(forward), with_arm(forward))
+    codes = [finding['code'] for finding in checked(capsys, *paths)['findings']]
+    assert 'check.lever_arm' in codes
+    record = checked(capsys, *paths, '--write')
+    assert len(record['written']) == 2
+    assert 'check.lever_arm' not in [finding['code'] for finding in record['findings']]
+    arms = [
+        yaml.safe_load((path / 'recording.yaml').read_text('utf-8'))['lever_arms']['gps']
+        for path in paths
+    ]
+    assert arms[0] == arms[1] == pytest.approx([forward, 0.0, 0.0], abs=0.1)
+    assert checked(capsys, *paths, '--write')['written'] == []
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / 'b' / 'recording.yaml').mkdir(parents=True)
+    (tmp_path / 'a').mkdir()
+    results = [dataclasses.replace(RESULT, path=str(tmp_path / name)) for name in 'ab']
+    with pytest.raises(RecordingError, match=str(tmp_path / 'b' / 'recording.yaml')):
+        write_entries(results)
+    assert not (tmp_path / 'a' / 'recording.yaml').exists()

@@ -253,7 +253,7 @@ def orientation_unset(log: Log) -> None:
 
 # Covariances
 
-_NO_COVARIANCE = ('no_covariance', 'recording.covariance_zero')
+_NO_COVARIANCE = ('no_covariance', 'no_orientation_covariance', 'recording.covariance_zero')
 
 
 @fault('imu', *_NO_COVARIANCE, correction='orientation_std: ...', orientation=True)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.fields import complete_messages
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, is_absent
@@ -113,6 +114,7 @@ def signals_of(recording: Recording) -> Signals:
         raise SignalFileError(
             f'{recording.path or recording.name}: no topic of an IMU; name one with --topic imu='
         )
+    imu = complete_messages(imu)
     columns, axes = [], []
     for quantity, values, covariance in (
         ('gyroscope', imu.angular_velocity, imu.angular_velocity_covariance),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +147,7 @@ def _check(
         recording = source.read()
         if speed is not None:
             speed.add(recording, base_frame=options.base_frame)
-        return check(recording, base_frame=options.base_frame), source
+        return check(recording, base_frame=options.base_frame, judged=True), source
 
     pairs, failures = attempt_each(measured, attempt, 'checks')
     runs, constants = check_vehicle(
@@ -158,12 +158,15 @@ def _check(
     return [source for _, source in pairs], runs, constants, failures
 
 
-def _print_written(written: Sequence[Path], runs: Sequence[Preflight], fails: bool) -> None:
-    """Print the written files, and what is not corrected."""
-    for path in written:
-        print(f'Written: {path}')
-    if not written:
-        print('Nothing to write: no recording.yaml needs a change.')
+def _print_written(
+    written: Mapping[Path, tuple[str, ...]], runs: Sequence[Preflight], fails: bool
+) -> None:
+    """Print the written files with their entries, and what is not corrected."""
+    from sim2real_eval.report.preflight import file_lines
+
+    print('Written:' if written else 'Nothing to write: no recording.yaml needs a change.')
+    for line in file_lines({str(path): entries for path, entries in written.items()}):
+        print(line)
     if fails:
         failing = sum(run.status == 'fail' for run in runs)
         print(f'Not corrected: {failing} of {len(runs)} recordings fail, for the reasons above.')

@@ -24,6 +24,7 @@ from . import (
     velocities,
     witnesses,
 )  # fmt: skip
+from .consequence import weigh
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight
 from .remedies import verify
@@ -109,14 +110,18 @@ _REPLACED = {
         'speed_', 'twist',
     ),
     reading.GAP: ('gap',),
-    reading.COVARIANCE_ZERO: ('no_covariance',),
+    reading.COVARIANCE_ZERO: ('no_covariance', 'no_orientation_covariance'),
 }  # fmt: skip
 # Judges and scores state these with their results.
 _ELSEWHERE = (findings.MISSING, findings.MOVING_START, findings.NO_ORIENTATION)
 
 
 def check(
-    recording: Recording, *, base_frame: str = 'base_link', maker: TwinMaker | None = None
+    recording: Recording,
+    *,
+    base_frame: str = 'base_link',
+    maker: TwinMaker | None = None,
+    judged: bool = False,
 ) -> Preflight:
     """Run every check on a recording.
 
@@ -132,6 +137,8 @@ def check(
         Body frame.
     maker : TwinMaker, optional
         Maker of the twins of this recording, if there is one already; saves time.
+    judged : bool
+        Whether the judge weighs the corrections: its speed error as recorded and corrected.
 
     Examples
     --------
@@ -143,7 +150,8 @@ def check(
     ['check.no_orientation']
     """
     result = _run(require_recording('check', recording), base_frame, maker)
-    return verify(recording, result, lambda corrected: _run(corrected, base_frame, None))
+    result = verify(recording, result, lambda corrected: _run(corrected, base_frame, None))
+    return weigh(recording, result, base_frame) if judged else result
 
 
 def check_vehicle(

@@ -32,24 +32,28 @@ def entry_lines(result: Preflight) -> dict[str, str]:
     }
 
 
-def write_entries(results: Sequence[Preflight]) -> list[Path]:
-    """Write the entries of recordings into the recording.yaml of each; return the changed files.
+def write_entries(results: Sequence[Preflight]) -> dict[Path, tuple[str, ...]]:
+    """Write the entries of recordings into the recording.yaml of each.
+
+    Returns the lines of each file that changed.
 
     Other keys keep their text and comments. Each file appears whole. A RecordingError names the
     first file that cannot be written; nothing is written then.
     """
-    texts = {}
+    texts, lines = {}, {}
     for result in results:
         if result.corrections or result.lever_arms:
             place, text = _content(result)[0], _new_text(result)
             if not place.is_file() or place.read_text(encoding='utf-8') != text:
-                texts[place] = text
+                texts[place], lines[place] = text, tuple(entry_lines(result).values())
     for place in texts:
         if not os.access(place.parent, os.W_OK) or (place.exists() and not place.is_file()):
             raise RecordingError(
                 f'{place}: cannot be written; make its folder writable, or copy the recording'
             )
-    return [write_bytes(place, text.encode()) for place, text in texts.items()]
+    for place, text in texts.items():
+        write_bytes(place, text.encode())
+    return lines
 
 
 def yaml_text(value: Any) -> str:
@@ -102,14 +106,14 @@ def _edited(text: str, lines: Mapping[str, str]) -> str:
     rows = text.splitlines(keepends=True)
     if rows and not rows[-1].endswith('\n'):
         rows[-1] += '\n'
-    left = dict(lines)
+    new_lines = dict(lines)
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     for key, value in reversed(pairs):
-        if key.value in left:
+        if key.value in new_lines:
             start = key.start_mark.line
             end = value.end_mark.line + (value.end_mark.column > 0)
             while end > start + 1 and rows[end - 1].strip()[:1] in ('', '#'):
                 end -= 1
-            rows[start:end] = [f'{left.pop(key.value)}\n']
-    return ''.join([*rows, *(f'{line}\n' for line in left.values())])
+            rows[start:end] = [f'{new_lines.pop(key.value)}\n']
+    return ''.join([*rows, *(f'{line}\n' for line in new_lines.values())])

@@ -111,6 +111,13 @@ NO_COVARIANCE = decisive(
     'A filter weighs measurements by their covariances.',
     _key('{role}: {{{key}: VALUE}}') + ', from the data sheet or `sim2real characterize`',
 )
+NO_ORIENTATION_COVARIANCE = routine(
+    'check.no_orientation_covariance',
+    '{share:.0%} of the covariances of orientation are zero or negative; robot_localization uses '
+    '1e-9 for zero, so it trusts them completely',
+    'It matters if the judge fuses the orientation.',
+    _key('imu: {{orientation_std: VALUE}}') + ', from the data sheet, or do not fuse it',
+)
 COVARIANCE, COVARIANCE_LARGE = _levels(
     'covariance_small',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',

@@ -24,6 +24,7 @@ from .outcome import Measure
 
 _LEAST = 32
 _BLOCK_S = 0.5
+_GRID_S = 0.02
 _INDEPENDENT_S = 2.0
 _SLOWEST = 0.3
 # Wheels slip by some percent; a wrong radius or unit is more.
@@ -77,15 +78,10 @@ def _reference(evidence: Evidence) -> _Reference | None:
     """Return the velocities of the truth, else those of the fixes, which know no heading."""
     maker, fixes = evidence.maker, evidence.fixes
     if maker is not None and 'orientation' not in evidence.doubtful:
-        motion, end = maker.motion, (maker.end_ns - maker.start_ns) * 1e-9
-
-        def world(times: FloatArray) -> FloatArray:
-            return plane(motion.at(np.clip(times, 0.0, end)).velocity)
-
-        def body(times: FloatArray) -> FloatArray:
-            state = motion.at(np.clip(times, 0.0, end))
-            return plane(rotations.rotate_back(state.orientation, state.velocity))
-
+        grid = np.arange(0.0, (maker.end_ns - maker.start_ns) * 1e-9, _GRID_S)
+        state = maker.motion.at(grid)
+        world = _interpolator(grid, plane(state.velocity))
+        body = _interpolator(grid, plane(rotations.rotate_back(state.orientation, state.velocity)))
         return _Reference('truth', world, body, maker.start_ns)
     if fixes is None or evidence.truth is not None:
         return None
@@ -103,6 +99,14 @@ def _reference(evidence: Evidence) -> _Reference | None:
         return np.asarray((ends[1] - ends[0]) / _WINDOW_S)
 
     return _Reference('fixes', between_fixes, None, start)
+
+
+def _interpolator(time: FloatArray, values: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return a function that interpolates complex values."""
+    real, imaginary = values.real.copy(), values.imag.copy()
+    return lambda times: np.asarray(
+        np.interp(times, time, real) + 1j * np.interp(times, time, imaginary)
+    )
 
 
 def _measure_input(

@@ -7,12 +7,14 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim2real_eval.recording import checks as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES
 from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core import rotations
-from sim_sensors.core.measurements import FixArray, ImuArray, MessageArray, is_absent
+from sim_sensors.core.blocks import by_blocks
+from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MessageArray, is_absent
 from sim_sensors.motion.ideal import InertialMotion, SurveyedMotion
 from . import findings
 from .evidence import LEAST_FIXES, LEAST_IMU, Evidence, intervals
@@ -222,18 +224,27 @@ def measure_covariances(evidence: Evidence) -> Iterator[Measure]:
     for role, topic, array in _roles(evidence):
         for quantity, key in COVARIANCES.get(role, ()):
             covariance = getattr(array, f'{quantity}_covariance')
+            bad = by_blocks(_has_no_variance, covariance)
+            stated = np.ones(len(array), np.bool_)
             if isinstance(array, ImuArray):
-                stated = covariance[~is_absent(covariance)]
-            else:
-                stated = covariance[array.has_fix] if isinstance(array, FixArray) else covariance
-            bad = (np.diagonal(stated, axis1=1, axis2=2) <= 0.0).any(axis=1)
-            share = float(np.mean(bad)) if bad.size else 0.0
+                stated = ~np.asarray(is_absent(covariance))
+            elif isinstance(array, FixArray):
+                stated = array.has_fix
+            share = float(np.sum(bad & stated)) / max(int(stated.sum()), 1)
             name, finding = quantity.replace('_', ' '), None
-            if share > 0.0 and not (quantity == 'orientation' and _is_exact(evidence)):
+            if share > 0.0 and quantity == 'orientation':
+                if not _is_exact(evidence):
+                    finding = findings.NO_ORIENTATION_COVARIANCE(topic, share=share)
+            elif share > 0.0:
                 finding = findings.NO_COVARIANCE(
                     topic, share=share, quantity=name, role=role, key=key
                 )
             yield Measure(share, 0.0, finding, f'{role} {name}')
+
+
+def _has_no_variance(covariance: FloatArray) -> NDArray[np.bool_]:
+    """Return whether a variance of each covariance, (n, 3, 3), is zero or negative."""
+    return np.asarray((np.diagonal(covariance, axis1=1, axis2=2) <= 0.0).any(axis=1))
 
 
 def _is_exact(evidence: Evidence) -> bool:

@@ -107,6 +107,9 @@ class Preflight:
         Corrections by role that are applied after those of the recording.
     original : mapping
         Corrections by role with which the recording was read.
+    speed_errors : (float, float) or None
+        Root mean square errors of the speed that the judge estimates, m/s, as recorded and with
+        the corrections; None if it was not judged.
     """
 
     recording: str
@@ -116,16 +119,20 @@ class Preflight:
     lever_arms: Mapping[str, list[float]] = dataclasses.field(default_factory=dict)
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     original: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    speed_errors: tuple[float, float] | None = None
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {
+        record: dict[str, Any] = {
             'recording': self.recording,
             'status': self.status,
             'checks': [outcome.to_record() for outcome in self.outcomes],
             'corrections': {role: dict(values) for role, values in self.corrections.items()},
             'lever_arms': dict(self.lever_arms),
         }
+        if self.speed_errors is not None:
+            record['speed_errors'] = list(self.speed_errors)
+        return record
 
     def with_findings(self, change: Callable[[Finding], Finding | None]) -> Preflight:
         """Return the outcomes with each finding replaced by `change` of it."""

@@ -49,16 +49,16 @@ def verify(
         return result
     if works(recording, result, result, run):
         return result
-    kept: set[str] = set()
+    verified: set[str] = set()
     for role in [*sorted(result.changes), *([LEVER_ARMS] if result.lever_arms else [])]:
-        if works(recording, result, _restricted(result, {*kept, role}), run):
-            kept.add(role)
+        if works(recording, result, _restricted(result, {*verified, role}), run):
+            verified.add(role)
 
     def checked(finding: Finding) -> Finding:
-        failed = any(role not in kept for role, _ in corrected_constants(finding))
+        failed = any(role not in verified for role, _ in corrected_constants(finding))
         return dataclasses.replace(finding, withheld=_FAILED) if failed else finding
 
-    return _restricted(result, kept).with_findings(checked)
+    return _restricted(result, verified).with_findings(checked)
 
 
 def works(
@@ -84,10 +84,7 @@ def works(
     ignored : collection of (role, key)
         Corrections that may remain to be made.
     """
-    corrected = correct_recording(recording, proposal.changes)
-    if proposal.lever_arms:
-        corrected = _with_lever_arm(corrected, proposal.lever_arms)
-    after = run(corrected)
+    after = run(corrected_recording(recording, proposal))
     remaining = {
         (role, key)
         for role, change in after.changes.items()
@@ -103,6 +100,14 @@ def works(
         severities.get(key, Severity.ROUTINE + 1) <= severity
         for key, severity in _severities(after).items()
     )
+
+
+def corrected_recording(recording: Recording, proposal: Preflight) -> Recording:
+    """Return a recording with the changes and lever arms of a result applied in memory."""
+    corrected = correct_recording(recording, proposal.changes)
+    if proposal.lever_arms:
+        corrected = _with_lever_arm(corrected, proposal.lever_arms)
+    return corrected
 
 
 def corrected_constants(finding: Finding) -> dict[Constant, Any]:

@@ -114,15 +114,15 @@ def pool(
             recording = reread(i)
             if works(recording, runs[i], proposal, run, ignored=ignored[i]):
                 continue
-            own = [pooled for pooled in candidates if i in pooled.members]
+            members = [pooled for pooled in candidates if i in pooled.members]
             failed = {
                 pooled.constant
-                for pooled in own
-                if len(own) == 1
+                for pooled in members
+                if len(members) == 1
                 or not works(
                     recording, runs[i], _with_values(result, i, [pooled]), run, ignored=ignored[i]
                 )
-            } or {pooled.constant for pooled in own}
+            } or {pooled.constant for pooled in members}
             break
         if not failed:
             break
@@ -144,8 +144,8 @@ def _noise(runs: Sequence[Preflight]) -> dict[int, dict[Finding, set[Constant]]]
                 )
     noise: dict[int, dict[Finding, set[Constant]]] = {}
     for members in groups.values():
-        found = [outcome for _, outcome in members if outcome.measure.finding is not None]
-        if len(members) < _LEAST_RECORDINGS or not 0 < 3 * len(found) < len(members):
+        flagged = [outcome for _, outcome in members if outcome.measure.finding is not None]
+        if len(members) < _LEAST_RECORDINGS or not 0 < 3 * len(flagged) < len(members):
             continue
         values = [_linear_value(outcome) for _, outcome in members]
         middle = statistics.median(values)
@@ -176,14 +176,14 @@ def _without_noise(result: Preflight, noise: Mapping[Finding, set[Constant]]) ->
     """Return a result without some findings and their corrections."""
     if not noise:
         return result
-    kept = result.with_findings(lambda finding: None if finding in noise else finding)
+    cleared = result.with_findings(lambda finding: None if finding in noise else finding)
     needed = {
         constant
-        for finding in kept.findings
+        for finding in cleared.findings
         if not finding.withheld
         for constant in corrected_constants(finding)
     }
-    return without(kept, set().union(*noise.values()) - needed)
+    return without(cleared, set().union(*noise.values()) - needed)
 
 
 def _inconstant(runs: Sequence[Preflight]) -> Iterator[tuple[Constant, str]]:

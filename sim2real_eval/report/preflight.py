@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -100,6 +100,7 @@ def preflight_lines(
             text_lines += [f'  -> {name}: {remedy}' for name, remedy in remedies.items()]
         elif summary.remedy:
             text_lines.append(f'  -> {summary.remedy}')
+    text_lines += consequence_lines(runs)
     return text_lines + (_correction_lines(runs) if entries else [])
 
 
@@ -147,25 +148,43 @@ def _few(names: Sequence[str]) -> str:
     return ', '.join(names) if len(names) <= _NAMED else f'{", ".join(names[:_NAMED])} and others'
 
 
+def consequence_lines(runs: Sequence[Preflight]) -> list[str]:
+    """Return lines that state the speed error of the judge as recorded, and corrected."""
+    pairs = [(name, run.speed_errors) for name, run in _named(runs) if run.speed_errors]
+    if not pairs:
+        return []
+    before, after = (_range([errors[side] for _, errors in pairs if errors]) for side in (0, 1))
+    of_runs = f' ({len(pairs)} recordings)' if len(pairs) > 1 else ''
+    return [f'Speed error of the judge{of_runs}: {before} m/s as recorded, {after} m/s corrected.']
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = _short(min(values)), _short(max(values))
+    return low if low == high else f'{low} to {high}'
+
+
 def _correction_lines(runs: Sequence[Preflight]) -> list[str]:
-    """Return the entries of each recording.yaml; equal entries follow all of their files."""
-    places: dict[tuple[str, ...], list[str]] = {}
+    """Return the entries of each recording.yaml."""
+    entries = {}
     for run in runs:
         if run.corrections or run.lever_arms:
             place, shared = find_own_metadata(Path(run.path))
             beside = f' (in addition to those in {shared})' if shared else ''
-            entries = tuple(entry_lines(run).values())
-            places.setdefault(entries, []).append(f'  {place}{beside}:')
-    text_lines = [
+            entries[f'{place}{beside}'] = tuple(entry_lines(run).values())
+    heading = 'Write these corrections, instead of existing ones, to'
+    return [heading, *file_lines(entries)] if entries else []
+
+
+def file_lines(entries: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return lines with the entries of files; equal entries follow all of their files."""
+    files: dict[tuple[str, ...], list[str]] = {}
+    for file, file_entries in entries.items():
+        files.setdefault(file_entries, []).append(f'  {file}:')
+    return [
         line
-        for entries, files in places.items()
-        for line in (*files, *(f'    {entry}' for entry in entries))
+        for file_entries, names in files.items()
+        for line in (*names, *(f'    {entry}' for entry in file_entries))
     ]
-    return (
-        ['Write these corrections, instead of existing ones, to', *text_lines]
-        if text_lines
-        else []
-    )
 
 
 def _short(value: float) -> str:

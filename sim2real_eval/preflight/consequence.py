@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consequence of corrections: the speed error of the judge as recorded, and corrected."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sim2real_eval.judge.protocol import JudgeRequest, load_judge
+from sim2real_eval.metrics.scores import score_run
+from sim2real_eval.metrics.series import velocity_series
+from sim2real_eval.recording.recording import Recording
+from sim2real_eval.simulation.twin_maker import TwinMaker
+from sim_sensors.core import rotations
+from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.measurements import ImuArray, is_absent
+from .outcome import Preflight
+from .remedies import corrected_recording
+
+_PROFILE = 'clean'
+
+
+def weigh(recording: Recording, result: Preflight, base_frame: str) -> Preflight:
+    """Return a result with the speed errors of the judge, as recorded and corrected.
+
+    Nothing is judged, and the result is unchanged, if there are no corrections or no truth.
+
+    Parameters
+    ----------
+    recording : Recording
+        Recording that was checked.
+    result : Preflight
+        Result with verified corrections.
+    base_frame : str
+        Body frame.
+    """
+    if recording.truth is None or not (result.changes or result.lever_arms):
+        return result
+    before = speed_error(recording, base_frame)
+    after = speed_error(corrected_recording(recording, result), base_frame)
+    if before is None or after is None:
+        return result
+    return dataclasses.replace(result, speed_errors=(before, after))
+
+
+def speed_error(recording: Recording, base_frame: str) -> float | None:
+    """Return the root mean square error of the horizontal speed that the judge estimates, m/s.
+
+    The judge has the parameters of the profile `clean`, and starts with the true heading if the
+    IMU publishes no orientation. None if it cannot judge the recording.
+    """
+    try:
+        judge = load_judge(JudgeRequest('embedded', config=_PROFILE))
+        maker = TwinMaker(recording, seed=0, base_frame=base_frame)
+        imu = recording.imu
+        is_blind = imu is not None and _has_no_orientation(imu)
+        heading = float(rotations.heading(maker.truth.orientation[:1])[0]) if is_blind else None
+        judged = judge.judge(maker.real, start_ns=maker.start_ns, start_heading=heading)
+        series = velocity_series(
+            judged, maker.truth, origin_ns=maker.start_ns, name=recording.name
+        )
+        return score_run(series).rmse
+    except Sim2RealError:
+        return None
+
+
+def _has_no_orientation(imu: ImuArray) -> bool:
+    return bool(is_absent(imu.orientation_covariance).any())
