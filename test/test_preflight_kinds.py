@@ -109,10 +109,10 @@ KINDS: dict[str, tuple[str, Vehicle, Change]] = {
         'orientation_strays', HILL, turned_heading(lambda t: 40.0 * np.sin(10.0 * np.pi * t))
     ),
     'orientation covariance zero': (
-        'no_covariance', CAR, altered('imu', orientation_covariance=zeroed)
+        'no_orientation_covariance', CAR, altered('imu', orientation_covariance=zeroed)
     ),
     'swaying orientation covariance zero': (
-        'no_covariance', BOAT, altered('imu', orientation_covariance=zeroed)
+        'no_orientation_covariance', BOAT, altered('imu', orientation_covariance=zeroed)
     ),
     'orientation covariance 10^4 too small': (
         'covariance_small_large', CAR, scaled('imu', 'orientation_covariance', 1e-4)
