@@ -200,6 +200,9 @@ KINDS: dict[str, tuple[str, Vehicle, Change]] = {
 }  # fmt: skip
 
 
+FIRST = {code: name for name, (code, *_) in reversed(KINDS.items())}
+
+
 @functools.cache
 def checked(name: str) -> Preflight:
     _, vehicle, plant = KINDS[name]
@@ -212,7 +215,7 @@ def test_each_fault_is_one_kind_of_finding_and_its_correction_removes_it(name: s
     run = checked(name)
     assert {finding.code for finding in run.findings} == {f'check.{code}'}
     assert not any(finding.withheld for finding in run.findings)
-    if run.changes:
+    if run.changes and name == FIRST[code]:
         corrections = {
             role: CORRECTIONS[role].from_mapping(values, role)
             for role, values in run.corrections.items()
