@@ -10,10 +10,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 from preflight_examples import AHRS, Change, altered, selected_messages
+from scipy.signal import lfilter
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.preflight.checks import check
 from sim2real_eval.recording.corrections import NED_TO_ENU
+from sim2real_eval.recording.poses import derive_velocities
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
@@ -41,6 +43,8 @@ class Vehicle:
         Turns of the second axis in one lap: 1 is an ellipse, 2 is a figure of eight.
     end : float
         Duration, s.
+    rests : bool
+        Whether it stops between 20 and 32 s.
     """
 
     length: float = 40.0
@@ -52,8 +56,19 @@ class Vehicle:
     lap: int = 2
     end: float = 40.0
     start: float = 0.0
+    rests: bool = False
 
     def _pose(self, time: np.ndarray) -> tuple[np.ndarray, Rotation]:
+        if self.rests:
+            time = time - sum(
+                sign
+                * (
+                    np.clip(time - at, 0.0, 2.0) ** 3 / 4.0
+                    - np.clip(time - at, 0.0, 2.0) ** 4 / 16.0
+                    + np.maximum(time - at - 2.0, 0.0)
+                )
+                for sign, at in ((1.0, 18.0), (-1.0, 32.0))
+            )
         phase = 2.0 * np.pi / self.period * (time + 2.0 * np.expm1(-time / 2.0))
         x, y = self.length * np.sin(phase), self.width * np.sin(self.lap * phase + 0.4)
         ahead = self.length * np.cos(phase), self.lap * self.width * np.cos(self.lap * phase + 0.4)
@@ -89,6 +104,9 @@ CAR = Vehicle()
 CART = Vehicle(length=25.0, width=18.0, period=38.0, lap=1, end=60.0)
 HILL = Vehicle(climb=4.0, roll=3.0, pitch=5.0)
 BOAT = Vehicle(length=50.0, width=15.0, roll=14.0, pitch=9.0, period=25.0)
+STREET = Vehicle(length=200.0, width=0.0, climb=12.0, period=200.0)
+SLOPE = Vehicle(length=0.0, width=150.0, climb=8.0, period=260.0, lap=1)
+TUMBLING = Vehicle(length=0.5, width=0.5, roll=70.0, pitch=40.0, period=9.0)
 
 
 @functools.cache
@@ -132,7 +150,9 @@ def turned_heading(of_time: Callable[[np.ndarray], np.ndarray]) -> Change:
 
     def publish(orientation: np.ndarray) -> np.ndarray:
         angle = np.radians(of_time(np.linspace(0.0, 1.0, len(orientation))))
-        return (Rotation.from_euler('z', angle[:, None]) * Rotation.from_quat(orientation)).as_quat()
+        return (
+            Rotation.from_euler('z', angle[:, None]) * Rotation.from_quat(orientation)
+        ).as_quat()
 
     return altered('imu', orientation=publish)
 
@@ -190,37 +210,87 @@ def with_antenna(forward: float, left: float) -> Change:
 
 def scattered(metres: float) -> Change:
     """Add white noise to the fixes, m."""
-    return moved_fixes(
-        lambda run: np.random.default_rng(5).normal(0.0, metres, (len(run.gps), 3))
-    )
+    return moved_fixes(lambda run: np.random.default_rng(5).normal(0.0, metres, (len(run.gps), 3)))
+
+
+def wandering(metres: float) -> Change:
+    """Add errors that wander within 20 s to the fixes, whose covariances state 0.1 m."""
+
+    def errors(recording: Recording) -> np.ndarray:
+        random, count = np.random.default_rng(9), len(recording.gps)
+        kept = np.exp(-0.1 / 20.0)
+        steps = random.normal(0.0, metres * np.sqrt(1.0 - kept**2), (count, 3))
+        steps[0] = random.normal(0.0, metres, 3)
+        return lfilter([1.0], [1.0, -kept], steps, axis=0)
+
+    stated = altered('gps', position_covariance=lambda c: c * 0.0 + 0.01 * np.eye(3))
+    return then(moved_fixes(errors), stated)
 
 
 def with_input(
-    topic: str, kind: str, *, frame: str = 'base_link', world: bool = False, delay: float = 0.0,
+    *, twist: bool = False, frame: str = 'base_link', world: bool = False, delay: float = 0.0,
     factor: float = 1.0, rate_factor: float = 1.0, noise: float = 0.02, stated: float = 0.02,
 ) -> Change:  # fmt: skip
     """Add wheel odometry or a twist at 25 Hz with a fault."""
 
     def change(recording: Recording) -> Recording:
-        truth, random = recording.truth, np.random.default_rng(6)
-        rows = np.arange(0, len(truth), 4)
-        part = truth.take(rows)
+        random, part = np.random.default_rng(6), recording.truth
+        part = part.take(np.arange(0, len(part), 4))
         velocity = part.linear_velocity
         if world:
             velocity = rotations.rotate(part.orientation, velocity)
-        velocity = factor * velocity + random.normal(0.0, noise, velocity.shape)
-        late = part.stamp_ns + round(delay * 1e9)
-        covariance = np.tile(np.diag([stated**2] * 6), (len(rows), 1, 1))
+        stamps = part.stamp_ns + round(delay * 1e9)
         fields = {
-            'stamp_ns': late, 'arrival_ns': late, 'linear_velocity': velocity,
-            'angular_velocity': rate_factor * part.angular_velocity, 'twist_covariance': covariance,
-        }  # fmt: skip
+            'stamp_ns': stamps,
+            'arrival_ns': stamps,
+            'linear_velocity': factor * velocity + random.normal(0.0, noise, velocity.shape),
+            'angular_velocity': rate_factor * part.angular_velocity,
+            'twist_covariance': np.tile(np.diag([stated**2] * 6), (len(part), 1, 1)),
+        }
         array = (
             TwistArray(frame=frame, **fields)
-            if kind == 'twist'
+            if twist
             else dataclasses.replace(part, frame='odom', child_frame=frame, **fields)
         )
-        return dataclasses.replace(recording, messages={**recording.messages, topic: array})
+        return dataclasses.replace(recording, messages={**recording.messages, '/input': array})
+
+    return change
+
+
+def with_down(recording: Recording) -> Recording:
+    """Give the truth a height that grows downwards."""
+    down = np.array([1.0, 1.0, -1.0])
+    return altered('truth', position=lambda p: p * down, linear_velocity=lambda v: v * down)(
+        recording
+    )
+
+
+def with_exact_orientation(recording: Recording) -> Recording:
+    """Publish the true orientation with a covariance of zero, as simulators do."""
+    truth, imu = recording.truth, recording.imu
+    rows = np.searchsorted(truth.stamp_ns, imu.stamp_ns).clip(0, len(truth) - 1)
+    exact = dataclasses.replace(
+        imu,
+        orientation=truth.orientation[rows],
+        orientation_covariance=np.zeros_like(imu.orientation_covariance),
+    )
+    return recording.with_messages('imu', exact)
+
+
+def of_capture(rate: float, place: float, angle: float) -> Change:
+    """Take a truth of poses at a lower rate, with white noise in m and rad."""
+
+    def change(recording: Recording) -> Recording:
+        random, part = np.random.default_rng(8), recording.truth
+        part = part.take(np.arange(0, len(part), round(100.0 / rate)))
+        noise = Rotation.from_rotvec(random.normal(0.0, angle, (len(part), 3)))
+        poses = dataclasses.replace(
+            part,
+            position=part.position + random.normal(0.0, place, part.position.shape),
+            orientation=(Rotation.from_quat(part.orientation) * noise).as_quat(),
+        )
+        derived, _ = derive_velocities('', 'truth', poses)
+        return recording.with_messages('truth', derived)
 
     return change
 
@@ -237,8 +307,13 @@ def with_magnetometer(recording: Recording) -> Recording:
     )
 
 
-def without_truth(recording: Recording) -> Recording:
-    return recording.with_messages('truth', None)
+def without(role: str) -> Change:
+    return lambda recording: recording.with_messages(role, None)
+
+
+def within(role: str, begin: float, end: float) -> Change:
+    """Keep the messages of a time, s since the first."""
+    return selected_messages(role, lambda time: (time >= begin) & (time <= end))
 
 
 def codes_of(recording: Recording) -> set[str]:
@@ -249,4 +324,3 @@ def codes_of(recording: Recording) -> set[str]:
 def then(*changes: Change) -> Change:
     """Return a change that makes several, one after the other."""
     return lambda recording: functools.reduce(lambda run, change: change(run), changes, recording)
-

@@ -14,7 +14,7 @@ def _key(entry: str) -> str:
     return f'set `corrections: {{{{{entry}}}}}` in recording.yaml'
 
 
-def _levels(
+def levels(
     code: str, text: str, meaning: str, remedy: str = ''
 ) -> tuple[FindingKind, FindingKind]:
     """Declare a warning, and a failure for a larger value of the same kind."""
@@ -54,7 +54,7 @@ SLOW = routine(
     'Motion faster than half the rate is lost between two messages.',
     'record the {role} at a higher rate',
 )
-GAP, GAP_LARGE = _levels(
+GAP, GAP_LARGE = levels(
     'gap',
     'a gap of {gap:.2f s} after {after:.1f s}',
     'Nothing was measured meanwhile. A judge predicts through the gap, and its error grows.',
@@ -92,7 +92,7 @@ SATURATED = decisive(
     'Values beyond the range of the sensor are lost.',
     'set a larger range of the sensor, and record again',
 )
-NO_FIX, NO_FIX_LARGE = _levels(
+NO_FIX, NO_FIX_LARGE = levels(
     'no_fix',
     '{share:.0%} of the messages have no fix',
     'The receiver had no position at these times.',
@@ -118,7 +118,7 @@ NO_ORIENTATION_COVARIANCE = routine(
     'It matters if the judge fuses the orientation.',
     _key('imu: {{orientation_std: VALUE}}') + ', from the data sheet, or do not fuse it',
 )
-COVARIANCE, COVARIANCE_LARGE = _levels(
+COVARIANCE, COVARIANCE_LARGE = levels(
     'covariance_small',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
     'A filter trusts this sensor too much, and its gates refuse the other ones.',
@@ -184,7 +184,7 @@ TRUTH_QUATERNION = decisive(
     'Body velocity and specific force of the truth mean nothing with a wrong orientation.',
     'write the quaternion of the truth in the order x y z w',
 )
-TRUTH_TURNED, TRUTH_TURNED_LARGE = _levels(
+TRUTH_TURNED, TRUTH_TURNED_LARGE = levels(
     'truth_turned',
     'turned by {turn:.1f deg} against the fixes',
     'Simulated fixes and start headings are turned against the real ones.',
@@ -254,7 +254,7 @@ NO_HEADING = decisive(
     'Without its heading body velocity and specific force of the truth mean nothing.',
     'record a truth with orientation',
 )
-HEADING, HEADING_LARGE = _levels(
+HEADING, HEADING_LARGE = levels(
     'truth_heading',
     'the orientation is off by {turn:.1f deg}: the twist, turned by it, points elsewhere than the '
     'differences of positions',
@@ -311,7 +311,7 @@ SWAPPED = decisive(
     'The fixes lie elsewhere on the Earth.',
     _key('{role}: {{swapped: {swapped}}}'),
 )
-FIXES_LATE, FIXES_LATE_LARGE = _levels(
+FIXES_LATE, FIXES_LATE_LARGE = levels(
     'fixes_late',
     'stamps of fixes are {delay:+.2f s} off those of the truth (positive: late)',
     'At speed v a fix is that time v behind.',
@@ -464,25 +464,25 @@ RATE_SCALE_WITNESS = decisive(
     'sensor_msgs/Imu has rad/s. Without truth the scale is too uncertain to be corrected.',
     'find the unit of the gyroscope in its data sheet, and set `rate_scale`',
 )
-RATE_SCALE, RATE_SCALE_LARGE = _levels(
+RATE_SCALE, RATE_SCALE_LARGE = levels(
     'rate_scale',
     'rates are {scale:.3g} times those of the truth',
     'Scale error of the gyroscope: headings are off by that share of every turn.',
     _key('{role}: {{rate_scale: {set:.6g}}}'),
 )
-RATE_BIAS, RATE_BIAS_LARGE = _levels(
+RATE_BIAS, RATE_BIAS_LARGE = levels(
     'rate_bias',
     'rates are off by {bias:.2g rad/s} in the mean',
     'A heading that is integrated drifts by this rate.',
     _key('{role}: {{rate_bias: [{x:.4f}, {y:.4f}, {z:.4f}]}}'),
 )
-IMU_LATE, IMU_LATE_LARGE = _levels(
+IMU_LATE, IMU_LATE_LARGE = levels(
     'imu_late',
     'stamps are {delay:+.2f s} off those of the truth (positive: late)',
     'In a turn the heading is that time behind.',
     _key('{role}: {{delay: {set:.3f}}}'),
 )
-TILTED, TILTED_LARGE = _levels(
+TILTED, TILTED_LARGE = levels(
     'imu_tilted',
     'gravity is {tilt:.0f deg} off the axis that should point up: the axes measured in have roll '
     '{roll:.0f}, pitch {pitch:.0f}, yaw {yaw:.0f} degrees in {frame}',
@@ -490,7 +490,7 @@ TILTED, TILTED_LARGE = _levels(
     _key('{role}: {{rotation: [{roll:.4g}, {pitch:.4g}, {yaw:.4g}]}}')
     + ', or the rotation of the static transform of {frame}',
 )
-IMU_YAW, IMU_YAW_LARGE = _levels(
+IMU_YAW, IMU_YAW_LARGE = levels(
     'imu_yaw',
     'accelerations and rates are turned by {turn:.0f deg} about the vertical: another mounting '
     'than {frame} has',
@@ -518,7 +518,7 @@ ORIENTATION_DRIFTS = decisive(
     'The filter takes it as measured. No constant corrects a heading that drifts.',
     'do not fuse it: yaw false in `imu0_config`, or -1 in the first element of its covariance',
 )
-ORIENTATION_YAW, ORIENTATION_YAW_LARGE = _levels(
+ORIENTATION_YAW, ORIENTATION_YAW_LARGE = levels(
     'orientation_yaw',
     'the published heading is {turn:.0f deg} off that of the truth',
     'The filter takes it as measured, and navsat_transform turns the fixes by it. Usual causes: '
@@ -550,65 +550,4 @@ NO_ORIENTATION = routine(
     'The filter starts eastward, whatever the vehicle does.',
     'vepd, study and judge give the true heading by themselves; with other commands give '
     '--start-heading',
-)
-
-# Other inputs of the judge
-
-INPUT_IN_WORLD = decisive(
-    'check.input_in_world',
-    'velocities are in the axes of the world: their error is {world:.2g m/s} there, and '
-    '{body:.2g m/s} in the axes of the body',
-    'robot_localization reads a twist in the axes of its child frame, or of the frame of a '
-    'TwistWithCovarianceStamped.',
-    'publish it in the axes of the body, or in a frame that a transform to base_link turns',
-)
-INPUT_STRAYS = decisive(
-    'check.input_strays',
-    'velocities do not follow the motion: it explains {share:.0%} of them',
-    'A judge that fuses this input follows it instead of the vehicle.',
-    'do not fuse this input',
-)
-INPUT_REVERSED = decisive(
-    'check.input_reversed',
-    'velocities have the wrong sign',
-    'A judge that fuses this input estimates the opposite speed.',
-    'correct the sign in the driver',
-)
-INPUT_TURNED = routine(
-    'check.input_turned',
-    'velocities are turned by {turn:.0f deg} in the body',
-    'Forward speed appears as lateral speed.',
-    'give the frame of this input a transform with this yaw',
-)
-INPUT_SCALE, INPUT_SCALE_LARGE = _levels(
-    'input_scale',
-    'velocities are {scale:.3g} times the true ones{unit}',
-    'A judge that fuses this input has this error of speed.',
-    'correct unit, wheel radius or gear ratio in the driver',
-)
-INPUT_LATE = routine(
-    'check.input_late',
-    'stamps are {delay:+.2f s} off (positive: late)',
-    'A judge applies these velocities to another time.',
-    'stamp the messages at the time of measurement',
-)
-INPUT_COVARIANCE_SMALL = routine(
-    'check.input_covariance_small',
-    'errors of the velocities are {error:.2g m/s} rms where the covariance states {stated:.2g}',
-    'A filter trusts this input too much, and its gates refuse the other ones.',
-    'state the deviation in the driver, or in case.yaml: `deviation: {{{name}: {{velocity: '
-    '{error:.2g}}}}}`',
-)
-INPUT_RATE_REVERSED = decisive(
-    'check.input_rate_reversed',
-    'yaw rates have the wrong sign',
-    'A judge that fuses this rate turns the wrong way.',
-    'correct the sign in the driver',
-)
-INPUT_COVARIANCE = routine(
-    'check.input_covariance',
-    '{share:.0%} of the variances of the forward velocity are zero or negative; '
-    'robot_localization uses 1e-9 for zero, so it trusts them completely',
-    'A filter weighs measurements by their covariances.',
-    'state the variance in the driver, before you fuse this input',
 )

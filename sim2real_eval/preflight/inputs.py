@@ -17,7 +17,7 @@ from sim2real_eval.recording.truth import local_frame_at_first_fix
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray, TwistArray
-from . import findings
+from . import input_findings
 from .delays import SIGMAS, DelayFit, fit_delay
 from .evidence import Evidence, block_means, plane
 from .outcome import Measure
@@ -166,7 +166,7 @@ def _measure_input(
         and abs(np.angle(np.vdot(moved, measured))) < math.radians(20.0)
     )
     if is_world:
-        finding = findings.INPUT_IN_WORLD(topic, body=body_error, world=world_error)
+        finding = input_findings.INPUT_IN_WORLD(topic, body=body_error, world=world_error)
         yield Measure(None, None, finding, f'{topic} axes')
         return
     yield from _measure_gain(topic, measured, reference.body(block_time), in_body)
@@ -201,21 +201,21 @@ def _measure_gain(
     )
     finding = None
     if explained < 0.5:
-        finding = findings.INPUT_STRAYS(topic, share=explained)
+        finding = input_findings.INPUT_STRAYS(topic, share=explained)
         yield Measure(float(explained), 0.5, finding, f'{topic} follows', 'least', unit='')
         return
     turn = math.degrees(np.angle(gain))
     error = math.degrees(fit.deviation / max(abs(fit.gain), 1e-9))
     limit = _TURN_DEG + SIGMAS * error
     if abs(turn) > 150.0:
-        finding = findings.INPUT_REVERSED(topic)
+        finding = input_findings.INPUT_REVERSED(topic)
     elif abs(turn) > limit:
-        finding = findings.INPUT_TURNED(topic, turn=turn)
+        finding = input_findings.INPUT_TURNED(topic, turn=turn)
     yield Measure(turn, limit, finding, f'{topic} direction', 'either', unit='deg')
     yield _measure_scale(topic, float(np.clip(1.0, abs(gain), abs(gain) / explained)), fit)
     if fit.explained > 0.5:
         limit = _LATE_S + SIGMAS * min(fit.delay_deviation, 1.0)
-        finding = findings.INPUT_LATE(topic, delay=fit.seconds)
+        finding = input_findings.INPUT_LATE(topic, delay=fit.seconds)
         is_late = abs(fit.seconds) > limit
         yield Measure(
             fit.seconds, limit, finding if is_late else None, f'{topic} delay', 'either', unit='s'
@@ -228,7 +228,7 @@ def _measure_scale(topic: str, scale: float, fit: DelayFit) -> Measure:
     if abs(math.log(scale)) > limit:
         unit = next((text for unit, text in _UNITS.items() if abs(scale / unit - 1.0) < 0.1), '')
         is_large = abs(math.log(scale)) > _LARGE_SCALE
-        kind = findings.INPUT_SCALE_LARGE if is_large else findings.INPUT_SCALE
+        kind = input_findings.INPUT_SCALE_LARGE if is_large else input_findings.INPUT_SCALE
         finding = kind(topic, scale=scale, unit=unit)
     return Measure(scale, math.exp(limit), finding, f'{topic} scale', 'ratio')
 
@@ -243,7 +243,7 @@ def _measure_speed_of_fixes(
     if turns and along_x < 0.9 and in_world.explained > 0.8 and in_world.gain.real > 0.0:
         error = float(np.sqrt(np.mean(np.abs(measured - np.abs(moved)) ** 2)))
         left = float(np.sqrt(np.mean(np.abs(measured - moved) ** 2)))
-        finding = findings.INPUT_IN_WORLD(topic, body=error, world=left)
+        finding = input_findings.INPUT_IN_WORLD(topic, body=error, world=left)
         yield Measure(None, None, finding, f'{topic} axes')
         return
     fast = np.abs(moved) > max(2.0 * _SLOWEST, 0.5 * float(np.quantile(np.abs(moved), 0.9)))
@@ -260,7 +260,7 @@ def _measure_covariance(topic: str, array: MessageArray) -> Iterator[Measure]:
     assert isinstance(array, OdometryArray | TwistArray)
     variance = array.twist_covariance[:, 0, 0]
     share = float(np.mean(variance <= 0.0))
-    finding = findings.INPUT_COVARIANCE(topic, share=share) if share > 0.0 else None
+    finding = input_findings.INPUT_COVARIANCE(topic, share=share) if share > 0.0 else None
     yield Measure(share, 0.0, finding, f'{topic} covariance', unit='')
 
 
@@ -281,7 +281,7 @@ def _measure_errors(
     ratio = (error / math.sqrt(stated)) ** 2
     finding = None
     if ratio > _COVARIANCE_RATIO:
-        finding = findings.INPUT_COVARIANCE_SMALL(
+        finding = input_findings.INPUT_COVARIANCE_SMALL(
             topic, error=error, stated=math.sqrt(stated), name=topic
         )
     yield Measure(ratio, _COVARIANCE_RATIO, finding, f'{topic} errors', unit='')
@@ -304,5 +304,5 @@ def _measure_yaw_rate(
     if size < 1e-6:
         return
     correlation = float(np.mean(own * true)) / size
-    finding = findings.INPUT_RATE_REVERSED(topic) if correlation < -0.7 else None
+    finding = input_findings.INPUT_RATE_REVERSED(topic) if correlation < -0.7 else None
     yield Measure(correlation, -0.7, finding, f'{topic} yaw rate', 'least', unit='')

@@ -37,6 +37,8 @@ _LATE_S = (0.1, 0.3)
 _LEAST_LATE_S = 0.05
 _LEAST_ARM_M = 0.5
 _INDEPENDENT_S = 10.0
+# Ratio of singular values below which the columns of a fit are not independent.
+_LEAST_INDEPENDENT = 0.03
 _JUMP_FACTOR = 10.0
 _JUMP_M = 0.5
 _FIX_JUMP_M = 2.0
@@ -260,12 +262,7 @@ def measure_delay(evidence: Evidence) -> Iterator[Measure]:
         arm = _fit_lever_arm(evidence, track, delay if abs(delay) > limit else 0.0)
     is_late = abs(delay) > limit
     if arm is not None and (arm.is_better_than_delay or not is_late):
-        stated = evidence.gps_lever_arm() + np.array([arm.value.real, arm.value.imag, 0.0])
-        evidence.add_gps_lever_arm(arm.value)
-        x, y, z = (float(value) for value in np.round(stated, 2))
-        size = abs(arm.value)
-        finding = findings.LEVER_ARM(topic, size=size, role=role, x=x, y=y, z=z)
-        yield Measure(size, _LEAST_ARM_M, finding, 'gps lever arm', unit='m')
+        yield _measure_lever_arm(evidence, arm)
         return
     if is_late and arm is not None and arm.is_as_likely_as_delay:
         finding = findings.LATE_OR_ARM(topic, delay=delay, size=abs(arm.value))
@@ -275,6 +272,17 @@ def measure_delay(evidence: Evidence) -> Iterator[Measure]:
         total = evidence.correct('gps', delay=delay).delay
         finding = kind(topic, role=role, delay=delay, set=total)
     yield Measure(delay, limit, finding, 'gps', 'either')
+
+
+def _measure_lever_arm(evidence: Evidence, arm: _LeverArmFit) -> Measure:
+    """Add a lever arm to the evidence, and report it."""
+    topic, role = evidence.topic('gps'), evidence.role('gps')
+    stated = evidence.gps_lever_arm() + np.array([arm.value.real, arm.value.imag, 0.0])
+    evidence.add_gps_lever_arm(arm.value)
+    x, y, z = (float(value) for value in np.round(stated, 2))
+    size = abs(arm.value)
+    finding = findings.LEVER_ARM(topic, size=size, role=role, x=x, y=y, z=z)
+    return Measure(size, _LEAST_ARM_M, finding, 'gps lever arm', unit='m')
 
 
 def _delay_limit(track: Track, fit: DelayFit) -> float:
@@ -338,6 +346,9 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
         return left, solution, deviation
 
     constant = [common[0], 1j * common[0], common[1]]
+    if _is_degenerate([column[kept] for column in (*constant, ahead, aside)]):
+        # On a circle a turn of the truth moves the fixes as a lever arm does.
+        return None
     left, solution, deviation = fit([*constant, ahead, aside], residual)
     value = complex(solution[3], solution[4])
     error = float(np.hypot(*deviation[3:]))
@@ -347,6 +358,13 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
     without, *_ = fit(constant, late)
     gain = freedom * (_log(without) - _log(left))
     return _LeverArmFit(value, gain)
+
+
+def _is_degenerate(columns: list[FloatArray]) -> bool:
+    """Return whether complex columns of a linear fit hardly differ from combinations of others."""
+    design = np.stack([np.concatenate([column.real, column.imag]) for column in columns], axis=1)
+    sizes = np.linalg.svd(design / np.linalg.norm(design, axis=0), compute_uv=False)
+    return bool(sizes[-1] < _LEAST_INDEPENDENT * sizes[0])
 
 
 def measure_altitude(evidence: Evidence) -> Iterator[Measure]:

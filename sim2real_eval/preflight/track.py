@@ -66,16 +66,13 @@ class Track:
     @cached_property
     def fitted(self) -> DelayFit:
         """The same as `near` with any delay; a mirrored track may look like a late one."""
-        if self.near.explained > EXPLAINED:
-            return self.near
-        leap = self._with_leap_seconds()
-        if self.in_mirror.explained > EXPLAINED:
-            is_leap = leap is not None and leap.residual < 0.2 * self.in_mirror.residual
-            return leap if leap is not None and is_leap else self.near
-        fit = self._fit(longer=True)
-        if fit.explained > EXPLAINED or leap is None or leap.explained < fit.explained:
+        is_mirrored = self.in_mirror.explained > EXPLAINED
+        fit = self.near if is_mirrored else self._fit(longer=True)
+        if fit.explained > EXPLAINED:
             return fit
-        return leap
+        leap = self._with_leap_seconds()
+        limit = 0.2 * self.in_mirror.residual if is_mirrored else fit.residual
+        return leap if leap is not None and leap.residual < limit else fit
 
     def _with_leap_seconds(self) -> DelayFit | None:
         """Return the best fit with stamps of GPS time, 18 s, or atomic time, 37 s ahead of UTC.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the speed of the truth right? Held against distance over time of the fixes, driving straight.
+"""Error of the speed of the truth, from distance over time of the fixes on straight runs.
 
-Positions of an RTK receiver are good to centimetres: over 30 s of straight driving they give the
-mean speed to a millimetre per second, whatever the truth was made of. The paper holds its
-inertial navigation system against 20 such runs [Mahajan2024].
+Positions of an RTK receiver are accurate to centimetres. Over 30 s of straight driving they give
+the mean speed to a millimetre per second, independently of the source of the truth. The paper
+compares its inertial navigation system with 20 such runs [Mahajan2024].
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LIMIT = 0.03
 """m/s: the mean error of the truth of the paper."""
 
 _PARTS = 10
-_LONGEST = 1.001  # the way by these parts, of the straight line
+_LONGEST = 1.001  # length of the path through these parts, relative to the straight line
 _SLOWEST = 0.5
 _LEVEL = 0.95
 
@@ -41,14 +41,15 @@ class StraightRun:
     Attributes
     ----------
     recording : str
+        Name of the recording.
     start, duration : float
-        Seconds; the start since the first stamp of the truth.
+        Start since the first stamp of the truth, and duration, s.
     truth : float
-        Mean speed that the truth states, horizontal, m/s.
+        Mean horizontal speed of the truth, m/s.
     fixes : float
-        Distance between first and last fix over the time between them, m/s.
+        Distance between the first and the last fix over the time between them, m/s.
     deviation : float
-        Of the latter, as the covariances of these two fixes state it, m/s.
+        Standard deviation of `fixes` by the covariances of these two fixes, m/s.
     """
 
     recording: str
@@ -68,14 +69,14 @@ class StraightRun:
 class TruthSpeed:
     """Errors of the speed of the truth over straight runs, which count as independent.
 
-    Straight runs are looked for in every recording, one after the other: `seconds` long, faster
-    than 0.5 m/s, and the way over ten of the fixes at most 0.1 % longer than the line.
+    A straight run lasts `seconds` and is faster than 0.5 m/s. Its path over ten of the fixes is at
+    most 0.1 % longer than the straight line.
 
     Examples
     --------
     >>> runs = [StraightRun('a', 0.0, 30.0, 2.0 + error, 2.0, 0.001) for error in (0.01, 0.03)]
-    >>> found = TruthSpeed(30.0, runs)
-    >>> round(found.mean, 3), round(found.bound, 3)
+    >>> truth_speed = TruthSpeed(30.0, runs)
+    >>> round(truth_speed.mean, 3), round(truth_speed.bound, 3)
     (0.02, 0.147)
     """
 
@@ -83,7 +84,7 @@ class TruthSpeed:
     runs: list[StraightRun] = dataclasses.field(default_factory=list)
 
     def add(self, recording: Recording, *, base_frame: str = 'base_link') -> None:
-        """Look for straight runs in one more recording."""
+        """Add the straight runs of another recording."""
         self.runs.extend(_straight_runs(recording, self.seconds, base_frame))
 
     @property
@@ -98,7 +99,7 @@ class TruthSpeed:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % interval of the mean error by Student's distribution, m/s; infinite of one run."""
+        """95 % interval of the mean error by Student's distribution, m/s; infinite for one run."""
         count = len(self.runs)
         if count < 2:
             return -math.inf, math.inf
@@ -108,19 +109,21 @@ class TruthSpeed:
 
     @property
     def bound(self) -> float:
-        """What the mean error is at most, m/s: the end of the interval that is further from 0."""
+        """Largest size of the mean error within the interval, m/s."""
         return max(map(abs, self.interval))
 
     @property
     def scale(self) -> float:
-        """Speed of the truth over that of the fixes, all runs together."""
+        """Ratio of the distances of truth and fixes over all runs."""
         times = [run.duration for run in self.runs]
-        one, other = ([getattr(run, side) for run in self.runs] for side in ('truth', 'fixes'))
-        return float(np.dot(one, times) / np.dot(other, times))
+        true_speeds, fix_speeds = (
+            [getattr(run, source) for run in self.runs] for source in ('truth', 'fixes')
+        )
+        return float(np.dot(true_speeds, times) / np.dot(fix_speeds, times))
 
     @property
     def findings(self) -> list[Finding]:
-        """What of it the user should know."""
+        """Findings about the speed of the truth."""
         if len(self.runs) < 2:
             return [findings.FEW_STRAIGHT_RUNS(runs=len(self.runs), seconds=self.seconds)]
         low, high = self.interval
@@ -135,57 +138,61 @@ class TruthSpeed:
 
     def __str__(self) -> str:
         (low, high), sizes = self.interval, np.abs(self.errors)
-        driven = float(np.mean([run.fixes for run in self.runs]))
+        mean_speed = float(np.mean([run.fixes for run in self.runs]))
         return (
             f'Speed of the truth: {len(self.runs)} straight runs of {self.seconds:g} s at '
-            f'{driven:.2f} m/s. It differs from distance over time of the fixes by '
+            f'{mean_speed:.2f} m/s. It differs from distance over time of the fixes by '
             f'{self.mean:+.3f} m/s in the mean (95 % interval {low:+.3f} to {high:+.3f}), by '
             f'{sizes.mean():.3f} m/s in size and {sizes.max():.3f} m/s at most.'
         )
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        found: dict[str, Any] = {'seconds': self.seconds}
+        record: dict[str, Any] = {'seconds': self.seconds}
         if self.runs:
-            known = {'mean': self.mean, 'mean_size': float(np.abs(self.errors).mean())}
-            found |= known | {'scale': self.scale}
+            mean_size = float(np.abs(self.errors).mean())
+            record |= {'mean': self.mean, 'mean_size': mean_size, 'scale': self.scale}
         if len(self.runs) > 1:
-            found |= {'interval': list(self.interval), 'bound': self.bound}
+            record |= {'interval': list(self.interval), 'bound': self.bound}
         runs = [dataclasses.asdict(run) | {'error': run.error} for run in self.runs]
-        return found | {'runs': runs}
+        return record | {'runs': runs}
 
 
 def _straight_runs(recording: Recording, seconds: float, base: str) -> Iterator[StraightRun]:
+    """Yield the straight runs of a recording."""
     evidence = Evidence(recording, base)
     fixes, truth = evidence.fixes, evidence.truth
     if fixes is None or truth is None:
         return
     frame = local_frame_at_first_fix(fixes)
     place = frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude)[:, :2]
-    zero = truth.stamp_ns[0]
-    when, stamps = (fixes.stamp_ns - zero) * 1e-9, (truth.stamp_ns - zero) * 1e-9
-    driven = speed(truth.linear_velocity, truth.orientation)
-    way = np.append(0.0, np.cumsum(np.diff(stamps) * (driven[1:] + driven[:-1]) / 2.0))
+    start = truth.stamp_ns[0]
+    fix_time, stamps = (fixes.stamp_ns - start) * 1e-9, (truth.stamp_ns - start) * 1e-9
+    true_speed = speed(truth.linear_velocity, truth.orientation)
+    distance = np.append(
+        0.0, np.cumsum(np.diff(stamps) * (true_speed[1:] + true_speed[:-1]) / 2.0)
+    )
     variance = fixes.position_covariance[:, (0, 1), (0, 1)].mean(axis=1)
-    first, half_step = 0, float(np.median(np.diff(when))) / 2.0
+    first, half_step = 0, float(np.median(np.diff(fix_time))) / 2.0
     if seconds <= 3.0 * half_step:
-        problem = f'{seconds:g} s is no run of fixes that come every {2.0 * half_step:g} s'
-        raise ParameterError('--straight', '', f'{problem}; must be longer')
+        least = 3.0 * half_step
+        problem = f'{seconds:g} s is not allowed; must be greater than {least:g} s for these fixes'
+        raise ParameterError('--straight', '', problem)
     while True:
-        last = int(np.searchsorted(when, when[first] + seconds - half_step))
-        if last >= len(when):
+        last = int(np.searchsorted(fix_time, fix_time[first] + seconds - half_step))
+        if last >= len(fix_time):
             return
         line = float(np.hypot(*(place[last] - place[first])))
-        time = float(when[last] - when[first])
+        time = float(fix_time[last] - fix_time[first])
         corners = place[np.linspace(first, last, _PARTS + 1).round().astype(int)]
         steps = float(np.hypot(*np.diff(corners, axis=0).T).sum())
         if line < _SLOWEST * time or steps > _LONGEST * line:
-            # Further on by a part of it, what follows may be straight.
-            first = max(int(np.searchsorted(when, when[first] + time / _PARTS)), first + 1)
+            # A later part may be straight.
+            first = max(int(np.searchsorted(fix_time, fix_time[first] + time / _PARTS)), first + 1)
             continue
-        covered = float(np.diff(np.interp(when[[first, last]], stamps, way))[0])
+        covered = float(np.diff(np.interp(fix_time[[first, last]], stamps, distance))[0])
         deviation = math.sqrt(max(float(variance[first] + variance[last]), 0.0)) / time
         yield StraightRun(
-            recording.name, float(when[first]), time, covered / time, line / time, deviation
+            recording.name, float(fix_time[first]), time, covered / time, line / time, deviation
         )
         first = last
