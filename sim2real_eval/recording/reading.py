@@ -120,7 +120,11 @@ def read_recording(
         )
     roles, notes = _assign_content_roles(where, content, chosen_topics)
     remaining = _swap_coordinates(f'{sidecar}', content, roles, settings.corrections)
-    _check_topics(where, content, roles, _stripped_names(topics or {}), settings, notes)
+    requested = {*_stripped_names(topics or {})}
+    if pose_topic and 'truth' in (topics or {}):
+        # A file of poses, or frames, became this topic.
+        requested.add(pose_topic.strip('/'))
+    _check_topics(where, content, roles, requested, settings, notes)
     messages = dict(content.messages)
     _apply_corrections(f'{sidecar}', messages, roles, settings, remaining, notes)
     notes += check_overlap(where, messages, roles)
