@@ -171,14 +171,14 @@ def _run(recording: Recording, base_frame: str, maker: TwinMaker | None) -> Pref
     last = evidence
     if any(role in recording.roles for role in IDEAL_ROLES.values()):
         exact = evidence.of_noise_free()
-        known = {_key(outcome) for outcome in outcomes}
+        real_keys = {_key(outcome) for outcome in outcomes}
         outcomes += [
             outcome
             for check in CHECKS
             if check.noise_free
             for outcome in check.outcomes(exact)
             # Problems of the truth that the real sensors showed already are left out.
-            if _key(outcome) not in known
+            if _key(outcome) not in real_keys
         ]
         last = exact if exact.corrections else evidence
     return Preflight(
@@ -197,7 +197,7 @@ def _key(outcome: Outcome) -> tuple[str, str, Finding | None]:
 
 def remarks(
     recording: Recording,
-    known: Iterable[Finding],
+    reader_findings: Iterable[Finding],
     *,
     base_frame: str = 'base_link',
     maker: TwinMaker | None = None,
@@ -219,8 +219,8 @@ def remarks(
             for better in checked
         )
 
-    kept = [finding for finding in known if not is_replaced(finding)]
-    return tuple(by_severity([*checked, *kept]))
+    unreplaced = [finding for finding in reader_findings if not is_replaced(finding)]
+    return tuple(by_severity([*checked, *unreplaced]))
 
 
 def check_run_count(runs: int) -> list[Finding]:

@@ -197,11 +197,11 @@ class Evidence:
         make = CORRECTIONS[role]
         self._changes[role] = self._changes.get(role, make()).followed_by(make(**changes))
         only_values = kind == 'imu' and 'delay' not in changes
-        kept = _UNCHANGED_BY_VALUES if only_values else set()
+        unchanged = _UNCHANGED_BY_VALUES if only_values else set()
         if self.noise_free:
-            kept = kept - {'maker'}
+            unchanged = unchanged - {'maker'}
         for name in _DERIVED:
-            if name not in kept:
+            if name not in unchanged:
                 vars(self).pop(name, None)
         self.recording = self._corrected_recording()
         return self.recording.corrections[role]
@@ -273,10 +273,10 @@ class Evidence:
         steps = intervals(truth)
         moved = np.diff(truth.position, axis=0) / steps[:, None]
         world = rotations.rotate(truth.orientation, truth.linear_velocity)
-        own, world = (
+        body, world = (
             0.5 * (velocity[1:] + velocity[:-1]) for velocity in (truth.linear_velocity, world)
         )
-        return steps, moved, own, world
+        return steps, moved, body, world
 
     @cached_property
     def imu(self) -> ImuArray | None:

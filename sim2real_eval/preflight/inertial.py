@@ -136,8 +136,8 @@ def _measure_missing_attitude(evidence: Evidence) -> Iterator[Measure]:
     angle = np.cumsum(horizontal, axis=0) * _MOUNTING_BLOCK_S / scale
     # A tilt of the sensor shows a share of the turn about the vertical, and a bias a line.
     count = np.arange(len(angle), dtype=float)
-    known = np.stack([np.ones_like(count), count, np.cumsum(rate @ measured)], axis=1)
-    angle = angle - known @ np.linalg.lstsq(known, angle, rcond=None)[0]
+    regressors = np.stack([np.ones_like(count), count, np.cumsum(rate @ measured)], axis=1)
+    angle = angle - regressors @ np.linalg.lstsq(regressors, angle, rcond=None)[0]
     turn = math.degrees(float(np.sqrt(np.mean(np.sum(angle**2, axis=1)))))
     finding = None
     if turn > _UNKNOWN_TURN_DEG:
@@ -218,8 +218,8 @@ def fit_turning(
     measured, true = _verticals(evidence)
     time = evidence.imu_time
     length = max(_BLOCK_S, evidence.truth_interval)
-    own, block_time = block_means(
-        lambda own, at: np.stack([own @ measured, at], axis=1),
+    measured_rates, block_time = block_means(
+        lambda measured_rates, at: np.stack([measured_rates @ measured, at], axis=1),
         time, length, evidence.measured('angular_velocity'), time,
     ).T  # fmt: skip
     rate, rate_time = block_means(
@@ -236,20 +236,20 @@ def fit_turning(
         return np.asarray((ends[1] - ends[0]) / length)
 
     # The last block may be short.
-    own, block_time = own[:-1], block_time[:-1]
-    if len(own) < _LEAST_BLOCKS:
+    measured_rates, block_time = measured_rates[:-1], block_time[:-1]
+    if len(measured_rates) < _LEAST_BLOCKS:
         return None
     inside = slice(None)
     if interval is not None:
         inside = slice(*np.searchsorted(block_time, interval).tolist())
-        if len(own[inside]) < _LEAST_BLOCKS:
+        if len(measured_rates[inside]) < _LEAST_BLOCKS:
             return None
-    own, block_time = own[inside], block_time[inside]
+    measured_rates, block_time = measured_rates[inside], block_time[inside]
 
-    def fit(kept: NDArray[np.bool_] | slice) -> DelayFit:
-        centres = block_time[kept]
+    def fit(rows: NDArray[np.bool_] | slice) -> DelayFit:
+        centres = block_time[rows]
         return fit_delay(
-            own[kept],
+            measured_rates[rows],
             lambda delay: mean_rates(delay, centres),
             float(centres[-1] - centres[0]),
             max(_INDEPENDENT_S, 2.0 * length),
@@ -260,9 +260,9 @@ def fit_turning(
     # Blocks that the delay moves beyond the truth have no reference.
     shifted = block_time - first.seconds
     margin = length + 0.5 * abs(first.seconds)
-    kept = (shifted > rate_time[0] + margin) & (shifted < rate_time[-1] - margin)
-    is_cut = not kept.all() and int(kept.sum()) >= _LEAST_BLOCKS
-    result = fit(kept) if is_cut else first
+    is_inside = (shifted > rate_time[0] + margin) & (shifted < rate_time[-1] - margin)
+    is_cut = not is_inside.all() and int(is_inside.sum()) >= _LEAST_BLOCKS
+    result = fit(is_inside) if is_cut else first
     return result if result.explained > 0.5 and result.is_better_than(result.power) else None
 
 
@@ -402,9 +402,9 @@ def _fit_mounting(
         product = np.diag([1e-3, 5e-4, 1e-4])
         for weight, (measured, true) in zip(weights, signed, strict=True):
             product = product + weight * (true.T @ measured) / len(true)
-        left, _, right = np.linalg.svd(product)
-        proper = np.diag([1.0, 1.0, np.linalg.det(left) * np.linalg.det(right)])
-        matrix = left @ proper @ right
+        left_axes, _, right_axes = np.linalg.svd(product)
+        proper = np.diag([1.0, 1.0, np.linalg.det(left_axes) * np.linalg.det(right_axes)])
+        matrix = left_axes @ proper @ right_axes
         residuals = [true - measured @ matrix.T for measured, true in signed]
         variances = [
             float(np.mean(residual**2)) + floor

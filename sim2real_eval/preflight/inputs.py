@@ -125,9 +125,9 @@ def _measure_input(
         time, _BLOCK_S, array.linear_velocity, own_body, time,
     )  # fmt: skip
     end = time[0] + seconds(inside.stamp_ns[-1:], int(array.stamp_ns[0]))[0]
-    kept = (means[:, 2] > max(0.0, time[0])) & (means[:, 2] < end)
-    measured, block_time = plane(means)[kept], means[kept, 2]
-    turned_back = plane(means[:, 3:])[kept]
+    is_inside = (means[:, 2] > max(0.0, time[0])) & (means[:, 2] < end)
+    measured, block_time = plane(means)[is_inside], means[is_inside, 2]
+    turned_back = plane(means[:, 3:])[is_inside]
     if len(measured) < _LEAST or float(np.quantile(np.abs(measured), 0.9)) == 0.0:
         return
     span = float(block_time[-1] - block_time[0])
@@ -242,8 +242,8 @@ def _measure_speed_of_fixes(
     along_x = abs(np.mean(measured)) / max(float(np.mean(np.abs(measured))), 1e-9)
     if turns and along_x < 0.9 and in_world.explained > 0.8 and in_world.gain.real > 0.0:
         error = float(np.sqrt(np.mean(np.abs(measured - np.abs(moved)) ** 2)))
-        left = float(np.sqrt(np.mean(np.abs(measured - moved) ** 2)))
-        finding = input_findings.INPUT_IN_WORLD(topic, body=error, world=left)
+        error_in_world = float(np.sqrt(np.mean(np.abs(measured - moved) ** 2)))
+        finding = input_findings.INPUT_IN_WORLD(topic, body=error, world=error_in_world)
         yield Measure(None, None, finding, f'{topic} axes')
         return
     fast = np.abs(moved) > max(2.0 * _SLOWEST, 0.5 * float(np.quantile(np.abs(moved), 0.9)))
@@ -299,10 +299,10 @@ def _measure_yaw_rate(
         return
     time = seconds(inside.stamp_ns, maker.start_ns)
     true = maker.motion.at(np.clip(time, 0.0, None)).angular_velocity[:, 2]
-    own, true = measured - measured.mean(), true - true.mean()
-    size = math.sqrt(float(np.mean(own**2) * np.mean(true**2)))
+    measured, true = measured - measured.mean(), true - true.mean()
+    size = math.sqrt(float(np.mean(measured**2) * np.mean(true**2)))
     if size < 1e-6:
         return
-    correlation = float(np.mean(own * true)) / size
+    correlation = float(np.mean(measured * true)) / size
     finding = input_findings.INPUT_RATE_REVERSED(topic) if correlation < -0.7 else None
     yield Measure(correlation, -0.7, finding, f'{topic} yaw rate', 'least', unit='')

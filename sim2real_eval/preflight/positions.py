@@ -184,11 +184,11 @@ def _is_in_radians(evidence: Evidence, track: Track) -> bool:
 
 def _height_costs(track: Track) -> tuple[float, float]:
     """Return the negative log likelihoods of the heights for a truth with z up and with z down."""
-    own, true = track.height, track.truth_height(track.stamps)
-    own, true = own - own.mean(), true - true.mean()
+    altitude_change, true = track.height, track.truth_height(track.stamps)
+    altitude_change, true = altitude_change - altitude_change.mean(), true - true.mean()
     count = 0.5 * max(track.span / 5.0, 1.0)
     up, down = (
-        count * _log(float(np.mean((own - sign * true) ** 2)) + _HEIGHT_NOISE_M**2)
+        count * _log(float(np.mean((altitude_change - sign * true) ** 2)) + _HEIGHT_NOISE_M**2)
         for sign in (1.0, -1.0)
     )
     return up, down
@@ -204,10 +204,10 @@ def _fit_as_camera(evidence: Evidence) -> DelayFit | None:
     None, too, if the truth explains them as it is.
     """
     track = evidence.track
-    known = evidence.recording.corrections.get('truth', TruthCorrection())
+    correction = evidence.recording.corrections.get('truth', TruthCorrection())
     if evidence.truth is None or evidence.fixes is None:
         return None
-    if known.axes != 'enu' or known.turn or known.heading or known.body_yaw:
+    if correction.axes != 'enu' or correction.turn or correction.heading or correction.body_yaw:
         # Axes come before turns, so that both together are not one correction.
         return None
     if track is not None and track.near.explained > 0.5:
@@ -321,10 +321,10 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
         for axis in np.eye(3)[:2]
     )
     residual, late = track.residual, track.measured - track.truth(track.stamps - delay)
-    kept = np.abs(residual - np.median(residual)) < 10.0 * 1.5 * max(
+    is_usual = np.abs(residual - np.median(residual)) < 10.0 * 1.5 * max(
         float(np.median(np.abs(residual - np.median(residual)))), 1e-6
     )
-    if kept.sum() < 16:
+    if is_usual.sum() < 16:
         return None
     position = track.truth(track.stamps)
     # A turn of the truth may explain the errors, too.
@@ -337,26 +337,26 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
         for column in columns:
             rows.append(np.concatenate([column.real, column.imag]))
         design = np.stack(rows, axis=1)
-        design = design[np.concatenate([kept, kept])]
-        values = np.concatenate([errors.real, errors.imag])[np.concatenate([kept, kept])]
+        design = design[np.concatenate([is_usual, is_usual])]
+        values = np.concatenate([errors.real, errors.imag])[np.concatenate([is_usual, is_usual])]
         solution, *_ = np.linalg.lstsq(design, values, rcond=1e-9)
-        left = float(np.mean((values - design @ solution) ** 2))
+        variance = float(np.mean((values - design @ solution) ** 2))
         inverse = np.linalg.pinv(design.T @ design / len(values), rcond=1e-9)
-        deviation = np.sqrt(np.maximum(np.diag(inverse), 0.0) * left / (2.0 * freedom))
-        return left, solution, deviation
+        deviation = np.sqrt(np.maximum(np.diag(inverse), 0.0) * variance / (2.0 * freedom))
+        return variance, solution, deviation
 
     constant = [common[0], 1j * common[0], common[1]]
-    if _is_degenerate([column[kept] for column in (*constant, ahead, aside)]):
+    if _is_degenerate([column[is_usual] for column in (*constant, ahead, aside)]):
         # On a circle a turn of the truth moves the fixes as a lever arm does.
         return None
-    left, solution, deviation = fit([*constant, ahead, aside], residual)
+    variance, solution, deviation = fit([*constant, ahead, aside], residual)
     value = complex(solution[3], solution[4])
     error = float(np.hypot(*deviation[3:]))
-    turns = np.abs(np.mean(ahead[kept])) < 0.9
+    turns = np.abs(np.mean(ahead[is_usual])) < 0.9
     if not turns or abs(value) < _LEAST_ARM_M + SIGMAS * error:
         return None
     without, *_ = fit(constant, late)
-    gain = freedom * (_log(without) - _log(left))
+    gain = freedom * (_log(without) - _log(variance))
     return _LeverArmFit(value, gain)
 
 
@@ -375,10 +375,10 @@ def measure_altitude(evidence: Evidence) -> Iterator[Measure]:
     topic, altitude = evidence.topic('gps'), fixes.altitude
     if track is None or evidence.doubtful & {'fixes', 'delay'}:
         return
-    own, true = track.height, track.truth_height(track.stamps)
-    own, true = own - own.mean(), true - true.mean()
-    size, power = float(np.mean(true**2)), float(np.mean(own**2))
-    product = float(np.mean(own * true))
+    altitude_change, true = track.height, track.truth_height(track.stamps)
+    altitude_change, true = altitude_change - altitude_change.mean(), true - true.mean()
+    size, power = float(np.mean(true**2)), float(np.mean(altitude_change**2))
+    product = float(np.mean(altitude_change * true))
     explained = product**2 / max(size * power, 1e-12)
     scale, finding = product / max(size, 1e-12), None
     outside = not _LOWEST_M < float(np.median(altitude)) < _HIGHEST_M

@@ -98,12 +98,12 @@ class Track:
 
         The significance is the correlation in standard errors, for one independent sample in 5 s.
         """
-        own, true = self.height, self.truth_height(self.stamps)
-        own, true = own - own.mean(), true - true.mean()
-        size = float(np.sqrt(np.mean(own**2) * np.mean(true**2)))
+        height, true = self.height, self.truth_height(self.stamps)
+        height, true = height - height.mean(), true - true.mean()
+        size = float(np.sqrt(np.mean(height**2) * np.mean(true**2)))
         if size < 1e-6:
             return 0.0, 0.0
-        correlation = float(np.mean(own * true)) / size
+        correlation = float(np.mean(height * true)) / size
         return correlation, abs(correlation) * max(self.span / 5.0, 1.0) ** 0.5
 
     def take(self, rows: slice) -> Track:
@@ -118,23 +118,27 @@ class Track:
         )
 
     def _fit(self, *, mirrored: bool = False, longer: bool = False) -> DelayFit:
-        own = self.measured[self.step :] - self.measured[: -self.step]
+        steps_of_fixes = self.measured[self.step :] - self.measured[: -self.step]
 
         def steps(delay: float) -> FloatArray:
             positions = self.truth(self.stamps - delay)
             positions = np.conj(positions) if mirrored else positions
             return positions[self.step :] - positions[: -self.step]
 
-        first = fit_delay(own, steps, self.span, _WINDOW_S, longer=longer)
+        first = fit_delay(steps_of_fixes, steps, self.span, _WINDOW_S, longer=longer)
         true = steps(first.seconds)
-        residual = np.abs(own - first.gain * true)
+        residual = np.abs(steps_of_fixes - first.gain * true)
         kept = residual <= 10.0 * float(np.median(residual))
         # For a robot that rests most of the time, a wrong fit excludes its motion, not jumps.
         moves = float(np.sum(np.abs(true[kept]) ** 2)) > 0.5 * float(np.sum(np.abs(true) ** 2))
         if kept.all() or kept.mean() < 0.5 or not moves:
             return first
         return fit_delay(
-            own[kept], lambda delay: steps(delay)[kept], self.span, _WINDOW_S, longer=longer
+            steps_of_fixes[kept],
+            lambda delay: steps(delay)[kept],
+            self.span,
+            _WINDOW_S,
+            longer=longer,
         )
 
 

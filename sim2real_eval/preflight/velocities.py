@@ -56,8 +56,8 @@ def speed_ratio(evidence: Evidence) -> tuple[float, float] | None:
     velocities = evidence.velocities
     if velocities is None or evidence.truth is None:
         return None
-    steps, moved, own, world = velocities
-    differences, *recorded = _horizontal(evidence.truth, 0.5, steps, moved, own, world)
+    steps, moved, body, world = velocities
+    differences, *recorded = _horizontal(evidence.truth, 0.5, steps, moved, body, world)
     follows = [_mean_turn(differences, velocity) for velocity in recorded]
     best = recorded[int(np.argmax(np.abs(follows)))]
     turn = max(follows, key=abs)
@@ -143,17 +143,17 @@ def measure_twist_delay(evidence: Evidence) -> Iterator[Measure]:
     found = evidence.velocities
     if found is None or evidence.truth is None:
         return
-    truth, (steps, moved, own, _) = evidence.truth, found
+    truth, (steps, moved, body, _) = evidence.truth, found
     period = float(np.median(steps))
     (true,) = map(np.abs, _horizontal(truth, _SHORT_S, steps, moved))
-    if period > _SHORT_S or len(true) < _LEAST_DELAYED or not own[:, :2].any():
+    if period > _SHORT_S or len(true) < _LEAST_DELAYED or not body[:, :2].any():
         return
     time = seconds(truth.stamp_ns, truth.stamp_ns[0])
     middles = block_means(
         lambda end, step: (end - 0.5 * step)[:, None], time[1:], _SHORT_S, time[1:], steps
     )[:, 0]
     half = 0.5 * _SHORT_S
-    distances = [np.append(0.0, np.cumsum(own[:, axis] * steps)) for axis in (0, 1)]
+    distances = [np.append(0.0, np.cumsum(body[:, axis] * steps)) for axis in (0, 1)]
 
     def speed(delay: float) -> FloatArray:
         """Return recorded speeds at an earlier time, as means over the time of a block.
@@ -197,19 +197,19 @@ def measure_heading(evidence: Evidence) -> Iterator[Measure]:
     velocities = evidence.velocities
     if velocities is None:
         return
-    steps, differences, own, world = velocities
+    steps, differences, body, world = velocities
     fast = np.hypot(differences[:, 0], differences[:, 1]) > _SLOWEST
     if fast.sum() < 8:
         return
     # Short runs are compared in short blocks, whose noise is not taken for a twist that strays.
     for length in (_BLOCK_S, _SHORT_S):
-        means = _horizontal(truth, length, steps, differences, own, world)
+        means = _horizontal(truth, length, steps, differences, body, world)
         # Noise of positions has no direction.
         moves = np.min(np.abs([means[0], means[-1]]), axis=0) > _SLOWEST
         moved, as_recorded, turned = (velocity[moves] for velocity in means)
         if len(moved) >= _LEAST_BLOCKS:
             break
-    twist_errors = _twist_errors(fast, differences, own, world)
+    twist_errors = _twist_errors(fast, differences, body, world)
     if _is_of_the_world(fast, differences, twist_errors) and not (
         _is_in_world(evidence) or _is_of_the_body(moved, as_recorded, turned)
     ):
@@ -236,16 +236,16 @@ def measure_heading(evidence: Evidence) -> Iterator[Measure]:
 
 
 def _twist_errors(
-    fast: NDArray[np.bool_], differences: FloatArray, own: FloatArray, world: FloatArray
+    fast: NDArray[np.bool_], differences: FloatArray, body: FloatArray, world: FloatArray
 ) -> tuple[float, float]:
     """Return the median errors of the twist in the axes of the body, and in those of the world.
 
     They are taken where both differ most: in turns, for a vehicle that mostly goes straight.
     Jumps do not change a median.
     """
-    apart = np.linalg.norm(own - world, axis=1)
+    apart = np.linalg.norm(body - world, axis=1)
     chosen = fast & (apart >= np.quantile(apart[fast], 0.8))
-    in_body, in_world = (_median_size(chosen, velocity, differences) for velocity in (world, own))
+    in_body, in_world = (_median_size(chosen, velocity, differences) for velocity in (world, body))
     return in_body, in_world
 
 

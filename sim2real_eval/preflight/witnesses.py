@@ -69,8 +69,8 @@ def _scale_of_vector(
     """
     time = evidence.imu_time
     rate = block_means(np.asarray, time, _BLOCK_S, evidence.measured('angular_velocity'))
-    own_time = time if stamps is None else stamps
-    means = block_means(np.asarray, own_time, _BLOCK_S, vector)
+    vector_time = time if stamps is None else stamps
+    means = block_means(np.asarray, vector_time, _BLOCK_S, vector)
     count = min(len(rate), len(means))
     if count < _LEAST:
         return math.nan, 0.0
@@ -125,8 +125,8 @@ def _scale_of_course(evidence: Evidence) -> tuple[float, float]:
     angle = np.append(0.0, np.cumsum(rate[:-1, 0] * np.diff(rate[:, 1])))
     middles = 0.5 * (grid[1:] + grid[:-1])
     measured = np.diff(np.interp(middles, rate[:, 1], angle))
-    kept = fast[1:] & fast[:-1] & (middles[1:] < rate[-1, 1])
-    if kept.sum() < _LEAST or float(np.std(turned[kept])) < _NO_TURN_RAD:
+    is_driving = fast[1:] & fast[:-1] & (middles[1:] < rate[-1, 1])
+    if is_driving.sum() < _LEAST or float(np.std(turned[is_driving])) < _NO_TURN_RAD:
         return math.nan, 0.0
-    own, true = measured[kept], turned[kept]
-    return _regress(own - np.median(own), true)
+    rates, turns = measured[is_driving], turned[is_driving]
+    return _regress(rates - np.median(rates), turns)
