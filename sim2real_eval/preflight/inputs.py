@@ -116,16 +116,18 @@ def _measure_input(
     inside = evidence.during_truth(array)
     if inside is None or len(inside) < _LEAST:
         return
+    own_body = array.linear_velocity
+    if isinstance(array, OdometryArray):
+        # Velocities in the frame of the odometry, whose yaw starts anywhere.
+        own_body = rotations.rotate_back(array.orientation, array.linear_velocity)
     means = block_means(
-        lambda velocity, time: np.column_stack([velocity[:, :2], time]),
-        time,
-        _BLOCK_S,
-        array.linear_velocity,
-        time,
-    )
+        lambda velocity, turned, time: np.column_stack([velocity[:, :2], time, turned[:, :2]]),
+        time, _BLOCK_S, array.linear_velocity, own_body, time,
+    )  # fmt: skip
     end = time[0] + seconds(inside.stamp_ns[-1:], int(array.stamp_ns[0]))[0]
     kept = (means[:, 2] > max(0.0, time[0])) & (means[:, 2] < end)
     measured, block_time = plane(means)[kept], means[kept, 2]
+    turned_back = plane(means[:, 3:])[kept]
     if len(measured) < _LEAST or float(np.quantile(np.abs(measured), 0.9)) == 0.0:
         return
     span = float(block_time[-1] - block_time[0])
@@ -154,8 +156,11 @@ def _measure_input(
     if _is_stated_in_world(evidence, array):
         yield from _measure_gain(topic, measured, moved, in_world)
         return
+    own_error = float(np.sqrt(np.mean(np.abs(turned_back - reference.body(block_time)) ** 2)))
+    is_own = own_error < 0.5 * min(body_error, world_error) and body_error > _SLOWEST
+    world_error = min(world_error, own_error) if is_own else world_error
     # A straight drive explains both, but in the axes of the world it needs no turn.
-    is_world = (
+    is_world = is_own or (
         world_error < 0.5 * body_error
         and not in_body.is_better_than(in_world.residual)
         and abs(np.angle(np.vdot(moved, measured))) < math.radians(20.0)
