@@ -101,7 +101,7 @@ class Vehicle:
 
 
 CAR = Vehicle()
-CART = Vehicle(length=25.0, width=18.0, period=38.0, lap=1, end=60.0)
+CART = Vehicle(length=25.0, width=18.0, period=38.0, lap=1, end=46.0)
 HILL = Vehicle(climb=4.0, roll=3.0, pitch=5.0)
 BOAT = Vehicle(length=50.0, width=15.0, roll=14.0, pitch=9.0, period=25.0)
 STREET = Vehicle(length=200.0, width=0.0, climb=12.0, period=200.0)

@@ -80,7 +80,7 @@ def negated(name: str) -> Change:
 DEGREES = altered('imu', angular_velocity=np.degrees)
 RADIANS = altered('gps', latitude=np.radians, longitude=np.radians)
 RESTING = dataclasses.replace(CAR, rests=True, end=50.0)
-SLOPING = dataclasses.replace(HILL, rests=True, end=60.0)
+SLOPING = dataclasses.replace(HILL, rests=True, end=46.0)
 LONG = Vehicle(end=60.0)
 
 KINDS: dict[str, tuple[str, Vehicle, Change]] = {
@@ -149,7 +149,7 @@ KINDS: dict[str, tuple[str, Vehicle, Change]] = {
     'clock of the IMU slow': ('clock_rate', CART, stretched('imu', 0.4)),
     'clock of the IMU fast': ('clock_rate', Vehicle(end=80.0), stretched('imu', -0.3)),
     'clock of the fixes slow': ('clock_rate', CART, stretched('gps', 0.8)),
-    'clock of the fixes fast': ('clock_rate', Vehicle(end=80.0), stretched('gps', -0.6)),
+    'clock of the fixes fast': ('clock_rate', Vehicle(end=50.0), stretched('gps', -0.6)),
     'antenna ahead': ('lever_arm', CAR, with_antenna(1.5, 0.0)),
     'antenna behind': ('lever_arm', CART, with_antenna(-0.8, 0.9)),
     'antenna of a boat': ('lever_arm', BOAT, with_antenna(0.0, 1.2)),
