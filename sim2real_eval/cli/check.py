@@ -142,12 +142,13 @@ def _check(
 ) -> tuple[list[RecordingSource], list[Preflight], list[Pooled], list[str]]:
     """Return readable recordings, their results and common corrections, and the failures."""
     from sim2real_eval.preflight.checks import check, check_vehicle
+    from sim2real_eval.preflight.consequence import weigh
 
     def attempt(source: RecordingSource) -> tuple[Preflight, RecordingSource]:
         recording = source.read()
         if speed is not None:
             speed.add(recording, base_frame=options.base_frame)
-        return check(recording, base_frame=options.base_frame, judged=True), source
+        return check(recording, base_frame=options.base_frame), source
 
     pairs, failures = attempt_each(measured, attempt, 'checks')
     runs, constants = check_vehicle(
@@ -155,6 +156,10 @@ def _check(
         lambda position: pairs[position][1].read(),
         base_frame=options.base_frame,
     )
+    runs = [
+        weigh(source.read(), run, options.base_frame) if run.changes or run.lever_arms else run
+        for run, (_, source) in zip(runs, pairs, strict=True)
+    ]
     return [source for _, source in pairs], runs, constants, failures
 
 

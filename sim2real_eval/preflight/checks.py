@@ -24,7 +24,6 @@ from . import (
     velocities,
     witnesses,
 )  # fmt: skip
-from .consequence import weigh
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight
 from .remedies import verify
@@ -117,11 +116,7 @@ _ELSEWHERE = (findings.MISSING, findings.MOVING_START, findings.NO_ORIENTATION)
 
 
 def check(
-    recording: Recording,
-    *,
-    base_frame: str = 'base_link',
-    maker: TwinMaker | None = None,
-    judged: bool = False,
+    recording: Recording, *, base_frame: str = 'base_link', maker: TwinMaker | None = None
 ) -> Preflight:
     """Run every check on a recording.
 
@@ -137,8 +132,6 @@ def check(
         Body frame.
     maker : TwinMaker, optional
         Maker of the twins of this recording, if there is one already; saves time.
-    judged : bool
-        Whether the judge weighs the corrections: its speed error as recorded and corrected.
 
     Examples
     --------
@@ -150,8 +143,7 @@ def check(
     ['check.no_orientation']
     """
     result = _run(require_recording('check', recording), base_frame, maker)
-    result = verify(recording, result, lambda corrected: _run(corrected, base_frame, None))
-    return weigh(recording, result, base_frame) if judged else result
+    return verify(recording, result, lambda corrected: _run(corrected, base_frame, None))
 
 
 def check_vehicle(

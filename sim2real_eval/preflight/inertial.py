@@ -55,6 +55,7 @@ _INDEPENDENT_S = 1.0
 _LEAST_BLOCKS = 32
 _SIDEWAYS_DEG = 15.0
 _SLOWEST = 0.2
+_LEAST_FORCE = 1e-3
 # Standard deviation of the direction of the mean force, from an accelerometer bias of 0.2 m/s^2.
 _VERTICAL_RAD = 0.02
 _UPRIGHT, _REVERSED = (1, 1, 1), (-1, -1, -1)
@@ -201,7 +202,9 @@ def _verticals(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
     if 'gravity' in evidence.doubtful:
         return up, up
     force = mean_row(evidence.measured('linear_acceleration'))
-    return force / np.linalg.norm(force), up
+    size = float(np.linalg.norm(force))
+    # Without a force there is no vertical to measure; `measure_gravity` reports it.
+    return (force / size if size > _LEAST_FORCE else up), up
 
 
 def fit_turning(

@@ -26,6 +26,8 @@ LEVER_ARMS = 'lever_arms'
 Constant = tuple[str, str]
 """Role and key of a correction, or `lever_arms` and a role."""
 _ENTRY = re.compile(r'`(corrections|lever_arms): (\{.*?\})`')
+_WORSE = 1.2
+"""Growth of a value relative to its limit beyond which a check is worse."""
 _ANTENNA = 'antenna_of_the_check'
 _FAILED = 'applied to the recording, it does not pass its own check or makes another worse'
 
@@ -50,9 +52,12 @@ def verify(
     if works(recording, result, result, run):
         return result
     verified: set[str] = set()
-    for role in [*sorted(result.changes), *([LEVER_ARMS] if result.lever_arms else [])]:
-        if works(recording, result, _restricted(result, {*verified, role}), run):
-            verified.add(role)
+    roles = {*result.changes, *([LEVER_ARMS] if result.lever_arms else [])}
+    # A correction may need that of another role first.
+    for _ in range(len(roles)):
+        for role in sorted(roles - verified):
+            if works(recording, result, _restricted(result, {*verified, role}), run):
+                verified.add(role)
 
     def checked(finding: Finding) -> Finding:
         failed = any(role not in verified for role, _ in corrected_constants(finding))
@@ -95,10 +100,16 @@ def works(
         remaining |= {(LEVER_ARMS, role) for role in after.lever_arms}
     if not remaining.issubset(ignored):
         return False
-    severities = _severities(before)
+    earlier, later = _problems(before), _problems(after)
+    proposed = {(role, key) for role, change in proposal.changes.items() for key in change.changes}
+    proposed |= {(LEVER_ARMS, role) for role in proposal.lever_arms}
+    proposed -= {*ignored}
     return all(
-        severities.get(key, Severity.ROUTINE + 1) <= severity
-        for key, severity in _severities(after).items()
+        key in earlier
+        and severity >= earlier[key][0]
+        and share < _WORSE * earlier[key][1]
+        and not proposed & {*corrected_constants(finding)}
+        for key, (severity, share, finding) in later.items()
     )
 
 
@@ -198,9 +209,16 @@ def _with_lever_arm(recording: Recording, lever_arms: Mapping[str, list[float]])
     return dataclasses.replace(moved, transforms=(*recording.transforms, *added))
 
 
-def _severities(result: Preflight) -> dict[tuple[str, str], Severity]:
-    """Return the severity of each finding by code, without its size, and subject."""
-    return {
-        (finding.code.removesuffix('_large'), finding.subject): finding.severity
-        for finding in result.findings
-    }
+def _problems(result: Preflight) -> dict[tuple[str, ...], tuple[Severity, float, Finding]]:
+    """Return severity, value over limit and finding of each problem.
+
+    Problems are named by check, code without its size, topic and part of the check.
+    """
+    problems: dict[tuple[str, ...], tuple[Severity, float, Finding]] = {}
+    for outcome in result.outcomes:
+        finding, share = outcome.measure.finding, outcome.measure.share
+        if finding is not None:
+            code = finding.code.removesuffix('_large')
+            key = (outcome.check, code, finding.subject, outcome.measure.subject)
+            problems[key] = (finding.severity, max(share or 1.0, 1.0), finding)
+    return problems
