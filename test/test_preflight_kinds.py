@@ -411,6 +411,13 @@ def test_lever_arms_of_recording_yaml_remove_the_finding_and_keep_rotations(
     assert codes_of(read_recording(folder)) == set()
 
 
+def with_value(result: Preflight, value: float) -> Preflight:
+    """Return a result whose finding has a value and a limit of 1."""
+    measure = dataclasses.replace(result.outcomes[0].measure, value=value, limit=1.0)
+    outcome = dataclasses.replace(result.outcomes[0], measure=measure)
+    return dataclasses.replace(result, outcomes=(outcome,))
+
+
 def fake_run(kind: Any = None, **changes: Any) -> Preflight:
     """Return a result with a finding and corrections."""
     found: Finding | None = None if kind is None else kind
@@ -419,14 +426,19 @@ def fake_run(kind: Any = None, **changes: Any) -> Preflight:
                      changes=changes)  # fmt: skip
 
 
-@pytest.mark.parametrize('left', ['finding', 'correction', 'other finding', 'nothing'])
+@pytest.mark.parametrize(
+    'left', ['finding', 'finding alone', 'larger value', 'correction', 'other finding', 'nothing']
+)
 def test_a_correction_that_fails_its_verification_is_withheld(left: str) -> None:
     change = FixCorrection(delay=0.5)
     late_fixes = findings.FIXES_LATE_LARGE('/gps/fix', role='gps', delay=0.5, set=0.5)
     worse = findings.FIX_ERRORS('/gps/fix', error=200.0)
-    before = fake_run(late_fixes, gps=change)
+    before = with_value(fake_run(late_fixes, gps=change), 3.0)
     after = {
         'finding': fake_run(late_fixes, gps=change),
+        # Nothing more is corrected, but the finding is still there.
+        'finding alone': fake_run(late_fixes),
+        'larger value': with_value(fake_run(late_fixes), 30.0),
         'correction': fake_run(None, gps=FixCorrection(delay=0.1)),
         'other finding': fake_run(worse),
         'nothing': fake_run(None),
