@@ -171,7 +171,7 @@ def _correction_lines(runs: Sequence[Preflight]) -> list[str]:
             place, shared = find_own_metadata(Path(run.path))
             beside = f' (in addition to those in {shared})' if shared else ''
             entries[f'{place}{beside}'] = tuple(entry_lines(run).values())
-    heading = 'Write these corrections, instead of existing ones, to'
+    heading = 'Write these corrections (or repeat with --write), instead of existing ones, to'
     return [heading, *file_lines(entries)] if entries else []
 
 
