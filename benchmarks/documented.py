@@ -26,7 +26,8 @@ from measuring import write
 import sim2real_eval as s2r
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.setup import JudgeSetup
-from sim2real_eval.study.recordings import OFF_TICKS_NS, true_heading
+from sim2real_eval.recording.truth import true_heading
+from sim2real_eval.study.recordings import OFF_TICKS_NS
 from sim_sensors.core import rotations
 from sim_sensors.core.shipped import config_path
 

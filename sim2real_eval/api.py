@@ -29,12 +29,13 @@ from sim2real_eval.metrics.series import VelocitySeries, velocity_series
 from sim2real_eval.metrics.uncertainty import DistanceUncertainty, uncertainty
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, require_recording
+from sim2real_eval.recording.truth import true_heading
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, make_twin_maker, synthetic_recording
 from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.recordings import OFF_TICKS_NS, true_heading
+from sim2real_eval.study.recordings import OFF_TICKS_NS
 from sim_sensors.core.errors import ParameterError, Sim2RealError, whole_number
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file

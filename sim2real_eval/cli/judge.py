@@ -179,8 +179,8 @@ def _start_heading(setup: Judge, recording: Recording, is_wanted: bool | None) -
 
     The default is the true yaw if the recording has a truth and the IMU has no orientation.
     """
+    from sim2real_eval.recording.truth import true_heading
     from sim2real_eval.simulation.twin_maker import TwinMaker
-    from sim2real_eval.study.recordings import true_heading
 
     if is_wanted is None:
         is_wanted = recording.truth is not None and setup.lacks_heading(recording)

@@ -11,7 +11,6 @@ from .delays import EXPLAINED, SIGMAS, DelayFit
 from .evidence import Evidence
 from .inertial import fit_turning
 from .outcome import Measure
-from .track import Track
 
 _CLOCK_S = 3.0
 # Drivers start and end one after the other.
@@ -74,7 +73,7 @@ def _fits_of_thirds(evidence: Evidence, kind: str) -> tuple[DelayFit, DelayFit] 
         if track is None or track.span < _LEAST_S or evidence.doubtful & {'fixes', 'delay'}:
             return None
         third = len(track.stamps) // 3
-        return _fit_part(track, slice(None, third)), _fit_part(track, slice(-third, None))
+        return track.take(slice(None, third)).near, track.take(slice(-third, None)).near
     if evidence.imu is None or evidence.imu_time[-1] - evidence.imu_time[0] < _LEAST_S:
         return None
     start, end = float(evidence.imu_time[0]), float(evidence.imu_time[-1])
@@ -84,7 +83,3 @@ def _fits_of_thirds(evidence: Evidence, kind: str) -> tuple[DelayFit, DelayFit] 
         fit_turning(evidence, (end - third_s, end)),
     )
     return None if fits[0] is None or fits[1] is None else (fits[0], fits[1])
-
-
-def _fit_part(track: Track, rows: slice) -> DelayFit:
-    return track.take(rows).near

@@ -9,10 +9,9 @@ from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series import velocity_series
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.truth import true_heading
 from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim_sensors.core import rotations
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import ImuArray, is_absent
 from .outcome import Preflight
 from .remedies import corrected_recording
 
@@ -45,15 +44,13 @@ def weigh(recording: Recording, result: Preflight, base_frame: str) -> Preflight
 def speed_error(recording: Recording, base_frame: str) -> float | None:
     """Return the root mean square error of the horizontal speed that the judge estimates, m/s.
 
-    The judge has the parameters of the profile `clean`, and starts with the true heading if the
-    IMU publishes no orientation. None if it cannot judge the recording.
+    The judge has the parameters of the profile `clean`, and starts with the true heading if
+    the recording has none. None if it cannot judge the recording.
     """
     try:
         judge = load_judge(JudgeRequest('embedded', config=_PROFILE))
         maker = TwinMaker(recording, seed=0, base_frame=base_frame)
-        imu = recording.imu
-        is_blind = imu is not None and _has_no_orientation(imu)
-        heading = float(rotations.heading(maker.truth.orientation[:1])[0]) if is_blind else None
+        heading = true_heading(maker.truth) if judge.lacks_heading(maker.real) else None
         judged = judge.judge(maker.real, start_ns=maker.start_ns, start_heading=heading)
         series = velocity_series(
             judged, maker.truth, origin_ns=maker.start_ns, name=recording.name
@@ -61,7 +58,3 @@ def speed_error(recording: Recording, base_frame: str) -> float | None:
         return score_run(series).rmse
     except Sim2RealError:
         return None
-
-
-def _has_no_orientation(imu: ImuArray) -> bool:
-    return bool(is_absent(imu.orientation_covariance).any())

@@ -17,6 +17,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, is_absent
 from . import findings
+from .arrays import robust_variance
 from .evidence import Evidence, Rows, block_means, intervals
 from .outcome import Measure
 from .positions import fix_error
@@ -62,7 +63,7 @@ def _truth_variance(evidence: Evidence) -> float:
     assert truth is not None
     stated = float(np.median(truth.pose_covariance[:, (0, 1), (0, 1)]))
     bends = np.diff(truth.position[:, :2], n=2, axis=0)
-    return max(stated, _TRUTH_ERROR_M**2) + float(np.median(bends**2)) / (120.0 * 0.455)
+    return max(stated, _TRUTH_ERROR_M**2) + robust_variance(bends) / 120.0
 
 
 def measure_imu_covariance(evidence: Evidence) -> Iterator[Measure]:
@@ -133,13 +134,13 @@ def _third_difference_variance(values: FloatArray) -> float:
     A median is taken, which jumps and a few fast manoeuvres do not change.
     """
     differences = np.diff(values, n=3, axis=0)
-    return float(np.median(differences**2)) / (20.0 * 0.455)
+    return robust_variance(differences) / 20.0
 
 
 def _orientation_noise(orientation: FloatArray) -> float:
     """Return the variance per axis, rad^2, of white noise of orientations, (n, 4)."""
     turns = rotations.rotation_between(orientation[:-1], orientation[1:])
-    return float(np.median(np.diff(turns, n=2, axis=0) ** 2)) / (20.0 * 0.455)
+    return robust_variance(np.diff(turns, n=2, axis=0)) / 20.0
 
 
 def _measure_rough_truth(

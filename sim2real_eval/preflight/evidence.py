@@ -414,12 +414,6 @@ def _rounded(value: Any, form: str) -> Any:
     return float(format(value, form)) + 0.0 if isinstance(value, float) else value
 
 
-def plane(vectors: FloatArray) -> FloatArray:
-    """Return the horizontal parts of vectors, (n, 2 or 3), as complex numbers."""
-    complex_numbers: FloatArray = vectors[:, 0] + 1j * vectors[:, 1]
-    return complex_numbers
-
-
 def circular_deviation(length: float) -> float:
     """Return the circular standard deviation of angles, deg, from the length of their mean."""
     return math.degrees(math.sqrt(-2.0 * math.log(min(max(length, 1e-3), 1.0))))

@@ -12,7 +12,8 @@ from scipy.special import fdtri
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from . import findings
-from .evidence import Evidence, plane
+from .arrays import plane
+from .evidence import Evidence
 from .outcome import Measure
 from .positions import fix_error
 

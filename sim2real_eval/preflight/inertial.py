@@ -27,8 +27,9 @@ from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
+from .arrays import plane
 from .delays import SIGMAS, DelayFit, effective_count, fit_delay
-from .evidence import Evidence, block_means, mean_row, plane
+from .evidence import Evidence, block_means, mean_row
 from .outcome import Measure
 
 # Biases of low-cost accelerometers reach 0.2 m/s^2, 2 % of gravity; 10 % are no bias.

@@ -18,9 +18,11 @@ from sim_sensors.core import rotations
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray, TwistArray
 from . import input_findings
+from .arrays import plane, robust_variance
 from .delays import SIGMAS, DelayFit, fit_delay
-from .evidence import Evidence, block_means, plane
+from .evidence import Evidence, block_means
 from .outcome import Measure
+from .velocities import match_unit
 
 _LEAST = 32
 _BLOCK_S = 0.5
@@ -32,7 +34,7 @@ _SCALE, _LARGE_SCALE = 0.08, 0.3
 _TURN_DEG = 8.0
 _LATE_S = 0.15
 _COVARIANCE_RATIO = 100.0
-_UNITS = {3.6: ': km/h', 2.236936: ': mph', 1.943844: ': knots', 1000.0: ': mm/s'}
+_UNITS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s'}
 _WINDOW_S = 2.0
 _WORLD_FRAMES = ('map', 'odom', 'world', 'earth', 'enu')
 
@@ -41,7 +43,6 @@ _WORLD_FRAMES = ('map', 'odom', 'world', 'earth', 'enu')
 class _Reference:
     """Velocities that an input should have measured, as functions of time, complex m/s."""
 
-    name: str
     world: Callable[[FloatArray], FloatArray]
     body: Callable[[FloatArray], FloatArray] | None
     start_ns: int
@@ -82,7 +83,7 @@ def _reference(evidence: Evidence) -> _Reference | None:
         state = maker.motion.at(grid)
         world = _interpolator(grid, plane(state.velocity))
         body = _interpolator(grid, plane(rotations.rotate_back(state.orientation, state.velocity)))
-        return _Reference('truth', world, body, maker.start_ns)
+        return _Reference(world, body, maker.start_ns)
     if fixes is None or evidence.truth is not None:
         return None
     frame = local_frame_at_first_fix(fixes)
@@ -92,21 +93,16 @@ def _reference(evidence: Evidence) -> _Reference | None:
 
     def between_fixes(times: FloatArray) -> FloatArray:
         ends = [
-            np.interp(times + half, time, position.real)
-            + 1j * np.interp(times + half, time, position.imag)
-            for half in (-0.5 * _WINDOW_S, 0.5 * _WINDOW_S)
+            np.interp(times + half, time, position) for half in (-0.5 * _WINDOW_S, 0.5 * _WINDOW_S)
         ]
         return np.asarray((ends[1] - ends[0]) / _WINDOW_S)
 
-    return _Reference('fixes', between_fixes, None, start)
+    return _Reference(between_fixes, None, start)
 
 
 def _interpolator(time: FloatArray, values: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Return a function that interpolates complex values."""
-    real, imaginary = values.real.copy(), values.imag.copy()
-    return lambda times: np.asarray(
-        np.interp(times, time, real) + 1j * np.interp(times, time, imaginary)
-    )
+    return lambda times: np.asarray(np.interp(times, time, values))
 
 
 def _measure_input(
@@ -156,7 +152,7 @@ def _measure_input(
     if _is_stated_in_world(evidence, array):
         yield from _measure_gain(topic, measured, moved, in_world)
         return
-    own_error = float(np.sqrt(np.mean(np.abs(turned_back - reference.body(block_time)) ** 2)))
+    own_error = _rms(turned_back - reference.body(block_time))
     is_own = own_error < 0.5 * min(body_error, world_error) and body_error > _SLOWEST
     world_error = min(world_error, own_error) if is_own else world_error
     # A straight drive explains both, but in the axes of the world it needs no turn.
@@ -187,7 +183,11 @@ def _is_stated_in_world(evidence: Evidence, array: OdometryArray | TwistArray) -
 def _constant_error(measured: FloatArray, true: FloatArray, fit: DelayFit) -> float:
     """Return the root mean square error, m/s, of a velocity that is read as `true`."""
     size = abs(fit.gain) if abs(fit.gain) > 0.1 else 1.0
-    return float(np.sqrt(np.mean(np.abs(measured - size * true) ** 2)))
+    return _rms(measured - size * true)
+
+
+def _rms(errors: FloatArray) -> float:
+    return float(np.sqrt(np.mean(np.abs(errors) ** 2)))
 
 
 def _measure_gain(
@@ -226,7 +226,7 @@ def _measure_scale(topic: str, scale: float, fit: DelayFit) -> Measure:
     limit = _SCALE + SIGMAS * fit.deviation / max(abs(fit.gain), 1e-9)
     finding = None
     if abs(math.log(scale)) > limit:
-        unit = next((text for unit, text in _UNITS.items() if abs(scale / unit - 1.0) < 0.1), '')
+        _, unit = match_unit(scale, _UNITS, 0.1)
         is_large = abs(math.log(scale)) > _LARGE_SCALE
         kind = input_findings.INPUT_SCALE_LARGE if is_large else input_findings.INPUT_SCALE
         finding = kind(topic, scale=scale, unit=unit)
@@ -241,9 +241,9 @@ def _measure_speed_of_fixes(
     turns = len(course) > _LEAST and abs(np.mean(np.exp(1j * course))) < 0.9
     along_x = abs(np.mean(measured)) / max(float(np.mean(np.abs(measured))), 1e-9)
     if turns and along_x < 0.9 and in_world.explained > 0.8 and in_world.gain.real > 0.0:
-        error = float(np.sqrt(np.mean(np.abs(measured - np.abs(moved)) ** 2)))
-        error_in_world = float(np.sqrt(np.mean(np.abs(measured - moved) ** 2)))
-        finding = input_findings.INPUT_IN_WORLD(topic, body=error, world=error_in_world)
+        finding = input_findings.INPUT_IN_WORLD(
+            topic, body=_rms(measured - np.abs(moved)), world=_rms(measured - moved)
+        )
         yield Measure(None, None, finding, f'{topic} axes')
         return
     fast = np.abs(moved) > max(2.0 * _SLOWEST, 0.5 * float(np.quantile(np.abs(moved), 0.9)))
@@ -277,7 +277,7 @@ def _measure_errors(
         return
     time = seconds(inside.stamp_ns, reference.start_ns)
     errors = inside.linear_velocity[:, 0] - velocity(time).real
-    error = math.sqrt(float(np.median((errors - np.median(errors)) ** 2)) / 0.455)
+    error = math.sqrt(robust_variance(errors - np.median(errors)))
     ratio = (error / math.sqrt(stated)) ** 2
     finding = None
     if ratio > _COVARIANCE_RATIO:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,11 +22,12 @@ from sim2real_eval.recording.corrections import TruthCorrection
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from . import findings
+from .arrays import plane
 from .delays import SIGMAS, DelayFit
-from .evidence import Evidence, intervals, plane
+from .evidence import Evidence, intervals
 from .outcome import Measure
 from .track import Track
-from .velocities import SCALE, plain, speed_ratio
+from .velocities import SCALE, match_unit, plain, speed_ratio
 
 # 5 % of the speed appears as lateral velocity at 3 deg, 17 % at 10 deg.
 _TURN_DEG = (3.0, 10.0)
@@ -52,7 +53,7 @@ _HEIGHT_NOISE_M = 1.0
 # Heights of a receiver err by metres; a smaller climb has no scale.
 _LEAST_CLIMB_M = 1.5
 _ALTITUDE_SCALE = 0.3
-_ALTITUDE_UNITS = {3.28084: ': feet', 1000.0: ': millimetres', 100.0: ': centimetres'}
+_ALTITUDE_UNITS = {3.28084: 'feet', 1000.0: 'millimetres', 100.0: 'centimetres'}
 _LOWEST_M, _HIGHEST_M = -500.0, 20000.0
 # Angle within which a mirror image needs no turn, rad.
 _SAME_TURN = 0.3
@@ -147,10 +148,10 @@ def _choose_axes(evidence: Evidence) -> Iterator[Measure]:
     elif is_ned:
         total = evidence.correct('truth', axes='ned')
         yield Measure(None, None, findings.TRUTH_NED(topic, axes=total.axes), 'truth axes')
-    elif as_recorded - down_only > _CLEARLY and track.climb[0] < -0.8:
-        finding = findings.TRUTH_DOWN(topic, correlation=track.climb[0])
+    elif as_recorded - down_only > _CLEARLY and track.height_correlation < -0.8:
+        finding = findings.TRUTH_DOWN(topic, correlation=track.height_correlation)
         evidence.doubtful.add('height')
-        yield Measure(track.climb[0], -0.8, finding, 'truth height', 'least', unit='')
+        yield Measure(track.height_correlation, -0.8, finding, 'truth height', 'least', unit='')
 
 
 def _lost_sign(mirror: DelayFit) -> str:
@@ -178,14 +179,13 @@ def _is_in_radians(evidence: Evidence, track: Track) -> bool:
     other = Evidence(
         evidence.recording.with_messages(evidence.role('gps'), degrees), evidence.base
     )
-    fit = None if other.track is None else other.track.near
+    fit = _near_fit(other)
     return fit is not None and fit.explained > 0.8 and abs(abs(fit.gain) - 1.0) < SCALE
 
 
 def _height_costs(track: Track) -> tuple[float, float]:
     """Return the negative log likelihoods of the heights for a truth with z up and with z down."""
-    altitude_change, true = track.height, track.truth_height(track.stamps)
-    altitude_change, true = altitude_change - altitude_change.mean(), true - true.mean()
+    altitude_change, true = track.heights
     count = 0.5 * max(track.span / 5.0, 1.0)
     up, down = (
         count * _log(float(np.mean((altitude_change - sign * true) ** 2)) + _HEIGHT_NOISE_M**2)
@@ -196,6 +196,10 @@ def _height_costs(track: Track) -> tuple[float, float]:
 
 def _log(residual: float) -> float:
     return math.log(max(residual, 1e-12))
+
+
+def _near_fit(evidence: Evidence) -> DelayFit | None:
+    return None if evidence.track is None else evidence.track.near
 
 
 def _fit_as_camera(evidence: Evidence) -> DelayFit | None:
@@ -212,8 +216,7 @@ def _fit_as_camera(evidence: Evidence) -> DelayFit | None:
         return None
     if track is not None and track.near.explained > 0.5:
         return None
-    other = evidence.with_correction('truth', axes='camera').track
-    fit = None if other is None else other.near
+    fit = _near_fit(evidence.with_correction('truth', axes='camera'))
     return fit if fit is not None and fit.explained > 0.8 else None
 
 
@@ -225,8 +228,7 @@ def _fit_exchanged(evidence: Evidence) -> DelayFit | None:
     fixes = evidence.fixes
     if fixes is None or np.abs(fixes.longitude).max() > 90.0:
         return None
-    other = evidence.with_correction('gps', swapped=True).track
-    fit = None if other is None else other.near
+    fit = _near_fit(evidence.with_correction('gps', swapped=True))
     return fit if fit is not None and abs(fit.gain - 1.0) < 0.3 else None
 
 
@@ -261,10 +263,10 @@ def measure_delay(evidence: Evidence) -> Iterator[Measure]:
     if 'orientation' not in evidence.doubtful:
         arm = _fit_lever_arm(evidence, track, delay if abs(delay) > limit else 0.0)
     is_late = abs(delay) > limit
-    if arm is not None and (arm.is_better_than_delay or not is_late):
+    if arm is not None and (arm.gain > _CLEARLY or not is_late):
         yield _measure_lever_arm(evidence, arm)
         return
-    if is_late and arm is not None and arm.is_as_likely_as_delay:
+    if is_late and arm is not None and abs(arm.gain) <= _CLEARLY:
         finding = findings.LATE_OR_ARM(topic, delay=delay, size=abs(arm.value))
         evidence.doubtful |= {'fix errors'}
     elif is_late:
@@ -292,20 +294,11 @@ def _delay_limit(track: Track, fit: DelayFit) -> float:
     return float(np.clip(math.sqrt(fit.residual) / max(usual, 1e-3), _LEAST_LATE_S, _LATE_S[0]))
 
 
-class _LeverArmFit:
-    """Lever arm that explains the errors of the fixes, complex m: forward + i left."""
+class _LeverArmFit(NamedTuple):
+    """Lever arm that explains the errors of the fixes."""
 
-    def __init__(self, value: complex, gain: float) -> None:
-        self.value = value
-        self._gain = gain
-
-    @property
-    def is_better_than_delay(self) -> bool:
-        return self._gain > _CLEARLY
-
-    @property
-    def is_as_likely_as_delay(self) -> bool:
-        return abs(self._gain) <= _CLEARLY
+    value: complex  # forward + i left, m
+    gain: float  # log likelihood relative to a delay
 
 
 def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmFit | None:
@@ -326,26 +319,20 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
     )
     if is_usual.sum() < 16:
         return None
-    position = track.truth(track.stamps)
-    # A turn of the truth may explain the errors, too.
-    common = [np.ones(len(ahead), complex), 1j * (position - position.mean())]
+    position, ones = track.truth(track.stamps), np.ones(len(ahead), complex)
+    # Complex offset; a turn of the truth may explain the errors, too.
+    constant = [ones, 1j * ones, 1j * (position - position.mean())]
     freedom = max(track.span / _INDEPENDENT_S, 4.0)
 
     def fit(columns: list[Any], errors: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        # Complex offset and lever arm, real turn.
-        rows = []
-        for column in columns:
-            rows.append(np.concatenate([column.real, column.imag]))
-        design = np.stack(rows, axis=1)
-        design = design[np.concatenate([is_usual, is_usual])]
-        values = np.concatenate([errors.real, errors.imag])[np.concatenate([is_usual, is_usual])]
+        design = _real_rows([column[is_usual] for column in columns])
+        values = _real_rows([errors[is_usual]])[:, 0]
         solution, *_ = np.linalg.lstsq(design, values, rcond=1e-9)
         variance = float(np.mean((values - design @ solution) ** 2))
         inverse = np.linalg.pinv(design.T @ design / len(values), rcond=1e-9)
         deviation = np.sqrt(np.maximum(np.diag(inverse), 0.0) * variance / (2.0 * freedom))
-        return variance, solution, deviation
+        return variance, np.asarray(solution), np.asarray(deviation)
 
-    constant = [common[0], 1j * common[0], common[1]]
     if _is_degenerate([column[is_usual] for column in (*constant, ahead, aside)]):
         # On a circle a turn of the truth moves the fixes as a lever arm does.
         return None
@@ -360,9 +347,14 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
     return _LeverArmFit(value, gain)
 
 
+def _real_rows(columns: list[FloatArray]) -> FloatArray:
+    """Return complex columns, (n,) each, as a real matrix (2 n, k): real above imaginary parts."""
+    return np.stack([np.concatenate([column.real, column.imag]) for column in columns], axis=1)
+
+
 def _is_degenerate(columns: list[FloatArray]) -> bool:
     """Return whether complex columns of a linear fit hardly differ from combinations of others."""
-    design = np.stack([np.concatenate([column.real, column.imag]) for column in columns], axis=1)
+    design = _real_rows(columns)
     sizes = np.linalg.svd(design / np.linalg.norm(design, axis=0), compute_uv=False)
     return bool(sizes[-1] < _LEAST_INDEPENDENT * sizes[0])
 
@@ -375,8 +367,7 @@ def measure_altitude(evidence: Evidence) -> Iterator[Measure]:
     topic, altitude = evidence.topic('gps'), fixes.altitude
     if track is None or evidence.doubtful & {'fixes', 'delay'}:
         return
-    altitude_change, true = track.height, track.truth_height(track.stamps)
-    altitude_change, true = altitude_change - altitude_change.mean(), true - true.mean()
+    altitude_change, true = track.heights
     size, power = float(np.mean(true**2)), float(np.mean(altitude_change**2))
     product = float(np.mean(altitude_change * true))
     explained = product**2 / max(size * power, 1e-12)
@@ -384,14 +375,7 @@ def measure_altitude(evidence: Evidence) -> Iterator[Measure]:
     outside = not _LOWEST_M < float(np.median(altitude)) < _HIGHEST_M
     if math.sqrt(size) > _LEAST_CLIMB_M and explained > 0.8 and scale > 0.0:
         if abs(math.log(scale)) > _ALTITUDE_SCALE:
-            unit = next(
-                (
-                    text
-                    for unit, text in _ALTITUDE_UNITS.items()
-                    if abs(scale / unit - 1.0) < SCALE
-                ),
-                '',
-            )
+            _, unit = match_unit(scale, _ALTITUDE_UNITS, SCALE)
             finding = findings.ALTITUDE_UNIT(topic, scale=scale, unit=unit)
         yield Measure(scale, math.exp(_ALTITUDE_SCALE), finding, 'gps', 'ratio')
     elif outside:

@@ -13,6 +13,7 @@ from sim2real_eval.recording.truth import local_frame_at_first_fix
 from sim_sensors.core import rotations
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FixArray, FloatArray, OdometryArray
+from .arrays import plane
 from .delays import EXPLAINED, DelayFit, fit_delay
 
 _WINDOW_S = 2.0
@@ -93,18 +94,17 @@ class Track:
         return np.asarray(self.measured - self.truth(self.stamps))
 
     @cached_property
-    def climb(self) -> tuple[float, float]:
-        """Correlation of the height of the fixes with that of the truth, and its significance.
+    def heights(self) -> tuple[FloatArray, FloatArray]:
+        """Heights of the fixes and of the truth without their means, (n,) m each."""
+        truth = self.truth_height(self.stamps)
+        return self.height - self.height.mean(), truth - truth.mean()
 
-        The significance is the correlation in standard errors, for one independent sample in 5 s.
-        """
-        height, true = self.height, self.truth_height(self.stamps)
-        height, true = height - height.mean(), true - true.mean()
-        size = float(np.sqrt(np.mean(height**2) * np.mean(true**2)))
-        if size < 1e-6:
-            return 0.0, 0.0
-        correlation = float(np.mean(height * true)) / size
-        return correlation, abs(correlation) * max(self.span / 5.0, 1.0) ** 0.5
+    @property
+    def height_correlation(self) -> float:
+        """Correlation of both heights; 0 if one of them is constant."""
+        fixes, truth = self.heights
+        size = float(np.sqrt(np.mean(fixes**2) * np.mean(truth**2)))
+        return float(np.mean(fixes * truth)) / size if size >= 1e-6 else 0.0
 
     def take(self, rows: slice) -> Track:
         """Return the track of some fixes that follow one another."""
@@ -167,11 +167,10 @@ def make_track(fixes: FixArray, truth: OdometryArray, lever_arm: FloatArray) -> 
     step = min(max(round(_WINDOW_S / max(period, 1e-3)), 1), len(stamps) // 2)
     arms = np.tile(lever_arm, (len(truth), 1))
     antenna = truth.position + rotations.rotate(truth.orientation, arms)
-    x, y, z = np.ascontiguousarray(antenna.T)
+    positions, z = plane(antenna), np.ascontiguousarray(antenna[:, 2])
 
     def truth_at(times: FloatArray) -> FloatArray:
-        positions = np.interp(times, time, x) + 1j * np.interp(times, time, y)
-        return np.asarray(positions)
+        return np.asarray(np.interp(times, time, positions))
 
     return Track(
         stamps,

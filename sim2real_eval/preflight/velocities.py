@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from sim_sensors.core import rotations
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from . import findings
+from .arrays import plane
 from .delays import SIGMAS, fit_delay
-from .evidence import Evidence, block_means, circular_deviation, plane
+from .evidence import Evidence, block_means, circular_deviation
 from .outcome import Measure
 
 SCALE = 0.1
@@ -81,6 +82,12 @@ def speed_ratio(evidence: Evidence) -> tuple[float, float] | None:
     return 1.0 / ratio, least + SIGMAS * 1.25 * deviation / math.sqrt(len(ratios))
 
 
+def match_unit(scale: float, units: Mapping[float, str], tolerance: float) -> tuple[float, str]:
+    """Return factor and `: name` of the unit within a relative tolerance; else scale and ''."""
+    pairs = ((unit, f': {name}') for unit, name in units.items())
+    return next((pair for pair in pairs if abs(scale / pair[0] - 1.0) < tolerance), (scale, ''))
+
+
 def plain(factor: float) -> float:
     """Return the factor of a usual unit if one is within 10 %, else the factor itself."""
     units = (0.001, 0.01, 0.3048, 1000.0)
@@ -100,7 +107,7 @@ def measure_speeds(evidence: Evidence) -> Iterator[Measure]:
     (ratio, limit), topic = ratio_and_limit, evidence.topic('truth')
     if abs(math.log(ratio)) > limit:
         near = min(limit, SCALE)
-        units = [unit for unit in _SPEEDS if abs(ratio / unit - 1.0) < near]
+        factor, unit = match_unit(ratio, _SPEEDS, near)
         if evidence.track is None and not 0.05 < ratio < 20.0:
             back = plain(ratio)
             total = evidence.correct('truth', position_scale=back).position_scale
@@ -108,9 +115,7 @@ def measure_speeds(evidence: Evidence) -> Iterator[Measure]:
         elif abs(math.log(ratio)) < _SPEED_SCALE and not _positions_are_confirmed(evidence):
             finding = findings.SPEED_OR_POSITIONS(topic, scale=ratio)
         else:
-            unit = f': {_SPEEDS[units[0]]}' if units else ''
-            back = 1.0 / (units[0] if units else ratio)
-            total = evidence.correct('truth', speed_scale=back).speed_scale
+            total = evidence.correct('truth', speed_scale=1.0 / factor).speed_scale
             finding = findings.SPEED_SCALE(topic, scale=ratio, unit=unit, set=total)
     yield Measure(ratio, math.exp(limit), finding, 'truth', 'ratio')
 

@@ -17,7 +17,8 @@ from sim2real_eval.recording.truth import local_frame_at_first_fix
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FloatArray
 from . import findings
-from .evidence import Evidence, Rows, block_means, mean_row, plane
+from .arrays import plane
+from .evidence import Evidence, Rows, block_means, mean_row
 from .outcome import Measure
 
 _BLOCK_S = 0.5
@@ -110,8 +111,7 @@ def _scale_of_course(evidence: Evidence) -> tuple[float, float]:
     position = plane(frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude))
     time = seconds(fixes.stamp_ns, int(evidence.imu.stamp_ns[0]))
     grid = np.arange(time[0], time[-1], _WINDOW_S)
-    at = np.interp(grid, time, position.real) + 1j * np.interp(grid, time, position.imag)
-    steps = np.diff(at)
+    steps = np.diff(np.interp(grid, time, position))
     if len(steps) < _LEAST:
         return math.nan, 0.0
     fast = np.abs(steps) > _SLOWEST * _WINDOW_S

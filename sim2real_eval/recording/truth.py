@@ -152,6 +152,11 @@ def _rms(errors: FloatArray) -> float:
     return float(np.sqrt(np.mean(np.sum(errors**2, axis=1))))
 
 
+def true_heading(truth: OdometryArray) -> float:
+    """Return the initial yaw of a ground truth, radians from east."""
+    return float(Rotation.from_quat(truth.orientation[0]).as_euler('xyz')[2])
+
+
 def select_valid_fixes(fixes: FixArray) -> FixArray:
     """Return the fixes that have a finite position."""
     return fixes.take(fixes.is_valid)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.options import MetricOptions
@@ -23,7 +22,6 @@ from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.simulation.twin import Twin, add_noise_free_imu, find_common_span
 from sim2real_eval.simulation.twin_maker import median_rate, synthetic_recording
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
@@ -482,11 +480,6 @@ def _adapt_metric(
         notes.append(WARMUP(warmup=warmup, count=len(speeds), most=max(speeds)))
         metric = dataclasses.replace(metric, warmup=warmup)
     return metric, notes
-
-
-def true_heading(truth: OdometryArray) -> float:
-    """Return the initial yaw of a ground truth, radians from east."""
-    return float(Rotation.from_quat(truth.orientation[0]).as_euler('xyz')[2])
 
 
 class _TruthProperties(NamedTuple):

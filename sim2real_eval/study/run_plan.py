@@ -39,7 +39,7 @@ from sim2real_eval.preflight.findings import OF_FIXES
 from sim2real_eval.preflight.messages import COVARIANCES
 from sim2real_eval.recording.reading import assign_subscribed_roles
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import interpolate_truth
+from sim2real_eval.recording.truth import interpolate_truth, true_heading
 from sim2real_eval.signals.agreement import wrap
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, make_twin_maker
@@ -48,7 +48,7 @@ from sim_sensors.core.rotations import heading, rotation_between
 from sim_sensors.world.world import World
 from .options import COVARIANCE_ONE_SIDED, TRUTH_OF_FIXES, StudyOptions
 from .outcome import AGAIN, OF_VEPD, EstimateSignals, RunKey, StudyRun
-from .recordings import OFF_TICKS_NS, true_heading
+from .recordings import OFF_TICKS_NS
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -30,8 +30,7 @@ from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base
-from sim2real_eval.study.recordings import true_heading
+from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base, true_heading
 from sim2real_eval.study.search.engine import SearchSpace, Values
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
