@@ -167,7 +167,7 @@ def _of_truth(log: Log, truth: Stream, clock: float, _: Transforms) -> dict[str,
     state = log.motion.at(time[rows])
     place = values['position'][rows] - state.position
     errors = {
-        # Where the origin lies is free.
+        # The origin is arbitrary.
         'truth position': _rms(place - place.mean(axis=0)),
         'truth orientation': _rms(_angles(values['orientation'][rows], state.attitude)),
     }

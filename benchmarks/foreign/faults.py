@@ -106,7 +106,7 @@ def faulty_setups(seed: int, count: int, only: str = '') -> list[tuple[Fault, Se
     ----------
     seed : int
     count : int
-        Number of recordings. Those of an incomplete round are spread over all kinds.
+        Number of recordings. An incomplete round is spread over all kinds.
     only : str
         Text that the names of the faults contain.
     """

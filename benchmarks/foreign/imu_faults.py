@@ -225,7 +225,7 @@ def orientation_about_north(log: Log) -> None:
 
 @fault('imu', 'orientation_yaw', correction='heading: 15', orientation=True)
 def orientation_magnetic(log: Log) -> None:
-    """Without the magnetic declination."""
+    """The heading lacks the magnetic declination."""
     orient(log, Rotation.from_euler('z', 15.0, degrees=True), Rotation.identity())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What IMU, receiver, truth, wheels and magnetometer publish of a motion, with honest errors."""
+"""Messages of IMU, receiver, truth, wheels and magnetometer on a motion, with honest errors."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ TRUTHS = {
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """What one recording is made of.
+    """Equipment and motion of one recording.
 
     Attributes
     ----------

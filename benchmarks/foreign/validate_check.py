@@ -65,7 +65,7 @@ class Task:
 
 @dataclasses.dataclass
 class Row:
-    """What came of one recording.
+    """Result of one recording.
 
     Attributes
     ----------
