@@ -5,13 +5,15 @@ Six processes make up the curve; in units of the sampling interval, with averagi
 
     term          coefficient        variance        generalised covariance s(t) of the integral
     quantisation  theta = Qz^2/dt^2  3 / m^2         1 at t = 0, else 0
-    white         theta = N^2/dt     1 / m           -|t| / 2
+    white         theta = N^2/dt     1 / m           -W(t) / 2
     flicker       theta = B^2        2 ln 2 / pi     t^2 ln|t| / (2 pi)
     walk          theta = K^2 dt     m/3 + 1/(6m)    (|t|^3 - |t|) / 12
     Gauss-Markov  theta = g^2        (4 V(m) - V(2m)) / (2 m^2)   -(V(t) - t^2) / 2
     ramp          theta = R^2 dt^2   m^2 / 2         (not random)
 
-(a walk that is sampled; m/3 alone is that of one averaged between the samples). V(t) is the
+(a walk that is sampled; m/3 alone is that of one averaged between the samples). W(t) is the
+variance of the sum of t samples of white noise: |t|, or behind a low pass that of the filtered
+noise, whose Allan variance is (4 W(m) - W(2m)) / (2 m^2), 1 / m in the end. V(t) is the
 variance of the sum of t samples of a Gauss-Markov process of deviation 1 and correlation time T:
 t (1 + p) / (1 - p) - 2 p (1 - p^t) / (1 - p)^2 with p = exp(-1/T). A point is a mean
 of squared second differences D of the integral. For Gaussian noise the covariance of two squares
@@ -32,6 +34,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray, IntArray
+from .low_pass import LowPassShape
 
 TERMS = ('quantisation', 'white', 'flicker', 'walk', 'gauss_markov', 'ramp')
 RANDOM_TERMS = 5
@@ -41,35 +44,59 @@ _FINE, _COARSE = 16, 256
 _FAR = 8
 
 
-def term_shapes(factors: ArrayLike, time: float = 0.0) -> FloatArray:
+def term_shapes(
+    factors: ArrayLike, time: float = 0.0, low_pass: LowPassShape | None = None
+) -> FloatArray:
     """Return the Allan variance of each term with coefficient 1, `(k, 6)`, for averaging factors,
     which need not be whole numbers.
 
-    `time` is the correlation time of the Gauss-Markov process in samples; 0 for none of it.
+    `time` is the correlation time of the Gauss-Markov process in samples, 0 for none of it;
+    `low_pass` what the white noise has passed, None for nothing.
     """
     m = np.asarray(factors, dtype=np.float64)
+    white = 1.0 / m
+    if low_pass is not None:
+        sums = low_pass.sum_variances
+        once, twice = _sum_variance(m, sums), _sum_variance(2.0 * m, sums)
+        white = (4.0 * once - twice) / (2.0 * m**2)
     flat = np.full(len(m), 2.0 * math.log(2.0) / math.pi)
     walk = m / 3.0 + 1.0 / (6.0 * m)
     markov = np.array([_markov_variance(float(one), time) for one in m]) if time else 0.0 * m
-    return np.stack([3.0 / m**2, 1.0 / m, flat, walk, markov, m**2 / 2.0], axis=1)
+    return np.stack([3.0 / m**2, white, flat, walk, markov, m**2 / 2.0], axis=1)
+
+
+def _sum_variance(count: FloatArray, sums: FloatArray) -> FloatArray:
+    """Return the variance of the sum of so many samples of filtered white noise."""
+    last = len(sums) - 1
+    return np.asarray(
+        np.interp(count, np.arange(last + 1.0), sums) + np.maximum(count - last, 0.0)
+    )
 
 
 class AllanCovariance:
     """Covariance of the points of a record of `n` samples on one grid of averaging factors, `(k,)`
-    increasing, for any coefficients; with a Gauss-Markov process of `time` samples, or none.
+    increasing, for any coefficients; with a Gauss-Markov process of `time` samples, or none, and
+    white noise that has passed a low pass, or none.
     """
 
-    def __init__(self, n: int, factors: IntArray, time: float = 0.0) -> None:
+    def __init__(
+        self,
+        n: int,
+        factors: IntArray,
+        time: float = 0.0,
+        low_pass: LowPassShape | None = None,
+    ) -> None:
         self.n = n
         self.factors = factors
         self.time = time
-        self.shapes = term_shapes(factors, time)
+        self.shapes = term_shapes(factors, time, low_pass)
+        sums = _sums_of(low_pass)
         size = len(factors)
         both = np.zeros((RANDOM_TERMS, RANDOM_TERMS, size, size))
         with_ramp = np.zeros((RANDOM_TERMS, size, size))
         for i in range(size):
             for j in range(i, size):
-                squares, linear = _pair(n, int(factors[i]), int(factors[j]), time)
+                squares, linear = _pair(n, int(factors[i]), int(factors[j]), time, sums)
                 both[:, :, i, j] = both[:, :, j, i] = squares
                 with_ramp[:, i, j] = with_ramp[:, j, i] = linear
         self._size = size
@@ -86,37 +113,52 @@ class AllanCovariance:
 
 
 def degrees_of_freedom(
-    n: int, factors: IntArray, coefficients: FloatArray, time: float = 0.0
+    n: int,
+    factors: IntArray,
+    coefficients: FloatArray,
+    time: float = 0.0,
+    low_pass: LowPassShape | None = None,
 ) -> FloatArray:
     """Return the equivalent degrees of freedom of each point, `(k,)`: twice its squared mean over
     its variance.
 
     The coefficients, `(6,)`, may be of any unit: only their ratios count. At least one random term
-    must be above 0. `time` is that of the Gauss-Markov process, samples.
+    must be above 0. `time` is that of the Gauss-Markov process, samples; `low_pass` that of the
+    white noise.
     """
     random = coefficients[:RANDOM_TERMS]
-    mean = term_shapes(factors, time) @ coefficients
+    mean = term_shapes(factors, time, low_pass) @ coefficients
     variance = np.empty(len(factors))
     for index, m in enumerate(factors.tolist()):
-        squares, linear = _pair_of_equals(n, m, time)
+        squares, linear = _pair_of_equals(n, m, time, low_pass)
         ramp = coefficients[RANDOM_TERMS]
         variance[index] = random @ squares @ random + ramp * (random @ linear)
     return np.asarray(2.0 * mean**2 / variance)
 
 
 @functools.lru_cache(maxsize=1024)
-def _pair_of_equals(n: int, m: int, time: float) -> tuple[FloatArray, FloatArray]:
-    return _pair(n, m, m, time)
+def _pair_of_equals(
+    n: int, m: int, time: float, low_pass: LowPassShape | None
+) -> tuple[FloatArray, FloatArray]:
+    return _pair(n, m, m, time, _sums_of(low_pass))
 
 
-def allan_covariance(n: int, factors: IntArray, time: float = 0.0) -> AllanCovariance:
+def _sums_of(low_pass: LowPassShape | None) -> FloatArray:
+    return np.zeros(1) if low_pass is None else low_pass.sum_variances
+
+
+def allan_covariance(
+    n: int, factors: IntArray, time: float = 0.0, low_pass: LowPassShape | None = None
+) -> AllanCovariance:
     """Return the covariance of a grid, remembered from the last time it was asked for."""
-    return _cached(n, tuple(factors.tolist()), time)
+    return _cached(n, tuple(factors.tolist()), time, low_pass)
 
 
 @functools.lru_cache(maxsize=64)
-def _cached(n: int, factors: tuple[int, ...], time: float) -> AllanCovariance:
-    return AllanCovariance(n, np.array(factors, dtype=np.int64), time)
+def _cached(
+    n: int, factors: tuple[int, ...], time: float, low_pass: LowPassShape | None
+) -> AllanCovariance:
+    return AllanCovariance(n, np.array(factors, dtype=np.int64), time, low_pass)
 
 
 @compiled
@@ -155,10 +197,13 @@ def _markov_variance(m: float, time: float) -> float:
 
 
 @compiled
-def _process(term: int, lag: float, markov: tuple[float, float, float]) -> float:
+def _process(
+    term: int, lag: float, markov: tuple[float, float, float], sums: FloatArray
+) -> float:
     t = abs(lag)
     if term == _N:
-        return -0.5 * t
+        last = len(sums) - 1
+        return -0.5 * (sums[int(t)] if t < last else sums[last] + t - last)
     if term == _B:
         return t * t * math.log(t) / (2.0 * math.pi) if t > 0.0 else 0.0
     if term == _K:
@@ -169,19 +214,28 @@ def _process(term: int, lag: float, markov: tuple[float, float, float]) -> float
 
 
 @compiled
-def _lagged(term: int, lag: int, m1: int, m2: int, markov: tuple[float, float, float]) -> float:
+def _lagged(
+    term: int,
+    lag: int,
+    m1: int,
+    m2: int,
+    markov: tuple[float, float, float],
+    sums: FloatArray,
+) -> float:
     """Covariance of second differences with m1 and m2 whose starts are `lag` apart."""
     total = 0.0
     for a in range(3):
         for b in range(3):
             weight = (-2.0 if a == 1 else 1.0) * (-2.0 if b == 1 else 1.0)
             # As floats: the cube of a long lag is no 64-bit integer.
-            total += weight * _process(term, float(lag + b * m2 - a * m1), markov)
+            total += weight * _process(term, float(lag + b * m2 - a * m1), markov, sums)
     return total
 
 
 @compiled
-def _pair(n: int, m1: int, m2: int, time: float) -> tuple[FloatArray, FloatArray]:
+def _pair(
+    n: int, m1: int, m2: int, time: float, sums: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Sums over all pairs of second differences with m1 <= m2: of products of two covariances,
     `(5, 5)`, and of one, `(5,)`, so normalised that they need only the coefficients.
     """
@@ -201,7 +255,7 @@ def _pair(n: int, m1: int, m2: int, time: float) -> tuple[FloatArray, FloatArray
         lag = step * stride + offset
         pairs = min(count1, count2 - lag) - max(0, -lag)
         for p in range(1, terms):
-            found[p] = _lagged(p, lag, m1, m2, markov)
+            found[p] = _lagged(p, lag, m1, m2, markov, sums)
         for p in range(1, terms):
             linear[p] += stride * pairs * found[p]
             for q in range(1, terms):
@@ -217,7 +271,7 @@ def _pair(n: int, m1: int, m2: int, time: float) -> tuple[FloatArray, FloatArray
                 continue
             pairs = min(count1, count2 - lag) - max(0, -lag)
             for p in range(terms):
-                found[p] = _lagged(p, lag, m1, m2, markov)
+                found[p] = _lagged(p, lag, m1, m2, markov, sums)
             linear[_Q] += pairs * found[_Q]
             squares[_Q, _Q] += pairs * found[_Q] * found[_Q]
             for p in range(1, terms):

@@ -30,6 +30,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from .allan import AllanCurve
 from .allan_covariance import RANDOM_TERMS, TERMS, allan_covariance, term_shapes
+from .low_pass import LowPass, LowPassShape
 from .noise_terms import Coefficient, NoiseTerms
 
 # A term is observable when leaving it out raises the weighted sum of squares by 3^2: three sigma.
@@ -39,6 +40,8 @@ _SIGNIFICANT = 9.0
 # terms do at 3 in records without them. Where either would do, walk it is.
 _SIGNIFICANT_RAMP = 16.0
 _ITERATIONS = 30
+# Of a bound; where a misfit is so large that no bound holds, it is this much above the estimate.
+_DOUBLINGS = 20
 _CONVERGED = 1e-3
 _MISFIT_ALARM = 1e-3
 _LARGEST_MISFIT = 3.0
@@ -51,7 +54,7 @@ FEWEST_FITTED = 6
 
 Flags = NDArray[np.bool_]
 _ALL = np.ones(len(TERMS), dtype=np.bool_)
-_FLICKER, _WALK, _MARKOV = TERMS.index('flicker'), TERMS.index('walk'), TERMS.index('gauss_markov')
+_QUANTISATION, _WHITE, _FLICKER, _WALK, _MARKOV = range(RANDOM_TERMS)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,6 +67,8 @@ class AllanFit:
         Fitted, in the units of `allan_covariance`; 0 for what is not observable.
     time : float
         Correlation time of the Gauss-Markov process, samples; 0 for none.
+    low_pass : LowPass or None
+        What the white noise has passed.
     misfit : float
         Relative error of the model, as a share of the variance; 0 where noise explains all.
     chi_square, freedom : float
@@ -75,13 +80,20 @@ class AllanFit:
     terms: NoiseTerms
     coefficients: FloatArray
     time: float
+    low_pass: LowPass | None
     misfit: float
     chi_square: float
     freedom: int
     deviance: float
 
 
-def fit_terms(curve: AllanCurve, time: float = 0.0) -> AllanFit:
+def fit_terms(
+    curve: AllanCurve,
+    time: float = 0.0,
+    *,
+    low_pass: LowPass | None = None,
+    ramp: bool = True,
+) -> AllanFit:
     """Fit five terms to a curve: with flicker, or with a Gauss-Markov process in its place.
 
     Parameters
@@ -90,6 +102,12 @@ def fit_terms(curve: AllanCurve, time: float = 0.0) -> AllanFit:
         At octaves; a denser grid gives nearly the same and takes longer.
     time : float, optional
         Correlation time of the Gauss-Markov process, samples; by default there is flicker.
+    low_pass : LowPass, optional
+        What the white noise has passed. Its cut-off frequency need not be exact: an error of it is
+        fitted with the terms. Averaging times below its reciprocal show the filter rather
+        than the terms, see `fitting_factors`, and quantisation is not told from it.
+    ramp : bool, optional
+        Whether there may be a ramp; not where a trend has been taken away.
 
     Raises
     ------
@@ -117,10 +135,11 @@ def fit_terms(curve: AllanCurve, time: float = 0.0) -> AllanFit:
     if not curve.variance.max() < 1.0 / _LEAST:
         largest = f'{curve.variance.max():.3g} is too large; must be below {1.0 / _LEAST:g}'
         raise ParameterError('Allan fit', '', f'an Allan variance of {largest}')
-    problem = _Problem(curve, time)
+    problem = _Problem(curve, time, low_pass, ramp=ramp)
     theta = problem.fit(problem.free)
     square = problem.chi_square(theta)
-    freedom = max(len(curve.factors) - int((theta > 0.0).sum()) - bool(time), 1)
+    spent = int((theta > 0.0).sum()) + bool(time) + bool(low_pass)
+    freedom = max(len(curve.factors) - spent, 1)
     if chi2.sf(square, freedom) < _MISFIT_ALARM:
         problem.misfit = _needed_misfit(problem, freedom)
         theta = problem.fit(problem.free)
@@ -130,6 +149,7 @@ def fit_terms(curve: AllanCurve, time: float = 0.0) -> AllanFit:
         terms=_terms(problem, curve, theta, chosen, kept),
         coefficients=chosen,
         time=time,
+        low_pass=low_pass,
         misfit=problem.misfit,
         chi_square=square,
         freedom=freedom,
@@ -142,33 +162,57 @@ def model_variance(fit: AllanFit, dt: float, tau: FloatArray) -> FloatArray:
 
     As in the table of `allan_covariance`; between multiples of dt the formulas go on smoothly.
     """
-    return np.asarray(term_shapes(np.asarray(tau) / dt, fit.time) * fit.coefficients)
+    shapes = term_shapes(np.asarray(tau) / dt, fit.time, shape_of(fit.low_pass))
+    return np.asarray(shapes * fit.coefficients)
 
 
-def markov_deviance(curve: AllanCurve, time: float, misfit: float) -> float:
+def markov_deviance(
+    curve: AllanCurve, time: float, misfit: float, low_pass: LowPass | None, *, ramp: bool
+) -> float:
     """Return the deviance of all terms with a Gauss-Markov process, none left out; for a search of
     its time. The misfit is taken as given.
     """
-    problem = _Problem(curve, time)
+    problem = _Problem(curve, time, low_pass, ramp=ramp)
     problem.misfit = misfit
     return problem.deviance(problem.fit(problem.free))
+
+
+def shape_of(low_pass: LowPass | None) -> LowPassShape | None:
+    """Return the shape of a low pass, or of none."""
+    return None if low_pass is None else low_pass.shape
 
 
 class _Problem:
     """The fit of one curve: variances, shapes of the terms and covariances."""
 
-    def __init__(self, curve: AllanCurve, time: float) -> None:
+    def __init__(
+        self, curve: AllanCurve, time: float, low_pass: LowPass | None, *, ramp: bool
+    ) -> None:
         self.time = time
-        self._covariance = covariance = allan_covariance(curve.n, curve.factors, time)
+        self._covariance = covariance = allan_covariance(
+            curve.n, curve.factors, time, shape_of(low_pass)
+        )
         self._variance = variance = curve.variance
         # The terms that there may be: flicker, or a Gauss-Markov process.
         self.free = _ALL.copy()
         self.free[_FLICKER if time else _MARKOV] = False
+        self.free[RANDOM_TERMS] = ramp
+        self.free[_QUANTISATION] = low_pass is None
         # In units of the terms that would explain the largest share alone, all numbers are near 1.
         shapes = np.where(self.free, covariance.shapes, np.inf)
         self.scale = np.asarray((variance[:, None] / shapes).min(axis=0))
         self.scale[~self.free] = 1.0
         self.shapes = covariance.shapes * self.scale
+        # How the shape of filtered white noise changes with the logarithm of the cut-off.
+        self._by_cutoff = np.zeros((len(variance), 1))
+        self._cutoff_std = low_pass.std if low_pass else 0.0
+        if low_pass is not None:
+            above, below = (
+                term_shapes(curve.factors, low_pass=low_pass.shape.scaled(step))
+                for step in (1.01, 1.0 / 1.01)
+            )
+            change = (above - below)[:, _WHITE, None] * self.scale[_WHITE]
+            self._by_cutoff = change / (2.0 * math.log(1.01))
         # How the variance changes with the logarithm of the time, per Gauss-Markov coefficient.
         self._by_time = np.zeros(len(variance))
         if time:
@@ -215,7 +259,7 @@ class _Problem:
         theta = coefficients / self.scale
         by_time = self._by_time * theta[_MARKOV] * free[_MARKOV]
         columns = np.concatenate([self.shapes * free, by_time[:, None]], axis=1)
-        white = _solved(self._root(theta), columns)
+        white = self._solved(theta, columns)
         # The diagonal of the pseudo-inverse: what is not free has no uncertainty.
         power, axes = np.linalg.eigh(white.T @ white)
         good = power > _LEAST_POWER * power[-1]
@@ -235,8 +279,24 @@ class _Problem:
         """
         key = (theta.tobytes(), self.misfit)
         if self._last is None or self._last[0] != key:
-            self._last = key, _solved(self._root(theta), self._columns)
+            self._last = key, self._solved(theta, self._columns)
         return self._last[1]
+
+    def _solved(self, theta: FloatArray, columns: FloatArray) -> FloatArray:
+        """Return columns in directions in which their errors are independent and 1 under the
+        covariance at scaled coefficients, but for what an error of the cut-off frequency explains.
+        """
+        root = self._root(theta)
+        white = _solved(root, columns)
+        if not self._by_cutoff.any():
+            return white
+        along = _solved(root, self._by_cutoff)
+        size = float(np.linalg.norm(along))
+        # A term of the sum of squares says how far the cut-off may be off.
+        known = 0.0
+        if math.isfinite(self._cutoff_std):
+            known = 1.0 / math.hypot(1.0, size * theta[_WHITE] * self._cutoff_std)
+        return np.asarray(white - along * ((1.0 - known) / size**2 * (along.T @ white)))
 
     @staticmethod
     def _least(columns: FloatArray, kept: Flags) -> FloatArray:
@@ -373,19 +433,26 @@ def _unseen(
 ) -> Coefficient:
     """Upper bound: the coefficient that would show less than the record did in 5 % of cases.
 
-    Its uncertainty grows with it, so it is found by iteration.
+    Its uncertainty grows with it; the bound is the least that is 1.645 of its uncertainties above
+    the estimate.
     """
-    trial, bound, std = chosen.copy(), estimate, 0.0
-    for _ in range(10):
-        steps = [bound]
-        for _ in range(2):
-            trial[index] = steps[-1]
-            std = float(problem.uncertainty(trial, problem.free)[index])
-            steps.append(estimate + 1.645 * std)
-        first, second = steps[1] - steps[0], steps[2] - steps[1]
-        # Steps shrink nearly in proportion, so where they lead is known (Aitken).
-        ratio = second / first if 0.0 < second / (first or math.inf) < 0.9 else 0.0
-        bound = steps[2] + second * ratio / (1.0 - ratio)
-        if abs(bound - steps[0]) <= 1e-3 * bound:
+    trial = chosen.copy()
+
+    def uncertainty(bound: float) -> float:
+        trial[index] = bound
+        return float(problem.uncertainty(trial, problem.free)[index])
+
+    def excess(logarithm: float) -> float:
+        bound = math.exp(logarithm)
+        return bound - estimate - 1.645 * uncertainty(bound)
+
+    low = high = math.log(estimate + 1.645 * uncertainty(estimate))
+    for _ in range(_DOUBLINGS):
+        if excess(high) >= 0.0:
             break
+        low, high = high, high + math.log(2.0)
+    bound = math.exp(high)
+    if excess(low) < 0.0 <= excess(high):
+        bound = math.exp(float(brentq(excess, low, high, xtol=1e-6)))
+    std = uncertainty(bound)
     return Coefficient(0.0, unit * math.sqrt(std), 0.0, unit * math.sqrt(bound), observable=False)

@@ -17,8 +17,8 @@ import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
 from .allan import AllanCurve
-from .allan_covariance import term_shapes
-from .allan_fit import AllanFit, fit_terms, markov_deviance
+from .allan_fit import AllanFit, fit_terms, markov_deviance, model_variance
+from .low_pass import LowPass
 from .noise_terms import NoiseTerms
 
 # Gain in twice the log-likelihood; a weak flicker has a larger one by chance in 1 of 20 records.
@@ -54,8 +54,10 @@ class BiasChoice:
         return self.gain < _BESIDE_WALK
 
 
-def choose_fit(curve: AllanCurve) -> BiasChoice:
-    """Fit a curve with flicker and with a Gauss-Markov process, and choose.
+def choose_fit(
+    curve: AllanCurve, low_pass: LowPass | None = None, *, ramp: bool = True
+) -> BiasChoice:
+    """Fit a curve with flicker and with a Gauss-Markov process, and choose; see `fit_terms`.
 
     Examples
     --------
@@ -67,11 +69,11 @@ def choose_fit(curve: AllanCurve) -> BiasChoice:
     >>> chosen.separated, chosen.fit.terms.bias_instability.observable
     (True, False)
     """
-    flicker = fit_terms(curve)
+    flicker = fit_terms(curve, low_pass=low_pass, ramp=ramp)
     terms = flicker.terms
     if not (terms.bias_instability.observable or terms.random_walk.observable or flicker.misfit):
         return BiasChoice(flicker, flicker)
-    markov = _best_markov(curve, flicker.misfit)
+    markov = _best_markov(curve, flicker.misfit, low_pass, ramp=ramp)
     gain = flicker.deviance - markov.deviance
     needed = _SEPARATED if terms.bias_instability.observable else _BESIDE_WALK
     better = gain > needed and _held(markov)
@@ -96,12 +98,16 @@ def _held(markov: AllanFit) -> bool:
     return time is not None and _TIMES_HELD * time.upper <= markov.terms.seconds
 
 
-def _best_markov(curve: AllanCurve, misfit: float) -> AllanFit:
+def _best_markov(
+    curve: AllanCurve, misfit: float, low_pass: LowPass | None, *, ramp: bool
+) -> AllanFit:
     low = math.log2(max(_SHORTEST, 2.0 * curve.factors[0]))
     high = max(math.log2(_LONGEST * curve.n), low + 2.0)
     times = 2.0 ** np.arange(low, high + 0.5)
-    found = np.array([markov_deviance(curve, float(time), misfit) for time in times])
-    return fit_terms(curve, _refined(times, found))
+    found = np.array(
+        [markov_deviance(curve, float(time), misfit, low_pass, ramp=ramp) for time in times]
+    )
+    return fit_terms(curve, _refined(times, found), low_pass=low_pass, ramp=ramp)
 
 
 def _refined(times: FloatArray, deviance: FloatArray) -> float:
@@ -118,7 +124,7 @@ def deviations_at(choice: BiasChoice, dt: float, tau: float) -> tuple[float, flo
     """Return the Allan deviations of both fits at an averaging time, s: flicker, Gauss-Markov."""
     assert choice.markov is not None
     flicker, markov = (
-        math.sqrt(float(term_shapes([tau / dt], fit.time)[0] @ fit.coefficients))
+        math.sqrt(float(model_variance(fit, dt, np.array([tau])).sum()))
         for fit in (choice.flicker, choice.markov)
     )
     return flicker, markov
