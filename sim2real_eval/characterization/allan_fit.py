@@ -33,8 +33,8 @@ from .allan_covariance import RANDOM_TERMS, TERMS, allan_covariance, term_shapes
 from .low_pass import LowPass, LowPassShape
 from .noise_terms import Coefficient, NoiseTerms
 
-# A term is observable when leaving it out raises the weighted sum of squares by 3^2: three sigma.
-_SIGNIFICANT = 9.0
+# A term is observable when leaving it out raises the weighted sum of squares by this: 3.5 sigma.
+_SIGNIFICANT = 12.0
 # A ramp shows at the longest averaging times only, where few degrees of freedom scatter far from
 # normally and a walk can look like one: it needs 4 sigma, at which 1 % of walks show one, as other
 # terms do at 3 in records without them. Where either would do, walk it is.
@@ -104,8 +104,8 @@ def fit_terms(
         Correlation time of the Gauss-Markov process, samples; by default there is flicker.
     low_pass : LowPass, optional
         What the white noise has passed. Its cut-off frequency need not be exact: an error of it is
-        fitted with the terms. Averaging times below its reciprocal show the filter rather
-        than the terms, see `fitting_factors`, and quantisation is not told from it.
+        fitted with the terms. Averaging factors must be `low_pass.shortest` or more, and
+        quantisation is not told from it.
     ramp : bool, optional
         Whether there may be a ramp; not where a trend has been taken away.
 
@@ -205,14 +205,12 @@ class _Problem:
         self.shapes = covariance.shapes * self.scale
         # How the shape of filtered white noise changes with the logarithm of the cut-off.
         self._by_cutoff = np.zeros((len(variance), 1))
-        self._cutoff_std = low_pass.std if low_pass else 0.0
         if low_pass is not None:
             above, below = (
                 term_shapes(curve.factors, low_pass=low_pass.shape.scaled(step))
                 for step in (1.01, 1.0 / 1.01)
             )
-            change = (above - below)[:, _WHITE, None] * self.scale[_WHITE]
-            self._by_cutoff = change / (2.0 * math.log(1.01))
+            self._by_cutoff = (above - below)[:, _WHITE, None]
         # How the variance changes with the logarithm of the time, per Gauss-Markov coefficient.
         self._by_time = np.zeros(len(variance))
         if time:
@@ -284,19 +282,15 @@ class _Problem:
 
     def _solved(self, theta: FloatArray, columns: FloatArray) -> FloatArray:
         """Return columns in directions in which their errors are independent and 1 under the
-        covariance at scaled coefficients, but for what an error of the cut-off frequency explains.
+        covariance at scaled coefficients, without what an error of the cut-off would explain.
         """
         root = self._root(theta)
         white = _solved(root, columns)
         if not self._by_cutoff.any():
             return white
         along = _solved(root, self._by_cutoff)
-        size = float(np.linalg.norm(along))
-        # A term of the sum of squares says how far the cut-off may be off.
-        known = 0.0
-        if math.isfinite(self._cutoff_std):
-            known = 1.0 / math.hypot(1.0, size * theta[_WHITE] * self._cutoff_std)
-        return np.asarray(white - along * ((1.0 - known) / size**2 * (along.T @ white)))
+        along /= np.linalg.norm(along)
+        return np.asarray(white - along * (along.T @ white))
 
     @staticmethod
     def _least(columns: FloatArray, kept: Flags) -> FloatArray:

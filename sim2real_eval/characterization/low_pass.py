@@ -24,7 +24,7 @@ import itertools
 import math
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import minimize_scalar, nnls
 from scipy.signal import welch
 from scipy.stats import chi2
 
@@ -38,8 +38,7 @@ _GAIN = 25.0
 _NONE, _LARGEST_FLOOR = 0.1, 0.3
 # Share of spectra that fit a right shape less well.
 _FOLLOWS = 0.999
-_ORDERS = (1, 2)
-_SHAPES = ('sampled', 'bilinear', 'held')
+_KINDS = {'sampled': (1, 2, 3, 4), 'bilinear': (1, 2, 3, 4), 'held': (1, 2)}
 # Cut-off frequencies that are tried, as shares of the rate.
 _LOWEST, _HIGHEST = 0.008, 1.0
 _SEGMENTS, _LONGEST_SEGMENT, _SHORTEST_SEGMENT = 24, 8192, 256
@@ -56,7 +55,7 @@ class LowPassShape:
     cutoff : float
         Frequency of -3 dB over the sampling rate.
     order : int
-        1, or 2 (Butterworth).
+        Of a Butterworth filter, 1 to 4.
     kind : str
         `sampled`, `bilinear` or `held`; see the module.
     """
@@ -74,6 +73,12 @@ class LowPassShape:
         array([1.   , 0.501])
         """
         return _power(self.kind, self.order, self.cutoff, np.asarray(frequency, np.float64))
+
+    @property
+    def noise_bandwidth(self) -> float:
+        """Bandwidth of an ideal filter that lets as much white noise pass, over the rate."""
+        angle = 0.5 * math.pi / self.order
+        return self.cutoff * angle / math.sin(angle)
 
     def scaled(self, factor: float) -> LowPassShape:
         """Return the same with another cut-off frequency."""
@@ -102,23 +107,25 @@ class LowPass:
     shape : LowPassShape
         At the sampling rate of the record.
     std : float
-        Standard uncertainty of the logarithm of the cut-off frequency; infinite where no shape
-        follows the spectrum, and the cut-off is only about right.
+        Standard uncertainty of the logarithm of the cut-off frequency.
     gain : float
         Twice the logarithm of the likelihood over that without a filter.
+    follows : bool
+        Whether the shape follows the spectrum. Where it does not, the filter is of another kind,
+        and the cut-off about right.
     """
 
     shape: LowPassShape
     std: float
     gain: float
+    follows: bool
 
     @property
     def shortest(self) -> int:
-        """Averaging factor from which on the Allan curve is known: that of the cut-off, or
-        a quarter of it where the shape is known.
+        """Averaging factor from which on the shape of the filter is known well enough for a fit in
+        which an error of the cut-off is free: a quarter of its reciprocal, or all of it.
         """
-        share = 1.0 if math.isinf(self.std) else 0.25
-        return max(math.ceil(share / self.shape.cutoff), 1)
+        return max(math.ceil((0.25 if self.follows else 1.0) / self.shape.cutoff), 1)
 
 
 def find_low_pass(values: FloatArray) -> LowPass | None:
@@ -138,17 +145,12 @@ def find_low_pass(values: FloatArray) -> LowPass | None:
     if spectrum is None:
         return None
     plain = spectrum.deviance(None)[0]
-    best: tuple[float, LowPassShape] | None = None
-    for order in _ORDERS:
-        for kind in _SHAPES:
-            found = spectrum.best(kind, order)
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found
-    if best is None or plain - best[0] < _GAIN:
+    shapes = [spectrum.best(kind, order) for kind, orders in _KINDS.items() for order in orders]
+    best = min(shapes, key=lambda one: one[0])
+    if plain - best[0] < _GAIN:
         return None
     follows = best[0] < chi2.ppf(_FOLLOWS, spectrum.freedom.size)
-    std = spectrum.uncertainty(best[1]) if follows else math.inf
-    return LowPass(best[1], std, plain - best[0])
+    return LowPass(best[1], spectrum.uncertainty(best[1]), plain - best[0], bool(follows))
 
 
 class _Spectrum:
@@ -207,19 +209,20 @@ class _Spectrum:
         ratio = measured / model
         return float(np.sum(self.freedom * (ratio - np.log(ratio) - 1.0))), parts
 
-    def best(self, kind: str, order: int) -> tuple[float, LowPassShape] | None:
+    def best(self, kind: str, order: int) -> tuple[float, LowPassShape]:
         """Return the deviance and the shape of the best cut-off frequency."""
         highest = 0.45 if kind == 'bilinear' else _HIGHEST
         cutoffs = np.geomspace(max(_LOWEST, 4.0 * self.frequency[0]), highest, 40)
         found = [self.deviance(LowPassShape(float(one), order, kind))[0] for one in cutoffs]
         k = int(np.argmin(found))
         low, high = cutoffs[max(k - 1, 0)], cutoffs[min(k + 1, len(cutoffs) - 1)]
-        for _ in range(2):
-            finer = np.geomspace(low, high, 9)
-            found = [self.deviance(LowPassShape(float(one), order, kind))[0] for one in finer]
-            k = int(np.argmin(found))
-            low, high = finer[max(k - 1, 0)], finer[min(k + 1, len(finer) - 1)]
-        return found[k], LowPassShape(float(finer[k]), order, kind)
+        finest = minimize_scalar(
+            lambda log: self.deviance(LowPassShape(math.exp(log), order, kind))[0],
+            bounds=(math.log(low), math.log(high)),
+            method='bounded',
+            options={'xatol': 1e-3},
+        )
+        return float(finest.fun), LowPassShape(math.exp(float(finest.x)), order, kind)
 
     def uncertainty(self, shape: LowPassShape) -> float:
         """Return the standard uncertainty of the logarithm of the cut-off frequency."""
