@@ -14,10 +14,16 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.compilation import compiled
-from sim_sensors.core.config_files import file_phrase, first_phrase, merge_base, read_yaml_mapping
+from sim_sensors.core.config_files import (
+    branch,
+    file_phrase,
+    first_phrase,
+    merge_base,
+    read_yaml_mapping,
+)
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, MessageParts
-from sim_sensors.core.parameters import Parameters, from_variant, to_variant, variants
+from sim_sensors.core.parameters import Parameters, from_variant, override, to_variant, variants
 from sim_sensors.core.registry import Registry, is_in_file
 from sim_sensors.core.shared_parameters import Axes, with_lever_arm, with_mounting
 from sim_sensors.core.shipped import config_path
@@ -31,6 +37,9 @@ if TYPE_CHECKING:
 
 # Keys of the IMU files of Kalibr, which users give by mistake.
 _KALIBR_KEYS = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
+
+# Key of a model file for what `NAME:as_upstream` changes besides every `variant`.
+_UPSTREAM_KEY = 'as_upstream'
 
 M = TypeVar('M', bound=MessageArray)
 T = TypeVar('T', covariant=True)
@@ -193,7 +202,8 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         name : str or Path
             A preset; a model of another package; the path of a YAML file; or a class in a file,
             `my_model.py:MyModel`. A class has its default parameters. The suffix
-            `:as_upstream` sets every `variant` to that value.
+            `:as_upstream` sets every `variant` to that value, and the keys below `as_upstream` of
+            the file.
         folder : Path, optional
             Folder of a relative path; by default the current folder.
 
@@ -216,7 +226,9 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
                 raise ParameterError(
                     text, 'variant', 'the model has none; must be given without it'
                 )
-            mapping = _with_upstream(to_variant(exact))
+            mapping = override(
+                _with_upstream(to_variant(exact)), cls._upstream_numbers(text, folder)
+            )
         elif is_in_file(text) or text.endswith('.py'):
             model_class: type[P] = cls.models.get(text, folder=folder)
             return model_class()
@@ -228,9 +240,20 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
                 lambda base: cls._preset_path(base.removesuffix(UPSTREAM)),
                 lambda base, place: to_variant(cls.load(base, folder=place)),
             )
+            mapping.pop(_UPSTREAM_KEY, None)
             cls._check_model_key(mapping, where)
         model: P = from_variant(cls.models, mapping, where)
         return model
+
+    @classmethod
+    def _upstream_numbers(cls, name: str, folder: Path | None) -> Mapping[str, Any]:
+        """Return the keys below `as_upstream` of a file: the numbers that its original needs."""
+        plain = name.removesuffix(UPSTREAM)
+        path = None if is_in_file(plain) else cls._preset_path(plain)
+        if path is None:
+            return {}
+        file = Path(folder or '', path)
+        return branch(read_yaml_mapping(file), _UPSTREAM_KEY, str(file))
 
     @classmethod
     def phrase(cls, name: str | Path, *, folder: Path | None = None) -> str:
