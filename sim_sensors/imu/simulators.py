@@ -91,7 +91,7 @@ class CarlaImu(SampledImu):
 
     References
     ----------
-    [CARLA] 001f560, InertialMeasurementUnit; [CarlaRosBridge] e9063d9, imu.py.
+    [CARLA] 001f560, InertialMeasurementUnit; [CARLARos] `imu.py`.
     """
 
     kind: ClassVar[str] = 'carla_imu'
