@@ -96,8 +96,8 @@ class ChronoImu(SampledImu):
       wrong way. On a level vehicle gravity is right, but the horizontal acceleration turns with
       the heading. Both triads ignore the mounting rotation.
     - `std` is the standard deviation of every sample, at any rate.
-    - The covariance is (y[k] - m[k]) (y[k] - m[k])^T / (k - 1) with the running mean m[k]: the
-      outer product of one sample, which fades like 1/k. The first one, 0/0, is zero here. `exact`
+    - The covariance is (y[k] - m[k]) (y[k] - m[k])^T / max(k - 2, 1) with the running mean m[k]:
+      the outer product of one sample, which fades like 1/k. The first one is zero. `exact`
       publishes diag(std^2).
 
     References

@@ -513,9 +513,10 @@ class OuterProductCovariance:
 
     It is the outer product of the latest deviation from the running mean::
 
-        (y[k] - m[k]) (y[k] - m[k])^T / (k - 1),   m[k] = mean of y[1] ... y[k]
+        (y[k] - m[k]) (y[k] - m[k])^T / max(k - 2, 1),   m[k] = mean of y[1] ... y[k]
 
-    Its rank is one and it fades like 1/k. The first matrix, which would be 0/0, is zero.
+    Its rank is one and it fades like 1/k. The handler counts from zero, hence the 2. The first
+    matrix is zero.
     """
 
     def __init__(self) -> None:
@@ -534,9 +535,9 @@ def _outer_products(state: FloatArray, measured: FloatArray) -> FloatArray:
         state[3] += 1.0
         for i in range(3):
             state[i] += (measured[k, i] - state[i]) / state[3]
-        if state[3] > 1.0:
-            for i in range(3):
-                for j in range(3):
-                    product = (measured[k, i] - state[i]) * (measured[k, j] - state[j])
-                    out[k, i, j] = product / (state[3] - 1.0)
+        divisor = max(state[3] - 2.0, 1.0)
+        for i in range(3):
+            for j in range(3):
+                product = (measured[k, i] - state[i]) * (measured[k, j] - state[j])
+                out[k, i, j] = product / divisor
     return out
