@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from imu_examples import G, bound, many, moving, still, upstream
 from scipy.spatial.transform import Rotation
+from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import load_gps
@@ -242,6 +243,16 @@ def test_new_gazebo_rounds_only_to_steps_above_a_millionth():
         values = model.start(1, 'a').measure(still(50)).angular_velocity / precision
         rates[precision] = bool(np.abs(values - np.rint(values)).max() < 1e-6)
     assert rates == {1e-6: False, 1e-5: True}
+
+
+@pytest.mark.parametrize('kind', ['imu', 'gps'])
+def test_presets_as_upstream_do_not_depend_on_the_chunking(kind):
+    """The first samples differ from the others, in whatever call they are."""
+    truth = Circle(duration=20.0).at(5.0 + np.arange(40) * 0.0103)
+    for name in preset_names(kind):
+        if has_upstream(KINDS.get(kind).load(name)):
+            model = KINDS.get(kind).load(f'{name}:as_upstream')
+            assert_stepping_gives_the_same_bits(model, truth, [0, 1, 1, 2, 17])
 
 
 # The table of docs/reference/sensors/upstream.md.

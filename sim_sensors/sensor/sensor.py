@@ -210,7 +210,8 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         Raises
         ------
         ParameterError
-            When there is no such model or variant, or the file is unreadable or wrong.
+            When there is no such model or variant, or the file is unreadable or wrong. The keys
+            below `as_upstream` are checked without the suffix too.
 
         Examples
         --------
@@ -220,19 +221,18 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         """
         text = where = str(name)
         mapping: Mapping[str, object] = {'model': text}
+        numbers: Mapping[str, Any] = {}
         if text.endswith(UPSTREAM):
             exact = cls.load(text.removesuffix(UPSTREAM), folder=folder)
             if not has_upstream(exact):
                 raise ParameterError(
                     text, 'variant', 'the model has none; must be given without it'
                 )
-            mapping = override(
-                _with_upstream(to_variant(exact)), cls._upstream_numbers(text, folder)
-            )
-        elif is_in_file(text) or text.endswith('.py'):
+            return cls._as_upstream(exact, cls._upstream_numbers(text, folder), where)
+        if is_in_file(text) or text.endswith('.py'):
             model_class: type[P] = cls.models.get(text, folder=folder)
             return model_class()
-        elif (path := cls._preset_path(text)) is not None:
+        if (path := cls._preset_path(text)) is not None:
             where = str(Path(folder or '', path))
             mapping = merge_base(
                 read_yaml_mapping(Path(where)),
@@ -240,9 +240,21 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
                 lambda base: cls._preset_path(base.removesuffix(UPSTREAM)),
                 lambda base, place: to_variant(cls.load(base, folder=place)),
             )
-            mapping.pop(_UPSTREAM_KEY, None)
+            numbers = branch(mapping, _UPSTREAM_KEY, where)
+            mapping = {key: mapping[key] for key in mapping if key != _UPSTREAM_KEY}
             cls._check_model_key(mapping, where)
         model: P = from_variant(cls.models, mapping, where)
+        if numbers:
+            cls._as_upstream(model, numbers, where)
+        return model
+
+    @classmethod
+    def _as_upstream(cls, exact: P, numbers: Mapping[str, Any], where: str) -> P:
+        """Return a model with every `variant` set to as_upstream, and with these numbers."""
+        if not has_upstream(exact):
+            raise ParameterError(where, _UPSTREAM_KEY, 'the model has no variant; must be removed')
+        changed = override(_with_upstream(to_variant(exact)), numbers)
+        model: P = from_variant(cls.models, changed, where)
         return model
 
     @classmethod
