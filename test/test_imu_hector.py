@@ -113,8 +113,8 @@ def test_hector_turns_force_and_attitude_by_its_mounting_in_the_world_as_upstrea
     model = HectorImu(mounting_rpy=(0.0, math.pi / 2, 0.0))
     right, wrong = (m.start(1, 'a').measure(truth) for m in (model, upstream(model)))
     mounting, body = Rotation.from_euler('y', math.pi / 2), Rotation.from_quat(truth.orientation)
-    shown = Rotation.from_quat(wrong.orientation)
-    assert (shown * (mounting * body).inv()).magnitude().max() < 1e-9
+    published = Rotation.from_quat(wrong.orientation)
+    assert (published * (mounting * body).inv()).magnitude().max() < 1e-9
     down = (mounting * body).inv().apply([0.0, 0.0, G])
     expected = down[1:] + (mounting * body).inv().apply(truth.acceleration)[1:]
     np.testing.assert_allclose(wrong.linear_acceleration[1:], expected, atol=0.02)

@@ -158,8 +158,9 @@ def test_the_turn_on_bias_of_px4_decays_and_that_of_rotors_does_not():
     assert constant[:, 0].std() == pytest.approx(0.1, rel=bound(450))
     np.testing.assert_allclose(decaying[:, 100], decaying[:, 50] * math.exp(-1.0), rtol=1e-9)
     np.testing.assert_allclose(decaying[:, 0], constant[:, 0] * math.exp(-0.02), rtol=1e-9)
-    assert load_imu('px4_iim42653').turn_on_decays
-    assert not load_imu('rotors_adis16448').turn_on_decays
+    assert load_imu('px4_iim42653:as_upstream').turn_on_decays
+    for name in ('px4_iim42653', 'rotors_adis16448', 'rotors_adis16448:as_upstream'):
+        assert not load_imu(name).turn_on_decays
 
 
 def test_numbers_of_px4_are_those_of_its_header():

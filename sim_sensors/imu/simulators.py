@@ -78,7 +78,7 @@ class CarlaImu(SampledImu):
     `as_upstream` repeats these defects:
 
     - The rate of a mounted sensor is M w, where M^T w would be right: it is turned by the mounting
-      in place of its inverse. With a pitch of 90 degrees, yaw to the left is +wx, not -wx. Half
+      in place of its inverse. A pitch of 90 degrees turns yaw to the left into +wx, not -wx. Half
       turns are not affected.
     - The acceleration is the second difference of the latest three positions. Before the first
       sample these are the origin, and the step is the largest number of 32 bits. So the first
@@ -374,8 +374,8 @@ class RotorsImu(UpstreamImu):
         y = truth + b + turn_on + noise_density w / sqrt(dt)
 
     turn_on ~ N(0, turn_on_bias_sigma) is drawn once. The stationary standard deviation of b is K
-    sqrt(tau/2). In PX4's copy (`turn_on_decays`) the turn-on bias is b[0] instead, so it fades
-    with tau.
+    sqrt(tau/2). In PX4's copy the turn-on bias is b[0] instead, so it fades with tau:
+    `turn_on_decays`, as `px4_iim42653:as_upstream` has.
 
     Notes
     -----
