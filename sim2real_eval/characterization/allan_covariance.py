@@ -80,11 +80,7 @@ class AllanCovariance:
     """
 
     def __init__(
-        self,
-        n: int,
-        factors: IntArray,
-        time: float = 0.0,
-        low_pass: LowPassShape | None = None,
+        self, n: int, factors: IntArray, time: float = 0.0, low_pass: LowPassShape | None = None
     ) -> None:
         self.n = n
         self.factors = factors
@@ -197,13 +193,11 @@ def _markov_variance(m: float, time: float) -> float:
 
 
 @compiled
-def _process(
-    term: int, lag: float, markov: tuple[float, float, float], sums: FloatArray
-) -> float:
+def _process(term: int, lag: float, markov: tuple[float, float, float], sums: FloatArray) -> float:
     t = abs(lag)
     if term == _N:
         last = len(sums) - 1
-        return -0.5 * (sums[int(t)] if t < last else sums[last] + t - last)
+        return -0.5 * float(sums[int(t)] if t < last else sums[last] + t - last)
     if term == _B:
         return t * t * math.log(t) / (2.0 * math.pi) if t > 0.0 else 0.0
     if term == _K:
@@ -215,12 +209,7 @@ def _process(
 
 @compiled
 def _lagged(
-    term: int,
-    lag: int,
-    m1: int,
-    m2: int,
-    markov: tuple[float, float, float],
-    sums: FloatArray,
+    term: int, lag: int, m1: int, m2: int, markov: tuple[float, float, float], sums: FloatArray
 ) -> float:
     """Covariance of second differences with m1 and m2 whose starts are `lag` apart."""
     total = 0.0

@@ -10,6 +10,9 @@ the points have few degrees of freedom. C is the covariance of the overlapping p
 fitted model, not under the noisy data, found by iteration: weights from the data would favour
 points that happen to lie low. Points that overlap say the same twice, and C knows it.
 
+Behind a low pass, white noise has the variance of filtered noise. An error of the cut-off is one
+more direction in which the points may move, and is taken out of the sum.
+
 Where five terms cannot follow the curve (a hump, a periodic disturbance), E = (misfit A theta)^2
 on the diagonal, with the misfit that makes the weighted sum of squares equal to its expectation;
 the uncertainties then say so too.
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +36,7 @@ from .allan import AllanCurve
 from .allan_covariance import RANDOM_TERMS, TERMS, allan_covariance, term_shapes
 from .low_pass import LowPass, LowPassShape
 from .noise_terms import Coefficient, NoiseTerms
+from .trends import WANDERS, Trend
 
 # A term is observable when leaving it out raises the weighted sum of squares by this: 3.5 sigma.
 _SIGNIFICANT = 12.0
@@ -92,7 +97,7 @@ def fit_terms(
     time: float = 0.0,
     *,
     low_pass: LowPass | None = None,
-    ramp: bool = True,
+    trend: Trend | None = None,
 ) -> AllanFit:
     """Fit five terms to a curve: with flicker, or with a Gauss-Markov process in its place.
 
@@ -106,8 +111,8 @@ def fit_terms(
         What the white noise has passed. Its cut-off frequency need not be exact: an error of it is
         fitted with the terms. Averaging factors must be `low_pass.shortest` or more, and
         quantisation is not told from it.
-    ramp : bool, optional
-        Whether there may be a ramp; not where a trend has been taken away.
+    trend : Trend, optional
+        What has been taken away before. Then the ramp is its line, and none is fitted.
 
     Raises
     ------
@@ -135,7 +140,7 @@ def fit_terms(
     if not curve.variance.max() < 1.0 / _LEAST:
         largest = f'{curve.variance.max():.3g} is too large; must be below {1.0 / _LEAST:g}'
         raise ParameterError('Allan fit', '', f'an Allan variance of {largest}')
-    problem = _Problem(curve, time, low_pass, ramp=ramp)
+    problem = _Problem(curve, time, low_pass, ramp=trend is None)
     theta = problem.fit(problem.free)
     square = problem.chi_square(theta)
     spent = int((theta > 0.0).sum()) + bool(time) + bool(low_pass)
@@ -143,17 +148,24 @@ def fit_terms(
     if chi2.sf(square, freedom) < _MISFIT_ALARM:
         problem.misfit = _needed_misfit(problem, freedom)
         theta = problem.fit(problem.free)
-    kept = _significant(problem, theta)
+    kept = _significant(problem, theta, walks=trend is None or trend.wander > WANDERS)
     chosen = problem.fit(kept)
+    deviance = problem.deviance(chosen)
+    terms = _terms(problem, curve, theta, chosen, kept)
+    if trend is not None:
+        terms = dataclasses.replace(terms, rate_ramp=trend.ramp(curve.dt))
+        chosen[RANDOM_TERMS] = (terms.rate_ramp.value * curve.dt) ** 2
+    if low_pass is not None:
+        terms = dataclasses.replace(terms, low_pass=low_pass.limits(curve.dt))
     return AllanFit(
-        terms=_terms(problem, curve, theta, chosen, kept),
+        terms=terms,
         coefficients=chosen,
         time=time,
         low_pass=low_pass,
         misfit=problem.misfit,
         chi_square=square,
         freedom=freedom,
-        deviance=problem.deviance(chosen),
+        deviance=deviance,
     )
 
 
@@ -167,12 +179,16 @@ def model_variance(fit: AllanFit, dt: float, tau: FloatArray) -> FloatArray:
 
 
 def markov_deviance(
-    curve: AllanCurve, time: float, misfit: float, low_pass: LowPass | None, *, ramp: bool
+    curve: AllanCurve,
+    time: float,
+    misfit: float,
+    low_pass: LowPass | None = None,
+    trend: Trend | None = None,
 ) -> float:
     """Return the deviance of all terms with a Gauss-Markov process, none left out; for a search of
     its time. The misfit is taken as given.
     """
-    problem = _Problem(curve, time, low_pass, ramp=ramp)
+    problem = _Problem(curve, time, low_pass, ramp=trend is None)
     problem.misfit = misfit
     return problem.deviance(problem.fit(problem.free))
 
@@ -321,11 +337,15 @@ def _needed_misfit(problem: _Problem, freedom: int) -> float:
     return math.exp(float(brentq(excess, low, high, xtol=0.05)))
 
 
-def _significant(problem: _Problem, theta: FloatArray) -> Flags:
+def _significant(problem: _Problem, theta: FloatArray, *, walks: bool) -> Flags:
     """Take terms away, the ramp first and then each time the one that is missed least, until all
     left are missed.
+
+    There is no walk in a record whose means do not wander: the few long averages of the Allan
+    curve scatter further than normal laws do, and white noise alone often looks like one.
     """
     kept = np.asarray(theta > 0.0)
+    kept[_WALK] &= walks
     # A walk that was at zero beside the ramp may be all that the ramp stands for.
     everything = problem.free.copy()
     if kept[RANDOM_TERMS] and _missed(problem, everything, RANDOM_TERMS) < _SIGNIFICANT_RAMP:
@@ -384,7 +404,7 @@ def _terms(
         'random_walk': (_WALK, 1.0 / math.sqrt(dt)),
         'rate_ramp': (RANDOM_TERMS, 1.0 / dt),
     }
-    found = {}
+    found: dict[str, Any] = {}
     for name, (index, unit) in units.items():
         if kept[index]:
             found[name] = Coefficient.of_square(shown[index], std[index], unit)

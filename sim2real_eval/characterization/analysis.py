@@ -12,8 +12,9 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
 from . import allan, findings
 from .allan_covariance import degrees_of_freedom
-from .allan_fit import FEWEST_FITTED, AllanFit, model_variance
-from .bias_choice import BiasChoice, choose_fit, deviations_at, terms_together
+from .allan_fit import FEWEST_FITTED, AllanFit, model_variance, shape_of
+from .axis_fit import AxisFit, fit_axis
+from .bias_choice import BiasChoice, deviations_at, terms_together
 from .noise_terms import NoiseTerms, combined
 from .options import AllanOptions
 from .screening import longest_standstill, resolution, screen, unit_warnings
@@ -146,26 +147,28 @@ def _axis(
             )
         )
     n = len(values)
-    octaves = allan.averaging_factors(n)
-    fitted = octaves[octaves >= options.fit_from * rate * (1.0 - 1e-9)]
-    if len(fitted) < FEWEST_FITTED <= len(octaves):
-        raise SignalFileError(
-            f'--fit-from: {options.fit_from:g} s leaves {len(fitted)} averaging times of the '
-            f'{n / rate:.4g} s of {signals.name}; must be '
-            f'{octaves[-FEWEST_FITTED] / rate:.3g} s or less'
-        )
-    grid = np.union1d(octaves, allan.averaging_factors(n, options.points))
-    curve = allan.allan_curve(screened.values, rate, grid)
-    if not curve.variance[0] > 0.0:
+    fitted = fit_axis(
+        screened.values,
+        rate,
+        factors=allan.averaging_factors(n, options.points),
+        fit_from=options.fit_from,
+        detrend=options.detrend,
+    )
+    if fitted is None:
         notes.append(findings.CONSTANT(axis))
         return None
-    choice = choose_fit(curve.at(fitted))
-    fit = choice.fit
-    if fit.misfit:
-        notes.append(findings.MISFIT(axis, misfit=fit.misfit / 2))
-    if not choice.separated:
-        notes.append(_not_separated(axis, choice, curve))
-    freedom = degrees_of_freedom(n, grid, fit.coefficients, fit.time)
+    octaves = allan.averaging_factors(n)
+    if len(fitted.fitted) < FEWEST_FITTED <= len(octaves):
+        raise SignalFileError(
+            f'--fit-from: {options.fit_from:g} s leaves {len(fitted.fitted)} averaging times of '
+            f'the {n / rate:.4g} s of {signals.name}; must be '
+            f'{octaves[-FEWEST_FITTED] / rate:.3g} s or less'
+        )
+    curve, choice, fit = fitted.curve, fitted.choice, fitted.choice.fit
+    notes += _axis_notes(axis, fitted, n / rate, options)
+    freedom = degrees_of_freedom(
+        n, curve.factors, fit.coefficients, fit.time, shape_of(fit.low_pass)
+    )
     lower, upper = allan.confidence_band(curve, freedom)
     return AxisResult(
         axis=axis,
@@ -176,11 +179,44 @@ def _axis(
         simple_error=allan.simple_relative_error(curve),
         choice=choice,
         model=model_variance(fit, curve.dt, curve.tau),
-        graphical_estimate=allan.read_off(curve.at(fitted)),
+        graphical_estimate=allan.read_off(curve.at(fitted.fitted)),
         mean=float(values.mean()),
         resolution=resolution(values),
         replaced=screened.replaced,
     )
+
+
+def _axis_notes(
+    axis: str, fitted: AxisFit, seconds: float, options: AllanOptions
+) -> list[Finding]:
+    """Return what the fit of an axis found: trend, low pass, misfit, and a bias of either kind."""
+    notes = []
+    unit, rate = unit_of(axis), 1.0 / fitted.curve.dt
+    trend, choice = fitted.trend, fitted.choice
+    if trend.kind == 'exponential':
+        time = trend.time / rate
+        notes.append(
+            findings.WARM_UP(
+                axis,
+                change=trend.change,
+                unit=unit,
+                time=time,
+                wait=min(5.0 * time, 4.0 * seconds),
+            )
+        )
+    elif options.detrend and trend.change:
+        notes.append(findings.DETRENDED(axis, change=trend.change, unit=unit, seconds=seconds))
+    elif trend.change:
+        notes.append(findings.DRIFTS(axis, change=trend.change, unit=unit, seconds=seconds))
+    limits = choice.fit.terms.low_pass
+    if limits is not None:
+        bandwidth = limits.bandwidth.value
+        notes.append(findings.LOW_PASS(axis, bandwidth=bandwidth, fit_from=2.0 / bandwidth))
+    if choice.fit.misfit:
+        notes.append(findings.MISFIT(axis, misfit=choice.fit.misfit / 2))
+    if not choice.separated:
+        notes.append(_not_separated(axis, choice, fitted.curve))
+    return notes
 
 
 def _not_separated(axis: str, choice: BiasChoice, curve: allan.AllanCurve) -> Finding:

@@ -20,6 +20,7 @@ from .allan import AllanCurve
 from .allan_fit import AllanFit, fit_terms, markov_deviance, model_variance
 from .low_pass import LowPass
 from .noise_terms import NoiseTerms
+from .trends import Trend
 
 # Gain in twice the log-likelihood; a weak flicker has a larger one by chance in 1 of 20 records.
 _SEPARATED = 10.0
@@ -55,7 +56,7 @@ class BiasChoice:
 
 
 def choose_fit(
-    curve: AllanCurve, low_pass: LowPass | None = None, *, ramp: bool = True
+    curve: AllanCurve, low_pass: LowPass | None = None, trend: Trend | None = None
 ) -> BiasChoice:
     """Fit a curve with flicker and with a Gauss-Markov process, and choose; see `fit_terms`.
 
@@ -69,11 +70,11 @@ def choose_fit(
     >>> chosen.separated, chosen.fit.terms.bias_instability.observable
     (True, False)
     """
-    flicker = fit_terms(curve, low_pass=low_pass, ramp=ramp)
+    flicker = fit_terms(curve, low_pass=low_pass, trend=trend)
     terms = flicker.terms
     if not (terms.bias_instability.observable or terms.random_walk.observable or flicker.misfit):
         return BiasChoice(flicker, flicker)
-    markov = _best_markov(curve, flicker.misfit, low_pass, ramp=ramp)
+    markov = _best_markov(curve, flicker.misfit, low_pass, trend)
     gain = flicker.deviance - markov.deviance
     needed = _SEPARATED if terms.bias_instability.observable else _BESIDE_WALK
     better = gain > needed and _held(markov)
@@ -99,15 +100,15 @@ def _held(markov: AllanFit) -> bool:
 
 
 def _best_markov(
-    curve: AllanCurve, misfit: float, low_pass: LowPass | None, *, ramp: bool
+    curve: AllanCurve, misfit: float, low_pass: LowPass | None, trend: Trend | None
 ) -> AllanFit:
     low = math.log2(max(_SHORTEST, 2.0 * curve.factors[0]))
     high = max(math.log2(_LONGEST * curve.n), low + 2.0)
     times = 2.0 ** np.arange(low, high + 0.5)
     found = np.array(
-        [markov_deviance(curve, float(time), misfit, low_pass, ramp=ramp) for time in times]
+        [markov_deviance(curve, float(time), misfit, low_pass, trend) for time in times]
     )
-    return fit_terms(curve, _refined(times, found), low_pass=low_pass, ramp=ramp)
+    return fit_terms(curve, _refined(times, found), low_pass=low_pass, trend=trend)
 
 
 def _refined(times: FloatArray, deviance: FloatArray) -> float:

@@ -65,6 +65,32 @@ OUTLIERS = routine(
     'Single large errors would dominate the Allan variance.',
 )
 CONSTANT = routine('allan.constant', 'is constant and left out', 'There is no noise to analyse.')
+LOW_PASS = routine(
+    'allan.low_pass',
+    'noise falls off above {bandwidth:.3g Hz}: the sensor has a low pass, which is part of the '
+    'model',
+    'White noise is the density below it; samples scatter less than they would without it.',
+    'to fit without the filter, give --fit-from {fit_from:.2g}',
+)
+DRIFTS = routine(
+    'allan.drifts',
+    'the mean drifts by {change:.3g} {unit} in {seconds:.3g s}, along a line: the ramp of the '
+    'model',
+    'In a simulation it goes on for as long as that lasts.',
+    'leave it out with --detrend',
+)
+DETRENDED = routine(
+    'allan.detrended',
+    'a drift of the mean by {change:.3g} {unit} in {seconds:.3g s} is taken out',
+    'The model does not drift.',
+)
+WARM_UP = decisive(
+    'allan.warm_up',
+    'the mean drifts by {change:.3g} {unit}, falling off with a time constant of {time:.3g s}: '
+    'warm-up? It is taken out',
+    'It is no noise, and the model has none of it: a simulated sensor does not warm up.',
+    'record again when the sensor has run for {wait:.4g s}',
+)
 MISFIT = routine(
     'allan.misfit',
     'the fitted terms deviate from the curve by {misfit:.1%}',

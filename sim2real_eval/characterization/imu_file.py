@@ -12,6 +12,7 @@ from typing import Any
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ImuChain
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from .low_pass import LowPassShape
 from .noise_terms import Coefficient, NoiseTerms
 from .signals import unit_of
 
@@ -19,7 +20,9 @@ from .signals import unit_of
 _SDF_CORRELATION_TIME = 3600.0
 
 
-def dithered_white(density: float, rate: float, step: float) -> tuple[float, float]:
+def dithered_white(
+    density: float, rate: float, step: float, passed: float | None = None
+) -> tuple[float, float]:
     """Return the white noise before rounding, u/sqrt(Hz), and the step of the rounding, u.
 
     Rounding adds step^2 / 12 to the variance of a sample as long as the noise moves the values
@@ -27,12 +30,13 @@ def dithered_white(density: float, rate: float, step: float) -> tuple[float, flo
     and no rounding is modelled (step 0).
 
     `density` is the white noise as measured, rounding included, u/sqrt(Hz), at `rate` Hz; `step`
-    the resolution, u, 0 for none.
+    the resolution, u, 0 for none. Behind a low pass, only `passed` Hz of the rate carry noise,
+    twice the noise bandwidth.
     """
-    inner = density**2 * rate - step**2 / 12.0
-    if step <= 0.0 or inner < (0.5 * step) ** 2:
+    inner = density**2 - step**2 / 12.0 / rate
+    if step <= 0.0 or inner * (passed or rate) < (0.5 * step) ** 2:
         return density, 0.0
-    return math.sqrt(inner / rate), step
+    return math.sqrt(inner), step
 
 
 def chain_model(
@@ -52,8 +56,12 @@ def chain_model(
     for quantity in ('gyroscope', 'accelerometer'):
         axes = [f'{quantity}_{axis}' for axis in 'xyz']
         rows = [terms.get(axis) for axis in axes]
+        bandwidth, order = _low_pass(rows)
+        passed = 2.0 * LowPassShape(bandwidth, order).noise_bandwidth if bandwidth else None
         white = [
-            dithered_white(row.white.value, rate, steps.get(axis, 0.0)) if row else (0.0, 0.0)
+            dithered_white(row.white.value, rate, steps.get(axis, 0.0), passed)
+            if row
+            else (0.0, 0.0)
             for axis, row in zip(axes, rows, strict=True)
         ]
         longest = max((row.seconds for row in rows if row), default=1.0)
@@ -67,6 +75,8 @@ def chain_model(
             'gauss_markov_std': [_markov(row)[0] for row in rows],
             'gauss_markov_time': [_markov(row)[1] for row in rows],
             'rate_ramp': [row.rate_ramp.value if row else 0.0 for row in rows],
+            'bandwidth': bandwidth,
+            'filter_order': order,
             'quantisation': [step for _, step in white],
             'quantisation_noise': [row.quantisation.value if row else 0.0 for row in rows],
             'constant_bias': [biases.get(axis, (0.0, 0.0))[0] for axis in axes],
@@ -75,6 +85,19 @@ def chain_model(
     # What a gyroscope tells at rest.
     mapping['gyroscope']['earth_in_bias'] = any(mapping['gyroscope']['constant_bias'])
     return ImuChain.from_mapping(mapping, 'Allan fit')
+
+
+def _low_pass(rows: Sequence[NoiseTerms | None]) -> tuple[float, int]:
+    """Return bandwidth, Hz, and order of the low pass of three axes, 0 for none: the median of
+    those that show one, if they are more than half.
+    """
+    present = [row for row in rows if row]
+    found = [row.low_pass for row in present if row.low_pass]
+    if not found or 2 * len(found) <= len(present):
+        return 0.0, 2
+    ordered = sorted(found, key=lambda one: one.bandwidth.value)
+    middle = ordered[len(ordered) // 2]
+    return middle.bandwidth.value, middle.order
 
 
 def _markov(row: NoiseTerms | None) -> tuple[float, float]:
@@ -223,6 +246,7 @@ _UNITS = {
         'rate_ramp': ('rad/s^2', {'deg/h/h': _DEGREE / _HOUR**2}),
         'gauss_markov': ('rad/s', {'deg/h': _DEGREE / _HOUR, 'deg/s': _DEGREE}),
         'gauss_markov_time': ('s', {'s': 1.0}),
+        'bandwidth': ('Hz', {'Hz': 1.0}),
     },
     'accelerometer': {
         'quantisation': ('m/s', {'mm/s': 1e-3}),
@@ -241,6 +265,7 @@ _UNITS = {
         'rate_ramp': ('m/s^3', {'mg/h': 1e-3 * _G / _HOUR}),
         'gauss_markov': ('m/s^2', {'mg': 1e-3 * _G, 'ug': 1e-6 * _G}),
         'gauss_markov_time': ('s', {'s': 1.0}),
+        'bandwidth': ('Hz', {'Hz': 1.0}),
     },
 }
 
@@ -278,5 +303,6 @@ def discrete(coefficient: str, value: float, rate: float) -> float:
         'rate_ramp': 1.0 / rate,
         'gauss_markov': 1.0,
         'gauss_markov_time': 1.0,
+        'bandwidth': 1.0,
     }
     return value * factors[coefficient]

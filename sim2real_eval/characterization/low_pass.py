@@ -29,6 +29,7 @@ from scipy.signal import welch
 from scipy.stats import chi2
 
 from sim_sensors.core.measurements import FloatArray
+from .noise_terms import Coefficient, FilterLimits
 
 # Twice the gain in log-likelihood. Of shapes and bandwidths the best is chosen; records of other
 # noise reach this in 1 of 1000.
@@ -127,6 +128,20 @@ class LowPass:
         """
         return max(math.ceil((0.25 if self.follows else 1.0) / self.shape.cutoff), 1)
 
+    def limits(self, dt: float) -> FilterLimits:
+        """Return what a model takes of the low pass, of samples `dt` s apart: of order 1 or 2,
+        with the noise bandwidth of the one found.
+        """
+        model = LowPassShape(1.0, min(self.shape.order, 2))
+        bandwidth = self.shape.noise_bandwidth / model.noise_bandwidth / dt
+        spread = math.exp(1.96 * self.std)
+        return FilterLimits(
+            Coefficient(
+                bandwidth, bandwidth * self.std, bandwidth / spread, bandwidth * spread, True
+            ),
+            model.order,
+        )
+
 
 def find_low_pass(values: FloatArray) -> LowPass | None:
     """Return the low pass in evenly spaced samples `(n,)` of a sensor at rest, None for none.
@@ -177,7 +192,7 @@ class _Spectrum:
         length = min(1 << int(math.log2(max(len(values) // _SEGMENTS * 2, 1))), _LONGEST_SEGMENT)
         if length < _SHORTEST_SEGMENT:
             return None
-        frequency, power = welch(values, nperseg=length, noverlap=length // 2, detrend='linear')
+        frequency, power = welch(values, nperseg=length, noverlap=length // 2)
         # Leakage of the mean and of what drifts is in the first few.
         frequency, power = frequency[6:-1], power[6:-1]
         if not power.min() > 0.0:
@@ -228,8 +243,7 @@ class _Spectrum:
         """Return the standard uncertainty of the logarithm of the cut-off frequency."""
         step = 0.02
         at, above, below = (
-            self.deviance(shape.scaled(factor))[0]
-            for factor in (1.0, 1.0 + step, 1.0 - step)
+            self.deviance(shape.scaled(factor))[0] for factor in (1.0, 1.0 + step, 1.0 - step)
         )
         curvature = max((above - 2.0 * at + below) / step**2, 2.0)
         return math.sqrt(2.0 / curvature)

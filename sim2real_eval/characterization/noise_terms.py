@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -117,6 +119,14 @@ MARKOV_COEFFICIENTS = ('gauss_markov', 'gauss_markov_time')
 
 
 @dataclasses.dataclass(frozen=True)
+class FilterLimits:
+    """Low pass of a sensor: cut-off frequency (-3 dB), Hz, and order, 1 or 2 (Butterworth)."""
+
+    bandwidth: Coefficient
+    order: int
+
+
+@dataclasses.dataclass(frozen=True)
 class NoiseTerms:
     """What an Allan curve is made of, for a signal of unit u.
 
@@ -138,6 +148,8 @@ class NoiseTerms:
         g, u, and T, s: stationary deviation and correlation time of a Gauss-Markov bias, where
         that follows the curve better than flicker; avar =
         (2 g^2 T / tau) (1 - T / (2 tau) (3 - 4 exp(-tau/T) + exp(-2 tau/T))).
+    low_pass : FilterLimits, optional
+        What the noise passes, where the record shows it; N is the density below its bandwidth.
     """
 
     quantisation: Coefficient
@@ -148,15 +160,18 @@ class NoiseTerms:
     seconds: float
     gauss_markov: Coefficient | None = None
     gauss_markov_time: Coefficient | None = None
+    low_pass: FilterLimits | None = None
 
     def coefficients(self) -> dict[str, Coefficient]:
         """Return the coefficients by name, in the order of `COEFFICIENTS`, and then of the
-        Gauss-Markov bias where there is one.
+        Gauss-Markov bias and the low pass where there is one.
         """
         found = {name: getattr(self, name) for name in COEFFICIENTS}
         for name in MARKOV_COEFFICIENTS:
             if getattr(self, name) is not None:
                 found[name] = getattr(self, name)
+        if self.low_pass is not None:
+            found['bandwidth'] = self.low_pass.bandwidth
         return found
 
 
@@ -190,12 +205,33 @@ def term_variances(terms: NoiseTerms, tau: FloatArray) -> dict[str, FloatArray]:
         for name, shape in shapes.items()
         if getattr(terms, name).observable
     }
+    if terms.low_pass is not None and 'white' in found:
+        found['white'] = terms.white.value**2 * _filtered_shape(tau, terms.low_pass)
     if terms.gauss_markov is not None and terms.gauss_markov_time is not None:
         share = tau / terms.gauss_markov_time.value
         less = 3.0 - 4.0 * np.exp(-share) + np.exp(-2.0 * share)
         shape = 2.0 / share * (1.0 - less / (2.0 * share))
         found['gauss_markov'] = np.asarray(terms.gauss_markov.value**2 * shape)
     return found
+
+
+def _filtered_shape(tau: FloatArray, limits: FilterLimits) -> FloatArray:
+    """Return the Allan variance of white noise of density 1 behind a low pass, `(k,)`.
+
+    Of continuous noise: (4 V(tau) - V(2 tau)) / (2 tau^2) with the variance V of its integral.
+    """
+    omega = 2.0 * math.pi * limits.bandwidth.value
+
+    def integral_variance(t: FloatArray) -> FloatArray:
+        if limits.order == 1:
+            return np.asarray(t + np.expm1(-omega * t) / omega)
+        a = math.sqrt(0.5) * omega
+        rest = 1.0 - np.exp(-a * t) * (np.cos(a * t) - np.sin(a * t))
+        return np.asarray(t - rest / (2.0 * a))
+
+    return np.asarray(
+        (4.0 * integral_variance(tau) - integral_variance(2.0 * tau)) / (2.0 * tau**2)
+    )
 
 
 def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> NoiseTerms:
@@ -205,20 +241,28 @@ def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> Noise
     not 1 / std^2, because the std is proportional to the value and the smaller of two equally sure
     values would weigh more. Those of `length` are seconds, as [Cesenek2019] weighs them.
 
-    The Gauss-Markov bias is the mean over those that have one. Another coefficient is observable
+    The Gauss-Markov bias is the mean over those that have one, and so is the low pass where more
+    than half have one. Another coefficient is observable
     where it is in one recording at least. Where it is in all, the
     values are averaged; else the squares, with 0 for those that do not show it. The std is that of
     the weighted mean, or where it is larger, that which the scatter implies.
     """
     if len(terms) == 1:
         return terms[0]
-    found: dict[str, Coefficient] = {
+    found: dict[str, Any] = {
         name: _mean([getattr(one, name) for one in terms], terms, weights) for name in COEFFICIENTS
     }
     markov = [one for one in terms if one.gauss_markov is not None]
     for name in MARKOV_COEFFICIENTS if markov else ():
         found[name] = _mean([getattr(one, name) for one in markov], markov, weights)
-    return NoiseTerms(**found, seconds=sum(one.seconds for one in terms))
+    whole = NoiseTerms(**found, seconds=sum(one.seconds for one in terms))
+    filtered = [one for one in terms if one.low_pass is not None]
+    if 2 * len(filtered) <= len(terms):
+        return whole
+    filters = [one.low_pass for one in filtered if one.low_pass is not None]
+    mean = _mean([one.bandwidth for one in filters], filtered, weights)
+    order = statistics.mode(one.order for one in filters)
+    return dataclasses.replace(whole, low_pass=FilterLimits(mean, order))
 
 
 def _mean(found: Sequence[Coefficient], terms: Sequence[NoiseTerms], weights: str) -> Coefficient:

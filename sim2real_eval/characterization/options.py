@@ -43,9 +43,11 @@ class AllanOptions(Parameters):
     fit_from: float = rare(
         0.0,
         's',
-        'Shortest averaging time that is fitted. Set it above the inverse of the bandwidth '
-        'of a low-pass filtered sensor, below which the noise is reduced.',
+        'Shortest averaging time that is fitted. A low pass is found and needs none.',
         minimum=0.0,
+    )
+    detrend: bool = rare(
+        False, '', 'Take a straight drift of the mean out, so that the model has no ramp.'
     )
     weights: str = rare(
         'uncertainty',

@@ -20,9 +20,9 @@ from sim_sensors.imu.chain import ImuChain
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.motion.sampling import SampleGrid
 from sim_sensors.motion.scenarios import Standstill
-from .allan import AllanCurve, allan_curve
+from .allan import AllanCurve
 from .analysis import RecordingResult, combined_terms
-from .bias_choice import choose_fit
+from .axis_fit import fit_axis
 from .imu_file import chain_model
 from .noise_terms import Coefficient, NoiseTerms, short_terms
 from .signals import AXES
@@ -102,17 +102,18 @@ def reidentify(
     """
     values = simulated_standstill(model, samples, seed=seed, progress=progress)
     found, curves = [], {}
+    nothing = Coefficient(0.0, 0.0, 0.0, 0.0, observable=False)
     for axis, given in terms.items():
         column = np.ascontiguousarray(values[:, AXES.index(axis)])
-        curves[axis] = allan_curve(column, model.rate)
-        if not curves[axis].variance[0] > 0.0:
+        fitted = fit_axis(column, model.rate)
+        if fitted is None:
             continue  # an axis that the model leaves without noise
-        choice = choose_fit(curves[axis])
+        curves[axis], choice = fitted.curve, fitted.choice
         # The other kind of bias where the simulated record does not say which one it is.
         fits = (choice.markov, choice.flicker) if given.gauss_markov else (choice.flicker,)
         fit = next((one for one in fits if one and not choice.separated), choice.fit)
         for name, one in given.coefficients().items():
-            again = getattr(fit.terms, name) or Coefficient(0.0, 0.0, 0.0, 0.0, observable=False)
+            again = fit.terms.coefficients().get(name, nothing)
             found.append(RecoveredParameter(
                 axis, name, one.value, again.value, again.std, again.observable,
                 is_recovered=again.agrees_with(one.value),

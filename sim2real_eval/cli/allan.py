@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_shared(screening, 'motion')
     ALLAN.add(screening, 'outliers', 'factor')
     estimate = parser.add_argument_group('estimate')
-    ALLAN.add(estimate, 'points', 'fit_from', 'weights')
+    ALLAN.add(estimate, 'points', 'fit_from', 'detrend', 'weights')
     estimate.add_argument(
         '--no-check', action='store_true', help='do not simulate and re-identify the model'
     )

@@ -51,6 +51,7 @@ _WORDS = {
     'rate_ramp': 'rate ramp R',
     'gauss_markov': 'Gauss-Markov g',
     'gauss_markov_time': 'correlation time T',
+    'bandwidth': 'bandwidth f',
 }
 
 

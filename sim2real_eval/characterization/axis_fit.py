@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noise terms of one axis at rest: trend, low pass and Allan curve of the samples together."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from sim_sensors.core.measurements import FloatArray, IntArray
+from .allan import AllanCurve, allan_curve, averaging_factors
+from .allan_fit import FEWEST_FITTED
+from .bias_choice import BiasChoice, choose_fit
+from .low_pass import LowPass, find_low_pass
+from .trends import Trend, find_trend
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AxisFit:
+    """Fit of one axis.
+
+    Attributes
+    ----------
+    curve : AllanCurve
+        At all averaging times, with the ramp but without a warm-up.
+    fitted : (k,) int
+        Averaging factors that were fitted.
+    choice : BiasChoice
+        The terms.
+    low_pass : LowPass or None
+        Where the noise has passed one.
+    trend : Trend
+        Of the mean.
+    """
+
+    curve: AllanCurve
+    fitted: IntArray
+    choice: BiasChoice
+    low_pass: LowPass | None
+    trend: Trend
+
+
+def fit_axis(
+    values: FloatArray,
+    rate: float,
+    *,
+    factors: IntArray | None = None,
+    fit_from: float = 0.0,
+    detrend: bool = False,
+) -> AxisFit | None:
+    """Fit evenly spaced samples `(n,)` at `rate` Hz; None for a constant.
+
+    Parameters
+    ----------
+    factors : (k,) int, optional
+        Averaging factors of the curve beside those that are fitted.
+    fit_from : float, optional
+        Shortest averaging time that is fitted, s.
+    detrend : bool, optional
+        Take a straight line out, so that there is no ramp. A warm-up is always taken out.
+
+    Raises
+    ------
+    ParameterError
+        For records that are too short.
+
+    Examples
+    --------
+    >>> noise = 1e-3 * np.random.default_rng(1).standard_normal(50_000)
+    >>> fit = fit_axis(noise + 1e-7 * np.arange(50_000), rate=100.0)
+    >>> fit.trend.kind, round(1e5 * fit.choice.fit.terms.rate_ramp.value, 1)
+    ('line', 1.0)
+    """
+    low_pass = find_low_pass(values)
+    trend = find_trend(values, 1.0 / low_pass.shape.cutoff if low_pass else 1.0)
+    still = values if trend.kind == 'none' else values - trend.values(len(values))
+    if detrend and trend.kind == 'line':
+        values, trend = still, dataclasses.replace(trend, kind='none', slope=0.0)
+    fitted = _fitted(len(values), low_pass, fit_from * rate)
+    grid = np.union1d(averaging_factors(len(values)), fitted)
+    if factors is not None:
+        grid = np.union1d(grid, factors)
+    curve = allan_curve(still, rate, grid)
+    if not curve.variance[0] > 0.0:
+        return None
+    choice = choose_fit(curve.at(fitted), low_pass, trend)
+    shown = allan_curve(values, rate, grid) if trend.kind == 'line' else curve
+    return AxisFit(shown, fitted, choice, low_pass, trend)
+
+
+def _fitted(n: int, low_pass: LowPass | None, shortest: float) -> IntArray:
+    """Return averaging factors to fit: octaves from 1, or from where a low pass is known."""
+    octaves = averaging_factors(n)
+    if low_pass is None:
+        return octaves[octaves >= shortest * (1.0 - 1e-9)]
+    first = max(low_pass.shortest, int(np.ceil(shortest - 1e-6)))
+    first = max(min(first, int(octaves[-1]) >> (FEWEST_FITTED - 1)), 1)
+    return first * octaves[first * octaves <= (n - 1) // 2]
