@@ -23,6 +23,7 @@ from . import findings
 from .options import TableOptions
 from .signals import AXES, SignalFileError, Signals
 from .signals import signals_of as signals_of_recording
+from .stamps import ordinary_step
 
 TIME_COLUMNS = {
     'stamp_ns': 1.0, 'time_ns': 1.0, 'time_us': 1e3, 'time_ms': 1e6,
@@ -54,30 +55,13 @@ def nanoseconds(column: NDArray[Any], name: str) -> IntArray:
             bad = int(np.argmin(good))
             raise ValueError(f'{name} of sample {bad} is {column[bad]}; must be a time {other}')
         stamps = np.asarray(np.rint(exact), np.int64)
-    steps = np.diff(stamps) * 1e-9
-    steps = steps[steps != 0.0]  # every stamp may be there twice
-    step = abs(float(np.median(steps))) if len(stamps) > 2 and len(steps) else _SHORTEST_STEP
-    if not _SHORTEST_STEP <= step <= _LONGEST_STEP:
+    step = ordinary_step(stamps) * 1e-9 if len(stamps) > 2 else 0.0
+    if step and not _SHORTEST_STEP <= step <= _LONGEST_STEP:
         raise ValueError(
             f'{name} steps by {step:.3g} s; must be {_SHORTEST_STEP:g} to {_LONGEST_STEP:g} s '
             f'{other}'
         )
     return stamps
-
-
-def rate_warnings(rate: float | None, stamp_ns: IntArray) -> tuple[Finding, ...]:
-    """Return notes: stamps `(n,)` ns look like numbers of samples, or a rate that was given, Hz,
-    is not taken since they tell another.
-    """
-    if len(stamp_ns) < 2:
-        return ()
-    steps = np.diff(stamp_ns)
-    step = float(np.median(steps)) * 1e-9
-    if rate is None:
-        return (findings.ONE_SECOND(),) if (steps == 1_000_000_000).all() else ()
-    if abs(rate * step - 1.0) < 0.01:
-        return ()
-    return (findings.STAMPS_WIN(found=1.0 / step if step > 0.0 else 0.0, given=rate),)
 
 
 # Other names that people give to columns, in lower case.
@@ -251,13 +235,14 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
     chosen = [known.index(axis) for axis in axes]
     if chosen != list(range(width)):
         values = values[:, chosen]
-    if table.stamp_ns is not None:
-        notes = rate_warnings(options.rate or table.rate, table.stamp_ns)
-        return Signals(path.stem, axes, values, table.stamp_ns, None, notes)
     rate = options.rate or table.rate
+    notes: tuple[Finding, ...] = ()
+    if table.stamp_ns is not None:
+        seconds = np.diff(table.stamp_ns) == 1_000_000_000
+        notes = (findings.ONE_SECOND(),) if rate is None and len(seconds) and seconds.all() else ()
+        return Signals(path.stem, axes, values, table.stamp_ns, rate, notes)
     if rate is None:
         raise SignalFileError(f'{path}: no column time or stamp_ns; give the --sample-rate')
-    notes = ()
     if table.rate is not None and rate != table.rate:
         notes = (findings.RATE_WINS(found=table.rate, given=rate),)
     return Signals(path.stem, axes, values, None, rate, notes)

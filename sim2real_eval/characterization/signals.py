@@ -15,8 +15,8 @@ from sim2real_eval.recording.fields import complete_messages
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, is_absent
-from sim_sensors.motion.sampling import ahead_of_time
 from . import findings
+from .stamps import StampError, order_samples
 
 AXES = tuple(f'{quantity}_{axis}' for quantity in ('gyroscope', 'accelerometer') for axis in 'xyz')
 """Names of the columns: rad/s and m/s^2 (specific force), sensor frame."""
@@ -41,7 +41,7 @@ class Signals:
     stamp_ns : (n,) int64 or None
         None: the samples are evenly spaced, `rate` apart.
     rate : float or None
-        Hz; None where there are stamps and no rate has been found yet.
+        Hz; with stamps, a rate that the user or the file states, or None.
     notes : tuple of Finding
         What was done to them.
     motion : (n, 2) float or None
@@ -154,66 +154,54 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
     return np.stack([np.interp(stamp_ns - origin, there, norm) for norm in norms], axis=1)
 
 
-LONGEST_FILLED = 5
-"""Samples in a row that may be missing and are then interpolated."""
 _FEWEST = 8
+# A rate that was given agrees with the stamps to this share.
+_SAME_RATE = 0.01
 
 
 def evenly_spaced(signals: Signals) -> Signals:
     """Return signals without stamps, at a known rate, as an Allan analysis needs them.
 
-    A single stamp ahead of its time is dropped, and repeated and backward ones are. Where up to
-    `LONGEST_FILLED` samples are missing, straight lines go in; a longer gap cuts the record, and
-    the longest piece is kept. What is left is taken as evenly spaced at its mean rate, whatever
-    the jitter of the stamps: that of a driver's clock is not that of the sensor. All of it is told
-    in notes. SignalFileError when fewer than 8 samples are left.
+    Copies of samples are dropped; other samples are kept whatever their stamps. Where up to
+    `stamps.LONGEST_FILLED` samples are missing, straight lines go in. A longer gap or a restart of the
+    clock cuts the record, and the longest piece is kept. It is taken as evenly spaced at its mean
+    rate, whatever the jitter of the stamps: that of a driver's clock is not that of the sensor.
+    Notes tell all of it.
+
+    SignalFileError when fewer than 8 samples are left, or the stamps do not tell the rate.
     """
     if signals.stamp_ns is None:
         if len(signals) < _FEWEST:
             raise _too_few(signals, len(signals))
         return signals
-    stamps, values = signals.stamp_ns, signals.values
-    notes: list[Finding] = []
+    values = signals.values
     if signals.motion is not None:
         # What happens to the samples happens to their motion.
         values = np.hstack([values, signals.motion])
-    ahead = ahead_of_time(stamps)
-    if ahead.any():
-        notes.append(findings.AHEAD(count=ahead.sum()))
-        stamps, values = stamps[~ahead], values[~ahead]
-    fresh = np.concatenate([[True], stamps[1:] > np.maximum.accumulate(stamps)[:-1]])
-    if not fresh.all():
-        notes.append(findings.REPEATED(count=(~fresh).sum()))
-        stamps, values = stamps[fresh], values[fresh]
-    if len(stamps) < _FEWEST:
-        raise _too_few(signals.with_notes(*notes), len(stamps))
-    steps = np.diff(stamps)
-    period = float(np.median(steps))
-    missing = _missing(steps, period)
-    cuts = np.flatnonzero(missing > LONGEST_FILLED)
-    if len(cuts):
-        edges = np.concatenate([[0], cuts + 1, [len(stamps)]])
-        longest = int(np.argmax(np.diff(edges)))
-        begin, end = int(edges[longest]), int(edges[longest + 1])
-        values_of = {'count': len(cuts), 'longest': steps[cuts].max() * 1e-9}
-        notes.append(findings.CUT(**values_of, kept=end - begin, samples=len(stamps)))
-        stamps, values = stamps[begin:end], values[begin:end]
-        missing = missing[begin : end - 1]
-    if (missing > 0).any():
-        holes = np.maximum(missing, 0)
-        count = int(holes.sum())
-        share = count / (len(stamps) + count)
-        notes.append(findings.INTERPOLATED(count=count, share=share, lower=share / 2))
-        place = np.arange(len(stamps)) + np.concatenate([[0], np.cumsum(holes)])
-        at, known = np.arange(place[-1] + 1), place.astype(np.float64)
-        values = np.stack([np.interp(at, known, column) for column in values.T], axis=1)
-    else:
-        place = np.arange(len(stamps))
+    if len(values) < _FEWEST:
+        raise _too_few(signals, len(values))
+    try:
+        samples = order_samples(signals.stamp_ns, values)
+    except StampError as error:
+        raise SignalFileError(
+            f'{signals.name}: the stamps do not tell the rate: {error}; in a table, write - for '
+            'the column of time in --columns and give the --sample-rate'
+        ) from None
+    notes = list(samples.notes)
+    values, place = samples.values, samples.place
     if len(values) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(values))
-    rate = (len(values) - 1) / (float(stamps[-1] - stamps[0]) * 1e-9)
+    count = int(place[-1]) + 1 - len(values)
+    if count:
+        share = count / (len(values) + count)
+        notes.append(findings.INTERPOLATED(count=count, share=share, lower=share / 2))
+        at, known = np.arange(place[-1] + 1), place.astype(np.float64)
+        values = np.stack([np.interp(at, known, column) for column in values.T], axis=1)
+    rate = samples.rate
+    if signals.rate is not None and abs(signals.rate / rate - 1.0) > _SAME_RATE:
+        notes.append(findings.STAMPS_WIN(found=rate, given=signals.rate))
     # How far the stamps are from an even grid, ns.
-    jitter = (stamps - stamps[0]) - place * (1e9 / rate)
+    jitter = (samples.stamp_ns - samples.stamp_ns[0]) - place * (1e9 / rate)
     jitter -= jitter.mean()
     if jitter.std() > 0.01e9 / rate:
         size, most = jitter.std() * 1e-6, np.abs(jitter).max() * 1e-6
@@ -237,15 +225,3 @@ def _too_few(signals: Signals, count: int) -> SignalFileError:
     return SignalFileError(
         f'{signals.name}: {count} samples are too few{left}; must be {_FEWEST} or more'
     )
-
-
-def _missing(steps: IntArray, period: float) -> IntArray:
-    """Return how many samples are missing in each step.
-
-    One late stamp makes a long step and a short one beside it, so two steps together count too.
-    """
-    end = np.full(1, np.inf)
-    pairs = np.concatenate([end, steps[:-1] + steps[1:], end])
-
-    lengths = np.minimum(steps, np.minimum(pairs[:-1], pairs[1:]) - period)
-    return np.asarray(np.rint(lengths / period), dtype=np.int64) - 1
