@@ -196,8 +196,8 @@ def _longest_piece(stamps: IntArray, values: NDArray[Any], notes: list[Finding])
 def _missing(steps: IntArray, period: float) -> IntArray:
     """Return how many samples are missing in each step.
 
-    Late stamps make a long step and short ones after it; early stamps make short steps and a long
-    one after them. These steps are therefore counted together.
+    Late stamps make a long step and short ones soon after it; early stamps make short steps and a
+    long one soon after them. These steps are therefore counted together.
     """
     lengths = steps.astype(np.float64)
     end = np.full(1, np.inf)
@@ -205,12 +205,13 @@ def _missing(steps: IntArray, period: float) -> IntArray:
     shortest = np.minimum(lengths, np.minimum(pairs[:-1], pairs[1:]))
     for direction in (1, -1):
         long = np.flatnonzero(lengths > 1.5 * period)
-        total, at = lengths[long], long + direction
+        total, at, ordinary = lengths[long], long + direction, np.zeros(len(long), np.int64)
         while len(at):
-            inside = (at >= 0) & (at < len(steps))
-            inside[inside] = lengths[at[inside]] < 0.5 * period
-            long, at = long[inside], at[inside]
-            total = total[inside] + lengths[at] - period
-            shortest[long] = np.minimum(shortest[long], total)
+            inside = (at >= 0) & (at < len(steps)) & (ordinary <= LONGEST_FILLED)
+            long, at, total, ordinary = long[inside], at[inside], total[inside], ordinary[inside]
+            total = total + lengths[at] - period
+            short = lengths[at] < 0.5 * period
+            shortest[long[short]] = np.minimum(shortest[long[short]], total[short])
+            ordinary = np.where(short, 0, ordinary + 1)
             at = at + direction
     return np.asarray(np.rint(shortest / period), dtype=np.int64) - 1
