@@ -168,13 +168,15 @@ def _longest(cuts: IntArray, count: int) -> tuple[int, int]:
 
 def _longest_piece(stamps: IntArray, values: NDArray[Any], notes: list[Finding]) -> OrderedSamples:
     """Cut a record at long gaps and number the samples of the longest piece."""
-    step = ordinary_step(stamps)
+    if len(stamps) < 2 or not (step := ordinary_step(stamps)):
+        return OrderedSamples(stamps[:1], values[:1], np.arange(len(stamps[:1])), tuple(notes))
     steps = np.diff(stamps)
     tiny = steps < _TINY * step
-    in_bursts = bool(tiny.mean() > _MOST_TINY) if len(steps) else False
-    ordinary = steps[~tiny]
-    period = float(np.median(ordinary)) if len(ordinary) else step
-    missing = _missing(steps, period)
+    in_bursts = bool(np.count_nonzero(tiny) > _MOST_TINY * len(steps))
+    if in_bursts:
+        missing = np.asarray(np.rint(steps / step), dtype=np.int64) - 1
+    else:
+        missing = _missing(steps, float(np.median(steps[~tiny])))
     cuts = np.flatnonzero(missing > LONGEST_FILLED)
     if len(cuts):
         begin, end = _longest(cuts, len(stamps))
@@ -182,6 +184,8 @@ def _longest_piece(stamps: IntArray, values: NDArray[Any], notes: list[Finding])
         notes.append(findings.CUT(**gaps, kept=end - begin, samples=len(stamps)))
         stamps, values = stamps[begin:end], values[begin:end]
         missing, tiny = missing[begin : end - 1], tiny[begin : end - 1]
+    if len(stamps) > 1 and stamps[-1] == stamps[0]:
+        raise StampError('all stamps of the longest piece are equal')
     holes = np.zeros(len(missing), np.int64) if in_bursts else np.maximum(missing, 0)
     place = np.arange(len(stamps)) + np.concatenate([[0], np.cumsum(holes)])
     samples = OrderedSamples(stamps, values, place, ())
