@@ -110,7 +110,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'slow.csv': 'gx,time\n1,0\n2,1e7\n3,2e7\n',
         'huge.csv': 'gyroscope_x\n1\n1e300\n3\n',
         'back.csv': 'gx,time\n1,3\n2,2\n3,1\n',
-        'backward.csv': '\n'.join(['gx,time', *(f'{k % 3},{99 - k}' for k in range(99))]) + '\n',
+        'backward.csv': '\n'.join(['gx,time', *(f'{k % 3 / 2},{99 - k}' for k in range(99))])
+        + '\n',
         'fast.csv': 'gx,time_ms\n1,0\n2,0.01\n3,0.02\n',
         'seconds.csv': 'gx,stamp_ns\n1,1\n2,2\n3,3\n',
         'epoch.csv': 'gx,time\n1,17e17\n2,17e17\n3,17e17\n',
@@ -326,3 +327,95 @@ def test_a_real_recording_gives_the_published_noise(real_dir: Path) -> None:
         level += 0.617 * terms.gauss_markov.value if terms.gauss_markov else 0.0
         sheet = np.deg2rad(0.007) if k < 3 else 0.2e-3 * 9.80665
         assert 0.5 * sheet < level < 2.0 * sheet
+
+
+def counts(number: int, per_degree: float, per_g: float) -> FloatArray:
+    """The samples as whole numbers, as converters deliver them."""
+    scale = np.array([per_degree * 180.0 / np.pi] * 3 + [per_g / 9.80665] * 3)
+    return np.rint(samples(number) * scale)
+
+
+@pytest.mark.parametrize(('per_degree', 'per_g'), [(131.0, 8192.0), (65.5, 2048.0)])
+def test_counts_are_named_and_converted_by_their_scale(
+    per_degree: float,
+    per_g: float,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = counts(3, per_degree, per_g)
+    time = 20.0 * np.arange(len(values))[:, None]
+    write_csv(tmp_path / 'raw.csv', 'time_ms,gx,gy,gz,ax,ay,az', np.hstack([time, values]))
+    scales = ('--gyro-scale', per_degree, '--accel-scale', per_g)
+    check_refused(capsys, '--accel-scale', 'allan', 'raw.csv')
+    check_refused(capsys, '--gyro-scale', 'allan', 'raw.csv', *UNITS)
+    check_refused(capsys, '--accel-scale', 'allan', 'raw.csv', *UNITS, *scales[:2])
+    done = call(capsys, 'allan', 'raw.csv', *UNITS, *scales, '--no-check', '--json')
+    assert done.status == 0
+    for axis, estimates in json.loads(done.out)['axes'].items():
+        white = estimates['terms']['white']
+        truth = GYRO if axis.startswith('gyro') else ACCEL
+        assert abs(white['value'] - truth) < 4.0 * white['std']
+
+
+def test_whole_numbers_of_fine_units_are_no_counts(tmp_path: Path, capsys: Capture) -> None:
+    """A table in mdps and mg, as drivers of LSM6DS sensors write it."""
+    values = counts(4, 1000.0, 1000.0)
+    path = write_csv(tmp_path / 'milli.csv', 'gx,gy,gz,ax,ay,az', values)
+    units = ('--gyro-unit', 'mdps', '--accel-unit', 'mg')
+    done = call(capsys, 'allan', path, *units, '--sample-rate', RATE, '--no-check', '--json')
+    assert done.status == 0
+    white = json.loads(done.out)['axes']['gyroscope_x']['terms']['white']
+    assert abs(white['value'] - GYRO) < 4.0 * white['std']
+
+
+@pytest.mark.parametrize('unit', ['g', 'mg'])
+@pytest.mark.parametrize('axes', [('accelerometer_z',), ('accelerometer_x', 'gyroscope_y')])
+def test_gravity_tells_the_unit_of_any_choice_of_axes(
+    unit: str, axes: tuple[str, ...], tmp_path: Path
+) -> None:
+    size = 9.80665 * (1.0 if unit == 'g' else 1e-3)
+    values = samples(5) / np.array([1.0] * 3 + [size] * 3)
+    path = write_csv(tmp_path / 'g.csv', 'gx,gy,gz,ax,ay,az', values)
+    options = AllanOptions(reject_motion=False)
+    for chosen, expected in ((TableOptions(rate=RATE), {'signals.unit_is_g'}),
+                             (TableOptions(rate=RATE, accelerometer_unit=unit), set())):  # fmt: skip
+        result = analyse(read_signals(path, chosen).only(axes), options)
+        assert {note.code for note in result.notes if 'unit' in note.code} == expected
+
+
+def test_one_vertical_axis_alone_tells_its_unit(tmp_path: Path) -> None:
+    up = samples(6)[:, 5:]
+    options = AllanOptions(reject_motion=False)
+    for unit, scale in (('g', 9.80665), ('mg', 9.80665e-3), ('', 1.0)):
+        path = write_csv(tmp_path / 'z.csv', 'az', up / scale)
+        result = analyse(read_signals(path, TableOptions(rate=RATE)), options)
+        words = [n.words.get('unit') for n in result.notes if n.code == 'signals.unit_is_g']
+        assert words == ([unit] if unit else [])
+
+
+def test_units_in_the_header_are_compared_with_the_options(tmp_path: Path) -> None:
+    header = 'time [ms],gx [deg/s],gy [deg/s],gz [deg/s],ax (m/s^2),ay (m/s^2),az (m/s^2)'
+    values = samples(7)
+    table = np.hstack([20.0 * np.arange(len(values))[:, None], values])
+    path = write_csv(tmp_path / 'header.csv', header, table)
+    signals = read_signals(path)
+    assert signals.axes == AXES
+    assert np.diff(signals.stamp_ns[:3]).tolist() == [20_000_000] * 2
+    assert [note.words['stated'] for note in signals.notes] == ['deg/s']
+    assert read_signals(path, TableOptions(gyroscope_unit='deg/s')).notes == ()
+
+
+@pytest.mark.parametrize('joint', ['=', ' '])
+@pytest.mark.parametrize('last', ['', ',-'])
+def test_the_first_column_may_be_left_out(
+    joint: str, last: str, tmp_path: Path, capsys: Capture
+) -> None:
+    values = samples(8)[:, :2]
+    table = np.column_stack([np.zeros(len(values)), values, np.zeros(len(values))])
+    path = write_csv(tmp_path / 'first.csv', 'time,a,b,c', table[:, : 4 if last else 3])
+    columns = f'--columns{joint}-,gyroscope_x,gyroscope_y{last}'.split()
+    done = call(capsys, 'allan', path, *columns, '--sample-rate', RATE, '--no-check', '--json')
+    assert done.status == 0
+    assert set(json.loads(done.out)['axes']) == {'gyroscope_x', 'gyroscope_y'}

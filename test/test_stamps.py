@@ -9,12 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sim2real_eval.characterization.signals import (
-    AXES,
-    SignalFileError,
-    Signals,
-    evenly_spaced,
-)
+from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals, evenly_spaced
 from sim2real_eval.characterization.stamps import ordinary_step
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream

@@ -24,6 +24,12 @@ UNIT_IS_DEGREES = decisive(
     'If the values are in deg/s, they are 57 times too large.',
     'give the unit with --gyro-unit deg/s',
 )
+HEADER_UNIT = decisive(
+    'signals.header_unit',
+    'the header says {stated}, but the values are taken as {taken}',
+    'All values of that sensor are wrong by the ratio of the units.',
+    'give {option} {stated}, or the unit that the values have',
+)
 AHEAD = routine(
     'signals.stamps_ahead',
     '{count:d} stamps are later than those of the next samples and replaced by the mean of their '

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,8 @@ from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import float_of
 from . import findings
 from .options import TableOptions
-from .signals import AXES, SignalFileError, Signals
+from .sheet_units import UnitError, unit_size
+from .signals import AXES, UNIT_OPTIONS, SignalFileError, Signals, quantity_of
 from .signals import signals_of as signals_of_recording
 from .stamps import ordinary_step
 
@@ -72,14 +74,20 @@ _ALIASES = {
     **{
         f'{name}{gap}{axis}': f'{quantity}_{axis}'
         for quantity, names in (
-            ('gyroscope', ('gyro', 'gyr', 'gyroscope', 'angular_velocity', 'rate')),
-            ('accelerometer', ('acc', 'accel', 'accelerometer', 'linear_acceleration')),
+            ('gyroscope', ('gyro', 'gyr', 'gyroscope', 'angular_velocity', 'angvel', 'rate')),
+            (
+                'accelerometer',
+                ('acc', 'accel', 'accelerometer', 'acceleration', 'linear_acceleration'),
+            ),
         )
         for name in names
         for gap in ('_', '', '.', ' ')
         for axis in 'xyz'
     },
 }
+# A name with its unit in brackets, such as `ax [g]` or `time (ms)`.
+_WITH_UNIT = re.compile(r'\s*(.*?)\s*[\[(](.*)[\])]\s*')
+_TIMES = {'ns': 'stamp_ns', 'us': 'time_us', 'ms': 'time_ms', 's': 'time'}
 _TABLES = ('.csv', '.txt', '.dat', '.npy', '.npz')
 
 
@@ -133,6 +141,7 @@ class _Table:
 
     names: Sequence[str]
     values: NDArray[Any]
+    units: Mapping[str, str] = dataclasses.field(default_factory=dict)
     stamp_ns: IntArray | None = None
     rate: float | None = None
 
@@ -150,10 +159,10 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
     words = [word.strip().strip('"') for word in first.lstrip('#').strip().split(separator)]
     header = any(float_of(word) is None for word in words)
     given: dict[str, Any] = {'delimiter': separator, 'skiprows': int(header), 'comments': '#'}
-    names = options.columns or (tuple(words) if header else ())
+    names, units = _names_and_units(options.columns or (words if header else ()))
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', UserWarning)  # that there is nothing: said below
-        table = _Table(names, np.loadtxt(path, ndmin=2, **given))
+        table = _Table(names, np.loadtxt(path, ndmin=2, **given), units)
     if not table.values.size:
         raise ValueError('no numbers in it')
     sizes = [TIME_COLUMNS.get(name.lower()) for name in names]
@@ -167,6 +176,20 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
         column = table.values[:, stamps]  # written as 1.7e18, as numpy does
     table.stamp_ns = nanoseconds(column, names[stamps])
     return table
+
+
+def _names_and_units(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the names of columns without units in brackets, and the units by name."""
+    names, units = [], {}
+    for word in words:
+        match = _WITH_UNIT.fullmatch(word)
+        name, unit = (match[1], match[2]) if match else (word, '')
+        if name.lower() in TIME_COLUMNS and unit in _TIMES:
+            name = _TIMES[unit]
+        elif unit:
+            units[name] = unit
+        names.append(name)
+    return tuple(names), units
 
 
 def _split(table: _Table) -> _Table:
@@ -236,13 +259,32 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
     if chosen != list(range(width)):
         values = values[:, chosen]
     rate = options.rate or table.rate
-    notes: tuple[Finding, ...] = ()
+    notes = _unit_notes(table, options)
     if table.stamp_ns is not None:
         seconds = np.diff(table.stamp_ns) == 1_000_000_000
-        notes = (findings.ONE_SECOND(),) if rate is None and len(seconds) and seconds.all() else ()
+        if rate is None and len(seconds) and seconds.all():
+            notes += (findings.ONE_SECOND(),)
         return Signals(path.stem, axes, values, table.stamp_ns, rate, notes)
     if rate is None:
         raise SignalFileError(f'{path}: no column time or stamp_ns; give the --sample-rate')
     if table.rate is not None and rate != table.rate:
-        notes = (findings.RATE_WINS(found=table.rate, given=rate),)
+        notes += (findings.RATE_WINS(found=table.rate, given=rate),)
     return Signals(path.stem, axes, values, None, rate, notes)
+
+
+def _unit_notes(table: _Table, options: TableOptions) -> tuple[Finding, ...]:
+    """Return a finding per sensor whose unit in the header is not the unit of the options."""
+    notes = {}
+    for name, text in table.units.items():
+        quantity = quantity_of(_ALIASES.get(name.lower(), name.lower()))
+        option = UNIT_OPTIONS.get(quantity)
+        if option is None or getattr(options, f'{quantity}_scale') != 1.0:
+            continue
+        taken = getattr(options, f'{quantity}_unit')
+        try:
+            is_other = not math.isclose(unit_size(text), unit_size(taken), rel_tol=1e-3)
+        except UnitError:
+            continue
+        if is_other:
+            notes[quantity] = findings.HEADER_UNIT(name, stated=text, taken=taken, option=option)
+    return tuple(notes.values())

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,16 @@ AXES = tuple(f'{quantity}_{axis}' for quantity in ('gyroscope', 'accelerometer')
 """Names of the columns: rad/s and m/s^2 (specific force), sensor frame."""
 
 _UNITS = {'gyroscope': 'rad/s', 'accelerometer': 'm/s^2'}
+
+UNIT_OPTIONS = {'gyroscope': '--gyro-unit', 'accelerometer': '--accel-unit'}
+"""Options of the unit of each sensor."""
+# No inertial sensor has steps of 1 deg/s or 0.05 g; fewer samples are whole by chance.
+_COARSEST = {'gyroscope': 0.999 * math.radians(1.0), 'accelerometer': 0.5}
+_FEWEST_COUNTS = 50
+_SCALE_OPTIONS = {
+    'gyroscope': '--gyro-unit deg/s --gyro-scale 16.4',
+    'accelerometer': '--accel-unit g --accel-scale 16384',
+}
 
 
 class SignalFileError(Sim2RealError):
@@ -47,6 +58,8 @@ class Signals:
     motion : (n, 2) float or None
         True speed, m/s, and true rate of turn, rad/s, where the recording tells them: rates and
         accelerations alone do not tell a smooth steady drive or turn from rest with a bias.
+    left_out : mapping of str to float
+        Medians of the axes that are not analysed, which tell the unit with the others.
     """
 
     name: str
@@ -56,6 +69,7 @@ class Signals:
     rate: float | None
     notes: tuple[Finding, ...] = ()
     motion: FloatArray | None = None
+    left_out: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -78,11 +92,38 @@ class Signals:
         return dataclasses.replace(self, notes=(*self.notes, *notes))
 
     def converted(self, sizes: Mapping[str, float]) -> Signals:
-        """Return the same in SI, where 1 of the gyroscope or accelerometer is so much in SI."""
+        """Return the same in SI, where 1 of the gyroscope or accelerometer is so much in SI.
+
+        SignalFileError when the values are counts of a converter, but 1 is the size of a unit.
+        """
         factors = np.array([sizes.get(quantity_of(axis), 1.0) for axis in self.axes])
+        self._refuse_counts(factors)
         if (factors == 1.0).all():
             return self
         return dataclasses.replace(self, values=self.values * factors)
+
+    def _refuse_counts(self, factors: FloatArray) -> None:
+        """Raise SignalFileError when all values of a sensor are whole numbers of large steps."""
+        if len(self) < _FEWEST_COUNTS:
+            return
+        counts = {}
+        for quantity, coarsest in _COARSEST.items():
+            index = [k for k, axis in enumerate(self.axes) if quantity_of(axis) == quantity]
+            columns = self.values[:, index]
+            if not len(index) or factors[index[0]] < coarsest or not _are_whole(columns):
+                continue
+            if (columns != columns[0]).any():
+                counts[quantity] = float(np.linalg.norm(np.median(columns, axis=0)))
+        if counts:
+            force = counts.get('accelerometer', 0.0)
+            size = f', and the specific force is {force:.6g}' if force else ''
+            milli = ', or --accel-unit mg' if 800.0 < force < 1200.0 else ''
+            raise SignalFileError(
+                f'{self.name}: all values of the {" and ".join(counts)} are whole numbers{size}: '
+                'counts of a converter. Give the LSB per unit of the data sheet, such as '
+                + ' '.join(_SCALE_OPTIONS[quantity] for quantity in counts)
+                + milli
+            )
 
     def only(self, axes: tuple[str, ...]) -> Signals:
         """Return some of the columns; SignalFileError when one is not there."""
@@ -91,7 +132,18 @@ class Signals:
                 there = ', '.join(self.axes)
                 raise SignalFileError(f'{self.name}: no axis {axis}; there are {there}')
         index = [self.axes.index(axis) for axis in axes]
-        return dataclasses.replace(self, axes=axes, values=self.values[:, index])
+        medians = {
+            axis: float(np.median(self.column(axis))) for axis in self.axes if axis not in axes
+        }
+        return dataclasses.replace(
+            self, axes=axes, values=self.values[:, index], left_out={**self.left_out, **medians}
+        )
+
+
+def _are_whole(values: NDArray[Any]) -> bool:
+    """Return whether all values are whole numbers."""
+    head = values[:_FEWEST_COUNTS]
+    return bool((head == np.rint(head)).all() and (values == np.rint(values)).all())
 
 
 def quantity_of(axis: str) -> str:
