@@ -379,8 +379,8 @@ def test_gravity_tells_the_unit_of_any_choice_of_axes(
     values = samples(5) / np.array([1.0] * 3 + [size] * 3)
     path = write_csv(tmp_path / 'g.csv', 'gx,gy,gz,ax,ay,az', values)
     options = AllanOptions(reject_motion=False)
-    for chosen, expected in ((TableOptions(rate=RATE), {'signals.unit_is_g'}),
-                             (TableOptions(rate=RATE, accelerometer_unit=unit), set())):  # fmt: skip
+    for given, expected in (('m/s^2', {'signals.unit_is_g'}), (unit, set())):
+        chosen = TableOptions(rate=RATE, accelerometer_unit=given)
         result = analyse(read_signals(path, chosen).only(axes), options)
         assert {note.code for note in result.notes if 'unit' in note.code} == expected
 

@@ -333,9 +333,9 @@ def unit_warnings(means: Mapping[str, float], whites: Mapping[str, float]) -> li
             notes.append(findings.UNIT_IS_G(force=size, unit=unit))
             break
     else:
-        if is_whole and abs(size / STANDARD_GRAVITY - 1.0) > _GRAVITY_TOLERANCE:
-            notes.append(findings.NOT_GRAVITY(force=size, gravity=STANDARD_GRAVITY))
-        elif force and size > (1.0 + _GRAVITY_TOLERANCE) * STANDARD_GRAVITY:
+        largest = (1.0 + _GRAVITY_TOLERANCE) * STANDARD_GRAVITY
+        smallest = (1.0 - _GRAVITY_TOLERANCE) * STANDARD_GRAVITY if is_whole else 0.0
+        if force and not smallest <= size <= largest:
             notes.append(findings.NOT_GRAVITY(force=size, gravity=STANDARD_GRAVITY))
     noises = [white for axis, white in whites.items() if axis.startswith('gyroscope')]
     if noises and float(np.median(noises)) > _NOISIEST:

@@ -214,9 +214,9 @@ _SAME_RATE = 0.01
 def evenly_spaced(signals: Signals) -> Signals:
     """Return signals without stamps, at a known rate, as an Allan analysis needs them.
 
-    Copies of samples are dropped; other samples are kept whatever their stamps. Where up to
-    `stamps.LONGEST_FILLED` samples are missing, straight lines go in. A longer gap or a restart of the
-    clock cuts the record, and the longest piece is kept. It is taken as evenly spaced at its mean
+    Copies of samples are dropped; other samples are kept whatever their stamps. Straight lines
+    fill up to `stamps.LONGEST_FILLED` missing samples. A longer gap or a restart of the clock cuts
+    the record, and the longest piece is kept. It is taken as evenly spaced at its mean
     rate, whatever the jitter of the stamps: that of a driver's clock is not that of the sensor.
     Notes tell all of it.
 

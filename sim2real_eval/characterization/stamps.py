@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.measurements import IntArray
 from sim_sensors.motion.sampling import ahead_of_time
 from . import findings
 
@@ -122,7 +122,7 @@ def _copies(stamps: IntArray, values: NDArray[Any], step: float) -> NDArray[np.b
     such stamps repeat the one before.
     """
     steps = np.diff(stamps)
-    close = np.abs(steps) < _TINY * step
+    close: NDArray[np.bool_] = np.asarray(np.abs(steps) < _TINY * step, np.bool_)
     copied = np.zeros(len(stamps), np.bool_)
     if not close.any():
         return copied
