@@ -122,14 +122,14 @@ def _copies(stamps: IntArray, values: NDArray[Any], step: float) -> NDArray[np.b
     such stamps repeat the one before.
     """
     steps = np.diff(stamps)
-    close: NDArray[np.bool_] = np.asarray(np.abs(steps) < _TINY * step, np.bool_)
+    close = np.abs(steps) < _TINY * step
     copied = np.zeros(len(stamps), np.bool_)
     if not close.any():
         return copied
     changes = np.abs(np.diff(values.astype(np.float64), axis=0))
     ordinary = changes[~close]
     typical = np.sqrt((ordinary**2).mean(axis=0)) if len(ordinary) else np.zeros(values.shape[1])
-    alike = (changes <= _COPY * typical).all(axis=1)
+    alike: NDArray[np.bool_] = np.all(changes <= _COPY * typical, axis=1)
     by_chance = float(alike[~close].mean()) if len(ordinary) else 0.0
     among_close = float(alike[close].mean())
     if by_chance < _COPY or 1.0 - among_close < 0.1 * (1.0 - by_chance):
