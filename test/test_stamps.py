@@ -11,8 +11,10 @@ import pytest
 
 from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals, evenly_spaced
 from sim2real_eval.characterization.stamps import ordinary_step
+from sim2real_eval.recording.writing import write_recording
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
+from sim_sensors.imu.imu import load_imu
 
 N_SAMPLES = 40_000
 T = 4_000_000  # ns
@@ -162,3 +164,47 @@ def test_the_ordinary_step_is_found_beside_gaps_and_bursts(gap: int) -> None:
     stamps[1::2] = stamps[::2] + 5000
     stamps[N_SAMPLES // 2 :] += gap * T
     assert ordinary_step(stamps) == 2 * T - 5000
+
+
+def test_a_bag_with_repeated_stamps_keeps_its_samples(tmp_path: Path) -> None:
+    """The noise of the analysis is that of the same bag with right stamps, within 1 %."""
+    still = standing(120.0, imu_model=dataclasses.replace(load_imu('bno055'), rate=50.0))
+    stamps = still.imu.stamp_ns.copy()
+    stamps[1::2] = stamps[:-1:2]
+    wrong = still.with_messages('imu', dataclasses.replace(still.imu, stamp_ns=stamps))
+    densities = []
+    for name, recording in (('right', still), ('wrong', wrong)):
+        write_recording(recording, tmp_path / name)
+        result = analyse(read_signals(tmp_path / name))
+        assert result.rate == pytest.approx(50.0, rel=1e-4)
+        densities.append([axis.terms.white.value for axis in result.axes])
+        is_told = 'signals.stamps_repeated' in {note.code for note in result.notes}
+        assert is_told is (name == 'wrong')
+    np.testing.assert_allclose(*densities, rtol=0.01)
+
+
+@pytest.mark.parametrize('header', ['stamp_ns,wx,wy,wz,ax,ay,az', 'time_ms,gx,gy,gz,ax,ay,az'])
+def test_the_remedy_for_a_folder_whose_clock_restarts_works(
+    header: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The refusal of the folder names its table, which gives the longest piece."""
+    values = noise('folder', 6) * 1e-3
+    values[:, 5] += 9.81
+    stamps = grid()
+    stamps[3000:] -= 90_000_000_000_000
+    (tmp_path / 'run').mkdir()
+    path = tmp_path / 'run' / 'imu.csv'
+    size = 1 if header.startswith('stamp_ns') else 1_000_000
+    lines = [
+        f'{stamp // size},' + ','.join(map(str, row))
+        for stamp, row in zip(stamps, values, strict=True)
+    ]
+    path.write_text('\n'.join([header, *lines]) + '\n', encoding='utf-8')
+    refused = call(capsys, 'allan', tmp_path / 'run', '--no-check')
+    assert refused.status == 2
+    assert str(path) in refused.err
+    done = call(capsys, 'allan', path, '--no-check', '--json')
+    assert done.status == 0
+    (recording,) = json.loads(done.out)['recordings']
+    assert recording['samples'] == N_SAMPLES - 3000
+    assert {note['code'] for note in recording['notes']} >= {'signals.clock_restarts'}

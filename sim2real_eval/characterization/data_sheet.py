@@ -287,6 +287,6 @@ def _parse_one(entry: object, unit: str, example: str, where: str, key: str) -> 
         pass
     elif not found.is_like(expected) and not (unit == '1' and found.is_like(parse_unit('rad'))):
         raise ParameterError(where, key, f'{entry!r} measures something else; {allowed}')
-    if size < 0.0:
-        raise ParameterError(where, key, f'{entry!r} is below 0; {allowed}')
+    if size < 0.0 or (size == 0.0 and (is_step or unit == 'Hz')):
+        raise ParameterError(where, key, f'{entry!r} is too small; {allowed}')
     return size

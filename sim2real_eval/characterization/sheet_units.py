@@ -105,9 +105,9 @@ def parse_unit(text: str) -> Unit:
     tokens.reverse()
     try:
         unit = _product(tokens)
-    except IndexError:
+    except (IndexError, OverflowError):
         raise UnitError(f'{text!r} is no unit') from None
-    if tokens:
+    if tokens or not 0.0 < unit.size < math.inf:
         raise UnitError(f'{text!r} is no unit')
     return unit
 
