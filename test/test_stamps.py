@@ -6,9 +6,17 @@ The white noise of each record is 1 u/sqrt(Hz).
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
+from cli_examples import call
+from gps_standstill_examples import standing
 
+from sim2real_eval.characterization.analysis import analyse
+from sim2real_eval.characterization.signal_files import read_signals
 from sim2real_eval.characterization.signals import AXES, SignalFileError, Signals, evenly_spaced
 from sim2real_eval.characterization.stamps import ordinary_step
 from sim2real_eval.recording.writing import write_recording
