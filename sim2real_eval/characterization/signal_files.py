@@ -126,12 +126,15 @@ def _recording(path: Path, topics: Mapping[str, str | None] | None) -> Recording
             f'{", ".join(STORAGE_SUFFIXES)}, or a table: {", ".join(_TABLES)}'
         )
     try:
-        return read_recording(path, topics=topics)
+        recording = read_recording(path, topics=topics)
+        recording.require('imu')
+        return recording
     except RecordingError as error:
         inside = sorted(path.iterdir()) if path.is_dir() else []
-        tables = [one for one in inside if one.suffix in _TABLES]
-        if not tables or any(one.suffix in STORAGE_SUFFIXES for one in inside):
+        tables = [table for table in inside if table.suffix in _TABLES]
+        if not tables or any(file.suffix in STORAGE_SUFFIXES for file in inside):
             raise
+        tables.sort(key=lambda table: 'imu' not in table.name)
         raise SignalFileError(f'{error}; is {tables[0]} a table? then name that file') from None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError
 from sim2real_eval.recording.fields import complete_messages
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
@@ -161,12 +161,12 @@ def signals_of(recording: Recording) -> Signals:
 
     SignalFileError when it has no IMU, or one without rates and accelerations.
     """
-    imu = recording.imu
-    if imu is None:
-        raise SignalFileError(
-            f'{recording.path or recording.name}: no topic of an IMU; name one with --topic imu='
-        )
-    imu = complete_messages(imu)
+    try:
+        recording.require('imu')
+    except RecordingError as error:
+        raise SignalFileError(str(error)) from None
+    assert recording.imu is not None
+    imu = complete_messages(recording.imu)
     columns, axes = [], []
     for quantity, values, covariance in (
         ('gyroscope', imu.angular_velocity, imu.angular_velocity_covariance),
