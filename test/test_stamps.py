@@ -137,6 +137,16 @@ def test_samples_out_of_order_are_sorted() -> None:
     assert codes(record) == {'signals.out_of_order'}
 
 
+@pytest.mark.parametrize('at', [0, 1, 777])
+def test_a_stamp_ahead_of_its_time_costs_no_sample(at: int) -> None:
+    values, stamps = noise('ahead'), grid()
+    stamps[at] += 3_600_000_000_000
+    record = even(values, stamps)
+    assert np.array_equal(record.values, values)
+    assert codes(record) == {'signals.stamps_ahead'}
+    assert record.rate == pytest.approx(RATE, rel=1e-9)
+
+
 def test_a_stalled_receiver_misses_no_samples() -> None:
     """Stamps of reception: 12 samples come late, at once, every 400 samples."""
     values, stamps = noise('stall'), grid()

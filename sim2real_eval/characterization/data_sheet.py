@@ -193,33 +193,33 @@ def _triad(
         if part.get(key, words[0]) not in words:
             problem = f'{part[key]!r} is not allowed; must be one of {", ".join(words)}'
             raise ParameterError(where, f'{quantity}.{key}', problem)
-    given: dict[str, Triple] = {}
+    sizes: dict[str, Triple] = {}
     for key in keys:
         if key in part:
             sheet_key = SHEET_KEYS[key]
             example = sheet_key.example[list(_UNITS).index(quantity)]
             unit = sheet_key.unit.format(u=_UNITS[quantity])
-            given[key] = _parse(part[key], unit, example, where, f'{quantity}.{key}')
+            sizes[key] = _parse(part[key], unit, example, where, f'{quantity}.{key}')
     values: dict[str, Any] = {
-        field: given[key] for key in given for field in SHEET_KEYS[key].fields
+        field: sizes[key] for key in sizes for field in SHEET_KEYS[key].fields
     }
-    if 'bandwidth' in given:
-        values['bandwidth'] = given['bandwidth'][0]
-    if 'bias_instability' in given:
+    if 'bandwidth' in sizes:
+        values['bandwidth'] = sizes['bandwidth'][0]
+    if 'bias_instability' in sizes:
         is_minimum = part.get('stability', 'minimum') == 'minimum'
         factor = 1.0 / _FLICKER if is_minimum else 1.0
-        values['bias_instability'] = [factor * value for value in given['bias_instability']]
+        values['bias_instability'] = [factor * value for value in sizes['bias_instability']]
         if 'stability' not in part:
             notes.append(MINIMUM(quantity))
-    density = _density(part, given, quantity, where, notes)
+    density = _density(part, sizes, quantity, where, notes)
     if density is not None:
-        steps = given.get('sensitivity', (0.0, 0.0, 0.0))
+        steps = sizes.get('sensitivity', (0.0, 0.0, 0.0))
         # The noise that a sheet states includes the rounding.
         values['noise_density'] = [
             dithered_white(value, rate, step)[0]
             for value, step in zip(density, steps, strict=True)
         ]
-    missing = [key for key in _REPORTED if key not in given]
+    missing = [key for key in _REPORTED if key not in sizes]
     if density is None:
         missing.insert(0, 'noise_density')
     if missing:
@@ -229,7 +229,7 @@ def _triad(
 
 def _density(
     part: Mapping[str, Any],
-    given: Mapping[str, Triple],
+    sizes: Mapping[str, Triple],
     quantity: str,
     where: str,
     notes: list[Finding],
@@ -237,18 +237,18 @@ def _density(
     """Return the white noise N of each axis, in SI units, or None if the sheet does not tell."""
     densities: dict[str, list[float]] = {}
     for key in _WHITE:
-        if key not in given:
+        if key not in sizes:
             continue
         factor = 1.0
         if key == 'noise_density' and part.get('spectrum') == 'one-sided':
             factor = math.sqrt(0.5)
         if key == 'rms_noise':
-            if 'noise_bandwidth' not in given:
+            if 'noise_bandwidth' not in sizes:
                 problem = 'needs noise_bandwidth, Hz, over which that noise is measured'
                 raise ParameterError(where, f'{quantity}.rms_noise', problem)
             # The two-sided density N^2 fills both sides of the band.
-            factor = 1.0 / math.sqrt(2.0 * given['noise_bandwidth'][0])
-        densities[key] = [factor * value for value in given[key]]
+            factor = 1.0 / math.sqrt(2.0 * sizes['noise_bandwidth'][0])
+        densities[key] = [factor * value for value in sizes[key]]
     if not densities:
         return None
     (key, density), *others = densities.items()
@@ -277,15 +277,17 @@ def _parse_one(entry: object, unit: str, example: str, where: str, key: str) -> 
     expected = parse_unit(unit)
     allowed = f'must be a number and a unit of {unit}, such as {example}'
     try:
-        size, found = parse_quantity(str(entry))
+        size, entry_unit = parse_quantity(str(entry))
     except UnitError as error:
         raise ParameterError(where, key, f'{error}; {allowed}') from None
     is_step = unit.startswith('LSB')
-    if is_step and found.is_like(expected):
+    if is_step and entry_unit.is_like(expected):
         size = 1.0 / size if size else 0.0
-    elif is_step and found.is_like(expected.raised(-1.0)):
+    elif is_step and entry_unit.is_like(expected.raised(-1.0)):
         pass
-    elif not found.is_like(expected) and not (unit == '1' and found.is_like(parse_unit('rad'))):
+    elif not entry_unit.is_like(expected) and not (
+        unit == '1' and entry_unit.is_like(parse_unit('rad'))
+    ):
         raise ParameterError(where, key, f'{entry!r} measures something else; {allowed}')
     if size < 0.0 or (size == 0.0 and (is_step or unit == 'Hz')):
         raise ParameterError(where, key, f'{entry!r} is too small; {allowed}')

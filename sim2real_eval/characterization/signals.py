@@ -132,9 +132,11 @@ class Signals:
                 there = ', '.join(self.axes)
                 raise SignalFileError(f'{self.name}: no axis {axis}; there are {there}')
         index = [self.axes.index(axis) for axis in axes]
-        medians = {
-            axis: float(np.median(self.column(axis))) for axis in self.axes if axis not in axes
-        }
+        medians = {}
+        for axis in self.axes:
+            column = self.column(axis)
+            if axis not in axes and np.isfinite(column).all():
+                medians[axis] = float(np.median(column))
         return dataclasses.replace(
             self, axes=axes, values=self.values[:, index], left_out={**self.left_out, **medians}
         )

@@ -100,6 +100,8 @@ def order_samples(stamp_ns: IntArray, values: NDArray[Any]) -> OrderedSamples:
         index = np.arange(len(stamps))
         late = np.interp(index[ahead], index[~ahead], (stamps[~ahead] - stamps[-1]).astype(float))
         stamps[ahead] = np.rint(late).astype(np.int64) + stamps[-1]
+        if ahead[0]:
+            stamps[0] = stamps[1] - round(step)
     copied = _copies(stamps, values, step)
     if copied.any():
         delays = np.diff(stamps)[copied[1:]]
