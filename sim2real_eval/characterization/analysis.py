@@ -120,6 +120,7 @@ def analyse(signals: Signals, options: AllanOptions | None = None) -> RecordingR
     results = tuple(one for one in found if one is not None)
     if not results:
         raise SignalFileError(f'{still.name}: all axes are constant; there is no noise to analyse')
+    notes += _low_pass_notes(results)
     notes += unit_warnings(
         {**still.left_out, **{one.axis: one.mean for one in results}},
         {one.axis: one.terms.white.value for one in results},
@@ -147,6 +148,14 @@ def _axis(
             )
         )
     n = len(values)
+    octaves = allan.averaging_factors(n)
+    left = int((octaves >= options.fit_from * rate * (1.0 - 1e-9)).sum())
+    if left < FEWEST_FITTED <= len(octaves):
+        raise SignalFileError(
+            f'--fit-from: {options.fit_from:g} s leaves {left} averaging times of '
+            f'the {n / rate:.4g} s of {signals.name}; must be '
+            f'{octaves[-FEWEST_FITTED] / rate:.3g} s or less'
+        )
     fitted = fit_axis(
         screened.values,
         rate,
@@ -157,13 +166,6 @@ def _axis(
     if fitted is None:
         notes.append(findings.CONSTANT(axis))
         return None
-    octaves = allan.averaging_factors(n)
-    if len(fitted.fitted) < FEWEST_FITTED <= len(octaves):
-        raise SignalFileError(
-            f'--fit-from: {options.fit_from:g} s leaves {len(fitted.fitted)} averaging times of '
-            f'the {n / rate:.4g} s of {signals.name}; must be '
-            f'{octaves[-FEWEST_FITTED] / rate:.3g} s or less'
-        )
     curve, choice, fit = fitted.curve, fitted.choice, fitted.choice.fit
     notes += _axis_notes(axis, fitted, n / rate, options)
     freedom = degrees_of_freedom(
@@ -184,6 +186,21 @@ def _axis(
         resolution=resolution(values),
         replaced=screened.replaced,
     )
+
+
+def _low_pass_notes(results: Sequence[AxisResult]) -> list[Finding]:
+    """Return a finding per sensor with a low pass: its axes have the same."""
+    found: dict[str, list[float]] = {}
+    for one in results:
+        if one.terms.low_pass is not None:
+            widths = found.setdefault(quantity_of(one.axis), [])
+            widths.append(one.terms.low_pass.bandwidth.value)
+    return [
+        findings.LOW_PASS(
+            quantity, bandwidth=float(np.median(widths)), fit_from=2.0 / float(np.median(widths))
+        )
+        for quantity, widths in found.items()
+    ]
 
 
 def _axis_notes(
@@ -208,10 +225,6 @@ def _axis_notes(
         notes.append(findings.DETRENDED(axis, change=trend.change, unit=unit, seconds=seconds))
     elif trend.change:
         notes.append(findings.DRIFTS(axis, change=trend.change, unit=unit, seconds=seconds))
-    limits = choice.fit.terms.low_pass
-    if limits is not None:
-        bandwidth = limits.bandwidth.value
-        notes.append(findings.LOW_PASS(axis, bandwidth=bandwidth, fit_from=2.0 / bandwidth))
     if choice.fit.misfit:
         notes.append(findings.MISFIT(axis, misfit=choice.fit.misfit / 2))
     if not choice.separated:
