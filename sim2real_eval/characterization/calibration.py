@@ -17,11 +17,11 @@ from . import findings
 from .analysis import RecordingResult, analyse
 from .gps_characterization import (
     GpsResult,
-    SimulatedStatistic,
+    ModelCheck,
     characterize_gps,
+    check_models,
     gps_recovered_parameters,
     mounting,
-    simulated_statistics,
 )
 from .noise_terms import NoiseTerms
 from .options import AllanOptions, PoseOptions
@@ -56,8 +56,8 @@ class Calibration:
     Attributes
     ----------
     gps, imu : GpsResult or None, ImuResult or None
-    simulated_statistics : tuple of SimulatedStatistic
-        Of the GPS models.
+    gps_checks : tuple of ModelCheck
+        The GPS models, simulated like the record; `gps` is the first.
     recovered_parameters : tuple
         Of the GPS models; see `gps_recovered_parameters`.
     problems : tuple of str
@@ -66,12 +66,17 @@ class Calibration:
 
     names: tuple[str, ...]
     gps: GpsResult | None
-    simulated_statistics: tuple[SimulatedStatistic, ...]
+    gps_checks: tuple[ModelCheck, ...]
     recovered_parameters: tuple[Any, ...]
     imu: ImuResult | None
     problems: tuple[str, ...]
     notes: tuple[Finding, ...]
     seed: int
+
+    @property
+    def recommended_gps(self) -> str | None:
+        """Name of the first GPS model that passes its check; None if none does."""
+        return next((check.model for check in self.gps_checks if check.is_consistent), None)
 
 
 def calibrate(
@@ -101,7 +106,9 @@ def calibrate(
     problems: list[Sim2RealError] = []
     options = options or AllanOptions()
     standing = StandingOptions(reject_motion=options.reject_motion)
-    gps, statistics, back = None, (), ()
+    gps = None
+    checks: tuple[ModelCheck, ...] = ()
+    back: tuple[Any, ...] = ()
     with_gps = [one for one in recordings if one.gps is not None]
     with_imu = [one for one in recordings if one.imu is not None]
     if not with_gps and not with_imu:
@@ -116,8 +123,8 @@ def calibrate(
             problems.append(error)
     progress()
     if gps is not None:
-        statistics = tuple(simulated_statistics(gps, seed))  # type: ignore[assignment]
-        back = tuple(gps_recovered_parameters(gps, seed))  # type: ignore[assignment]
+        checks = tuple(check_models(gps, seed))
+        back = tuple(gps_recovered_parameters(gps, seed))
     progress()
     imu = None
     if with_imu:
@@ -140,13 +147,17 @@ def calibrate(
             f'{problems[0]}; a calibration needs a standstill, best of many minutes'
         )
     notes: list[Finding] = []
+    if checks and not any(check.is_consistent for check in checks):
+        worst = checks[0].worst
+        values = {'record': worst.record, 'lower': worst.lower, 'upper': worst.upper}
+        notes.append(findings.NOT_RECOMMENDED('GPS', statistic=worst, **values))
     if not with_gps:
         notes.append(findings.NO_SENSOR(sensor='GPS', file='gps.yaml'))
     if not with_imu:
         notes.append(findings.NO_SENSOR(sensor='IMU', file='imu.yaml'))
     names = tuple(one.name for one in recordings)
     return Calibration(
-        names, gps, statistics, back, imu, tuple(map(str, problems)), tuple(notes), seed
+        names, gps, checks, back, imu, tuple(map(str, problems)), tuple(notes), seed
     )
 
 

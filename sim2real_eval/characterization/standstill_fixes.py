@@ -7,6 +7,7 @@ import dataclasses
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
@@ -18,7 +19,11 @@ from .screening import longest_standstill, runs_of
 from .signals import SignalFileError, evenly_spaced, signals_of
 
 # Farther away [m] than receivers at rest jump.
-_FAR = 30.0
+_FAR = 60.0
+# Share of the growth in `_goes_nowhere` that a drive has at least. In 300 s it was at most 0.19
+# for Gauss-Markov errors and jumps, and for a drive there and back or in circles of 5 m, with
+# 1 m of white noise, at least 0.6.
+_STEADY = 0.25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +70,10 @@ def standing_runs(
 ) -> tuple[list[StandingRun], list[Finding]]:
     """Return the standstills of a recording's GPS, and notes.
 
-    Whether it stands is told by the true speed where there is truth, else by the fixes
-    themselves: the means of neighbouring windows stay together, or they go nowhere while the IMU
-    stands still. SignalFileError when there is no GPS, no valid fix, or nothing stands still for
-    long enough.
+    Whether it stands is told by the true speed where there is truth. Otherwise the fixes stand
+    where the means of neighbouring windows stay together or the IMU stands still, or all of them
+    do because they go nowhere (see `_goes_nowhere`). SignalFileError when there is no GPS, no
+    valid fix, or nothing stands still for long enough.
     """
     options = options or StandingOptions()
     where = recording.path or recording.name
@@ -101,6 +106,10 @@ def standing_runs(
     else:
         pace, still = _own_speed(time, place, options)
         still |= _at_rest_with_imu(recording, fixes.stamp_ns, place, options)
+        if not still.all() and _goes_nowhere(time, place, options):
+            away = np.linalg.norm((place - place.mean(axis=0))[:, :2], axis=1).max()
+            notes.append(findings.WANDERS(share=1.0 - still.mean(), away=away))
+            still[:] = True
         said = f'the fixes drift by {pace:.3g} m/s at least'
     limit = options.speed if speed is not None else options.drift
     runs = _runs(recording.name, time, place, fixes, still, options)
@@ -168,8 +177,7 @@ def _at_rest_with_imu(
 ) -> NDArray[np.bool_]:
     """Return the fixes, (n,), in the longest standstill of the IMU, if they go nowhere in it.
 
-    A steady drive is rest for an IMU; the fixes of its first and of its last quarter are apart
-    then. What jumps in between is the receiver.
+    A steady drive is rest for an IMU, but its fixes have a net motion.
     """
     nothing = np.zeros(len(stamp_ns), dtype=np.bool_)
     try:
@@ -183,14 +191,40 @@ def _at_rest_with_imu(
     if len(even) < 0.99 * (end - begin) * 1e-9 * even.rate:
         return nothing  # a gap cut the record, and where its longest piece begins is open
     at = (stamp_ns - begin) * 1e-9 * even.rate
-    inside = (at >= rest.start) & (at <= rest.stop)
-    quarter = int(inside.sum()) // 4
-    if not quarter:
+    inside: NDArray[np.bool_] = (at >= rest.start) & (at <= rest.stop)
+    if inside.sum() < 4 or _net_speed(at[inside] / even.rate, place[inside]) > options.drift:
         return nothing
-    times, track = at[inside] / even.rate, place[inside, :2]
-    way = np.linalg.norm(track[-quarter:].mean(axis=0) - track[:quarter].mean(axis=0))
-    seconds = times[-quarter:].mean() - times[:quarter].mean()
-    return inside if way <= options.drift * seconds else nothing
+    return inside
+
+
+def _net_speed(time: FloatArray, place: FloatArray) -> float:
+    """Return the horizontal speed from the mean of the first to that of the last quarter."""
+    quarter = len(time) // 4
+    ends = [place[part, :2].mean(axis=0) for part in (slice(quarter), slice(-quarter, None))]
+    seconds = time[-quarter:].mean() - time[:quarter].mean()
+    return float(np.linalg.norm(ends[1] - ends[0]) / seconds)
+
+
+def _goes_nowhere(time: FloatArray, place: FloatArray, options: StandingOptions) -> bool:
+    """Return whether the fixes, `(n, 3)` m, wander or jump but have no speed of their own.
+
+    The mean square of their change over a lag grows with the square of the lag while a vehicle
+    drives, in proportion to it for jumps and random walks, and not at all for white noise. These
+    three are fitted, with coefficients >= 0, to lags up to two windows. The fixes go nowhere if
+    the square is at most `_STEADY` of the growth over a window, and the net speed of the whole
+    record is within the drift.
+    """
+    period = float(np.median(np.diff(time)))
+    window = max(round(options.window / period), 3)
+    if len(time) < 8 * window or _net_speed(time, place) > options.drift:
+        return False
+    lags = np.unique(np.linspace(1, 2 * window, 12).round().astype(np.int64))
+    squares = [np.mean(np.sum((place[k:, :2] - place[:-k, :2]) ** 2, axis=1)) for k in lags]
+    share = lags / window
+    shapes = np.stack([np.ones(len(lags)), share, share**2], axis=1)
+    # Relative errors count alike at all lags.
+    (_, walk, drive), _ = nnls(shapes / np.array(squares)[:, None], np.ones(len(lags)))
+    return bool(drive <= _STEADY * (walk + drive))
 
 
 def _own_speed(

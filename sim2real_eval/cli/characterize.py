@@ -134,7 +134,7 @@ def _print(calibration: Calibration, recording_notes: Sequence[Finding]) -> None
         output.print_table(gps_noise.gps_noise_table(calibration.gps))
         if (consistency := gps_noise.gps_consistency_table(calibration.gps)) is not None:
             output.print_table(consistency)
-        output.print_table(gps_noise.gps_statistics_table(calibration.simulated_statistics))
+        output.print_table(gps_noise.gps_checks_table(calibration.gps_checks))
         notes += [note.restrict_to('GPS') for note in calibration.gps.notes]
         notes += [
             GPS_NOT_RECOVERED(axis, name=name, given=true_value, found=identified).restrict_to(
