@@ -222,8 +222,8 @@ def _drawn(
 class SimulatedStatistic:
     """A statistic of the record, and median and 95 % range of those of a simulated model.
 
-    `quantity` is `deviation` or `largest error` about the mean, `change` (root mean square) or
-    `largest change` over `lag` s; all in m.
+    `quantity` is `deviation` or `largest error` about the mean; `largest change` or `change`
+    (root mean square) over `lag` s, also `in the first half` and `second half` of it; all in m.
     """
 
     axis: str
@@ -261,9 +261,9 @@ class ModelCheck:
 SIMULATIONS = 99
 # m; smaller statistics are rounding errors of geodetic coordinates.
 _NOTHING = 1e-6
-# Least scatter of a logarithm, by the first word of the statistic: rounded extremes are often the
-# same in all simulations but a few.
-_LEAST = {'deviation': 0.02, 'change': 0.02, 'largest': 0.3}
+# Least scatter of a logarithm. Rounded extremes are often the same in all simulations but a few,
+# and the halves of a record differ as soon as its rounding steps are rare.
+_LEAST = {'deviation': 0.02, 'change': 0.02, 'largest': 0.3, 'half': 0.2}
 
 
 def _lags(runs: Sequence[StandingRun]) -> list[int]:
@@ -273,7 +273,7 @@ def _lags(runs: Sequence[StandingRun]) -> list[int]:
 
 
 def _statistics(runs: Sequence[StandingRun], period: float, steps: FloatArray) -> FloatArray:
-    """Return deviation, largest error, largest change and changes by lag, each by axis, flat.
+    """Return the statistics that `check_models` names, each by axis, flat, m.
 
     Extremes are rounded to `steps`, (3,) m, of the record, because rounding makes them larger.
     """
@@ -290,8 +290,13 @@ def _statistics(runs: Sequence[StandingRun], period: float, steps: FloatArray) -
         if lag == 1:
             jump = (rounded[1:] - rounded[:-1])[apart]
             rows.append(np.abs(jump).max(axis=0) if len(jump) else np.zeros(3))
-        rows.append(np.sqrt(np.mean(change**2, axis=0)) if len(change) else np.zeros(3))
+            rows += [_root_mean_square(half) for half in np.array_split(change, 2)]
+        rows.append(_root_mean_square(change))
     return np.maximum(rows, _NOTHING).ravel()
+
+
+def _root_mean_square(values: FloatArray) -> FloatArray:
+    return np.sqrt(np.mean(values**2, axis=0)) if len(values) else np.zeros(3)
 
 
 def check_models(result: GpsResult, seed: int) -> list[ModelCheck]:
@@ -304,10 +309,13 @@ def check_models(result: GpsResult, seed: int) -> list[ModelCheck]:
     _, period = even_errors(result.runs)
     lags = _lags(result.runs)
     kinds = [('deviation', 0.0), ('largest error', 0.0), ('largest change', period)]
+    kinds += [(f'change in the {half} half', period) for half in ('first', 'second')]
     kinds += [('change', lag * period) for lag in lags]
     names = [(axis, *kind) for kind in kinds for axis in AXIS_NAMES]
     record = _statistics(result.runs, period, result.steps)
-    least = np.array([_LEAST[name.partition(' ')[0]] for _, name, _ in names])
+    least = np.array(
+        [_LEAST['half' if name.endswith('half') else name.split()[0]] for _, name, _ in names]
+    )
     checks = []
     for name, noise in result.noises().items():
         drawn = [
