@@ -117,10 +117,11 @@ def standing_runs(
         if still.any():
             raise SignalFileError(
                 f'{where}: the GPS never stands still for {options.shortest:g} s with '
-                f'{options.fewest} fixes'
+                f'{options.fewest} fixes; --moving keep analyses it all the same'
             )
         raise SignalFileError(
-            f'{where}: the GPS never stands still: {said}; must be {limit:g} m/s or less'
+            f'{where}: the GPS never stands still: {said}; must be {limit:g} m/s or less; '
+            '--moving keep analyses it all the same'
         )
     share = sum(len(run.time) for run in runs) / len(fixes)
     if share < 0.999:
