@@ -72,6 +72,18 @@ def test_a_wandering_receiver_at_rest_is_kept_whole(time: float, rate: float) ->
         assert len(run.time) >= n - 1
 
 
+def test_a_wander_with_a_net_motion_is_kept_while_the_imu_is_at_rest() -> None:
+    """60 s of a wander of 20 m: without the IMU it could be a drive."""
+    rng = np.random.default_rng(8)
+    error = np.stack([markov(rng, 300, 20.0, 60.0, 0.2) for _ in range(3)], axis=1)
+    error[:, 0] += np.linspace(0.0, 20.0, 300)
+    alone = recording_of(error, 0.2)
+    imu = standing(60.0, imu_model=load_imu('mpu6000')).imu
+    (run,), notes = standing_runs(alone.with_messages('imu', imu))
+    assert run.seconds == pytest.approx(59.8, abs=0.5)
+    assert notes == []
+
+
 @pytest.mark.parametrize(('radius', 'speed'), [(5.0, 1.0), (10.0, 2.0), (50.0, 5.0)])
 @pytest.mark.parametrize('std', [0.03, 1.0])
 def test_a_drive_in_circles_is_no_standstill(radius: float, speed: float, std: float) -> None:

@@ -20,9 +20,9 @@ from .signals import SignalFileError, evenly_spaced, signals_of
 
 # Farther away [m] than receivers at rest jump.
 _FAR = 60.0
-# Share of the growth in `_goes_nowhere` that a drive has at least. In 300 s it was at most 0.19
-# for Gauss-Markov errors and jumps, and for a drive there and back or in circles of 5 m, with
-# 1 m of white noise, at least 0.6.
+# Share of the growth in `_has_steady_speed` that a drive has at least. In 300 s it was at most
+# 0.19 for Gauss-Markov errors and jumps, and for a drive there and back or in circles of 5 m,
+# with 1 m of white noise, at least 0.6.
 _STEADY = 0.25
 
 
@@ -72,8 +72,8 @@ def standing_runs(
 
     Whether it stands is told by the true speed where there is truth. Otherwise the fixes stand
     where the means of neighbouring windows stay together or the IMU stands still, or all of them
-    do because they go nowhere (see `_goes_nowhere`). SignalFileError when there is no GPS, no
-    valid fix, or nothing stands still for long enough.
+    do because they have neither a net motion nor a steady speed. SignalFileError when there is no
+    GPS, no valid fix, or nothing stands still for long enough.
     """
     options = options or StandingOptions()
     where = recording.path or recording.name
@@ -106,7 +106,10 @@ def standing_runs(
     else:
         pace, still = _own_speed(time, place, options)
         still |= _at_rest_with_imu(recording, fixes.stamp_ns, place, options)
-        if not still.all() and _goes_nowhere(time, place, options):
+        goes_nowhere = not (
+            _has_net_motion(time, place, options) or _has_steady_speed(time, place, options)
+        )
+        if goes_nowhere and not still.all():
             away = np.linalg.norm((place - place.mean(axis=0))[:, :2], axis=1).max()
             notes.append(findings.WANDERS(share=1.0 - still.mean(), away=away))
             still[:] = True
@@ -178,7 +181,7 @@ def _at_rest_with_imu(
 ) -> NDArray[np.bool_]:
     """Return the fixes, (n,), in the longest standstill of the IMU, if they go nowhere in it.
 
-    A steady drive is rest for an IMU, but its fixes have a net motion.
+    A steady drive is rest for an IMU, but its fixes have a steady speed and a net motion.
     """
     nothing = np.zeros(len(stamp_ns), dtype=np.bool_)
     try:
@@ -193,39 +196,40 @@ def _at_rest_with_imu(
         return nothing  # a gap cut the record, and where its longest piece begins is open
     at = (stamp_ns - begin) * 1e-9 * even.rate
     inside: NDArray[np.bool_] = (at >= rest.start) & (at <= rest.stop)
-    if inside.sum() < 4 or _net_speed(at[inside] / even.rate, place[inside]) > options.drift:
-        return nothing
-    return inside
+    time, track = at[inside] / even.rate, place[inside]
+    drives = _has_net_motion(time, track, options) and _has_steady_speed(time, track, options)
+    return nothing if drives else inside
 
 
-def _net_speed(time: FloatArray, place: FloatArray) -> float:
-    """Return the horizontal speed from the mean of the first to that of the last quarter."""
+def _has_net_motion(time: FloatArray, place: FloatArray, options: StandingOptions) -> bool:
+    """Return whether the means of the first and the last quarter are apart by the drift."""
     quarter = len(time) // 4
+    if not quarter:
+        return True
     ends = [place[part, :2].mean(axis=0) for part in (slice(quarter), slice(-quarter, None))]
     seconds = time[-quarter:].mean() - time[:quarter].mean()
-    return float(np.linalg.norm(ends[1] - ends[0]) / seconds)
+    return bool(np.linalg.norm(ends[1] - ends[0]) > options.drift * seconds)
 
 
-def _goes_nowhere(time: FloatArray, place: FloatArray, options: StandingOptions) -> bool:
-    """Return whether the fixes, `(n, 3)` m, wander or jump but have no speed of their own.
+def _has_steady_speed(time: FloatArray, place: FloatArray, options: StandingOptions) -> bool:
+    """Return whether the fixes, `(n, 3)` m, have a speed of their own, as a vehicle has.
 
     The mean square of their change over a lag grows with the square of the lag while a vehicle
     drives, in proportion to it for jumps and random walks, and not at all for white noise. These
-    three are fitted, with coefficients >= 0, to lags up to two windows. The fixes go nowhere if
-    the square is at most `_STEADY` of the growth over a window, and the net speed of the whole
-    record is within the drift.
+    three are fitted, with coefficients >= 0, to lags up to two windows. The speed is steady if
+    the square is more than `_STEADY` of the growth over a window, or in records too short to tell.
     """
-    period = float(np.median(np.diff(time)))
-    window = max(round(options.window / period), 3)
-    if len(time) < 8 * window or _net_speed(time, place) > options.drift:
-        return False
+    window = max(round(options.window / float(np.median(np.diff(time)))), 3)
+    if len(time) < 4 * window:
+        return True
     lags = np.unique(np.linspace(1, 2 * window, 12).round().astype(np.int64))
     squares = [np.mean(np.sum((place[k:, :2] - place[:-k, :2]) ** 2, axis=1)) for k in lags]
     share = lags / window
     shapes = np.stack([np.ones(len(lags)), share, share**2], axis=1)
     # Relative errors count alike at all lags.
-    (_, walk, drive), _ = nnls(shapes / np.array(squares)[:, None], np.ones(len(lags)))
-    return bool(drive <= _STEADY * (walk + drive))
+    relative = shapes / np.maximum(squares, 1e-12)[:, None]
+    (_, walk, drive), _ = nnls(relative, np.ones(len(lags)))
+    return bool(drive > _STEADY * (walk + drive))
 
 
 def _own_speed(
