@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from scipy.spatial.transform import Rotation
 
@@ -15,14 +14,7 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.imu.chain import ImuChain
 from . import findings
 from .analysis import RecordingResult, analyse
-from .gps_characterization import (
-    GpsResult,
-    ModelCheck,
-    characterize_gps,
-    check_models,
-    gps_recovered_parameters,
-    mounting,
-)
+from .gps_characterization import GpsResult, ModelCheck, characterize_gps, check_models, mounting
 from .noise_terms import NoiseTerms
 from .options import AllanOptions, PoseOptions
 from .poses import PoseCalibration, calibrate_poses
@@ -58,8 +50,6 @@ class Calibration:
     gps, imu : GpsResult or None, ImuResult or None
     gps_checks : tuple of ModelCheck
         The GPS models, simulated like the record; `gps` is the first.
-    recovered_parameters : tuple
-        Of the GPS models; see `gps_recovered_parameters`.
     problems : tuple of str
         Why a sensor that is there could not be characterised.
     """
@@ -67,7 +57,6 @@ class Calibration:
     names: tuple[str, ...]
     gps: GpsResult | None
     gps_checks: tuple[ModelCheck, ...]
-    recovered_parameters: tuple[Any, ...]
     imu: ImuResult | None
     problems: tuple[str, ...]
     notes: tuple[Finding, ...]
@@ -108,7 +97,6 @@ def calibrate(
     standing = StandingOptions(reject_motion=options.reject_motion)
     gps = None
     checks: tuple[ModelCheck, ...] = ()
-    back: tuple[Any, ...] = ()
     with_gps = [one for one in recordings if one.gps is not None]
     with_imu = [one for one in recordings if one.imu is not None]
     if not with_gps and not with_imu:
@@ -124,7 +112,6 @@ def calibrate(
     progress()
     if gps is not None:
         checks = tuple(check_models(gps, seed))
-        back = tuple(gps_recovered_parameters(gps, seed))
     progress()
     imu = None
     if with_imu:
@@ -156,9 +143,7 @@ def calibrate(
     if not with_imu:
         notes.append(findings.NO_SENSOR(sensor='IMU', file='imu.yaml'))
     names = tuple(one.name for one in recordings)
-    return Calibration(
-        names, gps, checks, back, imu, tuple(map(str, problems)), tuple(notes), seed
-    )
+    return Calibration(names, gps, checks, imu, tuple(map(str, problems)), tuple(notes), seed)
 
 
 def _imu(

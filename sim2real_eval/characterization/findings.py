@@ -154,13 +154,6 @@ NOT_RECOMMENDED = decisive(
     'not. A filter tuned on the model meets other errors than on the receiver.',
     'use gps.yaml only over the times at which the dots of gps.png are inside the band',
 )
-GPS_NOT_RECOVERED = routine(
-    'gps.not_recovered',
-    '{name} of {given:.3g} was recovered as {found:.3g} from a simulation of the '
-    'fitted model, more than 3 sigma off',
-    'The record does not determine this value well, or its uncertainty is too small.',
-    'record for longer',
-)
 SHORT_STANDSTILL = decisive(
     'imu.short_standstill',
     '{seconds:.3g s} at standstill show white noise and bias only; bias instability, random walk '

@@ -343,30 +343,3 @@ def check_models(result: GpsResult, seed: int) -> list[ModelCheck]:
             )
         )
     return checks
-
-
-def gps_recovered_parameters(
-    result: GpsResult, seed: int
-) -> list[tuple[str, str, float, float, bool]]:
-    """Simulate the models over the standstills and identify them again.
-
-    Return (axis, parameter, given, found, came back) of white noise, wander and its time by axis,
-    and of the walk's acceleration; what either fit does not show is left out.
-    """
-    noises = result.noises()
-    found = []
-    again = _drawn(noises['gps'], result.runs, seed, 'comeback/gps')
-    for axis, name in enumerate(AXIS_NAMES):
-        fit = fit_markov([(run.time, run.error[:, axis]) for run in again])
-        for key in ('white', 'wander', 'time', 'walk'):
-            given, one = getattr(result.axes[axis], key), getattr(fit, key)
-            if given.observable and one.observable:
-                found.append((name, key, given.value, one.value, one.agrees_with(given.value)))
-    if result.walk.acceleration_std.observable and result.walk.acceleration_std.value > 0.0:
-        walk = fit_walk(_drawn(noises['gps_random_walk'], result.runs, seed, 'comeback/walk'))
-        one, given = walk.acceleration_std, result.walk.acceleration_std
-        if one.observable and not math.isnan(one.std):
-            found.append(
-                ('all', 'acceleration_std', given.value, one.value, one.agrees_with(given.value))
-            )
-    return found

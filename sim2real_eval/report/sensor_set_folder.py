@@ -97,14 +97,6 @@ def calibration_record(calibration: Calibration) -> dict[str, Any]:
             {**dataclasses.asdict(check), 'is_consistent': check.is_consistent}
             for check in calibration.gps_checks
         ]
-        record['gps']['reidentified'] = [
-            dict(
-                zip(
-                    ('axis', 'parameter', 'given', 'found', 'is_recovered'), parameter, strict=True
-                )
-            )
-            for parameter in calibration.recovered_parameters
-        ]
     if calibration.imu is not None:
         imu = calibration.imu
         record['imu'] = allan_record(
