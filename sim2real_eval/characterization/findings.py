@@ -106,7 +106,7 @@ WANDERS = assumed(
     '{share:.0%} of the fixes change like those of a vehicle, up to {away:.3g m} from their mean, '
     'but have no steady speed and no net motion: they count as errors at standstill',
     'If the vehicle moved in between, its motion counts as error of the receiver.',
-    'if it moved, cut the recording to its standstill',
+    'if it moved, characterize a recording of its standstill alone',
 )
 NO_LEVER_ARM = routine(
     'sensor.no_lever_arm',
@@ -152,7 +152,8 @@ NOT_RECOMMENDED = decisive(
     '{record:.3g m}, in 95 % of the simulations {lower:.3g m} to {upper:.3g m}',
     'The receiver smooths, jumps or drifts, which white noise with a Gauss-Markov process does '
     'not. A filter tuned on the model meets other errors than on the receiver.',
-    'use gps.yaml only over the times at which the dots of gps.png are inside the band',
+    'use gps.yaml only over the times at which the dots of gps.png are inside the band, and not for '
+    'extremes',
 )
 SHORT_STANDSTILL = decisive(
     'imu.short_standstill',
