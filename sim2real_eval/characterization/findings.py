@@ -152,8 +152,8 @@ NOT_RECOMMENDED = decisive(
     '{record:.3g m}, in 95 % of the simulations {lower:.3g m} to {upper:.3g m}',
     'The receiver smooths, jumps or drifts, which white noise with a Gauss-Markov process does '
     'not. A filter tuned on the model meets other errors than on the receiver.',
-    'use gps.yaml only over the times at which the dots of gps.png are inside the band, and not for '
-    'extremes',
+    'use gps.yaml only over the times at which the dots of gps.png are inside the band, and not '
+    'for extremes',
 )
 SHORT_STANDSTILL = decisive(
     'imu.short_standstill',
