@@ -248,8 +248,9 @@ class SwerveWheels(WheelDrive):
 
     def with_track_scale(self, scale: float) -> WheelDrive:
         """Return the drive with `module_y` multiplied by `scale`."""
-        left = tuple(scale * y for y in self.module_y)
-        return dataclasses.replace(self, module_y=left)
+        front_left, front_right, rear_left, rear_right = (scale * y for y in self.module_y)
+        scaled = front_left, front_right, rear_left, rear_right
+        return dataclasses.replace(self, module_y=scaled)
 
     @property
     def modules(self) -> FloatArray:
