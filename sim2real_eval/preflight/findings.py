@@ -362,10 +362,11 @@ FIX_JUMPS = routine(
 )
 FIX_ERRORS = decisive(
     'check.fix_errors',
-    'fixes differ from the truth by {error:.3g m} (robust standard deviation per axis)',
-    'No receiver errs by 100 m. A simulator may have its noise in degrees instead of metres: '
-    '0.01 degrees are 1.1 km.',
-    'correct the noise of the simulated receiver, or the positions of the truth, and record again',
+    'fixes differ from the truth by {north:.3g m} north and {east:.3g m} east (standard '
+    'deviations), by {white:.3g m} from one fix to the next',
+    'No receiver errs by 100 m, or by 20 m from one fix to the next.',
+    'check the noise of a simulated receiver: NavSat of Gazebo takes degrees, 0.01 are 1.1 km. Or '
+    'correct the positions of the truth. Then record again',
 )
 FIXES_UNRELATED = decisive(
     'check.fixes_unrelated',
