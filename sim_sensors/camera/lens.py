@@ -197,8 +197,9 @@ class Equidistant(Lens):
     """Fisheye lens of [Kannala2006]: `equidistant` of ROS and Kalibr, OpenCV's module fisheye.
 
     The distance from the principal point grows with the angle theta between a ray (x, y) and the
-    optical axis. With r^2 = x^2 + y^2::
+    optical axis::
 
+        r^2 = x^2 + y^2
         theta = atan(r)
         theta_d = theta (1 + k1 theta^2 + k2 theta^4 + k3 theta^6 + k4 theta^8)
 
@@ -251,8 +252,8 @@ class Equidistant(Lens):
         """Return the derivative of distorted rays with respect to rays, `(n, 2, 2)`."""
         radius = np.hypot(rays[:, 0], rays[:, 1])
         distorted, slope = self._distorted_angle(np.arctan(radius))
-        # With s = theta_d / r the derivative is s I + (ds/dr / r) (x, y)' (x, y). Near the axis
-        # s = 1 + (k1 - 1/3) r^2 + (1/5 - k1 + k2) r^4.
+        # The derivative is s I + (ds/dr / r) (x, y)' (x, y) for the scale s = theta_d / r, which
+        # is 1 + (k1 - 1/3) r^2 + (1/5 - k1 + k2) r^4 near the axis.
         first, second = self.k1 - 1.0 / 3.0, 0.2 - self.k1 + self.k2
         square = radius * radius
         is_near = radius < _NEAR_AXIS
