@@ -32,7 +32,7 @@ _BLOCK_S = 0.5
 _WINDOW = 10
 _LEAST_WINDOWS = 4
 # Biases of low-cost accelerometers reach 0.2 m/s^2; within a recording they change by less.
-_WANDER = 0.3
+_WANDER = 0.4
 # Ratio of the forces that an unknown slope explains to the angle that the gyroscope measures.
 _SLOPES = 3.0
 # Biases of low-cost accelerometers reach 0.2 m/s^2, 2 % of gravity; 10 % are hardly a bias.
