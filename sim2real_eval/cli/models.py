@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
-from .arguments import add_shared
-from .output import conclude
+from .arguments import add_out, add_shared
+from .output import conclude, print_notes
 
 if TYPE_CHECKING:
     from sim2real_eval.simulation.twin import Twin
@@ -29,7 +29,12 @@ DESCRIPTION = (
     'including those of installed packages. To change a preset, copy its file, edit the copy, '
     'and give its path instead of the name.'
 )
-EPILOG = 'example:\n  sim2real models\n  sim2real models --json'
+EPILOG = """\
+examples:
+  sim2real models
+  sim2real models --json
+  sim2real models --sheet mpu6050.yaml --out imu.yaml
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='sensor model to describe: a preset, a model of another package, or '
         'my_model.py:MyModel',
     )
-    add_shared(parser, 'json')
+    parser.add_argument(
+        '--sheet',
+        metavar='FILE',
+        help='YAML file with the numbers of the data sheet of an IMU, as printed: '
+        '400 ug/sqrt(Hz), 8 deg/h, 16.4 LSB/(deg/s); gives a model for simulate --imu',
+    )
+    add_out(parser, 'file of the model of --sheet (default: print it)', metavar='FILE')
+    add_shared(parser, 'overwrite', 'json')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,6 +66,10 @@ def run(options: argparse.Namespace) -> int:
     from sim_sensors.sensor.catalogue import KINDS, UPSTREAM, has_upstream, kinds
     from sim_sensors.world.world import world_names
 
+    if options.sheet:
+        return _convert_sheet(options)
+    if options.out:
+        raise ParameterError('--out', '', 'needs --sheet')
     if options.name:
         print(_page(options.name))
         return 0
@@ -96,6 +112,29 @@ def run(options: argparse.Namespace) -> int:
         print(f'* NAME{UPSTREAM} also reproduces the defects of the original')
 
     return conclude(options, {**models, **files, **classes}, tell)
+
+
+def _convert_sheet(options: argparse.Namespace) -> int:
+    """Write or print the model of a data sheet, and print what the sheet leaves open."""
+    from sim2real_eval.characterization.data_sheet import read_sheet
+    from sim2real_eval.common.findings import to_records
+    from sim2real_eval.common.results import write_bytes
+
+    if options.name:
+        raise ParameterError('--sheet', '', f'is not allowed with the model {options.name}')
+    sheet = read_sheet(options.sheet)
+    if options.out:
+        if Path(options.out).exists() and not options.overwrite:
+            raise ParameterError('--out', '', f'{options.out} exists; use --overwrite')
+        write_bytes(options.out, sheet.to_yaml().encode())
+    record = {**sheet.model.to_mapping(), 'notes': to_records(sheet.notes)}
+
+    def tell() -> None:
+        if not options.out:
+            print(sheet.to_yaml(), end='')
+        print_notes(sheet.notes)
+
+    return conclude(options, record, tell, 'Model')
 
 
 def _meanings(registry: Registry[Any]) -> dict[str, str]:
