@@ -485,7 +485,7 @@ def fake_run(kind: Any = None, **changes: Any) -> Preflight:
 def test_a_correction_that_fails_its_verification_is_withheld(left: str) -> None:
     change = FixCorrection(delay=0.5)
     late_fixes = findings.FIXES_LATE_LARGE('/gps/fix', role='gps', delay=0.5, set=0.5)
-    worse = findings.FIX_ERRORS('/gps/fix', error=200.0)
+    worse = findings.FIX_ERRORS('/gps/fix', north=200.0, east=200.0, white=150.0)
     before = with_value(fake_run(late_fixes, gps=change), 3.0)
     after = {
         'finding': fake_run(late_fixes, gps=change),
