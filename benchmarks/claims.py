@@ -241,6 +241,11 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             'test_pinhole.py::test_projected_pixels_equal_those_of_opencv',
             'pixels', 1e-9, unit='px',
         ),
+        Claim(
+            'fisheye lens', "OpenCV's module fisheye",
+            'test_fisheye.py::test_projected_pixels_equal_those_of_the_fisheye_module_of_opencv',
+            'pixels', 1e-9, unit='px',
+        ),
         *evidence.CAMERA,
     ),
     'Recordings and experiments': (
