@@ -39,7 +39,7 @@ def allan_variance(part: ErrorChain, rate: float, times: FloatArray) -> FloatArr
     markov = np.stack(
         [term_shapes(m, time * rate)[:, _M] for time in part.gauss_markov_time], axis=1
     )
-    flicker = _flicker(part.bias_instability_from, part.bias_instability_to, m / rate)
+    flicker = flicker_variance(part.bias_instability_from, part.bias_instability_to, m / rate)
     white, integral = _filtered_white(*low_pass, m), _filtered_integral(*low_pass, m)
     variance = np.outer(white, rate * np.asarray(part.noise_density) ** 2)
     variance += np.outer(integral, (rate * np.asarray(part.quantisation_noise)) ** 2)
@@ -113,7 +113,7 @@ def _autocovariance(bandwidth: float, order: int) -> FloatArray:
     return np.asarray(np.fft.irfft(spectrum)[:count])
 
 
-def _flicker(shortest: float, longest: float, times: FloatArray) -> FloatArray:
+def flicker_variance(shortest: float, longest: float, times: FloatArray) -> FloatArray:
     """Return the Allan variance of flicker with B = 1, `(k,)`."""
     constants, stds = relaxation_processes(shortest, longest)
     variance = np.zeros(len(times))

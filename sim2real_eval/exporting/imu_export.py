@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IMU models as files of other simulators, with what these will produce."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sim_sensors.core.errors import ParameterError, not_among
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.core.parameters import to_variant
+from sim_sensors.imu.chain import ErrorChain, ImuChain
+from sim_sensors.imu.imu import ImuModel
+from .error_curves import allan_variance
+from .imu_simulator import ImuSimulator
+from .law_fit import QUANTITIES, averaging_times, fit_law, shortest_time
+from .text_simulators import (
+    AirSim,
+    Carla,
+    GnssInsSim,
+    IsaacLab,
+    Kalibr,
+    Matlab,
+    Pegasus,
+    Webots,
+)
+from .xml_simulators import GazeboSdf, Hector, MuJoCo, Px4, Rotors
+
+SIMULATORS: Mapping[str, ImuSimulator] = {
+    simulator.name: simulator
+    for simulator in (
+        GazeboSdf(), Kalibr(), AirSim(), Carla(), Px4(), Rotors(), Hector(), Pegasus(), IsaacLab(),
+        Webots(), MuJoCo(), GnssInsSim(), Matlab(),
+    )
+}  # fmt: skip
+LONGEST_TIME = 1000.0
+"""Averaging time up to which a fit goes if the record was long enough, s."""
+TOLERANCE = 0.10
+"""Difference of the Allan deviation up to which a simulator follows a model."""
+# What a law may have besides its curve.
+_EXTRAS = {'constant_bias': 'constant', 'turn_on_std': 'turn_on'}
+_CURVE = (
+    'noise_density', 'gauss_markov_std', 'gauss_markov_time', 'random_walk', 'bias_instability',
+    'bias_instability_from', 'bias_instability_to', 'rate_ramp', 'quantisation_noise',
+    'quantisation', 'increment_quantisation', 'bandwidth', 'filter_order',
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AxisExport:
+    """Allan deviation of one axis, `(k,)` each, of the model and of the simulator."""
+
+    axis: str
+    times: FloatArray
+    wanted: FloatArray
+    produced: FloatArray
+
+    @property
+    def ratio(self) -> FloatArray:
+        """Ratio of the simulated to the wanted deviation, `(k,)`."""
+        return self.produced / self.wanted
+
+    @property
+    def followed(self) -> tuple[float, float] | None:
+        """The longest range of averaging times, s, with a difference of at most 10 %, or None."""
+        best: tuple[int, int] | None = None
+        start = None
+        for index, is_close in enumerate([*(np.abs(self.ratio - 1.0) <= TOLERANCE), False]):
+            if is_close and start is None:
+                start = index
+            if not is_close and start is not None:
+                if best is None or index - start > best[1] - best[0]:
+                    best = start, index
+                start = None
+        return None if best is None else (
+            float(self.times[best[0]]), float(self.times[best[1] - 1])
+        )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ImuExport:
+    """A file of a simulator and what the simulator makes of it.
+
+    `model` has the law of the simulator as upstream; `omitted` are the parameters of the source
+    that the simulator cannot express.
+    """
+
+    simulator: ImuSimulator
+    source: ImuChain
+    model: ImuModel
+    text: str
+    axes: tuple[AxisExport, ...]
+    omitted: tuple[str, ...]
+
+
+def find_simulator(name: str) -> ImuSimulator:
+    """Return the simulator with that name."""
+    if name not in SIMULATORS:
+        raise ParameterError('--to', '', not_among(f'{name!r} is unknown', name, SIMULATORS))
+    return SIMULATORS[name]
+
+
+def export_imu(
+    source: ImuChain,
+    simulator: ImuSimulator,
+    *,
+    rate: float | None = None,
+    span: tuple[float, float] | None = None,
+    longest: float = LONGEST_TIME,
+    walk_bounds: Mapping[str, float] | None = None,
+) -> ImuExport:
+    """Return the file of a simulator for an IMU model.
+
+    Parameters
+    ----------
+    source : ImuChain
+        Model of the sensor.
+    simulator : ImuSimulator
+    rate : float, optional
+        Rate of the simulated IMU, Hz; by default that of the simulator, or else of the model.
+    span : tuple of float, optional
+        Averaging times of the fit, s. By default from the interval of a sample, or from where a
+        low pass of the model no longer shows, to `longest`.
+    longest : float
+        Longest averaging time, s, that the model is known for.
+    walk_bounds : dict, optional
+        Random walk of each triad that stands in where a format needs one and the model has none.
+        By default one that adds 5 % to the Allan deviation at the longest averaging time.
+    """
+    if rate is not None and simulator.is_rate_fixed:
+        raise ParameterError(
+            '--rate', '', f'has no effect: the file of {simulator.name} has no rate; must be left '
+            'out'
+        )  # fmt: skip
+    chosen = float(rate or simulator.rate or source.rate)
+    first, last = span or (shortest_time(source, chosen), longest)
+    if not 1.0 / chosen * (1.0 - 1e-9) <= first < last:
+        raise ParameterError(
+            '--range', '', f'{first:g},{last:g} is not allowed; must increase from '
+            f'{1.0 / chosen:g} s, one sample, or more'
+        )  # fmt: skip
+    times = averaging_times(source.gyroscope, first, last)
+    triads: dict[str, Any] = {}
+    for quantity in QUANTITIES:
+        part, law = getattr(source, quantity), simulator.laws[quantity]
+        fitted = fit_law(part, law, times, source_rate=source.rate, rate=chosen)
+        triads[quantity] = fitted.to_mapping()
+        if simulator.name == 'kalibr' and any(fitted.noise_density) and not any(fitted.random_walk):
+            bound = (walk_bounds or {}).get(quantity) or (
+                fitted.noise_density[0] * _UNSEEN_WALK / last
+            )
+            triads[quantity]['random_walk'] = [bound] * 3
+    model = simulator.model(
+        ImuChain.from_mapping({'rate': chosen, **triads}, simulator.name), chosen
+    )
+    produced = simulator.chain(model)
+    wide = averaging_times(
+        source.gyroscope, max(1.0 / chosen, 1.0 / source.rate), max(last, longest)
+    )
+    axes = []
+    for quantity in QUANTITIES:
+        wanted = np.sqrt(allan_variance(getattr(source, quantity), source.rate, wide))
+        made = np.sqrt(allan_variance(getattr(produced, quantity), chosen, wide))
+        axes += [
+            AxisExport(f'{quantity}_{axis}', wide, wanted[:, index], made[:, index])
+            for index, axis in enumerate('xyz')
+            if wanted[:, index].all()
+        ]
+    omitted = _omitted(source, simulator)
+    return ImuExport(simulator, source, model, simulator.write(model), tuple(axes), omitted)
+
+
+# Walk that adds 5 % to the deviation at the longest time: K^2 T / 3 = (1.05^2 - 1) N^2 / T.
+_UNSEEN_WALK = (3.0 * (1.05**2 - 1.0)) ** 0.5
+
+
+def _omitted(source: ImuChain, simulator: ImuSimulator) -> tuple[str, ...]:
+    """Return the parameters of a model, such as gyroscope.scale, that a simulator cannot have."""
+    plain = ImuChain()
+    names = []
+    for quantity in QUANTITIES:
+        part: ErrorChain = getattr(source, quantity)
+        default = getattr(plain, quantity).to_mapping()
+        for name, value in part.to_mapping().items():
+            extra = _EXTRAS.get(name)
+            has = extra is not None and getattr(simulator.laws[quantity], extra)
+            if value != default[name] and name not in _CURVE and not has:
+                names.append(f'{quantity}.{name}')
+    names = [name for name in names if not name.endswith('earth_in_bias')]
+    for name in ('temperature', 'supply', 'vibration'):
+        if to_variant(source)[name] != to_variant(plain)[name]:
+            names.append(name)
+    return tuple(names)
+
+
+def imu_from_text(text: str, where: str, name: str) -> tuple[ImuSimulator, ImuModel]:
+    """Return the simulator and the model of a file; `name` is that of the file."""
+    for simulator in SIMULATORS.values():
+        if _is_of(simulator, text, name):
+            return simulator, simulator.read(text, where)
+    raise ParameterError(
+        where, '', 'is no file of a known simulator; must be one as `sim2real export` writes for '
+        f'{", ".join(SIMULATORS)}'
+    )  # fmt: skip
+
+
+_MARKS = {
+    'rotors': 'librotors_gazebo_imu_plugin', 'px4': 'libgazebo_imu_plugin',
+    'hector': 'libhector_gazebo_ros_imu', 'mujoco': '<gyro', 'sdf': '<imu>',
+    'kalibr': '_noise_density', 'airsim': '"SensorType"', 'carla': 'sensor.other.imu',
+    'pegasus': 'bias_correlation_time', 'isaac': 'isaaclab', 'webots': 'lookupTable',
+    'gnss_ins_sim': 'gyro_arw', 'matlab': 'gyroparams',
+}  # fmt: skip
+
+
+def _is_of(simulator: ImuSimulator, text: str, name: str) -> bool:
+    """Return whether a file looks like one of a simulator."""
+    suffixes = {'.sdf': ('.sdf', '.world', '.xml'), '.yaml': ('.yaml', '.yml')}
+    endings = suffixes.get(simulator.suffix, (simulator.suffix, '.sdf', '.world', '.urdf'))
+    return name.endswith(endings) and _MARKS[simulator.name] in text
