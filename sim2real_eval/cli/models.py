@@ -29,7 +29,7 @@ DESCRIPTION = (
     'including those of installed packages. To change a preset, copy its file, edit the copy, '
     'and give its path instead of the name.'
 )
-EPILOG = 'example:\n  sim2real models\n  sim2real models --json'
+EPILOG = 'examples:\n  sim2real models\n  sim2real models --from settings.json --out imu.yaml'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='sensor model to describe: a preset, a model of another package, or '
         'my_model.py:MyModel',
     )
-    add_shared(parser, 'json')
+    parser.add_argument(
+        '--from',
+        dest='source',
+        metavar='FILE',
+        help='write the model of an IMU in a file of another simulator as YAML: settings.json, '
+        'model.sdf, imu.yaml of Kalibr and all that `sim2real export` writes',
+    )
+    parser.add_argument('--out', metavar='FILE', help='with --from: the file (default: print it)')
+    add_shared(parser, 'overwrite', 'json')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
     from sim_sensors.sensor.catalogue import KINDS, UPSTREAM, has_upstream, kinds
     from sim_sensors.world.world import world_names
 
+    if options.source:
+        return _import(options)
     if options.name:
         print(_page(options.name))
         return 0
@@ -96,6 +106,33 @@ def run(options: argparse.Namespace) -> int:
         print(f'* NAME{UPSTREAM} also reproduces the defects of the original')
 
     return conclude(options, {**models, **files, **classes}, tell)
+
+
+def _import(options: argparse.Namespace) -> int:
+    """Write the model of a file of another simulator; return the exit status."""
+    from sim2real_eval.common.results import check_result_files, fresh_files, write_bytes
+    from sim2real_eval.exporting.imu_export import imu_from_text
+    from sim2real_eval.exporting.model_file import model_yaml
+    from sim_sensors.core.parameters import to_variant
+
+    path = Path(options.source)
+    try:
+        text = path.read_text(encoding='utf-8')
+    except UnicodeDecodeError:
+        raise ParameterError(str(path), '', 'is no text file') from None
+    simulator, model = imu_from_text(text, str(path), path.name)
+    comments = [f'IMU of {simulator.title} in {path.name}, as that simulator applies it.']
+    if options.out:
+        out = Path(options.out)
+        check_result_files(out.parent, (out.name,), overwrite=options.overwrite)
+        with fresh_files(out.parent, (out.name,), overwrite=options.overwrite) as folder:
+            write_bytes(folder / out.name, model_yaml(model, comments).encode())
+
+    def tell() -> None:
+        if not options.out:
+            print(model_yaml(model, comments), end='')
+
+    return conclude(options, to_variant(model), tell, 'Model')
 
 
 def _meanings(registry: Registry[Any]) -> dict[str, str]:

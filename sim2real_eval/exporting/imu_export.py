@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ErrorChain, ImuChain
 from sim_sensors.imu.imu import ImuModel
-from .error_curves import allan_variance
+from .error_curves import allan_variance, settled_time
 from .imu_simulator import ImuSimulator
 from .law_fit import QUANTITIES, averaging_times, fit_law, shortest_time
 from .text_simulators import (
@@ -51,33 +52,65 @@ _CURVE = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AxisExport:
-    """Allan deviation of one axis, `(k,)` each, of the model and of the simulator."""
+    """Allan deviation of one axis, `(k,)` each, of the model and of the simulator.
+
+    Where the simulator has one number for three axes, `axis` is a triad, and the deviations are
+    root mean squares over its axes. `measured` are averaging times and deviations of a recording.
+    """
 
     axis: str
     times: FloatArray
     wanted: FloatArray
     produced: FloatArray
+    measured: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def ratio(self) -> FloatArray:
         """Ratio of the simulated to the wanted deviation, `(k,)`."""
         return self.produced / self.wanted
 
+    def ranges(self, *, followed: bool) -> list[slice]:
+        """Return the ranges of averaging times with a difference of at most 10 %, or of more."""
+        is_close = np.abs(self.ratio - 1.0) <= TOLERANCE
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], is_close == followed, [False]])))
+        return [slice(first, last) for first, last in zip(edges[::2], edges[1::2], strict=True)]
+
     @property
     def followed(self) -> tuple[float, float] | None:
         """The longest range of averaging times, s, with a difference of at most 10 %, or None."""
-        best: tuple[int, int] | None = None
-        start = None
-        for index, is_close in enumerate([*(np.abs(self.ratio - 1.0) <= TOLERANCE), False]):
-            if is_close and start is None:
-                start = index
-            if not is_close and start is not None:
-                if best is None or index - start > best[1] - best[0]:
-                    best = start, index
-                start = None
-        return None if best is None else (
-            float(self.times[best[0]]), float(self.times[best[1] - 1])
-        )  # fmt: skip
+        ranges = self.ranges(followed=True)
+        if not ranges:
+            return None
+        times = self.times[max(ranges, key=lambda one: one.stop - one.start)]
+        return float(times[0]), float(times[-1])
+
+    def at(self, time: float) -> tuple[float, float, float]:
+        """Return the measured, wanted and produced deviation at a time, NaN where unknown."""
+        curves = [(self.times, self.wanted), (self.times, self.produced)]
+        if self.measured is not None:
+            curves.insert(0, self.measured)
+        values = [
+            float(np.exp(np.interp(math.log(time), np.log(times), np.log(np.maximum(curve, 1e-300)),
+                                   left=math.nan, right=math.nan)))
+            for times, curve in curves
+        ]  # fmt: skip
+        measured = values[0] if self.measured is not None else math.nan
+        return measured, values[-2], values[-1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Misfit:
+    """Range of averaging times, s, in which a simulator does not follow a model.
+
+    `ratio` is that of the simulated to the wanted Allan deviation where it differs most, and
+    `cause` what the law lacks: 'low_pass', 'noise_at_rest', 'drift', 'flicker' or 'shape'.
+    """
+
+    axis: str
+    first: float
+    last: float
+    ratio: float
+    cause: str
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -95,6 +128,31 @@ class ImuExport:
     axes: tuple[AxisExport, ...]
     omitted: tuple[str, ...]
 
+    @property
+    def misfits(self) -> tuple[Misfit, ...]:
+        """The ranges in which the simulator does not follow, by axis."""
+        found = []
+        for axis in self.axes:
+            for part in axis.ranges(followed=False):
+                worst = part.start + int(np.abs(np.log(
+                    np.maximum(axis.ratio[part], 1e-9))).argmax())  # fmt: skip
+                first, last = float(axis.times[part][0]), float(axis.times[part][-1])
+                ratio = float(axis.ratio[worst])
+                found.append(Misfit(axis.axis, first, last, ratio, self._cause(axis, last, ratio)))
+        return tuple(found)
+
+    def _cause(self, axis: AxisExport, last: float, ratio: float) -> str:
+        quantity = axis.axis.removesuffix('_x').removesuffix('_y').removesuffix('_z')
+        part: ErrorChain = getattr(self.source, quantity)
+        drift = self.simulator.laws[quantity].drift
+        if ratio == 0.0:
+            return 'noise_at_rest'
+        if part.bandwidth and last <= 2.0 * settled_time(part, self.source.rate):
+            return 'low_pass'
+        if drift == 'none':
+            return 'drift'
+        return 'flicker' if any(part.bias_instability) and drift != 'flicker' else 'shape'
+
 
 def find_simulator(name: str) -> ImuSimulator:
     """Return the simulator with that name."""
@@ -111,6 +169,7 @@ def export_imu(
     span: tuple[float, float] | None = None,
     longest: float = LONGEST_TIME,
     walk_bounds: Mapping[str, float] | None = None,
+    measured: Mapping[str, tuple[FloatArray, FloatArray]] | None = None,
 ) -> ImuExport:
     """Return the file of a simulator for an IMU model.
 
@@ -129,6 +188,8 @@ def export_imu(
     walk_bounds : dict, optional
         Random walk of each triad that stands in where a format needs one and the model has none.
         By default one that adds 5 % to the Allan deviation at the longest averaging time.
+    measured : dict, optional
+        Averaging times, s, and Allan deviations of a recording by axis such as gyroscope_x.
     """
     if rate is not None and simulator.is_rate_fixed:
         raise ParameterError(
@@ -162,19 +223,39 @@ def export_imu(
     )
     axes = []
     for quantity in QUANTITIES:
-        wanted = np.sqrt(allan_variance(getattr(source, quantity), source.rate, wide))
-        made = np.sqrt(allan_variance(getattr(produced, quantity), chosen, wide))
+        wanted = allan_variance(getattr(source, quantity), source.rate, wide)
+        made = allan_variance(getattr(produced, quantity), chosen, wide)
+        active = [index for index in range(3) if wanted[:, index].all()]
+        groups = {f'{quantity}_{"xyz"[index]}': [index] for index in active}
+        if active and not simulator.laws[quantity].per_axis:
+            groups = {quantity: active}
         axes += [
-            AxisExport(f'{quantity}_{axis}', wide, wanted[:, index], made[:, index])
-            for index, axis in enumerate('xyz')
-            if wanted[:, index].all()
-        ]
+            AxisExport(
+                name, wide, np.sqrt(wanted[:, members].mean(axis=1)),
+                np.sqrt(made[:, members].mean(axis=1)), _mean_curve(measured or {}, quantity, name),
+            )
+            for name, members in groups.items()
+        ]  # fmt: skip
     omitted = _omitted(source, simulator)
     return ImuExport(simulator, source, model, simulator.write(model), tuple(axes), omitted)
 
 
 # Walk that adds 5 % to the deviation at the longest time: K^2 T / 3 = (1.05^2 - 1) N^2 / T.
 _UNSEEN_WALK = (3.0 * (1.05**2 - 1.0)) ** 0.5
+
+
+def _mean_curve(
+    measured: Mapping[str, tuple[FloatArray, FloatArray]], quantity: str, name: str
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the measured curve of an axis, or the root mean square over a triad."""
+    curves = [curve for axis, curve in measured.items() if axis == name]
+    if name == quantity:
+        curves = [curve for axis, curve in measured.items() if axis.startswith(quantity)]
+    if not curves:
+        return None
+    times = curves[0][0]
+    levels = [np.interp(np.log(times), np.log(other), np.log(curve)) for other, curve in curves]
+    return times, np.sqrt(np.mean(np.exp(2.0 * np.array(levels)), axis=0))
 
 
 def _omitted(source: ImuChain, simulator: ImuSimulator) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ _PER_DECADE = 20
 # Weight of the wanted times; they are read off most.
 _WEIGHT = 3.0
 # How far the fit may move the white noise from its density on the white slope.
-_WHITE_SLACK = 0.05
+_WHITE_SLACK = 0.02
 # The longest correlation time, as a multiple of the longest averaging time: a random walk.
 _WALKING = 100.0
 # Span of the flicker of `matlab_imu`, s, the default of `ErrorChain`.
@@ -70,7 +70,7 @@ def fit_law(
     """Return the errors that a law can have and that are nearest to those of a model.
 
     The sum of the squared differences of the logarithmic Allan deviations at `times` `(k,)` s is
-    least. The white noise stays within 5 % of the density on the white slope. Where the law has
+    least. The white noise stays within 2 % of the density on the white slope. Where the law has
     one number for three axes, it follows the mean Allan variance of those with errors.
 
     `source_rate` and `rate` are the sample rates of the model and of the simulator, Hz.
@@ -159,6 +159,8 @@ class _Fit:
         times, drift = self._times, self._drift
         density = self._white or math.sqrt(self._target[0] * times[0])
         slack = _WHITE_SLACK if self._white else math.log(1e6)
+        if drift is None and self._white:
+            return {'noise_density': self._white}
         low, high = [math.log(density) - slack], [math.log(density) + slack]
         starts: list[list[float]] = [[]]
         if drift is not None:

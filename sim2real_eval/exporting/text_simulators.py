@@ -463,9 +463,7 @@ class Webots(CodeSimulator):
     title = 'Webots'
     kind = 'webots_imu'
     suffix = '.wbt'
-    laws: ClassVar[Mapping[str, Law]] = dict.fromkeys(
-        QUANTITIES, Law(per_axis=False, rounding=True)
-    )
+    laws: ClassVar[Mapping[str, Law]] = dict.fromkeys(QUANTITIES, Law(rounding=True))
     keys: ClassVar[Keys] = {
         quantity: {
             'range': ('range', 1.0), 'noise': ('share', 1.0), 'resolution': ('resolution', 1.0),
@@ -517,7 +515,10 @@ Accelerometer {{
 
     def triad(self, quantity: str, part: ErrorChain, rate: float) -> dict[str, Any]:
         """Return the parameters of a triad."""
-        std = one_number(part.noise_density) * math.sqrt(rate)
+        # At rest the accelerometer has noise along gravity alone.
+        is_force = quantity == 'accelerometer'
+        density = part.noise_density[2] if is_force else one_number(part.noise_density)
+        std = density * math.sqrt(rate)
         return {
             'noise': std / self._typical[quantity],
             'range': self._ends[quantity],
