@@ -41,6 +41,8 @@ LONGEST_TIME = 1000.0
 """Averaging time up to which a fit goes if the record was long enough, s."""
 TOLERANCE = 0.10
 """Difference of the Allan deviation up to which a simulator follows a model."""
+# How far a fit moves the white noise from its density in the model: a measured curve says more.
+_MODELLED_SLACK, _MEASURED_SLACK = 0.02, 0.5
 # What a law may have besides its curve.
 _EXTRAS = {'constant_bias': 'constant', 'turn_on_std': 'turn_on'}
 _CURVE = (
@@ -52,17 +54,18 @@ _CURVE = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AxisExport:
-    """Allan deviation of one axis, `(k,)` each, of the model and of the simulator.
+    """Allan deviation of one axis, `(k,)` each, of the sensor and of the simulator.
 
-    Where the simulator has one number for three axes, `axis` is a triad, and the deviations are
-    root mean squares over its axes. `measured` are averaging times and deviations of a recording.
+    That of the sensor was measured, or is that of its model where nothing was. Where the simulator
+    has one number for three axes, `axis` is a triad, and the deviations are root mean squares over
+    its axes.
     """
 
     axis: str
     times: FloatArray
     wanted: FloatArray
     produced: FloatArray
-    measured: tuple[FloatArray, FloatArray] | None = None
+    is_measured: bool = False
 
     @property
     def ratio(self) -> FloatArray:
@@ -84,18 +87,16 @@ class AxisExport:
         times = self.times[max(ranges, key=lambda one: one.stop - one.start)]
         return float(times[0]), float(times[-1])
 
-    def at(self, time: float) -> tuple[float, float, float]:
-        """Return the measured, wanted and produced deviation at a time, NaN where unknown."""
-        curves = [(self.times, self.wanted), (self.times, self.produced)]
-        if self.measured is not None:
-            curves.insert(0, self.measured)
-        values = [
-            float(np.exp(np.interp(math.log(time), np.log(times), np.log(np.maximum(curve, 1e-300)),
-                                   left=math.nan, right=math.nan)))
-            for times, curve in curves
-        ]  # fmt: skip
-        measured = values[0] if self.measured is not None else math.nan
-        return measured, values[-2], values[-1]
+    def at(self, time: float) -> tuple[float, float]:
+        """Return the deviation of the sensor and of the simulator at a time, NaN where unknown."""
+        if not self.times[0] * 0.999 <= time <= self.times[-1] * 1.001:
+            return math.nan, math.nan
+        wanted, produced = (
+            float(np.exp(np.interp(math.log(time), np.log(self.times), np.log(curve))))
+            if curve.all() else 0.0
+            for curve in (self.wanted, self.produced)
+        )  # fmt: skip
+        return wanted, produced
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +119,8 @@ class ImuExport:
     """A file of a simulator and what the simulator makes of it.
 
     `model` has the law of the simulator as upstream; `omitted` are the parameters of the source
-    that the simulator cannot express.
+    that the simulator cannot express, and `assumed_walks` the triads whose random walk is none of
+    the source; see `export_imu`.
     """
 
     simulator: ImuSimulator
@@ -126,6 +128,7 @@ class ImuExport:
     model: ImuModel
     text: str
     axes: tuple[AxisExport, ...]
+    assumed_walks: tuple[str, ...]
     omitted: tuple[str, ...]
 
     @property
@@ -197,7 +200,8 @@ def export_imu(
             'out'
         )  # fmt: skip
     chosen = float(rate or simulator.rate or source.rate)
-    first, last = span or (shortest_time(source, chosen), longest)
+    shortest = shortest_time(source, chosen)
+    first, last = span or (shortest, max(longest, 10.0 * shortest))
     if not 1.0 / chosen * (1.0 - 1e-9) <= first < last:
         raise ParameterError(
             '--range', '', f'{first:g},{last:g} is not allowed; must increase from '
@@ -205,15 +209,21 @@ def export_imu(
         )  # fmt: skip
     times = averaging_times(source.gyroscope, first, last)
     triads: dict[str, Any] = {}
+    assumed = []
     for quantity in QUANTITIES:
         part, law = getattr(source, quantity), simulator.laws[quantity]
-        fitted = fit_law(part, law, times, source_rate=source.rate, rate=chosen)
+        target = _reference(part, source.rate, times, measured or {}, quantity)
+        fitted = fit_law(
+            part, law, times, target, source_rate=source.rate, rate=chosen,
+            slack=_MEASURED_SLACK if measured else _MODELLED_SLACK,
+        )  # fmt: skip
         triads[quantity] = fitted.to_mapping()
         if simulator.name == 'kalibr' and any(fitted.noise_density) and not any(fitted.random_walk):
             bound = (walk_bounds or {}).get(quantity) or (
                 fitted.noise_density[0] * _UNSEEN_WALK / last
             )
             triads[quantity]['random_walk'] = [bound] * 3
+            assumed.append(quantity)
     model = simulator.model(
         ImuChain.from_mapping({'rate': chosen, **triads}, simulator.name), chosen
     )
@@ -223,7 +233,7 @@ def export_imu(
     )
     axes = []
     for quantity in QUANTITIES:
-        wanted = allan_variance(getattr(source, quantity), source.rate, wide)
+        wanted = _reference(getattr(source, quantity), source.rate, wide, measured or {}, quantity)
         made = allan_variance(getattr(produced, quantity), chosen, wide)
         active = [index for index in range(3) if wanted[:, index].all()]
         groups = {f'{quantity}_{"xyz"[index]}': [index] for index in active}
@@ -232,30 +242,39 @@ def export_imu(
         axes += [
             AxisExport(
                 name, wide, np.sqrt(wanted[:, members].mean(axis=1)),
-                np.sqrt(made[:, members].mean(axis=1)), _mean_curve(measured or {}, quantity, name),
+                np.sqrt(made[:, members].mean(axis=1)),
+                any(axis.startswith(name) for axis in measured or {}),
             )
             for name, members in groups.items()
         ]  # fmt: skip
     omitted = _omitted(source, simulator)
-    return ImuExport(simulator, source, model, simulator.write(model), tuple(axes), omitted)
+    text = simulator.write(model)
+    text = ''.join(f'# {one}_random_walk: none was found; this is a bound\n' for one in assumed) + text
+    return ImuExport(simulator, source, model, text, tuple(axes), tuple(assumed), omitted)
 
 
 # Walk that adds 5 % to the deviation at the longest time: K^2 T / 3 = (1.05^2 - 1) N^2 / T.
 _UNSEEN_WALK = (3.0 * (1.05**2 - 1.0)) ** 0.5
 
 
-def _mean_curve(
-    measured: Mapping[str, tuple[FloatArray, FloatArray]], quantity: str, name: str
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return the measured curve of an axis, or the root mean square over a triad."""
-    curves = [curve for axis, curve in measured.items() if axis == name]
-    if name == quantity:
-        curves = [curve for axis, curve in measured.items() if axis.startswith(quantity)]
-    if not curves:
-        return None
-    times = curves[0][0]
-    levels = [np.interp(np.log(times), np.log(other), np.log(curve)) for other, curve in curves]
-    return times, np.sqrt(np.mean(np.exp(2.0 * np.array(levels)), axis=0))
+def _reference(
+    part: ErrorChain,
+    rate: float,
+    times: FloatArray,
+    measured: Mapping[str, tuple[FloatArray, FloatArray]],
+    quantity: str,
+) -> FloatArray:
+    """Return the Allan variance of a triad at `times` `(k,)` s, `(k, 3)`.
+
+    It is measured where a curve has the time, and else that of the model.
+    """
+    variance = allan_variance(part, rate, times)
+    for index, axis in enumerate('xyz'):
+        known, curve = measured.get(f'{quantity}_{axis}', (np.ones(1), np.ones(1)))
+        inside = (times >= known[0] * 0.999) & (times <= known[-1]) & (len(known) > 1)
+        levels = np.interp(np.log(times), np.log(known), 2.0 * np.log(curve))
+        variance[:, index] = np.where(inside, np.exp(levels), variance[:, index])
+    return variance
 
 
 def _omitted(source: ImuChain, simulator: ImuSimulator) -> tuple[str, ...]:

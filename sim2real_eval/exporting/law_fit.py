@@ -14,16 +14,16 @@ from sim2real_eval.characterization.allan_covariance import term_shapes
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ErrorChain, ImuChain
-from .error_curves import allan_variance, flicker_variance, settled_time
+from .error_curves import flicker_variance, settled_time
 
 QUANTITIES = ('gyroscope', 'accelerometer')
 WANTED_TIMES = (1.0, 10.0, 100.0)
 """Averaging times, s, that every fit includes if the models have them."""
 _PER_DECADE = 20
 # Weight of the wanted times; they are read off most.
-_WEIGHT = 3.0
-# How far the fit may move the white noise from its density on the white slope.
-_WHITE_SLACK = 0.02
+_WEIGHT = 10.0
+# Share of the longest time up to which they are weighed; a measured curve scatters beyond.
+_WELL_KNOWN = 1.0 / 3.0
 # The longest correlation time, as a multiple of the longest averaging time: a random walk.
 _WALKING = 100.0
 # Span of the flicker of `matlab_imu`, s, the default of `ErrorChain`.
@@ -65,17 +65,32 @@ def shortest_time(source: ImuChain, rate: float) -> float:
 
 
 def fit_law(
-    source: ErrorChain, law: Law, times: FloatArray, *, source_rate: float, rate: float
+    source: ErrorChain,
+    law: Law,
+    times: FloatArray,
+    target: FloatArray,
+    *,
+    source_rate: float,
+    rate: float,
+    slack: float = 0.02,
 ) -> ErrorChain:
-    """Return the errors that a law can have and that are nearest to those of a model.
+    """Return the errors that a law can have and that are nearest to those of a sensor.
 
-    The sum of the squared differences of the logarithmic Allan deviations at `times` `(k,)` s is
-    least. The white noise stays within 2 % of the density on the white slope. Where the law has
-    one number for three axes, it follows the mean Allan variance of those with errors.
+    The sum of the squared differences of the logarithmic Allan deviations is least. Where the law
+    has one number for three axes, it follows the mean Allan variance of those with errors.
 
-    `source_rate` and `rate` are the sample rates of the model and of the simulator, Hz.
+    Parameters
+    ----------
+    source : ErrorChain
+        Model of the sensor.
+    law : Law
+    times, target : (k,) float, (k, 3) float
+        Averaging times, s, and the Allan variance that the sensor has there.
+    source_rate, rate : float
+        Sample rates of the model and of the simulator, Hz.
+    slack : float
+        Relative difference of the white noise from the density on the white slope of the model.
     """
-    target = allan_variance(source, source_rate, times)
     rounding = np.zeros(3) if law.rounding else np.asarray(source.quantisation) ** 2 / 12.0
     white = np.sqrt(np.asarray(source.noise_density) ** 2 + rounding / source_rate)
     drifting = np.any([np.asarray(getattr(source, name)) != 0.0 for name in _DRIFTS], axis=0)
@@ -84,11 +99,13 @@ def fit_law(
         white = np.full(3, math.sqrt(np.mean(white[active] ** 2)))
         drifting = np.full(3, drifting.any())
     drift = _DRIFT_SHAPES[law.drift]
-    found = [_Fit(target[:, i], white[i], times, rate, drift if drifting[i] else None)
-             for i in range(3)]  # fmt: skip
+    found = [
+        _Fit(target[:, i], white[i], slack, times, rate, drift if drifting[i] else None)
+        for i in range(3)
+    ]
     values = [fit.solve() for fit in found]
     if law.drift == 'gauss_markov' and not law.per_axis_time and drifting.any():
-        time = _Fit(target.sum(axis=1), 0.0, times, rate, drift).solve()['gauss_markov_time']
+        time = _Fit(target.sum(axis=1), 0.0, slack, times, rate, drift).solve()['gauss_markov_time']
         values = [fit.solve(time) for fit in found]
     mapping = {
         name: [row.get(name, 100.0 if name == 'gauss_markov_time' else 0.0) for row in values]
@@ -146,11 +163,20 @@ class _Fit:
     """Fit of one axis; `white` is the density that it keeps to, 0 if it is free."""
 
     def __init__(
-        self, target: FloatArray, white: float, times: FloatArray, rate: float, drift: _Drift | None
+        self,
+        target: FloatArray,
+        white: float,
+        slack: float,
+        times: FloatArray,
+        rate: float,
+        drift: _Drift | None,
     ) -> None:
         self._target, self._white, self._times, self._rate = target, white, times, rate
+        self._slack = slack if white else math.log(1e6)
         self._drift = drift
-        self._weights = np.where(np.isin(times, WANTED_TIMES), _WEIGHT, 1.0)
+        self._weights = np.where(
+            np.isin(times, WANTED_TIMES) & (times <= _WELL_KNOWN * times[-1]), _WEIGHT, 1.0
+        )
 
     def solve(self, time: float | None = None) -> dict[str, float]:
         """Return the coefficients by name; a given correlation time is kept."""
@@ -158,10 +184,9 @@ class _Fit:
             return {}
         times, drift = self._times, self._drift
         density = self._white or math.sqrt(self._target[0] * times[0])
-        slack = _WHITE_SLACK if self._white else math.log(1e6)
         if drift is None and self._white:
             return {'noise_density': self._white}
-        low, high = [math.log(density) - slack], [math.log(density) + slack]
+        low, high = [math.log(density) - self._slack], [math.log(density) + self._slack]
         starts: list[list[float]] = [[]]
         if drift is not None:
             level = math.sqrt(self._target.min())

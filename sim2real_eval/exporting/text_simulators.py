@@ -68,7 +68,13 @@ class Kalibr(KeyedSimulator):
         }
         for quantity in QUANTITIES
     }
-    topic = '/imu/data'
+    remarks = (
+        'One number for three axes, the root mean square. Kalibr advises to inflate both for '
+        'cheap sensors.',
+    )
+
+    def __init__(self, topic: str = '/imu/data') -> None:
+        self._topic = topic
 
     def triad(self, quantity: str, part: ErrorChain, rate: float) -> dict[str, Any]:
         """Return the densities of a triad, one number for three axes."""
@@ -93,7 +99,7 @@ class Kalibr(KeyedSimulator):
                 number = value[0] if isinstance(value, tuple) else value
                 if any(getattr(model, quantity).noise_density):
                     lines.append(f'{key}: {number:.6e}  # {unit}{per}')
-        lines += [f'rostopic: {self.topic}', f'update_rate: {as_text(model.rate)}  # Hz']
+        lines += [f'rostopic: {self._topic}', f'update_rate: {as_text(model.rate)}  # Hz']
         return '\n'.join(lines) + '\n'
 
     def parse(self, text: str, where: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from .console import add_numbers, add_words, plain_table
 
 SHOWN_TIMES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Averaging times of the table, s."""
-_MODEL_COLOUR, _MEASURED_COLOUR, _SIMULATED_COLOUR = '#333333', '#0072b2', '#d55e00'
+_SENSOR_COLOUR, _SIMULATED_COLOUR = '#0072b2', '#d55e00'
 _CAUSES = {
     'low_pass': '{title} has no low pass',
     'noise_at_rest': '{title} has no noise there at rest',
@@ -62,10 +62,9 @@ def export_table(export: ImuExport) -> Table:
     add_words(table, 'axis', 'unit', 'curve')
     add_numbers(table, *(f'{time:g} s' for time in SHOWN_TIMES))
     for axis in export.axes:
-        rows = np.array([axis.at(time) for time in SHOWN_TIMES])
-        name = 'model' if axis.measured is None else 'measured'
-        reference = rows[:, 1] if axis.measured is None else rows[:, 0]
-        for index, (label, values) in enumerate(((name, reference), ('simulated', rows[:, 2]))):
+        wanted, produced = np.array([axis.at(time) for time in SHOWN_TIMES]).T
+        name = 'measured' if axis.is_measured else 'model'
+        for index, (label, values) in enumerate(((name, wanted), ('simulated', produced))):
             head = ('', '') if index else (axis.axis, unit_of(f'{_quantity(axis.axis)}_x'))
             table.add_row(*head, label, *('-' if math.isnan(v) else f'{v:.3g}' for v in values))
     return table
@@ -121,11 +120,11 @@ def export_record(export: ImuExport) -> dict[str, Any]:
         'axes': {
             axis.axis: {
                 'followed': axis.followed,
-                'times': list(SHOWN_TIMES),
+                'is_measured': axis.is_measured,
                 'curves': [
-                    dict(zip(('measured', 'model', 'simulated'), map(_plain, axis.at(time)),
-                             strict=True))
+                    {'time': time, 'sensor': _plain(wanted), 'simulated': _plain(produced)}
                     for time in SHOWN_TIMES
+                    for wanted, produced in [axis.at(time)]
                 ],
             }
             for axis in export.axes
@@ -136,16 +135,13 @@ def export_record(export: ImuExport) -> dict[str, Any]:
 
 
 def export_figure(export: ImuExport) -> Figure:
-    """Return a figure with a panel per axis: measured, modelled and simulated Allan deviation."""
+    """Return a figure with a panel per axis: Allan deviation of sensor and simulator."""
     across = min(3, len(export.axes))
     figure, panels = style.small_multiples(
         len(export.axes), across, (3.5, 3.0), (0.0, 0.8), narrowest=4.8
     )
-    has_measured = any(axis.measured is not None for axis in export.axes)
     for panel, axis in zip(panels, export.axes, strict=True):
-        if axis.measured is not None:
-            panel.plot(*axis.measured, color=_MEASURED_COLOUR, linewidth=2.0)
-        panel.plot(axis.times, axis.wanted, color=_MODEL_COLOUR, linewidth=1.0)
+        panel.plot(axis.times, axis.wanted, color=_SENSOR_COLOUR, linewidth=2.0)
         made = np.where(axis.produced > 0.0, axis.produced, np.nan)
         panel.plot(axis.times, made, color=_SIMULATED_COLOUR, linewidth=1.4, linestyle='--')
         style.log_x(panel)
@@ -154,11 +150,11 @@ def export_figure(export: ImuExport) -> Figure:
         panel.set_ylabel(f'Allan deviation [{unit_of(f"{_quantity(axis.axis)}_x")}]', fontsize=8)
         style.tidy(panel, grid=True)
     figure.supxlabel('averaging time [s]', fontsize=9)
-    handles = [style.legend_line('model', _MODEL_COLOUR)]
-    if has_measured:
-        handles.insert(0, style.legend_line('measured', _MEASURED_COLOUR))
-    label = export.simulator.title
-    handles.append(style.legend_line(label, _SIMULATED_COLOUR, linestyle='--'))
+    is_measured = any(axis.is_measured for axis in export.axes)
+    handles = [
+        style.legend_line('measured' if is_measured else 'model', _SENSOR_COLOUR),
+        style.legend_line(export.simulator.title, _SIMULATED_COLOUR, linestyle='--'),
+    ]
     style.figure_legend(figure, handles, len(handles))
     return figure
 
