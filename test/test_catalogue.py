@@ -46,7 +46,7 @@ PROMISED = {
         'adis16448 airsim bno055 bno055_fusion bno055_thesis carla_imu chrono chrono_ahrs '
         'chrono_default gazebo_classic_imu gazebo_classic_imu_sensor '
         'gazebo_classic_imu_sensor_ros2 gnss_ins_sim_high gnss_ins_sim_low gnss_ins_sim_mid '
-        'gz_imu hector_imu ideal kalibr matlab_imu mpu6000 pegasus_imu px4_iim42653 '
+        'gz_imu hector_imu ideal kalibr matlab_imu mpu6000 pegasus_imu px4_gz_imu px4_iim42653 '
         'rotors_adis16448 webots_imu xsens_mtx'
     ),
     'gps': (
@@ -185,7 +185,8 @@ def test_files_of_another_sensor_or_another_program_are_identified_in_the_error(
 def test_the_as_upstream_variant_is_selected_by_a_suffix_of_the_name(tmp_path):
     exact, upstream = load_imu('hector_imu'), load_imu('hector_imu:as_upstream')
     assert (exact.variant, upstream.variant) == ('exact', 'as_upstream')
-    assert dataclasses.replace(upstream, variant='exact') == exact
+    rotors, changed = load_imu('rotors_adis16448'), load_imu('rotors_adis16448:as_upstream')
+    assert dataclasses.replace(changed, variant='exact') == rotors
     assert load_gps('gz_navsat:as_upstream').noise.variant == 'as_upstream'
     path = tmp_path / 'mine.yaml'
     path.write_text('model: hector_imu\nrate: 50.0\n', encoding='utf-8')
@@ -196,6 +197,26 @@ def test_the_as_upstream_variant_is_selected_by_a_suffix_of_the_name(tmp_path):
     for name in ('ideal', 'differential'):
         with pytest.raises(ParameterError, match=f'{name}:as_upstream: variant'):
             load_wheels(f'{name}:as_upstream')
+
+
+def test_a_file_has_other_numbers_below_as_upstream(tmp_path):
+    """They hold with the suffix only, also through a base; unknown keys are refused."""
+    exact, upstream = load_imu('hector_imu'), load_imu('hector_imu:as_upstream')
+    assert (exact.orientation.drift, upstream.orientation.drift) == (0.1118, 1.118)
+    assert upstream.gyroscope == exact.gyroscope
+    path = write(tmp_path, 'base: hector_imu\nrate: 50\nas_upstream: {orientation: {drift: 2}}\n')
+    assert load_imu(path).orientation.drift == 0.1118
+    changed = load_imu(f'{path}:as_upstream')
+    assert (changed.rate, changed.orientation.drift, changed.variant) == (50.0, 2.0, 'as_upstream')
+    path = write(tmp_path, 'base: hector_imu:as_upstream\n', 'b.yaml')
+    assert load_imu(path).orientation.drift == 1.118
+    for text, problem in (
+        ('base: hector_imu\nas_upstream: {drift: 2}\n', 'drift'),
+        ('base: hector_imu\nas_upstream: true\n', 'as_upstream: True'),
+        ('base: kalibr\nas_upstream: {rate: 2}\n', 'as_upstream: the model has no variant'),
+    ):
+        path = write(tmp_path, text, 'wrong.yaml')
+        assert problem in refusal(load_imu, path)
 
 
 def test_the_command_models_describes_each_preset_and_marks_those_with_an_upstream_variant(capsys):

@@ -13,7 +13,9 @@ from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import SensorError
 from sim_sensors.imu.gazebo import HectorAccelerometer, HectorGyroscope, HectorImu, HectorYaw
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.imu.models import ChronoImu
+from sim_sensors.motion.scenarios import Circle
 
 
 @pytest.mark.parametrize('rate', [10.0, 100.0])
@@ -45,10 +47,12 @@ def test_a_yaw_drift_set_in_a_running_plugin_starts_at_zero(variant):
     yaw = HectorYaw(drift=0.1, drift_frequency=0.6, drift_from_zero=True)
     model = HectorImu(variant=variant, orientation=yaw)
     errors = np.array([rotation_vectors(r)[:, 2] for r in many(model, still(100), 300)])
-    grown = 0.1 if variant == 'exact' else 0.01
-    for k in (0, 99):
-        expected = grown * math.sqrt(1.0 - math.exp(-2.0 * 0.6 * (k + 1) / 100.0))
+    # Upstream has no interval, hence no step, at the first sample.
+    grown, steps = (0.1, 1) if variant == 'exact' else (0.01, 0)
+    for k in (1, 99):
+        expected = grown * math.sqrt(1.0 - math.exp(-2.0 * 0.6 * (k + steps) / 100.0))
         assert errors[:, k].std() == pytest.approx(expected, rel=bound(300))
+    assert np.all(errors[:, 0] == 0.0) == (variant == 'as_upstream')
     drawn = HectorImu(variant=variant, orientation=dataclasses.replace(yaw, drift_from_zero=False))
     first = np.array([rotation_vectors(r)[0, 2] for r in many(drawn, still(1), 300)])
     assert first.std() == pytest.approx(0.1, rel=bound(300))
@@ -74,16 +78,68 @@ def test_hector_ignores_the_noise_of_its_yaw_as_upstream():
         assert result.orientation_covariance[0, 2, 2] == pytest.approx(0.0025)
 
 
-def test_hector_tilts_by_the_bias_of_its_accelerometer():
-    """Roll by/g and pitch -bx/g in the body; upstream about the world's axes."""
-    part = HectorAccelerometer(offset=(0.1, 0.0, 0.0))
-    model = HectorImu(accelerometer=part)
-    truth = moving(2, (0.0, 0.0, 0.0), heading=math.pi / 2)
+@pytest.mark.parametrize('variant', ['exact', 'as_upstream'])
+@pytest.mark.parametrize('attitude', [(0.0, 0.0, 0.0), (1.6, 0.0, 0.0), (-2.0, 0.7, -0.4)])
+def test_hector_tilts_by_the_bias_of_its_accelerometer(variant, attitude):
+    """The measured force points up by the published attitude, whatever the true one is."""
+    part = HectorAccelerometer(offset=(0.1, -0.05, 0.02))
+    model = HectorImu(accelerometer=part, variant=variant)
+    truth = still(3)
+    turned = Rotation.from_euler('ZYX', attitude)
+    truth = dataclasses.replace(truth, orientation=np.tile(turned.as_quat(), (3, 1)))
+    result = model.start(1, 'a').measure(truth)
+    up = Rotation.from_quat(result.orientation[1:]).apply(result.linear_acceleration[1:])
+    np.testing.assert_allclose(up[:, :2], 0.0, atol=3e-4)
+    error = Rotation.from_quat(result.orientation) * turned.inv()
+    assert error.magnitude().min() > 0.004
+
+
+def test_the_first_sample_of_hector_as_upstream_has_neither_rate_nor_gravity():
+    """[Hector]: there is no interval, so both keep their initial 0; the offsets are added."""
+    gyroscope = HectorGyroscope(offset=0.2)
+    accelerometer = HectorAccelerometer(offset=0.1, scale=2.0)
+    model = HectorImu(gyroscope=gyroscope, accelerometer=accelerometer, variant='as_upstream')
+    truth = moving(4, (0.3, -0.2, 0.0))
+    result = model.start(1, 'a').measure(truth)
+    np.testing.assert_array_equal(result.angular_velocity, 0.2)
+    np.testing.assert_array_equal(result.linear_acceleration[0], 0.1)
+    expected = np.tile([0.7, -0.3, 2.0 * G + 0.1], (3, 1))
+    np.testing.assert_allclose(result.linear_acceleration[1:], expected, atol=1e-9)
+
+
+def test_hector_turns_force_and_attitude_by_its_mounting_in_the_world_as_upstream():
+    """[Hector]: rot = offset * pose; the rate is that of the sensor, over the last interval."""
+    truth = Circle(duration=4.0).at(2.0 + np.arange(3) * 0.01)
+    model = HectorImu(mounting_rpy=(0.0, math.pi / 2, 0.0))
     right, wrong = (m.start(1, 'a').measure(truth) for m in (model, upstream(model)))
-    up = Rotation.from_quat(right.orientation).apply(right.linear_acceleration)
-    np.testing.assert_allclose(up[:, :2], 0.0, atol=1e-4)
-    up = Rotation.from_quat(wrong.orientation).apply(wrong.linear_acceleration)
-    assert (np.abs(up[:, :2]) > 0.05).any()
+    mounting, body = Rotation.from_euler('y', math.pi / 2), Rotation.from_quat(truth.orientation)
+    published = Rotation.from_quat(wrong.orientation)
+    assert (published * (mounting * body).inv()).magnitude().max() < 1e-9
+    down = (mounting * body).inv().apply([0.0, 0.0, G])
+    expected = down[1:] + (mounting * body).inv().apply(truth.acceleration)[1:]
+    np.testing.assert_allclose(wrong.linear_acceleration[1:], expected, atol=0.02)
+    np.testing.assert_allclose(wrong.angular_velocity[1:], right.angular_velocity[1:], atol=1e-6)
+    assert abs(right.linear_acceleration[2, 0] - wrong.linear_acceleration[2, 0]) < 20.1
+
+
+def test_the_yaw_drift_of_the_preset_is_the_same_in_both_variants():
+    """0.1118 rad in the end: 1.118 sqrt(dt) at 100 Hz; as upstream it starts at 0."""
+    exact, wrong = load_imu('hector_imu').orientation, load_imu('hector_imu:as_upstream')
+    yaw, dt = wrong.orientation, 0.01
+    f = yaw.drift_frequency
+    reached = yaw.drift * dt * math.sqrt(2.0 * f / -math.expm1(-2.0 * f * dt))
+    assert reached == pytest.approx(exact.drift, rel=1e-3)
+    quick = dataclasses.replace(yaw, drift_frequency=1.0, gaussian_noise=0.0)
+    model = dataclasses.replace(wrong, orientation=quick, accelerometer=HectorAccelerometer())
+    angles = rotation_vectors(model.start(1, 'a').measure(still(100_000)))[:, 2]
+    assert angles[0] == 0.0
+    assert angles[2000:].std() == pytest.approx(exact.drift, rel=bound(980.0))
+
+
+def test_hector_states_unknown_tilt_without_gravity_as_upstream():
+    model = HectorImu(variant='as_upstream', orientation=HectorYaw(gaussian_noise=0.1))
+    stated = model.start(1, 'a', gravity=0.0).measure(still(1)).orientation_covariance[0]
+    np.testing.assert_allclose(stated, np.diag([-1.0, -1.0, 0.01]))
 
 
 def test_hector_services_set_the_drift_of_a_running_sensor():

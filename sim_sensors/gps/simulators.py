@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Position errors of the simulated GPS of Chrono, CARLA, Gazebo, Hector and PX4."""
+"""Position errors of the simulated GPS of Chrono, CARLA, Gazebo, Webots, Hector and PX4."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import non_negative, parameter, positive
-from sim_sensors.core.seeding import stream, streams
-from sim_sensors.core.shared_parameters import Axes, axes
+from sim_sensors.core.seeding import Streams, stream, streams
+from sim_sensors.core.shared_parameters import Axes, axes, share
 from sim_sensors.noise.processes import GaussMarkov, Process, White
 from .gps import PositionNoise, ProcessSum, UpstreamNoise
 
@@ -178,8 +178,47 @@ class GeodeticNoise(PositionNoise):
 
 
 @dataclasses.dataclass(frozen=True)
-class GazeboPositionNoise(UpstreamNoise):
-    """The noise block of an SDF file: Gazebo classic's GPS and new Gazebo's NavSat.
+class GazeboClassicNoise(PositionNoise):
+    """GPS of Gazebo classic: the noise block of an SDF file, in metres.
+
+    Per axis::
+
+        e = N(mean, std) + b
+
+    b = +-N(bias_mean, bias_std) is drawn once, with a random sign. All defaults of Gazebo are
+    zero; the numbers of the preset are ours. The ROS 2 plugin states std^2 with type
+    diagonal_known, which leaves out b. `precision`, which rounds the position, is left out.
+
+    References
+    ----------
+    [GazeboClassic] `GaussianNoiseModel.cc`, `GpsSensor.cc`; [GazeboRos] ros2.
+    """
+
+    kind: ClassVar[str] = 'gazebo_classic'
+
+    mean: Axes = axes('m', 'Mean of the noise of each fix.')
+    std: Axes = axes('m', 'Standard deviation of the noise of each fix.', minimum=0.0)
+    bias_mean: Axes = axes('m', 'Mean of the constant bias before it gets its random sign.')
+    bias_std: Axes = axes(
+        'm', 'Standard deviation of the constant bias before it gets its random sign.', minimum=0.0
+    )
+
+    def start(self, seed: int, run: str, sensor: str) -> Process:
+        """Return noise with the biases drawn."""
+        return self.white_and_bias(streams(seed, run, sensor, 'position'), [0, 1, 2])
+
+    def white_and_bias(self, rng: Streams, instances: list[int]) -> White:
+        """Return the noise of three axes, each of the instance with its number."""
+        signs = rng('bias')
+        drawn = np.asarray(self.bias_mean) + np.asarray(self.bias_std) * signs.standard_normal(3)
+        bias = np.where(signs.random(3) < 0.5, -drawn, drawn)[instances]
+        std, mean = np.asarray(self.std)[instances], np.asarray(self.mean)[instances]
+        return White(rng('white'), std, mean + bias)
+
+
+@dataclasses.dataclass(frozen=True)
+class GazeboPositionNoise(UpstreamNoise, GazeboClassicNoise):
+    """NavSat of new Gazebo: the noise block of an SDF file.
 
     Per axis::
 
@@ -189,13 +228,13 @@ class GazeboPositionNoise(UpstreamNoise):
     from its stationary law. Its standard deviation is dynamic_bias_std sqrt(dynamic_bias_time /
     2), its correlation exp(-lag / dynamic_bias_time).
 
-    All defaults of Gazebo are zero; the numbers of the presets are ours. Classic has no d; its ROS
-    2 plugin states std^2 with type diagonal_known, which leaves out b. ros_gz states nothing
+    All defaults of Gazebo are zero; the numbers of the preset are ours. ros_gz states nothing
     (zeros, unknown). `precision`, which rounds the reported value, is left out.
 
     Notes
     -----
-    `as_upstream` repeats the defects of new Gazebo's NavSat; Gazebo classic has none of them:
+    `as_upstream` repeats the defects of new Gazebo's NavSat; Gazebo classic has none of them (see
+    `gazebo_classic`):
 
     - The numbers of the first axis are degrees, for latitude and for longitude, although SDF says
       metres: 0.3 is 33 km.
@@ -205,18 +244,11 @@ class GazeboPositionNoise(UpstreamNoise):
 
     References
     ----------
-    [GazeboClassic] `GaussianNoiseModel.cc`, `GpsSensor.cc`; [GzSensors] `GaussianNoiseModel.cc`,
-    `NavSatSensor.cc`.
+    [GzSensors] `GaussianNoiseModel.cc`, `NavSatSensor.cc`.
     """
 
     kind: ClassVar[str] = 'gazebo'
 
-    mean: Axes = axes('m', 'Mean of the noise of each fix.')
-    std: Axes = axes('m', 'Standard deviation of the noise of each fix.', minimum=0.0)
-    bias_mean: Axes = axes('m', 'Mean of the constant bias before it gets its random sign.')
-    bias_std: Axes = axes(
-        'm', 'Standard deviation of the constant bias before it gets its random sign.', minimum=0.0
-    )
     dynamic_bias_std: Axes = axes(
         'm/sqrt(s)', 'Density of the white noise that drives the varying bias.', minimum=0.0
     )
@@ -229,18 +261,56 @@ class GazeboPositionNoise(UpstreamNoise):
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
         """Return noise with the biases drawn."""
-        horizontal = [0, 1, 2] if self.is_exact else [0, 0, 2]
         rng = streams(seed, run, sensor, 'position')
-        signs = rng('bias')
-        drawn = np.asarray(self.bias_mean) + np.asarray(self.bias_std) * signs.standard_normal(3)
-        bias = np.where(signs.random(3) < 0.5, -drawn, drawn)[horizontal]
-        std, mean = np.asarray(self.std)[horizontal], np.asarray(self.mean)[horizontal]
-        white = White(rng('white'), std, mean + bias)
+        white = self.white_and_bias(rng, [0, 1, 2] if self.is_exact else [0, 0, 2])
         if not self.is_exact or not any(self.dynamic_bias_std):
             return white
         time = self.dynamic_bias_time
         wander = np.asarray(self.dynamic_bias_std) * math.sqrt(0.5 * time)
         return ProcessSum(white, GaussMarkov(rng('gauss_markov'), wander, time))
+
+
+@dataclasses.dataclass(frozen=True)
+class WebotsNoise(UpstreamNoise):
+    """GPS of Webots: a Gauss-Markov error with the fields of the GPS node.
+
+    Per axis, with r = noise_correlation^dt (dt in s)::
+
+        e = r e + accuracy sqrt(1 - r^2) w,   e(0) ~ N(0, accuracy)
+
+    A noise_correlation of 0 is white noise, and of 1 a constant error. The node's `resolution` and
+    the noise of its speed are left out.
+
+    Notes
+    -----
+    `as_upstream`, e starts at 0 one interval before the first fix. So the first fixes err by less
+    than `accuracy`, and with a noise_correlation of 1 none errs. All GPS of a Webots world share
+    one error; here each has its own.
+
+    References
+    ----------
+    [Webots] f09e7bf, `WbGps.cpp`.
+    """
+
+    kind: ClassVar[str] = 'webots'
+
+    accuracy: float = non_negative(0.0, 'm', 'Standard deviation of each coordinate.')
+    noise_correlation: float = share(0.0, 'Share of the error that is left after 1 s.')
+    sampling_period: float = positive(
+        0.1, 's', 'Time from the start of the GPS to its first fix; used as_upstream.'
+    )
+
+    def start(self, seed: int, run: str, sensor: str) -> Process:
+        """Return the process."""
+        rng = streams(seed, run, sensor, 'position')('gauss_markov')
+        if self.noise_correlation == 0.0:
+            return White(rng, self.accuracy)
+        rate = -math.log(self.noise_correlation)
+        time = 1.0 / rate if rate > 0.0 else math.inf
+        error = GaussMarkov(rng, self.accuracy, time, stationary=self.is_exact)
+        if not self.is_exact:
+            error.advance(np.array([self.sampling_period]))
+        return error
 
 
 # Gauss-Legendre nodes, exact to the last digits for steps below ten correlation times.
@@ -270,11 +340,12 @@ class HectorNoise(UpstreamNoise):
     -----
     `as_upstream` has dt where sqrt(dt) would be right. The law of v is the same::
 
-        d <- exp(-f dt) d + dt N(0, sqrt(2 f) drift),  then d <- d + dt v
-        standard deviation: drift dt sqrt(2 f / (1 - exp(-2 f dt)))
+        d <- exp(-f dt) d + dt N(0, sqrt(2 f) drift), published; then d <- d + dt v
+        standard deviation without v: drift dt sqrt(2 f / (1 - exp(-2 f dt)))
 
-    This is about drift sqrt(dt): half at Hector's 4 Hz, a tenth at 100 Hz. The stated covariance,
-    drift^2 + gaussian_noise^2, stays.
+    This is about drift sqrt(dt): half at Hector's 4 Hz, a tenth at 100 Hz. v acts one fix late.
+    The stated covariance, drift^2 + gaussian_noise^2, stays. In Hector the axes are north, west,
+    up (reference heading 0); here they are east, north, up.
 
     References
     ----------
@@ -308,7 +379,7 @@ class HectorPositionDrift:
 
     Here s = sqrt(2 f) drift and q = sqrt(2 g) velocity_drift. The exact variant draws from the
     joint normal law of d and v after the step. As upstream, explicit steps have noise
-    proportional to dt, after which d moves by v dt.
+    proportional to dt, and d moves by v dt after its publication.
     """
 
     def __init__(self, rng: np.random.Generator, noise: HectorNoise) -> None:
@@ -319,6 +390,8 @@ class HectorPositionDrift:
         state = self._std * rng.standard_normal((2, 3))
         self.value: FloatArray = state[0]
         self._velocity: FloatArray = state[1]
+        # Movement by v that upstream adds after the publication.
+        self._carried: FloatArray = np.zeros(3)
 
     def advance(self, dt: FloatArray) -> FloatArray:
         """Return d after each step, `(n, 3)`."""
@@ -327,6 +400,8 @@ class HectorPositionDrift:
         for k, step in enumerate(dt.tolist()):
             self._step(step, normals[k])
             values[k] = self.value
+            if not self._is_exact:
+                self._carried = step * self._velocity
         return values
 
     def _step(self, dt: float, normals: FloatArray) -> None:
@@ -344,7 +419,8 @@ class HectorPositionDrift:
         else:
             s, q = dt * math.sqrt(2.0 * f), dt * math.sqrt(2.0 * g)
             self._velocity = b * self._velocity + q * velocity_std * normals[1]
-            self.value = a * self.value + s * position_std * normals[0] + dt * self._velocity
+            position = self.value + self._carried
+            self.value = a * position + s * position_std * normals[0]
 
 
 @functools.lru_cache(maxsize=1024)

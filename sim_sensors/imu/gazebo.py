@@ -23,7 +23,7 @@ from sim_sensors.core.shared_parameters import (
     axes,
     mounting_quaternion,
 )
-from sim_sensors.noise.processes import GaussMarkov, Process, TurnOn, White
+from sim_sensors.noise.processes import FromFirstSample, GaussMarkov, TurnOn, White
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 from .imu import IdealMeasurement, Kinematics, SampledImu
 from .orientation import Attitude, OrientationModel, SensedSignals, StatedAttitude
@@ -202,6 +202,10 @@ class SdfAccelerometer(OfAccelerometer, SdfNoise):
     """Noise of an accelerometer in SDF; none by default."""
 
 
+# Precision up to which Gazebo does not round, in rad/s and m/s^2 alike.
+_LEAST_PRECISION = 1e-6
+
+
 @dataclasses.dataclass(frozen=True)
 class GazeboImu(SampledImu):
     """The noise of SDF: new Gazebo, and Gazebo classic's plugin for ROS 2.
@@ -214,16 +218,20 @@ class GazeboImu(SampledImu):
     b = +-N(bias_mean, bias_stddev) is drawn once, with a random sign. `dynamic_bias_stddev` is the
     density that drives d, whose stationary standard deviation is dynamic_bias_stddev sqrt(Tc/2).
     Gazebo classic has no d. Published covariances are stddev^2, without the biases. The
-    orientation is exact and relative to the world; new Gazebo publishes it relative to the first
-    pose.
+    orientation is exact and relative to the world. New Gazebo publishes it relative to the first
+    pose: `orientation: {mode: relative}`, as `gz_imu:as_upstream` has.
 
     Notes
     -----
-    `as_upstream`, as in new Gazebo, b is the initial value of d and decays with it.
+    `as_upstream`, as in new Gazebo:
+
+    - b is the initial value of d and decays with it. The first sample has b itself.
+    - A precision of at most 1e-6 is ignored.
 
     References
     ----------
-    GaussianNoiseModel of [GazeboClassic] and of [GzSensors] 9ba02f2; [GazeboRos] ros2.
+    GaussianNoiseModel of [GazeboClassic] and of [GzSensors] 9ba02f2, Imu.cc of [GzSim] 01d9d94;
+    [GazeboRos] ros2.
     """
 
     kind: ClassVar[str] = 'gz_imu'
@@ -246,11 +254,12 @@ class GazeboImu(SampledImu):
             np.where(has_dynamic, safe, math.inf),
             stationary=False,
         )
-        biases: tuple[Process, ...] = (size, dynamic)
-        if not self.is_exact:
-            dynamic.value = size.value.copy()
-            biases = (dynamic,)
-        return SumTriad(white, biases, precision=part.precision)
+        if self.is_exact:
+            return SumTriad(white, (size, dynamic), precision=part.precision)
+        dynamic.value = size.value.copy()
+        precision = np.asarray(part.precision)
+        used = np.where(precision > _LEAST_PRECISION, precision, 0.0)
+        return SumTriad(white, (FromFirstSample(dynamic),), precision=used)
 
 
 _ONE_PER_HOUR = 1.0 / 3600.0
@@ -324,10 +333,10 @@ class HectorImu(SampledImu):
         d = exp(-f dt) d + drift sqrt(1 - exp(-2 f dt)) w
         y = scale truth + offset + d + N(0, gaussian_noise)
 
-        q = yaw_error * q_true * tilt,  yaw_error = offset + d + N(0, gaussian_noise) of the yaw
+        q = yaw_error * tilt * q_true,  yaw_error = offset + d + N(0, gaussian_noise) of the yaw
                                         tilt = (by, -bx, 0) / g
 
-    b is the bias (offset + d) of the accelerometer.
+    b is the bias (offset + d) of the accelerometer, turned into world axes.
 
     Hector's three services act from the next sample on. `ImuSensor.calibrate()` sets the drift of
     the gyroscope to zero; `set_gyroscope_bias` and `set_accelerometer_bias` let a drift continue
@@ -341,15 +350,23 @@ class HectorImu(SampledImu):
     - d = exp(-f dt) d + dt sqrt(2 f) drift w, with dt where sqrt(dt) would be right. d starts with
       the standard deviation `drift` and sinks to drift dt sqrt(2 f / (1 - exp(-2 f dt))), about
       drift sqrt(dt): a tenth at 100 Hz.
+    - The first sample has no interval: its rate and its force are 0 plus the errors, without
+      gravity, and d has its initial value.
+    - The rate is the mean since the previous sample, from its attitude. The acceleration is the
+      difference of the velocity since then, which is 0 before the first sample. The lever arm is
+      ignored.
+    - The mounting turns force and orientation about the world's axes. The rate is right.
     - The white noise of the yaw is stated but not applied.
-    - The tilt is applied about the world's axes, which is right only while heading east.
     - The stated orientation covariance holds only white noise: that of the accelerometer divided
-      by g, with its axes in their own order, and that of the yaw. `exact` states the variance that
-      the error has.
+      by g, with its axes in their own order, and that of the yaw. If there is no gravity, the
+      first two are -1. `exact` states the variance that the error has.
+
+    The preset has a number for each variant: 0.1118 rad exactly and 1.118 rad as upstream, which
+    is the same drift at 100 Hz. As upstream it starts at 0, as set in a running plugin.
 
     References
     ----------
-    [Hector] melodic-devel de947fb, `sensor_model.h` and gazebo_ros_imu.
+    [Hector] melodic-devel de947fb, `sensor_model.h`, `update_timer.h` and gazebo_ros_imu.
     """
 
     kind: ClassVar[str] = 'hector_imu'
@@ -357,6 +374,12 @@ class HectorImu(SampledImu):
     gyroscope: HectorGyroscope = dataclasses.field(default_factory=HectorGyroscope)
     accelerometer: HectorAccelerometer = dataclasses.field(default_factory=HectorAccelerometer)
     orientation: HectorYaw = dataclasses.field(default_factory=HectorYaw)
+
+    def kinematics(self, gravity: float) -> Kinematics:
+        """Return the ideal measurement under that gravity, m/s^2."""
+        if self.is_exact:
+            return super().kinematics(gravity)
+        return PoseDifference(self.mounting_rpy, gravity)
 
     def triad(self, part: HectorErrors, rng: Streams) -> AxisErrors:
         """Return the errors of a triad."""
@@ -394,11 +417,45 @@ class HectorImu(SampledImu):
         else:
             tilt, heading = np.asarray(force.gaussian_noise), yaw.gaussian_noise
         # The accelerometer measures no tilt if there is no gravity.
-        lean = tilt[:2] / gravity if gravity > 0.0 else np.zeros(2)
+        lean = (tilt[:2] / gravity) ** 2 if gravity > 0.0 else np.zeros(2)
+        if gravity <= 0.0 and not self.is_exact:
+            lean = np.full(2, -1.0)
         # The tilt about x comes from the bias along y; upstream states them the other way round.
         order = [1, 0] if self.is_exact else [0, 1]
-        covariance = np.diag(np.append(lean[order], heading) ** 2)
-        return HectorAttitude(yaw.offset, drift, white, gravity, covariance, exact=self.is_exact)
+        covariance = np.diag(np.append(lean[order], heading**2))
+        mounting = np.zeros(3) if self.is_exact else self.mounting_rpy
+        return HectorAttitude(yaw.offset, drift, white, gravity, covariance, mounting)
+
+
+class PoseDifference:
+    """Kinematics of hector_gazebo as upstream, from differences of pose and velocity.
+
+    The force is Q^T ((v[k] - v[k-1]) / dt - g) with Q the mounting times the attitude. The rate is
+    M^T log(R[k-1]^T R[k]) / dt. Both are 0 at the first sample.
+    """
+
+    def __init__(self, mounting_rpy: ArrayLike, gravity: float) -> None:
+        self._mounting, self._gravity = mounting_quaternion(mounting_rpy), gravity
+        self._before: tuple[FloatArray, FloatArray] | None = None
+
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return the measurement of the plugin."""
+        orientation = rotations.multiply(self._mounting, truth.orientation)
+        if not len(dt):
+            return IdealMeasurement(orientation, np.empty((0, 3)), np.empty((0, 3)))
+        is_first = self._before is None
+        attitude, velocity = self._before or (truth.orientation[0], truth.velocity[0])
+        self._before = truth.orientation[-1].copy(), truth.velocity[-1].copy()
+        attitudes = np.concatenate([attitude[None], truth.orientation])
+        velocities = np.concatenate([velocity[None], truth.velocity])
+        turn = rotations.multiply(rotations.conjugate(attitudes[:-1]), attitudes[1:])
+        rate = rotations.rotate_back(self._mounting, rotations.log(turn) / dt[:, None])
+        force = (velocities[1:] - velocities[:-1]) / dt[:, None]
+        force[:, 2] += self._gravity
+        force = rotations.rotate_back(orientation, force)
+        if is_first:
+            rate[0] = force[0] = 0.0
+        return IdealMeasurement(orientation, rate, force)
 
 
 class HectorSensorDrift(GaussMarkov):
@@ -420,11 +477,15 @@ class HectorSensorDrift(GaussMarkov):
         super().__init__(rng, std, times, stationary=stationary, axes=len(std))
         self._frequency = frequency
         self._is_exact = exact
+        self._has_started = False
 
     def advance(self, dt: FloatArray) -> FloatArray:
-        """Return the values after each step, `(n, axes)`."""
+        """Return the values after each step, `(n, axes)`; as upstream the first step is none."""
         if self._is_exact:
             return super().advance(dt)
+        if len(dt) and not self._has_started:
+            self._has_started = True
+            dt = np.concatenate([[0.0], dt[1:]])
         normals = self._normals(len(dt))
         return self.keep_last(_drift(self.value, self._std, self._frequency, dt, normals))
 
@@ -453,12 +514,13 @@ class HectorAttitude(Attitude):
         white: White,
         gravity: float,
         covariance: FloatArray,
-        *,
-        exact: bool,
+        world_mounting: ArrayLike,
     ) -> None:
         super().__init__(covariance)
         self._offset, self._drift, self._white = offset, drift, white
-        self._gravity, self._is_exact = gravity, exact
+        self._gravity = gravity
+        # The plugin turns the bias by the attitude of the body, without its mounting.
+        self._mounting = mounting_quaternion(world_mounting)
 
     def measure(self, truth: FloatArray, dt: FloatArray, sensed: SensedSignals) -> FloatArray:
         """Return the published quaternions; see `Attitude`."""
@@ -467,11 +529,10 @@ class HectorAttitude(Attitude):
         yaw = rotations.exp(turn)
         lean = np.zeros((len(dt), 3))
         if self._gravity > 0.0:
-            lean[:, 0] = sensed.force_bias[:, 1] / self._gravity
-            lean[:, 1] = -sensed.force_bias[:, 0] / self._gravity
+            attitude = rotations.multiply(rotations.conjugate(self._mounting), truth)
+            bias = rotations.rotate(attitude, sensed.force_bias)
+            lean[:, 0], lean[:, 1] = bias[:, 1] / self._gravity, -bias[:, 0] / self._gravity
         tilt = rotations.exp(lean)
-        if self._is_exact:
-            return rotations.multiply(rotations.multiply(yaw, truth), tilt)
         return rotations.multiply(rotations.multiply(yaw, tilt), truth)
 
 

@@ -94,6 +94,29 @@ class ExactKinematics:
         )
 
 
+class VelocityDifference(ExactKinematics):
+    """Kinematics of simulators that difference the velocity: force = M^T R^T (dv/dt - g).
+
+    dv is the change of the sensor's velocity since the previous sample, and R the attitude at the
+    sample. Before the first sample the velocity is 0, so a sensor that is switched on in motion
+    starts with the force of v/dt. The rate is exact.
+    """
+
+    def __init__(self, lever_arm: ArrayLike, mounting_rpy: ArrayLike, gravity: float) -> None:
+        super().__init__(lever_arm, mounting_rpy, gravity)
+        self._velocity: FloatArray = np.zeros(3)
+
+    def ideal_measurement(self, truth: Trajectory, dt: FloatArray) -> IdealMeasurement:
+        """Return the measurement with the differenced velocity."""
+        ideal = super().ideal_measurement(truth, dt)
+        at_sensor = truth.at_lever_arm(self._lever_arm)
+        velocities = np.concatenate([self._velocity[None], at_sensor.velocity])
+        self._velocity = velocities[-1].copy()
+        force = (velocities[1:] - velocities[:-1]) / dt[:, None]
+        force[:, 2] += self._gravity
+        return dataclasses.replace(ideal, force=rotations.rotate_back(ideal.orientation, force))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class ImuMeasurement(Measurement[ImuArray]):
     """Measurement of an IMU, and the biases in it, which are the truth for estimators."""

@@ -31,7 +31,7 @@ from sim_sensors.noise.electronics import quantise, saturate
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
 from sim_sensors.noise.triad import AxisErrors, Corrupted, Triad
 from sim_sensors.sensor.sensor import OuterProductCovariance, ReportedCovariance
-from .imu import ImuModel, Kinematics, SampledImu
+from .imu import ImuModel, Kinematics, SampledImu, VelocityDifference
 
 _STD = 'Standard deviation of each sample at std_rate.'
 
@@ -96,8 +96,8 @@ class ChronoImu(SampledImu):
       wrong way. On a level vehicle gravity is right, but the horizontal acceleration turns with
       the heading. Both triads ignore the mounting rotation.
     - `std` is the standard deviation of every sample, at any rate.
-    - The covariance is (y[k] - m[k]) (y[k] - m[k])^T / (k - 1) with the running mean m[k]: the
-      outer product of one sample, which fades like 1/k. The first one, 0/0, is zero here. `exact`
+    - The covariance is (y[k] - m[k]) (y[k] - m[k])^T / max(k - 2, 1) with the running mean m[k]:
+      the outer product of one sample, which fades like 1/k. The first one is zero. `exact`
       publishes diag(std^2).
 
     References
@@ -288,8 +288,12 @@ class WebotsImu(SampledImu):
 
     The noise is a share of the value: a gyroscope at rest has none, and an accelerometer at rest
     errs along gravity only. There is no bias. The driver webots_ros2 states no covariance (zeros).
-    As upstream `noise` is that of a sample at any rate. The preset `webots_imu` has noise of 1 %,
-    which is ours; in Webots it is 0.
+    The preset `webots_imu` has noise of 1 %, which is ours; in Webots it is 0.
+
+    Notes
+    -----
+    `as_upstream`, `noise` is that of a sample at any rate. The acceleration is the difference of
+    the velocity since the previous sample, and the velocity before the first sample is 0.
 
     References
     ----------
@@ -300,6 +304,12 @@ class WebotsImu(SampledImu):
 
     gyroscope: WebotsGyroscope = dataclasses.field(default_factory=WebotsGyroscope)
     accelerometer: WebotsAccelerometer = dataclasses.field(default_factory=WebotsAccelerometer)
+
+    def kinematics(self, gravity: float) -> Kinematics:
+        """Return the ideal measurement under that gravity, m/s^2."""
+        if self.is_exact:
+            return super().kinematics(gravity)
+        return VelocityDifference(self.lever_arm, self.mounting_rpy, gravity)
 
     def triad(self, part: WebotsErrors, rng: Streams) -> AxisErrors:
         """Return the errors of a triad."""

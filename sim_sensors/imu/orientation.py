@@ -128,6 +128,7 @@ class Orientation(OrientationModel):
     - `absent`: the identity with orientation_covariance[0] = -1 ([REP145], sensor_msgs/Imu). A
       judge that is configured to use the orientation has none.
     - `truth`: exact, with zero covariance, which robot_localization takes as 1e-9.
+    - `relative`: like `truth`, but relative to the attitude of the first sample, as in new Gazebo.
     - `heading`: the exact yaw alone, a compass. Roll and pitch are zero, with pi^2/3 stated for
       them.
     - `ahrs`: the truth with an error, in place of the attitude filter of an AHRS.
@@ -166,9 +167,10 @@ class Orientation(OrientationModel):
         'absent',
         '',
         'absent: identity, covariance[0] = -1; truth: exact with zero (unknown) covariance; '
+        'relative: truth relative to the first attitude; '
         'heading: exact yaw, no roll and pitch; ahrs: truth with the stated error; fusion: filter '
         'on the measured rates and accelerations; two_antennas: yaw of two GNSS antennas.',
-        choices=('absent', 'truth', 'heading', 'ahrs', 'fusion', 'two_antennas'),
+        choices=('absent', 'truth', 'relative', 'heading', 'ahrs', 'fusion', 'two_antennas'),
         read_only=True,
     )
     roll_pitch_std: float = non_negative(
@@ -212,10 +214,11 @@ class Orientation(OrientationModel):
 
 
 class AttitudeSource(Attitude):
-    """Orientation in one of the modes absent, truth, heading and ahrs."""
+    """Orientation in one of the modes absent, truth, relative, heading and ahrs."""
 
     def __init__(self, orientation: Orientation, rng: np.random.Generator) -> None:
         self._mode = orientation.mode
+        self._first: FloatArray | None = None
         tilt, yaw = orientation.roll_pitch_std, orientation.yaw_std
         std = np.array([tilt, tilt, yaw])
         slow = orientation.roll_pitch_time_constant
@@ -237,6 +240,14 @@ class AttitudeSource(Attitude):
             return identity
         if self._mode == 'truth':
             return np.array(truth)
+        if self._mode == 'relative':
+            if self._first is None:
+                self._first = truth[:1].copy() if len(truth) else None
+            return (
+                np.array(truth)
+                if self._first is None
+                else rotations.multiply(rotations.conjugate(self._first), truth)
+            )
         if self._mode == 'heading':
             return _keep_heading(truth)
         return rotations.multiply(rotations.exp(self._error.advance(dt)), truth)

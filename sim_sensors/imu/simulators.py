@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IMUs of CARLA, gnss-ins-sim, MATLAB and RotorS (also of its copy in PX4)."""
+"""IMUs of CARLA, gnss-ins-sim, MATLAB and RotorS (also of its copies in PX4 and Pegasus)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import Parameters, non_negative, positive
+from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from sim_sensors.core.seeding import Streams
 from sim_sensors.core.shared_parameters import (
     Axes,
@@ -31,6 +31,7 @@ from sim_sensors.core.shared_parameters import (
 )
 from sim_sensors.noise.electronics import Temperature
 from sim_sensors.noise.processes import (
+    FromFirstSample,
     GaussMarkov,
     LastValueProcess,
     Process,
@@ -39,9 +40,10 @@ from sim_sensors.noise.processes import (
     WhiteDensity,
 )
 from sim_sensors.noise.triad import AxisErrors, SumTriad
+from sim_sensors.sensor.sensor import ReportedCovariance, UnknownCovariance
 from .chain import AccelerometerChain, ChainTriad, GyroscopeChain
-from .imu import ImuModel, Kinematics, SampledImu, UpstreamImu
-from .orientation import Attitude, StatedAttitude
+from .imu import ImuModel, Kinematics, SampledImu, UpstreamImu, VelocityDifference
+from .orientation import Attitude, Orientation, StatedAttitude
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,14 +75,23 @@ class CarlaImu(SampledImu):
 
     Notes
     -----
-    `as_upstream`, the acceleration is the second difference of the latest three positions. Before
-    the first sample these are the origin, and the step is the largest number of 32 bits. So the
-    first sample has gravity alone and the second about -position/dt^2. From the third sample on a
-    constant acceleration is exact.
+    `as_upstream` repeats these defects:
+
+    - The rate of a mounted sensor is M w, where M^T w would be right: it is turned by the mounting
+      in place of its inverse. A pitch of 90 degrees turns yaw to the left into +wx, not -wx. Half
+      turns are not affected.
+    - The acceleration is the second difference of the latest three positions. Before the first
+      sample these are the origin, and the step is the largest number of 32 bits. So the first
+      sample has gravity alone and the second about -position/dt^2. From the third sample on a
+      constant acceleration is exact.
+    - No covariances are stated (zeros, unknown), as by CARLA's ROS bridge.
+
+    Gravity is that of the simulated world; CARLA's is 9.81 m/s^2. The ROS bridge fills in the full
+    attitude in place of the compass: `orientation: {mode: truth}`.
 
     References
     ----------
-    [CARLA] 001f560, InertialMeasurementUnit.
+    [CARLA] 001f560, InertialMeasurementUnit; [CARLARos] `imu.py`.
     """
 
     kind: ClassVar[str] = 'carla_imu'
@@ -100,6 +111,10 @@ class CarlaImu(SampledImu):
             return super().kinematics(gravity)
         return SecondDifference(self.lever_arm, self.mounting_rpy, gravity)
 
+    def reported_covariance(self) -> ReportedCovariance:
+        """Return the source of the published covariance of one triad."""
+        return super().reported_covariance() if self.is_exact else UnknownCovariance()
+
 
 class SecondDifference(ExactKinematics):
     """Kinematics of CARLA: the acceleration is a second difference of positions, [CARLA].
@@ -107,7 +122,7 @@ class SecondDifference(ExactKinematics):
     It is the second derivative of the parabola through the latest three positions, plus gravity,
     turned into the sensor frame. Before the first sample both earlier positions are the origin and
     the step is huge. The first sample therefore has no acceleration, and the second about
-    -position / dt^2. The rates are exact.
+    -position / dt^2. The rate is turned by the mounting, in place of its inverse.
     """
 
     def __init__(self, lever_arm: ArrayLike, mounting_rpy: ArrayLike, gravity: float) -> None:
@@ -133,7 +148,9 @@ class SecondDifference(ExactKinematics):
         force[:, 2] += self._gravity
         body = rotations.rotate_back(at_sensor.orientation, force)
         return IdealMeasurement(
-            ideal.orientation, ideal.rate, rotations.rotate_back(self._mounting, body)
+            ideal.orientation,
+            rotations.rotate(self._mounting, at_sensor.angular_velocity),
+            rotations.rotate_back(self._mounting, body),
         )
 
 
@@ -169,9 +186,9 @@ class GnssInsSimImu(UpstreamImu):
 
     Notes
     -----
-    `as_upstream`, the drift decays by 1 - dt/T while its noise is that of the exact law. If T is
-    infinite, the drift is *white* noise of the standard deviation drift_std. A T of at most half
-    an interval, for which upstream's drift diverges, is refused.
+    `as_upstream`, the drift decays by 1 - dt/T while its noise is that of the exact law, and the
+    first sample has none. If T is infinite, the drift is *white* noise of the standard deviation
+    drift_std. A T of at most half an interval, for which upstream's drift diverges, is refused.
 
     References
     ----------
@@ -209,7 +226,7 @@ class GnssInsSimImu(UpstreamImu):
         if self.is_exact:
             drift = GaussMarkov(drifting, part.drift_std, time, stationary=False)
         elif part.drift_time:
-            drift = EulerDrift(drifting, part.drift_std, time)
+            drift = FromFirstSample(EulerDrift(drifting, part.drift_std, time))
         else:
             drift = White(drifting, part.drift_std)
         constant = TurnOn(rng('turn_on'), 0.0, part.bias)
@@ -357,7 +374,8 @@ class RotorsImu(UpstreamImu):
         y = truth + b + turn_on + noise_density w / sqrt(dt)
 
     turn_on ~ N(0, turn_on_bias_sigma) is drawn once. The stationary standard deviation of b is K
-    sqrt(tau/2).
+    sqrt(tau/2). In PX4's copy the turn-on bias is b[0] instead, so it fades with tau:
+    `turn_on_decays`, as `px4_iim42653:as_upstream` has.
 
     Notes
     -----
@@ -374,6 +392,12 @@ class RotorsImu(UpstreamImu):
 
     gyroscope: RotorsGyroscope = dataclasses.field(default_factory=RotorsGyroscope)
     accelerometer: RotorsAccelerometer = dataclasses.field(default_factory=RotorsAccelerometer)
+    turn_on_decays: bool = parameter(
+        False,
+        '',
+        'True: the turn-on bias is the initial value of the Gauss-Markov bias, as in PX4; false: '
+        'it is constant, as in RotorS.',
+    )
 
     def triad(self, part: RotorsErrors, rng: Streams) -> AxisErrors:
         """Return the errors of a triad."""
@@ -383,9 +407,14 @@ class RotorsImu(UpstreamImu):
             part.bias_correlation_time,
             stationary=False,
         )
+        turn_on = TurnOn(rng('turn_on'), part.turn_on_bias_sigma)
+        biases: tuple[Process, ...] = (turn_on, drift)
+        if self.turn_on_decays:
+            drift.value = turn_on.value.copy()
+            biases = (drift,)
         return SumTriad(
             WhiteDensity(rng('white'), part.noise_density),
-            (TurnOn(rng('turn_on'), part.turn_on_bias_sigma), drift),
+            biases,
             stated=None if self.is_exact else part.noise_density**2,
         )
 
@@ -395,3 +424,58 @@ class RotorsImu(UpstreamImu):
         if self.is_exact:
             return attitude
         return StatedAttitude(attitude, np.full((3, 3), -1.0))
+
+
+@dataclasses.dataclass(frozen=True)
+class PegasusImu(RotorsImu):
+    """The IMU of Pegasus for Isaac Sim: RotorS' law, with the configuration of Pegasus.
+
+    `exact` is that law with all its parameters; see `RotorsImu`. Pegasus publishes forward, right,
+    down; here the axes are forward, left, up.
+
+    Notes
+    -----
+    `as_upstream` repeats these defects:
+
+    - The bias of the gyroscope forgets with the correlation time of the accelerometer.
+    - The bias of the accelerometer is computed and not added. The turn-on biases are never drawn.
+    - The acceleration is the difference of the body's velocity since the previous sample, and
+      the velocity before the first sample is 0. Lever arm and mounting do not exist.
+    - The message has no orientation (the identity), and all covariances are zero.
+
+    References
+    ----------
+    [Pegasus] bef3c57, `imu.py`, `ros2_backend.py`.
+    """
+
+    kind: ClassVar[str] = 'pegasus_imu'
+
+    def kinematics(self, gravity: float) -> Kinematics:
+        """Return the ideal measurement under that gravity, m/s^2."""
+        if self.is_exact:
+            return super().kinematics(gravity)
+        return VelocityDifference(np.zeros(3), np.zeros(3), gravity)
+
+    def triad(self, part: RotorsErrors, rng: Streams) -> AxisErrors:
+        """Return the errors of a triad."""
+        if self.is_exact:
+            return super().triad(part, rng)
+        is_gyroscope = isinstance(part, RotorsGyroscope)
+        used = dataclasses.replace(
+            part,
+            random_walk=part.random_walk if is_gyroscope else 0.0,
+            bias_correlation_time=self.accelerometer.bias_correlation_time,
+            turn_on_bias_sigma=0.0,
+        )
+        return super().triad(used, rng)
+
+    def reported_covariance(self) -> ReportedCovariance:
+        """Return the source of the published covariance of one triad."""
+        return super().reported_covariance() if self.is_exact else UnknownCovariance()
+
+    def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
+        """Return the source of the published orientation."""
+        if self.is_exact:
+            return super().attitude(seed, run, sensor, gravity)
+        absent = Orientation().start(seed, run, sensor, gravity=gravity)
+        return StatedAttitude(absent, np.zeros((3, 3)))

@@ -185,6 +185,28 @@ class TurnOn(_RandomProcess):
         return np.tile(self.value, (len(dt), 1))
 
 
+class FromFirstSample:
+    """Process whose first sample has the initial value: the interval before it counts as 0 s.
+
+    Simulators that take their interval from the previous sample have none at the first.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._process, self._has_started = process, False
+
+    @property
+    def value(self) -> FloatArray:
+        """Value at the latest sample, `(axes,)`; before the first the initial value."""
+        return self._process.value
+
+    def advance(self, dt: FloatArray) -> FloatArray:
+        """Return the values at the next samples, `(n, axes)`."""
+        if len(dt) and not self._has_started:
+            self._has_started = True
+            dt = np.concatenate([[0.0], dt[1:]])
+        return self._process.advance(dt)
+
+
 class RandomWalk(_RandomProcess):
     """Integrated white noise: y[k] = y[k-1] + density sqrt(dt) w; variance density^2 t after t.
 

@@ -14,10 +14,16 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.compilation import compiled
-from sim_sensors.core.config_files import file_phrase, first_phrase, merge_base, read_yaml_mapping
+from sim_sensors.core.config_files import (
+    branch,
+    file_phrase,
+    first_phrase,
+    merge_base,
+    read_yaml_mapping,
+)
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, MessageParts
-from sim_sensors.core.parameters import Parameters, from_variant, to_variant, variants
+from sim_sensors.core.parameters import Parameters, from_variant, override, to_variant, variants
 from sim_sensors.core.registry import Registry, is_in_file
 from sim_sensors.core.shared_parameters import Axes, with_lever_arm, with_mounting
 from sim_sensors.core.shipped import config_path
@@ -31,6 +37,9 @@ if TYPE_CHECKING:
 
 # Keys of the IMU files of Kalibr, which users give by mistake.
 _KALIBR_KEYS = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
+
+# Key of a model file for what `NAME:as_upstream` changes besides every `variant`.
+_UPSTREAM_KEY = 'as_upstream'
 
 M = TypeVar('M', bound=MessageArray)
 T = TypeVar('T', covariant=True)
@@ -193,14 +202,16 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         name : str or Path
             A preset; a model of another package; the path of a YAML file; or a class in a file,
             `my_model.py:MyModel`. A class has its default parameters. The suffix
-            `:as_upstream` sets every `variant` to that value.
+            `:as_upstream` sets every `variant` to that value, and the keys below `as_upstream` of
+            the file.
         folder : Path, optional
             Folder of a relative path; by default the current folder.
 
         Raises
         ------
         ParameterError
-            When there is no such model or variant, or the file is unreadable or wrong.
+            When there is no such model or variant, or the file is unreadable or wrong. The keys
+            below `as_upstream` are checked without the suffix too.
 
         Examples
         --------
@@ -210,17 +221,18 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         """
         text = where = str(name)
         mapping: Mapping[str, object] = {'model': text}
+        numbers: Mapping[str, Any] = {}
         if text.endswith(UPSTREAM):
             exact = cls.load(text.removesuffix(UPSTREAM), folder=folder)
             if not has_upstream(exact):
                 raise ParameterError(
                     text, 'variant', 'the model has none; must be given without it'
                 )
-            mapping = _with_upstream(to_variant(exact))
-        elif is_in_file(text) or text.endswith('.py'):
+            return cls._as_upstream(exact, cls._upstream_numbers(text, folder), where)
+        if is_in_file(text) or text.endswith('.py'):
             model_class: type[P] = cls.models.get(text, folder=folder)
             return model_class()
-        elif (path := cls._preset_path(text)) is not None:
+        if (path := cls._preset_path(text)) is not None:
             where = str(Path(folder or '', path))
             mapping = merge_base(
                 read_yaml_mapping(Path(where)),
@@ -228,9 +240,32 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
                 lambda base: cls._preset_path(base.removesuffix(UPSTREAM)),
                 lambda base, place: to_variant(cls.load(base, folder=place)),
             )
+            numbers = branch(mapping, _UPSTREAM_KEY, where)
+            mapping = {key: mapping[key] for key in mapping if key != _UPSTREAM_KEY}
             cls._check_model_key(mapping, where)
         model: P = from_variant(cls.models, mapping, where)
+        if numbers:
+            cls._as_upstream(model, numbers, where)
         return model
+
+    @classmethod
+    def _as_upstream(cls, exact: P, numbers: Mapping[str, Any], where: str) -> P:
+        """Return a model with every `variant` set to as_upstream, and with these numbers."""
+        if not has_upstream(exact):
+            raise ParameterError(where, _UPSTREAM_KEY, 'the model has no variant; must be removed')
+        changed = override(_with_upstream(to_variant(exact)), numbers)
+        model: P = from_variant(cls.models, changed, where)
+        return model
+
+    @classmethod
+    def _upstream_numbers(cls, name: str, folder: Path | None) -> Mapping[str, Any]:
+        """Return the keys below `as_upstream` of a file: the numbers that its original needs."""
+        plain = name.removesuffix(UPSTREAM)
+        path = None if is_in_file(plain) else cls._preset_path(plain)
+        if path is None:
+            return {}
+        file = Path(folder or '', path)
+        return branch(read_yaml_mapping(file), _UPSTREAM_KEY, str(file))
 
     @classmethod
     def phrase(cls, name: str | Path, *, folder: Path | None = None) -> str:
@@ -490,9 +525,10 @@ class OuterProductCovariance:
 
     It is the outer product of the latest deviation from the running mean::
 
-        (y[k] - m[k]) (y[k] - m[k])^T / (k - 1),   m[k] = mean of y[1] ... y[k]
+        (y[k] - m[k]) (y[k] - m[k])^T / max(k - 2, 1),   m[k] = mean of y[1] ... y[k]
 
-    Its rank is one and it fades like 1/k. The first matrix, which would be 0/0, is zero.
+    Its rank is one and it fades like 1/k. The handler counts from zero, hence the 2. The first
+    matrix is zero.
     """
 
     def __init__(self) -> None:
@@ -511,9 +547,9 @@ def _outer_products(state: FloatArray, measured: FloatArray) -> FloatArray:
         state[3] += 1.0
         for i in range(3):
             state[i] += (measured[k, i] - state[i]) / state[3]
-        if state[3] > 1.0:
-            for i in range(3):
-                for j in range(3):
-                    product = (measured[k, i] - state[i]) * (measured[k, j] - state[j])
-                    out[k, i, j] = product / (state[3] - 1.0)
+        divisor = max(state[3] - 2.0, 1.0)
+        for i in range(3):
+            for j in range(3):
+                product = (measured[k, i] - state[i]) * (measured[k, j] - state[j])
+                out[k, i, j] = product / divisor
     return out
