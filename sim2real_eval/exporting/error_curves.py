@@ -136,8 +136,10 @@ def _integral(x: FloatArray) -> FloatArray:
 
 def position_increments(noise: GnssNoise, lags: FloatArray) -> FloatArray:
     """Return the variance of the increments of a position error over lags `(k,)` s, `(k, 3)`."""
-    share = 1.0 if noise.tails != 'contaminated' else (
-        1.0 + noise.outlier_share * (noise.outlier_scale**2 - 1.0)
+    share = (
+        1.0
+        if noise.tails != 'contaminated'
+        else (1.0 + noise.outlier_share * (noise.outlier_scale**2 - 1.0))
     )
     white = 2.0 * share * np.asarray(noise.white_std) ** 2
     decay = -np.expm1(-lags[:, None] / np.asarray(noise.gauss_markov_time))

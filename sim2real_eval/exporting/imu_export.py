@@ -18,16 +18,7 @@ from sim_sensors.imu.imu import ImuModel
 from .error_curves import allan_variance, settled_time
 from .imu_simulator import ImuSimulator
 from .law_fit import QUANTITIES, averaging_times, fit_law, shortest_time
-from .text_simulators import (
-    AirSim,
-    Carla,
-    GnssInsSim,
-    IsaacLab,
-    Kalibr,
-    Matlab,
-    Pegasus,
-    Webots,
-)
+from .text_simulators import AirSim, Carla, GnssInsSim, IsaacLab, Kalibr, Matlab, Pegasus, Webots
 from .xml_simulators import GazeboSdf, Hector, MuJoCo, Px4, Rotors
 
 SIMULATORS: Mapping[str, ImuSimulator] = {
@@ -41,6 +32,8 @@ LONGEST_TIME = 1000.0
 """Averaging time up to which a fit goes if the record was long enough, s."""
 TOLERANCE = 0.10
 """Difference of the Allan deviation up to which a simulator follows a model."""
+# Difference from which a misfit is told.
+_TOLD = 0.20
 # How far a fit moves the white noise from its density in the model: a measured curve says more.
 _MODELLED_SLACK, _MEASURED_SLACK = 0.02, 0.5
 # What a law may have besides its curve.
@@ -133,7 +126,7 @@ class ImuExport:
 
     @property
     def misfits(self) -> tuple[Misfit, ...]:
-        """The ranges in which the simulator does not follow, by axis."""
+        """The ranges in which the simulator is off by 20 % or more somewhere, by axis."""
         found = []
         for axis in self.axes:
             for part in axis.ranges(followed=False):
@@ -141,6 +134,8 @@ class ImuExport:
                     np.maximum(axis.ratio[part], 1e-9))).argmax())  # fmt: skip
                 first, last = float(axis.times[part][0]), float(axis.times[part][-1])
                 ratio = float(axis.ratio[worst])
+                if abs(ratio - 1.0) < _TOLD:
+                    continue
                 found.append(Misfit(axis.axis, first, last, ratio, self._cause(axis, last, ratio)))
         return tuple(found)
 
@@ -154,7 +149,8 @@ class ImuExport:
             return 'low_pass'
         if drift == 'none':
             return 'drift'
-        return 'flicker' if any(part.bias_instability) and drift != 'flicker' else 'shape'
+        is_flicker = any(part.bias_instability) and drift != 'flicker'
+        return 'flicker' if is_flicker and ratio < 1.0 and last > 3.0 else 'shape'
 
 
 def find_simulator(name: str) -> ImuSimulator:
@@ -218,7 +214,11 @@ def export_imu(
             slack=_MEASURED_SLACK if measured else _MODELLED_SLACK,
         )  # fmt: skip
         triads[quantity] = fitted.to_mapping()
-        if simulator.name == 'kalibr' and any(fitted.noise_density) and not any(fitted.random_walk):
+        if (
+            simulator.name == 'kalibr'
+            and any(fitted.noise_density)
+            and not any(fitted.random_walk)
+        ):
             bound = (walk_bounds or {}).get(quantity) or (
                 fitted.noise_density[0] * _UNSEEN_WALK / last
             )
@@ -249,7 +249,10 @@ def export_imu(
         ]  # fmt: skip
     omitted = _omitted(source, simulator)
     text = simulator.write(model)
-    text = ''.join(f'# {one}_random_walk: none was found; this is a bound\n' for one in assumed) + text
+    text = (
+        ''.join(f'# {one}_random_walk: none was found; this is a bound\n' for one in assumed)
+        + text
+    )
     return ImuExport(simulator, source, model, text, tuple(axes), tuple(assumed), omitted)
 
 

@@ -17,6 +17,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import from_variant, override, to_variant
 from sim_sensors.imu.chain import ErrorChain, ImuChain
 from sim_sensors.imu.imu import ImuModel, load_imu
+from sim_sensors.sensor.catalogue import UPSTREAM
 from .law_fit import QUANTITIES, Law
 
 Numbers = float | tuple[float, ...]
@@ -83,14 +84,16 @@ class ImuSimulator(abc.ABC):
 
     def build(self, mapping: Mapping[str, Any], where: str) -> ImuModel:
         """Return the model with these parameters, as upstream, with numbers as they are written."""
+        declared = self._model_class().declarations()
         base: dict[str, Any] = {'model': self.kind}
         if self.preset:
-            base = to_variant(load_imu(self.preset))
+            suffix = UPSTREAM if 'variant' in declared else ''
+            base = to_variant(load_imu(f'{self.preset}{suffix}'))
         rate = float(mapping.get('rate') or base.get('rate', 100.0))
         base = override(base, {'rate': rate, **mapping})
-        if 'variant' in self._model_class().declarations():
+        if 'variant' in declared:
             base['variant'] = 'as_upstream'
-        if 'std_rate' in self._model_class().declarations():
+        if 'std_rate' in declared:
             base['std_rate'] = rate
         model: ImuModel = from_variant(ImuModel.models, self.rounded(base, rate), where)
         return model

@@ -105,7 +105,9 @@ def fit_law(
     ]
     values = [fit.solve() for fit in found]
     if law.drift == 'gauss_markov' and not law.per_axis_time and drifting.any():
-        time = _Fit(target.sum(axis=1), 0.0, slack, times, rate, drift).solve()['gauss_markov_time']
+        time = _Fit(target.sum(axis=1), 0.0, slack, times, rate, drift).solve()[
+            'gauss_markov_time'
+        ]
         values = [fit.solve(time) for fit in found]
     mapping = {
         name: [row.get(name, 100.0 if name == 'gauss_markov_time' else 0.0) for row in values]
@@ -205,11 +207,15 @@ class _Fit:
             low += [math.log(level) - 25.0] * len(drift.names)
             high += [math.log(level) + 12.0] * len(drift.names)
             if drift.names[-1] == 'gauss_markov_time':
-                span = (1.0, _WALKING * times[-1]) if time is None else (0.999 * time, time * 1.001)
+                span = (
+                    (1.0, _WALKING * times[-1]) if time is None else (0.999 * time, time * 1.001)
+                )
                 low[-1], high[-1] = math.log(span[0]), math.log(span[1])
         fits = [
             least_squares(
-                self._residuals, np.clip([math.log(density), *start], low, high), bounds=(low, high)
+                self._residuals,
+                np.clip([math.log(density), *start], low, high),
+                bounds=(low, high),
             )
             for start in starts
         ]
@@ -223,5 +229,3 @@ class _Fit:
         if self._drift is not None:
             variance = variance + self._drift.variance(values[1:], self._times, self._rate)
         return np.asarray(0.5 * self._weights * np.log(variance / self._target))
-
-

@@ -175,7 +175,9 @@ class AirSim(KeyedSimulator):
 
     def write(self, model: ImuModel) -> str:
         """Return the settings."""
-        values = {key: value for part in self.values(model).values() for key, value in part.items()}
+        values = {
+            key: value for part in self.values(model).values() for key, value in part.items()
+        }
         imu = {'SensorType': 2, 'Enabled': True, **values}
         settings = {'SettingsVersion': 1.2, 'DefaultSensors': {'Imu': imu}}
         return json.dumps(settings, indent=2) + '\n'
@@ -259,8 +261,11 @@ class Carla(KeyedSimulator):
         for quantity, keys in self.keys.items():
             values[quantity] = {
                 key: tuple(
-                    sign * number_in(str(found[0].get(f'{key}_{axis}', 0.0)), where, f'{key}_{axis}')
-                    for axis, sign in zip('xyz', self._left_handed.get(key, (1, 1, 1)), strict=True)
+                    sign
+                    * number_in(str(found[0].get(f'{key}_{axis}', 0.0)), where, f'{key}_{axis}')
+                    for axis, sign in zip(
+                        'xyz', self._left_handed.get(key, (1, 1, 1)), strict=True
+                    )
                 )
                 for key, _ in keys.values()
             }
@@ -331,10 +336,12 @@ class Pegasus(CodeSimulator):
     keys: ClassVar[Keys] = {
         quantity: {
             name: (name, 1.0)
-            for name in ('noise_density', 'random_walk', 'bias_correlation_time')
+            for name in (
+                'noise_density', 'random_walk', 'bias_correlation_time', 'turn_on_bias_sigma',
+            )
         }
         for quantity in QUANTITIES
-    }
+    }  # fmt: skip
     sections: ClassVar[Mapping[str, str]] = {
         quantity: rf'"{quantity}":\s*\{{[^}}]*\}}' for quantity in QUANTITIES
     }
@@ -348,13 +355,13 @@ imu = IMU(config={{
         "noise_density": {gyroscope_noise_density},
         "random_walk": {gyroscope_random_walk},
         "bias_correlation_time": {gyroscope_bias_correlation_time},
-        "turn_on_bias_sigma": 0.0,
+        "turn_on_bias_sigma": {gyroscope_turn_on_bias_sigma},
     }},
     "accelerometer": {{
         "noise_density": {accelerometer_noise_density},
         "random_walk": {accelerometer_random_walk},
         "bias_correlation_time": {accelerometer_bias_correlation_time},
-        "turn_on_bias_sigma": 0.0,
+        "turn_on_bias_sigma": {accelerometer_turn_on_bias_sigma},
     }},
 }})
 """
@@ -583,9 +590,7 @@ accuracy = {{
 }}
 imu = imu_model.IMU(accuracy=accuracy, axis=6, gps=False)
 """
-    remarks = (
-        'A custom accuracy overwrites the built-in one of the same process.',
-    )
+    remarks = ('A custom accuracy overwrites the built-in one of the same process.',)
 
     def parse(self, text: str, where: str) -> dict[str, Any]:
         """Return the numbers; the three correlation times of a triad must be equal."""

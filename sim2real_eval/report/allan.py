@@ -371,9 +371,7 @@ def write_allan_folder(
     }
     longest = min(LONGEST_TIME, longest_result.seconds / 10.0)
     exports = {
-        name: export_imu(
-            model, simulator, longest=longest, walk_bounds=bounds, measured=measured
-        )
+        name: export_imu(model, simulator, longest=longest, walk_bounds=bounds, measured=measured)
         for name, simulator in (('kalibr_imu.yaml', Kalibr(topic)), ('noise.sdf', GazeboSdf()))
     }
     with fresh_files(folder, FILES, overwrite=overwrite) as target:

@@ -28,7 +28,7 @@ _CAUSES = {
     'noise_at_rest': '{title} has no noise there at rest',
     'drift': '{title} has no drift of that triad',
     'flicker': '{title} has no flicker',
-    'shape': 'the drift of {title} has another shape',
+    'shape': 'the law of {title} has another shape',
 }
 
 
