@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     if options.record or record.exists():
         curves = report.read_allan_curves(record)
     out = Path(options.out) if options.out else None
-    names = (out.name, f'{out.name}.png') if out is not None else ()
+    names = [out.name, f'{out.name}.png'] if out is not None else []
     if out is not None:
         check_result_files(out.parent, names, overwrite=options.overwrite)
     export = export_imu(

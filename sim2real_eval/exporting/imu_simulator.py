@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 import math
 import re
 from collections.abc import Mapping
@@ -83,7 +82,7 @@ class ImuSimulator(abc.ABC):
         return self.build(self.parse(text, where), where)
 
     def build(self, mapping: Mapping[str, Any], where: str) -> ImuModel:
-        """Return the model with these parameters, as upstream, with numbers as they are written."""
+        """Return the model with these parameters, as upstream, rounded as in files."""
         declared = self._model_class().declarations()
         base: dict[str, Any] = {'model': self.kind}
         if self.preset:
@@ -122,7 +121,7 @@ class KeyedSimulator(ImuSimulator):
     keys: ClassVar[Keys]
 
     def unit(self, quantity: str, parameter: str, rate: float) -> float:
-        """Return the unit of a key in SI units; that of noise per sample may depend on the rate."""
+        """Return the unit of a key in SI units; that of noise per sample depends on the rate."""
         return self.keys[quantity][parameter][1]
 
     def rounded(self, mapping: dict[str, Any], rate: float) -> dict[str, Any]:

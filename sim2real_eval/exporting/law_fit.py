@@ -12,7 +12,6 @@ from scipy.optimize import least_squares
 
 from sim2real_eval.characterization.allan_covariance import term_shapes
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ErrorChain, ImuChain
 from .error_curves import flicker_variance, settled_time
 
@@ -142,7 +141,7 @@ def _walk(parameters: FloatArray, times: FloatArray, rate: float) -> FloatArray:
 
 def _flicker_and_walk(parameters: FloatArray, times: FloatArray, rate: float) -> FloatArray:
     flicker = parameters[0] ** 2 * flicker_variance(*_FLICKER_SPAN, times)
-    return flicker + _walk(parameters[1:], times, rate)
+    return np.asarray(flicker + _walk(parameters[1:], times, rate))
 
 
 @dataclasses.dataclass(frozen=True)

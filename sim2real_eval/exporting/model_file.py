@@ -20,7 +20,7 @@ def model_yaml(model: Parameters, about: Sequence[str] = ()) -> str:
 def _rows(
     mapping: Mapping[str, Any], plain: Mapping[str, Any], declared: Parameters, indent: str
 ) -> list[str]:
-    """Return a line per parameter that differs from the default; kind and rate are always there."""
+    """Return a line per parameter that is not the default; kind and rate are always there."""
     rows = []
     declarations, parts = declared.declarations(), declared.parts()
     for name, value in mapping.items():

@@ -17,19 +17,17 @@ from sim_sensors.imu.chain import ErrorChain
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .imu_simulator import (
-    ImuSimulator,
-    Keys,
     KeyedSimulator,
+    Keys,
     Numbers,
     as_text,
-    driving_density,
     number_in,
     numbers_in,
     one_number,
     scaled,
 )
 from .law_fit import QUANTITIES, Law
-from .xml_simulators import rotors_errors, rotors_triad
+from .xml_simulators import rotors_triad
 
 _DEGREE = math.pi / 180.0
 _HOUR = 3600.0

@@ -15,8 +15,8 @@ from sim_sensors.imu.chain import ErrorChain
 from sim_sensors.imu.imu import ImuModel
 from .imu_simulator import (
     ImuSimulator,
-    Keys,
     KeyedSimulator,
+    Keys,
     Numbers,
     as_text,
     driving_density,
@@ -35,7 +35,7 @@ def parse_xml(text: str, where: str) -> ET.Element:
     if '<!DOCTYPE' in body or '<!ENTITY' in body:
         raise ParameterError(where, '', 'has a document type, which is not read')
     try:
-        return ET.fromstring(f'<parts>{body}</parts>')  # noqa: S314 - no entities, see above
+        return ET.fromstring(f'<parts>{body}</parts>')
     except ET.ParseError as error:
         raise ParameterError(where, '', f'is no XML: {error}') from None
 
@@ -225,7 +225,7 @@ class Rotors(PluginSimulator):
         QUANTITIES, Law('gauss_markov', per_axis=False, turn_on=True)
     )
     keys = _rotors_keys('gyroscopeBiasRandomWalk')
-    remarks = (
+    remarks: ClassVar[tuple[str, ...]] = (
         'The key is gyroscopeBiasRandomWalk; RotorS ignores gyroscopeRandomWalk without a word.',
     )
 
@@ -337,7 +337,7 @@ class MuJoCo(KeyedSimulator):
 
     def unit(self, quantity: str, parameter: str, rate: float) -> float:
         """Return the density of noise of 1 per sample."""
-        return rate**-0.5
+        return 1.0 / math.sqrt(rate)
 
     def triad(self, quantity: str, part: ErrorChain, rate: float) -> dict[str, Any]:
         """Return the density of a triad."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -104,7 +105,7 @@ def _span(first: float, last: float) -> str:
 def _together(axes: Sequence[str]) -> str:
     """Return axes with their triad named once: gyroscope_x, y, z."""
     names = [axes[0]]
-    for before, axis in zip(axes, axes[1:], strict=False):
+    for before, axis in itertools.pairwise(axes):
         is_same = _quantity(before) == _quantity(axis)
         names.append(axis.partition('_')[2] if is_same else axis)
     return ', '.join(names)
@@ -173,4 +174,4 @@ def longest_time(curves: Mapping[str, tuple[FloatArray, FloatArray]], default: f
     A curve ends at about half of its record.
     """
     ends = [times[-1] / 5.0 for times, _ in curves.values()]
-    return min([default, *ends])
+    return min([default, *map(float, ends)])
