@@ -44,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--from',
         dest='source',
         metavar='FILE',
-        help='write the model of an IMU in a file of another simulator as YAML: settings.json, '
-        'model.sdf, imu.yaml of Kalibr and all that `sim2real export` writes',
+        help='write the IMU, or else the GPS, of a file of another simulator as YAML: '
+        'settings.json, model.sdf, imu.yaml of Kalibr and all that `sim2real export` writes',
     )
     parser.add_argument('--out', metavar='FILE', help='with --from: the file (default: print it)')
     add_shared(parser, 'overwrite', 'json')
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     """Write the model of a file of another simulator; return the exit status."""
     from sim2real_eval.common.results import check_result_files, fresh_files, write_bytes
-    from sim2real_eval.exporting.imu_export import imu_from_text
+    from sim2real_eval.exporting.gps_export import sensor_from_text
     from sim2real_eval.exporting.model_file import model_yaml
     from sim_sensors.core.parameters import to_variant
 
@@ -120,8 +120,9 @@ def _import(options: argparse.Namespace) -> int:
         text = path.read_text(encoding='utf-8')
     except UnicodeDecodeError:
         raise ParameterError(str(path), '', 'is no text file') from None
-    simulator, model = imu_from_text(text, str(path), path.name)
-    comments = [f'IMU of {simulator.title} in {path.name}, as that simulator applies it.']
+    # A file with both gives its IMU.
+    title, model = sensor_from_text(text, str(path), path.name)
+    comments = [f'Sensor of {title} in {path.name}, as that simulator applies it.']
     if options.out:
         out = Path(options.out)
         check_result_files(out.parent, (out.name,), overwrite=options.overwrite)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ErrorChain, ImuChain
 from sim_sensors.imu.imu import ImuModel
+from .comparison import AxisExport, Export
 from .error_curves import allan_variance, settled_time
 from .imu_simulator import ImuSimulator
 from .law_fit import QUANTITIES, averaging_times, fit_law, shortest_time
@@ -30,10 +30,6 @@ SIMULATORS: Mapping[str, ImuSimulator] = {
 }  # fmt: skip
 LONGEST_TIME = 1000.0
 """Averaging time up to which a fit goes if the record was long enough, s."""
-TOLERANCE = 0.10
-"""Difference of the Allan deviation up to which a simulator follows a model."""
-# Difference from which a misfit is told.
-_TOLD = 0.20
 # How far a fit moves the white noise from its density in the model: a measured curve says more.
 _MODELLED_SLACK, _MEASURED_SLACK = 0.02, 0.5
 # What a law may have besides its curve.
@@ -46,101 +42,21 @@ _CURVE = (
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class AxisExport:
-    """Allan deviation of one axis, `(k,)` each, of the sensor and of the simulator.
+class ImuExport(Export):
+    """A file for the IMU of a simulator, and what the simulator makes of it.
 
-    That of the sensor was measured, or is that of its model where nothing was. Where the simulator
-    has one number for three axes, `axis` is a triad, and the deviations are root mean squares over
-    its axes.
-    """
-
-    axis: str
-    times: FloatArray
-    wanted: FloatArray
-    produced: FloatArray
-    is_measured: bool = False
-
-    @property
-    def ratio(self) -> FloatArray:
-        """Ratio of the simulated to the wanted deviation, `(k,)`."""
-        return self.produced / self.wanted
-
-    def ranges(self, *, followed: bool) -> list[slice]:
-        """Return the ranges of averaging times with a difference of at most 10 %, or of more."""
-        is_close = np.abs(self.ratio - 1.0) <= TOLERANCE
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], is_close == followed, [False]])))
-        return [slice(first, last) for first, last in zip(edges[::2], edges[1::2], strict=True)]
-
-    @property
-    def followed(self) -> tuple[float, float] | None:
-        """The longest range of averaging times, s, with a difference of at most 10 %, or None."""
-        ranges = self.ranges(followed=True)
-        if not ranges:
-            return None
-        times = self.times[max(ranges, key=lambda one: one.stop - one.start)]
-        return float(times[0]), float(times[-1])
-
-    def at(self, time: float) -> tuple[float, float]:
-        """Return the deviation of the sensor and of the simulator at a time, NaN where unknown."""
-        if not self.times[0] * 0.999 <= time <= self.times[-1] * 1.001:
-            return math.nan, math.nan
-        wanted, produced = (
-            float(np.exp(np.interp(math.log(time), np.log(self.times), np.log(curve))))
-            if curve.all() else 0.0
-            for curve in (self.wanted, self.produced)
-        )  # fmt: skip
-        return wanted, produced
-
-
-@dataclasses.dataclass(frozen=True)
-class Misfit:
-    """Range of averaging times, s, in which a simulator does not follow a model.
-
-    `ratio` is that of the simulated to the wanted Allan deviation where it differs most, and
-    `cause` what the law lacks: 'low_pass', 'noise_at_rest', 'drift', 'flicker' or 'shape'.
-    """
-
-    axis: str
-    first: float
-    last: float
-    ratio: float
-    cause: str
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class ImuExport:
-    """A file of a simulator and what the simulator makes of it.
-
-    `model` has the law of the simulator as upstream; `omitted` are the parameters of the source
-    that the simulator cannot express, and `assumed_walks` the triads whose random walk is none of
+    `source` is the exported model, and `assumed_walks` are the triads whose random walk is none of
     the source; see `export_imu`.
     """
 
     simulator: ImuSimulator
-    source: ImuChain
     model: ImuModel
-    text: str
-    axes: tuple[AxisExport, ...]
+    source: ImuChain
     assumed_walks: tuple[str, ...]
-    omitted: tuple[str, ...]
 
-    @property
-    def misfits(self) -> tuple[Misfit, ...]:
-        """The ranges in which the simulator is off by 20 % or more somewhere, by axis."""
-        found = []
-        for axis in self.axes:
-            for part in axis.ranges(followed=False):
-                worst = part.start + int(np.abs(np.log(
-                    np.maximum(axis.ratio[part], 1e-9))).argmax())  # fmt: skip
-                first, last = float(axis.times[part][0]), float(axis.times[part][-1])
-                ratio = float(axis.ratio[worst])
-                if abs(ratio - 1.0) < _TOLD:
-                    continue
-                found.append(Misfit(axis.axis, first, last, ratio, self._cause(axis, last, ratio)))
-        return tuple(found)
-
-    def _cause(self, axis: AxisExport, last: float, ratio: float) -> str:
-        quantity = axis.axis.removesuffix('_x').removesuffix('_y').removesuffix('_z')
+    def cause(self, axis: AxisExport, last: float, ratio: float) -> str:
+        """Return why the simulator does not follow; see `Misfit`."""
+        quantity = axis.axis.partition('_')[0]
         part: ErrorChain = getattr(self.source, quantity)
         drift = self.simulator.laws[quantity].drift
         if ratio == 0.0:
@@ -253,7 +169,7 @@ def export_imu(
         ''.join(f'# {one}_random_walk: none was found; this is a bound\n' for one in assumed)
         + text
     )
-    return ImuExport(simulator, source, model, text, tuple(axes), tuple(assumed), omitted)
+    return ImuExport(simulator, model, text, tuple(axes), omitted, source, tuple(assumed))
 
 
 # Walk that adds 5 % to the deviation at the longest time: K^2 T / 3 = (1.05^2 - 1) N^2 / T.
@@ -308,6 +224,11 @@ def imu_from_text(text: str, where: str, name: str) -> tuple[ImuSimulator, ImuMo
         where, '', 'is no file of a known simulator; must be one as `sim2real export` writes for '
         f'{", ".join(SIMULATORS)}'
     )  # fmt: skip
+
+
+def is_imu_file(text: str, name: str) -> bool:
+    """Return whether a file looks like one of a simulator's IMU; `name` is that of the file."""
+    return any(_is_of(simulator, text, name) for simulator in SIMULATORS.values())
 
 
 _MARKS = {

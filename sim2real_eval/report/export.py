@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from sim2real_eval.characterization.signals import unit_of
-from sim2real_eval.exporting.imu_export import ImuExport, Misfit
+from sim2real_eval.exporting.comparison import Export, Misfit
+from sim2real_eval.exporting.law_fit import QUANTITIES
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from . import style
@@ -27,7 +28,7 @@ _SENSOR_COLOUR, _SIMULATED_COLOUR = '#0072b2', '#d55e00'
 _CAUSES = {
     'low_pass': '{title} has no low pass',
     'noise_at_rest': '{title} has no noise there at rest',
-    'drift': '{title} has no drift of that triad',
+    'drift': '{title} has no drift there',
     'flicker': '{title} has no flicker',
     'shape': 'the law of {title} has another shape',
 }
@@ -57,21 +58,21 @@ def read_allan_curves(path: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
             if (deviations > 0.0).all()}  # fmt: skip
 
 
-def export_table(export: ImuExport) -> Table:
+def export_table(export: Export) -> Table:
     """Return the measured or modelled and the simulated Allan deviation at `SHOWN_TIMES`."""
-    table = plain_table(f'Allan deviation of the sensor and of {export.simulator.title}')
+    table = plain_table(f'{_quantity_of(export)}: the sensor and {export.simulator.title}')
     add_words(table, 'axis', 'unit', 'curve')
     add_numbers(table, *(f'{time:g} s' for time in SHOWN_TIMES))
     for axis in export.axes:
         wanted, produced = np.array([axis.at(time) for time in SHOWN_TIMES]).T
         name = 'measured' if axis.is_measured else 'model'
         for index, (label, values) in enumerate(((name, wanted), ('simulated', produced))):
-            head = ('', '') if index else (axis.axis, unit_of(f'{_quantity(axis.axis)}_x'))
+            head = ('', '') if index else (axis.axis, _unit(axis.axis))
             table.add_row(*head, label, *('-' if math.isnan(v) else f'{v:.3g}' for v in values))
     return table
 
 
-def export_lines(export: ImuExport) -> list[str]:
+def export_lines(export: Export) -> list[str]:
     """Return sentences: where the simulator follows, where not and why, and what is left out."""
     title = export.simulator.title
     said: dict[str, list[str]] = {}
@@ -111,7 +112,7 @@ def _together(axes: Sequence[str]) -> str:
     return ', '.join(names)
 
 
-def export_record(export: ImuExport) -> dict[str, Any]:
+def export_record(export: Export) -> dict[str, Any]:
     """Return the export as a plain mapping, for JSON."""
     return {
         'simulator': export.simulator.name,
@@ -135,7 +136,7 @@ def export_record(export: ImuExport) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def export_figure(export: ImuExport) -> Figure:
+def export_figure(export: Export) -> Figure:
     """Return a figure with a panel per axis: Allan deviation of sensor and simulator."""
     across = min(3, len(export.axes))
     figure, panels = style.small_multiples(
@@ -148,9 +149,12 @@ def export_figure(export: ImuExport) -> Figure:
         style.log_x(panel)
         panel.set_yscale('log')
         panel.set_title(axis.axis, fontsize=9)
-        panel.set_ylabel(f'Allan deviation [{unit_of(f"{_quantity(axis.axis)}_x")}]', fontsize=8)
+        panel.set_ylabel(f'{_quantity_of(export)} [{_unit(axis.axis)}]', fontsize=8)
         style.tidy(panel, grid=True)
-    figure.supxlabel('averaging time [s]', fontsize=9)
+    figure.supxlabel(
+        'averaging time [s]' if _quantity_of(export) == 'Allan deviation' else 'lag [s]',
+        fontsize=9,
+    )
     is_measured = any(axis.is_measured for axis in export.axes)
     handles = [
         style.legend_line('measured' if is_measured else 'model', _SENSOR_COLOUR),
@@ -162,6 +166,19 @@ def export_figure(export: ImuExport) -> Figure:
 
 def _quantity(axis: str) -> str:
     return axis.partition('_')[0]
+
+
+def _is_inertial(axis: str) -> bool:
+    return _quantity(axis) in QUANTITIES
+
+
+def _unit(axis: str) -> str:
+    return unit_of(f'{_quantity(axis)}_x') if _is_inertial(axis) else 'm'
+
+
+def _quantity_of(export: Export) -> str:
+    is_inertial = any(_is_inertial(axis.axis) for axis in export.axes)
+    return 'Allan deviation' if is_inertial else 'Increment'
 
 
 def _plain(value: float) -> float | None:
