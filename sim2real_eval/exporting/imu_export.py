@@ -14,11 +14,12 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ErrorChain, ImuChain
 from sim_sensors.imu.imu import ImuModel
+from .code_simulators import GnssInsSim, IsaacLab, Matlab, Pegasus, Webots
 from .comparison import AxisExport, Export
 from .error_curves import allan_variance, settled_time
 from .imu_simulator import ImuSimulator
 from .law_fit import QUANTITIES, averaging_times, fit_law, shortest_time
-from .text_simulators import AirSim, Carla, GnssInsSim, IsaacLab, Kalibr, Matlab, Pegasus, Webots
+from .text_simulators import AirSim, Carla, Kalibr
 from .xml_simulators import GazeboSdf, Hector, MuJoCo, Px4, Rotors
 
 SIMULATORS: Mapping[str, ImuSimulator] = {
