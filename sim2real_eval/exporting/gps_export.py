@@ -25,6 +25,7 @@ from .gps_simulators import (
     WebotsGps,
 )
 from .imu_export import imu_from_text, is_imu_file
+from .imu_simulator import six_digits
 from .increment_fit import fit_increments
 
 GPS_SIMULATORS: Mapping[str, GpsSimulator] = {
@@ -76,7 +77,7 @@ def export_gps(
         raise ParameterError('--to', '', not_among(problem, simulator, GPS_SIMULATORS))
     chosen = GPS_SIMULATORS[simulator]
     errors = _errors(source)
-    hertz = float(rate or chosen.rate or source.rate)
+    hertz = six_digits(float(rate or chosen.rate or source.rate))
     first, last = span or (1.0 / min(hertz, source.rate), LONGEST_LAG)
     if not 0.0 < first < last:
         raise ParameterError(

@@ -17,7 +17,7 @@ from sim_sensors.imu.imu import ImuModel
 from .code_simulators import GnssInsSim, IsaacLab, Matlab, Pegasus, Webots
 from .comparison import AxisExport, Export
 from .error_curves import allan_variance, settled_time
-from .imu_simulator import ImuSimulator
+from .imu_simulator import ImuSimulator, six_digits
 from .law_fit import QUANTITIES, averaging_times, fit_law, shortest_time
 from .text_simulators import AirSim, Carla, Kalibr
 from .xml_simulators import GazeboSdf, Hector, MuJoCo, Px4, Rotors
@@ -112,7 +112,7 @@ def export_imu(
             '--rate', '', f'has no effect: the file of {simulator.name} has no rate; must be left '
             'out'
         )  # fmt: skip
-    chosen = float(rate or simulator.rate or source.rate)
+    chosen = six_digits(float(rate or simulator.rate or source.rate))
     shortest = shortest_time(source, chosen)
     first, last = span or (shortest, max(longest, 10.0 * shortest))
     if not 1.0 / chosen * (1.0 - 1e-9) <= first < last:

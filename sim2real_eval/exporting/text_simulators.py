@@ -116,7 +116,7 @@ class AirSim(KeyedSimulator):
     title = 'AirSim'
     kind = 'airsim'
     preset = 'airsim'
-    rate = 1000.0 / 3.0
+    rate = 333.333
     is_rate_fixed = True
     suffix = '.json'
     laws: ClassVar[Mapping[str, Law]] = dict.fromkeys(QUANTITIES, Law('walk', per_axis=False))
