@@ -30,7 +30,7 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of
 
 VERBS = (
-    'demo', 'vepd', 'study', 'gate', 'report', 'compare', 'characterize', 'allan', 'export', 'fit',
+    'demo', 'vepd', 'study', 'gate', 'report', 'compare', 'characterize', 'allan', 'match', 'export', 'fit',
     'simulate', 'reference', 'judge', 'sensitivity', 'tune', 'check', 'models', 'world', 'follow',
     'scenario', 'attitude', 'wheels',
 )  # fmt: skip

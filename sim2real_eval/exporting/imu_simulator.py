@@ -53,6 +53,15 @@ class ImuSimulator(abc.ABC):
     suffix: ClassVar[str]
     remarks: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def default(self) -> str:
+        """Model of the simulator where nothing is set; most simulators then have no noise."""
+        return f'{self.preset}{self._upstream}' if self.preset else 'ideal'
+
+    @property
+    def _upstream(self) -> str:
+        return UPSTREAM if 'variant' in self._model_class().declarations() else ''
+
     @abc.abstractmethod
     def triad(self, quantity: str, part: ErrorChain, rate: float) -> dict[str, Any]:
         """Return the parameters of a triad of the model with these errors."""
@@ -86,8 +95,7 @@ class ImuSimulator(abc.ABC):
         declared = self._model_class().declarations()
         base: dict[str, Any] = {'model': self.kind}
         if self.preset:
-            suffix = UPSTREAM if 'variant' in declared else ''
-            base = to_variant(load_imu(f'{self.preset}{suffix}'))
+            base = to_variant(load_imu(self.default))
         rate = float(mapping.get('rate') or base.get('rate', 100.0))
         base = override(base, {'rate': rate, **mapping})
         if 'variant' in declared:
