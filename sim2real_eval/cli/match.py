@@ -7,7 +7,6 @@ import argparse
 import shlex
 from pathlib import Path
 
-from sim2real_eval.exporting.imu_export import find_simulator
 from .arguments import add_out, add_shared
 
 DESCRIPTION = (
@@ -56,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
 
 def commands(options: argparse.Namespace) -> list[list[str]]:
     """Return the commands of a match, in their order, as words."""
+    from sim2real_eval.exporting.imu_export import find_simulator
+
     simulator = find_simulator(options.to)
     out = Path(options.out)
     sensors, file, matched = out / 'sensors', out / f'imu{simulator.suffix}', out / 'matched.yaml'

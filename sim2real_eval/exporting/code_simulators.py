@@ -100,9 +100,9 @@ class Pegasus(CodeSimulator):
         for quantity in QUANTITIES
     }  # fmt: skip
     sections: ClassVar[Mapping[str, str]] = {
-        quantity: rf'"{quantity}":\s*\{{[^}}]*\}}' for quantity in QUANTITIES
+        quantity: rf'["\']{quantity}["\']:\s*\{{[^}}]*\}}' for quantity in QUANTITIES
     }
-    rate_pattern = r'"update_rate":\s*([-+\d.eE]+)'
+    rate_pattern = r'["\']update_rate["\']:\s*([-+\d.eE]+)'
     template = """\
 from pegasus.simulator.logic.sensors import IMU
 
