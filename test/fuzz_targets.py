@@ -16,6 +16,7 @@ from cli_examples import pictures_left_blank
 from recording_examples import drive
 
 from sim2real_eval import read_recording, run_judge, simulate, write_recording
+from sim2real_eval.characterization.data_sheet import read_sheet
 from sim2real_eval.characterization.signal_files import read_signals
 from sim2real_eval.cli.main import main as sim2real
 from sim2real_eval.common.findings import JudgeError
@@ -55,6 +56,8 @@ from sim_sensors.world.world import load_world
 TAKEN = ('/imu/data', '/gps/fix', '/pose', '/cmd_vel')
 """Topics that a live judge subscribes to: measurements, poses and commands."""
 TRUTH = '/ground_truth/odometry'
+
+SHEETS = Path(__file__).parents[1] / 'docs' / 'howto' / 'sheets'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +128,7 @@ def targets(folder: Path) -> list[Target]:
         Target('urdf', files['robot.urdf'] + files['transforms.yaml'], TransformFile.from_file),
         Target('estimator', files['estimator.yaml'], RosStack.from_file),
         Target('signals', files['signals.csv'], read_signals),
+        Target('sheet', sorted(SHEETS.glob('*.yaml')), read_sheet),
         Target('series', [folder / 'series.csv'], read_series),
         Target('result', [study_record(folder)], gate_and_report),
         Target(

@@ -16,7 +16,7 @@ from gps_standstill_examples import standing
 from sim2real_eval.characterization.analysis import analyse
 from sim2real_eval.characterization.options import AllanOptions, TableOptions
 from sim2real_eval.characterization.signal_files import read_signals
-from sim2real_eval.characterization.signals import AXES, SignalFileError
+from sim2real_eval.characterization.signals import AXES, SignalFileError, evenly_spaced
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report.allan import FILES
 from sim_sensors.core.measurements import FloatArray
@@ -80,7 +80,8 @@ WRONG = (
     ('nan.csv --sample-rate 10', 'gyroscope_x: sample 1 is nan'),
     ('nan.csv ./nan.csv', 'nan.csv'),
     ('huge.csv --sample-rate 10', '1e+300'),
-    ('back.csv', '2 samples'),
+    ('back.csv', '3 samples'),
+    ('backward.csv', '--sample-rate'),
     ('slow.csv', 'time steps by 1e+07 s'),
     ('fast.csv', 'time_ms steps by 1e-05 s'),
     ('seconds.csv', 'stamp_ns steps by 1e-09 s'),
@@ -109,6 +110,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'slow.csv': 'gx,time\n1,0\n2,1e7\n3,2e7\n',
         'huge.csv': 'gyroscope_x\n1\n1e300\n3\n',
         'back.csv': 'gx,time\n1,3\n2,2\n3,1\n',
+        'backward.csv': '\n'.join(['gx,time', *(f'{k % 3 / 2},{99 - k}' for k in range(99))])
+        + '\n',
         'fast.csv': 'gx,time_ms\n1,0\n2,0.01\n3,0.02\n',
         'seconds.csv': 'gx,stamp_ns\n1,1\n2,2\n3,3\n',
         'epoch.csv': 'gx,time\n1,17e17\n2,17e17\n3,17e17\n',
@@ -240,9 +243,10 @@ def test_wrong_units_are_reported_with_the_option_that_corrects_them(
 
 def test_a_rate_that_contradicts_the_time_column_is_reported(table: Path) -> None:
     assert read_signals(table, TableOptions(rate=RATE)).notes == ()
-    other = read_signals(table, TableOptions(rate=2 * RATE))
-    assert other.rate is None
-    assert other.notes[0].numbers == {'found': 50.0, 'given': 100.0}
+    assert evenly_spaced(read_signals(table, TableOptions(rate=RATE))).notes == ()
+    other = evenly_spaced(read_signals(table, TableOptions(rate=2 * RATE)))
+    assert other.rate == pytest.approx(50.0)
+    assert other.notes[0].numbers == {'found': other.rate, 'given': 100.0}
     skipped = ('-', *AXES)
     renumbered = read_signals(table, TableOptions(rate=2 * RATE, columns=skipped))
     assert (renumbered.rate, renumbered.stamp_ns, renumbered.notes) == (2 * RATE, None, ())
@@ -323,3 +327,95 @@ def test_a_real_recording_gives_the_published_noise(real_dir: Path) -> None:
         level += 0.617 * terms.gauss_markov.value if terms.gauss_markov else 0.0
         sheet = np.deg2rad(0.007) if k < 3 else 0.2e-3 * 9.80665
         assert 0.5 * sheet < level < 2.0 * sheet
+
+
+def counts(number: int, per_degree: float, per_g: float) -> FloatArray:
+    """The samples as whole numbers, as converters deliver them."""
+    scale = np.array([per_degree * 180.0 / np.pi] * 3 + [per_g / 9.80665] * 3)
+    return np.rint(samples(number) * scale)
+
+
+@pytest.mark.parametrize(('per_degree', 'per_g'), [(131.0, 8192.0), (65.5, 2048.0)])
+def test_counts_are_named_and_converted_by_their_scale(
+    per_degree: float,
+    per_g: float,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = counts(3, per_degree, per_g)
+    time = 20.0 * np.arange(len(values))[:, None]
+    write_csv(tmp_path / 'raw.csv', 'time_ms,gx,gy,gz,ax,ay,az', np.hstack([time, values]))
+    scales = ('--gyro-scale', per_degree, '--accel-scale', per_g)
+    check_refused(capsys, '--accel-scale', 'allan', 'raw.csv')
+    check_refused(capsys, '--gyro-scale', 'allan', 'raw.csv', *UNITS)
+    check_refused(capsys, '--accel-scale', 'allan', 'raw.csv', *UNITS, *scales[:2])
+    done = call(capsys, 'allan', 'raw.csv', *UNITS, *scales, '--no-check', '--json')
+    assert done.status == 0
+    for axis, estimates in json.loads(done.out)['axes'].items():
+        white = estimates['terms']['white']
+        truth = GYRO if axis.startswith('gyro') else ACCEL
+        assert abs(white['value'] - truth) < 4.0 * white['std']
+
+
+def test_whole_numbers_of_fine_units_are_no_counts(tmp_path: Path, capsys: Capture) -> None:
+    """A table in mdps and mg, as drivers of LSM6DS sensors write it."""
+    values = counts(4, 1000.0, 1000.0)
+    path = write_csv(tmp_path / 'milli.csv', 'gx,gy,gz,ax,ay,az', values)
+    units = ('--gyro-unit', 'mdps', '--accel-unit', 'mg')
+    done = call(capsys, 'allan', path, *units, '--sample-rate', RATE, '--no-check', '--json')
+    assert done.status == 0
+    white = json.loads(done.out)['axes']['gyroscope_x']['terms']['white']
+    assert abs(white['value'] - GYRO) < 4.0 * white['std']
+
+
+@pytest.mark.parametrize('unit', ['g', 'mg'])
+@pytest.mark.parametrize('axes', [('accelerometer_z',), ('accelerometer_x', 'gyroscope_y')])
+def test_gravity_tells_the_unit_of_any_choice_of_axes(
+    unit: str, axes: tuple[str, ...], tmp_path: Path
+) -> None:
+    size = 9.80665 * (1.0 if unit == 'g' else 1e-3)
+    values = samples(5) / np.array([1.0] * 3 + [size] * 3)
+    path = write_csv(tmp_path / 'g.csv', 'gx,gy,gz,ax,ay,az', values)
+    options = AllanOptions(reject_motion=False)
+    for given, expected in (('m/s^2', {'signals.unit_is_g'}), (unit, set())):
+        chosen = TableOptions(rate=RATE, accelerometer_unit=given)
+        result = analyse(read_signals(path, chosen).only(axes), options)
+        assert {note.code for note in result.notes if 'unit' in note.code} == expected
+
+
+def test_one_vertical_axis_alone_tells_its_unit(tmp_path: Path) -> None:
+    up = samples(6)[:, 5:]
+    options = AllanOptions(reject_motion=False)
+    for unit, scale in (('g', 9.80665), ('mg', 9.80665e-3), ('', 1.0)):
+        path = write_csv(tmp_path / 'z.csv', 'az', up / scale)
+        result = analyse(read_signals(path, TableOptions(rate=RATE)), options)
+        words = [n.words.get('unit') for n in result.notes if n.code == 'signals.unit_is_g']
+        assert words == ([unit] if unit else [])
+
+
+def test_units_in_the_header_are_compared_with_the_options(tmp_path: Path) -> None:
+    header = 'time [ms],gx [deg/s],gy [deg/s],gz [deg/s],ax (m/s^2),ay (m/s^2),az (m/s^2)'
+    values = samples(7)
+    table = np.hstack([20.0 * np.arange(len(values))[:, None], values])
+    path = write_csv(tmp_path / 'header.csv', header, table)
+    signals = read_signals(path)
+    assert signals.axes == AXES
+    assert np.diff(signals.stamp_ns[:3]).tolist() == [20_000_000] * 2
+    assert [note.words['stated'] for note in signals.notes] == ['deg/s']
+    assert read_signals(path, TableOptions(gyroscope_unit='deg/s')).notes == ()
+
+
+@pytest.mark.parametrize('joint', ['=', ' '])
+@pytest.mark.parametrize('last', ['', ',-'])
+def test_the_first_column_may_be_left_out(
+    joint: str, last: str, tmp_path: Path, capsys: Capture
+) -> None:
+    values = samples(8)[:, :2]
+    table = np.column_stack([np.zeros(len(values)), values, np.zeros(len(values))])
+    path = write_csv(tmp_path / 'first.csv', 'time,a,b,c', table[:, : 4 if last else 3])
+    columns = f'--columns{joint}-,gyroscope_x,gyroscope_y{last}'.split()
+    done = call(capsys, 'allan', path, *columns, '--sample-rate', RATE, '--no-check', '--json')
+    assert done.status == 0
+    assert set(json.loads(done.out)['axes']) == {'gyroscope_x', 'gyroscope_y'}

@@ -16,11 +16,10 @@ from sim2real_eval.characterization.imu_file import (
     chain_yaml,
     discrete,
     dithered_white,
-    sheet_units,
-    si_unit,
 )
 from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient, NoiseTerms
 from sim2real_eval.characterization.recovered_parameters import reidentify, simulated_standstill
+from sim2real_eval.characterization.sheet_units import sheet_units, si_unit
 from sim2real_eval.characterization.signals import AXES, quantity_of
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu

@@ -120,7 +120,7 @@ def analyse(signals: Signals, options: AllanOptions | None = None) -> RecordingR
     if not results:
         raise SignalFileError(f'{still.name}: all axes are constant; there is no noise to analyse')
     notes += unit_warnings(
-        {one.axis: one.mean for one in results},
+        {**still.left_out, **{one.axis: one.mean for one in results}},
         {one.axis: one.terms.white.value for one in results},
     )
     return RecordingResult(still.name, still.rate, len(still), results, (*still.notes, *notes))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sim2real_eval.common.findings import decisive, routine
+from sim2real_eval.common.findings import assumed, decisive, routine
 
 UNIT_IS_G = decisive(
     'signals.unit_is_g',
@@ -24,15 +24,43 @@ UNIT_IS_DEGREES = decisive(
     'If the values are in deg/s, they are 57 times too large.',
     'give the unit with --gyro-unit deg/s',
 )
+HEADER_UNIT = decisive(
+    'signals.header_unit',
+    'the header says {stated}, but the values are taken as {taken}',
+    'All values of that sensor are wrong by the ratio of the units.',
+    'give {option} {stated}, or the unit that the values have',
+)
 AHEAD = routine(
     'signals.stamps_ahead',
-    'dropped {count:d} samples whose stamp is later than those of the next samples',
+    '{count:d} stamps are later than those of the next samples and replaced by the mean of their '
+    'neighbours',
     'The clock had a glitch.',
 )
-REPEATED = routine(
+COPIES = routine(
+    'signals.copies',
+    'messages come twice, {delay:.3g ms} apart with the same values: {count:d} copies among '
+    '{samples:d} samples dropped',
+    'The driver sends messages again. Copies would double the rate.',
+)
+RESTARTED = decisive(
+    'signals.clock_restarts',
+    'the clock restarts ({count:d}x, up to {back:.6g s} back); the longest piece, {kept:d} of '
+    '{samples:d} samples, is analysed',
+    'Stamps before and after a restart belong to different clocks.',
+    'record again with a clock that only runs forward if that is too short',
+)
+OUT_OF_ORDER = routine(
+    'signals.out_of_order',
+    '{count:d} samples come after later ones, and are put in the order of their stamps',
+    'The transport does not keep the order.',
+)
+REPEATED = assumed(
     'signals.stamps_repeated',
-    'dropped {count:d} samples with a repeated or backward stamp',
-    'Stamps must increase.',
+    '{count:d} samples ({share:.2g} of all) carry the stamp of the sample before, or nearly, '
+    'although their values differ; all samples are kept, evenly spaced at {rate:.6g Hz}',
+    'The driver stamps in batches, so a stamp does not tell the time of its sample. Lost samples '
+    'cannot be seen, and would make the rate too low.',
+    'compare that rate with the rate of the sensor',
 )
 CUT = routine(
     'signals.cut',

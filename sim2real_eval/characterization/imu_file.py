@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise terms as a sensor model and its file, and the units of data sheets."""
+"""Noise terms as a sensor model and its file."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,6 @@ from typing import Any
 
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ImuChain
-from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .noise_terms import NoiseTerms
 
 
@@ -103,79 +101,6 @@ def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
         if lines[-1] == f'{quantity}:':
             lines[-1] += ' {}'
     return '\n'.join(lines) + '\n'
-
-
-_DEGREE = math.pi / 180.0
-_HOUR = 3600.0
-
-
-@dataclasses.dataclass(frozen=True)
-class SheetUnit:
-    """A unit, and what 1 of it is in SI units (rad, m, s)."""
-
-    name: str
-    size: float
-
-    def of(self, value: float) -> float:
-        """Return an SI value in this unit."""
-        return value / self.size
-
-
-_G = STANDARD_GRAVITY
-# By quantity and coefficient: the SI unit, and those of data sheets with their size in it.
-_UNITS = {
-    'gyroscope': {
-        'quantisation': ('rad', {'deg': _DEGREE, 'arcsec': _DEGREE / 3600.0}),
-        'white': (
-            'rad/s/sqrt(Hz)',
-            {'deg/sqrt(h)': _DEGREE / math.sqrt(_HOUR), 'deg/s/sqrt(Hz)': _DEGREE},
-        ),
-        'bias_instability': ('rad/s', {'deg/h': _DEGREE / _HOUR, 'deg/s': _DEGREE}),
-        'random_walk': (
-            'rad/s^2/sqrt(Hz)',
-            {'deg/h/sqrt(h)': _DEGREE / _HOUR / math.sqrt(_HOUR), 'deg/s^2/sqrt(Hz)': _DEGREE},
-        ),
-        'rate_ramp': ('rad/s^2', {'deg/h/h': _DEGREE / _HOUR**2}),
-        'gauss_markov': ('rad/s', {'deg/h': _DEGREE / _HOUR, 'deg/s': _DEGREE}),
-        'gauss_markov_time': ('s', {'s': 1.0}),
-    },
-    'accelerometer': {
-        'quantisation': ('m/s', {'mm/s': 1e-3}),
-        'white': (
-            'm/s^2/sqrt(Hz)',
-            {'ug/sqrt(Hz)': 1e-6 * _G, 'm/s/sqrt(h)': 1.0 / math.sqrt(_HOUR)},
-        ),
-        'bias_instability': ('m/s^2', {'mg': 1e-3 * _G, 'ug': 1e-6 * _G}),
-        'random_walk': (
-            'm/s^3/sqrt(Hz)',
-            {
-                'mg/sqrt(h)': 1e-3 * _G / math.sqrt(_HOUR),
-                'm/s/h/sqrt(h)': 1.0 / _HOUR / math.sqrt(_HOUR),
-            },
-        ),
-        'rate_ramp': ('m/s^3', {'mg/h': 1e-3 * _G / _HOUR}),
-        'gauss_markov': ('m/s^2', {'mg': 1e-3 * _G, 'ug': 1e-6 * _G}),
-        'gauss_markov_time': ('s', {'s': 1.0}),
-    },
-}
-
-
-def sheet_units(quantity: str, coefficient: str) -> tuple[SheetUnit, ...]:
-    """Return the units of data sheets for a coefficient of `gyroscope` or `accelerometer`, by its
-    name in `NoiseTerms`, the commonest first.
-
-    Examples
-    --------
-    >>> unit = sheet_units('gyroscope', 'white')[0]
-    >>> unit.name, round(unit.of(math.radians(0.01)), 3)
-    ('deg/sqrt(h)', 0.6)
-    """
-    return tuple(SheetUnit(*unit) for unit in _UNITS[quantity][coefficient][1].items())
-
-
-def si_unit(quantity: str, coefficient: str) -> str:
-    """Return the SI unit of a coefficient."""
-    return _UNITS[quantity][coefficient][0]
 
 
 def discrete(coefficient: str, value: float, rate: float) -> float:

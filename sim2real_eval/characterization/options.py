@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter, rare
+from .sheet_units import unit_size
 
-# What 1 of each unit is in SI; g is the standard gravity of CGPM 1901.
-_GYROSCOPE_UNITS = {'rad/s': 1.0, 'deg/s': math.pi / 180.0}
-_ACCELEROMETER_UNITS = {'m/s^2': 1.0, 'g': 9.80665, 'mg': 1e-3 * 9.80665}
+GYROSCOPE_UNITS = ('rad/s', 'deg/s', 'mdps')
+"""Units of angular velocities in recordings."""
+ACCELEROMETER_UNITS = ('m/s^2', 'g', 'mg')
+"""Units of specific forces in recordings."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,22 +89,31 @@ class TableOptions(Parameters):
     )
     columns: tuple[str, ...] = ()
     gyroscope_unit: str = parameter(
-        'rad/s',
-        '',
-        'Unit of the angular velocities, also in recordings.',
-        choices=tuple(_GYROSCOPE_UNITS),
+        'rad/s', '', 'Unit of the angular velocities, also in recordings.', choices=GYROSCOPE_UNITS
     )
     accelerometer_unit: str = parameter(
-        'm/s^2',
-        '',
-        'Unit of the accelerations, also in recordings.',
-        choices=tuple(_ACCELEROMETER_UNITS),
+        'm/s^2', '', 'Unit of the accelerations, also in recordings.', choices=ACCELEROMETER_UNITS
+    )
+
+    gyroscope_scale: float = parameter(
+        1.0,
+        '1',
+        'Counts (LSB) per --gyro-unit, if the values are counts: 16.4 per deg/s for an MPU-6050 '
+        'with a range of 2000 deg/s.',
+        above=0.0,
+    )
+    accelerometer_scale: float = parameter(
+        1.0,
+        '1',
+        'Counts (LSB) per --accel-unit, if the values are counts: 16384 per g for an MPU-6050 '
+        'with a range of 2 g.',
+        above=0.0,
     )
 
     @property
     def sizes(self) -> dict[str, float]:
         """What 1 of each quantity is in SI."""
         return {
-            'gyroscope': _GYROSCOPE_UNITS[self.gyroscope_unit],
-            'accelerometer': _ACCELEROMETER_UNITS[self.accelerometer_unit],
+            'gyroscope': unit_size(self.gyroscope_unit) / self.gyroscope_scale,
+            'accelerometer': unit_size(self.accelerometer_unit) / self.accelerometer_scale,
         }

@@ -30,7 +30,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
-from .signals import SignalFileError, Signals, quantity_of, unit_of
+from .signals import UNIT_OPTIONS, SignalFileError, Signals, quantity_of, unit_of
 
 FACTORS = {'robust': 6.0, 'iqr': 1.0}
 """Default factor of each rule."""
@@ -143,7 +143,6 @@ def _noise(values: FloatArray) -> float:
 
 # Fewer scatter so much that still windows look like others.
 _FEWEST_IN_WINDOW = 50
-_UNIT_OPTIONS = {'gyroscope': '--gyro-unit', 'accelerometer': '--accel-unit'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,7 +241,7 @@ def longest_standstill(
     noises, means, steps = windows_of(signals, size, count)
     for quantity, noise in noises.items():
         unit = unit_of(f'{quantity}_x')
-        doubt = f'{quantity} noise (is the unit right? {_UNIT_OPTIONS[quantity]})'
+        doubt = f'{quantity} noise (is the unit right? {UNIT_OPTIONS[quantity]})'
         keep(noise, limits[quantity][0], doubt, unit)
         limit = options.noise_ratio * noise_floor(noise, steps[quantity])
         keep(noise, limit, f'{quantity} noise', unit)
@@ -313,25 +312,31 @@ def runs_of(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 _NOISIEST = math.radians(0.15)
 _GRAVITY_TOLERANCE = 0.1
+# A horizontal axis in m/s^2 that is tilted by 6 degrees also shows about 1.
+_VERTICAL_TOLERANCE = 0.03
 
 
 def unit_warnings(means: Mapping[str, float], whites: Mapping[str, float]) -> list[Finding]:
     """Return what is hard to believe, each with the option that corrects it.
 
     Means at rest, rad/s or m/s^2, and white noise, the same per sqrt(Hz), by axis as in
-    `signals.AXES`.
+    `signals.AXES`. Fewer than three axes of an accelerometer tell its unit if one of them is
+    vertical.
     """
     notes = []
     force = [mean for axis, mean in means.items() if axis.startswith('accelerometer')]
-    if len(force) == 3:
-        size = float(np.linalg.norm(force))
-        for unit, gravity in (('g', 1.0), ('mg', 1000.0)):
-            if abs(size / gravity - 1.0) < 2.0 * _GRAVITY_TOLERANCE:
-                notes.append(findings.UNIT_IS_G(force=size, unit=unit))
-                break
-        else:
-            if abs(size / STANDARD_GRAVITY - 1.0) > _GRAVITY_TOLERANCE:
-                notes.append(findings.NOT_GRAVITY(force=size, gravity=STANDARD_GRAVITY))
+    size = float(np.linalg.norm(force))
+    is_whole = len(force) == 3
+    tolerance = 2.0 * _GRAVITY_TOLERANCE if is_whole else _VERTICAL_TOLERANCE
+    for unit, gravity in (('g', 1.0), ('mg', 1000.0)):
+        if abs(size / gravity - 1.0) < tolerance:
+            notes.append(findings.UNIT_IS_G(force=size, unit=unit))
+            break
+    else:
+        largest = (1.0 + _GRAVITY_TOLERANCE) * STANDARD_GRAVITY
+        smallest = (1.0 - _GRAVITY_TOLERANCE) * STANDARD_GRAVITY if is_whole else 0.0
+        if force and not smallest <= size <= largest:
+            notes.append(findings.NOT_GRAVITY(force=size, gravity=STANDARD_GRAVITY))
     noises = [white for axis, white in whites.items() if axis.startswith('gyroscope')]
     if noises and float(np.median(noises)) > _NOISIEST:
         notes.append(findings.UNIT_IS_DEGREES(noise=float(np.median(noises))))

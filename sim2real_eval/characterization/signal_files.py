@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,8 +22,10 @@ from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import float_of
 from . import findings
 from .options import TableOptions
-from .signals import AXES, SignalFileError, Signals
+from .sheet_units import UnitError, unit_size
+from .signals import AXES, UNIT_OPTIONS, SignalFileError, Signals, quantity_of
 from .signals import signals_of as signals_of_recording
+from .stamps import ordinary_step
 
 TIME_COLUMNS = {
     'stamp_ns': 1.0, 'time_ns': 1.0, 'time_us': 1e3, 'time_ms': 1e6,
@@ -54,30 +57,13 @@ def nanoseconds(column: NDArray[Any], name: str) -> IntArray:
             bad = int(np.argmin(good))
             raise ValueError(f'{name} of sample {bad} is {column[bad]}; must be a time {other}')
         stamps = np.asarray(np.rint(exact), np.int64)
-    steps = np.diff(stamps) * 1e-9
-    steps = steps[steps != 0.0]  # every stamp may be there twice
-    step = abs(float(np.median(steps))) if len(stamps) > 2 and len(steps) else _SHORTEST_STEP
-    if not _SHORTEST_STEP <= step <= _LONGEST_STEP:
+    step = ordinary_step(stamps) * 1e-9 if len(stamps) > 2 else 0.0
+    if step and not _SHORTEST_STEP <= step <= _LONGEST_STEP:
         raise ValueError(
             f'{name} steps by {step:.3g} s; must be {_SHORTEST_STEP:g} to {_LONGEST_STEP:g} s '
             f'{other}'
         )
     return stamps
-
-
-def rate_warnings(rate: float | None, stamp_ns: IntArray) -> tuple[Finding, ...]:
-    """Return notes: stamps `(n,)` ns look like numbers of samples, or a rate that was given, Hz,
-    is not taken since they tell another.
-    """
-    if len(stamp_ns) < 2:
-        return ()
-    steps = np.diff(stamp_ns)
-    step = float(np.median(steps)) * 1e-9
-    if rate is None:
-        return (findings.ONE_SECOND(),) if (steps == 1_000_000_000).all() else ()
-    if abs(rate * step - 1.0) < 0.01:
-        return ()
-    return (findings.STAMPS_WIN(found=1.0 / step if step > 0.0 else 0.0, given=rate),)
 
 
 # Other names that people give to columns, in lower case.
@@ -88,14 +74,20 @@ _ALIASES = {
     **{
         f'{name}{gap}{axis}': f'{quantity}_{axis}'
         for quantity, names in (
-            ('gyroscope', ('gyro', 'gyr', 'gyroscope', 'angular_velocity', 'rate')),
-            ('accelerometer', ('acc', 'accel', 'accelerometer', 'linear_acceleration')),
+            ('gyroscope', ('gyro', 'gyr', 'gyroscope', 'angular_velocity', 'angvel', 'rate')),
+            (
+                'accelerometer',
+                ('acc', 'accel', 'accelerometer', 'acceleration', 'linear_acceleration'),
+            ),
         )
         for name in names
         for gap in ('_', '', '.', ' ')
         for axis in 'xyz'
     },
 }
+# A name with its unit in brackets, such as `ax [g]` or `time (ms)`.
+_WITH_UNIT = re.compile(r'\s*(.*?)\s*[\[(](.*)[\])]\s*')
+_TIMES = {'ns': 'stamp_ns', 'us': 'time_us', 'ms': 'time_ms', 's': 'time'}
 _TABLES = ('.csv', '.txt', '.dat', '.npy', '.npz')
 
 
@@ -134,12 +126,15 @@ def _recording(path: Path, topics: Mapping[str, str | None] | None) -> Recording
             f'{", ".join(STORAGE_SUFFIXES)}, or a table: {", ".join(_TABLES)}'
         )
     try:
-        return read_recording(path, topics=topics)
+        recording = read_recording(path, topics=topics)
+        recording.require('imu')
+        return recording
     except RecordingError as error:
         inside = sorted(path.iterdir()) if path.is_dir() else []
-        tables = [one for one in inside if one.suffix in _TABLES]
-        if not tables or any(one.suffix in STORAGE_SUFFIXES for one in inside):
+        tables = [table for table in inside if table.suffix in _TABLES]
+        if not tables or any(file.suffix in STORAGE_SUFFIXES for file in inside):
             raise
+        tables.sort(key=lambda table: 'imu' not in table.name)
         raise SignalFileError(f'{error}; is {tables[0]} a table? then name that file') from None
 
 
@@ -149,6 +144,7 @@ class _Table:
 
     names: Sequence[str]
     values: NDArray[Any]
+    units: Mapping[str, str] = dataclasses.field(default_factory=dict)
     stamp_ns: IntArray | None = None
     rate: float | None = None
 
@@ -166,10 +162,10 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
     words = [word.strip().strip('"') for word in first.lstrip('#').strip().split(separator)]
     header = any(float_of(word) is None for word in words)
     given: dict[str, Any] = {'delimiter': separator, 'skiprows': int(header), 'comments': '#'}
-    names = options.columns or (tuple(words) if header else ())
+    names, units = _names_and_units(options.columns or (words if header else ()))
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', UserWarning)  # that there is nothing: said below
-        table = _Table(names, np.loadtxt(path, ndmin=2, **given))
+        table = _Table(names, np.loadtxt(path, ndmin=2, **given), units)
     if not table.values.size:
         raise ValueError('no numbers in it')
     sizes = [TIME_COLUMNS.get(name.lower()) for name in names]
@@ -183,6 +179,20 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
         column = table.values[:, stamps]  # written as 1.7e18, as numpy does
     table.stamp_ns = nanoseconds(column, names[stamps])
     return table
+
+
+def _names_and_units(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the names of columns without units in brackets, and the units by name."""
+    names, units = [], {}
+    for word in words:
+        match = _WITH_UNIT.fullmatch(word)
+        name, unit = (match[1], match[2]) if match else (word, '')
+        if name.lower() in TIME_COLUMNS and unit in _TIMES:
+            name = _TIMES[unit]
+        elif unit:
+            units[name] = unit
+        names.append(name)
+    return tuple(names), units
 
 
 def _split(table: _Table) -> _Table:
@@ -251,13 +261,33 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
     chosen = [known.index(axis) for axis in axes]
     if chosen != list(range(width)):
         values = values[:, chosen]
-    if table.stamp_ns is not None:
-        notes = rate_warnings(options.rate or table.rate, table.stamp_ns)
-        return Signals(path.stem, axes, values, table.stamp_ns, None, notes)
     rate = options.rate or table.rate
+    notes = _unit_notes(table, options)
+    if table.stamp_ns is not None:
+        seconds = np.diff(table.stamp_ns) == 1_000_000_000
+        if rate is None and len(seconds) and seconds.all():
+            notes += (findings.ONE_SECOND(),)
+        return Signals(path.stem, axes, values, table.stamp_ns, rate, notes)
     if rate is None:
         raise SignalFileError(f'{path}: no column time or stamp_ns; give the --sample-rate')
-    notes = ()
     if table.rate is not None and rate != table.rate:
-        notes = (findings.RATE_WINS(found=table.rate, given=rate),)
+        notes += (findings.RATE_WINS(found=table.rate, given=rate),)
     return Signals(path.stem, axes, values, None, rate, notes)
+
+
+def _unit_notes(table: _Table, options: TableOptions) -> tuple[Finding, ...]:
+    """Return a finding per sensor whose unit in the header is not the unit of the options."""
+    notes = {}
+    for name, text in table.units.items():
+        quantity = quantity_of(_ALIASES.get(name.lower(), name.lower()))
+        option = UNIT_OPTIONS.get(quantity)
+        if option is None or getattr(options, f'{quantity}_scale') != 1.0:
+            continue
+        taken = getattr(options, f'{quantity}_unit')
+        try:
+            is_other = not math.isclose(unit_size(text), unit_size(taken), rel_tol=1e-3)
+        except UnitError:
+            continue
+        if is_other:
+            notes[quantity] = findings.HEADER_UNIT(name, stated=text, taken=taken, option=option)
+    return tuple(notes.values())

@@ -4,24 +4,35 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, RecordingError
 from sim2real_eval.recording.fields import complete_messages
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, is_absent
-from sim_sensors.motion.sampling import ahead_of_time
 from . import findings
+from .stamps import StampError, order_samples
 
 AXES = tuple(f'{quantity}_{axis}' for quantity in ('gyroscope', 'accelerometer') for axis in 'xyz')
 """Names of the columns: rad/s and m/s^2 (specific force), sensor frame."""
 
 _UNITS = {'gyroscope': 'rad/s', 'accelerometer': 'm/s^2'}
+
+UNIT_OPTIONS = {'gyroscope': '--gyro-unit', 'accelerometer': '--accel-unit'}
+"""Options of the unit of each sensor."""
+# No inertial sensor has steps of 1 deg/s or 0.05 g; fewer samples are whole by chance.
+_COARSEST = {'gyroscope': 0.999 * math.radians(1.0), 'accelerometer': 0.5}
+_FEWEST_COUNTS = 50
+_SCALE_OPTIONS = {
+    'gyroscope': '--gyro-unit deg/s --gyro-scale 16.4',
+    'accelerometer': '--accel-unit g --accel-scale 16384',
+}
 
 
 class SignalFileError(Sim2RealError):
@@ -41,12 +52,14 @@ class Signals:
     stamp_ns : (n,) int64 or None
         None: the samples are evenly spaced, `rate` apart.
     rate : float or None
-        Hz; None where there are stamps and no rate has been found yet.
+        Hz; with stamps, a rate that the user or the file states, or None.
     notes : tuple of Finding
         What was done to them.
     motion : (n, 2) float or None
         True speed, m/s, and true rate of turn, rad/s, where the recording tells them: rates and
         accelerations alone do not tell a smooth steady drive or turn from rest with a bias.
+    left_out : mapping of str to float
+        Medians of the axes that are not analysed, which tell the unit with the others.
     """
 
     name: str
@@ -56,6 +69,7 @@ class Signals:
     rate: float | None
     notes: tuple[Finding, ...] = ()
     motion: FloatArray | None = None
+    left_out: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -78,11 +92,38 @@ class Signals:
         return dataclasses.replace(self, notes=(*self.notes, *notes))
 
     def converted(self, sizes: Mapping[str, float]) -> Signals:
-        """Return the same in SI, where 1 of the gyroscope or accelerometer is so much in SI."""
+        """Return the same in SI, where 1 of the gyroscope or accelerometer is so much in SI.
+
+        SignalFileError when the values are counts of a converter, but 1 is the size of a unit.
+        """
         factors = np.array([sizes.get(quantity_of(axis), 1.0) for axis in self.axes])
+        self._refuse_counts(factors)
         if (factors == 1.0).all():
             return self
         return dataclasses.replace(self, values=self.values * factors)
+
+    def _refuse_counts(self, factors: FloatArray) -> None:
+        """Raise SignalFileError when all values of a sensor are whole numbers of large steps."""
+        if len(self) < _FEWEST_COUNTS:
+            return
+        counts = {}
+        for quantity, coarsest in _COARSEST.items():
+            index = [k for k, axis in enumerate(self.axes) if quantity_of(axis) == quantity]
+            columns = self.values[:, index]
+            if not len(index) or factors[index[0]] < coarsest or not _are_whole(columns):
+                continue
+            if (columns != columns[0]).any():
+                counts[quantity] = float(np.linalg.norm(np.median(columns, axis=0)))
+        if counts:
+            force = counts.get('accelerometer', 0.0)
+            size = f', and the specific force is {force:.6g}' if force else ''
+            milli = ', or --accel-unit mg' if 800.0 < force < 1200.0 else ''
+            raise SignalFileError(
+                f'{self.name}: all values of the {" and ".join(counts)} are whole numbers{size}: '
+                'counts of a converter. Give the LSB per unit of the data sheet, such as '
+                + ' '.join(_SCALE_OPTIONS[quantity] for quantity in counts)
+                + milli
+            )
 
     def only(self, axes: tuple[str, ...]) -> Signals:
         """Return some of the columns; SignalFileError when one is not there."""
@@ -91,7 +132,20 @@ class Signals:
                 there = ', '.join(self.axes)
                 raise SignalFileError(f'{self.name}: no axis {axis}; there are {there}')
         index = [self.axes.index(axis) for axis in axes]
-        return dataclasses.replace(self, axes=axes, values=self.values[:, index])
+        medians = {}
+        for axis in self.axes:
+            column = self.column(axis)
+            if axis not in axes and np.isfinite(column).all():
+                medians[axis] = float(np.median(column))
+        return dataclasses.replace(
+            self, axes=axes, values=self.values[:, index], left_out={**self.left_out, **medians}
+        )
+
+
+def _are_whole(values: NDArray[Any]) -> bool:
+    """Return whether all values are whole numbers."""
+    head = values[:_FEWEST_COUNTS]
+    return bool((head == np.rint(head)).all() and (values == np.rint(values)).all())
 
 
 def quantity_of(axis: str) -> str:
@@ -109,12 +163,12 @@ def signals_of(recording: Recording) -> Signals:
 
     SignalFileError when it has no IMU, or one without rates and accelerations.
     """
-    imu = recording.imu
-    if imu is None:
-        raise SignalFileError(
-            f'{recording.path or recording.name}: no topic of an IMU; name one with --topic imu='
-        )
-    imu = complete_messages(imu)
+    try:
+        recording.require('imu')
+    except RecordingError as error:
+        raise SignalFileError(str(error)) from None
+    assert recording.imu is not None
+    imu = complete_messages(recording.imu)
     columns, axes = [], []
     for quantity, values, covariance in (
         ('gyroscope', imu.angular_velocity, imu.angular_velocity_covariance),
@@ -154,66 +208,54 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
     return np.stack([np.interp(stamp_ns - origin, there, norm) for norm in norms], axis=1)
 
 
-LONGEST_FILLED = 5
-"""Samples in a row that may be missing and are then interpolated."""
 _FEWEST = 8
+# A rate that was given agrees with the stamps to this share.
+_SAME_RATE = 0.01
 
 
 def evenly_spaced(signals: Signals) -> Signals:
     """Return signals without stamps, at a known rate, as an Allan analysis needs them.
 
-    A single stamp ahead of its time is dropped, and repeated and backward ones are. Where up to
-    `LONGEST_FILLED` samples are missing, straight lines go in; a longer gap cuts the record, and
-    the longest piece is kept. What is left is taken as evenly spaced at its mean rate, whatever
-    the jitter of the stamps: that of a driver's clock is not that of the sensor. All of it is told
-    in notes. SignalFileError when fewer than 8 samples are left.
+    Copies of samples are dropped; other samples are kept whatever their stamps. Straight lines
+    fill up to `stamps.LONGEST_FILLED` missing samples. A longer gap or a restart of the clock cuts
+    the record, and the longest piece is kept. It is taken as evenly spaced at its mean
+    rate, whatever the jitter of the stamps: that of a driver's clock is not that of the sensor.
+    Notes tell all of it.
+
+    SignalFileError when fewer than 8 samples are left, or the stamps do not tell the rate.
     """
     if signals.stamp_ns is None:
         if len(signals) < _FEWEST:
             raise _too_few(signals, len(signals))
         return signals
-    stamps, values = signals.stamp_ns, signals.values
-    notes: list[Finding] = []
+    values = signals.values
     if signals.motion is not None:
         # What happens to the samples happens to their motion.
         values = np.hstack([values, signals.motion])
-    ahead = ahead_of_time(stamps)
-    if ahead.any():
-        notes.append(findings.AHEAD(count=ahead.sum()))
-        stamps, values = stamps[~ahead], values[~ahead]
-    fresh = np.concatenate([[True], stamps[1:] > np.maximum.accumulate(stamps)[:-1]])
-    if not fresh.all():
-        notes.append(findings.REPEATED(count=(~fresh).sum()))
-        stamps, values = stamps[fresh], values[fresh]
-    if len(stamps) < _FEWEST:
-        raise _too_few(signals.with_notes(*notes), len(stamps))
-    steps = np.diff(stamps)
-    period = float(np.median(steps))
-    missing = _missing(steps, period)
-    cuts = np.flatnonzero(missing > LONGEST_FILLED)
-    if len(cuts):
-        edges = np.concatenate([[0], cuts + 1, [len(stamps)]])
-        longest = int(np.argmax(np.diff(edges)))
-        begin, end = int(edges[longest]), int(edges[longest + 1])
-        values_of = {'count': len(cuts), 'longest': steps[cuts].max() * 1e-9}
-        notes.append(findings.CUT(**values_of, kept=end - begin, samples=len(stamps)))
-        stamps, values = stamps[begin:end], values[begin:end]
-        missing = missing[begin : end - 1]
-    if (missing > 0).any():
-        holes = np.maximum(missing, 0)
-        count = int(holes.sum())
-        share = count / (len(stamps) + count)
-        notes.append(findings.INTERPOLATED(count=count, share=share, lower=share / 2))
-        place = np.arange(len(stamps)) + np.concatenate([[0], np.cumsum(holes)])
-        at, known = np.arange(place[-1] + 1), place.astype(np.float64)
-        values = np.stack([np.interp(at, known, column) for column in values.T], axis=1)
-    else:
-        place = np.arange(len(stamps))
+    if len(values) < _FEWEST:
+        raise _too_few(signals, len(values))
+    try:
+        samples = order_samples(signals.stamp_ns, values)
+    except StampError as error:
+        raise SignalFileError(
+            f'{signals.name}: the stamps do not tell the rate: {error}; in a table, write - for '
+            'the column of time in --columns and give the --sample-rate'
+        ) from None
+    notes = list(samples.notes)
+    values, place = samples.values, samples.place
     if len(values) < _FEWEST:
         raise _too_few(signals.with_notes(*notes), len(values))
-    rate = (len(values) - 1) / (float(stamps[-1] - stamps[0]) * 1e-9)
+    count = int(place[-1]) + 1 - len(values)
+    if count:
+        share = count / (len(values) + count)
+        notes.append(findings.INTERPOLATED(count=count, share=share, lower=share / 2))
+        at, known = np.arange(place[-1] + 1), place.astype(np.float64)
+        values = np.stack([np.interp(at, known, column) for column in values.T], axis=1)
+    rate = samples.rate
+    if signals.rate is not None and abs(signals.rate / rate - 1.0) > _SAME_RATE:
+        notes.append(findings.STAMPS_WIN(found=rate, given=signals.rate))
     # How far the stamps are from an even grid, ns.
-    jitter = (stamps - stamps[0]) - place * (1e9 / rate)
+    jitter = (samples.stamp_ns - samples.stamp_ns[0]) - place * (1e9 / rate)
     jitter -= jitter.mean()
     if jitter.std() > 0.01e9 / rate:
         size, most = jitter.std() * 1e-6, np.abs(jitter).max() * 1e-6
@@ -237,15 +279,3 @@ def _too_few(signals: Signals, count: int) -> SignalFileError:
     return SignalFileError(
         f'{signals.name}: {count} samples are too few{left}; must be {_FEWEST} or more'
     )
-
-
-def _missing(steps: IntArray, period: float) -> IntArray:
-    """Return how many samples are missing in each step.
-
-    One late stamp makes a long step and a short one beside it, so two steps together count too.
-    """
-    end = np.full(1, np.inf)
-    pairs = np.concatenate([end, steps[:-1] + steps[1:], end])
-
-    lengths = np.minimum(steps, np.minimum(pairs[:-1], pairs[1:]) - period)
-    return np.asarray(np.rint(lengths / period), dtype=np.int64) - 1

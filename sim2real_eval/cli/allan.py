@@ -27,6 +27,7 @@ examples:
   sim2real allan my_static_bag --out noise
   sim2real allan night_1 night_2 --topic imu=/imu/raw --weights length --out noise
   sim2real allan log.csv --sample-rate 100 --gyro-unit deg/s --accel-unit g --out noise
+  sim2real allan counts.csv --gyro-unit deg/s --gyro-scale 16.4 --accel-unit g --accel-scale 16384
   sim2real allan log.csv --columns time,gyroscope_x,gyroscope_y,gyroscope_z,- --axis gyroscope_z
   sim2real simulate --motion circle --imu noise/imu.yaml --out twins
 """
@@ -38,8 +39,10 @@ TABLE = OptionSet(
     rate='--sample-rate',
     gyroscope_unit='--gyro-unit',
     accelerometer_unit='--accel-unit',
+    gyroscope_scale='--gyro-scale LSB',
+    accelerometer_scale='--accel-scale LSB',
 )
-UNITS = ('gyroscope_unit', 'accelerometer_unit')
+UNITS = ('gyroscope_unit', 'accelerometer_unit', 'gyroscope_scale', 'accelerometer_scale')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

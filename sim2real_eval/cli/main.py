@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         # A shell can close a stream with `>&-`.
         sys.stdout = Path(os.devnull).open('w')  # noqa: SIM115 - stays open
-    words = _join_negative_lists(sys.argv[1:] if arguments is None else arguments)
+    words = _join_dashed_lists(sys.argv[1:] if arguments is None else arguments)
     # Without a verb the parser only shows help; it imports none.
     verb = next((word for word in words if not word.startswith('-')), '')
     try:
@@ -115,15 +115,16 @@ def _hold_out(options: argparse.Namespace) -> contextlib.AbstractContextManager[
     return hold(out) if isinstance(out, str) else contextlib.nullcontext()
 
 
-# Numbers with commas; argparse takes a negative first one for an option.
-_NEGATIVE_LIST = re.compile(r'-[0-9.][-+0-9.eE]*(,[-+0-9.eE]+)+')
+# Numbers with commas, or the names of columns whose first is not used (-); argparse takes what
+# begins with a dash for an option.
+_DASHED_LIST = re.compile(r'-[0-9.][-+0-9.eE]*(,[-+0-9.eE]+)+|-(,.*)')
 
 
-def _join_negative_lists(words: Sequence[str]) -> list[str]:
+def _join_dashed_lists(words: Sequence[str]) -> list[str]:
     """Return the words with `--origin -33.86,151.21` joined as `--origin=-33.86,151.21`."""
     joined: list[str] = []
     for word in words:
-        if _NEGATIVE_LIST.fullmatch(word) and joined and re.fullmatch(r'--[^=]+', joined[-1]):
+        if _DASHED_LIST.fullmatch(word) and joined and re.fullmatch(r'--[^=]+', joined[-1]):
             joined[-1] += f'={word}'
         else:
             joined.append(word)

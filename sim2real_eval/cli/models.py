@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
-from .arguments import add_shared
-from .output import conclude
+from .arguments import add_out, add_shared
+from .output import conclude, print_notes
 
 if TYPE_CHECKING:
     from sim2real_eval.simulation.twin import Twin
@@ -29,7 +29,13 @@ DESCRIPTION = (
     'including those of installed packages. To change a preset, copy its file, edit the copy, '
     'and give its path instead of the name.'
 )
-EPILOG = 'examples:\n  sim2real models\n  sim2real models --from settings.json --out imu.yaml'
+EPILOG = """\
+examples:
+  sim2real models
+  sim2real models --json
+  sim2real models --sheet mpu6050.yaml --out imu.yaml
+  sim2real models --from settings.json --out imu.yaml
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='write the IMU, or else the GPS, of a file of another simulator as YAML: '
         'settings.json, model.sdf, imu.yaml of Kalibr and all that `sim2real export` writes',
     )
-    parser.add_argument('--out', metavar='FILE', help='with --from: the file (default: print it)')
+    parser.add_argument(
+        '--sheet',
+        metavar='FILE',
+        help='YAML file with the numbers of the data sheet of an IMU, as printed: '
+        '400 ug/sqrt(Hz), 8 deg/h, 16.4 LSB/(deg/s); gives a model for simulate --imu',
+    )
+    add_out(parser, 'file of the model of --sheet or --from (default: print it)', metavar='FILE')
     add_shared(parser, 'overwrite', 'json')
 
 
@@ -64,6 +76,10 @@ def run(options: argparse.Namespace) -> int:
 
     if options.source:
         return _import(options)
+    if options.sheet:
+        return _convert_sheet(options)
+    if options.out:
+        raise ParameterError('--out', '', 'needs --sheet or --from')
     if options.name:
         print(_page(options.name))
         return 0
@@ -115,6 +131,9 @@ def _import(options: argparse.Namespace) -> int:
     from sim2real_eval.exporting.model_file import model_yaml
     from sim_sensors.core.parameters import to_variant
 
+    if options.name or options.sheet:
+        other = options.name or '--sheet'
+        raise ParameterError('--from', '', f'is not allowed with {other}')
     path = Path(options.source)
     try:
         text = path.read_text(encoding='utf-8')
@@ -134,6 +153,29 @@ def _import(options: argparse.Namespace) -> int:
             print(model_yaml(model, comments), end='')
 
     return conclude(options, to_variant(model), tell, 'Model')
+
+
+def _convert_sheet(options: argparse.Namespace) -> int:
+    """Write or print the model of a data sheet, and print what the sheet leaves open."""
+    from sim2real_eval.characterization.data_sheet import read_sheet
+    from sim2real_eval.common.findings import to_records
+    from sim2real_eval.common.results import write_bytes
+
+    if options.name:
+        raise ParameterError('--sheet', '', f'is not allowed with the model {options.name}')
+    sheet = read_sheet(options.sheet)
+    if options.out:
+        if Path(options.out).exists() and not options.overwrite:
+            raise ParameterError('--out', '', f'{options.out} exists; use --overwrite')
+        write_bytes(options.out, sheet.to_yaml().encode())
+    record = {**sheet.model.to_mapping(), 'notes': to_records(sheet.notes)}
+
+    def tell() -> None:
+        if not options.out:
+            print(sheet.to_yaml(), end='')
+        print_notes(sheet.notes)
+
+    return conclude(options, record, tell, 'Model')
 
 
 def _meanings(registry: Registry[Any]) -> dict[str, str]:

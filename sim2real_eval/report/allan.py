@@ -29,6 +29,7 @@ from sim2real_eval.characterization.noise_terms import (
 )
 from sim2real_eval.characterization.options import AllanOptions
 from sim2real_eval.characterization.recovered_parameters import RecoveredParameter, Reidentified
+from sim2real_eval.characterization.sheet_units import sheet_units, si_unit
 from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import (
@@ -97,7 +98,7 @@ def allan_console_table(
         quantity = quantity_of(axis)
         label = axis.replace('_', ' ')
         for name, coefficient in row.coefficients().items():
-            unit = imu_file.sheet_units(quantity, name)[0]
+            unit = sheet_units(quantity, name)[0]
             step = imu_file.discrete(name, coefficient.value, rate)
             cells: list[Text | str] = [
                 Text(label),
@@ -133,7 +134,7 @@ def units_legend(terms: Mapping[str, NoiseTerms]) -> str:
     names = dict.fromkeys(name for row in terms.values() for name in row.coefficients())
     return '\n'.join(
         f'{quantity}: discrete in {unit_of(f"{quantity}_x")}, SI in '
-        + ', '.join(f'{_LETTERS[name]} {imu_file.si_unit(quantity, name)}' for name in names)
+        + ', '.join(f'{_LETTERS[name]} {si_unit(quantity, name)}' for name in names)
         for quantity in quantities
     )
 
@@ -231,7 +232,7 @@ def _decorate(panel: Axes, axis: str, terms: NoiseTerms, unit: str) -> None:
         if not coefficient.observable:
             unseen.append(_LETTERS[name])
         else:
-            sheet_unit = imu_file.sheet_units(quantity, name)[0]
+            sheet_unit = sheet_units(quantity, name)[0]
             labels.append(
                 f'{_LETTERS[name]} = {sheet_unit.of(coefficient.value):.3g} {sheet_unit.name}'
             )
@@ -329,11 +330,10 @@ def _terms_record(axis: str, terms: NoiseTerms, rate: float) -> dict[str, Any]:
         'terms': {
             name: {
                 **dataclasses.asdict(coefficient),
-                'unit': imu_file.si_unit(quantity, name),
+                'unit': si_unit(quantity, name),
                 'discrete': imu_file.discrete(name, coefficient.value, rate),
                 'data_sheet': {
-                    unit.name: unit.of(coefficient.value)
-                    for unit in imu_file.sheet_units(quantity, name)
+                    unit.name: unit.of(coefficient.value) for unit in sheet_units(quantity, name)
                 },
             }
             for name, coefficient in terms.coefficients().items()
