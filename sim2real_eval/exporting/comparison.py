@@ -51,7 +51,7 @@ class AxisExport:
         ranges = self.ranges(followed=True)
         if not ranges:
             return None
-        times = self.times[max(ranges, key=lambda one: one.stop - one.start)]
+        times = self.times[max(ranges, key=lambda part: part.stop - part.start)]
         return float(times[0]), float(times[-1])
 
     def at(self, time: float) -> tuple[float, float]:
@@ -102,7 +102,7 @@ class Export(abc.ABC):
     @property
     def misfits(self) -> tuple[Misfit, ...]:
         """The ranges in which the simulator is off by 20 % or more somewhere, by axis."""
-        found = []
+        misfits = []
         for axis in self.axes:
             for part in axis.ranges(followed=False):
                 errors = np.abs(np.log(np.maximum(axis.ratio[part], 1e-9)))
@@ -110,5 +110,5 @@ class Export(abc.ABC):
                 first, last = float(axis.times[part][0]), float(axis.times[part][-1])
                 if abs(ratio - 1.0) >= _TOLD:
                     cause = self.cause(axis, last, ratio)
-                    found.append(Misfit(axis.axis, first, last, ratio, cause))
-        return tuple(found)
+                    misfits.append(Misfit(axis.axis, first, last, ratio, cause))
+        return tuple(misfits)

@@ -121,5 +121,5 @@ def sensor_from_text(text: str, where: str, name: str) -> tuple[str, SensorModel
             endings = (simulator.suffix, '.sdf', '.world', '.urdf', '.xml')
             if simulator.mark in text and name.endswith(endings):
                 return simulator.title, simulator.read(text, where)
-    found, model = imu_from_text(text, where, name)
-    return found.title, model
+    simulator_of_imu, model = imu_from_text(text, where, name)
+    return simulator_of_imu.title, model

@@ -121,8 +121,8 @@ class GazeboNavSat(GpsSimulator):
         sensor = only(sensors, where, '<navsat>')
         place = 'navsat/position_sensing/{}/noise/stddev'
         horizontal, vertical = (
-            number_in(sensor.findtext(place.format(one), '0'), where, f'{one}.stddev')
-            for one in ('horizontal', 'vertical')
+            number_in(sensor.findtext(place.format(element), '0'), where, f'{element}.stddev')
+            for element in ('horizontal', 'vertical')
         )
         rate = number_in(sensor.findtext('update_rate', '10'), where, 'update_rate')
         return rate, {'std': (horizontal, horizontal, vertical)}
@@ -179,7 +179,7 @@ class CarlaGnss(GpsSimulator):
     def parse(self, text: str, where: str) -> tuple[float, dict[str, Any]]:
         """Return rate and noise of the first receiver."""
         tree = parse_json(text, where)
-        sensor = next((one for one in mappings_in(tree) if one.get('type') == self.mark), {})
+        sensor = next((entry for entry in mappings_in(tree) if entry.get('type') == self.mark), {})
         tick = number_in(str(sensor.get('sensor_tick', 0.05)), where, 'sensor_tick') or 0.05
         noise = {}
         for axis, key in self._keys.items():
@@ -269,7 +269,7 @@ class Px4Gps(StepLaw):
     def parse(self, text: str, where: str) -> tuple[float, dict[str, Any]]:
         """Return rate and noise of the only plugin."""
         root = parse_xml(text, where)
-        plugins = (one for one in root.iter('plugin') if self.mark in one.get('filename', ''))
+        plugins = (p for p in root.iter('plugin') if self.mark in p.get('filename', ''))
         plugin = only(plugins, where, self.mark)
         values = {
             key: number_in(plugin.findtext(key, '0'), where, key)
@@ -307,8 +307,8 @@ class PegasusGps(StepLaw):
             'gps_z_noise_density': 4e-4, 'gps_xy_random_walk': 2.0, 'gps_z_random_walk': 4.0,
         }  # fmt: skip
         values = {
-            key: number_in(found[1], where, key)
-            if (found := re.search(rf'["\']{key}["\']:\s*([^,}}\s]+)', text)) else default
+            key: number_in(match[1], where, key)
+            if (match := re.search(rf'["\']{key}["\']:\s*([^,}}\s]+)', text)) else default
             for key, default in defaults.items()
         }  # fmt: skip
         return values['update_rate'], self._noise_of(values, values[self.mark])
@@ -377,7 +377,7 @@ class HectorGps(GpsSimulator):
     def parse(self, text: str, where: str) -> tuple[float, dict[str, Any]]:
         """Return rate and noise of the only plugin."""
         root = parse_xml(text, where)
-        plugins = (one for one in root.iter('plugin') if self.mark in one.get('filename', ''))
+        plugins = (p for p in root.iter('plugin') if self.mark in p.get('filename', ''))
         plugin = only(plugins, where, self.mark)
         rows = {
             key: np.broadcast_to(numbers_in(plugin.findtext(key, default), where, key), 3)
@@ -451,9 +451,9 @@ class WebotsGps(GpsSimulator):
             ('noiseCorrelation', r'\bnoiseCorrelation\s+(\S+)'),
             ('period', r'sampling period\s+(\S+)'),
         ):
-            found = re.search(pattern, text)
+            match = re.search(pattern, text)
             default = 100.0 if key == 'period' else 0.0
-            values[key] = number_in(found[1], where, key) if found else default
+            values[key] = number_in(match[1], where, key) if match else default
         rate = float(f'{1e3 / (values["period"] or 100.0):.9g}')
         return rate, {
             'accuracy': values['accuracy'],
@@ -494,8 +494,8 @@ class GnssInsSimGps(GpsSimulator):
 
     def parse(self, text: str, where: str) -> tuple[float, dict[str, Any]]:
         """Return rate and noise."""
-        found = re.search(r"""['"]stdp['"]:\s*np\.array\(\[([^\]]*)\]""", text)
-        row = numbers_in(found[1] if found else '', where, 'stdp')
+        match = re.search(r"""['"]stdp['"]:\s*np\.array\(\[([^\]]*)\]""", text)
+        row = numbers_in(match[1] if match else '', where, 'stdp')
         north, east, up = map(float, np.broadcast_to(row, 3))
         rate = re.search(r'FS_GPS\s*=\s*([-+\d.eE]+)', text)
         return number_in(rate[1], where, 'FS_GPS') if rate else 10.0, {'std': (east, north, up)}

@@ -119,8 +119,8 @@ class ImuSimulator(abc.ABC):
         return ImuChain.from_mapping({'rate': model.rate, **mapping}, self.name)
 
     def _model_class(self) -> type[ImuModel]:
-        found: type[ImuModel] = ImuModel.models.get(self.kind)
-        return found
+        model_class: type[ImuModel] = ImuModel.models.get(self.kind)
+        return model_class
 
 
 class KeyedSimulator(ImuSimulator):
@@ -206,10 +206,10 @@ def number_in(text: str | None, where: str, key: str) -> float:
 def numbers_in(text: str, where: str, key: str) -> Numbers:
     """Return the number in a text, or the three of a vector separated by spaces or commas."""
     entries = [entry for entry in re.split(r'[\s,]+', text.strip()) if entry]
-    found = tuple(number_in(entry, where, key) for entry in entries)
-    if len(found) not in (1, 3):
+    numbers = tuple(number_in(entry, where, key) for entry in entries)
+    if len(numbers) not in (1, 3):
         raise ParameterError(where, key, f'{text!r} is not allowed; must be 1 or 3 numbers')
-    return found if len(found) == 3 else found[0]
+    return numbers if len(numbers) == 3 else numbers[0]
 
 
 def one_number(values: Any) -> float:

@@ -53,8 +53,7 @@ def fit_increments(
         members = list(group)
         mean = target[:, members].mean(axis=1)
         if mean.all():
-            found = _fit_axis(law, lags, mean, time)
-            white[members], std[members], times[members] = found
+            white[members], std[members], times[members] = _fit_axis(law, lags, mean, time)
     if law.drift_time and time is not None:
         times[:] = law.drift_time
     mapping = {'white_std': white, 'gauss_markov_std': std, 'gauss_markov_time': times}

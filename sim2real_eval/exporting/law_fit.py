@@ -98,16 +98,16 @@ def fit_law(
         white = np.full(3, math.sqrt(np.mean(white[active] ** 2)))
         drifting = np.full(3, drifting.any())
     drift = _DRIFT_SHAPES[law.drift]
-    found = [
+    fits = [
         _Fit(target[:, i], white[i], slack, times, rate, drift if drifting[i] else None)
         for i in range(3)
     ]
-    values = [fit.solve() for fit in found]
+    values = [fit.solve() for fit in fits]
     if law.drift == 'gauss_markov' and not law.per_axis_time and drifting.any():
         time = _Fit(target.sum(axis=1), 0.0, slack, times, rate, drift).solve()[
             'gauss_markov_time'
         ]
-        values = [fit.solve(time) for fit in found]
+        values = [fit.solve(time) for fit in fits]
     mapping = {
         name: [row.get(name, 100.0 if name == 'gauss_markov_time' else 0.0) for row in values]
         for name in (

@@ -93,19 +93,20 @@ class Kalibr(KeyedSimulator):
         """Return the densities of the first IMU of imu.yaml or camchain-imucam.yaml."""
         tree = parse_yaml(text, where)
         marks = [f'{quantity}_noise_density' for quantity in QUANTITIES]
-        found = [
-            one for one in mappings_in(tree) if any(key in one for key in marks)
+        sensors = [
+            entry for entry in mappings_in(tree) if any(key in entry for key in marks)
         ]  # fmt: skip
-        if not found:
+        if not sensors:
             raise ParameterError(where, marks[0], 'is missing')
+        first = sensors[0]
         values: dict[str, dict[str, Numbers]] = {}
         for quantity, keys in self.keys.items():
             values[quantity] = {
-                key: (number_in(str(found[0][key]), where, key),) * 3
+                key: (number_in(str(first[key]), where, key),) * 3
                 for key, _ in keys.values()
-                if key in found[0]
+                if key in first
             }
-        rate = number_in(str(found[0].get('update_rate', 100.0)), where, 'update_rate')
+        rate = number_in(str(first.get('update_rate', 100.0)), where, 'update_rate')
         return {'rate': rate, **self.parameters(values, rate)}
 
 
@@ -171,14 +172,17 @@ class AirSim(KeyedSimulator):
 
     def parse(self, text: str, where: str) -> dict[str, Any]:
         """Return the parameters of the first sensor with SensorType 2."""
-        found = [one for one in mappings_in(parse_json(text, where)) if one.get('SensorType') == 2]
-        if not found:
+        sensors = [
+            entry for entry in mappings_in(parse_json(text, where)) if entry.get('SensorType') == 2
+        ]
+        if not sensors:
             raise ParameterError(where, 'SensorType', 'of an IMU is missing; must be 2')
+        first = sensors[0]
         values = {
             quantity: {
-                key: number_in(str(found[0][key]), where, key)
+                key: number_in(str(first[key]), where, key)
                 for key, _ in keys.values()
-                if key in found[0]
+                if key in first
             }
             for quantity, keys in self.keys.items()
         }
@@ -236,20 +240,20 @@ class Carla(KeyedSimulator):
 
     def parse(self, text: str, where: str) -> dict[str, Any]:
         """Return the parameters of the first IMU of objects.json, or of one alone."""
-        found = [
-            one for one in mappings_in(parse_json(text, where))
-            if one.get('type') == 'sensor.other.imu'
+        sensors = [
+            entry for entry in mappings_in(parse_json(text, where))
+            if entry.get('type') == 'sensor.other.imu'
         ]  # fmt: skip
-        if not found:
+        if not sensors:
             raise ParameterError(where, 'type', 'sensor.other.imu is missing')
-        tick = number_in(str(found[0].get('sensor_tick', 0.05)), where, 'sensor_tick')
+        first = sensors[0]
+        tick = number_in(str(first.get('sensor_tick', 0.05)), where, 'sensor_tick')
         rate = float(f'{1.0 / (tick or 0.05):.9g}')
         values: dict[str, dict[str, Numbers]] = {}
         for quantity, keys in self.keys.items():
             values[quantity] = {
                 key: tuple(
-                    sign
-                    * number_in(str(found[0].get(f'{key}_{axis}', 0.0)), where, f'{key}_{axis}')
+                    sign * number_in(str(first.get(f'{key}_{axis}', 0.0)), where, f'{key}_{axis}')
                     for axis, sign in zip(
                         'xyz', self._left_handed.get(key, (1, 1, 1)), strict=True
                     )

@@ -42,11 +42,11 @@ def parse_xml(text: str, where: str) -> ET.Element:
 
 def only(elements: Iterator[ET.Element], where: str, what: str) -> ET.Element:
     """Return the only element; ParameterError if there is none, or there are several."""
-    found = list(elements)
-    if len(found) != 1:
-        problem = f'has {len(found)} of {what}; must have one'
+    matches = list(elements)
+    if len(matches) != 1:
+        problem = f'has {len(matches)} of {what}; must have one'
         raise ParameterError(where, '', problem)
-    return found[0]
+    return matches[0]
 
 
 class GazeboSdf(ImuSimulator):
@@ -158,7 +158,7 @@ class PluginSimulator(KeyedSimulator):
     def parse(self, text: str, where: str) -> dict[str, Any]:
         """Return the parameters of the only plugin with the library."""
         root = parse_xml(text, where)
-        plugins = (one for one in root.iter('plugin') if self.library in one.get('filename', ''))
+        plugins = (p for p in root.iter('plugin') if self.library in p.get('filename', ''))
         plugin = only(plugins, where, f'{self.library}')
         rate = self.rate or 100.0
         if self.rate_key and (written := plugin.findtext(self.rate_key)):
@@ -360,7 +360,7 @@ class MuJoCo(KeyedSimulator):
     def parse(self, text: str, where: str) -> dict[str, Any]:
         """Return the noise of the gyroscope and the accelerometer of an MJCF file."""
         root = parse_xml(text, where)
-        steps = [one.get('timestep') for one in root.iter('option') if one.get('timestep')]
+        steps = [o.get('timestep') for o in root.iter('option') if o.get('timestep')]
         rate = 1.0 / number_in(steps[0] if steps else '0.002', where, 'option.timestep')
         mapping: dict[str, Any] = {'rate': float(f'{rate:.9g}')}
         for quantity, keys in self.keys.items():
