@@ -14,8 +14,10 @@ from sim_sensors.core.measurements import FloatArray
 
 TOLERANCE = 0.10
 """Difference of the deviation up to which a simulator follows a sensor."""
-# Difference from which a misfit is told.
+# Difference from which a misfit is told, and the share of the longest time up to which it is: a
+# measured curve scatters beyond.
 _TOLD = 0.20
+_WELL_KNOWN = 1.0 / 3.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,7 +106,11 @@ class Export(abc.ABC):
         """The ranges in which the simulator is off by 20 % or more somewhere, by axis."""
         misfits = []
         for axis in self.axes:
-            for part in axis.ranges(followed=False):
+            limit = axis.times[-1] * (_WELL_KNOWN if axis.is_measured else 1.0)
+            for whole in axis.ranges(followed=False):
+                part = slice(whole.start, min(whole.stop, int((axis.times <= limit).sum())))
+                if part.stop <= part.start:
+                    continue
                 errors = np.abs(np.log(np.maximum(axis.ratio[part], 1e-9)))
                 ratio = float(axis.ratio[part][errors.argmax()])
                 first, last = float(axis.times[part][0]), float(axis.times[part][-1])
