@@ -156,6 +156,24 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             'coverage of the 95 % interval of a tuned parameter', 'known filter', 'tuning',
             'inside', 1.0, 0.8,
         ),
+        Claim(
+            'GPS at rest, nine kinds: scatter of errors over uncertainty', 'known law', 'gps',
+            'scatter', 1.25, 0.8,
+        ),
+        Claim('the same: beyond three', 'known law', 'gps', 'beyond three', 0.012),
+        Claim(
+            '`gps.yaml` of the right law fails its check, nominal 1 %', 'known law', 'gps',
+            'false alarms', 0.05,
+        ),
+        Claim('a GPS that jumps fails it', 'known law', 'gps', 'steps found', 1.0, 0.9),
+        Claim(
+            'coverage of the 95 % interval of error² over stated²', 'known law', 'gps', 'covered',
+            1.0, 0.9,
+        ),
+        Claim(
+            'halves of real standstills of a GPS: difference over uncertainty', 'the other half',
+            'gps', 'halves', 3.0,
+        ),
         *laws.COVERAGE,
         *evidence.BLOCKS,
     ),
@@ -221,6 +239,11 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(
             'camera with lens distortion', 'OpenCV',
             'test_pinhole.py::test_projected_pixels_equal_those_of_opencv',
+            'pixels', 1e-9, unit='px',
+        ),
+        Claim(
+            'fisheye lens', "OpenCV's module fisheye",
+            'test_fisheye.py::test_projected_pixels_equal_those_of_the_fisheye_module_of_opencv',
             'pixels', 1e-9, unit='px',
         ),
         *evidence.CAMERA,

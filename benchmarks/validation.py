@@ -47,6 +47,7 @@ SCRIPTS = {
         'uncertainty_calibration_same',
     ),
     'tuning': ('tuning_recovery.py --trials 12', 'tuning_recovery'),
+    'gps': ('gps_recovery.py --logs 90', 'gps_recovery'),
     'study': ('documented.py study', 'documented_study'),
     'drives': ('documented.py drives', 'documented_drives'),
     'thesis': ('documented.py thesis', 'documented_thesis'),

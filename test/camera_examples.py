@@ -7,13 +7,14 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.camera.camera import CameraModel
-from sim_sensors.camera.pinhole import Distortion, Intrinsics
+from sim_sensors.camera.lens import PlumbBob
+from sim_sensors.camera.pinhole import Intrinsics
 from sim_sensors.camera.pose import CameraPose, PoseEstimate
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.trajectory import Trajectory
 from sim_sensors.world.world import Landmarks, World
 
-LENS = Distortion(k1=-0.28, k2=0.11, p1=0.0012, p2=-0.0008, k3=-0.02)
+LENS = PlumbBob(k1=-0.28, k2=0.11, p1=0.0012, p2=-0.0008, k3=-0.02)
 VGA = Intrinsics(fx=670.24, fy=665.54, cx=332.95, cy=237.40)
 BENT = Intrinsics(fx=670.24, fy=665.54, cx=332.95, cy=237.40, skew=0.003, distortion=LENS)
 SILENT = PoseEstimate(method='none')

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+
 import numpy as np
+from scipy.signal import lfilter
 
 from sim2real_eval.characterization.standstill_fixes import StandingRun
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim_sensors.core.measurements import FloatArray
+from sim2real_eval.recording.truth import local_frame_at_first_fix
+from sim_sensors.core.measurements import FixArray, FloatArray
 from sim_sensors.gps import gps
 from sim_sensors.gps.gps import GpsModel, PositionNoise
 from sim_sensors.imu import imu
@@ -45,3 +50,60 @@ def standing(
         measured = imu.simulate(imu_model, motion, **options)  # type: ignore[arg-type]
         recording = recording.with_messages('imu', measured)
     return recording
+
+
+KINDS = (
+    'white', 'markov 10 s', 'markov 60 s', 'both 10 s', 'both 60 s', 'both 600 s', 'walk', 'steps',
+    'rounded',
+)  # fmt: skip
+"""Kinds of errors whose law is known; only steps are not those of a `GnssNoise`."""
+
+
+def markov(rng: np.random.Generator, n: int, std: float, time: float, dt: float) -> FloatArray:
+    """A stationary Gauss-Markov process, (n,), by scipy's filter."""
+    keep = math.exp(-dt / time)
+    drive = rng.normal(0.0, std * math.sqrt(1.0 - keep**2), n)
+    drive[0] = rng.normal(0.0, std)
+    return np.asarray(lfilter([1.0], [1.0, -keep], drive))
+
+
+def known_errors(
+    kind: str, rng: np.random.Generator, n: int, dt: float
+) -> tuple[FloatArray, dict[str, float]]:
+    """Errors of one axis, (n,) m, and the parameters of their law by the names of `MarkovFit`."""
+    name, _, time = kind.partition(' ')
+    white = rng.normal(0.0, 0.3, n)
+    if name == 'white':
+        return white, {'white': 0.3}
+    if name == 'walk':
+        return np.cumsum(rng.normal(0.0, 0.1 * math.sqrt(dt), n)) + white, {
+            'white': 0.3, 'walk': 0.1,
+        }  # fmt: skip
+    if name == 'steps':
+        # Jumps of a Poisson process between independent levels: covariance of a Gauss-Markov one.
+        number = np.cumsum(rng.random(n) < -math.expm1(-dt / 20.0))
+        levels = rng.normal(0.0, 5.0, n)[number]
+        truth = {'wander': 5.0, 'time': 20.0, 'walk': 5.0 * math.sqrt(2.0 / 20.0)}
+        return levels + 0.1 * white, truth
+    if name == 'rounded':
+        step, error = 0.011, markov(rng, n, 0.05, 30.0, dt) + 0.04 * white
+        truth = {'white': math.hypot(0.012, step / math.sqrt(12.0)), 'wander': 0.05, 'time': 30.0}
+        return np.rint(error / step) * step, truth | {'walk': 0.05 * math.sqrt(2.0 / 30.0)}
+    seconds = float(time.removesuffix(' s'))
+    truth = {'wander': 1.0, 'time': seconds, 'walk': math.sqrt(2.0 / seconds)}
+    wander = markov(rng, n, 1.0, seconds, dt)
+    return (wander, truth) if name == 'markov' else (wander + white, truth | {'white': 0.3})
+
+
+def recording_of(error: FloatArray, dt: float, stated: float = 0.0) -> Recording:
+    """A recording whose fixes have these errors, (n, 3) m, every `dt` s."""
+    seconds = dt * (len(error) - 1)
+    model = GpsModel(rate=1.0 / dt, covariance=gps.ConstantCovariance(std=(stated,) * 3))
+    recording = standing(seconds, gps_model=model)
+    fixes = recording.require('gps')
+    assert isinstance(fixes, FixArray)
+    geodetic = local_frame_at_first_fix(fixes).to_geodetic(error[: len(fixes)])
+    names = ('latitude', 'longitude', 'altitude')
+    return recording.with_messages(
+        'gps', dataclasses.replace(fixes, **dict(zip(names, geodetic, strict=True)))
+    )

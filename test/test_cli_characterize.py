@@ -229,7 +229,8 @@ def test_a_real_drive_with_stops_gives_a_gps_model_and_one_without_stops_does_no
     spans = [standstill['seconds'] for standstill in record['gps']['standstills']]
     assert spans == pytest.approx([35.25, 16.5], abs=0.3)
     assert record['gps']['axes']['north']['white']['value'] == pytest.approx(0.0035, abs=1e-3)
-    assert record['gps']['covariance_consistency'][0]['verdict'] == 'perhaps underconfident'
+    assert record['gps']['covariance_consistency'][0]['verdict'] == 'not bounded'
+    assert record['gps']['recommended'] == 'gps'
     cruise = call(capsys, 'characterize', real_dir / 'comma2k19' / 'comma2k19_seg40_mcap')
     assert cruise.status == 2
     assert '7.94 m/s' in cruise.err

@@ -22,7 +22,8 @@ from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin_maker import make_twin_maker
 from sim_sensors.camera.camera import Mismatches
 from sim_sensors.camera.features import LineArray, edges
-from sim_sensors.camera.pinhole import Distortion, Intrinsics
+from sim_sensors.camera.lens import PlumbBob
+from sim_sensors.camera.pinhole import Intrinsics
 
 OPTIONS = SignalOptions()
 
@@ -99,7 +100,7 @@ def test_cameras_are_compared_without_any_other_sensor() -> None:
 
 
 def test_the_calibration_is_recovered_from_camera_info() -> None:
-    lens = Distortion(-0.28, 0.11, 0.001, -0.0008, -0.02)
+    lens = PlumbBob(-0.28, 0.11, 0.001, -0.0008, -0.02)
     bent = Intrinsics(fx=670.0, fy=665.0, cx=333.0, cy=237.0, skew=0.003, distortion=lens)
     info = board.recorded(board.camera(1.0, intrinsics=bent)).camera_info
     intrinsics = info.intrinsics()

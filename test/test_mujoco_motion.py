@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -135,34 +136,81 @@ def test_an_impossible_car_or_model_is_a_one_line_error(
     assert key in done.err
 
 
+def ball_file(folder: Path, gravity: str) -> Path:
+    """A ball that lies on a plane from the start on."""
+    file = folder / 'ball.xml'
+    file.write_text(
+        f'<mujoco><option{gravity}/><worldbody><geom type="plane" size="9 9 1"/>'
+        '<body pos="0 0 2"><freejoint/><geom size="0.1"/><site name="ball"/></body>'
+        '</worldbody></mujoco>'
+    )
+    return file
+
+
 @pytest.mark.parametrize(
-    ('gravity', 'is_earth'),
+    ('gravity', 'expected'),
     [
-        ('', True),
-        (' gravity="0 0 -9.81"', True),
-        (' gravity="0 0 -1.62"', False),
-        (' gravity="0 0 9.81"', False),
-        (' gravity="0 1 -9.81"', False),
-        (' gravity="0 0 0"', False),
+        ('', 9.80665),
+        (' gravity="0 0 -9.81"', 9.80665),
+        (' gravity="0 0 -1.62"', 1.62),
+        (' gravity="0 0 -3.71"', 3.71),
+        (' gravity="0 0 0"', 0.0),
     ],
 )
-def test_gravity_of_a_file_is_that_of_the_earth_or_replaced(
-    tmp_path: Path, gravity: str, is_earth: bool
+def test_the_gravity_of_a_file_is_kept_or_replaced(
+    tmp_path: Path, gravity: str, expected: float
 ) -> None:
-    file = tmp_path / 'ball.xml'
-    file.write_text(
-        f'<mujoco><option{gravity}/><worldbody><body><freejoint/><geom size="0.1"/>'
-        '<site name="ball"/></body></worldbody></mujoco>'
-    )
-    stated = {'file': str(file), 'site': 'ball'}
+    stated = {'file': str(ball_file(tmp_path, gravity)), 'site': 'ball'}
     fall = motion_of('mjcf', duration=0.4, parameters=stated)
-    if is_earth:
-        assert fall.at([0.2]).velocity[0, 2] == pytest.approx(-0.2 * 9.80665, rel=1e-2)
-    else:
-        with pytest.raises(MotionError, match='gravity'):
-            fall.at([0.2])
-    replaced = motion_of('mjcf', duration=0.4, parameters={**stated, 'gravity': 1.62})
-    assert replaced.at([0.2]).velocity[0, 2] == pytest.approx(-0.2 * 1.62, rel=1e-2)
+    assert fall.at([0.2]).velocity[0, 2] == pytest.approx(-0.2 * expected, rel=1e-2)
+    replaced = motion_of('mjcf', duration=0.4, parameters={**stated, 'gravity': 5.0})
+    assert replaced.at([0.2]).velocity[0, 2] == pytest.approx(-0.2 * 5.0, rel=1e-2)
+
+
+def gravity_codes(output: str) -> set[str]:
+    """Return the codes of the findings about gravity in the JSON of simulate."""
+    codes = {note['code'] for run in json.loads(output) for note in run['notes']}
+    return codes & {'twin.other_gravity', 'twin.centimetres'}
+
+
+@pytest.mark.parametrize('gravity', ['0 0 9.81', '0 1 -9.81', '-9.81 0 0'])
+def test_gravity_that_is_not_down_is_refused(tmp_path: Path, gravity: str) -> None:
+    file = ball_file(tmp_path, f' gravity="{gravity}"')
+    fall = motion_of('mjcf', duration=0.4, parameters={'file': str(file), 'site': 'ball'})
+    with pytest.raises(MotionError, match='gravity'):
+        fall.at([0.2])
+
+
+@pytest.mark.parametrize(
+    ('gravity', 'code', 'at_rest'),
+    [
+        ('0 0 -1.62', 'twin.other_gravity', 1.62),
+        ('0 0 -981', 'twin.centimetres', 981.0),
+        ('0 0 -9.81', None, 9.80665),
+    ],
+)
+def test_a_recording_has_the_gravity_of_the_file_and_a_finding_about_another(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    gravity: str,
+    code: str | None,
+    at_rest: float,
+) -> None:
+    """The remedy of the finding, --set gravity=9.80665, leaves no finding."""
+    file = ball_file(tmp_path, f' gravity="{gravity}"').rename(tmp_path / 'rest.xml')
+    file.write_text(file.read_text().replace('0 0 2', '0 0 0.1'))
+    words = ['--motion', 'mjcf', '--set', f'file={file}', '--set', 'site=ball', '--duration', 3]
+    words += ['--gps', 'none', '--imu', 'ideal', '--storage', 'csv', '--json']
+    done = call(capsys, 'simulate', *words, '--out', tmp_path / 'kept')
+    assert done.status == 0, done.err
+    assert gravity_codes(done.out) == ({code} if code else set())
+    imu = read_recording(tmp_path / 'kept' / 'mjcf_1').imu
+    assert imu is not None
+    size = np.linalg.norm(imu.linear_acceleration[-20:], axis=1)
+    np.testing.assert_allclose(size, at_rest, rtol=1e-3)
+    words += ['--set', 'gravity=9.80665']
+    done = call(capsys, 'simulate', *words, '--out', tmp_path / 'replaced')
+    assert (done.status, gravity_codes(done.out)) == (0, set())
 
 
 def test_a_recording_contains_the_specific_force_of_the_physics_engine(

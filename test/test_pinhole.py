@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from camera_examples import BENT, VGA
 
-from sim_sensors.camera.pinhole import Distortion, Intrinsics
+from sim_sensors.camera.lens import PlumbBob
+from sim_sensors.camera.pinhole import Intrinsics
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 
 FRC = Intrinsics(
     width=1280, height=720, fx=879.07, fy=879.15, cx=604.92, cy=389.17,
-    distortion=Distortion(k1=-0.0591, k2=0.0472, p1=0.00234, p2=0.00018, k3=0.1609),
+    distortion=PlumbBob(k1=-0.0591, k2=0.0472, p1=0.00234, p2=0.00018, k3=0.1609),
 )  # fmt: skip
-STRONG = dataclasses.replace(VGA, distortion=Distortion(k1=-0.5, p1=0.01, p2=-0.02))
+STRONG = dataclasses.replace(VGA, distortion=PlumbBob(k1=-0.5, p1=0.01, p2=-0.02))
 
 
 def points(count: int = 2000, seed: int = 1) -> FloatArray:
@@ -86,10 +87,10 @@ def test_the_jacobian_of_rays_agrees_with_differences() -> None:
 
 def test_points_that_a_lens_model_folds_back_are_not_in_view() -> None:
     """For k1 = -0.28 alone, r L(r) falls from r = 1.09 on; a point at 60 degrees would show."""
-    lens = Distortion(k1=-0.28)
+    lens = PlumbBob(k1=-0.28)
     assert lens.largest_radius == pytest.approx(np.sqrt(1.0 / (3.0 * 0.28)), rel=1e-12)
-    assert Distortion().largest_radius == np.inf
-    assert Distortion(k1=0.1, k2=0.02).largest_radius == np.inf
+    assert PlumbBob().largest_radius == np.inf
+    assert PlumbBob(k1=0.1, k2=0.02).largest_radius == np.inf
     camera = dataclasses.replace(VGA, distortion=lens)
     far = np.tan(np.radians(60.0))
     folded = camera.pixels(np.array([[far, 0.0]]))

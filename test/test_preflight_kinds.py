@@ -55,6 +55,7 @@ from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
+from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of
@@ -67,6 +68,26 @@ def reversed_rates(*axes: int) -> Change:
 
 def biased(*bias: float) -> Change:
     return altered('imu', linear_acceleration=lambda force: force + np.array(bias))
+
+
+def walking(density: float, seed: int = 0) -> Change:
+    """Bias of the accelerometer that walks by `density` m/s^2/sqrt(s) from zero."""
+
+    def force(values: FloatArray) -> FloatArray:
+        steps = np.random.default_rng(seed).normal(size=values.shape)
+        return values + np.cumsum(steps, axis=0) * density * 0.1
+
+    return altered('imu', linear_acceleration=force)
+
+
+def white_fixes(std_deg: float, seed: int = 0) -> Change:
+    """Noise of the same number of degrees on latitude and longitude."""
+    rng = np.random.default_rng(seed)
+    return altered(
+        'gps',
+        latitude=lambda values: values + std_deg * rng.normal(size=len(values)),
+        longitude=lambda values: values + std_deg * rng.normal(size=len(values)),
+    )
 
 
 def clipped_rates(limit: float) -> Change:
@@ -175,6 +196,25 @@ KINDS: dict[str, tuple[str, Vehicle, Change]] = {
     'resting on a hill': ('covariance_small_large', SLOPING, wandering(5.0)),
     'accelerometer bias': ('gravity_scale', CAR, biased(0.0, 0.0, 0.3)),
     'accelerometer bias of a hill': ('gravity_scale', HILL, biased(0.2, 0.0, -0.3)),
+    'accelerometer bias of 12 %': ('gravity_offset', CAR, biased(0.0, 0.0, 1.2)),
+    'accelerometer bias of 15 % in a boat': ('gravity_offset', BOAT, biased(0.0, 0.0, -1.5)),
+    'accelerometer 15 % off': (
+        'gravity_scale_large', CAR, scaled('imu', 'linear_acceleration', 1.15)
+    ),
+    'accelerometer 30 % off': (
+        'gravity_scale_large', HILL, scaled('imu', 'linear_acceleration', 0.7)
+    ),
+    'accelerometer 60 % off': (
+        'gravity_scale_large', RESTING, scaled('imu', 'linear_acceleration', 1.6)
+    ),
+    'accelerometer bias that walks': ('force_bias', CAR, walking(0.3)),
+    'accelerometer bias of a boat that walks': ('force_bias', BOAT, walking(0.3, 1)),
+    'accelerometer bias of a hill that walks': ('force_bias', HILL, walking(0.5, 2)),
+    'accelerometer bias that walks at rest': ('force_bias', RESTING, walking(0.3, 3)),
+    'noise in degrees': ('fix_errors', CAR, white_fixes(0.01)),
+    'noise of half a thousandth degree': ('fix_errors', BOAT, white_fixes(0.0005)),
+    'noise of a hill in degrees': ('fix_errors', HILL, white_fixes(0.002)),
+    'white noise that is not stated': ('covariance_small_large', CAR, white_fixes(3e-5)),
     'gyroscope saturated': ('saturated', CAR, clipped_rates(0.4)),
     'gyroscope of a boat saturated': ('saturated', BOAT, clipped_rates(0.25)),
     'motion capture': ('truth_rough', CAR, of_capture(100.0, 0.001, 0.002)),
@@ -251,6 +291,19 @@ def test_what_is_no_fault_causes_no_finding(vehicle: Vehicle, change: Change) ->
     assert codes_of(change(driven(vehicle))) == set()
 
 
+@pytest.mark.parametrize('size', [1.238e-17, 3e-9])
+@pytest.mark.parametrize('vehicle', [RESTING, CAR])
+def test_rounding_errors_of_a_noise_free_gyroscope_are_no_end_of_a_range(
+    vehicle: Vehicle, size: float
+) -> None:
+    def rates(values: FloatArray) -> FloatArray:
+        repeated = np.where(np.arange(len(values)) % 50 < 22, size, -0.3 * size)
+        return np.column_stack([repeated, np.zeros(len(values)), values[:, 2]])
+
+    run = altered('imu', angular_velocity=rates)(driven(vehicle))
+    assert 'check.saturated' not in codes_of(run)
+
+
 @pytest.mark.parametrize('seed', range(20))
 def test_good_recordings_of_any_seed_pass(seed: int) -> None:
     """Their noise is the one that their covariances state."""
@@ -306,8 +359,8 @@ def test_a_correction_has_the_size_of_the_fault(
         ('10 % lost', 'share', 0.1, 0.02),
         ('clock of the IMU slow', 'last', 0.4, 0.05),
         ('clock of the fixes fast', 'last', -0.6, 0.05),
-        ('noise of 111 m', 'error', 111.0, 10.0),
-        ('noise of 1.1 km', 'error', 1110.0, 100.0),
+        ('noise of 111 m', 'north', 111.0, 10.0),
+        ('noise of 1.1 km', 'north', 1110.0, 100.0),
         ('altitude in feet', 'scale', 3.28, 0.1),
         ('accelerometer bias', 'bias', 0.3, 0.02),
         ('odometry in km/h', 'scale', 3.6, 0.05),
@@ -432,7 +485,7 @@ def fake_run(kind: Any = None, **changes: Any) -> Preflight:
 def test_a_correction_that_fails_its_verification_is_withheld(left: str) -> None:
     change = FixCorrection(delay=0.5)
     late_fixes = findings.FIXES_LATE_LARGE('/gps/fix', role='gps', delay=0.5, set=0.5)
-    worse = findings.FIX_ERRORS('/gps/fix', error=200.0)
+    worse = findings.FIX_ERRORS('/gps/fix', north=200.0, east=200.0, white=150.0)
     before = with_value(fake_run(late_fixes, gps=change), 3.0)
     after = {
         'finding': fake_run(late_fixes, gps=change),

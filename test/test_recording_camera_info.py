@@ -17,7 +17,8 @@ from sim2real_eval.recording.message_types import CAMERA_INFO
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
-from sim_sensors.camera.pinhole import CameraInfoArray, Distortion, Intrinsics
+from sim_sensors.camera.lens import PlumbBob
+from sim_sensors.camera.pinhole import CameraInfoArray, Intrinsics
 
 TYPE = CAMERA_INFO.name
 STAMPS = 1_000_000_000_000 + 40_000_000 * np.arange(50)
@@ -25,7 +26,7 @@ STAMPS = 1_000_000_000_000 + 40_000_000 * np.arange(50)
 
 def plain() -> CameraInfoArray:
     """A webcam with five coefficients and skew."""
-    lens = Distortion(-0.28, 0.07, 1e-3, -2e-3, 0.01)
+    lens = PlumbBob(-0.28, 0.07, 1e-3, -2e-3, 0.01)
     intrinsics = Intrinsics(640, 480, 501.5, 499.25, 320.5, 241.75, 0.002, lens)
     return CameraInfoArray.from_intrinsics(intrinsics, STAMPS, STAMPS + 5_000_000, 'eye')
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sim2real_eval.characterization.gps_characterization import characterize_gps
+from sim2real_eval.characterization.gps_characterization import characterize_gps, check_models
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.gps_noise import gps_figure
 from sim2real_eval.report.style import save_png
@@ -34,7 +34,8 @@ def main() -> None:
     result = characterize_gps([recording])
     for fit in result.axes:
         print(fit)
-    save_png(gps_figure(result), Path(__file__).parent / 'characterize.png')
+    check = check_models(result, 0)[0]
+    save_png(gps_figure(result, check), Path(__file__).parent / 'characterize.png')
 
 
 if __name__ == '__main__':

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from scipy.spatial.transform import Rotation
 
@@ -15,14 +14,7 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.imu.chain import ImuChain
 from . import findings
 from .analysis import RecordingResult, analyse
-from .gps_characterization import (
-    GpsResult,
-    SimulatedStatistic,
-    characterize_gps,
-    gps_recovered_parameters,
-    mounting,
-    simulated_statistics,
-)
+from .gps_characterization import GpsResult, ModelCheck, characterize_gps, check_models, mounting
 from .noise_terms import NoiseTerms
 from .options import AllanOptions, PoseOptions
 from .poses import PoseCalibration, calibrate_poses
@@ -56,22 +48,24 @@ class Calibration:
     Attributes
     ----------
     gps, imu : GpsResult or None, ImuResult or None
-    simulated_statistics : tuple of SimulatedStatistic
-        Of the GPS models.
-    recovered_parameters : tuple
-        Of the GPS models; see `gps_recovered_parameters`.
+    gps_checks : tuple of ModelCheck
+        The GPS models, simulated like the record; `gps` is the first.
     problems : tuple of str
         Why a sensor that is there could not be characterised.
     """
 
     names: tuple[str, ...]
     gps: GpsResult | None
-    simulated_statistics: tuple[SimulatedStatistic, ...]
-    recovered_parameters: tuple[Any, ...]
+    gps_checks: tuple[ModelCheck, ...]
     imu: ImuResult | None
     problems: tuple[str, ...]
     notes: tuple[Finding, ...]
     seed: int
+
+    @property
+    def recommended_gps(self) -> str | None:
+        """Name of the first GPS model that passes its check; None if none does."""
+        return next((check.model for check in self.gps_checks if check.is_consistent), None)
 
 
 def calibrate(
@@ -101,7 +95,8 @@ def calibrate(
     problems: list[Sim2RealError] = []
     options = options or AllanOptions()
     standing = StandingOptions(reject_motion=options.reject_motion)
-    gps, statistics, back = None, (), ()
+    gps = None
+    checks: tuple[ModelCheck, ...] = ()
     with_gps = [one for one in recordings if one.gps is not None]
     with_imu = [one for one in recordings if one.imu is not None]
     if not with_gps and not with_imu:
@@ -116,8 +111,7 @@ def calibrate(
             problems.append(error)
     progress()
     if gps is not None:
-        statistics = tuple(simulated_statistics(gps, seed))  # type: ignore[assignment]
-        back = tuple(gps_recovered_parameters(gps, seed))  # type: ignore[assignment]
+        checks = tuple(check_models(gps, seed))
     progress()
     imu = None
     if with_imu:
@@ -140,14 +134,16 @@ def calibrate(
             f'{problems[0]}; a calibration needs a standstill, best of many minutes'
         )
     notes: list[Finding] = []
+    if checks and not any(check.is_consistent for check in checks):
+        worst = checks[0].worst
+        values = {'record': worst.record, 'lower': worst.lower, 'upper': worst.upper}
+        notes.append(findings.NOT_RECOMMENDED('GPS', statistic=worst, **values))
     if not with_gps:
         notes.append(findings.NO_SENSOR(sensor='GPS', file='gps.yaml'))
     if not with_imu:
         notes.append(findings.NO_SENSOR(sensor='IMU', file='imu.yaml'))
     names = tuple(one.name for one in recordings)
-    return Calibration(
-        names, gps, statistics, back, imu, tuple(map(str, problems)), tuple(notes), seed
-    )
+    return Calibration(names, gps, checks, imu, tuple(map(str, problems)), tuple(notes), seed)
 
 
 def _imu(

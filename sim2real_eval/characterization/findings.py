@@ -125,9 +125,16 @@ STANDS_STILL = routine(
 JUMPS = decisive(
     'gps.jumps',
     'fixes excluded as driving stay within {away:.3g m} of the standstill, whose fixes '
-    'scatter by {kept:.3g m}: they may be jumps of a receiver at rest',
+    'scatter by {kept:.3g m}: they may be a receiver at rest that jumps or wanders',
     'The model then contains only the quiet times of the receiver and is too optimistic.',
     'if the vehicle never moved, analyse all of it with --moving keep',
+)
+WANDERS = assumed(
+    'gps.wanders',
+    '{share:.0%} of the fixes change like those of a vehicle, up to {away:.3g m} from their mean, '
+    'but have no steady speed and no net motion: they count as errors at standstill',
+    'If the vehicle moved in between, its motion counts as error of the receiver.',
+    'if it moved, characterize a recording of its standstill alone',
 )
 NO_LEVER_ARM = routine(
     'sensor.no_lever_arm',
@@ -159,20 +166,22 @@ FIXES_CONSTANT = routine(
     'A receiver may hold its position at standstill.',
     'switch off the static filter of the receiver',
 )
-WANDER_UNBOUND = routine(
+WANDER_UNBOUND = decisive(
     'gps.wander_unbounded',
     '{seconds:.3g s} at standstill do not bound the correlation time of the error (> '
-    '{lower:.2g s}); the model uses the most likely values, {wander:.2g m} and '
-    '{time:.2g s}',
-    'The error of the model may vary too little in longer runs.',
-    'record a longer standstill',
+    '{lower:.2g s}); in the model it is a random walk of up to {walk:.2g m/sqrt(s)}',
+    'The walk holds for runs as long as the standstill. In longer runs the error of the model '
+    'grows without bound, and its size is unknown.',
+    'record a standstill of {needed:.2g s} or more',
 )
-GPS_NOT_RECOVERED = routine(
-    'gps.not_recovered',
-    '{name} of {given:.3g} was recovered as {found:.3g} from a simulation of the '
-    'fitted model, more than 3 sigma off',
-    'The record does not determine this value well, or its uncertainty is too small.',
-    'record for longer',
+NOT_RECOMMENDED = decisive(
+    'gps.not_recommended',
+    'no model has the statistics of the record, so none is recommended; gps.yaml: {statistic} is '
+    '{record:.3g m}, in 95 % of the simulations {lower:.3g m} to {upper:.3g m}',
+    'The receiver smooths, jumps or drifts, which white noise with a Gauss-Markov process does '
+    'not. A filter tuned on the model meets other errors than on the receiver.',
+    'use gps.yaml only over the times at which the dots of gps.png are inside the band, and not '
+    'for extremes',
 )
 SHORT_STANDSTILL = decisive(
     'imu.short_standstill',

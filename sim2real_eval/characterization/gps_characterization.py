@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.signal import fftconvolve
 
 from sim2real_eval.common.findings import Finding, JudgeError
 from sim2real_eval.recording.metadata import FrameTree
@@ -20,7 +19,7 @@ from sim2real_eval.recording.truth import select_valid_fixes
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.gps import GaussianNoise, GnssNoise, GpsModel, PositionNoise
 from . import findings
-from .markov_fit import MarkovFit, fit_markov
+from .markov_fit import LENGTHS_NEEDED, MarkovFit, fit_markov
 from .screening import resolution
 from .signals import SignalFileError
 from .standstill_fixes import StandingOptions, StandingRun, standing_runs
@@ -35,10 +34,12 @@ class GpsResult:
     """What was found of one receiver: rate, Hz, and frame of the fixes, their errors (`axes`:
     east, north, up), the stated covariance, and their consistency, horizontal and vertical.
 
+    `steps` `(3,)` m are those that the fixes are rounded to; 0 where there are none.
     `lever_arm` is that of the antenna in the base frame, (3,) m; None where it is not known.
     """
 
     runs: tuple[StandingRun, ...]
+    steps: FloatArray
     rate: float
     frame: str
     lever_arm: FloatArray | None
@@ -60,18 +61,23 @@ class GpsResult:
         return np.asarray(np.sqrt(np.mean(error**2, axis=0)), np.float64)
 
     def noises(self) -> dict[str, PositionNoise]:
-        """Return the noise models by the name of their file: `gps` (white and Gauss-Markov),
-        `gps_gaussian`, `gps_random_walk` (Ch:RW).
+        """Return the noise models by the name of their file.
+
+        `gps` has white noise and a Gauss-Markov wander, which is a random walk where the record
+        does not bound its time; `gps_gaussian` is white, `gps_random_walk` Chrono's (Ch:RW).
         """
-        wanders = [(fit, fit.walk.observable) for fit in self.axes]
         found: dict[str, PositionNoise] = {
             'gps': GnssNoise(
                 white_std=_three(fit.white.value for fit in self.axes),
                 gauss_markov_std=_three(
-                    fit.wander.value if seen else 0.0 for fit, seen in wanders
+                    fit.wander.value if fit.time.observable else 0.0 for fit in self.axes
                 ),
                 gauss_markov_time=_three(
-                    fit.time.value if seen else 100.0 for fit, seen in wanders
+                    fit.time.value if fit.time.observable else 100.0 for fit in self.axes
+                ),
+                random_walk=_three(
+                    fit.walk.value if fit.walk.observable and not fit.time.observable else 0.0
+                    for fit in self.axes
                 ),
             ),
             'gps_gaussian': GaussianNoise(
@@ -156,9 +162,9 @@ def characterize_gps(
     axes = tuple(fit_markov([(run.time, run.error[:, axis]) for run in runs]) for axis in range(3))
     _, period = even_errors(runs)
     longest = max(runs, key=lambda run: len(run.time))
-    for name, column in zip(AXIS_NAMES, longest.error.T, strict=True):
-        # Degrees rounded to 1e-7 are steps of a centimetre; their last bits differ.
-        step = resolution(np.round(column, 6))
+    # Degrees rounded to 1e-7 are steps of a centimetre; their last bits differ.
+    steps = np.array([resolution(np.round(column, 6)) for column in longest.error.T])
+    for name, column, step in zip(AXIS_NAMES, longest.error.T, steps.tolist(), strict=True):
         if step > 2.0 * float(column.std()):
             notes.append(findings.MOSTLY_ROUNDING(name, step=step))
         elif step > 0.5 * float(column.std()):
@@ -167,11 +173,25 @@ def characterize_gps(
     for name, fit in zip(AXIS_NAMES, axes, strict=True):
         if not fit.white.observable and not fit.walk.observable:
             notes.append(findings.FIXES_CONSTANT(name))
-        if fit.walk.observable and not fit.time.observable:
-            values = {'lower': fit.time.lower, 'wander': fit.wander.value, 'time': fit.time.value}
-            notes.append(findings.WANDER_UNBOUND(name, seconds=seconds, **values))
+    unbound = {
+        name: fit
+        for name, fit in zip(AXIS_NAMES, axes, strict=True)
+        if fit.walk.observable and not fit.time.observable
+    }
+    if unbound:
+        times = [fit.time.lower for fit in unbound.values()]
+        notes.append(
+            findings.WANDER_UNBOUND(
+                ', '.join(unbound),
+                seconds=seconds,
+                lower=min(times),
+                walk=max(fit.walk.value for fit in unbound.values()),
+                needed=max(LENGTHS_NEEDED * max(times), 2.0 * longest.seconds),
+            )
+        )
     return GpsResult(
         runs=tuple(runs),
+        steps=steps,
         rate=float(f'{1.0 / period:.4g}'),
         frame=fixes.frame,
         lever_arm=None if place is None else place[1],
@@ -184,61 +204,6 @@ def characterize_gps(
         ),
         notes=tuple(notes),
     )
-
-
-def expected_autocovariance(
-    fit: MarkovFit, lengths: Sequence[int], period: float, lags: int
-) -> FloatArray:
-    """Return the mean of `autocovariance` over records of the model, `(lags + 1,)` m^2.
-
-    Each record, of `lengths` samples `period` s apart, is taken about its own mean, which takes
-    some of a slow wander away: at lag k the covariances of x[i] - m and x[i + k] - m are summed
-    sample by sample.
-    """
-    sums, counts = np.zeros(lags + 1), np.zeros(lags + 1)
-    for n in lengths:
-        c = _covariances(fit, n, period)
-        # Mean of the covariances of a sample with all others, sample by sample.
-        cumulated = np.cumsum(c)
-        with_all = (cumulated + cumulated[::-1] - c[0]) / n
-        whole = float(with_all.mean())
-        for k in range(min(lags, n - 1) + 1):
-            sums[k] += (n - k) * (c[k] + whole) - with_all[: n - k].sum() - with_all[k:].sum()
-            counts[k] += n
-    return sums / np.maximum(counts, 1.0)
-
-
-def autocovariance_scatter(
-    fit: MarkovFit, lengths: Sequence[int], period: float, lags: int
-) -> FloatArray:
-    """Return the standard deviation of `autocovariance` over records of the model, as
-    `expected_autocovariance` has them, `(lags + 1,)` m^2.
-
-    Bartlett's formula for N samples of a normal process (Brockwell and Davis, Time Series: Theory
-    and Methods, 7.2): N var(c_k) = sum over all j of c_j^2 + c_(j+k) c_(j-k). It holds for records
-    of many time constants; of few, whose mean takes part of it away, it is too much. Neighbouring
-    lags err alike, so dots that leave the fit for a while are what such records do.
-    """
-    c = _covariances(fit, max(lengths), period)
-    both = np.concatenate([c[:0:-1], c])
-    # At 2 k from the middle: the sum of c_(j+k) c_(j-k); beyond the end it is nothing.
-    products = np.append(fftconvolve(both, both), 0.0)
-    middle = len(both) - 1
-    crossed = products[np.minimum(middle + 2 * np.arange(lags + 1), len(products) - 1)]
-    variance: FloatArray = np.maximum((products[middle] + crossed) / sum(lengths), 0.0)
-    return np.asarray(np.sqrt(variance))
-
-
-def _covariances(fit: MarkovFit, n: int, period: float) -> FloatArray:
-    """Return the autocovariance of the model itself at lags 0 to n - 1, `(n,)` m^2."""
-    g = fit.wander.value if fit.walk.observable else 0.0
-    time = fit.time.value if fit.walk.observable else 1.0
-    c: FloatArray = g**2 * np.exp(-np.arange(n) * period / time)
-    c[0] += fit.white.value**2
-    return c
-
-
-_REPEATS = 24
 
 
 def _drawn(
@@ -255,77 +220,126 @@ def _drawn(
 
 @dataclasses.dataclass(frozen=True)
 class SimulatedStatistic:
-    """One statistic of the record and of a model simulated over the same times: value of the
-    record, mean and scatter over simulations, and whether the record lies within three of these.
+    """A statistic of the record, and median and 95 % range of those of a simulated model.
+
+    `quantity` is `deviation` or `largest error` about the mean; `largest change` or `change`
+    (root mean square) over `lag` s, also `in the first half` and `second half` of it; all in m.
+    """
+
+    axis: str
+    quantity: str
+    lag: float
+    record: float
+    simulated: float
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        over = f' over {self.lag:.3g} s' if self.lag else ''
+        return f'{self.axis}, {self.quantity}{over}'
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelCheck:
+    """A model simulated `SIMULATIONS` times like the record.
+
+    `worst` is the statistic that is furthest from the simulations, and `beyond` counts the
+    simulations with one that is as far from the others.
     """
 
     model: str
-    statistic: str
-    record: float
-    simulated: float
-    std: float
-    consistent: bool
+    statistics: tuple[SimulatedStatistic, ...]
+    worst: SimulatedStatistic
+    beyond: int
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether the record could be a simulation: a true model fails in 1 % of records."""
+        return self.beyond > 0
 
 
-_STATISTICS = (
-    'horizontal error [m]',
-    'vertical error [m]',
-    'horizontal speed [m/s]',
-    'vertical speed [m/s]',
-)
+SIMULATIONS = 99
+# m; smaller statistics are rounding errors of geodetic coordinates.
+_NOTHING = 1e-6
+# Least scatter of a logarithm. Rounded extremes are often the same in all simulations but a few,
+# and the halves of a record differ as soon as its rounding steps are rare.
+_LEAST = {'deviation': 0.02, 'change': 0.02, 'largest': 0.3, 'half': 0.2}
 
 
-def _statistics(runs: Sequence[StandingRun]) -> FloatArray:
+def _lags(runs: Sequence[StandingRun]) -> list[int]:
+    """Return octaves up to a quarter of the longest run, in fixes."""
+    quarter = max(len(run.time) for run in runs) // 4
+    return [1 << k for k in range(max(quarter, 1).bit_length())]
+
+
+def _statistics(runs: Sequence[StandingRun], period: float, steps: FloatArray) -> FloatArray:
+    """Return the statistics that `check_models` names, each by axis, flat, m.
+
+    Extremes are rounded to `steps`, (3,) m, of the record, because rounding makes them larger.
+    """
     error = np.concatenate([run.error for run in runs])
-    speed = np.concatenate(
-        [np.diff(run.error, axis=0) / np.diff(run.time)[:, None] for run in runs]
+    rounded = np.where(steps > 0.0, np.rint(error / np.maximum(steps, 1e-12)) * steps, error)
+    deviation, largest = np.sqrt(np.mean(error**2, axis=0)), np.abs(rounded).max(axis=0)
+    rows = [deviation, largest]
+    time = np.concatenate([run.time for run in runs])
+    number = np.repeat(np.arange(len(runs)), [len(run.time) for run in runs])
+    for lag in _lags(runs):
+        apart = np.abs(time[lag:] - time[:-lag] - lag * period) < 0.5 * period
+        apart &= number[lag:] == number[:-lag]
+        change = (error[lag:] - error[:-lag])[apart]
+        if lag == 1:
+            jump = (rounded[1:] - rounded[:-1])[apart]
+            rows.append(np.abs(jump).max(axis=0) if len(jump) else np.zeros(3))
+            rows += [_root_mean_square(half) for half in np.array_split(change, 2)]
+        rows.append(_root_mean_square(change))
+    return np.maximum(rows, _NOTHING).ravel()
+
+
+def _root_mean_square(values: FloatArray) -> FloatArray:
+    return np.sqrt(np.mean(values**2, axis=0)) if len(values) else np.zeros(3)
+
+
+def check_models(result: GpsResult, seed: int) -> list[ModelCheck]:
+    """Simulate each model over the standstills and compare its statistics with the record's.
+
+    Each statistic is a logarithm, standardised over the record and all simulations. The record
+    fails if its largest deviation exceeds that of every simulation. Because all are treated
+    alike, the record of a true model fails with probability 1 / (1 + SIMULATIONS).
+    """
+    _, period = even_errors(result.runs)
+    lags = _lags(result.runs)
+    kinds = [('deviation', 0.0), ('largest error', 0.0), ('largest change', period)]
+    kinds += [(f'change in the {half} half', period) for half in ('first', 'second')]
+    kinds += [('change', lag * period) for lag in lags]
+    names = [(axis, *kind) for kind in kinds for axis in AXIS_NAMES]
+    record = _statistics(result.runs, period, result.steps)
+    least = np.array(
+        [_LEAST['half' if name.endswith('half') else name.split()[0]] for _, name, _ in names]
     )
-    parts = (error[:, :2], error[:, 2], speed[:, :2], speed[:, 2])
-    return np.array([np.sqrt(np.mean(values**2)) for values in parts])
-
-
-def simulated_statistics(result: GpsResult, seed: int) -> list[SimulatedStatistic]:
-    """Simulate each model over the standstills and hold its deviations against the record's:
-    of the error, and of its difference from fix to fix, on which a velocity estimate depends.
-    """
-    own = _statistics(result.runs)
-    found = []
+    checks = []
     for name, noise in result.noises().items():
-        drawn = np.stack(
-            [
-                _statistics(_drawn(noise, result.runs, seed, f'likeness/{name}/{k}'))
-                for k in range(_REPEATS)
-            ]
-        )
-        columns = own.tolist(), drawn.mean(axis=0).tolist(), drawn.std(axis=0, ddof=1).tolist()
-        for statistic, record, mean, std in zip(_STATISTICS, *columns, strict=True):
-            consistent = abs(record - mean) <= 3.0 * std
-            found.append(SimulatedStatistic(name, statistic, record, mean, std, consistent))
-    return found
-
-
-def gps_recovered_parameters(
-    result: GpsResult, seed: int
-) -> list[tuple[str, str, float, float, bool]]:
-    """Simulate the models over the standstills and identify them again.
-
-    Return (axis, parameter, given, found, came back) of white noise, wander and its time by axis,
-    and of the walk's acceleration; what either fit does not show is left out.
-    """
-    noises = result.noises()
-    found = []
-    again = _drawn(noises['gps'], result.runs, seed, 'comeback/gps')
-    for axis, name in enumerate(AXIS_NAMES):
-        fit = fit_markov([(run.time, run.error[:, axis]) for run in again])
-        for key in ('white', 'wander', 'time', 'walk'):
-            given, one = getattr(result.axes[axis], key), getattr(fit, key)
-            if given.observable and one.observable:
-                found.append((name, key, given.value, one.value, one.agrees_with(given.value)))
-    if result.walk.acceleration_std.observable and result.walk.acceleration_std.value > 0.0:
-        walk = fit_walk(_drawn(noises['gps_random_walk'], result.runs, seed, 'comeback/walk'))
-        one, given = walk.acceleration_std, result.walk.acceleration_std
-        if one.observable and not math.isnan(one.std):
-            found.append(
-                ('all', 'acceleration_std', given.value, one.value, one.agrees_with(given.value))
+        drawn = [
+            _statistics(
+                _drawn(noise, result.runs, seed, f'likeness/{name}/{k}'), period, result.steps
             )
-    return found
+            for k in range(SIMULATIONS)
+        ]
+        simulated = np.array(drawn)
+        logs = np.log(np.vstack([record, simulated]))
+        scatter = np.maximum(logs.std(axis=0), least)
+        scores = np.abs(logs - logs.mean(axis=0)) / scatter
+        largest = scores.max(axis=1)
+        low, middle, high = np.quantile(simulated, [0.025, 0.5, 0.975], axis=0)
+        statistics = tuple(
+            SimulatedStatistic(*words, *map(float, numbers))
+            for words, *numbers in zip(names, record, middle, low, high, strict=True)
+        )
+        checks.append(
+            ModelCheck(
+                model=name,
+                statistics=statistics,
+                worst=statistics[int(np.argmax(scores[0]))],
+                beyond=int(np.sum(largest[1:] >= largest[0])),
+            )
+        )
+    return checks

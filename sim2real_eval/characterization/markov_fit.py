@@ -29,7 +29,7 @@ _THREE_SIGMA_GAIN = 9.0
 # A wander that comes back within the record is told only where the record holds this many of its
 # longest likely time. In shorter ones some look as if they held many of a shorter one, and to take
 # those alone made what was found 3 to 5 sigma too small.
-_TIMES_HELD = 5.0
+LENGTHS_NEEDED = 5.0
 # A random walk about an unknown mean looks as if it came back: the square of Dickey and Fuller's
 # critical value for 1 %, 3.43 (JASA 74, 1979).
 _ROOT_GAIN = 11.8
@@ -37,6 +37,10 @@ _LONGEST = 30.0
 # m; below it a deviation is that of degrees in double precision, brought to metres.
 _CONSTANT = 1e-6
 _STEP = 0.02
+# Scores are summed over this many blocks. Their variance exceeds that of normal errors by this
+# factor before it counts; of normal errors it does so in about one record of a hundred.
+_BLOCKS = 40
+_NOT_NORMAL = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +49,8 @@ class MarkovFit:
 
     `total` is the deviation of a fix, sqrt(w^2 + g^2), m: the sigma of a Gaussian model; `walk`
     the density sqrt(2 g^2 / T), m/sqrt(s): what is known of the wander where T is longer than the
-    record; `gain` twice the logarithm of the likelihood over that of white noise alone.
+    record, where g and T are 0; `gain` twice the logarithm of the likelihood over that of white
+    noise alone.
     """
 
     total: ParameterEstimate
@@ -66,9 +71,11 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     A wander is told where twice the log-likelihood rises by more than 12 over that of white noise
     alone, white noise beside it by 9. Uncertainties are those of the curvature in the logarithms,
     at least what the profile likelihood of the time says upwards at two and at three sigma, and
-    include what leaving out the white noise changes. Where the time may be longer than a fifth of
-    the longest record (at three sigma of the profile likelihood), or a random walk does nearly as
-    well (gain below 11.8), time and deviation of the wander are not observable, and the density
+    include what leaving out the white noise changes. Where errors are not normal (jumps, outliers,
+    rounding) they follow from the scatter of the scores instead ([White1982]). Where the time may
+    be longer than a fifth of the longest record (at three sigma of the profile likelihood), or a
+    random walk does nearly as well (gain below 11.8), time and deviation of the wander are not
+    observable, and the density
     of the walk is all that is known. Of values that deviate by less than a micrometre nothing is.
     """
     data = MarkovRecords(records)
@@ -83,6 +90,9 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     if plain - deviance < _WANDER_GAIN:
         std = math.sqrt(data.scale(1.0, 1.0))
         error = std / math.sqrt(2.0 * data.freedom)
+        fourth = data.fourth_moment() / std**4
+        if fourth - 1.0 > 2.0 * _NOT_NORMAL:
+            error *= math.sqrt(0.5 * (fourth - 1.0))
         white = ParameterEstimate(std, error, 'm', True, std - 1.96 * error, std + 1.96 * error)
         remark = f'{data.longest:.3g} s show white noise alone'
         return _without_wander(white, unseen('m', remark), remark, plain - deviance)
@@ -104,7 +114,7 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
         covariance += np.outer(change, change)
     low, high = _time_interval(data, times, profile, deviance, _INTERVAL_GAIN)
     _, longest = _time_interval(data, times, profile, deviance, _THREE_SIGMA_GAIN)
-    if longest > data.longest / _TIMES_HELD or profile[-1] - deviance < _ROOT_GAIN:
+    if longest > data.longest / LENGTHS_NEEDED or profile[-1] - deviance < _ROOT_GAIN:
         high = math.inf
     else:
         # The curvature at the best time knows little of much longer ones; the density of the
@@ -161,9 +171,9 @@ def _with_wander(
 
     if math.isinf(high):
         remark = 'longer than the record can tell'
-        times = unseen('s', remark, value=time, lower=low)
-        wanders = unseen('m', 'grows with the record, as a random walk does', value=wander)
-        total = unseen('m', 'grows with the record', value=math.sqrt(scale))
+        times = unseen('s', remark, lower=low)
+        wanders = unseen('m', 'grows with the record, as a random walk does')
+        total = unseen('m', 'grows with the record')
     else:
         one = estimate(time, [0.0, 0.0, 1.0], 's')
         times = dataclasses.replace(one, lower=low, upper=high)
@@ -189,16 +199,21 @@ def _with_wander(
 def _log_covariance(
     data: MarkovRecords, white: float, wander: float, time: float, has_white: bool
 ) -> FloatArray:
-    """Covariance of the logarithms of w, g and T from the curvature; 0 for w where unseen."""
+    """Return the covariance of the logarithms of w, g and T; 0 for w where unseen.
+
+    It is the inverse curvature H^-1, or where the scores scatter more than normal errors make
+    them, H^-1 J H^-1 with the covariance J of their sums over blocks ([White1982]).
+    """
     free = [0, 1, 2] if has_white else [1, 2]
     at = np.array([0.5 * math.log(max(white, 1e-300)), 0.5 * math.log(wander), math.log(time)])
 
-    def deviance(shift: FloatArray) -> float:
+    def parameters(shift: FloatArray) -> tuple[float, float, float]:
         w, g, tau = at + shift
-        squares, logs = data.sums(
-            math.exp(2.0 * w) if has_white else NO_WHITE * wander, math.exp(2.0 * g), math.exp(tau)
-        )
-        return squares + logs
+        variance = math.exp(2.0 * w) if has_white else NO_WHITE * wander
+        return variance, math.exp(2.0 * g), math.exp(tau)
+
+    def deviance(shift: FloatArray) -> float:
+        return sum(data.sums(*parameters(shift)))
 
     size = len(free)
     hessian = np.empty((size, size))
@@ -213,9 +228,18 @@ def _log_covariance(
             hessian[i, j] = total / (4.0 * _STEP**2)
     values, vectors = np.linalg.eigh(0.5 * hessian)
     # Directions without curvature are unknown by a factor of e and more.
-    inverse = (vectors / np.maximum(values, 0.25)) @ vectors.T
+    mean = data.means(*parameters(np.zeros(3)))
+    scores = np.array(
+        [
+            data.block_terms(*parameters(step), mean) - data.block_terms(*parameters(-step), mean)
+            for step in _STEP * np.eye(3)[free]
+        ]
+    ) / (4.0 * _STEP)
+    root = (vectors / np.sqrt(np.maximum(values, 0.25))) @ vectors.T
+    spread, directions = np.linalg.eigh(root @ scores @ scores.T @ root)
+    spread = np.where(spread > _NOT_NORMAL, spread, 1.0)
     covariance = np.zeros((3, 3))
-    covariance[np.ix_(free, free)] = inverse
+    covariance[np.ix_(free, free)] = root @ (directions * spread) @ directions.T @ root
     return covariance
 
 
@@ -284,6 +308,27 @@ def innovations(
     return yy, y1, one, logs
 
 
+@compiled
+def likelihood_terms(
+    y: FloatArray, dt: FloatArray, white: float, wander: float, time: float
+) -> FloatArray:
+    """Return the part of each sample in -2 log likelihood, `(n,)`, of records about zero."""
+    terms = np.empty(y.shape[0])
+    m = 0.0
+    p = wander
+    for k in range(y.shape[0]):
+        if k > 0:
+            a = math.exp(-dt[k] / time)
+            m *= a
+            p = a * a * p + wander * (1.0 - a * a)
+        s = p + white
+        terms[k] = (y[k] - m) ** 2 / s + math.log(s)
+        gain = p / s
+        m += gain * (y[k] - m)
+        p *= 1.0 - gain
+    return terms
+
+
 class MarkovRecords:
     """Records, of times `(n,)` s and values `(n,)` m, with a constant each, and the restricted
     likelihood of the two processes in them; white noise is fitted if `has_white`.
@@ -310,6 +355,26 @@ class MarkovRecords:
             squares += yy - y1 * y1 / one
             logs += log + math.log(one)
         return squares, logs
+
+    def fourth_moment(self) -> float:
+        """Return the mean fourth power about the means, m^4."""
+        return sum(float(np.sum((y - y.mean()) ** 4)) for y, _ in self.parts) / self.freedom
+
+    def means(self, white: float, wander: float, time: float) -> list[float]:
+        """Return the most likely constant of each record, m."""
+        sums = (innovations(y, dt, white, wander, time) for y, dt in self.parts)
+        return [y1 / one for _, y1, one, _ in sums]
+
+    def block_terms(
+        self, white: float, wander: float, time: float, means: Sequence[float]
+    ) -> FloatArray:
+        """Return the parts that blocks of samples have in -2 log likelihood, for given means."""
+        size = max(self.freedom // _BLOCKS, 1)
+        terms = []
+        for (y, dt), mean in zip(self.parts, means, strict=True):
+            squares = likelihood_terms(y - mean, dt, white, wander, time)
+            terms.append(np.add.reduceat(squares, np.arange(0, len(y), size)))
+        return np.concatenate(terms)
 
     def deviance(self, share: float, time: float) -> float:
         """-2 log likelihood with the best total variance, of which `share` is white."""
@@ -353,16 +418,3 @@ class MarkovRecords:
 
 def _sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x))
-
-
-def autocovariance(records: Sequence[FloatArray], lags: int) -> FloatArray:
-    """Return the autocovariance at lags 0 to `lags` of evenly spaced records about their means,
-    `(lags + 1,)` m^2; a mean over n samples takes some of a slow wander away from it.
-    """
-    sums, counts = np.zeros(lags + 1), np.zeros(lags + 1)
-    for values in records:
-        centred = values - values.mean()
-        for lag in range(min(lags, len(values) - 1) + 1):
-            sums[lag] += float(centred[: len(centred) - lag] @ centred[lag:])
-            counts[lag] += len(centred)
-    return sums / np.maximum(counts, 1.0)

@@ -7,6 +7,7 @@ import dataclasses
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.recording import Recording
@@ -18,7 +19,11 @@ from .screening import longest_standstill, runs_of
 from .signals import SignalFileError, evenly_spaced, signals_of
 
 # Farther away [m] than receivers at rest jump.
-_FAR = 30.0
+_FAR = 60.0
+# Share of the growth in `_has_steady_speed` that a drive has at least. In 300 s it was at most
+# 0.19 for Gauss-Markov errors and jumps, and for a drive there and back or in circles of 5 m,
+# with 1 m of white noise, at least 0.6.
+_STEADY = 0.25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +70,10 @@ def standing_runs(
 ) -> tuple[list[StandingRun], list[Finding]]:
     """Return the standstills of a recording's GPS, and notes.
 
-    Whether it stands is told by the true speed where there is truth, else by the fixes
-    themselves: the means of neighbouring windows stay together, or they go nowhere while the IMU
-    stands still. SignalFileError when there is no GPS, no valid fix, or nothing stands still for
-    long enough.
+    Whether it stands is told by the true speed where there is truth. Otherwise the fixes stand
+    where the means of neighbouring windows stay together or the IMU stands still, or all of them
+    do because they have neither a net motion nor a steady speed. SignalFileError when there is no
+    GPS, no valid fix, or nothing stands still for long enough.
     """
     options = options or StandingOptions()
     where = recording.path or recording.name
@@ -101,6 +106,13 @@ def standing_runs(
     else:
         pace, still = _own_speed(time, place, options)
         still |= _at_rest_with_imu(recording, fixes.stamp_ns, place, options)
+        goes_nowhere = not (
+            _has_net_motion(time, place, options) or _has_steady_speed(time, place, options)
+        )
+        if goes_nowhere and not still.all():
+            away = np.linalg.norm((place - place.mean(axis=0))[:, :2], axis=1).max()
+            notes.append(findings.WANDERS(share=1.0 - still.mean(), away=away))
+            still[:] = True
         said = f'the fixes drift by {pace:.3g} m/s at least'
     limit = options.speed if speed is not None else options.drift
     runs = _runs(recording.name, time, place, fixes, still, options)
@@ -108,10 +120,11 @@ def standing_runs(
         if still.any():
             raise SignalFileError(
                 f'{where}: the GPS never stands still for {options.shortest:g} s with '
-                f'{options.fewest} fixes'
+                f'{options.fewest} fixes; --moving keep analyses it all the same'
             )
         raise SignalFileError(
-            f'{where}: the GPS never stands still: {said}; must be {limit:g} m/s or less'
+            f'{where}: the GPS never stands still: {said}; must be {limit:g} m/s or less; '
+            '--moving keep analyses it all the same'
         )
     share = sum(len(run.time) for run in runs) / len(fixes)
     if share < 0.999:
@@ -168,8 +181,7 @@ def _at_rest_with_imu(
 ) -> NDArray[np.bool_]:
     """Return the fixes, (n,), in the longest standstill of the IMU, if they go nowhere in it.
 
-    A steady drive is rest for an IMU; the fixes of its first and of its last quarter are apart
-    then. What jumps in between is the receiver.
+    A steady drive is rest for an IMU, but its fixes have a steady speed and a net motion.
     """
     nothing = np.zeros(len(stamp_ns), dtype=np.bool_)
     try:
@@ -183,14 +195,41 @@ def _at_rest_with_imu(
     if len(even) < 0.99 * (end - begin) * 1e-9 * even.rate:
         return nothing  # a gap cut the record, and where its longest piece begins is open
     at = (stamp_ns - begin) * 1e-9 * even.rate
-    inside = (at >= rest.start) & (at <= rest.stop)
-    quarter = int(inside.sum()) // 4
+    inside: NDArray[np.bool_] = (at >= rest.start) & (at <= rest.stop)
+    time, track = at[inside] / even.rate, place[inside]
+    drives = _has_net_motion(time, track, options) and _has_steady_speed(time, track, options)
+    return nothing if drives else inside
+
+
+def _has_net_motion(time: FloatArray, place: FloatArray, options: StandingOptions) -> bool:
+    """Return whether the means of the first and the last quarter are apart by the drift."""
+    quarter = len(time) // 4
     if not quarter:
-        return nothing
-    times, track = at[inside] / even.rate, place[inside, :2]
-    way = np.linalg.norm(track[-quarter:].mean(axis=0) - track[:quarter].mean(axis=0))
-    seconds = times[-quarter:].mean() - times[:quarter].mean()
-    return inside if way <= options.drift * seconds else nothing
+        return True
+    ends = [place[part, :2].mean(axis=0) for part in (slice(quarter), slice(-quarter, None))]
+    seconds = time[-quarter:].mean() - time[:quarter].mean()
+    return bool(np.linalg.norm(ends[1] - ends[0]) > options.drift * seconds)
+
+
+def _has_steady_speed(time: FloatArray, place: FloatArray, options: StandingOptions) -> bool:
+    """Return whether the fixes, `(n, 3)` m, have a speed of their own, as a vehicle has.
+
+    The mean square of their change over a lag grows with the square of the lag while a vehicle
+    drives, in proportion to it for jumps and random walks, and not at all for white noise. These
+    three are fitted, with coefficients >= 0, to lags up to two windows. The speed is steady if
+    the square is more than `_STEADY` of the growth over a window, or in records too short to tell.
+    """
+    window = max(round(options.window / float(np.median(np.diff(time)))), 3)
+    if len(time) < 4 * window:
+        return True
+    lags = np.unique(np.linspace(1, 2 * window, 12).round().astype(np.int64))
+    squares = [np.mean(np.sum((place[k:, :2] - place[:-k, :2]) ** 2, axis=1)) for k in lags]
+    share = lags / window
+    shapes = np.stack([np.ones(len(lags)), share, share**2], axis=1)
+    # Relative errors count alike at all lags.
+    relative = shapes / np.maximum(squares, 1e-12)[:, None]
+    (_, walk, drive), _ = nnls(relative, np.ones(len(lags)))
+    return bool(drive > _STEADY * (walk + drive))
 
 
 def _own_speed(

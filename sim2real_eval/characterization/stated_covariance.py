@@ -189,32 +189,32 @@ _FEWEST = 8
 
 @dataclasses.dataclass(frozen=True)
 class CovarianceConsistency:
-    """Errors of the fixes, by name which, against their stated covariances."""
+    """Ratio of the variance of the errors `name` to their stated variance, with its 95 % interval.
+
+    `independent` is the number of independent errors that tell as much of the variance. `upper`
+    is infinite, and `ratio` NaN, if the record does not bound the correlation time.
+    """
 
     name: str
     samples: int
-    independent: float  # how many independent samples of an axis tell as much of the variance
-    ratio: float  # mean normalised square over its expectation; 1 is consistent
-    # Bounds of the ratio that a consistent receiver keeps in 95 %
+    independent: float
+    ratio: float
     lower: float
     upper: float
-    # The same if the correlation time is the likeliest
-    likely_lower: float
-    likely_upper: float
 
     @property
     def verdict(self) -> str:
         """`consistent`, `overconfident` (errors are larger than stated) or `underconfident`.
 
-        `perhaps` goes before where a correlation time that the record allows makes it consistent.
+        It is `not bounded` if only a longer record can tell, and `nothing stated` without data.
         """
-        if math.isnan(self.ratio):
+        if not self.samples:
             return 'nothing stated'
-        if self.ratio > self.likely_upper:
-            return 'overconfident' if self.ratio > self.upper else 'perhaps overconfident'
-        if self.ratio < self.likely_lower:
-            return 'underconfident' if self.ratio < self.lower else 'perhaps underconfident'
-        return 'consistent'
+        if self.lower > 1.0:
+            return 'overconfident'
+        if self.upper < 1.0:
+            return 'underconfident'
+        return 'consistent' if math.isfinite(self.upper) else 'not bounded'
 
 
 def covariance_consistency(
@@ -223,19 +223,19 @@ def covariance_consistency(
     name: str = 'about the mean',
     axes: tuple[int, ...] = (0, 1, 2),
 ) -> CovarianceConsistency:
-    """Test fixes at standstill: e' P^-1 e about the mean of each standstill.
+    """Compare the errors at standstill with their stated covariance: e' P^-1 e about the means.
 
     What is constant over a standstill cannot be seen, so overconfident is a finding, and
     underconfident may be an error that did not move.
 
-    `fits` are what the errors east, north and up are made of; of these `axes` are tested together.
+    `fits` are what the errors east, north and up are made of; of these `axes` are compared
+    together.
 
     Notes
     -----
-    The expectation is that of the likeliest correlation time. The lower bound is that for the
-    upper end of its 95 % interval, or the longest standstill where that end is open; the upper
-    bound that for the lower end: a record that happens to wander little also looks as if it
-    forgot quickly.
+    The interval covers those of all correlation times in the 95 % interval of the fit. If that is
+    open upwards, so is the interval of the ratio: a slow wander may be far larger than the part
+    of it that a standstill shows.
     """
     rows, columns = np.ix_(axes, axes)
     total, pieces = 0.0, []
@@ -250,34 +250,26 @@ def covariance_consistency(
         total += float(np.sum(error * solved))
         pieces.append((len(error), float(np.median(np.diff(run.time[good])))))
     if not pieces:
-        return CovarianceConsistency(name, 0, 0.0, *[math.nan] * 5)
+        return CovarianceConsistency(name, 0, 0.0, *[math.nan] * 3)
     longest = max(run.seconds for run in runs)
-
-    def expected(end: str) -> tuple[float, float]:
-        """Return the sum of a consistent receiver, and how many degrees of freedom it has."""
-        mean = variance = 0.0
-        for axis in axes:
-            share, time = _correlation(fits[axis], end, longest)
-            for n, step in pieces:
-                moments = square_moments(n, step, share, time)
-                mean += moments[0]
-                variance += moments[1]
-        return mean, 2.0 * mean**2 / variance
-
-    def bound(end: str, level: float) -> float:
-        mean, freedom = expected(end)
-        return mean * float(chi2.ppf(level, freedom)) / freedom
-
-    mean, freedom = expected('value')
+    correlations = [_correlations(fits[axis], longest) for axis in axes]
+    ratios, lower, upper, independent = [], [], [], []
+    for together in zip(*correlations, strict=True):
+        moments = np.array([square_moments(*piece, *one) for one in together for piece in pieces])
+        mean, variance = moments.sum(axis=0).tolist()
+        freedom = 2.0 * mean**2 / variance
+        ratios.append(total / mean)
+        lower.append(total / mean * freedom / float(chi2.ppf(0.975, freedom)))
+        upper.append(total / mean * freedom / float(chi2.ppf(0.025, freedom)))
+        independent.append(freedom / len(axes))
+    is_bounded = all(fits[axis].time.observable or _is_white(fits[axis]) for axis in axes)
     return CovarianceConsistency(
         name=name,
         samples=sum(n for n, _ in pieces),
-        independent=freedom / len(axes),
-        ratio=total / mean,
-        lower=min(bound('upper', 0.025), bound('value', 0.025)) / mean,
-        upper=max(bound('lower', 0.975), bound('value', 0.975)) / mean,
-        likely_lower=bound('value', 0.025) / mean,
-        likely_upper=bound('value', 0.975) / mean,
+        independent=independent[0],
+        ratio=ratios[0] if is_bounded else math.nan,
+        lower=min(lower),
+        upper=max(upper) if is_bounded else math.inf,
     )
 
 
@@ -300,17 +292,21 @@ def square_moments(n: int, step: float, share: float, time: float) -> tuple[floa
     return n - whole / n, 2.0 * (squares - 2.0 / n * float(rows @ rows) + (whole / n) ** 2)
 
 
-def _correlation(fit: MarkovFit, end: str, longest: float) -> tuple[float, float]:
-    """Return the white share and the time at the `value` or an end of its interval, along which
-    the density of the walk stays.
+def _is_white(fit: MarkovFit) -> bool:
+    return not fit.walk.observable
+
+
+def _correlations(fit: MarkovFit, longest: float) -> list[tuple[float, float]]:
+    """Return white share and time: the likeliest, then five that the fit allows.
+
+    The density of the walk is the same in all. A time that is not bounded ends at `longest`,
+    beyond which the ratio only grows.
     """
-    white, wander = fit.white.value**2, fit.wander.value**2
-    if not fit.walk.observable or white + wander <= 0.0:
-        return 1.0, 1.0
-    likeliest = fit.time.value
-    time = {
-        'value': likeliest,
-        'lower': max(fit.time.lower, 1e-3 * likeliest),
-        'upper': max(min(fit.time.upper, longest), likeliest),
-    }[end]
-    return white / (white + wander * time / likeliest), time
+    if _is_white(fit):
+        return [(1.0, 1.0)] * 6
+    low = max(fit.time.lower, 1e-3 * longest)
+    high = fit.time.upper if fit.time.observable else max(longest, low)
+    times = [fit.time.value or low, *np.geomspace(low, high, 5).tolist()]
+    wanders = [0.5 * fit.walk.value**2 * time for time in times]
+    white = fit.white.value**2
+    return [(white / (white + wander), time) for wander, time in zip(wanders, times, strict=True)]

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 DESCRIPTION = (
     'Identify the errors of the GPS and the IMU from a recording with standstills: '
     'white noise, wander, random walk, stated covariance, Allan terms. Writes models for '
-    'simulate and vepd, and checks them by simulating and identifying them again. A GPS or an '
-    'IMU alone is enough.'
+    'simulate and vepd, and checks them by simulations. A GPS or an IMU alone is enough.'
 )
 EPILOG = """\
 examples:
@@ -125,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print(calibration: Calibration, recording_notes: Sequence[Finding]) -> None:
-    from sim2real_eval.characterization.findings import GPS_NOT_RECOVERED, NOT_RECOVERED
+    from sim2real_eval.characterization.findings import NOT_RECOVERED
 
     notes = [*recording_notes, *calibration.notes]
     if calibration.gps is not None:
@@ -134,15 +133,8 @@ def _print(calibration: Calibration, recording_notes: Sequence[Finding]) -> None
         output.print_table(gps_noise.gps_noise_table(calibration.gps))
         if (consistency := gps_noise.gps_consistency_table(calibration.gps)) is not None:
             output.print_table(consistency)
-        output.print_table(gps_noise.gps_statistics_table(calibration.simulated_statistics))
+        output.print_table(gps_noise.gps_checks_table(calibration.gps_checks))
         notes += [note.restrict_to('GPS') for note in calibration.gps.notes]
-        notes += [
-            GPS_NOT_RECOVERED(axis, name=name, given=true_value, found=identified).restrict_to(
-                'GPS'
-            )
-            for axis, name, true_value, identified, is_ok in calibration.recovered_parameters
-            if not is_ok
-        ]
     if calibration.imu is not None:
         from sim2real_eval.report.allan import allan_console_table, units_legend
 

@@ -10,7 +10,8 @@
    - `messages`, `stuck`: topics, rates, gaps, lost samples, frozen and saturated sensors
    - `clocks`, `delays`: other clocks, clock rates, delays
    - `positions`, `velocities`: axes, turn, scale, lever arm and jumps of truth and fixes
-   - `inertial`, `orientation`, `witnesses`: unit, sign, mounting and bias of an IMU
+   - `inertial`, `accelerometer`, `orientation`, `witnesses`: unit, sign, mounting, scale and bias
+     of an IMU
    - `covariances`, `independence`: stated errors, and a truth that shares those of the fixes
    - `inputs`: other velocities that a judge fuses
 

@@ -11,6 +11,7 @@ from sim2real_eval.recording import checks as reading
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording, require_recording
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from . import (
+    accelerometer,
     clocks,
     covariances,
     findings,
@@ -86,9 +87,10 @@ CHECKS: tuple[Check, ...] = (
     Check('jumps', 'm', positions.measure_jumps, noise_free=True),
     Check('gravity', 'm/s^2', inertial.measure_gravity, noise_free=True),
     Check('turning', 's', inertial.measure_turning, noise_free=True),
+    Check('bias of forces', 'm/s^2', accelerometer.measure_force_bias),
     Check('rates without truth', '', witnesses.measure_witnesses),
     Check('mounting', 'deg', inertial.measure_mounting, noise_free=True),
-    Check('size of gravity', '', inertial.measure_force_scale, noise_free=True),
+    Check('size of gravity', '', accelerometer.measure_force_scale, noise_free=True),
     Check('rate bias', 'rad/s', inertial.measure_rate_bias, noise_free=True),
     Check('independent truth', 'm', independence.measure_independence),
     Check('errors over stated', '', covariances.measure_fix_covariance),

@@ -362,10 +362,11 @@ FIX_JUMPS = routine(
 )
 FIX_ERRORS = decisive(
     'check.fix_errors',
-    'fixes differ from the truth by {error:.3g m} (robust standard deviation per axis)',
-    'No receiver errs by 100 m. A simulator may have its noise in degrees instead of metres: '
-    '0.01 degrees are 1.1 km.',
-    'correct the noise of the simulated receiver, or the positions of the truth, and record again',
+    'fixes differ from the truth by {north:.3g m} north and {east:.3g m} east (standard '
+    'deviations), by {white:.3g m} from one fix to the next',
+    'No receiver errs by 100 m, or by 20 m from one fix to the next.',
+    'check the noise of a simulated receiver: NavSat of Gazebo takes degrees, 0.01 are 1.1 km. Or '
+    'correct the positions of the truth. Then record again',
 )
 FIXES_UNRELATED = decisive(
     'check.fixes_unrelated',
@@ -419,8 +420,24 @@ GRAVITY_SCALE = routine(
 GRAVITY_SCALE_LARGE = decisive(
     'check.gravity_scale_large',
     'mean vertical force is {force:.4g m/s^2}, {scale:.3g} times gravity',
-    'No bias of an accelerometer is so large: its scale or unit is wrong.',
+    'The accelerations of the motion have the same scale, or the force is off by half of gravity '
+    'and more, which no bias is.',
     _key('{role}: {{acceleration_scale: {set:.6g}}}'),
+)
+GRAVITY_OFFSET = decisive(
+    'check.gravity_offset',
+    'mean vertical force is {force:.4g m/s^2}: a bias of {bias:+.2g m/s^2}, or a scale of '
+    '{scale:.3g}',
+    'The accelerations of the motion do not show that scale. A scale would change all of them.',
+    'calibrate the accelerometer, or set a smaller bias of the simulated one, and record again',
+)
+FORCE_BIAS = decisive(
+    'check.force_bias',
+    'forces wander by {wander:.2g m/s^2} (root mean square over 5 s) against the truth; the '
+    'vertical one is off by {first:+.2g m/s^2} at the start and {last:+.2g m/s^2} at the end',
+    'The bias of the accelerometer walks: no scale, mounting or constant bias explains it.',
+    'set a smaller bias drift of the simulated accelerometer, or leave the accelerations out of '
+    '`imu0_config` of the judge',
 )
 FORCE_REVERSED = decisive(
     'check.force_reversed',

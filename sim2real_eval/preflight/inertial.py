@@ -32,8 +32,6 @@ from .delays import SIGMAS, DelayFit, effective_count, fit_delay
 from .evidence import Evidence, block_means, mean_row
 from .outcome import Measure
 
-# Biases of low-cost accelerometers reach 0.2 m/s^2, 2 % of gravity; 10 % are no bias.
-_GRAVITY = (0.02, 0.1)
 # A bias of 0.2 m/s^2 tilts the mean force by 1.2 deg. A truth without roll and pitch does not know
 # slopes: 10 % are 6 deg. At 15 deg a quarter of gravity is in the horizontal acceleration.
 _TILT_DEG, _LEVEL_TRUTH_TILT_DEG, _LARGE_TILT_DEG = 3.5, 7.0, 15.0
@@ -119,14 +117,23 @@ def measure_truth_attitude(evidence: Evidence) -> Iterator[Measure]:
 
 
 def _measure_missing_attitude(evidence: Evidence) -> Iterator[Measure]:
-    """Report a truth with yaw alone beside an IMU that turns about horizontal axes.
-
-    The angles are integrals of the rates.
-    """
+    """Report a truth with yaw alone beside an IMU that turns about horizontal axes."""
     assert evidence.truth is not None
     if np.ptp(evidence.truth.orientation, axis=0).max() < 0.01:
         # A truth without any orientation has a check of its own.
         return
+    turn, finding = unknown_turn(evidence), None
+    if turn > _UNKNOWN_TURN_DEG:
+        finding = findings.NO_ATTITUDE(evidence.topic('truth'), turn=turn)
+        evidence.doubtful |= {'orientation', 'gravity'}
+    yield Measure(turn, _UNKNOWN_TURN_DEG, finding, 'truth attitude')
+
+
+def unknown_turn(evidence: Evidence) -> float:
+    """Return the root mean square of the turns about horizontal axes that an IMU measures, deg.
+
+    The angles are integrals of the rates.
+    """
     measured, _ = _verticals(evidence)
     fit = fit_turning(evidence)
     # The unit of the rates is checked later.
@@ -140,12 +147,7 @@ def _measure_missing_attitude(evidence: Evidence) -> Iterator[Measure]:
     count = np.arange(len(angle), dtype=float)
     regressors = np.stack([np.ones_like(count), count, np.cumsum(rate @ measured)], axis=1)
     angle = angle - regressors @ np.linalg.lstsq(regressors, angle, rcond=None)[0]
-    turn = math.degrees(float(np.sqrt(np.mean(np.sum(angle**2, axis=1)))))
-    finding = None
-    if turn > _UNKNOWN_TURN_DEG:
-        finding = findings.NO_ATTITUDE(evidence.topic('truth'), turn=turn)
-        evidence.doubtful |= {'orientation', 'gravity'}
-    yield Measure(turn, _UNKNOWN_TURN_DEG, finding, 'truth attitude')
+    return math.degrees(float(np.sqrt(np.mean(np.sum(angle**2, axis=1)))))
 
 
 def measure_gravity(evidence: Evidence) -> Iterator[Measure]:
@@ -156,7 +158,7 @@ def measure_gravity(evidence: Evidence) -> Iterator[Measure]:
     if evidence.imu is None:
         return
     topic, role = evidence.topic('imu'), evidence.role('imu')
-    mean, median = _force_sizes(evidence)
+    mean, median = force_sizes(evidence)
     for unit, size in (('g', 1.0), ('mg', 1000.0)):
         if abs(mean / size - 1.0) < 0.2 and mean > 0.8 * median:
             scale = STANDARD_GRAVITY / size
@@ -175,7 +177,7 @@ def measure_gravity(evidence: Evidence) -> Iterator[Measure]:
     yield Measure(mean, 0.3 * STANDARD_GRAVITY, finding, 'imu', 'least')
 
 
-def _force_sizes(evidence: Evidence) -> tuple[float, float]:
+def force_sizes(evidence: Evidence) -> tuple[float, float]:
     """Return the size of the mean specific force, and the median size.
 
     The mean is that in the axes of the sensor or of the world, whichever is larger: a vehicle
@@ -515,46 +517,6 @@ def _agrees_in_yaw(evidence: Evidence) -> bool:
         return False
     _, up = _verticals(evidence)
     return abs(_swing_and_twist(fits[0].rotation, up)[1]) < _SIDEWAYS_DEG
-
-
-def measure_force_scale(evidence: Evidence) -> Iterator[Measure]:
-    """Compare the mean vertical force with gravity.
-
-    The mean is taken in the axes of the world: that of the true acceleration is the change of
-    velocity over the time, whatever the noise of the truth. Below 10 % a bias of the
-    accelerometer explains as much as a scale, and none of both is corrected.
-    """
-    imu, topic = evidence.imu, evidence.topic('imu')
-    if imu is None or 'gravity' in evidence.doubtful:
-        return
-    force = evidence.measured('linear_acceleration')
-    ideal = evidence.ideal
-    if ideal is not None and 'orientation' not in evidence.doubtful:
-        both = [
-            sum_by_blocks(rotations.rotate, ideal.orientation, rows) / len(imu)
-            for rows in (force, ideal.force)
-        ]
-        size, true_size = (float(mean[2]) for mean in both)
-    else:
-        up = evidence.up
-        true_size = float(np.linalg.norm(up))
-        size = float(mean_row(force) @ up) / true_size
-        mean, median = _force_sizes(evidence)
-        if size < 0.9 * median <= 0.9 * mean:
-            # A sensor that tumbles has no mean force.
-            size = median
-    scale = size / true_size
-    finding = None
-    if scale > 0.0 and abs(math.log(scale)) > _GRAVITY[0]:
-        role = evidence.role('imu')
-        if abs(math.log(scale)) > _GRAVITY[1]:
-            total = evidence.correct('imu', acceleration_scale=1.0 / scale).acceleration_scale
-            finding = findings.GRAVITY_SCALE_LARGE(
-                topic, role=role, force=size, scale=scale, set=total
-            )
-        else:
-            finding = findings.GRAVITY_SCALE(topic, force=size, scale=scale, bias=size - true_size)
-    yield Measure(scale, math.exp(_GRAVITY[0]), finding, 'imu', 'ratio')
 
 
 def measure_rate_bias(evidence: Evidence) -> Iterator[Measure]:

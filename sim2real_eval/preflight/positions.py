@@ -45,8 +45,12 @@ _JUMP_M = 0.5
 _FIX_JUMP_M = 2.0
 _MOST_ERROR_M = 100.0
 """Error of fixes and steps that is wrong however much they scatter."""
+# Multipath of tens of metres lasts for seconds; from fix to fix a poor receiver errs by metres.
+_MOST_WHITE_M = 20.0
 # Share of the errors of the fixes below which the truth rests.
 _RESTS = 0.3
+# Share of the errors of the fixes that is white if they are those of a receiver.
+_WHITE = 0.5
 # Stated deviations beyond which fixes have nothing to do with the truth.
 _UNRELATED = 5.0
 _HEIGHT_NOISE_M = 1.0
@@ -433,18 +437,34 @@ def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
     error = robust_deviation(track.residual)
     variance = evidence.fixes.position_covariance[:, (0, 1), (0, 1)]
     stated = math.sqrt(max(float(np.median(variance)), 0.0))
+    white = _white_deviation(track)
     finding = None
-    if error > _MOST_ERROR_M:
-        finding = findings.FIX_ERRORS(evidence.topic('gps'), error=error)
+    if error > _MOST_ERROR_M or white > _MOST_WHITE_M:
+        finding = findings.FIX_ERRORS(
+            evidence.topic('gps'),
+            north=float(np.std(track.residual.imag)),
+            east=float(np.std(track.residual.real)),
+            white=white,
+        )
     elif (
         not track.fitted.explained > 0.5
         and error > max(_UNRELATED * stated, _FIX_JUMP_M)
-        and not _rests(track, error)
+        and not _errs_beside(track, error)
     ):
         finding = findings.FIXES_UNRELATED(evidence.topic('gps'), error=error)
     if finding is not None:
         evidence.doubtful |= {'fixes', 'fix errors'}
-    yield Measure(error, _MOST_ERROR_M, finding, 'gps')
+    is_white = white > _MOST_WHITE_M
+    yield Measure(error, _MOST_ERROR_M, None if is_white else finding, 'gps')
+    yield Measure(white, _MOST_WHITE_M, finding if is_white else None, 'gps noise')
+
+
+def _white_deviation(track: Track) -> float:
+    """Return the standard deviation per axis of errors that are independent of the last, m.
+
+    Second differences of white errors have six times their variance.
+    """
+    return robust_deviation(np.diff(track.residual, n=2)) / math.sqrt(6.0)
 
 
 def robust_deviation(errors: FloatArray) -> float:
@@ -464,11 +484,16 @@ def fix_error(evidence: Evidence) -> float | None:
         return None
     unknown_arm = 'orientation' in evidence.doubtful and evidence.gps_lever_arm()[:2].any()
     error = robust_deviation(track.residual)
-    if unknown_arm or (not track.fitted.explained > 0.5 and not _rests(track, error)):
+    if unknown_arm or (not track.fitted.explained > 0.5 and not _errs_beside(track, error)):
         return None
     return error
 
 
-def _rests(track: Track, error: float) -> bool:
-    """Return whether the truth moves by less than the fixes err, so that it explains nothing."""
-    return robust_deviation(track.truth(track.stamps)) < _RESTS * error
+def _errs_beside(track: Track, error: float) -> bool:
+    """Return whether errors of a receiver explain fixes that do not follow the truth.
+
+    The truth moves by less than the fixes err, or their errors are white: fixes of another time or
+    vehicle are as smooth as its motion.
+    """
+    rests = robust_deviation(track.truth(track.stamps)) < _RESTS * error
+    return rests or _white_deviation(track) > _WHITE * error

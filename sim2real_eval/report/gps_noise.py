@@ -10,29 +10,29 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
+from matplotlib.ticker import NullFormatter
 from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.characterization.gps_characterization import (
     AXIS_NAMES,
+    SIMULATIONS,
     GpsResult,
-    SimulatedStatistic,
-    autocovariance_scatter,
-    expected_autocovariance,
+    ModelCheck,
 )
-from sim2real_eval.characterization.markov_fit import autocovariance
-from sim2real_eval.characterization.noise_terms import with_error
-from sim2real_eval.characterization.walk_fit import even_errors
+from sim2real_eval.characterization.stated_covariance import CovarianceConsistency
 from sim_sensors.core.measurements import FloatArray
 from .console import add_numbers, plain_table
 from .palette import BLUE, GREEN, VERMILION
 from .style import new_figure, tidy
 
 _MODELS = {
-    'gps': 'gps.yaml: white + Gauss-Markov',
+    'gps': 'gps.yaml: white + wander',
     'gps_gaussian': 'gps_gaussian.yaml: Ch:Gauss',
     'gps_random_walk': 'gps_random_walk.yaml: Ch:RW',
 }
+# Below it a ratio of variances is that of a receiver that holds its position.
+_SMALL_RATIO = 1e-4
 
 
 def gps_noise_table(result: GpsResult) -> Table:
@@ -89,40 +89,37 @@ def gps_consistency_table(result: GpsResult) -> Table | None:
     tests = [test for test in result.consistency if test.samples]
     if not tests:
         return None
-    table = plain_table('Squared errors over the stated variance: 1 is consistent', gap=1)
+    table = plain_table('Variance of the errors over their stated variance, 95 %', gap=1)
     table.add_column('errors', no_wrap=True)
-    add_numbers(table, 'error² / stated²', '95 %, if consistent')
+    add_numbers(table, 'independent', 'error² / stated²')
     table.add_column('verdict', no_wrap=True)
     for test in tests:
         verdict = Text(test.verdict, style='' if test.verdict == 'consistent' else 'bold')
-        between = f'{test.lower:.2g} to {test.upper:.2g}'
-        table.add_row(test.name, f'{test.ratio:.3g}', between, verdict)
+        table.add_row(test.name, f'{test.independent:.3g}', _ratio(test), verdict)
     return table
 
 
-def gps_statistics_table(rows: Sequence[SimulatedStatistic]) -> Table:
-    """Return the standard deviations of the record and of each model in a simulation like it."""
-    title = 'Models simulated at the same times: root mean squares about the means'
-    if not all(statistic.consistent for statistic in rows):
-        title += '\n!: the recording is more than three standard deviations from the model'
+def _ratio(test: CovarianceConsistency) -> str:
+    if math.isinf(test.upper):
+        return f'>= {test.lower:.2g}'
+    if test.upper < _SMALL_RATIO:
+        return f'< {_SMALL_RATIO:g}'
+    return f'{test.ratio:.2g} ({test.lower:.2g} to {test.upper:.2g})'
+
+
+def gps_checks_table(checks: Sequence[ModelCheck]) -> Table:
+    """Return a row per model: the statistic in which the record is furthest from simulations."""
+    title = f'Models simulated {SIMULATIONS} times like the record: the statistic furthest off [m]'
     table = plain_table(title, gap=1)
     table.add_column('model', no_wrap=True)
-    statistics = list(dict.fromkeys(statistic.statistic for statistic in rows))
-    for statistic in statistics:
-        table.add_column(statistic.replace(' [', '\n['), justify='right')
-    first = rows[0].model
-    table.add_row(
-        'record',
-        *(f'{statistic.record:.4g}' for statistic in rows if statistic.model == first),
-        end_section=True,
-    )
-    for model in dict.fromkeys(statistic.model for statistic in rows):
-        cells = []
-        for row in rows:
-            if row.model == model:
-                mark, look = ('', '') if row.consistent else (' !', 'bold red')
-                cells.append(Text(with_error(row.simulated, row.std) + mark, style=look))
-        table.add_row(_MODELS[model], *cells)
+    table.add_column('statistic')
+    add_numbers(table, 'record', '95 % of simulations')
+    table.add_column('', no_wrap=True)
+    for check in checks:
+        worst = check.worst
+        verdict = Text('passes') if check.is_consistent else Text('fails', style='bold red')
+        between = f'{worst.lower:.3g} to {worst.upper:.3g}'
+        table.add_row(_MODELS[check.model], str(worst), f'{worst.record:.3g}', between, verdict)
     return table
 
 
@@ -131,16 +128,16 @@ _FIT = '#222222'
 _MOST_DOTS = 5000
 
 
-def gps_figure(result: GpsResult) -> Figure:
-    """Draw scatter with 95 % ellipses, and the fits of autocorrelation and stated deviation."""
+def gps_figure(result: GpsResult, check: ModelCheck) -> Figure:
+    """Draw scatter with 95 % ellipses, changes with those of a model, and stated deviation."""
     figure = new_figure(11.5, 4.4)
     grid = figure.add_gridspec(3, 3, wspace=0.15)
     scatter, stated = figure.add_subplot(grid[:, 0]), figure.add_subplot(grid[:, 2])
-    memory = [figure.add_subplot(grid[axis, 1]) for axis in range(3)]
+    changes = [figure.add_subplot(grid[axis, 1]) for axis in range(3)]
     _scatter(scatter, result)
-    _memory(memory, result)
+    _draw_changes(changes, check)
     _draw_stated(stated, result)
-    for panel in (scatter, *memory, stated):
+    for panel in (scatter, *changes, stated):
         tidy(panel)
     return figure
 
@@ -186,37 +183,37 @@ def _ellipse(panel: Axes, covariance: FloatArray, colour: str, style: str, label
     panel.add_patch(patch)
 
 
-def _memory(panels: Sequence[Axes], result: GpsResult) -> None:
-    factor, unit = _scale(result)
-    pieces, period = even_errors(result.runs)
-    if not pieces:
-        panels[0].set_title('no evenly sampled span to correlate', fontsize=9)
-        return
-    longest = max(len(piece) for piece in pieces)
-    memory = max((fit.time.value for fit in result.axes if fit.time.observable), default=np.inf)
-    lags = int(min(longest // 2, 2000, max(6.0 * memory / period, 20)))
-    lag = np.arange(lags + 1) * period
-    lengths = [len(piece) for piece in pieces]
+def _draw_changes(panels: Sequence[Axes], check: ModelCheck) -> None:
     for axis, (name, panel) in enumerate(zip(AXIS_NAMES, panels, strict=True)):
+        rows = [
+            statistic
+            for statistic in check.statistics
+            if (statistic.axis, statistic.quantity) == (name, 'change')
+        ]
+        lag, record, model, lower, upper = np.array(
+            [(row.lag, row.record, row.simulated, row.lower, row.upper) for row in rows]
+        ).T
         colour = _COLOURS[axis]
-        measured = autocovariance([piece[:, axis] for piece in pieces], lags) * factor**2
-        model = expected_autocovariance(result.axes[axis], lengths, period, lags) * factor**2
-        scatter = autocovariance_scatter(result.axes[axis], lengths, period, lags) * factor**2
-        band = model - 1.96 * scatter, model + 1.96 * scatter
-        panel.fill_between(lag, *band, color=colour, alpha=0.12, linewidth=0)
-        panel.axhline(0.0, color='#bbbbbb', linewidth=0.6, zorder=0)
+        panel.fill_between(lag, lower, upper, color=colour, alpha=0.2, linewidth=0)
         panel.plot(lag, model, color=_FIT, linewidth=1.2)
-        panel.plot(lag, measured, color=colour, linewidth=0, marker='.', markersize=3.5)
-        # The limits follow the dots, because the band of a slow wander can be very wide.
-        low, high = min(measured.min(), model.min(), 0.0), max(measured.max(), model.max())
-        pad = 0.25 * (high - low) or 1.0
-        panel.set_ylim(low - pad, high + pad)
-        panel.text(0.98, 0.86, name, ha='right', fontsize=8, transform=panel.transAxes)
+        panel.plot(lag, record, color=colour, linewidth=0, marker='.', markersize=5)
+        panel.set(xscale='log', yscale='log')
+        for side in (panel.xaxis, panel.yaxis):
+            side.set_minor_formatter(NullFormatter())
+        low, high = panel.get_ylim()
+        if high < 10.0 * low:
+            # A range within a decade may contain no power of ten to label.
+            middle = math.sqrt(low * high)
+            panel.set_ylim(middle / 4.0, middle * 4.0)
+        panel.text(0.03, 0.86, name, fontsize=8, transform=panel.transAxes)
         panel.tick_params(labelbottom=axis == len(panels) - 1)
-    panels[1].set_ylabel(f'autocovariance about the mean [{unit}²]', fontsize=9)
-    panels[-1].set_xlabel('lag [s]', fontsize=9)
+    panels[1].set_ylabel('change, root mean square [m]', fontsize=9)
+    panels[-1].set_xlabel('over a lag of [s]', fontsize=9)
+    verdict = 'passes' if check.is_consistent else 'fails'
     panels[0].set_title(
-        'dots: fixes; lines: fit\nbands: 95 % of recordings simulated from the fit', fontsize=9
+        f'{check.model}.yaml {verdict} its check\ndots: fixes; line, band: median and 95 % of '
+        'simulations',
+        fontsize=9,
     )
 
 
@@ -239,13 +236,12 @@ def _draw_stated(panel: Axes, result: GpsResult) -> None:
     else:
         value = float(np.sqrt(0.5 * (fit.constant[0].value ** 2 + fit.constant[1].value ** 2)))
         panel.axhline(value, color=_FIT, linewidth=1.2, label=f'constant: {value:.3g} m')
-    total = np.sqrt(0.5 * sum(axis.total.value**2 for axis in result.axes[:2]))
     panel.axhline(
-        total,
+        float(np.sqrt(0.5 * np.sum(result.rms[:2] ** 2))),
         color=VERMILION,
         linestyle='--',
         linewidth=1.0,
-        label='actual deviation of the fixes',
+        label='deviation of the fixes from their mean',
     )
     panel.set_yscale('log')
     low, high = panel.get_ylim()

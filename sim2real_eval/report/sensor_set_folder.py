@@ -18,7 +18,7 @@ from sim2real_eval.characterization.poses import PoseCalibration
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.results import fresh_files, versions, write_bytes, write_json
 from sim_sensors.core.parameters import Parameters
-from sim_sensors.gps.gps import GpsModel
+from sim_sensors.gps.gps import GnssNoise, GpsModel
 from .allan import allan_figure, allan_record
 from .console import add_numbers, add_words, plain_table
 from .gps_noise import gps_figure
@@ -64,7 +64,7 @@ FILES = (
 )  # fmt: skip
 
 _KINDS = {
-    'gps': 'White noise and a Gauss-Markov wander per axis: the recommended model.',
+    'gps': 'White noise and a Gauss-Markov wander (or random walk) per axis.',
     'gps_gaussian': 'White noise of the same deviation (Ch:Gauss), without correlation in time.',
     'gps_random_walk': "Chrono's bounded walk (Ch:RW), fitted to a standstill as in the paper.",
 }
@@ -92,16 +92,10 @@ def calibration_record(calibration: Calibration) -> dict[str, Any]:
     }
     if calibration.gps is not None:
         record['gps'] = _gps_record(calibration.gps)
-        record['gps']['simulated_statistics'] = [
-            dataclasses.asdict(statistic) for statistic in calibration.simulated_statistics
-        ]
-        record['gps']['reidentified'] = [
-            dict(
-                zip(
-                    ('axis', 'parameter', 'given', 'found', 'is_recovered'), parameter, strict=True
-                )
-            )
-            for parameter in calibration.recovered_parameters
+        record['gps']['recommended'] = calibration.recommended_gps
+        record['gps']['checks'] = [
+            {**dataclasses.asdict(check), 'is_consistent': check.is_consistent}
+            for check in calibration.gps_checks
         ]
     if calibration.imu is not None:
         imu = calibration.imu
@@ -163,9 +157,9 @@ def _write_models(target: Path, calibration: Calibration) -> None:
         gps = calibration.gps
         still = f'{gps.seconds:.4g} s at standstill, {sum(len(r.time) for r in gps.runs)} fixes.'
         for name, model in gps.models().items():
-            comments = [origin, still, _KINDS[name], *_caveats(gps, name)]
+            comments = [origin, still, _KINDS[name], *_caveats(calibration, gps, name)]
             write_bytes(target / f'{name}.yaml', gps_yaml(model, comments, _REMARKS).encode())
-        save_png(gps_figure(gps), target / 'gps.png')
+        save_png(gps_figure(gps, calibration.gps_checks[0]), target / 'gps.png')
     if calibration.imu is not None:
         imu = calibration.imu
         spans = ', '.join(f'{result.name} {result.seconds:.4g} s' for result in imu.results)
@@ -198,29 +192,28 @@ def pose_table(calibration: PoseCalibration) -> Table:
     return table
 
 
-def _caveats(gps: GpsResult, name: str) -> list[str]:
-    if name == 'gps':
-        unknown = [
-            axis
-            for axis, fit in zip(AXIS_NAMES, gps.axes, strict=True)
-            if fit.walk.observable and not fit.time.observable
+def _caveats(calibration: Calibration, gps: GpsResult, name: str) -> list[str]:
+    check = next(check for check in calibration.gps_checks if check.model == name)
+    if check.is_consistent:
+        caveats = ['Its simulations have the statistics of the recording.']
+    else:
+        worst = check.worst
+        caveats = [
+            f'Not recommended: {worst} is {worst.record:.3g} m, in 95 % of its simulations '
+            f'{worst.lower:.3g} m to {worst.upper:.3g} m.'
         ]
-        if unknown:
-            axes = ', '.join(unknown)
-            return [
-                f'{axes}: time and deviation of the wander are most likely values without bounds.'
-            ]
-    if name == 'gps_random_walk' and gps.walk.saturated:
-        return ['No such walk has the second difference of the recording; use gps.yaml instead.']
-    return []
+    noise = gps.noises()['gps'] if name == 'gps' else None
+    if isinstance(noise, GnssNoise) and any(noise.random_walk):
+        longest = max(run.seconds for run in gps.runs)
+        caveats.append(f'The random walk holds for runs up to {longest:.3g} s.')
+    return caveats
 
 
 def next_command(calibration: Calibration, folder: str | Path, real_recordings: str) -> str:
     """Return the command that uses the models."""
     target = Path(folder)
     words = ['sim2real vepd --real', real_recordings]
-    words.append(
-        f'--models {target / "gps.yaml"}' if calibration.gps is not None else '--models real'
-    )
+    name = calibration.recommended_gps
+    words.append('--models real' if name is None else f'--models {target / name}.yaml')
     words.append(f'--imu {target / "imu.yaml"}' if calibration.imu is not None else '--imu real')
     return ' '.join([*words, '--out result'])

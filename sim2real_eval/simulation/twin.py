@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from sim2real_eval.common.findings import Finding, RecordingError, routine
+from sim2real_eval.common.findings import Finding, RecordingError, decisive, routine
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import (
     IDEAL_ROLES,
@@ -52,6 +52,8 @@ VISION_TOPIC = f'/{VisionModel.topic}'
 """Topic of simulated poses of a camera that sees tags."""
 
 _SENSOR_ROLES = (*IDEAL_ROLES, *IDEAL_ROLES.values())
+# On Earth it varies from 9.78 to 9.83 m/s^2.
+_SAME_GRAVITY = 0.05
 _MIN_SAMPLES = 3
 """Samples of a truth below which it is not a motion."""
 NOISE_FREE = routine(
@@ -59,6 +61,19 @@ NOISE_FREE = routine(
     "the simulated {sensor} adds its errors to the simulator's noise-free messages",
     'Specific force, position or field come from the noise-free sensor, the rest from odometry.',
     'to ignore that sensor, set `topics: {{{role}: null}}` in recording.yaml',
+)
+OTHER_GRAVITY = routine(
+    'twin.other_gravity',
+    'the physics has a gravity of {physical:.5g m/s^2}, the world one of {world:.6g m/s^2}',
+    'An accelerometer at rest measures that of the physics; judges expect that of the Earth.',
+    'to replace it, give `--set gravity={world:.6g}`',
+)
+CENTIMETRES = decisive(
+    'twin.centimetres',
+    'the physics has a gravity of {physical:.5g}: lengths are in centimetres',
+    'MuJoCo has no units; they follow from the gravity [MuJoCo]. Positions, velocities and forces '
+    'are 100 times those in metres.',
+    'scale the lengths of the file to metres, and its gravity to 0 0 -9.81',
 )
 NOTHING_SEEN = routine(
     'twin.nothing_seen',
@@ -253,6 +268,16 @@ class TwinSensors:
     run: str
     velocity: str
     origin: LocalFrame
+
+
+def gravity_notes(motion: Motion, world: World) -> tuple[Finding, ...]:
+    """Return a finding if a physics engine moved with another gravity than that of the world."""
+    physical = getattr(motion, 'physical_gravity', None)
+    if physical is None or abs(physical - world.gravity) <= _SAME_GRAVITY:
+        return ()
+    if abs(physical - 100.0 * world.gravity) <= 100.0 * _SAME_GRAVITY:
+        return (CENTIMETRES('', physical=physical),)
+    return (OTHER_GRAVITY('', physical=physical, world=world.gravity),)
 
 
 def simulate_camera(

@@ -47,6 +47,7 @@ from .twin import (
     cut_to_span,
     find_common_span,
     find_span,
+    gravity_notes,
     noise_free_fixes,
     noise_free_messages,
     noise_free_notes,
@@ -469,7 +470,8 @@ def synthetic_recording(
     truth = Recording.of_truth(truth_of(motion), run, scenario)
     recording = add_noise_free_imu(truth, motion)
     maker = TwinMaker(recording, seed=seed, purpose='recording', origin=origin, world=world)
-    return maker.make(twin)
+    made = maker.make(twin)
+    return dataclasses.replace(made, notes=(*made.notes, *gravity_notes(motion, maker.world)))
 
 
 # Noise-free IMU measurements.

@@ -35,6 +35,7 @@ from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.sensor.sensor import MountedModel, Sensor
 from sim_sensors.sensor.sensor import simulate as simulate
 from sim_sensors.world.world import Boxes, World
+from .calibration import is_calibration, read_calibration
 from .features import CameraMeasurement, CameraMessages
 from .pinhole import Intrinsics
 from .pose import PoseEstimate
@@ -235,6 +236,11 @@ class CameraModel(MountedModel[CameraMessages]):
         """Return the quaternion x y z w `(4,)` that takes the optical frame to the body."""
         mounting = mounting_quaternion(self.mounting_rpy)
         return np.asarray(rotations.multiply(mounting, _OPTICAL[None])[0])
+
+    @classmethod
+    def translate(cls, mapping: dict[str, Any], where: str) -> dict[str, Any]:
+        """Return the model of a calibration of Kalibr, OpenCV or ROS; see `calibration`."""
+        return read_calibration(mapping, where) if is_calibration(mapping) else mapping
 
     @staticmethod
     def surroundings(world: World) -> dict[str, Any]:

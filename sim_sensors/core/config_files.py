@@ -63,6 +63,8 @@ def parse_yaml(text: str, where: str) -> Any:
     Traceback (most recent call last):
     sim_sensors.core.errors.ParameterError: study.yaml: line 1, column 7: not valid YAML: ...
     """
+    # OpenCV's cv::FileStorage writes a first line that is not a directive of YAML.
+    text = text.removeprefix('%YAML:1.0')
     try:
         return copy.deepcopy(_parsed(text)) if len(text) <= _LONGEST_KEPT else _parse(text)
     except yaml.YAMLError as error:
@@ -223,6 +225,13 @@ class _StrictLoader(yaml.SafeLoader):
             problem = f'{node.value!r} has more than 64 bits'
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         return constructed
+
+
+# A matrix of OpenCV's cv::FileStorage: a mapping of rows, cols, dt and data.
+_StrictLoader.add_constructor(
+    'tag:yaml.org,2002:opencv-matrix',
+    yaml.SafeLoader.construct_yaml_map,  # type: ignore[type-var]
+)
 
 
 def _check_size(root: yaml.Node) -> None:

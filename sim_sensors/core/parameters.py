@@ -459,7 +459,10 @@ class VariedParameters(Parameters):
             if name in mapping:
                 key = f'{path}.{name}' if path else name
                 chosen = from_variant(models, mapping[name], where, key)
-                built = dataclasses.replace(built, **{name: chosen})
+                try:
+                    built = dataclasses.replace(built, **{name: chosen})
+                except ParameterError as error:
+                    raise ParameterError(where, error.key, error.problem) from None
         return built
 
     def to_mapping(self) -> dict[str, Any]:

@@ -59,10 +59,12 @@ class PhysicalMotion(InertialMotion):
         Odometry of every step, with stamp 0 at the first.
     noise_free_imu : ImuArray
         Messages of an IMU at the site at every step.
+    gravity : float
+        Gravity of the physics, m/s^2.
     """
 
     def __init__(self, truth: OdometryArray, imu: ImuArray, gravity: float) -> None:
-        self.truth, self.noise_free_imu = truth, imu
+        self.truth, self.noise_free_imu, self.gravity = truth, imu, gravity
         super().__init__(
             OdometryMotion(truth, origin_ns=0, velocity='twist'), imu, origin_ns=0, gravity=gravity
         )
@@ -176,8 +178,8 @@ class MjcfMotion(TimedMotion):
     """Free motion of a body of an MJCF file in MuJoCo.
 
     The motion starts from the first keyframe, with its controls, or from the initial state if
-    there is none. The site is the body frame: x forward, z up. Gravity must be that of the Earth,
-    as in the world of the sensors, unless `gravity` replaces that of the file.
+    there is none. The site is the body frame: x forward, z up. The gravity of the file is kept, so
+    that an accelerometer on the Moon shows 1.62 m/s^2 at rest. It must be along z.
 
     Examples
     --------
@@ -200,8 +202,8 @@ class MjcfMotion(TimedMotion):
     gravity: float | None = non_negative(
         None,
         'm/s^2',
-        'Gravity that replaces that of the file. Without it, the file must state that of the '
-        'Earth; 9.80665 is used, as in the world of the sensors.',
+        'Gravity that replaces that of the file. Without it that of the file is kept, where 9.76 '
+        'to 9.86 is the 9.80665 of the world of the sensors.',
         optional=float,
     )
     timestep: float = non_negative(
@@ -228,14 +230,19 @@ class MjcfMotion(TimedMotion):
         """Return the gravity of the motion, given that of the file, (3,) m/s^2."""
         if self.gravity is not None:
             return self.gravity
-        vector = np.asarray(stated, dtype=np.float64)
-        expected = np.array([0.0, 0.0, -_STANDARD_GRAVITY])
-        if np.abs(vector - expected).max() > _GRAVITY_TOLERANCE:
+        x, y, z = np.asarray(stated, dtype=np.float64).tolist()
+        if x or y or z > 0.0:
             raise MotionError(
-                f'{self.file}: gravity {vector.tolist()} m/s^2 is not allowed; must be that of '
-                f'the Earth, 0 0 -{_STANDARD_GRAVITY:g}, or be replaced by the parameter gravity'
+                f'{self.file}: gravity {[x, y, z]} m/s^2 is not allowed; must be 0 0 -G, or be '
+                'replaced by the parameter gravity'
             )
-        return _STANDARD_GRAVITY
+        # That of the Earth is the one in the world of the sensors.
+        return _STANDARD_GRAVITY if abs(z + _STANDARD_GRAVITY) <= _GRAVITY_TOLERANCE else -z
+
+    @property
+    def physical_gravity(self) -> float:
+        """Gravity of the physics, m/s^2."""
+        return self.motion.gravity
 
     @property
     def noise_free_imu(self) -> ImuArray:

@@ -214,7 +214,7 @@ def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
 
 
 def camera_info(intrinsics: Intrinsics, stamp: int, frame: str) -> CameraInfo:
-    """Return a sensor_msgs/CameraInfo (`plumb_bob`) of a monocular camera."""
+    """Return a sensor_msgs/CameraInfo of a monocular camera."""
     stamps = np.array([stamp])
     info = CameraInfoArray.from_intrinsics(intrinsics, stamps, stamps, frame)
     width, height = info.size[0].tolist()

@@ -235,7 +235,7 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         if (path := cls._preset_path(text)) is not None:
             where = str(Path(folder or '', path))
             mapping = merge_base(
-                read_yaml_mapping(Path(where)),
+                cls.translate(read_yaml_mapping(Path(where)), where),
                 Path(where),
                 lambda base: cls._preset_path(base.removesuffix(UPSTREAM)),
                 lambda base, place: to_variant(cls.load(base, folder=place)),
@@ -247,6 +247,15 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         if numbers:
             cls._as_upstream(model, numbers, where)
         return model
+
+    @classmethod
+    def translate(cls, mapping: dict[str, Any], where: str) -> dict[str, Any]:
+        """Return the mapping of a model for a file of another program; kinds override this.
+
+        `mapping` is the content of the file named `where`. It is returned as it is if the file is
+        one of this package.
+        """
+        return mapping
 
     @classmethod
     def _as_upstream(cls, exact: P, numbers: Mapping[str, Any], where: str) -> P:

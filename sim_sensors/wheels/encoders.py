@@ -96,6 +96,22 @@ class WheelDrive(Parameters, abc.ABC):
 
     wheel_radius: float = positive(0.1, 'm', 'Radius of the wheels.')
 
+    def with_track_scale(self, scale: float) -> WheelDrive:
+        """Return the drive with distances between left and right wheels multiplied by `scale`.
+
+        Raises ParameterError for a drive whose turn does not depend on these distances.
+        """
+        raise ParameterError(
+            type(self).__name__,
+            'half_track_error',
+            f'drive {self.kind} has no turn from a track; must be 0',
+        )
+
+    @property
+    def sides(self) -> FloatArray:
+        """Sides of the wheels, `(wheels,)`: 1 for left ones, -1 for right ones."""
+        return np.array([1.0 if 'left' in name else -1.0 for name in self.names[: self.wheels]])
+
     @abc.abstractmethod
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the travels and steering angles of the wheels for steps of the centre.
@@ -141,6 +157,10 @@ class DifferentialWheels(WheelDrive):
     names: ClassVar[tuple[str, ...]] = ('left_wheel', 'right_wheel')
 
     half_track: float = _length(0.2, 'Half the distance between the wheels.')
+
+    def with_track_scale(self, scale: float) -> WheelDrive:
+        """Return the drive with another track."""
+        return dataclasses.replace(self, half_track=self.half_track * scale)
 
     def inverse(self, steps: FloatArray, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the travels; no angle is measured."""
@@ -225,6 +245,12 @@ class SwerveWheels(WheelDrive):
                 'module_x',
                 'all modules have the same position; must have at least two positions',
             )
+
+    def with_track_scale(self, scale: float) -> WheelDrive:
+        """Return the drive with `module_y` multiplied by `scale`."""
+        front_left, front_right, rear_left, rear_right = (scale * y for y in self.module_y)
+        scaled = front_left, front_right, rear_left, rear_right
+        return dataclasses.replace(self, module_y=scaled)
 
     @property
     def modules(self) -> FloatArray:

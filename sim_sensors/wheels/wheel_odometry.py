@@ -292,6 +292,25 @@ class WheelOdometryModel(SensorModel[OdometryArray], VariedParameters):
         'Standard deviation of the relative error of the radius of each wheel, drawn once.',
         maximum=0.5,
     )
+    left_radius_error: float = parameter(
+        0.0,
+        '1',
+        'Fixed relative error of the radii of the left wheels, besides radius_error; positive: '
+        'believed too large.',
+        minimum=-0.5,
+        maximum=0.5,
+    )
+    right_radius_error: float = parameter(
+        0.0, '1', 'The same for the right wheels.', minimum=-0.5, maximum=0.5
+    )
+    half_track_error: float = parameter(
+        0.0,
+        '1',
+        'Fixed relative error of the distance between left and right wheels (half_track, '
+        'module_y); positive: believed too wide, so that turns are measured too small.',
+        minimum=-0.5,
+        maximum=0.5,
+    )
     speed_floor: float = non_negative(
         0.01, 'm/s', 'Smallest stated standard deviation of both velocities.'
     )
@@ -309,6 +328,12 @@ class WheelOdometryModel(SensorModel[OdometryArray], VariedParameters):
         if 0.0 < self.encoder_counts < 1.0:
             problem = f'{self.encoder_counts:g} is not allowed; must be 0 or >= 1'
             raise ParameterError(type(self).__name__, 'encoder_counts', problem)
+        self.believed_drive()
+
+    def believed_drive(self) -> WheelDrive:
+        """Return the drive with which the robot converts travels to its motion."""
+        error = self.half_track_error
+        return self.drive.with_track_scale(1.0 + error) if error else self.drive
 
     def start(self, seed: int, run: str, sensor: str = 'wheels') -> WheelOdometrySensor:
         """Switch the odometry on; see `SensorModel.start`."""
@@ -333,6 +358,9 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
     def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
         drive = model.drive
         super().__init__(model, seed, run, sensor, first_interval=1.0 / model.rate)
+        self._believed = model.believed_drive()
+        left, right = model.left_radius_error, model.right_radius_error
+        self._fixed_errors: FloatArray = np.where(drive.sides > 0.0, left, right)
         self.constants = WheelConstants(
             drive, model.radius_error, model.steering_offset, seed, run, sensor
         )
@@ -355,11 +383,12 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         if len(angles):
             self._angles = angles[-1].copy()
         true_steps = self._at_body(drive.forward(travels, angles))
-        measured_travels = self.encoders.read(travels, self.constants.radius_errors)
+        radius_errors = self.constants.radius_errors + self._fixed_errors
+        measured_travels = self.encoders.read(travels, radius_errors)
         measured_angles = angles + self.constants.steering_offsets
-        steps = self._at_body(drive.forward(measured_travels, measured_angles))
-        # The mean contribution of slips is the same share of every travel.
-        unbiased_travels = measured_travels / (1.0 + model.slip.mean)
+        steps = self._at_body(self._believed.forward(measured_travels, measured_angles))
+        # The mean contributions of slips and wrong radii are the same share of every travel.
+        unbiased_travels = measured_travels / (1.0 + model.slip.mean + self._fixed_errors)
         unbiased = unbiased_travels, measured_angles - model.steering_offset.mean
         unbiased_steps = self._at_body(drive.forward(*unbiased))
         derivatives = self._at_body(drive.derivatives(*unbiased))
