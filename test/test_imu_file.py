@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,8 +16,6 @@ from sim2real_eval.characterization.imu_file import (
     chain_yaml,
     discrete,
     dithered_white,
-    kalibr_yaml,
-    sdf_noise,
 )
 from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient, NoiseTerms
 from sim2real_eval.characterization.recovered_parameters import reidentify, simulated_standstill
@@ -102,8 +97,6 @@ def test_model_file_is_read_back_to_the_same_model(tmp_path: Path) -> None:
 def test_a_record_of_one_triad_gives_a_model_of_that_triad() -> None:
     model = chain_model({'gyroscope_y': some_terms(1e-3)}, rate=50.0)
     assert model.gyroscope.noise_density == (0.0, 1e-3, 0.0)
-    content = yaml.safe_load(kalibr_yaml({'gyroscope_y': some_terms(1)}, rate=5.0, topic='/i'))
-    assert not [key for key in content if 'accelerometer' in key]
 
 
 def test_quantisation_noise_is_subtracted_from_the_white_noise() -> None:
@@ -112,41 +105,6 @@ def test_quantisation_noise_is_subtracted_from_the_white_noise() -> None:
     assert density**2 * 100.0 + 1.0 / 12.0 == pytest.approx(0.1**2 * 100.0)
     assert dithered_white(0.1, 100.0, 2.0) == (0.1, 0.0)
     assert dithered_white(0.1, 100.0, 0.0) == (0.1, 0.0)
-
-
-def test_kalibr_files_have_one_number_for_three_axes() -> None:
-    terms = all_terms()
-    terms['gyroscope_x'] = some_terms(1e-3, random_walk=0.0)
-    content = yaml.safe_load(kalibr_yaml(terms, rate=200.0, topic='/imu/raw'))
-    assert content['rostopic'] == '/imu/raw'
-    assert content['update_rate'] == 200
-    mean_square = sum(terms[axis].white.value ** 2 for axis in AXES[3:]) / 3
-    density = float(content['accelerometer_noise_density'])
-    assert density == pytest.approx(math.sqrt(mean_square), rel=1e-5)
-
-
-def test_kalibr_files_have_the_root_mean_square_of_bounds_of_unobservable_walks() -> None:
-    bounds = dict(zip(AXES, (1.0, 2.0, 2.0) * 2, strict=True))
-    terms = {
-        axis: dataclasses.replace(
-            some_terms(1e-3), random_walk=Coefficient(0.0, size, 0.0, size, observable=False)
-        )
-        for axis, size in bounds.items()
-    }
-    content = yaml.safe_load(kalibr_yaml(terms, rate=200.0, topic='/imu'))
-    assert float(content['gyroscope_random_walk']) == pytest.approx(math.sqrt(3.0), rel=1e-5)
-
-
-def test_sdf_noise_is_per_sample_and_well_formed() -> None:
-    terms = all_terms()
-    root = ET.fromstring(sdf_noise(terms, rate=100.0))
-    white = root.findtext('angular_velocity/x/noise/stddev')
-    assert white is not None
-    assert float(white) == pytest.approx(10.0 * terms['gyroscope_x'].white.value)
-    walk = root.findtext('linear_acceleration/z/noise/dynamic_bias_stddev')
-    assert walk is not None
-    assert float(walk) == pytest.approx(terms['accelerometer_z'].random_walk.value, rel=1e-5)
-    assert root.find('angular_velocity/x/noise/dynamic_bias_correlation_time') is not None
 
 
 def test_the_simulated_standstill_equals_the_output_of_simulate() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise terms as files: model, Kalibr's imu.yaml, SDF."""
+"""Noise terms as a sensor model and its file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from typing import Any
 from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ImuChain
 from .low_pass import LowPassShape
-from .noise_terms import Coefficient, NoiseTerms
-from .signals import unit_of
-
-# gz-sensors has no walk but a Gauss-Markov bias, which is one for runs far shorter than this.
-_SDF_CORRELATION_TIME = 3600.0
+from .noise_terms import NoiseTerms
 
 
 def dithered_white(
@@ -127,87 +123,6 @@ def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
                 lines.append(f'  {name}: {json.dumps(value)}{unit}')
         if lines[-1] == f'{quantity}:':
             lines[-1] += ' {}'
-    return '\n'.join(lines) + '\n'
-
-
-def kalibr_yaml(terms: Mapping[str, NoiseTerms], *, rate: float, topic: str) -> str:
-    """Return Kalibr's imu.yaml: white noise and random walk, one number for the three axes.
-
-    It is the root mean square over the axes that show it. Kalibr needs a walk above 0: where no
-    axis shows one, that of the upper bounds (95 %) stands in, which is one for the three together,
-    and a comment says so. A Gauss-Markov bias counts as the walk that it begins as,
-    g sqrt(2 / T). A walk that is too large costs Kalibr some precision, one too small
-    makes it trust a bias that moves. Convention: [Kalibr], wiki page IMU
-    Noise Model.
-    """
-    lines = ['# Written by sim2real allan. Kalibr advises to inflate these for cheap sensors.']
-    for quantity in ('accelerometer', 'gyroscope'):
-        rows = [terms[axis] for axis in terms if axis.startswith(quantity)]
-        if not rows:
-            lines.append(f'# no {quantity} in the record')
-            continue
-        unit = unit_of(f'{quantity}_x')
-        for key, name, per in (
-            ('noise_density', 'white', '/sqrt(Hz)'),
-            ('random_walk', 'random_walk', '/s/sqrt(Hz)'),
-        ):
-            value, bound = _one_number(
-                [_with_markov(row) if name == 'random_walk' else row.white for row in rows]
-            )
-            remark = '; not observable: root mean square of the upper bounds' if bound else ''
-            lines.append(f'{quantity}_{key}: {value:.6e}  # {unit}{per}{remark}')
-    lines += [f'rostopic: {topic}', f'update_rate: {rate:.6g}  # Hz']
-    return '\n'.join(lines) + '\n'
-
-
-def _with_markov(row: NoiseTerms) -> Coefficient:
-    """Return the random walk with that as which a Gauss-Markov bias begins."""
-    std, time = _markov(row)
-    if not std:
-        return row.random_walk
-    value = math.hypot(row.random_walk.value, std * math.sqrt(2.0 / time))
-    return Coefficient(value, row.random_walk.std, 0.0, value, observable=True)
-
-
-def _one_number(found: Sequence[Coefficient]) -> tuple[float, bool]:
-    seen = [one.value for one in found if one.observable]
-    taken = seen or [one.upper for one in found]
-    return math.sqrt(sum(value**2 for value in taken) / len(taken)), not seen
-
-
-def sdf_noise(terms: Mapping[str, NoiseTerms], *, rate: float) -> str:
-    """Return the <imu> element of an SDF sensor with these noises, for gz-sensors.
-
-    stddev is per sample, N sqrt(rate); dynamic_bias_stddev is a density, K, and its correlation
-    time is that of a Gauss-Markov bias, or long, so that the bias walks
-    ([GzSensors]). SDF knows no flicker and no ramp.
-    """
-    lines = [
-        f'<!-- sim2real allan: stddev holds at {rate:.6g} Hz; flicker and ramp are not in SDF -->',
-        '<imu>',
-    ]
-    for element, quantity in (
-        ('angular_velocity', 'gyroscope'),
-        ('linear_acceleration', 'accelerometer'),
-    ):
-        lines.append(f'  <{element}>')
-        for axis in 'xyz':
-            row = terms.get(f'{quantity}_{axis}')
-            if row is None:
-                continue
-            lines += [f'    <{axis}>', '      <noise type="gaussian">']
-            values = {'mean': 0.0, 'stddev': row.white.value * math.sqrt(rate)}
-            walk, time = row.random_walk.value, _SDF_CORRELATION_TIME
-            if not row.random_walk.observable:
-                std, time = _markov(row)
-                walk = std * math.sqrt(2.0 / time)
-            if walk:
-                values |= {'dynamic_bias_stddev': walk, 'dynamic_bias_correlation_time': time}
-            for name, value in values.items():
-                lines.append(f'        <{name}>{value:.6g}</{name}>')
-            lines += ['      </noise>', f'    </{axis}>']
-        lines.append(f'  </{element}>')
-    lines.append('</imu>')
     return '\n'.join(lines) + '\n'
 
 

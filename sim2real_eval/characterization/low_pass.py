@@ -39,12 +39,13 @@ _GAIN = 25.0
 _NONE, _LARGEST_FLOOR = 0.1, 0.3
 # Share of spectra that fit a right shape less well.
 _FOLLOWS = 0.999
-_KINDS = {'sampled': (1, 2, 3, 4), 'bilinear': (1, 2, 3, 4), 'held': (1, 2)}
+# One of order 1 is the same sampled and held.
+_KINDS = {'sampled': (2, 3, 4), 'bilinear': (1, 2, 3, 4), 'held': (1, 2)}
 # Cut-off frequencies that are tried, as shares of the rate.
 _LOWEST, _HIGHEST = 0.008, 1.0
 _SEGMENTS, _LONGEST_SEGMENT, _SHORTEST_SEGMENT = 24, 8192, 256
 _BINS = 72
-_ALIASES = 64
+_ALIASES = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,7 +228,7 @@ class _Spectrum:
     def best(self, kind: str, order: int) -> tuple[float, LowPassShape]:
         """Return the deviance and the shape of the best cut-off frequency."""
         highest = 0.45 if kind == 'bilinear' else _HIGHEST
-        cutoffs = np.geomspace(max(_LOWEST, 4.0 * self.frequency[0]), highest, 40)
+        cutoffs = np.geomspace(max(_LOWEST, 4.0 * self.frequency[0]), highest, 28)
         found = [self.deviance(LowPassShape(float(one), order, kind))[0] for one in cutoffs]
         k = int(np.argmin(found))
         low, high = cutoffs[max(k - 1, 0)], cutoffs[min(k + 1, len(cutoffs) - 1)]

@@ -34,6 +34,7 @@ examples:
   sim2real models
   sim2real models --json
   sim2real models --sheet mpu6050.yaml --out imu.yaml
+  sim2real models --from settings.json --out imu.yaml
 """
 
 
@@ -46,12 +47,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'my_model.py:MyModel',
     )
     parser.add_argument(
+        '--from',
+        dest='source',
+        metavar='FILE',
+        help='write the IMU, or else the GPS, of a file of another simulator as YAML: '
+        'settings.json, model.sdf, imu.yaml of Kalibr and all that `sim2real export` writes',
+    )
+    parser.add_argument(
         '--sheet',
         metavar='FILE',
         help='YAML file with the numbers of the data sheet of an IMU, as printed: '
         '400 ug/sqrt(Hz), 8 deg/h, 16.4 LSB/(deg/s); gives a model for simulate --imu',
     )
-    add_out(parser, 'file of the model of --sheet (default: print it)', metavar='FILE')
+    add_out(parser, 'file of the model of --sheet or --from (default: print it)', metavar='FILE')
     add_shared(parser, 'overwrite', 'json')
 
 
@@ -66,10 +74,12 @@ def run(options: argparse.Namespace) -> int:
     from sim_sensors.sensor.catalogue import KINDS, UPSTREAM, has_upstream, kinds
     from sim_sensors.world.world import world_names
 
+    if options.source:
+        return _import(options)
     if options.sheet:
         return _convert_sheet(options)
     if options.out:
-        raise ParameterError('--out', '', 'needs --sheet')
+        raise ParameterError('--out', '', 'needs --sheet or --from')
     if options.name:
         print(_page(options.name))
         return 0
@@ -112,6 +122,37 @@ def run(options: argparse.Namespace) -> int:
         print(f'* NAME{UPSTREAM} also reproduces the defects of the original')
 
     return conclude(options, {**models, **files, **classes}, tell)
+
+
+def _import(options: argparse.Namespace) -> int:
+    """Write the model of a file of another simulator; return the exit status."""
+    from sim2real_eval.common.results import check_result_files, fresh_files, write_bytes
+    from sim2real_eval.exporting.gps_export import sensor_from_text
+    from sim2real_eval.exporting.model_file import model_yaml
+    from sim_sensors.core.parameters import to_variant
+
+    if options.name or options.sheet:
+        other = options.name or '--sheet'
+        raise ParameterError('--from', '', f'is not allowed with {other}')
+    path = Path(options.source)
+    try:
+        text = path.read_text(encoding='utf-8')
+    except UnicodeDecodeError:
+        raise ParameterError(str(path), '', 'is no text file') from None
+    # A file with both gives its IMU.
+    title, model = sensor_from_text(text, str(path), path.name)
+    comments = [f'Sensor of {title} in {path.name}, as that simulator applies it.']
+    if options.out:
+        out = Path(options.out)
+        check_result_files(out.parent, (out.name,), overwrite=options.overwrite)
+        with fresh_files(out.parent, (out.name,), overwrite=options.overwrite) as folder:
+            write_bytes(folder / out.name, model_yaml(model, comments).encode())
+
+    def tell() -> None:
+        if not options.out:
+            print(model_yaml(model, comments), end='')
+
+    return conclude(options, to_variant(model), tell, 'Model')
 
 
 def _convert_sheet(options: argparse.Namespace) -> int:

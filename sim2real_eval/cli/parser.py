@@ -38,6 +38,8 @@ GROUPS: dict[str, dict[str, str]] = {
     'make models and recordings': {
         'characterize': 'a recording with a standstill -> models of its GPS and IMU',
         'allan': 'recording of an IMU at rest -> noise terms and a model',
+        'match': 'recording of an IMU at rest -> file of a simulator, judged on drives',
+        'export': 'IMU model -> file of another simulator, with what that will make of it',
         'fit': 'fit parameters of a model so that simulated runs are judged like real ones',
         'simulate': 'a motion or a recorded truth -> recordings with simulated sensors',
         'reference': 'recordings without truth -> recordings with a smoothed reference trajectory',

@@ -40,6 +40,9 @@ from sim2real_eval.common.results import (
     write_csv,
     write_json,
 )
+from sim2real_eval.exporting.imu_export import LONGEST_TIME, export_imu
+from sim2real_eval.exporting.text_simulators import Kalibr
+from sim2real_eval.exporting.xml_simulators import GazeboSdf
 from sim_sensors.imu.chain import ImuChain
 from . import palette, style
 from .console import add_numbers, add_words, plain_table
@@ -360,16 +363,35 @@ def write_allan_folder(
         'Use it with: sim2real simulate --imu THIS_FILE. Missing keys are zero.',
         'Bias instability B is flicker noise with an Allan plateau of 0.664 B.',
     ]
+    bounds = _walk_bounds(terms)
+    longest_result = max(results, key=lambda result: result.seconds)
+    measured = {
+        axis_result.axis: (axis_result.curve.tau, axis_result.curve.deviation)
+        for axis_result in longest_result.axes
+        if axis_result.curve.variance.all()
+    }
+    longest = min(LONGEST_TIME, longest_result.seconds / 10.0)
+    exports = {
+        name: export_imu(model, simulator, longest=longest, walk_bounds=bounds, measured=measured)
+        for name, simulator in (('kalibr_imu.yaml', Kalibr(topic)), ('noise.sdf', GazeboSdf()))
+    }
     with fresh_files(folder, FILES, overwrite=overwrite) as target:
         write_csv(target / 'allan.csv', _HEADER, _rows(results))
         style.save_png(figure, target / 'allan.png')
         for name, text in {
             'imu.yaml': imu_file.chain_yaml(model, comments),
-            'kalibr_imu.yaml': imu_file.kalibr_yaml(terms, rate=model.rate, topic=topic),
-            'noise.sdf': imu_file.sdf_noise(terms, rate=model.rate),
+            **{name: export.text for name, export in exports.items()},
         }.items():
             write_bytes(target / name, text.encode())
         write_json(target / 'allan.json', record)
+
+
+def _walk_bounds(terms: Mapping[str, NoiseTerms]) -> dict[str, float]:
+    """Return the root mean square of the upper bounds (95 %) of the random walk of each triad."""
+    uppers: dict[str, list[float]] = {}
+    for axis, found in terms.items():
+        uppers.setdefault(quantity_of(axis), []).append(found.random_walk.upper)
+    return {quantity: float(np.sqrt(np.mean(np.square(row)))) for quantity, row in uppers.items()}
 
 
 def _rows(results: Sequence[RecordingResult]) -> list[list[Field]]:

@@ -292,6 +292,19 @@ class GaussMarkov(_RandomProcess):
         )
 
 
+def relaxation_processes(shortest: float, longest: float) -> tuple[FloatArray, FloatArray]:
+    """Return time constants, s, and standard deviations of the processes that make up `Flicker`.
+
+    The deviations are those of flicker with B = 1.
+    """
+    first, last = shortest / _MARGIN, longest * _MARGIN
+    count = math.ceil(math.log(last / first) / math.log(_SPACING)) + 1
+    step = math.log(last / first) / (count - 1)
+    variance = np.full(count, step / math.pi)
+    variance[[0, -1]] /= -math.expm1(-step)
+    return np.geomspace(first, last, count), np.sqrt(variance)
+
+
 class Flicker(_RandomProcess):
     """Flicker noise with the spectral density B^2 / (2 pi f).
 
@@ -337,14 +350,9 @@ class Flicker(_RandomProcess):
         axes: int = 3,
     ) -> None:
         super().__init__(rng, axes)
-        first, last = shortest / _MARGIN, longest * _MARGIN
-        count = math.ceil(math.log(last / first) / math.log(_SPACING)) + 1
-        self._times = np.geomspace(first, last, count)
-        step = math.log(last / first) / (count - 1)
-        variance = np.full(count, step / math.pi)
-        variance[[0, -1]] /= -math.expm1(-step)
-        self._std = np.sqrt(variance)[:, None] * per_axis(instability, axes)
-        self._state = self._normals(count)
+        self._times, std = relaxation_processes(shortest, longest)
+        self._std = std[:, None] * per_axis(instability, axes)
+        self._state = self._normals(len(self._times))
         self.value = (self._std * self._state).sum(axis=0)
 
     def advance(self, dt: FloatArray) -> FloatArray:

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real export`: a sensor model as the file of another simulator."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.parameters import Parameters, parameter
+from .arguments import add_shared
+from .options import OptionSet
+from .output import conclude, print_table
+
+if TYPE_CHECKING:
+    from sim2real_eval.exporting.comparison import Export
+
+DESCRIPTION = (
+    'Write a model of an IMU or a GPS as the file of another simulator, with the best parameters '
+    "of that simulator's own law, and say what it will make of them and where it cannot follow."
+)
+EPILOG = """\
+examples:
+  sim2real export noise/imu.yaml --to sdf --out imu.sdf
+  sim2real export noise/imu.yaml --to airsim
+  sim2real export noise/imu.yaml --to kalibr --range 0.1,100 --out imu_kalibr.yaml
+  sim2real export sensors/gps.yaml --to hector
+  sim2real models --from settings.json
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions(Parameters):
+    """Choices of an export."""
+
+    rate: float | None = parameter(
+        None,
+        'Hz',
+        'Rate of the simulated sensor (default: that of the simulator, or else of the model).',
+        above=0.0,
+        optional=float,
+    )
+    range: tuple[float, float] = parameter(
+        (),
+        's',
+        'Averaging times of the fit (default: from one sample, or from where a low pass no longer '
+        'shows, to a tenth of the record, at most 1000); of a GPS the lags (default: to 100).',
+    )
+
+    def _check(self) -> None:
+        if len(self.range) not in (0, 2):
+            raise ParameterError('', 'range', 'must be FROM,TO, 2 numbers with a comma')
+
+
+_EXPORT = OptionSet(ExportOptions, range='--range FROM,TO')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument(
+        'file', metavar='FILE', help='model of an IMU or a GPS: a YAML file or a preset'
+    )
+    parser.add_argument(
+        '--to',
+        required=True,
+        metavar='SIMULATOR',
+        help='sdf, kalibr, airsim, carla, px4, rotors, hector, pegasus, isaac, webots, mujoco, '
+        'gnss_ins_sim or matlab',
+    )
+    _EXPORT.add(parser)
+    parser.add_argument(
+        '--record',
+        metavar='CSV',
+        help='allan.csv of `sim2real allan`, whose measured curve is compared (default: the one '
+        'beside FILE)',
+    )
+    parser.add_argument(
+        '--out', metavar='FILE', help='file to write, and a plot beside it, FILE.png'
+    )
+    add_shared(parser, 'overwrite', 'json')
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.common.results import check_result_files, fresh_files, write_bytes
+    from sim2real_eval.report import export as report
+    from sim2real_eval.report.style import save_png
+
+    chosen = _EXPORT.make(options)
+    out = Path(options.out) if options.out else None
+    names = [out.name, f'{out.name}.png'] if out is not None else []
+    if out is not None:
+        check_result_files(out.parent, names, overwrite=options.overwrite)
+    export = _export(options, chosen)
+    if out is not None:
+        with fresh_files(out.parent, names, overwrite=options.overwrite) as folder:
+            write_bytes(folder / names[0], export.text.encode())
+            save_png(report.export_figure(export), folder / names[1])
+
+    def tell() -> None:
+        print_table(report.export_table(export))
+        print('\n'.join(report.export_lines(export)))
+        if out is None:
+            print(f'\n{export.text}', end='')
+
+    return conclude(options, report.export_record(export), tell, 'File')
+
+
+def _export(options: argparse.Namespace, chosen: ExportOptions) -> Export:
+    """Return the export of the IMU or the GPS in the file."""
+    from sim2real_eval.exporting.gps_export import export_gps
+    from sim2real_eval.exporting.imu_export import LONGEST_TIME, export_imu, find_simulator
+    from sim2real_eval.report import export as report
+    from sim_sensors.gps.gps import GpsModel, load_gps
+    from sim_sensors.imu.chain import ImuChain
+    from sim_sensors.imu.imu import load_imu
+
+    source: Any
+    try:
+        source = load_imu(options.file)
+    except ParameterError as error:
+        try:
+            source = load_gps(options.file)
+        except ParameterError:
+            raise error from None
+    simulator = find_simulator(options.to)
+    span = chosen.range or None
+    if isinstance(source, GpsModel):
+        return export_gps(source, options.to, rate=chosen.rate, span=span)
+    if not isinstance(source, ImuChain):
+        raise ParameterError(
+            options.file, 'model', f'{source.kind!r} is not exported; must be chain, as '
+            '`sim2real allan` writes'
+        )  # fmt: skip
+    record = Path(options.record) if options.record else Path(options.file).parent / 'allan.csv'
+    curves = {}
+    if options.record or record.exists():
+        curves = report.read_allan_curves(record)
+    return export_imu(
+        source,
+        simulator,
+        rate=chosen.rate,
+        span=span,
+        longest=report.longest_time(curves, LONGEST_TIME),
+        measured=curves,
+    )

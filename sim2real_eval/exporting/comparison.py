@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparison of a sensor with what a simulator makes of its exported file."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from sim_sensors.core.measurements import FloatArray
+
+TOLERANCE = 0.10
+"""Difference of the deviation up to which a simulator follows a sensor."""
+# Difference from which a misfit is told, and the share of the longest time up to which it is: a
+# measured curve scatters beyond.
+_TOLD = 0.20
+_WELL_KNOWN = 1.0 / 3.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AxisExport:
+    """Deviation of one axis as a function of time, `(k,)` each, of sensor and simulator.
+
+    It is the Allan deviation of an IMU, and the standard deviation of the increments of a
+    position. That of the sensor was measured, or is that of its model where nothing was. Where
+    the simulator has one number for three axes, `axis` is a triad, and the deviations are root
+    mean squares over its axes.
+    """
+
+    axis: str
+    times: FloatArray
+    wanted: FloatArray
+    produced: FloatArray
+    is_measured: bool = False
+
+    @property
+    def ratio(self) -> FloatArray:
+        """Ratio of the simulated to the wanted deviation, `(k,)`."""
+        return self.produced / self.wanted
+
+    def ranges(self, *, followed: bool) -> list[slice]:
+        """Return the ranges of averaging times with a difference of at most 10 %, or of more."""
+        is_close = np.abs(self.ratio - 1.0) <= TOLERANCE
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], is_close == followed, [False]])))
+        return [slice(first, last) for first, last in zip(edges[::2], edges[1::2], strict=True)]
+
+    @property
+    def followed(self) -> tuple[float, float] | None:
+        """The longest range of averaging times, s, with a difference of at most 10 %, or None."""
+        ranges = self.ranges(followed=True)
+        if not ranges:
+            return None
+        times = self.times[max(ranges, key=lambda part: part.stop - part.start)]
+        return float(times[0]), float(times[-1])
+
+    def at(self, time: float) -> tuple[float, float]:
+        """Return the deviation of the sensor and of the simulator at a time, NaN where unknown."""
+        if not self.times[0] * 0.999 <= time <= self.times[-1] * 1.001:
+            return math.nan, math.nan
+        wanted, produced = (
+            float(np.exp(np.interp(math.log(time), np.log(self.times), np.log(curve))))
+            if curve.all() else 0.0
+            for curve in (self.wanted, self.produced)
+        )  # fmt: skip
+        return wanted, produced
+
+
+@dataclasses.dataclass(frozen=True)
+class Misfit:
+    """Range of averaging times, s, in which a simulator does not follow a model.
+
+    `ratio` is that of the simulated to the wanted Allan deviation where it differs most, and
+    `cause` what the law lacks: 'low_pass', 'noise_at_rest', 'drift', 'flicker' or 'shape'.
+    """
+
+    axis: str
+    first: float
+    last: float
+    ratio: float
+    cause: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Export(abc.ABC):
+    """A file of a simulator and what the simulator makes of it.
+
+    `model` has the law of the simulator as upstream; `omitted` are the parameters of the source
+    that the simulator cannot express.
+    """
+
+    simulator: Any
+    model: Any
+    text: str
+    axes: tuple[AxisExport, ...]
+    omitted: tuple[str, ...]
+
+    @abc.abstractmethod
+    def cause(self, axis: AxisExport, last: float, ratio: float) -> str:
+        """Return why the simulator does not follow up to a time, s; see `Misfit`."""
+
+    @property
+    def misfits(self) -> tuple[Misfit, ...]:
+        """The ranges in which the simulator is off by 20 % or more somewhere, by axis."""
+        misfits = []
+        for axis in self.axes:
+            limit = axis.times[-1] * (_WELL_KNOWN if axis.is_measured else 1.0)
+            for whole in axis.ranges(followed=False):
+                part = slice(whole.start, min(whole.stop, int((axis.times <= limit).sum())))
+                if part.stop <= part.start:
+                    continue
+                errors = np.abs(np.log(np.maximum(axis.ratio[part], 1e-9)))
+                ratio = float(axis.ratio[part][errors.argmax()])
+                first, last = float(axis.times[part][0]), float(axis.times[part][-1])
+                if abs(ratio - 1.0) >= _TOLD:
+                    cause = self.cause(axis, last, ratio)
+                    misfits.append(Misfit(axis.axis, first, last, ratio, cause))
+        return tuple(misfits)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allan deviation and increments that the laws of sensor models have, without simulation."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from sim2real_eval.characterization.allan_covariance import term_shapes
+from sim_sensors.core.measurements import FloatArray
+from sim_sensors.gps.gps import GnssNoise
+from sim_sensors.imu.chain import ErrorChain
+from sim_sensors.noise.electronics import LowPass
+from sim_sensors.noise.processes import relaxation_processes
+
+_Q, _N, _, _K, _M, _R = range(6)
+# Length of an impulse response in time constants of the filter, and in samples.
+_SETTLED = 8.0
+_LONGEST = 1 << 16
+
+
+def allan_variance(part: ErrorChain, rate: float, times: FloatArray) -> FloatArray:
+    """Return the Allan variance of three axes at averaging times `(k,)` s, `(k, 3)`.
+
+    The samples are `rate` Hz apart; times below one interval count as one. Constant errors, and
+    those of the scale, have no part in it. The walking terms pass the low pass unchanged, since
+    they hardly move within its time constant.
+
+    The terms are those of `term_shapes`. Flicker has the span of the model: a sum of Gauss-Markov
+    processes that are averaged over each interval, as `sim_sensors.noise.processes.Flicker`
+    realises it.
+    """
+    m = np.maximum(times * rate, 1.0)
+    shapes = term_shapes(m)
+    low_pass = part.bandwidth / rate, part.filter_order
+    counted = np.asarray(part.increment_quantisation) / math.sqrt(12.0)
+    markov = np.stack(
+        [term_shapes(m, time * rate)[:, _M] for time in part.gauss_markov_time], axis=1
+    )
+    flicker = flicker_variance(part.bias_instability_from, part.bias_instability_to, m / rate)
+    white, integral = _filtered_white(*low_pass, m), _filtered_integral(*low_pass, m)
+    variance = np.outer(white, rate * np.asarray(part.noise_density) ** 2)
+    variance += np.outer(integral, (rate * np.asarray(part.quantisation_noise)) ** 2)
+    variance += np.outer(shapes[:, _N], np.asarray(part.quantisation) ** 2 / 12.0)
+    variance += np.outer(shapes[:, _Q], (rate * counted) ** 2)
+    variance += np.outer(flicker, np.asarray(part.bias_instability) ** 2)
+    variance += np.outer(shapes[:, _K], np.asarray(part.random_walk) ** 2 / rate)
+    variance += markov * np.asarray(part.gauss_markov_std) ** 2
+    return variance + np.outer(shapes[:, _R], (np.asarray(part.rate_ramp) / rate) ** 2)
+
+
+def settled_time(part: ErrorChain, rate: float) -> float:
+    """Return the averaging time, s, from which a low pass no longer shows.
+
+    There the white noise has 95 % of its Allan variance without the filter.
+    """
+    m = np.geomspace(1.0, max(10.0, 100.0 * rate / (part.bandwidth or rate)), 200)
+    share = _filtered_white(part.bandwidth / rate, part.filter_order, m) * m
+    low = np.flatnonzero(share < 0.95)
+    return float(m[min(low[-1] + 1, len(m) - 1)] / rate) if len(low) else 1.0 / rate
+
+
+def _allan_of_sums(once: FloatArray, twice: FloatArray, m: FloatArray) -> FloatArray:
+    """Return the Allan variance from the variances of sums of m and of 2 m samples."""
+    return np.asarray((4.0 * once - twice) / (2.0 * m**2))
+
+
+def _filtered_white(bandwidth: float, order: int, m: FloatArray) -> FloatArray:
+    """Return the Allan variance of white noise of deviation 1 behind a low pass, `(k,)`.
+
+    The variance of a sum of m samples is m r[0] + 2 sum over k < m of (m - k) r[k], with the
+    autocovariance r of the impulse response. `bandwidth` is per sample; 0: no low pass.
+    """
+    if not bandwidth:
+        return 1.0 / m
+    covariance = _autocovariance(bandwidth, order)
+    lags = np.arange(len(covariance))
+    sums = np.cumsum(covariance) - covariance[0]
+    moments = np.cumsum(lags * covariance)
+
+    def sum_variance(count: FloatArray) -> FloatArray:
+        last = np.minimum(np.floor(count), lags[-1]).astype(int)
+        return np.asarray(count * covariance[0] + 2.0 * (count * sums[last] - moments[last]))
+
+    return _allan_of_sums(sum_variance(m), sum_variance(2.0 * m), m)
+
+
+def _filtered_integral(bandwidth: float, order: int, m: FloatArray) -> FloatArray:
+    """Return the Allan variance of differences of filtered white noise of deviation 1, `(k,)`."""
+    if not bandwidth:
+        return 3.0 / m**2
+    covariance = _autocovariance(bandwidth, order)
+    lags = np.arange(len(covariance))
+    once, twice = (
+        2.0 * (covariance[0] - np.interp(count, lags, covariance, right=0.0))
+        for count in (m, 2.0 * m)
+    )
+    return _allan_of_sums(once, twice, m)
+
+
+@functools.lru_cache(maxsize=32)
+def _autocovariance(bandwidth: float, order: int) -> FloatArray:
+    count = min(_LONGEST, math.ceil(_SETTLED / bandwidth) + 2)
+    impulse = np.zeros((count, 1))
+    impulse[0] = 1.0
+    nothing = np.zeros_like(impulse)
+    response, _ = LowPass(bandwidth, order, axes=1).filter(
+        nothing, impulse, nothing, np.ones(count)
+    )
+    spectrum = np.abs(np.fft.rfft(response[:, 0], 2 * count)) ** 2
+    return np.asarray(np.fft.irfft(spectrum)[:count])
+
+
+def flicker_variance(shortest: float, longest: float, times: FloatArray) -> FloatArray:
+    """Return the Allan variance of flicker with B = 1, `(k,)`."""
+    constants, stds = relaxation_processes(shortest, longest)
+    variance = np.zeros(len(times))
+    for std, constant in zip(stds, constants, strict=True):
+        x = times / constant
+        variance += std**2 * (4.0 * _integral(x) - _integral(2.0 * x)) / x**2
+    return variance
+
+
+def _integral(x: FloatArray) -> FloatArray:
+    """Return half the variance of the integral of a Gauss-Markov process over x time constants.
+
+    It lacks x^2 / 2, which drops out of an Allan variance and would cost digits. A series replaces
+    it where x is small.
+    """
+    small = np.minimum(x, 0.05)
+    series = small**3 * (-1.0 / 6.0 + small * (1.0 / 24.0 - small / 120.0))
+    return np.where(x < 0.05, series, np.expm1(-x) + x - 0.5 * x**2)
+
+
+def position_increments(noise: GnssNoise, lags: FloatArray) -> FloatArray:
+    """Return the variance of the increments of a position error over lags `(k,)` s, `(k, 3)`."""
+    share = (
+        1.0
+        if noise.tails != 'contaminated'
+        else (1.0 + noise.outlier_share * (noise.outlier_scale**2 - 1.0))
+    )
+    white = 2.0 * share * np.asarray(noise.white_std) ** 2
+    decay = -np.expm1(-lags[:, None] / np.asarray(noise.gauss_markov_time))
+    markov = 2.0 * np.asarray(noise.gauss_markov_std) ** 2 * decay
+    return np.asarray(white + markov + np.outer(lags, np.asarray(noise.random_walk) ** 2))

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a simulator makes of an exported sensor model: table, sentences and plot."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from sim2real_eval.characterization.signals import unit_of
+from sim2real_eval.exporting.comparison import Export, Misfit
+from sim2real_eval.exporting.law_fit import QUANTITIES
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
+from . import style
+from .console import add_numbers, add_words, plain_table
+
+SHOWN_TIMES = (0.1, 1.0, 10.0, 100.0, 1000.0)
+"""Averaging times of the table, s."""
+_SENSOR_COLOUR, _SIMULATED_COLOUR = '#0072b2', '#d55e00'
+_CAUSES = {
+    'low_pass': '{title} has no low pass',
+    'noise_at_rest': '{title} has no noise there at rest',
+    'drift': '{title} has no drift there',
+    'flicker': '{title} has no flicker',
+    'shape': 'the law of {title} has another shape',
+}
+
+
+def read_allan_curves(path: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return averaging times, s, and deviations by axis from an allan.csv, or a folder with one.
+
+    Of several recordings it takes the first.
+    """
+    table = path / 'allan.csv' if path.is_dir() else path
+    rows: dict[str, list[tuple[float, float]]] = {}
+    try:
+        with table.open(newline='', encoding='utf-8') as file:
+            reader = csv.DictReader(file)
+            first = None
+            for row in reader:
+                first = first or row['recording']
+                if row['recording'] == first:
+                    point = float(row['tau_s']), float(row['deviation'])
+                    rows.setdefault(row['axis'], []).append(point)
+    except (KeyError, ValueError, TypeError, csv.Error):
+        problem = 'is no table of sim2real allan; must be its allan.csv'
+        raise ParameterError(str(table), '', problem) from None
+    curves = {axis: np.array(points).T for axis, points in rows.items()}
+    return {axis: (times, deviations) for axis, (times, deviations) in curves.items()
+            if (deviations > 0.0).all()}  # fmt: skip
+
+
+def export_table(export: Export) -> Table:
+    """Return the measured or modelled and the simulated Allan deviation at `SHOWN_TIMES`."""
+    table = plain_table(f'{_quantity_of(export)}: the sensor and {export.simulator.title}')
+    add_words(table, 'axis', 'unit', 'curve')
+    add_numbers(table, *(f'{time:g} s' for time in SHOWN_TIMES))
+    for axis in export.axes:
+        wanted, produced = np.array([axis.at(time) for time in SHOWN_TIMES]).T
+        name = 'measured' if axis.is_measured else 'model'
+        for index, (label, values) in enumerate(((name, wanted), ('simulated', produced))):
+            head = ('', '') if index else (axis.axis, _unit(axis.axis))
+            table.add_row(*head, label, *('-' if math.isnan(v) else f'{v:.3g}' for v in values))
+    return table
+
+
+def export_lines(export: Export) -> list[str]:
+    """Return sentences: where the simulator follows, where not and why, and what is left out."""
+    title = export.simulator.title
+    said: dict[str, list[str]] = {}
+    for axis in export.axes:
+        if axis.followed is not None:
+            said.setdefault(f'within 10 % {_span(*axis.followed)}.', []).append(axis.axis)
+    for misfit in export.misfits:
+        said.setdefault(misfit_phrase(misfit, title), []).append(misfit.axis)
+    lines = [f'{_together(axes)}: {phrase}' for phrase, axes in said.items()]
+    if export.omitted:
+        lines.append(f'{title} cannot have: {", ".join(export.omitted)}.')
+    return [*lines, *export.simulator.remarks]
+
+
+def misfit_phrase(misfit: Misfit, title: str) -> str:
+    """Return where and how much a simulator differs, and why."""
+    cause = _CAUSES[misfit.cause].format(title=title)
+    size = 'is 0'
+    if misfit.ratio > 0.0:
+        factor = max(misfit.ratio, 1.0 / misfit.ratio)
+        side = 'little' if misfit.ratio < 1.0 else 'much'
+        verb = 'drifts' if misfit.last > 10.0 else 'varies'
+        size = f'{verb} up to {factor:.2g} times too {side}'
+    return f'{_span(misfit.first, misfit.last)} it {size}: {cause}.'
+
+
+def _span(first: float, last: float) -> str:
+    return f'from {float(f"{first:.2g}"):g} to {float(f"{last:.2g}"):g} s'
+
+
+def _together(axes: Sequence[str]) -> str:
+    """Return axes with their triad named once: gyroscope_x, y, z."""
+    names = [axes[0]]
+    for before, axis in itertools.pairwise(axes):
+        is_same = _quantity(before) == _quantity(axis)
+        names.append(axis.partition('_')[2] if is_same else axis)
+    return ', '.join(names)
+
+
+def export_record(export: Export) -> dict[str, Any]:
+    """Return the export as a plain mapping, for JSON."""
+    return {
+        'simulator': export.simulator.name,
+        'rate': export.model.rate,
+        'text': export.text,
+        'model': export.model.to_mapping(),
+        'axes': {
+            axis.axis: {
+                'followed': axis.followed,
+                'is_measured': axis.is_measured,
+                'curves': [
+                    {'time': time, 'sensor': _plain(wanted), 'simulated': _plain(produced)}
+                    for time in SHOWN_TIMES
+                    for wanted, produced in [axis.at(time)]
+                ],
+            }
+            for axis in export.axes
+        },
+        'omitted': list(export.omitted),
+        'remarks': export_lines(export),
+    }  # fmt: skip
+
+
+def export_figure(export: Export) -> Figure:
+    """Return a figure with a panel per axis: Allan deviation of sensor and simulator."""
+    across = min(3, len(export.axes))
+    figure, panels = style.small_multiples(
+        len(export.axes), across, (3.5, 3.0), (0.0, 0.8), narrowest=4.8
+    )
+    for panel, axis in zip(panels, export.axes, strict=True):
+        panel.plot(axis.times, axis.wanted, color=_SENSOR_COLOUR, linewidth=2.0)
+        made = np.where(axis.produced > 0.0, axis.produced, np.nan)
+        panel.plot(axis.times, made, color=_SIMULATED_COLOUR, linewidth=1.4, linestyle='--')
+        style.log_x(panel)
+        panel.set_yscale('log')
+        panel.set_title(axis.axis, fontsize=9)
+        panel.set_ylabel(f'{_quantity_of(export)} [{_unit(axis.axis)}]', fontsize=8)
+        style.tidy(panel, grid=True)
+    figure.supxlabel(
+        'averaging time [s]' if _quantity_of(export) == 'Allan deviation' else 'lag [s]',
+        fontsize=9,
+    )
+    is_measured = any(axis.is_measured for axis in export.axes)
+    handles = [
+        style.legend_line('measured' if is_measured else 'model', _SENSOR_COLOUR),
+        style.legend_line(export.simulator.title, _SIMULATED_COLOUR, linestyle='--'),
+    ]
+    style.figure_legend(figure, handles, len(handles))
+    return figure
+
+
+def _quantity(axis: str) -> str:
+    return axis.partition('_')[0]
+
+
+def _is_inertial(axis: str) -> bool:
+    return _quantity(axis) in QUANTITIES
+
+
+def _unit(axis: str) -> str:
+    return unit_of(f'{_quantity(axis)}_x') if _is_inertial(axis) else 'm'
+
+
+def _quantity_of(export: Export) -> str:
+    is_inertial = any(_is_inertial(axis.axis) for axis in export.axes)
+    return 'Allan deviation' if is_inertial else 'Increment'
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def longest_time(curves: Mapping[str, tuple[FloatArray, FloatArray]], default: float) -> float:
+    """Return a tenth of the record that the curves are of, at most `default`, s.
+
+    A curve ends at about half of its record.
+    """
+    ends = [times[-1] / 5.0 for times, _ in curves.values()]
+    return min([default, *map(float, ends)])

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported GPS files: increments of the simulated position, round trips, and wrong input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sim2real_eval.exporting.gps_export import GPS_SIMULATORS, export_gps, sensor_from_text
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.gps.gps import GpsModel, load_gps
+from sim_sensors.motion.scenarios import Standstill
+from sim_sensors.world.geodesy import LocalFrame
+
+SECONDS = 2000.0
+
+
+def receiver(**noise: Any) -> GpsModel:
+    """White noise and a wander of 5 s, at 5 Hz."""
+    return GpsModel.from_mapping(
+        {
+            'rate': 5.0,
+            'noise': {
+                'model': 'gnss',
+                'white_std': [0.10, 0.12, 0.30],
+                'gauss_markov_std': [1.0, 1.1, 2.0],
+                'gauss_markov_time': [5.0] * 3,
+                **noise,
+            },
+        },
+        'test',
+    )
+
+
+@pytest.mark.parametrize('name', list(GPS_SIMULATORS))
+def test_the_increments_are_those_that_the_export_states(name: str) -> None:
+    """Deviation of the increments over 0.2 to 100 s within 15 %, at the equator."""
+    export = export_gps(receiver(), name)
+    text, suffix = export.text, export.simulator.suffix
+    _, model = sensor_from_text(text, 'file', f'file{suffix}')
+    assert model == export.model
+    sensor = export.model.start(3, 'test', frame=LocalFrame(latitude_deg=0.0))
+    times = np.arange(round(SECONDS * export.model.rate)) / export.model.rate
+    measured = sensor.measure(Standstill(duration=SECONDS + 1.0).at(times))
+    error = measured.position_error[times > 50.0]
+    compared = 0
+    for column, axis in enumerate(export.axes):
+        for lag in (0.2, 1.0, 5.0, 20.0, 100.0):
+            step = round(lag * export.model.rate)
+            simulated = np.std(error[step:, column] - error[:-step, column])
+            wanted, stated = axis.at(lag)
+            assert simulated == pytest.approx(stated, rel=0.15)
+            if axis.followed is not None and axis.followed[0] <= lag <= axis.followed[1]:
+                assert simulated == pytest.approx(wanted, rel=0.15)
+                compared += 1
+    assert compared >= {'hector': 15, 'pegasus': 5}.get(name, 0)
+
+
+@pytest.mark.parametrize('name', [name for name in GPS_SIMULATORS if name != 'webots'])
+def test_white_noise_keeps_its_deviation(name: str) -> None:
+    source = receiver(gauss_markov_std=[0.0] * 3, white_std=[0.5, 0.5, 0.9])
+    export = export_gps(source, name)
+    for axis, std in zip(export.axes, (0.5, 0.5, 0.9), strict=True):
+        assert axis.at(10.0)[1] == pytest.approx(np.sqrt(2.0) * std, rel=0.01)
+        assert not export.misfits
+
+
+def test_a_constant_error_keeps_its_axes_and_signs() -> None:
+    source = receiver(mean=[1.0, -2.0, 3.0])
+    for name in ('hector', 'carla'):
+        export = export_gps(source, name)
+        produced = GPS_SIMULATORS[name].produced(export.model)
+        assert produced.mean == pytest.approx((1.0, -2.0, 3.0), rel=1e-4)
+        assert not export.omitted
+    assert '<offset>-2 -1 3</offset>' in export_gps(source, 'hector').text
+    assert export_gps(source, 'sdf').omitted == ('noise.mean',)
+
+
+def test_the_imu_of_a_file_with_both_is_read() -> None:
+    both = (
+        '<s><sensor type="imu"><imu></imu></sensor>'
+        '<sensor type="navsat"><navsat></navsat></sensor></s>'
+    )
+    assert sensor_from_text(both, 'a.sdf', 'a.sdf')[1].kind == 'gz_imu'
+    alone = '<sensor type="navsat"><update_rate>3</update_rate><navsat></navsat></sensor>'
+    assert sensor_from_text(alone, 'a.sdf', 'a.sdf')[1].rate == 3.0
+
+
+def test_what_cannot_be_exported_is_refused() -> None:
+    with pytest.raises(ParameterError, match='--to'):
+        export_gps(receiver(), 'airsim')
+    with pytest.raises(ParameterError, match=r'noise\.model'):
+        export_gps(load_gps('ch_rw'), 'sdf')
+    with pytest.raises(ParameterError, match='--range'):
+        export_gps(receiver(), 'sdf', span=(10.0, 1.0))
+    text = export_gps(receiver(), 'hector').text.replace('0.2 0.2 0.2', '0.2 0.2 0.3')
+    with pytest.raises(ParameterError, match='driftFrequency'):
+        sensor_from_text(text, 'f.xml', 'f.xml')
