@@ -108,6 +108,7 @@ bench: $(VENV)/.installed-test ## measure speed; a few minutes
 
 validation: $(VENV)/.installed-test ## hold check against foreign recordings, measure the tables of docs/explanation/validation.md; under an hour, can be interrupted
 	$(BIN)/python benchmarks/foreign/validate_check.py
+	$(BIN)/python benchmarks/allan_low_pass.py --seeds 2
 	$(BIN)/python benchmarks/validation.py
 
 fuzz: $(VENV)/.installed-test ## fuzz every reader for SECONDS=600; inputs that break one are kept in fuzz_found/

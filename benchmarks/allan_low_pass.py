@@ -31,6 +31,7 @@ from sim_sensors.core.measurements import FloatArray
 RATES = (50.0, 100.0, 200.0, 400.0, 1000.0)
 RATIOS = (1.0, 2.5, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0)
 LENGTHS = {'300 s': 300.0, '4 h': 14_400.0}
+RESULTS = Path(__file__).resolve().parent / 'results' / 'allan_low_pass.md'
 Case = tuple[float, float, float, int]
 
 
@@ -119,8 +120,13 @@ def main() -> int:
                 )
             )
             print(rows[-1], file=sys.stderr, flush=True)
-    head = 'length', 'rate / bandwidth', 'N within 5 %', 'largest error', 'in 95 % interval'
-    table((*head, 'low pass found', 'false term'), rows)
+    head = ('length', 'rate / bandwidth', 'N within 5 %', 'largest error', 'in 95 % interval',
+            'low pass found', 'false term')  # fmt: skip
+    table(head, rows)
+    lines = [head, ('---',) * len(head), *rows]
+    records = f'{len(RATES)} rates, {options.seeds} seeds each'
+    text = '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+    RESULTS.write_text(f'{records}\n\n{text}\n', encoding='utf-8')
     return 0
 
 

@@ -109,8 +109,8 @@ def fit_terms(
         Correlation time of the Gauss-Markov process, samples; by default there is flicker.
     low_pass : LowPass, optional
         What the white noise has passed. Its cut-off frequency need not be exact: an error of it is
-        fitted with the terms. Averaging factors must be `low_pass.shortest` or more, and
-        quantisation is not told from it.
+        fitted with the terms. Averaging factors must be one of `low_pass.first_factors` or
+        more, and quantisation is not told from it.
     trend : Trend, optional
         What has been taken away before. Then the ramp is its line, and none is fitted.
 

@@ -221,10 +221,10 @@ def _axis_notes(
                 wait=min(5.0 * time, 4.0 * seconds),
             )
         )
-    elif options.detrend and trend.change:
-        notes.append(findings.DETRENDED(axis, change=trend.change, unit=unit, seconds=seconds))
     elif trend.change:
-        notes.append(findings.DRIFTS(axis, change=trend.change, unit=unit, seconds=seconds))
+        kinds = {'line': findings.DRIFTS, 'unclear': findings.DRIFT_UNCLEAR}
+        finding = kinds.get(trend.kind, findings.DETRENDED)
+        notes.append(finding(axis, change=trend.change, unit=unit, seconds=seconds))
     if choice.fit.misfit:
         notes.append(findings.MISFIT(axis, misfit=choice.fit.misfit / 2))
     if not choice.separated:

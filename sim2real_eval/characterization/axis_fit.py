@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class AxisFit:
     Attributes
     ----------
     curve : AllanCurve
-        At all averaging times, with the ramp but without a warm-up.
+        At all averaging times, with the ramp but without a warm-up or an unclear drift.
     fitted : (k,) int
         Averaging factors that were fitted.
     choice : BiasChoice
@@ -57,7 +58,8 @@ def fit_axis(
     fit_from : float, optional
         Shortest averaging time that is fitted, s.
     detrend : bool, optional
-        Take a straight line out, so that there is no ramp. A warm-up is always taken out.
+        Take a straight line out, so that there is no ramp. A warm-up, and a drift that may be a line
+        or a walk, are always taken out.
 
     Raises
     ------
@@ -76,23 +78,32 @@ def fit_axis(
     still = values if trend.kind == 'none' else values - trend.values(len(values))
     if detrend and trend.kind == 'line':
         values, trend = still, dataclasses.replace(trend, kind='none', slope=0.0)
-    fitted = _fitted(len(values), low_pass, fit_from * rate)
-    grid = np.union1d(averaging_factors(len(values)), fitted)
+    starts = _starts(len(values), low_pass, fit_from * rate)
+    grid = np.unique(np.concatenate([averaging_factors(len(values)), *starts]))
     if factors is not None:
         grid = np.union1d(grid, factors)
     curve = allan_curve(still, rate, grid)
     if not curve.variance[0] > 0.0:
         return None
-    choice = choose_fit(curve.at(fitted), low_pass, trend)
+    # A filter of another kind than was found is no matter at longer averaging times.
+    fits: list[tuple[float, BiasChoice, IntArray]] = []
+    for fitted in starts:
+        choice = choose_fit(curve.at(fitted), low_pass, trend)
+        fits.append((choice.fit.misfit, choice, fitted))
+        if not choice.fit.misfit:
+            break
+    _, choice, fitted = min(fits, key=lambda one: one[0])
     shown = allan_curve(values, rate, grid) if trend.kind == 'line' else curve
     return AxisFit(shown, fitted, choice, low_pass, trend)
 
 
-def _fitted(n: int, low_pass: LowPass | None, shortest: float) -> IntArray:
-    """Return averaging factors to fit: octaves from 1, or from where a low pass is known."""
+def _starts(n: int, low_pass: LowPass | None, shortest: float) -> list[IntArray]:
+    """Return averaging factors to fit: octaves from 1, or from where a low pass may be known."""
     octaves = averaging_factors(n)
     if low_pass is None:
-        return octaves[octaves >= shortest * (1.0 - 1e-9)]
-    first = max(low_pass.shortest, int(np.ceil(shortest - 1e-6)))
-    first = max(min(first, int(octaves[-1]) >> (FEWEST_FITTED - 1)), 1)
-    return first * octaves[first * octaves <= (n - 1) // 2]
+        return [octaves[octaves >= shortest * (1.0 - 1e-9)]]
+    most = max(int(octaves[-1]) >> (FEWEST_FITTED - 1), 1)
+    first = {
+        min(max(one, math.ceil(shortest - 1e-6)), most): None for one in low_pass.first_factors
+    }
+    return [one * octaves[one * octaves <= (n - 1) // 2] for one in first]

@@ -107,6 +107,13 @@ DRIFTS = routine(
     'In a simulation it goes on for as long as that lasts.',
     'leave it out with --detrend',
 )
+DRIFT_UNCLEAR = decisive(
+    'allan.drift_unclear',
+    'the mean moves by {change:.3g} {unit} in {seconds:.3g s}: a straight drift or a random walk, '
+    'which this record does not tell apart; it is taken out',
+    'The model has neither, so a simulated sensor drifts too little over long times.',
+    'record for longer',
+)
 DETRENDED = routine(
     'allan.detrended',
     'a drift of the mean by {change:.3g} {unit} in {seconds:.3g s} is taken out',

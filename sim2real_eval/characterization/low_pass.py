@@ -7,7 +7,7 @@ The noise that a sensor samples has the spectrum
 
 white noise through the filter, white noise added after it (rounding), flicker and random walk, and
 the noise of a quantised integral. Each part is at least 0. The averaged periodogram of a record is
-compared with it by the likelihood of the periodogram (Whittle): its values are independent, and
+compared with it by the likelihood of the periodogram ([Whittle1953]): its values are independent, and
 their sums follow gamma laws about S. There is a filter where the same parts without H explain the
 spectrum significantly worse, and little of the noise is left beyond it.
 
@@ -24,6 +24,7 @@ import itertools
 import math
 
 import numpy as np
+from scipy.ndimage import median_filter
 from scipy.optimize import minimize_scalar, nnls
 from scipy.signal import welch
 from scipy.stats import chi2
@@ -45,6 +46,8 @@ _KINDS = {'sampled': (2, 3, 4), 'bilinear': (1, 2, 3, 4), 'held': (1, 2)}
 _LOWEST, _HIGHEST = 0.008, 1.0
 _SEGMENTS, _LONGEST_SEGMENT, _SHORTEST_SEGMENT = 24, 8192, 256
 _BINS = 72
+# Frequencies beside a line whose median is the noise at it.
+_LINE_WIDTH = 25
 _ALIASES = 6
 
 
@@ -123,11 +126,12 @@ class LowPass:
     follows: bool
 
     @property
-    def shortest(self) -> int:
-        """Averaging factor from which on the shape of the filter is known well enough for a fit in
-        which an error of the cut-off is free: a quarter of its reciprocal, or all of it.
+    def first_factors(self) -> list[int]:
+        """Averaging factors from which on the shape may be known well enough for a fit in which an
+        error of the cut-off is free, the least first: a quarter of its reciprocal and more.
         """
-        return max(math.ceil((0.25 if self.follows else 1.0) / self.shape.cutoff), 1)
+        shares = (0.25, 1.0, 4.0) if self.follows else (1.0, 4.0)
+        return [max(math.ceil(share / self.shape.cutoff), 1) for share in shares]
 
     def limits(self, dt: float) -> FilterLimits:
         """Return what a model takes of the low pass, of samples `dt` s apart: of order 1 or 2,
@@ -166,7 +170,10 @@ def find_low_pass(values: FloatArray) -> LowPass | None:
     if plain - best[0] < _GAIN:
         return None
     follows = best[0] < chi2.ppf(_FOLLOWS, spectrum.freedom.size)
-    return LowPass(best[1], spectrum.uncertainty(best[1]), plain - best[0], bool(follows))
+    std = spectrum.uncertainty(best[1])
+    if not follows:
+        std *= math.sqrt(best[0] / spectrum.freedom.size)
+    return LowPass(best[1], std, plain - best[0], bool(follows))
 
 
 class _Spectrum:
@@ -198,12 +205,15 @@ class _Spectrum:
         frequency, power = frequency[6:-1], power[6:-1]
         if not power.min() > 0.0:
             return None
+        # Lines of hum and vibration are no noise.
+        smooth = median_filter(power, _LINE_WIDTH, mode='nearest')
+        power = np.where(power > 4.0 * smooth, smooth, power)
         # Hann windows that overlap by half say as much as 36/38 of their number ([Welch1967]).
         averages = 36.0 / 19.0 * len(values) / length
         edges = np.unique(np.geomspace(6, length // 2 - 1, _BINS + 1).astype(int)) - 6
         binned = [slice(a, b) for a, b in itertools.pairwise(edges.tolist())]
         middle = np.array([frequency[one].mean() for one in binned])
-        level = np.array([_level(power[one]) for one in binned])
+        level = np.array([power[one].mean() for one in binned])
         # Neighbours of a Hann window say half the same.
         independent = np.array([max((one.stop - one.start) / 1.5, 1.0) for one in binned])
         return cls(middle, level / np.median(level), 2.0 * averages * independent)
@@ -248,14 +258,6 @@ class _Spectrum:
         )
         curvature = max((above - 2.0 * at + below) / step**2, 2.0)
         return math.sqrt(2.0 / curvature)
-
-
-def _level(power: FloatArray) -> float:
-    """Return the level of a bin; of a wide one without the lines of vibrations in it."""
-    if len(power) < 8:
-        return float(power.mean())
-    middle = np.median(power)
-    return float(power[power < 4.0 * middle].mean())
 
 
 def _power(kind: str, order: int, cutoff: float, frequency: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@
 y = constant + v + m, v white with deviation w, m a Gauss-Markov process of deviation g and
 correlation time T from its stationary law. Sampled at any times this is exactly a scalar state
 space, so a Kalman filter gives the likelihood; the constant of each record is integrated out
-(restricted likelihood: Harville, JASA 72, 1977), without which short records come out too quiet.
+(restricted likelihood: [Harville1977]), without which short records come out too quiet.
 """
 
 from __future__ import annotations

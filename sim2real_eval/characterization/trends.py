@@ -40,7 +40,7 @@ class Trend:
     Attributes
     ----------
     kind : str
-        `none`, `line` or `exponential`.
+        `none`, `line`, `exponential`, or `unclear`: a line or a walk.
     slope, slope_std : float
         Of the straight line through the record and its standard uncertainty, u per sample.
     change : float
@@ -70,7 +70,7 @@ class Trend:
 
     def values(self, count: int) -> FloatArray:
         """Return the trend at each of `count` samples, `(count,)` u, zero in the first."""
-        if self.kind == 'line':
+        if self.kind in ('line', 'unclear'):
             return np.asarray(self.slope * np.arange(count))
         if self.kind == 'none':
             return np.zeros(count)
@@ -118,7 +118,12 @@ def find_trend(values: FloatArray, correlated: float = 1.0) -> Trend:
         # What is left may rise as well.
         line = _Problem(means / scale - chosen.multiple * falling).deviance(at)
     elif constant.value - line.value > _LINE_GAIN:
-        kind, chosen, change = 'line', line, line.multiple * scale * len(values) / (blocks * size)
+        kind, chosen = 'line', line
+    elif constant.white - constant.value > WANDERS and line.white <= constant.value:
+        # A line in white noise does as well as the noise that wanders.
+        kind, chosen = 'unclear', line
+    if chosen is line:
+        change = line.multiple * scale * len(values) / (blocks * size)
     per_sample = scale / (blocks * size)
     return Trend(
         kind,
