@@ -221,6 +221,8 @@ def _parameter_rows(model: Parameters, prefix: str = '') -> list[str]:
         for key, declaration in model.declarations().items()
     ]
     for name, part in model.parts().items():
+        if name in getattr(model, 'varied', {}):
+            rows.append(f'  {prefix}{name}.model = {part.kind!r}')
         rows += _parameter_rows(part, f'{prefix}{name}.')
     return rows
 

@@ -154,12 +154,13 @@ def measure_gravity(evidence: Evidence) -> Iterator[Measure]:
     """Compare the size of the mean specific force with gravity: its unit, and whether it is there.
 
     A size of 1 in a steady direction is g. Hardly any mean is an acceleration without gravity.
+    Biases hide the 2 % between mg and cm/s^2; mg are more usual.
     """
     if evidence.imu is None:
         return
     topic, role = evidence.topic('imu'), evidence.role('imu')
     mean, median = force_sizes(evidence)
-    for unit, size in (('g', 1.0), ('mg', 1000.0)):
+    for unit, size in (('g', 1.0), ('mg (or cm/s^2, scale 0.01)', 1000.0)):
         if abs(mean / size - 1.0) < 0.2 and mean > 0.8 * median:
             scale = STANDARD_GRAVITY / size
             total = evidence.correct('imu', acceleration_scale=scale).acceleration_scale
