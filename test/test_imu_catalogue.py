@@ -127,7 +127,11 @@ def test_presets_have_the_numbers_printed_in_thesis_and_data_sheets():
     plateau = 0.664 * math.degrees(adis.gyroscope.bias_instability[0]) * 3600
     assert plateau == pytest.approx(14.5, rel=1e-4)
     mpu = load_imu('mpu6000')
-    assert math.degrees(mpu.gyroscope.noise_density[0]) == pytest.approx(0.005, rel=1e-5)
+    # The sheet has 0.05 deg/s RMS in 100 Hz and 400 ug/sqrt(Hz), both of a one-sided spectrum.
+    rms = math.degrees(mpu.gyroscope.noise_density[0]) * math.sqrt(2.0 * 100.0)
+    assert rms == pytest.approx(0.05, rel=1e-5)
+    root = mpu.accelerometer.noise_density[0] * math.sqrt(2.0)
+    assert root == pytest.approx(400e-6 * G, rel=1e-5)
 
 
 def test_kalibr_numbers_are_the_allan_deviations_at_the_stated_times():
