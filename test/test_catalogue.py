@@ -182,6 +182,17 @@ def test_files_of_another_sensor_or_another_program_are_identified_in_the_error(
     assert 'SDF file' in refusal(load_imu, tmp_path / 'noise.sdf')
 
 
+@pytest.mark.parametrize(('kind', 'name'), PRESETS)
+def test_a_preset_is_exact_by_default(kind, name):
+    def variants(value):
+        if isinstance(value, dict):
+            for key, part in value.items():
+                yield from [part] if key == 'variant' else variants(part)
+
+    model = LOADERS[kind](name)
+    assert set(variants(model.to_mapping())) <= {'exact'}
+
+
 def test_the_as_upstream_variant_is_selected_by_a_suffix_of_the_name(tmp_path):
     exact, upstream = load_imu('hector_imu'), load_imu('hector_imu:as_upstream')
     assert (exact.variant, upstream.variant) == ('exact', 'as_upstream')
@@ -231,3 +242,14 @@ def test_the_command_models_describes_each_preset_and_marks_those_with_an_upstre
         if '*' in lines[name]
     ]
     assert starred == ['hector_imu', 'frc_swerve']
+
+
+def test_the_page_of_a_model_names_the_models_of_its_parts(capsys, tmp_path):
+    path = write(tmp_path, 'model: pinhole_camera\nintrinsics: {distortion: {model: fisheye}}\n')
+    for name, expected in (
+        (path, ["intrinsics.distortion.model = 'equidistant'"]),
+        ('webots_gps', ["noise.model = 'webots'", "covariance.model = 'zero'"]),
+    ):
+        assert main(['models', str(name)]) == 0
+        rows = [line.strip() for line in capsys.readouterr().out.splitlines()]
+        assert [row for row in rows if '.model = ' in row] == expected

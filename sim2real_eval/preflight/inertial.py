@@ -36,7 +36,7 @@ from .outcome import Measure
 # slopes: 10 % are 6 deg. At 15 deg a quarter of gravity is in the horizontal acceleration.
 _TILT_DEG, _LEVEL_TRUTH_TILT_DEG, _LARGE_TILT_DEG = 3.5, 7.0, 15.0
 _YAW_DEG = (4.0, 15.0)
-# Of a turn of 90 deg: 5 % are 4.5 deg, more than any calibrated gyroscope has.
+# 5 % of a turn of 90 deg are 4.5 deg, more than any calibrated gyroscope has.
 _RATE_SCALE = (0.05, 0.2)
 # 0.3 deg/s is a poor MEMS at rest; at 1.1 deg/s a minute turns the heading by more than 60 deg.
 _BIAS = (0.005, 0.02)

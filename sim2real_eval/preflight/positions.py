@@ -239,8 +239,8 @@ def _fit_exchanged(evidence: Evidence) -> DelayFit | None:
 def _is_exchanged(exchanged: DelayFit, near: DelayFit, mirror: DelayFit) -> bool:
     """Return whether exchanged coordinates explain the fixes better than the others.
 
-    Beside a mirror image, exchanged coordinates distort the track: a fit that explains as much
-    but needs another scale is less likely.
+    Exchanged coordinates distort the track, unlike a mirror image: a fit that explains as much but
+    needs another scale is less likely.
     """
     other = min(near, mirror, key=lambda fit: fit.residual)
     if exchanged.residual < 0.2 * other.residual:

@@ -470,8 +470,9 @@ def synthetic_recording(
     truth = Recording.of_truth(truth_of(motion), run, scenario)
     recording = add_noise_free_imu(truth, motion)
     maker = TwinMaker(recording, seed=seed, purpose='recording', origin=origin, world=world)
-    made = maker.make(twin)
-    return dataclasses.replace(made, notes=(*made.notes, *gravity_notes(motion, maker.world)))
+    recording = maker.make(twin)
+    notes = (*recording.notes, *gravity_notes(motion, maker.world))
+    return dataclasses.replace(recording, notes=notes)
 
 
 # Noise-free IMU measurements.

@@ -170,9 +170,11 @@ class PlumbBob(Lens):
 
 @dataclasses.dataclass(frozen=True)
 class RationalPolynomial(PlumbBob):
-    """`plumb_bob` with a denominator, OpenCV's model of eight coefficients for wide lenses::
+    """`plumb_bob` with a denominator, OpenCV's model of eight coefficients for wide lenses.
 
-    L = (1 + k1 r^2 + k2 r^4 + k3 r^6) / (1 + k4 r^2 + k5 r^4 + k6 r^6)
+    The factor L is::
+
+        L = (1 + k1 r^2 + k2 r^4 + k3 r^6) / (1 + k4 r^2 + k5 r^4 + k6 r^6)
     """
 
     kind: ClassVar[str] = 'rational_polynomial'

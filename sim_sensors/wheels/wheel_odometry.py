@@ -359,8 +359,9 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         drive = model.drive
         super().__init__(model, seed, run, sensor, first_interval=1.0 / model.rate)
         self._believed = model.believed_drive()
-        left, right = model.left_radius_error, model.right_radius_error
-        self._fixed_errors: FloatArray = np.where(drive.sides > 0.0, left, right)
+        self._fixed_errors: FloatArray = np.where(
+            drive.sides > 0.0, model.left_radius_error, model.right_radius_error
+        )
         self.constants = WheelConstants(
             drive, model.radius_error, model.steering_offset, seed, run, sensor
         )
