@@ -221,6 +221,15 @@ def test_a_file_has_other_numbers_below_as_upstream(tmp_path):
     assert (changed.rate, changed.orientation.drift, changed.variant) == (50.0, 2.0, 'as_upstream')
     path = write(tmp_path, 'base: hector_imu:as_upstream\n', 'b.yaml')
     assert load_imu(path).orientation.drift == 1.118
+    for text, drift in (
+        ('base: hector_imu\nrate: 50\n', 1.118),
+        ('base: hector_imu\norientation: {drift: 0.5}\nvariant: exact\n', 0.5),
+    ):
+        changed = load_imu(f'{write(tmp_path, text, "c.yaml")}:as_upstream')
+        assert (changed.orientation.drift, changed.variant) == (drift, 'as_upstream')
+        assert changed.orientation.drift_from_zero
+    path = write(tmp_path, 'base: c.yaml\nrate: 20\n', 'd.yaml')
+    assert load_imu(f'{path}:as_upstream').orientation == changed.orientation
     for text, problem in (
         ('base: hector_imu\nas_upstream: {drift: 2}\n', 'drift'),
         ('base: hector_imu\nas_upstream: true\n', 'as_upstream: True'),

@@ -262,19 +262,28 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         """Return a model with every `variant` set to as_upstream, and with these numbers."""
         if not has_upstream(exact):
             raise ParameterError(where, _UPSTREAM_KEY, 'the model has no variant; must be removed')
-        changed = override(_with_upstream(to_variant(exact)), numbers)
+        changed = _with_upstream(override(to_variant(exact), numbers))
         model: P = from_variant(cls.models, changed, where)
         return model
 
     @classmethod
     def _upstream_numbers(cls, name: str, folder: Path | None) -> Mapping[str, Any]:
-        """Return the keys below `as_upstream` of a file: the numbers that its original needs."""
+        """Return the keys below `as_upstream` of a file: the numbers that its original needs.
+
+        Those of its base are used, too, except for keys that the file itself has.
+        """
         plain = name.removesuffix(UPSTREAM)
         path = None if is_in_file(plain) else cls._preset_path(plain)
         if path is None:
             return {}
         file = Path(folder or '', path)
-        return branch(read_yaml_mapping(file), _UPSTREAM_KEY, str(file))
+        mapping = read_yaml_mapping(file)
+        numbers = branch(mapping, _UPSTREAM_KEY, str(file))
+        if 'base' not in mapping:
+            return numbers
+        own = {key: mapping[key] for key in mapping if key not in ('base', _UPSTREAM_KEY)}
+        inherited = cls._upstream_numbers(mapping['base'], file.parent)
+        return override(override(inherited, own), numbers)
 
     @classmethod
     def phrase(cls, name: str | Path, *, folder: Path | None = None) -> str:
