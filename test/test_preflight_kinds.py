@@ -304,6 +304,19 @@ def test_rounding_errors_of_a_noise_free_gyroscope_are_no_end_of_a_range(
     assert 'check.saturated' not in codes_of(run)
 
 
+@pytest.mark.parametrize('first', [0.0, 9.9])
+def test_gravity_without_noise_is_no_end_of_a_range(first: float) -> None:
+    """Simulators that difference the velocity start without gravity."""
+
+    def forces(values: FloatArray) -> FloatArray:
+        vertical = np.full(len(values), 9.80665)
+        vertical[0] = first
+        return np.column_stack([values[:, :2], vertical])
+
+    run = altered('imu', linear_acceleration=forces)(driven(CAR))
+    assert 'check.saturated' not in codes_of(run)
+
+
 @pytest.mark.parametrize('seed', range(20))
 def test_good_recordings_of_any_seed_pass(seed: int) -> None:
     """Their noise is the one that their covariances state."""

@@ -31,6 +31,8 @@ _TURNING = 0.1
 _SHAKING = 0.1
 # Repetitions of other values, relative to those at the end of the range; both ends may be hit.
 _ELSEWHERE = 1.5
+# Share of equal samples of an axis that rests without noise.
+_RESTING = 0.99
 # Least spread of an axis that measures: resolutions are coarser.
 _RESOLUTION = {'angular_velocity': 1e-6, 'linear_acceleration': 1e-5}
 
@@ -161,7 +163,7 @@ def measure_saturation(evidence: Evidence) -> Iterator[Measure]:
 
     Noise and resolution make that impossible within the range. The value must also be three
     standard deviations from the median, or no other value may repeat so: resting axes of a coarse
-    sensor repeat all their values.
+    sensor repeat all their values. An axis that hardly ever leaves that value rests without noise.
     """
     imu = evidence.imu
     if imu is None:
@@ -178,6 +180,8 @@ def measure_saturation(evidence: Evidence) -> Iterator[Measure]:
             for end in (column.max(), column.min()):
                 at_end = column == end
                 count = int((at_end[2:] & at_end[1:-1] & at_end[:-2]).sum())
+                if at_end.mean() > _RESTING:
+                    continue
                 is_far = abs(end - float(np.median(column))) > 3.0 * spread
                 if count > most and (is_far or repeated - count < _ELSEWHERE * count):
                     most = count
