@@ -301,7 +301,7 @@ def test_rounding_errors_of_a_noise_free_gyroscope_are_no_end_of_a_range(
         return np.column_stack([repeated, np.zeros(len(values)), values[:, 2]])
 
     run = altered('imu', angular_velocity=rates)(driven(vehicle))
-    assert 'check.saturated' not in codes_of(run)
+    assert 'saturated' not in codes_of(run)
 
 
 @pytest.mark.parametrize('first', [0.0, 9.9])
@@ -314,7 +314,7 @@ def test_gravity_without_noise_is_no_end_of_a_range(first: float) -> None:
         return np.column_stack([values[:, :2], vertical])
 
     run = altered('imu', linear_acceleration=forces)(driven(CAR))
-    assert 'check.saturated' not in codes_of(run)
+    assert 'saturated' not in codes_of(run)
 
 
 @pytest.mark.parametrize('seed', range(20))
