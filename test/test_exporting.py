@@ -14,6 +14,7 @@ import pytest
 from sim2real_eval.characterization.allan import allan_curve
 from sim2real_eval.cli.main import main
 from sim2real_eval.cli.match import commands
+from sim2real_eval.common.model_files import model_yaml
 from sim2real_eval.exporting.error_curves import allan_variance, settled_time
 from sim2real_eval.exporting.imu_export import (
     SIMULATORS,
@@ -23,7 +24,6 @@ from sim2real_eval.exporting.imu_export import (
     imu_from_text,
 )
 from sim2real_eval.exporting.law_fit import QUANTITIES
-from sim2real_eval.exporting.model_file import model_yaml
 from sim2real_eval.report.export import read_allan_curves
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray

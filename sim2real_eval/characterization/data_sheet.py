@@ -26,10 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.findings import Finding, assumed
+from sim2real_eval.common.model_files import model_yaml
 from sim_sensors.core.config_files import branch, check_keys, read_yaml
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.imu.chain import ImuChain
-from .imu_file import chain_yaml, dithered_white
+from .imu_file import dithered_white
 from .sheet_units import UnitError, parse_quantity, parse_unit
 
 NOT_STATED = assumed(
@@ -134,7 +135,7 @@ class DataSheet:
     def to_yaml(self) -> str:
         """Return the model as YAML for `sim2real simulate --imu FILE`, with the notes."""
         about = [f'{self.name} by its data sheet', *filter(None, [self.source])]
-        return chain_yaml(self.model, [*about, *(str(note) for note in self.notes)])
+        return model_yaml(self.model, [*about, *(str(note) for note in self.notes)])
 
 
 def read_sheet(path: str | Path) -> DataSheet:

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ImuChain
 from .low_pass import LowPassShape
 from .noise_terms import NoiseTerms
@@ -99,31 +97,6 @@ def _markov(row: NoiseTerms | None) -> tuple[float, float]:
     if row is None or row.gauss_markov is None or row.gauss_markov_time is None:
         return 0.0, 100.0
     return row.gauss_markov.value, row.gauss_markov_time.value
-
-
-def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
-    """Return a model as YAML for `sim2real simulate --imu FILE`, `about` as comment at its top."""
-    lines = [f'# {line}' if line else '#' for line in about]
-    mapping = to_variant(model)
-    plain = ImuChain().to_mapping()
-    lines.append(f'model: {mapping["model"]}')
-    lines.append(f'rate: {model.rate!r}  # Hz')
-    own = model.declarations()
-    for name in ('frame_id', 'lever_arm', 'mounting_rpy'):
-        if mapping[name] != plain[name]:
-            lines.append(
-                f'{name}: {mapping[name]!r}' + (f'  # {u}' if (u := own[name].unit) else '')
-            )
-    for quantity in ('gyroscope', 'accelerometer'):
-        lines.append(f'{quantity}:')
-        declared = getattr(model, quantity).declarations()
-        for name, value in mapping[quantity].items():
-            if value != plain[quantity][name]:
-                unit = declared[name].unit and f'  # {declared[name].unit}'
-                lines.append(f'  {name}: {json.dumps(value)}{unit}')
-        if lines[-1] == f'{quantity}:':
-            lines[-1] += ' {}'
-    return '\n'.join(lines) + '\n'
 
 
 def discrete(coefficient: str, value: float, rate: float) -> float:

@@ -32,6 +32,7 @@ from sim2real_eval.characterization.recovered_parameters import RecoveredParamet
 from sim2real_eval.characterization.sheet_units import sheet_units, si_unit
 from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.model_files import model_yaml
 from sim2real_eval.common.results import (
     Field,
     fresh_files,
@@ -379,7 +380,7 @@ def write_allan_folder(
         write_csv(target / 'allan.csv', _HEADER, _rows(results))
         style.save_png(figure, target / 'allan.png')
         for name, text in {
-            'imu.yaml': imu_file.chain_yaml(model, comments),
+            'imu.yaml': model_yaml(model, comments),
             **{name: export.text for name, export in exports.items()},
         }.items():
             write_bytes(target / name, text.encode())
