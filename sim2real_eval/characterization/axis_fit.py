@@ -58,8 +58,8 @@ def fit_axis(
     fit_from : float, optional
         Shortest averaging time that is fitted, s.
     detrend : bool, optional
-        Take a straight line out, so that there is no ramp. A warm-up, and a drift that may be a line
-        or a walk, are always taken out.
+        Take a straight line out, so that there is no ramp. A warm-up, and a drift that may be
+        a line or a walk, are always taken out.
 
     Raises
     ------

@@ -7,13 +7,13 @@ The noise that a sensor samples has the spectrum
 
 white noise through the filter, white noise added after it (rounding), flicker and random walk, and
 the noise of a quantised integral. Each part is at least 0. The averaged periodogram of a record is
-compared with it by the likelihood of the periodogram ([Whittle1953]): its values are independent, and
-their sums follow gamma laws about S. There is a filter where the same parts without H explain the
-spectrum significantly worse, and little of the noise is left beyond it.
+compared with it by the likelihood of the periodogram ([Whittle1953]): its values are independent,
+and their sums follow gamma laws about S. There is a filter where the same parts without H explain
+the spectrum significantly worse, and little of the noise is left beyond it.
 
-The three shapes of H are a Butterworth filter sampled at its output, one computed from the samples
-(bilinear transform), and the filter of `sim_sensors.noise.electronics.LowPass`. In the pass band
-they are the same.
+H is a Butterworth filter of order 1 to 4: sampled at its output, computed from the samples
+(bilinear transform), or that of `sim_sensors.noise.electronics.LowPass`. In the pass band they are
+the same.
 """
 
 from __future__ import annotations

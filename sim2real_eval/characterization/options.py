@@ -7,7 +7,6 @@ import dataclasses
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter, rare
-from .sheet_units import unit_size
 
 GYROSCOPE_UNITS = ('rad/s', 'deg/s', 'mdps')
 """Units of angular velocities in recordings."""
@@ -115,6 +114,8 @@ class TableOptions(Parameters):
     @property
     def sizes(self) -> dict[str, float]:
         """What 1 of each quantity is in SI."""
+        from .sheet_units import unit_size
+
         return {
             'gyroscope': unit_size(self.gyroscope_unit) / self.gyroscope_scale,
             'accelerometer': unit_size(self.accelerometer_unit) / self.accelerometer_scale,
