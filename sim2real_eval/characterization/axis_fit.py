@@ -92,9 +92,9 @@ def fit_axis(
         fits.append((choice.fit.misfit, choice, fitted))
         if not choice.fit.misfit:
             break
-    _, choice, fitted = min(fits, key=lambda one: one[0])
-    shown = allan_curve(values, rate, grid) if trend.kind == 'line' else curve
-    return AxisFit(shown, fitted, choice, low_pass, trend)
+    _, choice, fitted = min(fits, key=lambda fit: fit[0])
+    full_curve = allan_curve(values, rate, grid) if trend.kind == 'line' else curve
+    return AxisFit(full_curve, fitted, choice, low_pass, trend)
 
 
 def _starts(n: int, low_pass: LowPass | None, shortest: float) -> list[IntArray]:
@@ -104,6 +104,7 @@ def _starts(n: int, low_pass: LowPass | None, shortest: float) -> list[IntArray]
         return [octaves[octaves >= shortest * (1.0 - 1e-9)]]
     most = max(int(octaves[-1]) >> (FEWEST_FITTED - 1), 1)
     first = {
-        min(max(one, math.ceil(shortest - 1e-6)), most): None for one in low_pass.first_factors
+        min(max(factor, math.ceil(shortest - 1e-6)), most): None
+        for factor in low_pass.first_factors
     }
-    return [one * octaves[one * octaves <= (n - 1) // 2] for one in first]
+    return [factor * octaves[factor * octaves <= (n - 1) // 2] for factor in first]

@@ -134,8 +134,8 @@ class DataSheet:
 
     def to_yaml(self) -> str:
         """Return the model as YAML for `sim2real simulate --imu FILE`, with the notes."""
-        about = [f'{self.name} by its data sheet', *filter(None, [self.source])]
-        return model_yaml(self.model, [*about, *(str(note) for note in self.notes)])
+        header = [f'{self.name} by its data sheet', *filter(None, [self.source])]
+        return model_yaml(self.model, [*header, *(str(note) for note in self.notes)])
 
 
 def read_sheet(path: str | Path) -> DataSheet:
@@ -252,8 +252,8 @@ def _density(
         densities[key] = [factor * value for value in sizes[key]]
     if not densities:
         return None
-    (key, density), *others = densities.items()
-    for other, compared in others:
+    (key, density), *alternatives = densities.items()
+    for other, compared in alternatives:
         pairs = zip(density, compared, strict=True)
         if any(not math.isclose(a, b, rel_tol=0.1) for a, b in pairs):
             numbers = {'value': density[0], 'compared': compared[0]}

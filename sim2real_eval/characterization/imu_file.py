@@ -22,8 +22,8 @@ def dithered_white(
     and no rounding is modelled (step 0).
 
     `density` is the white noise as measured, rounding included, u/sqrt(Hz), at `rate` Hz; `step`
-    the resolution, u, 0 for none. Behind a low pass, only `passed` Hz of the rate carry noise,
-    twice the noise bandwidth.
+    the resolution, u, 0 for none. If there is a low pass, only `passed` Hz of the rate carry
+    noise, twice the noise bandwidth.
     """
     inner = density**2 - step**2 / 12.0 / rate
     if step <= 0.0 or inner * (passed or rate) < (0.5 * step) ** 2:
@@ -74,7 +74,7 @@ def chain_model(
             'constant_bias': [biases.get(axis, (0.0, 0.0))[0] for axis in axes],
             'turn_on_std': [biases.get(axis, (0.0, 0.0))[1] for axis in axes],
         }
-    # What a gyroscope tells at rest.
+    # The mean of a gyroscope at rest includes the rate of the Earth.
     mapping['gyroscope']['earth_in_bias'] = any(mapping['gyroscope']['constant_bias'])
     return ImuChain.from_mapping(mapping, 'Allan fit')
 
@@ -84,10 +84,10 @@ def _low_pass(rows: Sequence[NoiseTerms | None]) -> tuple[float, int]:
     those that show one, if they are more than half.
     """
     present = [row for row in rows if row]
-    found = [row.low_pass for row in present if row.low_pass]
-    if not found or 2 * len(found) <= len(present):
+    filters = [row.low_pass for row in present if row.low_pass]
+    if not filters or 2 * len(filters) <= len(present):
         return 0.0, 2
-    ordered = sorted(found, key=lambda one: one.bandwidth.value)
+    ordered = sorted(filters, key=lambda limits: limits.bandwidth.value)
     middle = ordered[len(ordered) // 2]
     return middle.bandwidth.value, middle.order
 
