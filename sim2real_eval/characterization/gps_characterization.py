@@ -134,8 +134,7 @@ def characterize_gps(
 
     Recordings that never stand still are left out, with a note; SignalFileError, with the reason
     of the first, when none has a standstill. `k` is the deviation that HDOP 1 stands for, m, and
-    `base`
-    the frame of the lever arm.
+    `base` the frame of the lever arm.
     """
     runs: list[StandingRun] = []
     used: list[Recording] = []
