@@ -311,22 +311,23 @@ def test_the_command_writes_a_file_and_a_plot_and_reads_it_back(
 def test_a_match_goes_from_a_recording_at_rest_to_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """White noise of 2e-3 rad/s/sqrt(Hz) and 0.02 m/s^2/sqrt(Hz): the SDF has it within 3 %."""
+    """A table in g without times, 2e-3 rad/s/sqrt(Hz) and 0.02 m/s^2/sqrt(Hz): within 3 %."""
     rows = np.random.default_rng(5).standard_normal((20_000, 6)) * 10.0
     rows *= np.repeat([2e-3, 0.02], 3)
     rows[:, 5] += 9.80665
     names = [f'{quantity}_{axis}' for quantity in QUANTITIES for axis in 'xyz']
     table = tmp_path / 'rest.csv'
-    times = np.arange(len(rows)) / 100.0
-    head = ','.join(['time', *names])
-    np.savetxt(table, np.column_stack([times, rows]), delimiter=',', header=head, comments='')
+    rows[:, 3:] /= 9.80665
+    np.savetxt(table, np.column_stack([np.zeros(len(rows)), rows]), delimiter=',')
     out = tmp_path / 'matched'
-    assert main(['match', str(table), '--to', 'sdf', '--out', str(out)]) == 0
+    columns = ','.join(['-', *names])
+    meaning = ['--sample-rate', '100', '--accel-unit', 'g', '--columns', columns]
+    assert main(['match', str(table), '--to', 'sdf', '--out', str(out), *meaning]) == 0
     model: Any = load_imu(out / 'matched.yaml')
     assert model.gyroscope.stddev == pytest.approx((0.02,) * 3, rel=0.03)
     assert model.accelerometer.stddev == pytest.approx((0.2,) * 3, rel=0.03)
     assert (out / 'imu.sdf.png').exists()
-    assert main(['match', str(table), '--to', 'sdf', '--out', str(out)]) == 2
+    assert main(['match', str(table), '--to', 'sdf', '--out', str(out), *meaning]) == 2
     capsys.readouterr()
 
 
@@ -334,7 +335,7 @@ def test_drives_are_judged_with_the_default_and_the_matched_model() -> None:
     for name, default in (('sdf', 'ideal'), ('airsim', 'airsim'), ('carla', 'ideal')):
         options = argparse.Namespace(
             recording='rest', to=name, drives=['a', 'b'], judge='error_state', topic=[],
-            out='o', overwrite=False, seed=3,
+            out='o', overwrite=False, seed=3, columns=None,
         )  # fmt: skip
         words = commands(options)[-1]
         assert words[:4] == ['vepd', '--real', 'a', 'b']
