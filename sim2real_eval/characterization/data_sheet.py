@@ -30,7 +30,7 @@ from sim2real_eval.common.model_files import model_yaml
 from sim_sensors.core.config_files import branch, check_keys, read_yaml
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.imu.chain import ImuChain
-from .imu_file import dithered_white
+from .imu_file import dithered_white, passed_bandwidth
 from .sheet_units import UnitError, parse_quantity, parse_unit
 
 NOT_STATED = assumed(
@@ -215,9 +215,10 @@ def _triad(
     density = _density(part, sizes, quantity, where, notes)
     if density is not None:
         steps = sizes.get('sensitivity', (0.0, 0.0, 0.0))
+        passed = passed_bandwidth(values['bandwidth'], 2) if 'bandwidth' in values else None
         # The noise that a sheet states includes the rounding.
         values['noise_density'] = [
-            dithered_white(value, rate, step)[0]
+            dithered_white(value, rate, step, passed)[0]
             for value, step in zip(density, steps, strict=True)
         ]
     missing = [key for key in _REPORTED if key not in sizes]

@@ -31,6 +31,11 @@ def dithered_white(
     return math.sqrt(inner), step
 
 
+def passed_bandwidth(bandwidth: float, order: int) -> float:
+    """Return the part of the sample rate, Hz, whose noise a low pass lets through."""
+    return 2.0 * LowPassShape(bandwidth, order).noise_bandwidth
+
+
 def chain_model(
     terms: Mapping[str, NoiseTerms],
     *,
@@ -49,7 +54,7 @@ def chain_model(
         axes = [f'{quantity}_{axis}' for axis in 'xyz']
         rows = [terms.get(axis) for axis in axes]
         bandwidth, order = _low_pass(rows)
-        passed = 2.0 * LowPassShape(bandwidth, order).noise_bandwidth if bandwidth else None
+        passed = passed_bandwidth(bandwidth, order) if bandwidth else None
         white = [
             dithered_white(row.white.value, rate, steps.get(axis, 0.0), passed)
             if row
