@@ -223,7 +223,7 @@ def test_parameter_descriptors_state_unit_range_and_access(graph: Graph) -> None
     assert rate.floating_point_range[0].from_value == 1e-6
     assert std.type == ParameterType.PARAMETER_DOUBLE_ARRAY
     assert not std.read_only
-    assert 'one of absent, truth, heading, ahrs, fusion' in mode.additional_constraints
+    assert 'one of absent, truth, relative, heading, ahrs' in mode.additional_constraints
     assert seed.integer_range[0].from_value == 0
     assert gravity.description == 'Gravity of the simulated world. [m/s^2]'
 

@@ -177,7 +177,8 @@ def write_bag(section: str, path: Path, drive: SimpleNamespace) -> None:
 
 def test_every_simulator_has_a_layout() -> None:
     """MuJoCo has none: its commands run here as they are on the page."""
-    assert set(SECTIONS) == {*LAYOUTS, 'MuJoCo'}
+    about_all = 'Give a simulator the noise of your sensor'
+    assert set(SECTIONS) == {*LAYOUTS, 'MuJoCo', about_all}
 
 
 @pytest.mark.parametrize('section', LAYOUTS)

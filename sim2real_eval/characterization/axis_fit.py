@@ -85,14 +85,14 @@ def fit_axis(
     curve = allan_curve(still, rate, grid)
     if not curve.variance[0] > 0.0:
         return None
-    # A filter of another kind than was found is no matter at longer averaging times.
-    fits: list[tuple[float, BiasChoice, IntArray]] = []
-    for fitted in starts:
-        choice = choose_fit(curve.at(fitted), low_pass, trend)
-        fits.append((choice.fit.misfit, choice, fitted))
-        if not choice.fit.misfit:
-            break
-    _, choice, fitted = min(fits, key=lambda fit: fit[0])
+    fitted = starts[0]
+    choice = choose_fit(curve.at(fitted), low_pass, trend)
+    for later in starts[1:]:
+        # A filter of another kind than was found is no matter at longer averaging times.
+        if choice.fit.misfit:
+            other = choose_fit(curve.at(later), low_pass, trend)
+            if other.fit.misfit < 0.5 * choice.fit.misfit:
+                choice, fitted = other, later
     full_curve = allan_curve(values, rate, grid) if trend.kind == 'line' else curve
     return AxisFit(full_curve, fitted, choice, low_pass, trend)
 

@@ -75,7 +75,7 @@ class LowPassShape:
         Examples
         --------
         >>> LowPassShape(0.1, 2).power(np.array([0.0, 0.1])).round(3)
-        array([1.   , 0.501])
+        array([1. , 0.5])
         """
         return _power(self.kind, self.order, self.cutoff, np.asarray(frequency, np.float64))
 
