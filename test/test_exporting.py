@@ -251,13 +251,15 @@ def test_the_curve_of_another_sensor_in_the_folder_is_not_compared(
     assert capsys.readouterr().out == alone
 
 
-def test_kalibr_takes_a_bound_as_walk_where_none_is_known() -> None:
+def test_kalibr_takes_a_small_walk_where_the_model_has_none() -> None:
+    """It adds 5 % at the longest time, 200 s here, and the file says that none was there."""
     source = ImuChain.from_mapping(
         {'rate': 100.0, 'gyroscope': {'noise_density': [1e-3] * 3}}, 'test'
     )
-    export = export_imu(source, find_simulator('kalibr'), walk_bounds={'gyroscope': 1e-6})
-    assert export.assumed_walks == ('gyroscope',)
-    assert 'gyroscope_random_walk: 1.000000e-06' in export.text
+    export = export_imu(source, find_simulator('kalibr'), longest=200.0)
+    (axis,) = export.axes
+    assert axis.ratio[-1] == pytest.approx(1.05, rel=0.002)
+    assert export.text.startswith('# gyroscope_random_walk')
     assert 'accelerometer' not in export.text
 
 

@@ -46,14 +46,12 @@ _CURVE = (
 class ImuExport(Export):
     """A file for the IMU of a simulator, and what the simulator makes of it.
 
-    `source` is the exported model, and `assumed_walks` are the triads whose random walk is none of
-    the source; see `export_imu`.
+    `source` is the exported model.
     """
 
     simulator: ImuSimulator
     model: ImuModel
     source: ImuChain
-    assumed_walks: tuple[str, ...]
 
     def cause(self, axis: AxisExport, last: float, ratio: float) -> str:
         """Return why the simulator does not follow; see `Misfit`."""
@@ -85,10 +83,12 @@ def export_imu(
     rate: float | None = None,
     span: tuple[float, float] | None = None,
     longest: float = LONGEST_TIME,
-    walk_bounds: Mapping[str, float] | None = None,
     measured: Mapping[str, tuple[FloatArray, FloatArray]] | None = None,
 ) -> ImuExport:
     """Return the file of a simulator for an IMU model.
+
+    If a format needs a random walk and the model has none, one stands in that adds 5 % to the
+    Allan deviation at the longest averaging time of the fit, and a comment in the file says so.
 
     Parameters
     ----------
@@ -102,9 +102,6 @@ def export_imu(
         low pass of the model no longer shows, to `longest`.
     longest : float
         Longest averaging time, s, that the model is known for.
-    walk_bounds : dict, optional
-        Random walk of each triad that stands in where a format needs one and the model has none.
-        By default one that adds 5 % to the Allan deviation at the longest averaging time.
     measured : dict, optional
         Averaging times, s, and Allan deviations of a recording by axis such as gyroscope_x.
     """
@@ -133,10 +130,7 @@ def export_imu(
         )  # fmt: skip
         triads[quantity] = fitted.to_mapping()
         if simulator.needs_walk and any(fitted.noise_density) and not any(fitted.random_walk):
-            bound = (walk_bounds or {}).get(quantity) or (
-                fitted.noise_density[0] * _UNSEEN_WALK / last
-            )
-            triads[quantity]['random_walk'] = [bound] * 3
+            triads[quantity]['random_walk'] = [fitted.noise_density[0] * _UNSEEN_WALK / last] * 3
             assumed.append(quantity)
     model = simulator.model(
         ImuChain.from_mapping({'rate': chosen, **triads}, simulator.name), chosen
@@ -164,8 +158,11 @@ def export_imu(
     omitted = _omitted(source, simulator)
     text = simulator.write(model)
     for quantity in reversed(assumed):
-        text = f'# {quantity}_random_walk: none was found; this is a bound\n{text}'
-    return ImuExport(simulator, model, text, tuple(axes), omitted, source, tuple(assumed))
+        text = (
+            f'# {quantity}_random_walk: the model has none; this one adds 5 % to the Allan '
+            f'deviation at {last:.4g} s\n{text}'
+        )
+    return ImuExport(simulator, model, text, tuple(axes), omitted, source)
 
 
 # Walk that adds 5 % to the deviation at the longest time: K^2 T / 3 = (1.05^2 - 1) N^2 / T.

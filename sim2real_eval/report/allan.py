@@ -364,7 +364,6 @@ def write_allan_folder(
         'Use it with: sim2real simulate --imu THIS_FILE. Missing keys are zero.',
         'Bias instability B is flicker noise with an Allan plateau of 0.664 B.',
     ]
-    bounds = _walk_bounds(terms)
     longest_result = max(results, key=lambda result: result.seconds)
     measured = {
         axis_result.axis: (axis_result.curve.tau, axis_result.curve.deviation)
@@ -373,7 +372,7 @@ def write_allan_folder(
     }
     longest = min(LONGEST_TIME, longest_result.seconds / 10.0)
     exports = {
-        name: export_imu(model, simulator, longest=longest, walk_bounds=bounds, measured=measured)
+        name: export_imu(model, simulator, longest=longest, measured=measured)
         for name, simulator in (('kalibr_imu.yaml', Kalibr(topic)), ('noise.sdf', GazeboSdf()))
     }
     with fresh_files(folder, FILES, overwrite=overwrite) as target:
@@ -385,14 +384,6 @@ def write_allan_folder(
         }.items():
             write_bytes(target / name, text.encode())
         write_json(target / 'allan.json', record)
-
-
-def _walk_bounds(terms: Mapping[str, NoiseTerms]) -> dict[str, float]:
-    """Return the root mean square of the upper bounds (95 %) of the random walk of each triad."""
-    uppers: dict[str, list[float]] = {}
-    for axis, found in terms.items():
-        uppers.setdefault(quantity_of(axis), []).append(found.random_walk.upper)
-    return {quantity: float(np.sqrt(np.mean(np.square(row)))) for quantity, row in uppers.items()}
 
 
 def _rows(results: Sequence[RecordingResult]) -> list[list[Field]]:
