@@ -70,14 +70,17 @@ def simulated(logs: int) -> tuple[list[tuple[str, ...]], dict[str, list[str]]]:
         rows.append((kind, *cells, f'{sum(passed[kind])} of {len(passed[kind])}'))
     together = np.concatenate(list(scores.values()))
     failed = [
-        not one for kind in KINDS if kind not in ('steps', 'rounded') for one in passed[kind]
+        not is_passed
+        for kind in KINDS
+        if kind not in ('steps', 'rounded')
+        for is_passed in passed[kind]
     ]
     return rows, {
         'scatter': [f'{together.std():.3g}'],
         'largest': [f'{np.abs(together).max():.3g}'],
         'beyond three': [f'{int(np.sum(np.abs(together) > 3.0))}/{len(together)}'],
         'false alarms': [f'{sum(failed)}/{len(failed)}'],
-        'steps found': [f'{sum(not one for one in passed["steps"])}/{len(passed["steps"])}'],
+        'steps found': [f'{passed["steps"].count(False)}/{len(passed["steps"])}'],
         'covered': [f'{sum(covered)}/{len(covered)}'],
     }
 
@@ -97,10 +100,10 @@ def real_halves(folder: Path) -> list[str]:
                 for part in (slice(middle), slice(middle, None))
             )
             for name in ('white', 'walk'):
-                one, other = getattr(first, name), getattr(second, name)
-                if one.observable and other.observable:
-                    std = math.hypot(one.std / one.value, other.std / other.value)
-                    apart.append(abs(math.log(one.value / other.value)) / std)
+                early, late = getattr(first, name), getattr(second, name)
+                if early.observable and late.observable:
+                    std = math.hypot(early.std / early.value, late.std / late.value)
+                    apart.append(abs(math.log(early.value / late.value)) / std)
     return [f'{value:.3g}' for value in apart]
 
 

@@ -157,6 +157,19 @@ def test_bias_instability_is_the_lowest_point_or_b(tmp_path: Path) -> None:
         assert ('sheet.stability' in {note.code for note in sheet.notes}) is not bool(more)
 
 
+def test_rounding_is_taken_off_where_the_filtered_noise_moves_over_the_steps(
+    tmp_path: Path,
+) -> None:
+    """0.01 deg/s/sqrt(Hz) at 1 kHz has 0.3 deg/s, and 0.03 deg/s behind 5 Hz; a step is 0.1."""
+    text = (
+        'rate: 1 kHz\ngyroscope:\n  noise_density: 0.01 dps/sqrt(Hz)\n  sensitivity: 0.1 dps/LSB'
+    )
+    plain = read_sheet(write(tmp_path, text)).model.gyroscope.noise_density[0]
+    assert plain == pytest.approx(DEGREE * (0.01**2 - 0.1**2 / 12.0 / 1000.0) ** 0.5)
+    filtered = read_sheet(write(tmp_path, f'{text}\n  bandwidth: 5 Hz')).model.gyroscope
+    assert filtered.noise_density[0] == pytest.approx(0.01 * DEGREE)
+
+
 def test_what_a_sheet_does_not_state_is_zero_and_named(tmp_path: Path) -> None:
     sheet = read_sheet(write(tmp_path, WALKS))
     missing = {

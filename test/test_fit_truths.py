@@ -10,13 +10,9 @@ import pytest
 from fit_examples import drawn_fit, gps_noise
 from scipy.stats import energy_distance, wasserstein_distance
 
+from sim2real_eval.common.model_files import model_yaml
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.study.fitting.model_parameters import (
-    list_numbers,
-    model_yaml,
-    parse_parameters,
-    set_values,
-)
+from sim2real_eval.study.fitting.model_parameters import list_numbers, parse_parameters, set_values
 from sim2real_eval.study.fitting.surface import METRICS, prediction_scores
 from sim2real_eval.study.search.engine import deal_folds, sign_flip_p_value
 from sim_sensors.core.errors import ParameterError
@@ -206,14 +202,17 @@ def test_wrong_parameter_texts_are_refused_in_one_line(text: str) -> None:
         parse_parameters([text], BOTH)
 
 
+@pytest.mark.parametrize('with_defaults', [True, False])
 @pytest.mark.parametrize('kind', ['gps', 'imu'])
 def test_every_preset_is_read_back_from_its_own_file_with_named_numbers(
-    kind: str, tmp_path
+    kind: str, with_defaults: bool, tmp_path
 ) -> None:
     load = {'gps': load_gps, 'imu': load_imu}[kind]
     for name in preset_names(kind):
         model = load(name)
         path = tmp_path / f'{name}.yaml'
-        path.write_text(model_yaml(model, ['A comment.'], {}), encoding='utf-8')
+        path.write_text(
+            model_yaml(model, ['A comment.'], with_defaults=with_defaults), encoding='utf-8'
+        )
         assert load(path) == model
         assert list_numbers(Twin(name, **{'gps': None, 'imu': None, kind: model}))

@@ -11,16 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim2real_eval.characterization.imu_file import (
-    chain_model,
-    chain_yaml,
-    discrete,
-    dithered_white,
-)
+from sim2real_eval.characterization.imu_file import chain_model, discrete, dithered_white
 from sim2real_eval.characterization.noise_terms import COEFFICIENTS, Coefficient, NoiseTerms
 from sim2real_eval.characterization.recovered_parameters import reidentify, simulated_standstill
 from sim2real_eval.characterization.sheet_units import sheet_units, si_unit
 from sim2real_eval.characterization.signals import AXES, quantity_of
+from sim2real_eval.common.model_files import model_yaml
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.scenarios import Standstill
@@ -86,7 +82,7 @@ def test_model_file_is_read_back_to_the_same_model(tmp_path: Path) -> None:
     steps = {'gyroscope_x': 1e-4}
     model = chain_model(terms, rate=100.0, steps=steps, biases={'gyroscope_z': (-0.01, 0.002)})
     path = tmp_path / 'mine.yaml'
-    path.write_text(chain_yaml(model, ['made by a test']), encoding='utf-8')
+    path.write_text(model_yaml(model, ['made by a test']), encoding='utf-8')
     assert load_imu(path) == model
     assert model.gyroscope.constant_bias == (0.0, 0.0, -0.01)
     assert model.gyroscope.quantisation == (1e-4, 0.0, 0.0)

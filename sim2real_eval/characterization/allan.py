@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Overlapping Allan variance of long records, with confidence bands.
 
-With the integral x[k] = dt (y[0] + ... + y[k-1]) of n samples y taken every dt, and tau = m dt,
+The integral is x[k] = dt (y[0] + ... + y[k-1]) of n samples y taken every dt, and tau = m dt,
 
     avar(tau) = 1 / (2 tau^2 (n - 2m + 1)) sum (x[k+2m] - 2 x[k+m] + x[k])^2,
 
@@ -43,8 +43,8 @@ Samples = NDArray[np.floating[Any]]
 class AllanCurve:
     """Overlapping Allan variance of one axis.
 
-    Of `n` samples `dt` s apart: averaging factors m, `(k,)` increasing, and the variance, `(k,)`
-    u^2, of each.
+    It is that of `n` samples `dt` s apart: averaging factors m, `(k,)` increasing, and the
+    variance of each, `(k,)` u^2.
     """
 
     n: int
@@ -288,20 +288,20 @@ def read_off(curve: AllanCurve) -> dict[str, float | None]:
     """
     reliable = curve.factors <= _LONGEST * curve.n
     slopes = local_slopes(curve)
-    found: dict[str, float | None] = dict.fromkeys(COEFFICIENTS)
+    levels: dict[str, float | None] = dict.fromkeys(COEFFICIENTS)
     for name, slope, at in _LINES:
-        found[name] = _line(curve, reliable & (np.abs(slopes - slope) < _TOLERANCE), slope, at)
+        levels[name] = _line(curve, reliable & (np.abs(slopes - slope) < _TOLERANCE), slope, at)
     flat = reliable & (np.abs(slopes) < 0.25)
     if flat.any():
-        found['bias_instability'] = float(curve.deviation[flat].min()) / PLATEAU
-    return found
+        levels['bias_instability'] = float(curve.deviation[flat].min()) / PLATEAU
+    return levels
 
 
-def _line(curve: AllanCurve, mine: NDArray[np.bool_], slope: float, at: float) -> float | None:
+def _line(curve: AllanCurve, on_line: NDArray[np.bool_], slope: float, at: float) -> float | None:
     """Level at `at` of the line of that slope through points, by how many terms each has."""
     # One point may pass by chance.
-    if mine.sum() < 2:
+    if on_line.sum() < 2:
         return None
-    weights: FloatArray = curve.n / curve.factors[mine]
-    levels = np.log(curve.deviation[mine]) - slope * np.log(curve.tau[mine] / at)
+    weights: FloatArray = curve.n / curve.factors[on_line]
+    levels = np.log(curve.deviation[on_line]) - slope * np.log(curve.tau[on_line] / at)
     return math.exp(float(np.average(levels, weights=weights)))

@@ -61,7 +61,7 @@ def term_shapes(
         white = (4.0 * once - twice) / (2.0 * m**2)
     flat = np.full(len(m), 2.0 * math.log(2.0) / math.pi)
     walk = m / 3.0 + 1.0 / (6.0 * m)
-    markov = np.array([_markov_variance(float(one), time) for one in m]) if time else 0.0 * m
+    markov = np.array([_markov_variance(float(factor), time) for factor in m]) if time else 0.0 * m
     return np.stack([3.0 / m**2, white, flat, walk, markov, m**2 / 2.0], axis=1)
 
 
@@ -179,10 +179,10 @@ def _markov(t: float, factors: tuple[float, float, float]) -> float:
     """
     u = t * factors[0]
     if u < 0.1:
-        rest = u**3 * (-1.0 / 6.0 + u * (1.0 / 24.0 - u * (1.0 / 120.0 - u * (1.0 / 720.0))))
+        remainder = u**3 * (-1.0 / 6.0 + u * (1.0 / 24.0 - u * (1.0 / 120.0 - u * (1.0 / 720.0))))
     else:
-        rest = math.exp(-u) - 1.0 + u - 0.5 * u * u
-    return rest * factors[1] + t * factors[2]
+        remainder = math.exp(-u) - 1.0 + u - 0.5 * u * u
+    return remainder * factors[1] + t * factors[2]
 
 
 @compiled
@@ -232,7 +232,7 @@ def _pair(
     markov = _markov_factors(time)
     count1, count2 = n - 2 * m1 + 1, n - 2 * m2 + 1
     squares, linear = np.zeros((RANDOM_TERMS, RANDOM_TERMS)), np.zeros(RANDOM_TERMS)
-    found = np.zeros(RANDOM_TERMS)
+    lagged = np.zeros(RANDOM_TERMS)
     first = max(-(count1 - 1), -(_FAR + 2) * m2)
     last = min(count2 - 1, _FAR * m2 + 2 * m1)
     # A few dozen lags at least, where the record has hardly any second differences.
@@ -244,11 +244,11 @@ def _pair(
         lag = step * stride + offset
         pairs = min(count1, count2 - lag) - max(0, -lag)
         for p in range(1, terms):
-            found[p] = _lagged(p, lag, m1, m2, markov, sums)
+            lagged[p] = _lagged(p, lag, m1, m2, markov, sums)
         for p in range(1, terms):
-            linear[p] += stride * pairs * found[p]
+            linear[p] += stride * pairs * lagged[p]
             for q in range(1, terms):
-                squares[p, q] += stride * pairs * found[p] * found[q]
+                squares[p, q] += stride * pairs * lagged[p] * lagged[q]
     # Quantisation is correlated at single lags only, which a coarse grid would miss.
     for a in range(3):
         for b in range(3):
@@ -260,11 +260,11 @@ def _pair(
                 continue
             pairs = min(count1, count2 - lag) - max(0, -lag)
             for p in range(terms):
-                found[p] = _lagged(p, lag, m1, m2, markov, sums)
-            linear[_Q] += pairs * found[_Q]
-            squares[_Q, _Q] += pairs * found[_Q] * found[_Q]
+                lagged[p] = _lagged(p, lag, m1, m2, markov, sums)
+            linear[_Q] += pairs * lagged[_Q]
+            squares[_Q, _Q] += pairs * lagged[_Q] * lagged[_Q]
             for p in range(1, terms):
-                squares[_Q, p] += pairs * found[_Q] * found[p]
-                squares[p, _Q] += pairs * found[_Q] * found[p]
+                squares[_Q, p] += pairs * lagged[_Q] * lagged[p]
+                squares[p, _Q] += pairs * lagged[_Q] * lagged[p]
     scale = 1.0 / (float(count1) * float(count2))
     return squares * (0.5 * scale / (float(m1) ** 2 * float(m2) ** 2)), linear * scale

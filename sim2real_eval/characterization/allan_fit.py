@@ -10,10 +10,10 @@ the points have few degrees of freedom. C is the covariance of the overlapping p
 fitted model, not under the noisy data, found by iteration: weights from the data would favour
 points that happen to lie low. Points that overlap say the same twice, and C knows it.
 
-Behind a low pass, white noise has the variance of filtered noise. An error of the cut-off is one
+White noise behind a low pass has the variance of filtered noise. An error of the cut-off is one
 more direction in which the points may move, and is taken out of the sum.
 
-Where five terms cannot follow the curve (a hump, a periodic disturbance), E = (misfit A theta)^2
+If five terms cannot follow the curve (a hump, a periodic disturbance), E = (misfit A theta)^2
 on the diagonal, with the misfit that makes the weighted sum of squares equal to its expectation;
 the uncertainties then say so too.
 """
@@ -42,15 +42,15 @@ from .trends import WANDERS, Trend
 _SIGNIFICANT = 12.0
 # A ramp shows at the longest averaging times only, where few degrees of freedom scatter far from
 # normally and a walk can look like one: it needs 4 sigma, at which 1 % of walks show one, as other
-# terms do at 3 in records without them. Where either would do, walk it is.
+# terms do at 3 in records without them. If either would do, it is a walk.
 _SIGNIFICANT_RAMP = 16.0
 _ITERATIONS = 30
-# Of a bound; where a misfit is so large that no bound holds, it is this much above the estimate.
+# Doublings in the search for a bound. A large misfit may have none; then it ends there.
 _DOUBLINGS = 20
 _CONVERGED = 1e-3
 _MISFIT_ALARM = 1e-3
 _LARGEST_MISFIT = 3.0
-# Of an eigenvalue of the information matrix, over the largest: less is rounding.
+# Least eigenvalue of the information matrix over the largest: less is rounding.
 _LEAST_POWER = 1e-15
 # Allan variance whose square is still a number, and that of its reciprocal.
 _LEAST = 1e-100
@@ -148,10 +148,10 @@ def fit_terms(
     if chi2.sf(square, freedom) < _MISFIT_ALARM:
         problem.misfit = _needed_misfit(problem, freedom)
         theta = problem.fit(problem.free)
-    kept = _significant(problem, theta, walks=trend is None or trend.wander > WANDERS)
-    chosen = problem.fit(kept)
+    included = _significant(problem, theta, walks=trend is None or trend.wander > WANDERS)
+    chosen = problem.fit(included)
     deviance = problem.deviance(chosen)
-    terms = _terms(problem, curve, theta, chosen, kept)
+    terms = _terms(problem, curve, theta, chosen, included)
     if trend is not None:
         terms = dataclasses.replace(terms, rate_ramp=trend.ramp(curve.dt))
         chosen[RANDOM_TERMS] = (terms.rate_ramp.value * curve.dt) ** 2
@@ -240,12 +240,12 @@ class _Problem:
         # Several sums of squares are asked for at the same coefficients.
         self._last: tuple[tuple[bytes, float], FloatArray] | None = None
 
-    def fit(self, kept: Flags) -> FloatArray:
-        """Return coefficients, `(6,)`, zero where not `kept`."""
-        theta = self._least(self._columns / self._variance[:, None], kept)
+    def fit(self, included: Flags) -> FloatArray:
+        """Return coefficients, `(6,)`, zero where not `included`."""
+        theta = self._least(self._columns / self._variance[:, None], included)
         for _ in range(_ITERATIONS):
             before = theta
-            theta = self._least(self._white(theta), kept)
+            theta = self._least(self._white(theta), included)
             if np.all(np.abs(theta - before) <= _CONVERGED * np.maximum(theta, before)):
                 break
         return np.asarray(theta * self.scale)
@@ -256,10 +256,10 @@ class _Problem:
         white = self._white(theta)
         return float(np.sum((white[:, -1] - white[:, :-1] @ theta) ** 2))
 
-    def smallest_chi_square(self, at: FloatArray, kept: Flags) -> float:
-        """Least weighted sum of squares of the terms kept, with the covariance at `at`."""
+    def smallest_chi_square(self, at: FloatArray, included: Flags) -> float:
+        """Least weighted sum of squares of the terms included, with the covariance at `at`."""
         white = self._white(at / self.scale)
-        return float(nnls(white[:, :-1] * kept, white[:, -1])[1] ** 2)
+        return float(nnls(white[:, :-1] * included, white[:, -1])[1] ** 2)
 
     def deviance(self, coefficients: FloatArray) -> float:
         """Twice the negative log-likelihood but for a constant, the points taken as normal."""
@@ -309,11 +309,11 @@ class _Problem:
         return np.asarray(white - along * (along.T @ white))
 
     @staticmethod
-    def _least(columns: FloatArray, kept: Flags) -> FloatArray:
-        found: FloatArray = nnls(columns[:, :-1] * kept, columns[:, -1])[0]
-        if not found[:RANDOM_TERMS].any():
-            found[1] = 1e-9
-        return found
+    def _least(columns: FloatArray, included: Flags) -> FloatArray:
+        theta: FloatArray = nnls(columns[:, :-1] * included, columns[:, -1])[0]
+        if not theta[:RANDOM_TERMS].any():
+            theta[1] = 1e-9
+        return theta
 
 
 def _solved(root: FloatArray, columns: FloatArray) -> FloatArray:
@@ -344,58 +344,62 @@ def _significant(problem: _Problem, theta: FloatArray, *, walks: bool) -> Flags:
     There is no walk in a record whose means do not wander: the few long averages of the Allan
     curve scatter further than normal laws do, and white noise alone often looks like one.
     """
-    kept = np.asarray(theta > 0.0)
-    kept[_WALK] &= walks
+    included = np.asarray(theta > 0.0)
+    included[_WALK] &= walks
     # A walk that was at zero beside the ramp may be all that the ramp stands for.
     everything = problem.free.copy()
-    if kept[RANDOM_TERMS] and _missed(problem, everything, RANDOM_TERMS) < _SIGNIFICANT_RAMP:
-        kept[RANDOM_TERMS] = False
+    if included[RANDOM_TERMS] and _missed(problem, everything, RANDOM_TERMS) < _SIGNIFICANT_RAMP:
+        included[RANDOM_TERMS] = False
         everything[RANDOM_TERMS] = False
-        kept[:RANDOM_TERMS] |= problem.fit(everything)[:RANDOM_TERMS] > 0.0
-    while kept.sum() > 1:
+        included[:RANDOM_TERMS] |= problem.fit(everything)[:RANDOM_TERMS] > 0.0
+    while included.sum() > 1:
         missed = {
-            term: _missed(problem, kept, term)
-            for term in np.flatnonzero(kept[:RANDOM_TERMS]).tolist()
+            term: _missed(problem, included, term)
+            for term in np.flatnonzero(included[:RANDOM_TERMS]).tolist()
         }
         weakest = min(missed, key=missed.__getitem__)
         if missed[weakest] >= _SIGNIFICANT:
             break
-        kept[weakest] = False
-    return kept
+        included[weakest] = False
+    return included
 
 
-def _missed(problem: _Problem, kept: Flags, term: int) -> float:
+def _missed(problem: _Problem, included: Flags, term: int) -> float:
     """Return by how much the weighted sum of squares falls when a term comes back.
 
     The covariance is that of the fit without the term, as a test of its absence has it. The last
     random term cannot be missed: there is always noise.
     """
-    without = kept.copy()
+    without = included.copy()
     without[term] = False
     if not without[:RANDOM_TERMS].any():
         return math.inf
     fewer = problem.fit(without)
-    missed = problem.chi_square(fewer) - problem.smallest_chi_square(fewer, kept)
+    missed = problem.chi_square(fewer) - problem.smallest_chi_square(fewer, included)
     if problem.time:
-        # Without the walk, a Gauss-Markov process of a given time implies long averages that
+        # A Gauss-Markov process without the walk of a given time implies long averages that
         # hardly scatter, under which a walk would not help either: the likelihoods know better.
-        missed = max(missed, problem.deviance(fewer) - problem.deviance(problem.fit(kept)))
+        missed = max(missed, problem.deviance(fewer) - problem.deviance(problem.fit(included)))
     return missed
 
 
 def _terms(
-    problem: _Problem, curve: AllanCurve, everything: FloatArray, chosen: FloatArray, kept: Flags
+    problem: _Problem,
+    curve: AllanCurve,
+    everything: FloatArray,
+    chosen: FloatArray,
+    included: Flags,
 ) -> NoiseTerms:
     # Terms of long averaging times that were left out may be there all the same, a little: what
     # the others would be with them, and how sure they would be, is part of the uncertainty. White
     # noise is known by the short times, and is as sure as they say.
-    std = problem.uncertainty(chosen, kept)
+    std = problem.uncertainty(chosen, included)
     wider = np.hypot(
         np.maximum(std[:-1], problem.uncertainty(chosen, problem.free)[:-1]), chosen - everything
     )
     std[_FLICKER:-1] = wider[_FLICKER:]
-    # What was kept because it is large is too large in the mean.
-    shown = chosen * _selection_factors(problem, kept)
+    # Terms that are kept because they are large are too large in the mean.
+    corrected = chosen * _selection_factors(problem, included)
     dt = curve.dt
     units = {
         'quantisation': (0, dt),
@@ -404,41 +408,43 @@ def _terms(
         'random_walk': (_WALK, 1.0 / math.sqrt(dt)),
         'rate_ramp': (RANDOM_TERMS, 1.0 / dt),
     }
-    found: dict[str, Any] = {}
+    coefficients: dict[str, Any] = {}
     for name, (index, unit) in units.items():
-        if kept[index]:
-            found[name] = Coefficient.of_square(shown[index], std[index], unit)
+        if included[index]:
+            coefficients[name] = Coefficient.of_square(corrected[index], std[index], unit)
         elif problem.free[index]:
-            found[name] = _unseen(problem, chosen, everything[index], index, unit)
+            coefficients[name] = _unseen(problem, chosen, everything[index], index, unit)
         else:
-            found[name] = Coefficient(0.0, 0.0, 0.0, 0.0, observable=False)
-    if kept[_MARKOV]:
-        found['gauss_markov'] = Coefficient.of_square(shown[_MARKOV], std[_MARKOV], 1.0)
+            coefficients[name] = Coefficient(0.0, 0.0, 0.0, 0.0, observable=False)
+    if included[_MARKOV]:
+        coefficients['gauss_markov'] = Coefficient.of_square(corrected[_MARKOV], std[_MARKOV], 1.0)
         time = problem.time * dt
         spread = math.exp(1.96 * std[-1])
-        found['gauss_markov_time'] = Coefficient(
+        coefficients['gauss_markov_time'] = Coefficient(
             time, time * float(std[-1]), time / spread, time * spread, observable=True
         )
-    return NoiseTerms(**found, seconds=curve.n * curve.dt)
+    return NoiseTerms(**coefficients, seconds=curve.n * curve.dt)
 
 
-def _selection_factors(problem: _Problem, kept: Flags) -> FloatArray:
+def _selection_factors(problem: _Problem, included: Flags) -> FloatArray:
     """Return by what each coefficient is multiplied, `(6,)`: its estimate is the one whose median
     among those that pass the bound is what was found ([Zhong2008]).
     """
-    factors = np.ones(len(kept))
-    for term in np.flatnonzero(kept[:RANDOM_TERMS]).tolist():
-        found = math.sqrt(max(_missed(problem, kept, term), _SIGNIFICANT))
-        if term == 1 or found > 7.0:
+    factors = np.ones(len(included))
+    for term in np.flatnonzero(included[:RANDOM_TERMS]).tolist():
+        sigmas = math.sqrt(max(_missed(problem, included, term), _SIGNIFICANT))
+        if term == 1 or sigmas > 7.0:
             continue
 
-        def excess(mean: float, found: float = found) -> float:
+        def excess(mean: float, sigmas: float = sigmas) -> float:
             return float(
-                np.log(2.0) + norm.logsf(found - mean) - norm.logsf(math.sqrt(_SIGNIFICANT) - mean)
+                np.log(2.0)
+                + norm.logsf(sigmas - mean)
+                - norm.logsf(math.sqrt(_SIGNIFICANT) - mean)
             )
 
-        mean = 1.0 if excess(1.0) > 0.0 else float(brentq(excess, 1.0, found, xtol=1e-3))
-        factors[term] = mean / found
+        mean = 1.0 if excess(1.0) > 0.0 else float(brentq(excess, 1.0, sigmas, xtol=1e-3))
+        factors[term] = mean / sigmas
     return factors
 
 

@@ -20,7 +20,7 @@ from .options import AllanOptions
 from .screening import longest_standstill, resolution, screen, unit_warnings
 from .signals import SignalFileError, Signals, evenly_spaced, quantity_of, unit_of
 
-# What is larger is no measurement; single precision holds it, and double its square.
+# Larger values are no measurement; single precision holds it, and double its square.
 _LARGEST = 1e30
 
 
@@ -116,14 +116,14 @@ def analyse(signals: Signals, options: AllanOptions | None = None) -> RecordingR
     still = prepared(signals, options)
     assert still.rate is not None
     notes: list[Finding] = []
-    found = [_axis(still, axis, still.rate, options, notes) for axis in still.axes]
-    results = tuple(one for one in found if one is not None)
+    fits = [_axis(still, axis, still.rate, options, notes) for axis in still.axes]
+    results = tuple(result for result in fits if result is not None)
     if not results:
         raise SignalFileError(f'{still.name}: all axes are constant; there is no noise to analyse')
     notes += _low_pass_notes(results)
     notes += unit_warnings(
-        {**still.left_out, **{one.axis: one.mean for one in results}},
-        {one.axis: one.terms.white.value for one in results},
+        {**still.left_out, **{result.axis: result.mean for result in results}},
+        {result.axis: result.terms.white.value for result in results},
     )
     return RecordingResult(still.name, still.rate, len(still), results, (*still.notes, *notes))
 
@@ -149,10 +149,10 @@ def _axis(
         )
     n = len(values)
     octaves = allan.averaging_factors(n)
-    left = int((octaves >= options.fit_from * rate * (1.0 - 1e-9)).sum())
-    if left < FEWEST_FITTED <= len(octaves):
+    count = int((octaves >= options.fit_from * rate * (1.0 - 1e-9)).sum())
+    if count < FEWEST_FITTED <= len(octaves):
         raise SignalFileError(
-            f'--fit-from: {options.fit_from:g} s leaves {left} averaging times of '
+            f'--fit-from: {options.fit_from:g} s leaves {count} averaging times of '
             f'the {n / rate:.4g} s of {signals.name}; must be '
             f'{octaves[-FEWEST_FITTED] / rate:.3g} s or less'
         )
@@ -190,16 +190,16 @@ def _axis(
 
 def _low_pass_notes(results: Sequence[AxisResult]) -> list[Finding]:
     """Return a finding per sensor with a low pass: its axes have the same."""
-    found: dict[str, list[float]] = {}
-    for one in results:
-        if one.terms.low_pass is not None:
-            widths = found.setdefault(quantity_of(one.axis), [])
-            widths.append(one.terms.low_pass.bandwidth.value)
+    bandwidths: dict[str, list[float]] = {}
+    for result in results:
+        if result.terms.low_pass is not None:
+            widths = bandwidths.setdefault(quantity_of(result.axis), [])
+            widths.append(result.terms.low_pass.bandwidth.value)
     return [
         findings.LOW_PASS(
             quantity, bandwidth=float(np.median(widths)), fit_from=2.0 / float(np.median(widths))
         )
-        for quantity, widths in found.items()
+        for quantity, widths in bandwidths.items()
     ]
 
 
@@ -237,11 +237,11 @@ def _not_separated(axis: str, choice: BiasChoice, curve: allan.AllanCurve) -> Fi
     bias, time = choice.markov.terms.gauss_markov, choice.markov.terms.gauss_markov_time
     assert bias is not None
     assert time is not None
-    seen = choice.flicker.terms.bias_instability.observable
+    has_flicker = choice.flicker.terms.bias_instability.observable
     flicker, markov = deviations_at(choice, curve.dt, 3600.0)
     return findings.NOT_SEPARATED(
         axis,
-        kind='flicker' if seen else 'a random walk',
+        kind='flicker' if has_flicker else 'a random walk',
         std=bias.value,
         unit=unit_of(axis),
         time=time.value,
@@ -263,8 +263,8 @@ def combined_terms(
     """
     choices: dict[str, list[BiasChoice]] = {}
     for result in results:
-        for one in result.axes:
-            choices.setdefault(one.axis, []).append(one.choice)
+        for axis_result in result.axes:
+            choices.setdefault(axis_result.axis, []).append(axis_result.choice)
     # Gyroscope first, x before y before z, whichever recording came first.
     order = sorted(choices, key=lambda axis: (quantity_of(axis) != 'gyroscope', axis))
     return {axis: combined(terms_together(choices[axis]), weights) for axis in order}

@@ -93,8 +93,8 @@ def fit_axis(
             other = choose_fit(curve.at(later), low_pass, trend)
             if other.fit.misfit < 0.5 * choice.fit.misfit:
                 choice, fitted = other, later
-    shown = allan_curve(values, rate, grid) if trend.kind == 'line' else curve
-    return AxisFit(shown, fitted, choice, low_pass, trend)
+    full_curve = allan_curve(values, rate, grid) if trend.kind == 'line' else curve
+    return AxisFit(full_curve, fitted, choice, low_pass, trend)
 
 
 def _starts(n: int, low_pass: LowPass | None, shortest: float) -> list[IntArray]:
@@ -104,6 +104,7 @@ def _starts(n: int, low_pass: LowPass | None, shortest: float) -> list[IntArray]
         return [octaves[octaves >= shortest * (1.0 - 1e-9)]]
     most = max(int(octaves[-1]) >> (FEWEST_FITTED - 1), 1)
     first = {
-        min(max(one, math.ceil(shortest - 1e-6)), most): None for one in low_pass.first_factors
+        min(max(factor, math.ceil(shortest - 1e-6)), most): None
+        for factor in low_pass.first_factors
     }
-    return [one * octaves[one * octaves <= (n - 1) // 2] for one in first]
+    return [factor * octaves[factor * octaves <= (n - 1) // 2] for factor in first]

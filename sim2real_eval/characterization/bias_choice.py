@@ -24,7 +24,7 @@ from .trends import Trend
 
 # Gain in twice the log-likelihood; a weak flicker has a larger one by chance in 1 of 20 records.
 _SEPARATED = 10.0
-# Where a walk does without flicker, the time is free beside it and the gain is the largest of
+# If a walk does without flicker, the time is free beside it and the gain is the largest of
 # several; as in `markov_fit`.
 _BESIDE_WALK = 12.0
 # A bias that comes back is one where the record holds so many of its longest likely times. In
@@ -38,7 +38,7 @@ _SHORTEST, _LONGEST = 4.0, 0.125
 class BiasChoice:
     """The fit of a curve, and the other one that follows it as well."""
 
-    # With flicker, or a Gauss-Markov process where that is more likely by a gain of 10.
+    # The fit with flicker, or with a Gauss-Markov process that is more likely by a gain of 10.
     fit: AllanFit
     flicker: AllanFit
     markov: AllanFit | None = None  # none where the record shows white noise alone
@@ -87,10 +87,13 @@ def terms_together(choices: Sequence[BiasChoice]) -> list[NoiseTerms]:
     """
     if len(choices) == 1:
         return [choices[0].fit.terms]
-    comes_back = sum(one.gain for one in choices) > _SEPARATED and any(
-        _held(one.markov) for one in choices if one.markov
+    comes_back = sum(choice.gain for choice in choices) > _SEPARATED and any(
+        _held(choice.markov) for choice in choices if choice.markov
     )
-    return [(one.markov if comes_back and one.markov else one.flicker).terms for one in choices]
+    return [
+        (choice.markov if comes_back and choice.markov else choice.flicker).terms
+        for choice in choices
+    ]
 
 
 def _held(markov: AllanFit) -> bool:
@@ -105,10 +108,10 @@ def _best_markov(
     low = math.log2(max(_SHORTEST, 2.0 * curve.factors[0]))
     high = max(math.log2(_LONGEST * curve.n), low + 2.0)
     times = 2.0 ** np.arange(low, high + 0.5)
-    found = np.array(
+    deviances = np.array(
         [markov_deviance(curve, float(time), misfit, low_pass, trend) for time in times]
     )
-    return fit_terms(curve, _refined(times, found), low_pass=low_pass, trend=trend)
+    return fit_terms(curve, _refined(times, deviances), low_pass=low_pass, trend=trend)
 
 
 def _refined(times: FloatArray, deviance: FloatArray) -> float:

@@ -28,7 +28,7 @@ _SHORT = 120.0
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ImuResult:
-    """What was found of one IMU: the Allan analysis of each standstill, the mean terms by axis,
+    """Calibration of one IMU: the Allan analysis of each standstill, the mean terms by axis,
     the model made of them, and that model simulated and analysed again.
     """
 
@@ -97,8 +97,8 @@ def calibrate(
     standing = StandingOptions(reject_motion=options.reject_motion)
     gps = None
     checks: tuple[ModelCheck, ...] = ()
-    with_gps = [one for one in recordings if one.gps is not None]
-    with_imu = [one for one in recordings if one.imu is not None]
+    with_gps = [recording for recording in recordings if recording.gps is not None]
+    with_imu = [recording for recording in recordings if recording.imu is not None]
     if not with_gps and not with_imu:
         first = recordings[0]
         raise SignalFileError(
@@ -142,7 +142,7 @@ def calibrate(
         notes.append(findings.NO_SENSOR(sensor='GPS', file='gps.yaml'))
     if not with_imu:
         notes.append(findings.NO_SENSOR(sensor='IMU', file='imu.yaml'))
-    names = tuple(one.name for one in recordings)
+    names = tuple(recording.name for recording in recordings)
     return Calibration(names, gps, checks, imu, tuple(map(str, problems)), tuple(notes), seed)
 
 
@@ -164,8 +164,10 @@ def _imu(
         except Sim2RealError as error:
             problems.append(error)
             continue
-        said = results[-1].notes
-        notes += [n.restrict_to(recording.name) if len(recordings) > 1 else n for n in said]
+        result_notes = results[-1].notes
+        notes += [
+            n.restrict_to(recording.name) if len(recordings) > 1 else n for n in result_notes
+        ]
     if not results:
         raise problems[0]
     notes += [findings.LEFT_OUT(sensor='IMU', problem=str(problem)) for problem in problems]

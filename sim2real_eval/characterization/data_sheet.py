@@ -26,10 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.common.findings import Finding, assumed
+from sim2real_eval.common.model_files import model_yaml
 from sim_sensors.core.config_files import branch, check_keys, read_yaml
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.imu.chain import ImuChain
-from .imu_file import chain_yaml, dithered_white
+from .imu_file import dithered_white, passed_bandwidth
 from .sheet_units import UnitError, parse_quantity, parse_unit
 
 NOT_STATED = assumed(
@@ -133,8 +134,8 @@ class DataSheet:
 
     def to_yaml(self) -> str:
         """Return the model as YAML for `sim2real simulate --imu FILE`, with the notes."""
-        about = [f'{self.name} by its data sheet', *filter(None, [self.source])]
-        return chain_yaml(self.model, [*about, *(str(note) for note in self.notes)])
+        header = [f'{self.name} by its data sheet', *filter(None, [self.source])]
+        return model_yaml(self.model, [*header, *(str(note) for note in self.notes)])
 
 
 def read_sheet(path: str | Path) -> DataSheet:
@@ -214,9 +215,10 @@ def _triad(
     density = _density(part, sizes, quantity, where, notes)
     if density is not None:
         steps = sizes.get('sensitivity', (0.0, 0.0, 0.0))
+        passed = passed_bandwidth(values['bandwidth'], 2) if 'bandwidth' in values else None
         # The noise that a sheet states includes the rounding.
         values['noise_density'] = [
-            dithered_white(value, rate, step)[0]
+            dithered_white(value, rate, step, passed)[0]
             for value, step in zip(density, steps, strict=True)
         ]
     missing = [key for key in _REPORTED if key not in sizes]
@@ -251,8 +253,8 @@ def _density(
         densities[key] = [factor * value for value in sizes[key]]
     if not densities:
         return None
-    (key, density), *others = densities.items()
-    for other, compared in others:
+    (key, density), *alternatives = densities.items()
+    for other, compared in alternatives:
         pairs = zip(density, compared, strict=True)
         if any(not math.isclose(a, b, rel_tol=0.1) for a, b in pairs):
             numbers = {'value': density[0], 'compared': compared[0]}

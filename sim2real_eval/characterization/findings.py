@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the analysis of sensors at standstill may find."""
+"""Findings of the analysis of sensors at standstill."""
 
 from __future__ import annotations
 

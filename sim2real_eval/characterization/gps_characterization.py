@@ -31,7 +31,7 @@ AXIS_NAMES = ('east', 'north', 'up')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GpsResult:
-    """What was found of one receiver: rate, Hz, and frame of the fixes, their errors (`axes`:
+    """Characterization of one receiver: rate, Hz, and frame of the fixes, their errors (`axes`:
     east, north, up), the stated covariance, and their consistency, horizontal and vertical.
 
     `steps` `(3,)` m are those that the fixes are rounded to; 0 where there are none.
@@ -66,7 +66,7 @@ class GpsResult:
         `gps` has white noise and a Gauss-Markov wander, which is a random walk where the record
         does not bound its time; `gps_gaussian` is white, `gps_random_walk` Chrono's (Ch:RW).
         """
-        found: dict[str, PositionNoise] = {
+        noises_by_file: dict[str, PositionNoise] = {
             'gps': GnssNoise(
                 white_std=_three(fit.white.value for fit in self.axes),
                 gauss_markov_std=_three(
@@ -88,8 +88,8 @@ class GpsResult:
             ),
         }
         if self.walk.speed_limit.observable:
-            found['gps_random_walk'] = self.walk.noise(self.rate)
-        return found
+            noises_by_file['gps_random_walk'] = self.walk.noise(self.rate)
+        return noises_by_file
 
     def models(self) -> dict[str, GpsModel]:
         """Return the models by the name of their file; they differ in the noise only."""
@@ -132,9 +132,9 @@ def characterize_gps(
 ) -> GpsResult:
     """Characterise the receiver of one or several recordings.
 
-    Those that never stand still are left out, with a note; SignalFileError, with the reason of the
-    first, when none has a standstill. `k` is the deviation that HDOP 1 stands for, m, and `base`
-    the frame of the lever arm.
+    Recordings that never stand still are left out, with a note; SignalFileError, with the reason
+    of the first, when none has a standstill. `k` is the deviation that HDOP 1 stands for, m, and
+    `base` the frame of the lever arm.
     """
     runs: list[StandingRun] = []
     used: list[Recording] = []
@@ -142,14 +142,14 @@ def characterize_gps(
     problems: list[SignalFileError] = []
     for recording in recordings:
         try:
-            found, said = standing_runs(recording, options)
+            standing, run_notes = standing_runs(recording, options)
         except SignalFileError as error:
             problems.append(error)
             continue
-        runs += found
+        runs += standing
         used.append(recording)
         notes += [
-            note.restrict_to(recording.name) if len(recordings) > 1 else note for note in said
+            note.restrict_to(recording.name) if len(recordings) > 1 else note for note in run_notes
         ]
     if not used:
         raise problems[0]
@@ -210,12 +210,12 @@ def _drawn(
     noise: PositionNoise, runs: Sequence[StandingRun], seed: int, run: str
 ) -> list[StandingRun]:
     """Return errors of a model at the times of standstills, about their means, (n, 3) each."""
-    found = []
-    for number, one in enumerate(runs):
-        intervals = np.concatenate([[0.0], np.diff(one.time)])
+    simulated = []
+    for number, run_at_rest in enumerate(runs):
+        intervals = np.concatenate([[0.0], np.diff(run_at_rest.time)])
         error = noise.start(seed, f'{run}/{number}', 'gps').advance(intervals)
-        found.append(dataclasses.replace(one, error=error - error.mean(axis=0)))
-    return found
+        simulated.append(dataclasses.replace(run_at_rest, error=error - error.mean(axis=0)))
+    return simulated
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ImuChain
 from .low_pass import LowPassShape
 from .noise_terms import NoiseTerms
@@ -24,13 +22,18 @@ def dithered_white(
     and no rounding is modelled (step 0).
 
     `density` is the white noise as measured, rounding included, u/sqrt(Hz), at `rate` Hz; `step`
-    the resolution, u, 0 for none. Behind a low pass, only `passed` Hz of the rate carry noise,
-    twice the noise bandwidth.
+    the resolution, u, 0 for none. If there is a low pass, only `passed` Hz of the rate carry
+    noise, twice the noise bandwidth.
     """
     inner = density**2 - step**2 / 12.0 / rate
     if step <= 0.0 or inner * (passed or rate) < (0.5 * step) ** 2:
         return density, 0.0
     return math.sqrt(inner), step
+
+
+def passed_bandwidth(bandwidth: float, order: int) -> float:
+    """Return the part of the sample rate, Hz, whose noise a low pass lets through."""
+    return 2.0 * LowPassShape(bandwidth, order).noise_bandwidth
 
 
 def chain_model(
@@ -51,7 +54,7 @@ def chain_model(
         axes = [f'{quantity}_{axis}' for axis in 'xyz']
         rows = [terms.get(axis) for axis in axes]
         bandwidth, order = _low_pass(rows)
-        passed = 2.0 * LowPassShape(bandwidth, order).noise_bandwidth if bandwidth else None
+        passed = passed_bandwidth(bandwidth, order) if bandwidth else None
         white = [
             dithered_white(row.white.value, rate, steps.get(axis, 0.0), passed)
             if row
@@ -76,7 +79,7 @@ def chain_model(
             'constant_bias': [biases.get(axis, (0.0, 0.0))[0] for axis in axes],
             'turn_on_std': [biases.get(axis, (0.0, 0.0))[1] for axis in axes],
         }
-    # What a gyroscope tells at rest.
+    # The mean of a gyroscope at rest includes the rate of the Earth.
     mapping['gyroscope']['earth_in_bias'] = any(mapping['gyroscope']['constant_bias'])
     return ImuChain.from_mapping(mapping, 'Allan fit')
 
@@ -86,10 +89,10 @@ def _low_pass(rows: Sequence[NoiseTerms | None]) -> tuple[float, int]:
     those that show one, if they are more than half.
     """
     present = [row for row in rows if row]
-    found = [row.low_pass for row in present if row.low_pass]
-    if not found or 2 * len(found) <= len(present):
+    filters = [row.low_pass for row in present if row.low_pass]
+    if not filters or 2 * len(filters) <= len(present):
         return 0.0, 2
-    ordered = sorted(found, key=lambda one: one.bandwidth.value)
+    ordered = sorted(filters, key=lambda limits: limits.bandwidth.value)
     middle = ordered[len(ordered) // 2]
     return middle.bandwidth.value, middle.order
 
@@ -99,31 +102,6 @@ def _markov(row: NoiseTerms | None) -> tuple[float, float]:
     if row is None or row.gauss_markov is None or row.gauss_markov_time is None:
         return 0.0, 100.0
     return row.gauss_markov.value, row.gauss_markov_time.value
-
-
-def chain_yaml(model: ImuChain, about: Sequence[str] = ()) -> str:
-    """Return a model as YAML for `sim2real simulate --imu FILE`, `about` as comment at its top."""
-    lines = [f'# {line}' if line else '#' for line in about]
-    mapping = to_variant(model)
-    plain = ImuChain().to_mapping()
-    lines.append(f'model: {mapping["model"]}')
-    lines.append(f'rate: {model.rate!r}  # Hz')
-    own = model.declarations()
-    for name in ('frame_id', 'lever_arm', 'mounting_rpy'):
-        if mapping[name] != plain[name]:
-            lines.append(
-                f'{name}: {mapping[name]!r}' + (f'  # {u}' if (u := own[name].unit) else '')
-            )
-    for quantity in ('gyroscope', 'accelerometer'):
-        lines.append(f'{quantity}:')
-        declared = getattr(model, quantity).declarations()
-        for name, value in mapping[quantity].items():
-            if value != plain[quantity][name]:
-                unit = declared[name].unit and f'  # {declared[name].unit}'
-                lines.append(f'  {name}: {json.dumps(value)}{unit}')
-        if lines[-1] == f'{quantity}:':
-            lines[-1] += ' {}'
-    return '\n'.join(lines) + '\n'
 
 
 def discrete(coefficient: str, value: float, rate: float) -> float:

@@ -32,10 +32,10 @@ from scipy.stats import chi2
 from sim_sensors.core.measurements import FloatArray
 from .noise_terms import Coefficient, FilterLimits
 
-# Twice the gain in log-likelihood. Of shapes and bandwidths the best is chosen; records of other
+# Twice the gain in log-likelihood. The best of shapes and bandwidths is chosen; records of other
 # noise reach this in 1 of 1000.
 _GAIN = 25.0
-# Of the density in the pass band: what counts as none, and the most that may be left as a floor.
+# Shares of the density in the pass band: the largest that counts as none, and as a floor.
 # Filters differ most where hardly anything is left of the noise.
 _NONE, _LARGEST_FLOOR = 0.1, 0.3
 # Share of spectra that fit a right shape less well.
@@ -116,7 +116,7 @@ class LowPass:
     gain : float
         Twice the logarithm of the likelihood over that without a filter.
     follows : bool
-        Whether the shape follows the spectrum. Where it does not, the filter is of another kind,
+        Whether the shape follows the spectrum. If it does not, the filter is of another kind,
         and the cut-off about right.
     """
 
@@ -166,7 +166,7 @@ def find_low_pass(values: FloatArray) -> LowPass | None:
         return None
     plain = spectrum.deviance(None)[0]
     shapes = [spectrum.best(kind, order) for kind, orders in _KINDS.items() for order in orders]
-    best = min(shapes, key=lambda one: one[0])
+    best = min(shapes, key=lambda candidate: candidate[0])
     if plain - best[0] < _GAIN:
         return None
     follows = best[0] < chi2.ppf(_FOLLOWS, spectrum.freedom.size)
@@ -212,10 +212,10 @@ class _Spectrum:
         averages = 36.0 / 19.0 * len(values) / length
         edges = np.unique(np.geomspace(6, length // 2 - 1, _BINS + 1).astype(int)) - 6
         binned = [slice(a, b) for a, b in itertools.pairwise(edges.tolist())]
-        middle = np.array([frequency[one].mean() for one in binned])
-        level = np.array([power[one].mean() for one in binned])
+        middle = np.array([frequency[part].mean() for part in binned])
+        level = np.array([power[part].mean() for part in binned])
         # Neighbours of a Hann window say half the same.
-        independent = np.array([max((one.stop - one.start) / 1.5, 1.0) for one in binned])
+        independent = np.array([max((part.stop - part.start) / 1.5, 1.0) for part in binned])
         return cls(middle, level / np.median(level), 2.0 * averages * independent)
 
     def deviance(self, shape: LowPassShape | None) -> tuple[float, FloatArray]:
@@ -239,8 +239,10 @@ class _Spectrum:
         """Return the deviance and the shape of the best cut-off frequency."""
         highest = 0.45 if kind == 'bilinear' else _HIGHEST
         cutoffs = np.geomspace(max(_LOWEST, 4.0 * self.frequency[0]), highest, 28)
-        found = [self.deviance(LowPassShape(float(one), order, kind))[0] for one in cutoffs]
-        k = int(np.argmin(found))
+        deviances = [
+            self.deviance(LowPassShape(float(cutoff), order, kind))[0] for cutoff in cutoffs
+        ]
+        k = int(np.argmin(deviances))
         low, high = cutoffs[max(k - 1, 0)], cutoffs[min(k + 1, len(cutoffs) - 1)]
         finest = minimize_scalar(
             lambda log: self.deviance(LowPassShape(math.exp(log), order, kind))[0],

@@ -20,8 +20,8 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 from .noise_terms import ParameterEstimate, unseen
 
-# Twice the gain in log-likelihood. Without wander its time is free, so the gain is the largest of
-# several chi-squares; the false-alarm rate of this bound is measured by the tests.
+# Twice the gain in log-likelihood. If there is no wander its time is free, so the gain is the
+# largest of several chi-squares; the false-alarm rate of this bound is measured by the tests.
 _WANDER_GAIN = 12.0
 _WHITE_GAIN = 9.0
 _INTERVAL_GAIN = 3.84
@@ -45,7 +45,7 @@ _NOT_NORMAL = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class MarkovFit:
-    """What an axis is made of: white noise w and wander g, m, and its time T, s.
+    """Errors of an axis: white noise w and wander g, m, and its time T, s.
 
     `total` is the deviation of a fix, sqrt(w^2 + g^2), m: the sigma of a Gaussian model; `walk`
     the density sqrt(2 g^2 / T), m/sqrt(s): what is known of the wander where T is longer than the
@@ -71,12 +71,12 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     A wander is told where twice the log-likelihood rises by more than 12 over that of white noise
     alone, white noise beside it by 9. Uncertainties are those of the curvature in the logarithms,
     at least what the profile likelihood of the time says upwards at two and at three sigma, and
-    include what leaving out the white noise changes. Where errors are not normal (jumps, outliers,
-    rounding) they follow from the scatter of the scores instead ([White1982]). Where the time may
+    include what leaving out the white noise changes. If errors are not normal (jumps, outliers,
+    rounding) they follow from the scatter of the scores instead ([White1982]). If the time may
     be longer than a fifth of the longest record (at three sigma of the profile likelihood), or a
     random walk does nearly as well (gain below 11.8), time and deviation of the wander are not
     observable, and the density
-    of the walk is all that is known. Of values that deviate by less than a micrometre nothing is.
+    of the walk is all that is known. Values that deviate by less than a micrometre tell nothing.
     """
     data = MarkovRecords(records)
     if data.scale(1.0, 1.0) < _CONSTANT**2:
@@ -107,7 +107,7 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     scale = data.scale(share, time)
     covariance = _log_covariance(data, scale * share, scale * (1.0 - share), time, has_white)
     if not has_white:
-        # What leaving the white noise out has changed is not known any better.
+        # The uncertainty is at least the change by leaving the white noise out.
         before = math.sqrt(data.scale(*with_white) * (1.0 - with_white[0]))
         after = math.sqrt(scale * (1.0 - share))
         change = np.array([0.0, math.log(before / after), math.log(with_white[1] / time)])
@@ -133,13 +133,13 @@ def _best_time(data: MarkovRecords, times: FloatArray) -> tuple[list[float], flo
     profile = [data.best_share(float(time))[0] for time in times]
     best = int(np.argmin(profile))
     near = np.log(times[[max(best - 1, 0), min(best + 1, len(times) - 1)]])
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda log_time: data.best_share(math.exp(log_time))[0],
         bounds=(float(near[0]), float(near[1])),
         method='bounded',
         options={'xatol': 1e-3},
     )
-    return profile, math.exp(float(found.x))
+    return profile, math.exp(float(minimum.x))
 
 
 def _without_wander(
@@ -175,8 +175,8 @@ def _with_wander(
         wanders = unseen('m', 'grows with the record, as a random walk does')
         total = unseen('m', 'grows with the record')
     else:
-        one = estimate(time, [0.0, 0.0, 1.0], 's')
-        times = dataclasses.replace(one, lower=low, upper=high)
+        ends = estimate(time, [0.0, 0.0, 1.0], 's')
+        times = dataclasses.replace(ends, lower=low, upper=high)
         wanders = estimate(wander, [0.0, 1.0, 0.0], 'm')
         # White noise hides in the sum what three sigma more of the wander would add to it.
         most = 3.0 * wanders.std / wander
@@ -220,11 +220,11 @@ def _log_covariance(
     for i, first in enumerate(free):
         for j, second in enumerate(free):
             total = 0.0
-            for one, other in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+            for sign, other_sign in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
                 shift = np.zeros(3)
-                shift[first] += one * _STEP
-                shift[second] += other * _STEP
-                total += one * other * deviance(shift)
+                shift[first] += sign * _STEP
+                shift[second] += other_sign * _STEP
+                total += sign * other_sign * deviance(shift)
             hessian[i, j] = total / (4.0 * _STEP**2)
     values, vectors = np.linalg.eigh(0.5 * hessian)
     # Directions without curvature are unknown by a factor of e and more.
@@ -286,7 +286,7 @@ def innovations(
     p = wander
     yy = 0.0
     y1 = 0.0
-    one = 0.0
+    ones = 0.0
     logs = 0.0
     for k in range(y.shape[0]):
         if k > 0:
@@ -299,13 +299,13 @@ def innovations(
         e1 = 1.0 - m1
         yy += ey * ey / s
         y1 += ey * e1 / s
-        one += e1 * e1 / s
+        ones += e1 * e1 / s
         logs += math.log(s)
         gain = p / s
         my += gain * ey
         m1 += gain * e1
         p *= 1.0 - gain
-    return yy, y1, one, logs
+    return yy, y1, ones, logs
 
 
 @compiled
@@ -351,9 +351,9 @@ class MarkovRecords:
         """Return squares and logarithms of the restricted likelihood."""
         squares = logs = 0.0
         for y, dt in self.parts:
-            yy, y1, one, log = innovations(y, dt, white, wander, time)
-            squares += yy - y1 * y1 / one
-            logs += log + math.log(one)
+            yy, y1, ones, log = innovations(y, dt, white, wander, time)
+            squares += yy - y1 * y1 / ones
+            logs += log + math.log(ones)
         return squares, logs
 
     def fourth_moment(self) -> float:
@@ -363,7 +363,7 @@ class MarkovRecords:
     def means(self, white: float, wander: float, time: float) -> list[float]:
         """Return the most likely constant of each record, m."""
         sums = (innovations(y, dt, white, wander, time) for y, dt in self.parts)
-        return [y1 / one for _, y1, one, _ in sums]
+        return [y1 / ones for _, y1, ones, _ in sums]
 
     def block_terms(
         self, white: float, wander: float, time: float, means: Sequence[float]

@@ -68,8 +68,8 @@ def with_error(value: float, std: float) -> str:
     digits = 1 - math.floor(math.log10(float(f'{std:.1e}')))
     places = max(digits, 0)
     # A rounded negative zero plus zero has no sign.
-    shown = f'{round(value, digits) + 0.0:.{places}f} ± {round(std, digits):.{places}f}'
-    return f'({shown})e{shift:+03d}' if shift else shown
+    text = f'{round(value, digits) + 0.0:.{places}f} ± {round(std, digits):.{places}f}'
+    return f'({text})e{shift:+03d}' if shift else text
 
 
 def unseen(
@@ -106,8 +106,8 @@ class Coefficient:
     def agrees_with(self, value: float) -> bool:
         """Say whether a true value is within three standard uncertainties.
 
-        Of an unobservable coefficient: below its bound at three sigma of the square, where that
-        stated is at 1.645.
+        A value agrees with an unobservable coefficient if it is below the bound at three sigma of
+        the square; the stated bound is at 1.645.
         """
         if self.observable:
             return abs(self.value - value) <= 3.0 * self.std
@@ -128,7 +128,7 @@ class FilterLimits:
 
 @dataclasses.dataclass(frozen=True)
 class NoiseTerms:
-    """What an Allan curve is made of, for a signal of unit u.
+    """Noise terms of an Allan curve, for a signal of unit u.
 
     Attributes
     ----------
@@ -166,20 +166,20 @@ class NoiseTerms:
         """Return the coefficients by name, in the order of `COEFFICIENTS`, and then of the
         Gauss-Markov bias and the low pass where there is one.
         """
-        found = {name: getattr(self, name) for name in COEFFICIENTS}
+        by_name = {name: getattr(self, name) for name in COEFFICIENTS}
         for name in MARKOV_COEFFICIENTS:
             if getattr(self, name) is not None:
-                found[name] = getattr(self, name)
+                by_name[name] = getattr(self, name)
         if self.low_pass is not None:
-            found['bandwidth'] = self.low_pass.bandwidth
-        return found
+            by_name['bandwidth'] = self.low_pass.bandwidth
+        return by_name
 
 
 def short_terms(terms: NoiseTerms) -> NoiseTerms:
     """Return the terms with none of long averaging times, only their upper bounds."""
 
-    def bound(one: Coefficient) -> Coefficient:
-        return Coefficient(0.0, one.std, 0.0, one.upper, observable=False)
+    def bound(coefficient: Coefficient) -> Coefficient:
+        return Coefficient(0.0, coefficient.std, 0.0, coefficient.upper, observable=False)
 
     return dataclasses.replace(
         terms,
@@ -200,25 +200,25 @@ def term_variances(terms: NoiseTerms, tau: FloatArray) -> dict[str, FloatArray]:
         'random_walk': tau / 3.0,
         'rate_ramp': tau**2 / 2.0,
     }
-    found = {
+    variances = {
         name: np.asarray(getattr(terms, name).value ** 2 * shape)
         for name, shape in shapes.items()
         if getattr(terms, name).observable
     }
-    if terms.low_pass is not None and 'white' in found:
-        found['white'] = terms.white.value**2 * _filtered_shape(tau, terms.low_pass)
+    if terms.low_pass is not None and 'white' in variances:
+        variances['white'] = terms.white.value**2 * _filtered_shape(tau, terms.low_pass)
     if terms.gauss_markov is not None and terms.gauss_markov_time is not None:
         share = tau / terms.gauss_markov_time.value
         less = 3.0 - 4.0 * np.exp(-share) + np.exp(-2.0 * share)
         shape = 2.0 / share * (1.0 - less / (2.0 * share))
-        found['gauss_markov'] = np.asarray(terms.gauss_markov.value**2 * shape)
-    return found
+        variances['gauss_markov'] = np.asarray(terms.gauss_markov.value**2 * shape)
+    return variances
 
 
 def _filtered_shape(tau: FloatArray, limits: FilterLimits) -> FloatArray:
     """Return the Allan variance of white noise of density 1 behind a low pass, `(k,)`.
 
-    Of continuous noise: (4 V(tau) - V(2 tau)) / (2 tau^2) with the variance V of its integral.
+    The noise is continuous: (4 V(tau) - V(2 tau)) / (2 tau^2) with the variance V of its integral.
     """
     omega = 2.0 * math.pi * limits.bandwidth.value
 
@@ -226,8 +226,8 @@ def _filtered_shape(tau: FloatArray, limits: FilterLimits) -> FloatArray:
         if limits.order == 1:
             return np.asarray(t + np.expm1(-omega * t) / omega)
         a = math.sqrt(0.5) * omega
-        rest = 1.0 - np.exp(-a * t) * (np.cos(a * t) - np.sin(a * t))
-        return np.asarray(t - rest / (2.0 * a))
+        remainder = 1.0 - np.exp(-a * t) * (np.cos(a * t) - np.sin(a * t))
+        return np.asarray(t - remainder / (2.0 * a))
 
     return np.asarray(
         (4.0 * integral_variance(tau) - integral_variance(2.0 * tau)) / (2.0 * tau**2)
@@ -239,48 +239,53 @@ def combined(terms: Sequence[NoiseTerms], weights: str = 'uncertainty') -> Noise
 
     Weights of `uncertainty` are (value / std)^2, that is, how many degrees of freedom a value has;
     not 1 / std^2, because the std is proportional to the value and the smaller of two equally sure
-    values would weigh more. Those of `length` are seconds, as [Cesenek2019] weighs them.
+    values would weigh more. Weights of `length` are seconds, as [Cesenek2019] weighs them.
 
     The Gauss-Markov bias is the mean over those that have one, and so is the low pass where more
-    than half have one. Another coefficient is observable
-    where it is in one recording at least. Where it is in all, the
-    values are averaged; else the squares, with 0 for those that do not show it. The std is that of
-    the weighted mean, or where it is larger, that which the scatter implies.
+    than half have one. Another coefficient is observable if it is in one recording at least. If
+    it is in all, the values are averaged; else the squares, with 0 for those that do not show it.
+    The std is that of the weighted mean, or, if larger, that which the scatter implies.
     """
     if len(terms) == 1:
         return terms[0]
-    found: dict[str, Any] = {
-        name: _mean([getattr(one, name) for one in terms], terms, weights) for name in COEFFICIENTS
+    means: dict[str, Any] = {
+        name: _mean([getattr(row, name) for row in terms], terms, weights) for name in COEFFICIENTS
     }
-    markov = [one for one in terms if one.gauss_markov is not None]
+    markov = [row for row in terms if row.gauss_markov is not None]
     for name in MARKOV_COEFFICIENTS if markov else ():
-        found[name] = _mean([getattr(one, name) for one in markov], markov, weights)
-    whole = NoiseTerms(**found, seconds=sum(one.seconds for one in terms))
-    filtered = [one for one in terms if one.low_pass is not None]
+        means[name] = _mean([getattr(row, name) for row in markov], markov, weights)
+    whole = NoiseTerms(**means, seconds=sum(row.seconds for row in terms))
+    filtered = [row for row in terms if row.low_pass is not None]
     if 2 * len(filtered) <= len(terms):
         return whole
-    filters = [one.low_pass for one in filtered if one.low_pass is not None]
-    mean = _mean([one.bandwidth for one in filters], filtered, weights)
-    order = statistics.mode(one.order for one in filters)
+    filters = [row.low_pass for row in filtered if row.low_pass is not None]
+    mean = _mean([limits.bandwidth for limits in filters], filtered, weights)
+    order = statistics.mode(limits.order for limits in filters)
     return dataclasses.replace(whole, low_pass=FilterLimits(mean, order))
 
 
-def _mean(found: Sequence[Coefficient], terms: Sequence[NoiseTerms], weights: str) -> Coefficient:
-    if not any(one.observable for one in found):
-        surest = min(found, key=lambda one: one.upper)
+def _mean(
+    coefficients: Sequence[Coefficient], terms: Sequence[NoiseTerms], weights: str
+) -> Coefficient:
+    if not any(c.observable for c in coefficients):
+        surest = min(coefficients, key=lambda coefficient: coefficient.upper)
         return Coefficient(0.0, surest.std, 0.0, surest.upper, observable=False)
-    raw = [one.seconds for one in terms] if weights == 'length' else list(map(_freedom, found))
+    raw = (
+        [row.seconds for row in terms]
+        if weights == 'length'
+        else list(map(_freedom, coefficients))
+    )
     share = np.array(raw) / sum(raw)
     # Where some do not show it, powers are averaged, with 0 for those: a mean over the others
     # alone would be the mean of those who happen to have much of it.
-    power = 1 if all(one.observable for one in found) else 2
-    values = np.array([one.value for one in found]) ** power
+    power = 1 if all(c.observable for c in coefficients) else 2
+    values = np.array([c.value for c in coefficients]) ** power
     mean = float(share @ values)
-    own = np.array(
-        [power * one.value ** (power - 1) * one.std if one.observable else one.std**2
-         for one in found]
+    own_std = np.array(
+        [power * c.value ** (power - 1) * c.std if c.observable else c.std**2
+         for c in coefficients]
     )  # fmt: skip
-    inner = float(np.sum((share * own) ** 2))
+    inner = float(np.sum((share * own_std) ** 2))
     effective = 1.0 / float(np.sum(share**2))
     outer = float(share @ (values - mean) ** 2) / max(effective - 1.0, 0.5)
     value = mean ** (1.0 / power)
@@ -288,10 +293,10 @@ def _mean(found: Sequence[Coefficient], terms: Sequence[NoiseTerms], weights: st
     return Coefficient(value, std, max(value - 1.96 * std, 0.0), value + 1.96 * std, True)
 
 
-def _freedom(one: Coefficient) -> float:
+def _freedom(coefficient: Coefficient) -> float:
     """Return the degrees of freedom that a relative uncertainty stands for, but for a factor; of
     what is not observable, at its bound.
     """
-    if one.observable:
-        return (one.value / max(one.std, 1e-12 * one.value)) ** 2
-    return 4.0 * (one.upper / max(one.std, 1e-12 * one.upper)) ** 4
+    if coefficient.observable:
+        return (coefficient.value / max(coefficient.std, 1e-12 * coefficient.value)) ** 2
+    return 4.0 * (coefficient.upper / max(coefficient.std, 1e-12 * coefficient.upper)) ** 4

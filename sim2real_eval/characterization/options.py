@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the analysis of an IMU at rest may be told, with the defaults and what is allowed."""
+"""Options of the analysis of an IMU at rest, with their defaults and limits."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class PoseOptions(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class TableOptions(Parameters):
-    """What the numbers of a table mean, where it does not say so itself.
+    """Meaning of the numbers of a table that does not state it.
 
     `columns` are names in the order of the columns, as in `AXES`, `time` (s), `time_ms`,
     `time_us`, `stamp_ns`, or `-` for one to skip; empty: take them from the first line.
@@ -113,7 +113,7 @@ class TableOptions(Parameters):
 
     @property
     def sizes(self) -> dict[str, float]:
-        """What 1 of each quantity is in SI."""
+        """Size of 1 of each quantity in SI units."""
         from .sheet_units import unit_size
 
         return {

@@ -6,7 +6,7 @@ feels gravity whatever its pose ([IEEE1293], multi-position test): f = S x + b w
 every pose gives the biases, scales and three of the misalignments. The other three are a rotation,
 which gravity does not tell: the frame has z along the accelerometer's z, and y in the plane of its
 y and z. Gravity before and after a move tells how far it turned: the rates of every move,
-S^-1 (w - b), integrated, must turn one into the other. That gives all nine sensitivities of the
+S^-1 (w - b), integrated, must turn one into the other. They give all nine sensitivities of the
 gyroscope in the same frame. Its bias is its mean over the poses: each has the rate of the Earth
 along other axes, so that little of it is left.
 """
@@ -50,7 +50,7 @@ class TriadCalibration:
 
 @dataclasses.dataclass(frozen=True)
 class PoseCalibration:
-    """What the poses of a recording told of its IMU."""
+    """Calibration of an IMU by the poses of a recording."""
 
     recording: str
     poses: int
@@ -74,14 +74,14 @@ class PoseCalibration:
         """Return the model with these errors in place of its own."""
         return dataclasses.replace(
             model,
-            # That of a record in one pose is replaced.
+            # The flag of a record in one pose is replaced.
             gyroscope=_with(model.gyroscope, self.gyroscope, earth_in_bias=False),
             accelerometer=_with(model.accelerometer, self.accelerometer),
         )
 
 
-def _with(part: Any, found: TriadCalibration, **others: bool) -> Any:
-    return dataclasses.replace(part, **found.values, **others)
+def _with(part: Any, calibration: TriadCalibration, **flags: bool) -> Any:
+    return dataclasses.replace(part, **calibration.values, **flags)
 
 
 def calibrate_poses(signals: Signals, options: PoseOptions | None = None) -> PoseCalibration:
@@ -117,7 +117,7 @@ def calibrate_poses(signals: Signals, options: PoseOptions | None = None) -> Pos
 
 def _poses(signals: Signals, rate: float, options: PoseOptions) -> list[tuple[int, int]]:
     """Return first and one after the last sample of each standstill."""
-    rest = StandstillOptions()
+    limits = StandstillOptions()
     size = max(round(0.5 * rate), 8)
     count = len(signals) // size
     if count < _FEWEST:
@@ -125,13 +125,13 @@ def _poses(signals: Signals, rate: float, options: PoseOptions) -> list[tuple[in
     noises, means, steps = windows_of(signals, size, count)
     still = np.ones(count, dtype=np.bool_)
     for quantity, noise in noises.items():
-        still &= noise <= rest.noise_ratio * noise_floor(noise, steps[quantity])
+        still &= noise <= limits.noise_ratio * noise_floor(noise, steps[quantity])
     turn = means['gyroscope'] - np.median(means['gyroscope'][still], axis=0)
-    still &= np.linalg.norm(turn, axis=1) <= rest.rate_limit
+    still &= np.linalg.norm(turn, axis=1) <= limits.rate_limit
     least = options.shortest_pose * rate
     # The first and the last window of a pose may hold the end of a move.
-    found = [((first + 1) * size, (last - 1) * size) for first, last in runs_of(still)]
-    return [(a, b) for a, b in found if b - a >= least]
+    standstills = [((first + 1) * size, (last - 1) * size) for first, last in runs_of(still)]
+    return [(a, b) for a, b in standstills if b - a >= least]
 
 
 def _of_gravity(
@@ -141,13 +141,13 @@ def _of_gravity(
 
     def felt(x: FloatArray) -> FloatArray:
         matrix = sensitivity(x[:3], x[3:6], np.zeros(3))
-        found: FloatArray = np.linalg.solve(matrix, (force - x[6:]).T).T
-        return found
+        force_at_rest: FloatArray = np.linalg.solve(matrix, (force - x[6:]).T).T
+        return force_at_rest
 
-    def left(x: FloatArray) -> FloatArray:
+    def residuals(x: FloatArray) -> FloatArray:
         return np.asarray(np.linalg.norm(felt(x), axis=1) - gravity)
 
-    x, errors, rms = _fitted(left, 9, len(force), name)
+    x, errors, rms = _fitted(residuals, 9, len(force), name)
     zero = (0.0, 0.0, 0.0)
     values = (x[:3], x[3:6], zero, x[6:])
     return _triad(values, (errors[:3], errors[3:6], zero, errors[6:]), rms), felt(x)
@@ -164,12 +164,12 @@ def _of_moves(
     for row, rate in zip(mean, moves, strict=True):
         row[: len(rate) - 1] = 0.5 * (rate[1:] + rate[:-1]) * dt
 
-    def left(x: FloatArray) -> FloatArray:
+    def residuals(x: FloatArray) -> FloatArray:
         turns = _turns(mean @ np.linalg.inv(sensitivity(x[:3], x[3:6], x[6:])).T)
         return np.asarray(rotations.rotate(turns, gravity[1:]) - gravity[:-1]).ravel()
 
-    # What is left along gravity is none of the turn's.
-    x, errors, rms = _fitted(left, 9, 2 * len(moves), name)
+    # Residuals along gravity do not come from the turn.
+    x, errors, rms = _fitted(residuals, 9, 2 * len(moves), name)
     return _triad((x[:3], x[3:6], x[6:]), (errors[:3], errors[3:6], errors[6:]), rms)
 
 
@@ -184,13 +184,13 @@ def _turns(steps: FloatArray) -> FloatArray:
 
 
 def _fitted(
-    left: Any, unknown: int, known: int, name: str
+    residuals: Any, unknowns: int, equations: int, name: str
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return the fit from zero, its standard errors, and the root mean square of the rest."""
-    found = least_squares(left, np.zeros(unknown), x_scale='jac', method='lm')
-    if not found.success:
-        raise UnusableFitError(f'{name}: the fit to the poses did not converge: {found.message}')
-    slopes: FloatArray = np.asarray(found.jac)
+    fit = least_squares(residuals, np.zeros(unknowns), x_scale='jac', method='lm')
+    if not fit.success:
+        raise UnusableFitError(f'{name}: the fit to the poses did not converge: {fit.message}')
+    slopes: FloatArray = np.asarray(fit.jac)
     scale = np.linalg.norm(slopes, axis=0)
     values = np.linalg.svd(slopes / np.where(scale > 0.0, scale, np.inf), compute_uv=False)
     if values[-1] < _LEAST_CONDITION * values[0]:
@@ -198,9 +198,9 @@ def _fitted(
             f'{name}: the poses are too much alike to tell bias, scale and misalignment apart; '
             'must have every axis up, down and between'
         )
-    square = float(found.fun @ found.fun)
-    covariance = np.linalg.inv(slopes.T @ slopes) * square / max(known - unknown, 1)
-    return found.x, np.sqrt(np.diag(covariance)), float(np.sqrt(square / known))
+    square = float(fit.fun @ fit.fun)
+    covariance = np.linalg.inv(slopes.T @ slopes) * square / max(equations - unknowns, 1)
+    return fit.x, np.sqrt(np.diag(covariance)), float(np.sqrt(square / equations))
 
 
 def _triad(values: Any, errors: Any, rms: float) -> TriadCalibration:

@@ -32,7 +32,7 @@ _BLOCK = 1 << 16
 
 @dataclasses.dataclass(frozen=True)
 class RecoveredParameter:
-    """What became of one coefficient of one axis.
+    """Coefficient of one axis in the model and after its simulation.
 
     `given` in the model (0 where it has none) and `found` with its uncertainty (0 where the
     simulated record does not show it), SI; `is_recovered` is what `Coefficient.agrees_with` says:
@@ -57,8 +57,8 @@ class Reidentified:
 
     @property
     def lost(self) -> tuple[RecoveredParameter, ...]:
-        """What did not come back."""
-        return tuple(one for one in self.recovered_parameters if not one.is_recovered)
+        """Coefficients that did not come back."""
+        return tuple(p for p in self.recovered_parameters if not p.is_recovered)
 
 
 def simulated_standstill(
@@ -71,15 +71,15 @@ def simulated_standstill(
     grid = SampleGrid(0, model.rate)
     motion = Standstill(duration=(samples + 1) / model.rate)
     sensor = model.start(seed, 'allan')
-    found = np.zeros((samples, len(AXES)))
+    values = np.zeros((samples, len(AXES)))
     for first in range(0, samples, _BLOCK):
         last = min(first + _BLOCK, samples)
         measured = sensor.measure(motion.at(seconds(grid.stamps(first, last), 0)))
-        found[first:last, :3] = measured.angular_velocity
-        found[first:last, 3:] = measured.linear_acceleration
+        values[first:last, :3] = measured.angular_velocity
+        values[first:last, 3:] = measured.linear_acceleration
         if progress is not None:
             progress()
-    return found
+    return values
 
 
 def blocks(samples: int) -> int:
@@ -101,24 +101,24 @@ def reidentify(
     `progress` is called after each of `blocks(samples)` blocks.
     """
     values = simulated_standstill(model, samples, seed=seed, progress=progress)
-    found, curves = [], {}
+    parameters, curves = [], {}
     nothing = Coefficient(0.0, 0.0, 0.0, 0.0, observable=False)
-    for axis, given in terms.items():
+    for axis, modelled in terms.items():
         column = np.ascontiguousarray(values[:, AXES.index(axis)])
         fitted = fit_axis(column, model.rate)
         if fitted is None:
             continue  # an axis that the model leaves without noise
         curves[axis], choice = fitted.curve, fitted.choice
         # The other kind of bias where the simulated record does not say which one it is.
-        fits = (choice.markov, choice.flicker) if given.gauss_markov else (choice.flicker,)
-        fit = next((one for one in fits if one and not choice.separated), choice.fit)
-        for name, one in given.coefficients().items():
+        fits = (choice.markov, choice.flicker) if modelled.gauss_markov else (choice.flicker,)
+        fit = next((fit for fit in fits if fit and not choice.separated), choice.fit)
+        for name, coefficient in modelled.coefficients().items():
             again = fit.terms.coefficients().get(name, nothing)
-            found.append(RecoveredParameter(
-                axis, name, one.value, again.value, again.std, again.observable,
-                is_recovered=again.agrees_with(one.value),
+            parameters.append(RecoveredParameter(
+                axis, name, coefficient.value, again.value, again.std, again.observable,
+                is_recovered=again.agrees_with(coefficient.value),
             ))  # fmt: skip
-    return Reidentified(tuple(found), curves)
+    return Reidentified(tuple(parameters), curves)
 
 
 # Recordings of one sensor at one setting; a driver's clock may be off by that much.
@@ -142,10 +142,10 @@ def fit_imu(
 ) -> FittedImu:
     """Combine the analyses of recordings of one sensor; for `weights` see `noise_terms.combined`.
 
-    Where the longest has less than `shortest` seconds, no term of long averaging times is taken
+    If the longest has less than `shortest` seconds, no term of long averaging times is taken
     from them. ParameterError when the rates differ by more than 5 %.
     """
-    rates = [one.rate for one in results]
+    rates = [result.rate for result in results]
     if max(rates) > _RATE_TOLERANCE * min(rates):
         raise ParameterError(
             'recordings',
@@ -153,13 +153,13 @@ def fit_imu(
             f'have IMU rates of {min(rates):g} to {max(rates):g} Hz; must be alike to 5 %',
         )
     terms = combined_terms(results, weights)
-    longest = max(results, key=lambda one: one.samples)
+    longest = max(results, key=lambda result: result.samples)
     if longest.seconds < shortest:
-        terms = {axis: short_terms(one) for axis, one in terms.items()}
+        terms = {axis: short_terms(row) for axis, row in terms.items()}
     model = chain_model(
         terms,
         rate=longest.rate,
-        steps={one.axis: one.resolution for one in longest.axes},
+        steps={result.axis: result.resolution for result in longest.axes},
         biases=_biases(results),
     )
     return FittedImu(terms, model, longest.samples, longest.seconds)
@@ -172,10 +172,10 @@ def _biases(results: Sequence[RecordingResult]) -> dict[str, tuple[float, float]
     """
     means: dict[str, list[float]] = {}
     for result in results:
-        for one in result.axes:
-            if one.axis.startswith('gyroscope'):
-                means.setdefault(one.axis, []).append(one.mean)
+        for axis_result in result.axes:
+            if axis_result.axis.startswith('gyroscope'):
+                means.setdefault(axis_result.axis, []).append(axis_result.mean)
     return {
-        axis: (float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else 0.0)
-        for axis, found in means.items()
+        axis: (float(np.mean(row)), float(np.std(row, ddof=1)) if len(row) > 1 else 0.0)
+        for axis, row in means.items()
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a record at rest should not hold: outliers, motion, and values in other units.
+"""Faults of a record at rest: outliers, motion, and values in other units.
 
 Outliers are replaced and counted, and what replacing them does to the noise is told. Two rules:
 
@@ -7,10 +7,11 @@ robust
     Values further than `factor` (6) robust deviations from the median of their block of about a
     second take that median. The deviation is 1.4826 times the median absolute deviation of the
     whole record ([Hampel1974]), and at least one step of the sensor's resolution, for where more
-    than half of the values are alike that median is 0. Of clean Gaussian data 2e-9 are replaced.
+    than half of the values are alike that median is 0. A share of 2e-9 of clean Gaussian data is
+    replaced.
 iqr
     The rule of [Cesenek2019], section 3.1.3: values outside [Q1 - factor IQR, Q3 + factor IQR]
-    take the mean of the record; the factor is 1.0 there, not the usual 1.5. That is +-2.02 sigma:
+    take the mean of the record; the factor is 1.0 there, not the usual 1.5. It is +-2.02 sigma:
     4.3 % of clean Gaussian data are replaced, the standard deviation shrinks to 0.865 and white
     noise comes out 13.5 % low.
 """
@@ -74,9 +75,9 @@ def screen(
         limit = _QUARTILE * (1.0 + 2.0 * factor)
     else:
         centre = _block_medians(values, rate)
-        rest = np.abs(values - centre)
-        scale = max(float(np.median(rest)) / _QUARTILE, resolution(values))
-        out = rest > factor * scale
+        away = np.abs(values - centre)
+        scale = max(float(np.median(away)) / _QUARTILE, resolution(values))
+        out = away > factor * scale
         limit = factor
     count = int(out.sum())
     if not count:
@@ -130,11 +131,11 @@ def _block_medians(values: FloatArray, rate: float) -> FloatArray:
     if count == 0:
         return np.full(len(values), np.median(values))
     windows = values[: count * size].reshape(count, size)
-    found = np.zeros(values.shape)
-    filled = found[: count * size].reshape(count, size)
+    medians = np.zeros(values.shape)
+    filled = medians[: count * size].reshape(count, size)
     filled[:] = np.median(windows, axis=1, keepdims=True)
-    found[count * size :] = filled[-1, 0]
-    return found
+    medians[count * size :] = filled[-1, 0]
+    return medians
 
 
 def _noise(values: FloatArray) -> float:
@@ -147,7 +148,7 @@ _FEWEST_IN_WINDOW = 50
 
 @dataclasses.dataclass(frozen=True)
 class StandstillOptions(Parameters):
-    """What counts as standing still, window by window."""
+    """Limits of standing still, window by window."""
 
     window: float = parameter(1.0, 's', 'Length of a window; at least 50 samples.', above=0.0)
     noise_ratio: float = parameter(
@@ -248,10 +249,10 @@ def longest_standstill(
     # The truth, where there is one, tells a motion from a bias that wanders far.
     for quantity, mean in means.items() if signals.motion is None else ():
         away = np.sqrt(((mean - np.median(mean[still], axis=0)) ** 2).sum(axis=1))
-        about = f'the {quantity} beside its median'
-        keep(away, limits[quantity][1], about, unit_of(f'{quantity}_x'))
+        name = f'the {quantity} beside its median'
+        keep(away, limits[quantity][1], name, unit_of(f'{quantity}_x'))
     first, last = max(runs_of(still), key=lambda run: run[1] - run[0])
-    # What is left over at the end belongs to the last window.
+    # The remainder at the end belongs to the last window.
     stop = len(signals) if last == count else last * size
     return StandstillInterval(first * size, stop, int(still.sum()), count)
 
@@ -285,7 +286,7 @@ def _mean_square(windows: FloatArray, centre: FloatArray, last: int) -> FloatArr
     """Return the mean square about the centre of each window, `(count,)`, without its furthest
     samples: those after the `last` nearest.
     """
-    # Without the furthest fiftieth: a lone outlier is no motion.
+    # The furthest fiftieth is left out: a lone outlier is no motion.
     squares = np.partition((windows - centre[:, None]) ** 2, last, axis=1)[:, : last + 1]
     return np.asarray(squares.mean(axis=1))
 
@@ -304,7 +305,7 @@ def runs_of(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-# What an IMU at rest measures when its numbers are not in the units they are taken for.
+# Measurements of an IMU at rest whose numbers have another unit than the assumed one.
 #
 # Gravity tells the unit of an accelerometer. A gyroscope at rest measures noise and bias only. The
 # data sheets of the catalogue state 0.005 to 0.014 deg/s/sqrt(Hz) of noise, and degrees taken for

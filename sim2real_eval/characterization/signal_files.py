@@ -105,8 +105,8 @@ def read_signals(
     """
     path, options = Path(path), options or TableOptions()
     if path.is_dir() or path.suffix not in _TABLES:
-        for name, given in (('sample-rate', options.rate), ('columns', options.columns)):
-            if given:
+        for name, value in (('sample-rate', options.rate), ('columns', options.columns)):
+            if value:
                 raise SignalFileError(f'--{name}: goes with tables only; {path} is a recording')
         return signals_of_recording(_recording(path, topics)).converted(options.sizes)
     if not path.is_file():
@@ -161,11 +161,11 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
     separator = ',' if ',' in first else ';' if ';' in first else None
     words = [word.strip().strip('"') for word in first.lstrip('#').strip().split(separator)]
     header = any(float_of(word) is None for word in words)
-    given: dict[str, Any] = {'delimiter': separator, 'skiprows': int(header), 'comments': '#'}
+    layout: dict[str, Any] = {'delimiter': separator, 'skiprows': int(header), 'comments': '#'}
     names, units = _names_and_units(options.columns or (words if header else ()))
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', UserWarning)  # that there is nothing: said below
-        table = _Table(names, np.loadtxt(path, ndmin=2, **given), units)
+        table = _Table(names, np.loadtxt(path, ndmin=2, **layout), units)
     if not table.values.size:
         raise ValueError('no numbers in it')
     sizes = [TIME_COLUMNS.get(name.lower()) for name in names]
@@ -174,7 +174,7 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
         return _split(table)
     try:
         # Nanoseconds of the present epoch have more digits than a float.
-        column = np.loadtxt(path, usecols=stamps, dtype=np.int64, ndmin=1, **given)
+        column = np.loadtxt(path, usecols=stamps, dtype=np.int64, ndmin=1, **layout)
     except ValueError:
         column = table.values[:, stamps]  # written as 1.7e18, as numpy does
     table.stamp_ns = nanoseconds(column, names[stamps])
@@ -248,9 +248,9 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
         )
     if len(table.names) != width:
         raise SignalFileError(f'{path}: {width} columns, but {len(table.names)} names for them')
-    known = [_ALIASES.get(name.lower(), name.lower()) for name in table.names]
-    axes = tuple(axis for axis in AXES if axis in known)
-    twice = [axis for axis in axes if known.count(axis) > 1]
+    names = [_ALIASES.get(name.lower(), name.lower()) for name in table.names]
+    axes = tuple(axis for axis in AXES if axis in names)
+    twice = [axis for axis in axes if names.count(axis) > 1]
     if not axes or twice:
         problem = f'{twice[0]} is named twice' if twice else 'no axis is named'
         raise SignalFileError(
@@ -258,7 +258,7 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
             f'{", ".join(AXES)}, time, stamp_ns, and - for others'
         )
     values = table.values
-    chosen = [known.index(axis) for axis in axes]
+    chosen = [names.index(axis) for axis in axes]
     if chosen != list(range(width)):
         values = values[:, chosen]
     rate = options.rate or table.rate
@@ -283,11 +283,13 @@ def _unit_notes(table: _Table, options: TableOptions) -> tuple[Finding, ...]:
         option = UNIT_OPTIONS.get(quantity)
         if option is None or getattr(options, f'{quantity}_scale') != 1.0:
             continue
-        taken = getattr(options, f'{quantity}_unit')
+        assumed_unit = getattr(options, f'{quantity}_unit')
         try:
-            is_other = not math.isclose(unit_size(text), unit_size(taken), rel_tol=1e-3)
+            is_other = not math.isclose(unit_size(text), unit_size(assumed_unit), rel_tol=1e-3)
         except UnitError:
             continue
         if is_other:
-            notes[quantity] = findings.HEADER_UNIT(name, stated=text, taken=taken, option=option)
+            notes[quantity] = findings.HEADER_UNIT(
+                name, stated=text, taken=assumed_unit, option=option
+            )
     return tuple(notes.values())

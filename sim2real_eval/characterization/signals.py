@@ -129,8 +129,8 @@ class Signals:
         """Return some of the columns; SignalFileError when one is not there."""
         for axis in axes:
             if axis not in self.axes:
-                there = ', '.join(self.axes)
-                raise SignalFileError(f'{self.name}: no axis {axis}; there are {there}')
+                names = ', '.join(self.axes)
+                raise SignalFileError(f'{self.name}: no axis {axis}; there are {names}')
         index = [self.axes.index(axis) for axis in axes]
         medians = {}
         for axis in self.axes:
@@ -199,13 +199,13 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
         return None
     vectors = truth.linear_velocity, truth.angular_velocity
     norms = np.stack([np.linalg.norm(rows, axis=1) for rows in vectors])
-    known = np.isfinite(norms).all(axis=0)
-    if not known.any():
+    are_finite = np.isfinite(norms).all(axis=0)
+    if not are_finite.any():
         return None
     origin = truth.stamp_ns[0]
-    norms = norms[:, known]
-    there = (truth.stamp_ns[known] - origin).astype(np.float64)
-    return np.stack([np.interp(stamp_ns - origin, there, norm) for norm in norms], axis=1)
+    norms = norms[:, are_finite]
+    truth_ns = (truth.stamp_ns[are_finite] - origin).astype(np.float64)
+    return np.stack([np.interp(stamp_ns - origin, truth_ns, norm) for norm in norms], axis=1)
 
 
 _FEWEST = 8
@@ -230,7 +230,7 @@ def evenly_spaced(signals: Signals) -> Signals:
         return signals
     values = signals.values
     if signals.motion is not None:
-        # What happens to the samples happens to their motion.
+        # The motion is repaired with the samples.
         values = np.hstack([values, signals.motion])
     if len(values) < _FEWEST:
         raise _too_few(signals, len(values))
@@ -249,8 +249,8 @@ def evenly_spaced(signals: Signals) -> Signals:
     if count:
         share = count / (len(values) + count)
         notes.append(findings.INTERPOLATED(count=count, share=share, lower=share / 2))
-        at, known = np.arange(place[-1] + 1), place.astype(np.float64)
-        values = np.stack([np.interp(at, known, column) for column in values.T], axis=1)
+        at, measured_at = np.arange(place[-1] + 1), place.astype(np.float64)
+        values = np.stack([np.interp(at, measured_at, column) for column in values.T], axis=1)
     rate = samples.rate
     if signals.rate is not None and abs(signals.rate / rate - 1.0) > _SAME_RATE:
         notes.append(findings.STAMPS_WIN(found=rate, given=signals.rate))
@@ -275,7 +275,7 @@ def evenly_spaced(signals: Signals) -> Signals:
 
 
 def _too_few(signals: Signals, count: int) -> SignalFileError:
-    left = f' ({"; ".join(map(str, signals.notes))})' if signals.notes else ''
+    repairs = f' ({"; ".join(map(str, signals.notes))})' if signals.notes else ''
     return SignalFileError(
-        f'{signals.name}: {count} samples are too few{left}; must be {_FEWEST} or more'
+        f'{signals.name}: {count} samples are too few{repairs}; must be {_FEWEST} or more'
     )

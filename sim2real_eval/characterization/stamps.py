@@ -61,7 +61,9 @@ class OrderedSamples:
         """Rate of the grid, Hz: the slope of the stamps over the numbers of the samples."""
         elapsed = (self.stamp_ns - self.stamp_ns[0]).astype(np.float64)
         place = self.place - self.place.mean()
-        return float(1e9 * (place @ place) / (place @ (elapsed - elapsed.mean())))
+        rate = 1e9 * (place @ place) / (place @ (elapsed - elapsed.mean()))
+        # Rounding errors of the sums are in the digits beyond.
+        return float(f'{rate:.12g}')
 
 
 def ordinary_step(stamp_ns: IntArray) -> float:

@@ -99,10 +99,10 @@ def standing_runs(
         )
     speed = _true_speed(recording, fixes.stamp_ns)
     if not options.reject_motion:
-        still, said = np.ones(len(time), dtype=np.bool_), ''
+        still, reason = np.ones(len(time), dtype=np.bool_), ''
     elif speed is not None:
         still = speed <= options.speed
-        said = f'the true speed is {speed.min():.3g} m/s at least'
+        reason = f'the true speed is {speed.min():.3g} m/s at least'
     else:
         pace, still = _own_speed(time, place, options)
         still |= _at_rest_with_imu(recording, fixes.stamp_ns, place, options)
@@ -113,7 +113,7 @@ def standing_runs(
             away = np.linalg.norm((place - place.mean(axis=0))[:, :2], axis=1).max()
             notes.append(findings.WANDERS(share=1.0 - still.mean(), away=away))
             still[:] = True
-        said = f'the fixes drift by {pace:.3g} m/s at least'
+        reason = f'the fixes drift by {pace:.3g} m/s at least'
     limit = options.speed if speed is not None else options.drift
     runs = _runs(recording.name, time, place, fixes, still, options)
     if not runs:
@@ -123,7 +123,7 @@ def standing_runs(
                 f'{options.fewest} fixes; --moving keep analyses it all the same'
             )
         raise SignalFileError(
-            f'{where}: the GPS never stands still: {said}; must be {limit:g} m/s or less; '
+            f'{where}: the GPS never stands still: {reason}; must be {limit:g} m/s or less; '
             '--moving keep analyses it all the same'
         )
     share = sum(len(run.time) for run in runs) / len(fixes)
@@ -145,7 +145,7 @@ def _runs(
     still: NDArray[np.bool_],
     options: StandingOptions,
 ) -> list[StandingRun]:
-    found = []
+    runs = []
     for first, last in runs_of(still):
         begin = time[first] + (options.margin if first else 0.0)
         end = time[last - 1] - (options.margin if last < len(time) else 0.0)
@@ -153,7 +153,7 @@ def _runs(
         if inside.sum() < options.fewest or end - begin < options.shortest:
             continue
         at = time[inside]
-        found.append(
+        runs.append(
             StandingRun(
                 name=name,
                 start=float(at[0]),
@@ -162,7 +162,7 @@ def _runs(
                 covariance=fixes.position_covariance[inside],
             )
         )
-    return found
+    return runs
 
 
 def _true_speed(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
@@ -171,9 +171,11 @@ def _true_speed(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
         return None
     speed = np.linalg.norm(truth.linear_velocity, axis=1)
     origin = truth.stamp_ns[0]
-    at, known = ((stamps - origin).astype(np.float64) for stamps in (stamp_ns, truth.stamp_ns))
+    at, truth_seconds = (
+        (stamps - origin).astype(np.float64) for stamps in (stamp_ns, truth.stamp_ns)
+    )
     # Beyond the truth nothing is known.
-    return np.asarray(np.interp(at, known, speed, left=np.inf, right=np.inf), np.float64)
+    return np.asarray(np.interp(at, truth_seconds, speed, left=np.inf, right=np.inf), np.float64)
 
 
 def _at_rest_with_imu(
@@ -187,7 +189,7 @@ def _at_rest_with_imu(
     try:
         even = evenly_spaced(signals_of(recording))
         assert even.rate is not None
-        rest = longest_standstill(even, even.rate)
+        standstill = longest_standstill(even, even.rate)
     except SignalFileError:
         return nothing
     assert recording.imu is not None
@@ -195,7 +197,7 @@ def _at_rest_with_imu(
     if len(even) < 0.99 * (end - begin) * 1e-9 * even.rate:
         return nothing  # a gap cut the record, and where its longest piece begins is open
     at = (stamp_ns - begin) * 1e-9 * even.rate
-    inside: NDArray[np.bool_] = (at >= rest.start) & (at <= rest.stop)
+    inside: NDArray[np.bool_] = (at >= standstill.start) & (at <= standstill.stop)
     time, track = at[inside] / even.rate, place[inside]
     drives = _has_net_motion(time, track, options) and _has_steady_speed(time, track, options)
     return nothing if drives else inside
@@ -239,9 +241,9 @@ def _own_speed(
     number = np.floor(time / options.window).astype(np.int64)
     windows = np.unique(number)
     plane = place[:, :2]
-    centre = np.stack([plane[number == one].mean(axis=0) for one in windows])
-    middle = np.array([time[number == one].mean() for one in windows])
-    counts = np.array([(number == one).sum() for one in windows])
+    centre = np.stack([plane[number == window].mean(axis=0) for window in windows])
+    middle = np.array([time[number == window].mean() for window in windows])
+    counts = np.array([(number == window).sum() for window in windows])
     if len(windows) < 2:
         return 0.0, np.ones(len(time), dtype=np.bool_)
     step = np.linalg.norm(np.diff(centre, axis=0), axis=1)

@@ -60,7 +60,7 @@ class StatedFit:
         if self.kind == 'zero':
             return ZeroCovariance()
         if self.kind == 'constant':
-            std = tuple(one.value for one in self.constant)
+            std = tuple(error.value for error in self.constant)
             return ConstantCovariance(type=self.type, std=std)  # type: ignore[arg-type]
         return HdopCovariance(
             type=self.type,
@@ -84,18 +84,18 @@ def fit_stated(fixes: FixArray, k: float = 0.02) -> StatedFit:
     """
     time = (fixes.stamp_ns - fixes.stamp_ns[0]) * 1e-9
     variances = np.einsum('nii->ni', fixes.position_covariance)
-    known = (variances > 0.0).all(axis=1) & np.isfinite(variances).all(axis=1)
-    known &= fixes.position_covariance_type > 0
-    kinds = fixes.position_covariance_type[known]
+    are_stated = (variances > 0.0).all(axis=1) & np.isfinite(variances).all(axis=1)
+    are_stated &= fixes.position_covariance_type > 0
+    kinds = fixes.position_covariance_type[are_stated]
     name = tuple(COVARIANCE_TYPES)[int(np.bincount(kinds).argmax())] if len(kinds) else 'unknown'
-    if known.sum() < 8:
+    if are_stated.sum() < 8:
         remark = 'the covariances are zero or of unknown type'
         none, seconds, metres = (unseen(unit, remark) for unit in ('1', 's', 'm'))
         empty = np.empty(0)
         return StatedFit(
             empty, empty, none, none, seconds, k, none, (metres,) * 3, 'zero', 'unknown'
         )
-    time, variances = time[known], variances[known]
+    time, variances = time[are_stated], variances[are_stated]
     deviation = np.sqrt(0.5 * (variances[:, 0] + variances[:, 1]))
     east, north, up = (_mean_deviation(column) for column in variances.T)
     factor = np.sqrt(variances[:, 2]) / deviation
@@ -161,7 +161,7 @@ def _converging(time: FloatArray, deviation: FloatArray) -> tuple[list[float], l
         return None  # It did not converge.
     variance = 2.0 * float(best.cost) / max(len(logs) - 3, 1)
     flat = float(((logs - logs.mean()) ** 2).sum())
-    values = [math.exp(min(float(one), 50.0)) for one in best.x]
+    values = [math.exp(min(float(logarithm), 50.0)) for logarithm in best.x]
     if flat <= _EXACT * len(logs):
         return None
     thin = _thinning(best.fun) if variance > _EXACT**2 else 1.0
@@ -225,7 +225,7 @@ def covariance_consistency(
 ) -> CovarianceConsistency:
     """Compare the errors at standstill with their stated covariance: e' P^-1 e about the means.
 
-    What is constant over a standstill cannot be seen, so overconfident is a finding, and
+    Errors that are constant over a standstill cannot be seen, so overconfident is a finding, and
     underconfident may be an error that did not move.
 
     `fits` are what the errors east, north and up are made of; of these `axes` are compared
@@ -255,7 +255,9 @@ def covariance_consistency(
     correlations = [_correlations(fits[axis], longest) for axis in axes]
     ratios, lower, upper, independent = [], [], [], []
     for together in zip(*correlations, strict=True):
-        moments = np.array([square_moments(*piece, *one) for one in together for piece in pieces])
+        moments = np.array(
+            [square_moments(*piece, *pair) for pair in together for piece in pieces]
+        )
         mean, variance = moments.sum(axis=0).tolist()
         freedom = 2.0 * mean**2 / variance
         ratios.append(total / mean)

@@ -106,16 +106,19 @@ def find_trend(values: FloatArray, correlated: float = 1.0) -> Trend:
     at = (np.arange(blocks) + 0.5) / blocks
     problem = _Problem(means / scale)
     constant, line = problem.deviance(None), problem.deviance(at)
-    found = [problem.deviance(np.exp(-at / time)).value for time in _TIMES]
-    best = int(np.argmin(found))
+    deviances = [problem.deviance(np.exp(-at / time)).value for time in _TIMES]
+    best = int(np.argmin(deviances))
     chosen, kind, change, time = constant, 'none', 0.0, math.inf
-    if constant.value - found[best] > _EXPONENTIAL_GAIN and line.value - found[best] > _OVER_LINE:
+    if (
+        constant.value - deviances[best] > _EXPONENTIAL_GAIN
+        and line.value - deviances[best] > _OVER_LINE
+    ):
         kind, share = 'exponential', _best_time(problem, at, best)
         falling = np.exp(-at / share)
         chosen = problem.deviance(falling)
         change = chosen.multiple * math.expm1(-1.0 / share) * scale
         time = share * blocks * size
-        # What is left may rise as well.
+        # The remainder may rise as well.
         line = _Problem(means / scale - chosen.multiple * falling).deviance(at)
     elif constant.value - line.value > _LINE_GAIN:
         kind, chosen = 'line', line
@@ -138,13 +141,13 @@ def find_trend(values: FloatArray, correlated: float = 1.0) -> Trend:
 def _best_time(problem: _Problem, at: FloatArray, best: int) -> float:
     """Return the most likely time of an exponential near one that was tried, of the record."""
     low, high = _TIMES[max(best - 1, 0)], _TIMES[min(best + 1, len(_TIMES) - 1)]
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda log_time: problem.deviance(np.exp(-at / math.exp(log_time))).value,
         bounds=(math.log(low), math.log(high)),
         method='bounded',
         options={'xatol': 1e-4},
     )
-    return math.exp(float(found.x))
+    return math.exp(float(minimum.x))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,11 +212,11 @@ def _noises(blocks: int) -> tuple[tuple[FloatArray, FloatArray], ...]:
     # Orthonormal, without the direction of the constant.
     across = np.linalg.qr(np.eye(blocks)[:, 1:] - 1.0 / blocks)[0]
     index = np.abs(np.arange(blocks)[:, None] - np.arange(blocks))
-    found = []
+    noises = []
     for kind in kinds:
         power, axes = np.linalg.eigh(across.T @ kind[index] @ across)
-        found.append((np.maximum(power, 0.0), across @ axes))
-    return tuple(found)
+        noises.append((np.maximum(power, 0.0), across @ axes))
+    return tuple(noises)
 
 
 def _covariance(generalised: FloatArray) -> FloatArray:

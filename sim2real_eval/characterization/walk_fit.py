@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chrono's bounded random walk from fixes at standstill, as [Mahajan2024] reads it off.
 
-With a walk of step h = 1/model_rate and M steps per fix, no limit reached and no pull, the second
+For a walk of step h = 1/model_rate and M steps per fix, no limit reached and no pull, the second
 difference of the error at fixes T = M h apart is h^2 times a sum of accelerations with weights
 1, 2, ... M ... 2, 1, so
 
@@ -49,7 +49,7 @@ class WalkFit:
     def noise(self, rate: float) -> RandomWalkNoise:
         """Return the noise model."""
         limits = (self.speed_limit, self.acceleration_limit, self.maximal_error)
-        return _walk(self.acceleration_std.value, rate, *(one.value for one in limits))
+        return _walk(self.acceleration_std.value, rate, *(limit.value for limit in limits))
 
 
 def _walk(

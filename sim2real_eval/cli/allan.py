@@ -53,14 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     arguments.add_shared(inputs, 'topic')
     arguments.add_list(inputs, '--axis', 'NAME', 'axis such as gyroscope_z (default: all)')
-    inputs.add_argument(
-        '--columns',
-        metavar='LIST',
-        help='names of the columns of a table, separated by commas: gyroscope_x ..., '
-        'accelerometer_x ..., time (s), time_ms, time_us, stamp_ns, - for an unused column '
-        '(default: its first line)',
-    )
-    TABLE.add(inputs)
+    add_table(inputs)
     screening = parser.add_argument_group('screening')
     arguments.add_shared(screening, 'motion')
     ALLAN.add(screening, 'outliers', 'factor')
@@ -74,6 +67,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         output, 'folder for curves, terms, plot and model files', 'overwrite', 'json'
     )
     arguments.add_shared(parser, 'seed')
+
+
+def add_table(group: argparse._ActionsContainer) -> None:
+    """Add the options that say what the numbers of a table mean."""
+    group.add_argument(
+        '--columns',
+        metavar='LIST',
+        help='names of the columns of a table, separated by commas: gyroscope_x ..., '
+        'accelerometer_x ..., time (s), time_ms, time_us, stamp_ns, - for an unused column '
+        '(default: its first line)',
+    )
+    TABLE.add(group)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -73,8 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--record',
         metavar='CSV',
-        help='allan.csv of `sim2real allan`, whose measured curve is compared (default: the one '
-        'beside FILE)',
+        help='allan.csv of `sim2real allan`, whose measured curve is followed (default: the one '
+        'beside FILE if that is the imu.yaml of `sim2real allan`)',
     )
     parser.add_argument(
         '--out', metavar='FILE', help='file to write, and a plot beside it, FILE.png'
@@ -134,9 +134,11 @@ def _export(options: argparse.Namespace, chosen: ExportOptions) -> Export:
             options.file, 'model', f'{source.kind!r} is not exported; must be chain, as '
             '`sim2real allan` writes'
         )  # fmt: skip
-    record = Path(options.record) if options.record else Path(options.file).parent / 'allan.csv'
+    file = Path(options.file)
+    record = Path(options.record) if options.record else file.with_name('allan.csv')
     curves = {}
-    if options.record or record.exists():
+    # The curve beside a preset's name or another model is not that of the model.
+    if options.record or (file.name == 'imu.yaml' and record.exists()):
         curves = report.read_allan_curves(record)
     return export_imu(
         source,

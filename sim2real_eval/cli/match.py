@@ -7,6 +7,7 @@ import argparse
 import shlex
 from pathlib import Path
 
+from .allan import TABLE, add_table
 from .arguments import add_out, add_shared
 
 DESCRIPTION = (
@@ -18,6 +19,7 @@ EPILOG = """\
 examples:
   sim2real match standstill_bag --to sdf --out matched
   sim2real match standstill_bag --to airsim --drives bags/* --judge error_state --out matched
+  sim2real match log.csv --sample-rate 100 --accel-unit g --to sdf --out matched
 """
 
 
@@ -37,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '(default: embedded)',
     )
     add_shared(parser, 'topic')
+    add_table(parser.add_argument_group('table, as for `sim2real allan`'))
     add_out(parser, 'folder for all files', 'overwrite', 'seed', required=True)
 
 
@@ -63,8 +66,11 @@ def commands(options: argparse.Namespace) -> list[list[str]]:
     topics = [word for topic in options.topic for word in ('--topic', topic)]
     seed = ['--seed', str(options.seed)]
     again = ['--overwrite'] if options.overwrite else []
+    table = TABLE.words(TABLE.make(options))
+    if options.columns:
+        table.append(f'--columns={options.columns}')
     words = [
-        ['allan', options.recording, '--out', str(sensors), *topics, *seed, *again],
+        ['allan', options.recording, '--out', str(sensors), *table, *topics, *seed, *again],
         ['export', str(sensors / 'imu.yaml'), '--to', simulator.name, '--out', str(file), *again],
         ['models', '--from', str(file), '--out', str(matched), *again],
     ]

@@ -126,9 +126,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _import(options: argparse.Namespace) -> int:
     """Write the model of a file of another simulator; return the exit status."""
+    from sim2real_eval.common.model_files import model_yaml
     from sim2real_eval.common.results import check_result_files, fresh_files, write_bytes
     from sim2real_eval.exporting.gps_export import sensor_from_text
-    from sim2real_eval.exporting.model_file import model_yaml
     from sim_sensors.core.parameters import to_variant
 
     if options.name or options.sheet:

@@ -83,6 +83,7 @@ class Pegasus(CodeSimulator):
 
     name = 'pegasus'
     title = 'Pegasus'
+    mark = 'bias_correlation_time'
     kind = 'pegasus_imu'
     preset = 'pegasus_imu'
     rate = 250.0
@@ -161,6 +162,7 @@ class IsaacLab(CodeSimulator):
 
     name = 'isaac'
     title = 'Isaac Lab'
+    mark = 'isaaclab'
     kind = 'chain'
     suffix = '.py'
     laws: ClassVar[Mapping[str, Law]] = dict.fromkeys(QUANTITIES, Law(constant=True, turn_on=True))
@@ -231,6 +233,7 @@ class Webots(CodeSimulator):
 
     name = 'webots'
     title = 'Webots'
+    mark = 'lookupTable'
     kind = 'webots_imu'
     suffix = '.wbt'
     laws: ClassVar[Mapping[str, Law]] = dict.fromkeys(QUANTITIES, Law(rounding=True))
@@ -312,6 +315,7 @@ class GnssInsSim(CodeSimulator):
 
     name = 'gnss_ins_sim'
     title = 'gnss-ins-sim'
+    mark = 'gyro_arw'
     kind = 'gnss_ins_sim'
     suffix = '.py'
     laws: ClassVar[Mapping[str, Law]] = dict.fromkeys(
@@ -399,6 +403,7 @@ class Matlab(CodeSimulator):
 
     name = 'matlab'
     title = 'MATLAB'
+    mark = 'gyroparams'
     kind = 'matlab_imu'
     suffix = '.m'
     laws: ClassVar[Mapping[str, Law]] = dict.fromkeys(QUANTITIES, Law('flicker', constant=True))

@@ -14,9 +14,9 @@ from sim_sensors.core.measurements import FloatArray
 
 TOLERANCE = 0.10
 """Difference of the deviation up to which a simulator follows a sensor."""
-# Difference from which a misfit is told, and the share of the longest time up to which it is: a
+# Least difference of a misfit, and the share of the longest time up to which misfits are told: a
 # measured curve scatters beyond.
-_TOLD = 0.20
+_MISFIT = 0.20
 _WELL_KNOWN = 1.0 / 3.0
 
 
@@ -25,21 +25,21 @@ class AxisExport:
     """Deviation of one axis as a function of time, `(k,)` each, of sensor and simulator.
 
     It is the Allan deviation of an IMU, and the standard deviation of the increments of a
-    position. That of the sensor was measured, or is that of its model where nothing was. Where
-    the simulator has one number for three axes, `axis` is a triad, and the deviations are root
-    mean squares over its axes.
+    position. The deviation of the sensor is measured if `is_measured`, and else it follows from
+    the model. If the simulator has one number for three axes, `axis` is a triad, and the
+    deviations are root mean squares over its axes.
     """
 
     axis: str
     times: FloatArray
-    wanted: FloatArray
-    produced: FloatArray
+    sensor_deviation: FloatArray
+    simulated_deviation: FloatArray
     is_measured: bool = False
 
     @property
     def ratio(self) -> FloatArray:
-        """Ratio of the simulated to the wanted deviation, `(k,)`."""
-        return self.produced / self.wanted
+        """Ratio of the simulated deviation to that of the sensor, `(k,)`."""
+        return self.simulated_deviation / self.sensor_deviation
 
     def ranges(self, *, followed: bool) -> list[slice]:
         """Return the ranges of averaging times with a difference of at most 10 %, or of more."""
@@ -60,19 +60,19 @@ class AxisExport:
         """Return the deviation of the sensor and of the simulator at a time, NaN where unknown."""
         if not self.times[0] * 0.999 <= time <= self.times[-1] * 1.001:
             return math.nan, math.nan
-        wanted, produced = (
+        sensor, simulated = (
             float(np.exp(np.interp(math.log(time), np.log(self.times), np.log(curve))))
             if curve.all() else 0.0
-            for curve in (self.wanted, self.produced)
+            for curve in (self.sensor_deviation, self.simulated_deviation)
         )  # fmt: skip
-        return wanted, produced
+        return sensor, simulated
 
 
 @dataclasses.dataclass(frozen=True)
 class Misfit:
     """Range of averaging times, s, in which a simulator does not follow a model.
 
-    `ratio` is that of the simulated to the wanted Allan deviation where it differs most, and
+    `ratio` is that of the simulated deviation to that of the sensor where it differs most, and
     `cause` what the law lacks: 'low_pass', 'noise_at_rest', 'drift', 'flicker' or 'shape'.
     """
 
@@ -114,7 +114,7 @@ class Export(abc.ABC):
                 errors = np.abs(np.log(np.maximum(axis.ratio[part], 1e-9)))
                 ratio = float(axis.ratio[part][errors.argmax()])
                 first, last = float(axis.times[part][0]), float(axis.times[part][-1])
-                if abs(ratio - 1.0) >= _TOLD:
+                if abs(ratio - 1.0) >= _MISFIT:
                     cause = self.cause(axis, last, ratio)
                     misfits.append(Misfit(axis.axis, first, last, ratio, cause))
         return tuple(misfits)

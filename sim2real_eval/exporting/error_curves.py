@@ -3,22 +3,18 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
 
 from sim2real_eval.characterization.allan_covariance import term_shapes
+from sim2real_eval.characterization.low_pass import LowPassShape
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.gps.gps import GnssNoise
 from sim_sensors.imu.chain import ErrorChain
-from sim_sensors.noise.electronics import LowPass
 from sim_sensors.noise.processes import relaxation_processes
 
 _Q, _N, _, _K, _M, _R = range(6)
-# Length of an impulse response in time constants of the filter, and in samples.
-_SETTLED = 8.0
-_LONGEST = 1 << 16
 
 
 def allan_variance(part: ErrorChain, rate: float, times: FloatArray) -> FloatArray:
@@ -33,22 +29,29 @@ def allan_variance(part: ErrorChain, rate: float, times: FloatArray) -> FloatArr
     realises it.
     """
     m = np.maximum(times * rate, 1.0)
-    shapes = term_shapes(m)
-    low_pass = part.bandwidth / rate, part.filter_order
+    low_pass = _low_pass(part, rate)
+    shapes = term_shapes(m, low_pass=low_pass)
     counted = np.asarray(part.increment_quantisation) / math.sqrt(12.0)
     markov = np.stack(
         [term_shapes(m, time * rate)[:, _M] for time in part.gauss_markov_time], axis=1
     )
     flicker = flicker_variance(part.bias_instability_from, part.bias_instability_to, m / rate)
-    white, integral = _filtered_white(*low_pass, m), _filtered_integral(*low_pass, m)
-    variance = np.outer(white, rate * np.asarray(part.noise_density) ** 2)
+    integral = _filtered_integral(low_pass, m)
+    variance = np.outer(shapes[:, _N], rate * np.asarray(part.noise_density) ** 2)
     variance += np.outer(integral, (rate * np.asarray(part.quantisation_noise)) ** 2)
-    variance += np.outer(shapes[:, _N], np.asarray(part.quantisation) ** 2 / 12.0)
+    variance += np.outer(1.0 / m, np.asarray(part.quantisation) ** 2 / 12.0)
     variance += np.outer(shapes[:, _Q], (rate * counted) ** 2)
     variance += np.outer(flicker, np.asarray(part.bias_instability) ** 2)
     variance += np.outer(shapes[:, _K], np.asarray(part.random_walk) ** 2 / rate)
     variance += markov * np.asarray(part.gauss_markov_std) ** 2
     return variance + np.outer(shapes[:, _R], (np.asarray(part.rate_ramp) / rate) ** 2)
+
+
+def _low_pass(part: ErrorChain, rate: float) -> LowPassShape | None:
+    """Return the low pass of a model at its rate, Hz."""
+    if not part.bandwidth:
+        return None
+    return LowPassShape(part.bandwidth / rate, part.filter_order, 'held')
 
 
 def settled_time(part: ErrorChain, rate: float) -> float:
@@ -57,60 +60,24 @@ def settled_time(part: ErrorChain, rate: float) -> float:
     There the white noise has 95 % of its Allan variance without the filter.
     """
     m = np.geomspace(1.0, max(10.0, 100.0 * rate / (part.bandwidth or rate)), 200)
-    share = _filtered_white(part.bandwidth / rate, part.filter_order, m) * m
+    share = term_shapes(m, low_pass=_low_pass(part, rate))[:, _N] * m
     low = np.flatnonzero(share < 0.95)
     return float(m[min(low[-1] + 1, len(m) - 1)] / rate) if len(low) else 1.0 / rate
 
 
-def _allan_of_sums(once: FloatArray, twice: FloatArray, m: FloatArray) -> FloatArray:
-    """Return the Allan variance from the variances of sums of m and of 2 m samples."""
-    return np.asarray((4.0 * once - twice) / (2.0 * m**2))
-
-
-def _filtered_white(bandwidth: float, order: int, m: FloatArray) -> FloatArray:
-    """Return the Allan variance of white noise of deviation 1 behind a low pass, `(k,)`.
-
-    The variance of a sum of m samples is m r[0] + 2 sum over k < m of (m - k) r[k], with the
-    autocovariance r of the impulse response. `bandwidth` is per sample; 0: no low pass.
-    """
-    if not bandwidth:
-        return 1.0 / m
-    covariance = _autocovariance(bandwidth, order)
-    lags = np.arange(len(covariance))
-    sums = np.cumsum(covariance) - covariance[0]
-    moments = np.cumsum(lags * covariance)
-
-    def sum_variance(count: FloatArray) -> FloatArray:
-        last = np.minimum(np.floor(count), lags[-1]).astype(int)
-        return np.asarray(count * covariance[0] + 2.0 * (count * sums[last] - moments[last]))
-
-    return _allan_of_sums(sum_variance(m), sum_variance(2.0 * m), m)
-
-
-def _filtered_integral(bandwidth: float, order: int, m: FloatArray) -> FloatArray:
+def _filtered_integral(low_pass: LowPassShape | None, m: FloatArray) -> FloatArray:
     """Return the Allan variance of differences of filtered white noise of deviation 1, `(k,)`."""
-    if not bandwidth:
+    if low_pass is None:
         return 3.0 / m**2
-    covariance = _autocovariance(bandwidth, order)
+    # The autocovariance is half the second difference of the variance of sums.
+    sums = low_pass.sum_variances
+    covariance = np.concatenate([sums[1:2], 0.5 * np.diff(sums, 2)])
     lags = np.arange(len(covariance))
     once, twice = (
         2.0 * (covariance[0] - np.interp(count, lags, covariance, right=0.0))
         for count in (m, 2.0 * m)
     )
-    return _allan_of_sums(once, twice, m)
-
-
-@functools.lru_cache(maxsize=32)
-def _autocovariance(bandwidth: float, order: int) -> FloatArray:
-    count = min(_LONGEST, math.ceil(_SETTLED / bandwidth) + 2)
-    impulse = np.zeros((count, 1))
-    impulse[0] = 1.0
-    nothing = np.zeros_like(impulse)
-    response, _ = LowPass(bandwidth, order, axes=1).filter(
-        nothing, impulse, nothing, np.ones(count)
-    )
-    spectrum = np.abs(np.fft.rfft(response[:, 0], 2 * count)) ** 2
-    return np.asarray(np.fft.irfft(spectrum)[:count])
+    return np.asarray((4.0 * once - twice) / (2.0 * m**2))
 
 
 def flicker_variance(shortest: float, longest: float, times: FloatArray) -> FloatArray:

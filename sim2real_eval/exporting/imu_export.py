@@ -33,7 +33,7 @@ LONGEST_TIME = 1000.0
 """Averaging time up to which a fit goes if the record was long enough, s."""
 # How far a fit moves the white noise from its density in the model: a measured curve says more.
 _MODELLED_SLACK, _MEASURED_SLACK = 0.02, 0.5
-# What a law may have besides its curve.
+# Errors that a law may have besides its curve.
 _EXTRAS = {'constant_bias': 'constant', 'turn_on_std': 'turn_on'}
 _CURVE = (
     'noise_density', 'gauss_markov_std', 'gauss_markov_time', 'random_walk', 'bias_instability',
@@ -46,14 +46,12 @@ _CURVE = (
 class ImuExport(Export):
     """A file for the IMU of a simulator, and what the simulator makes of it.
 
-    `source` is the exported model, and `assumed_walks` are the triads whose random walk is none of
-    the source; see `export_imu`.
+    `source` is the exported model.
     """
 
     simulator: ImuSimulator
     model: ImuModel
     source: ImuChain
-    assumed_walks: tuple[str, ...]
 
     def cause(self, axis: AxisExport, last: float, ratio: float) -> str:
         """Return why the simulator does not follow; see `Misfit`."""
@@ -62,12 +60,13 @@ class ImuExport(Export):
         drift = self.simulator.laws[quantity].drift
         if ratio == 0.0:
             return 'noise_at_rest'
-        if part.bandwidth and last <= 2.0 * settled_time(part, self.source.rate):
-            return 'low_pass'
+        is_short = bool(part.bandwidth) and last <= 2.0 * settled_time(part, self.source.rate)
+        if ratio > 1.0:
+            return 'low_pass' if is_short else 'shape'
         if drift == 'none':
             return 'drift'
         is_flicker = any(part.bias_instability) and drift != 'flicker'
-        return 'flicker' if is_flicker and ratio < 1.0 and last > 3.0 else 'shape'
+        return 'flicker' if is_flicker and last > 3.0 else 'shape'
 
 
 def find_simulator(name: str) -> ImuSimulator:
@@ -84,10 +83,12 @@ def export_imu(
     rate: float | None = None,
     span: tuple[float, float] | None = None,
     longest: float = LONGEST_TIME,
-    walk_bounds: Mapping[str, float] | None = None,
     measured: Mapping[str, tuple[FloatArray, FloatArray]] | None = None,
 ) -> ImuExport:
     """Return the file of a simulator for an IMU model.
+
+    If a format needs a random walk and the model has none, one stands in that adds 5 % to the
+    Allan deviation at the longest averaging time of the fit, and a comment in the file says so.
 
     Parameters
     ----------
@@ -101,9 +102,6 @@ def export_imu(
         low pass of the model no longer shows, to `longest`.
     longest : float
         Longest averaging time, s, that the model is known for.
-    walk_bounds : dict, optional
-        Random walk of each triad that stands in where a format needs one and the model has none.
-        By default one that adds 5 % to the Allan deviation at the longest averaging time.
     measured : dict, optional
         Averaging times, s, and Allan deviations of a recording by axis such as gyroscope_x.
     """
@@ -120,7 +118,7 @@ def export_imu(
             '--range', '', f'{first:g},{last:g} is not allowed; must increase from '
             f'{1.0 / chosen:g} s, one sample, or more'
         )  # fmt: skip
-    times = averaging_times(source.gyroscope, first, last)
+    times = averaging_times(first, last)
     triads: dict[str, Any] = {}
     assumed = []
     for quantity in QUANTITIES:
@@ -131,46 +129,40 @@ def export_imu(
             slack=_MEASURED_SLACK if measured else _MODELLED_SLACK,
         )  # fmt: skip
         triads[quantity] = fitted.to_mapping()
-        if (
-            simulator.name == 'kalibr'
-            and any(fitted.noise_density)
-            and not any(fitted.random_walk)
-        ):
-            bound = (walk_bounds or {}).get(quantity) or (
-                fitted.noise_density[0] * _UNSEEN_WALK / last
-            )
-            triads[quantity]['random_walk'] = [bound] * 3
+        if simulator.needs_walk and any(fitted.noise_density) and not any(fitted.random_walk):
+            triads[quantity]['random_walk'] = [fitted.noise_density[0] * _UNSEEN_WALK / last] * 3
             assumed.append(quantity)
     model = simulator.model(
         ImuChain.from_mapping({'rate': chosen, **triads}, simulator.name), chosen
     )
     produced = simulator.chain(model)
-    wide = averaging_times(
-        source.gyroscope, max(1.0 / chosen, 1.0 / source.rate), max(last, longest)
-    )
+    wide = averaging_times(max(1.0 / chosen, 1.0 / source.rate), max(last, longest))
     axes = []
     for quantity in QUANTITIES:
-        wanted = _reference(getattr(source, quantity), source.rate, wide, measured or {}, quantity)
-        made = allan_variance(getattr(produced, quantity), chosen, wide)
-        active = [index for index in range(3) if wanted[:, index].all()]
+        reference = _reference(
+            getattr(source, quantity), source.rate, wide, measured or {}, quantity
+        )
+        simulated = allan_variance(getattr(produced, quantity), chosen, wide)
+        active = [index for index in range(3) if reference[:, index].all()]
         groups = {f'{quantity}_{"xyz"[index]}': [index] for index in active}
         if active and not simulator.laws[quantity].per_axis:
             groups = {quantity: active}
         axes += [
             AxisExport(
-                name, wide, np.sqrt(wanted[:, members].mean(axis=1)),
-                np.sqrt(made[:, members].mean(axis=1)),
+                name, wide, np.sqrt(reference[:, members].mean(axis=1)),
+                np.sqrt(simulated[:, members].mean(axis=1)),
                 any(axis.startswith(name) for axis in measured or {}),
             )
             for name, members in groups.items()
         ]  # fmt: skip
     omitted = _omitted(source, simulator)
     text = simulator.write(model)
-    text = (
-        ''.join(f'# {one}_random_walk: none was found; this is a bound\n' for one in assumed)
-        + text
-    )
-    return ImuExport(simulator, model, text, tuple(axes), omitted, source, tuple(assumed))
+    for quantity in reversed(assumed):
+        text = (
+            f'# {quantity}_random_walk: the model has none; this one adds 5 % to the Allan '
+            f'deviation at {last:.4g} s\n{text}'
+        )
+    return ImuExport(simulator, model, text, tuple(axes), omitted, source)
 
 
 # Walk that adds 5 % to the deviation at the longest time: K^2 T / 3 = (1.05^2 - 1) N^2 / T.
@@ -190,9 +182,11 @@ def _reference(
     """
     variance = allan_variance(part, rate, times)
     for index, axis in enumerate('xyz'):
-        known, curve = measured.get(f'{quantity}_{axis}', (np.ones(1), np.ones(1)))
-        inside = (times >= known[0] * 0.999) & (times <= known[-1]) & (len(known) > 1)
-        levels = np.interp(np.log(times), np.log(known), 2.0 * np.log(curve))
+        if f'{quantity}_{axis}' not in measured:
+            continue
+        taus, deviations = measured[f'{quantity}_{axis}']
+        inside = (times >= taus[0] * 0.999) & (times <= taus[-1])
+        levels = np.interp(np.log(times), np.log(taus), 2.0 * np.log(deviations))
         variance[:, index] = np.where(inside, np.exp(levels), variance[:, index])
     return variance
 
@@ -232,17 +226,8 @@ def is_imu_file(text: str, name: str) -> bool:
     return any(_is_of(simulator, text, name) for simulator in SIMULATORS.values())
 
 
-_MARKS = {
-    'rotors': 'librotors_gazebo_imu_plugin', 'px4': 'libgazebo_imu_plugin',
-    'hector': 'libhector_gazebo_ros_imu', 'mujoco': '<gyro', 'sdf': '<imu>',
-    'kalibr': '_noise_density', 'airsim': '"SensorType"', 'carla': 'sensor.other.imu',
-    'pegasus': 'bias_correlation_time', 'isaac': 'isaaclab', 'webots': 'lookupTable',
-    'gnss_ins_sim': 'gyro_arw', 'matlab': 'gyroparams',
-}  # fmt: skip
-
-
 def _is_of(simulator: ImuSimulator, text: str, name: str) -> bool:
     """Return whether a file looks like one of a simulator."""
     suffixes = {'.sdf': ('.sdf', '.world', '.xml'), '.yaml': ('.yaml', '.yml')}
     endings = suffixes.get(simulator.suffix, (simulator.suffix, '.sdf', '.world', '.urdf'))
-    return name.endswith(endings) and _MARKS[simulator.name] in text
+    return name.endswith(endings) and simulator.mark in text

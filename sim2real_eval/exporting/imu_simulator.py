@@ -39,6 +39,10 @@ class ImuSimulator(abc.ABC):
         What the errors of `gyroscope` and `accelerometer` can be.
     rate : float or None
         Rate at which the simulator runs, Hz; None: that of the exported model.
+    mark : str
+        Text that every file of the simulator has.
+    needs_walk : bool
+        Whether a file without a random walk is incomplete.
     remarks : tuple of str
         What a user has to know, a sentence each.
     """
@@ -51,6 +55,8 @@ class ImuSimulator(abc.ABC):
     rate: ClassVar[float | None] = None
     is_rate_fixed: ClassVar[bool] = False
     suffix: ClassVar[str]
+    mark: ClassVar[str]
+    needs_walk: ClassVar[bool] = False
     remarks: ClassVar[tuple[str, ...]] = ()
 
     @property

@@ -22,7 +22,7 @@ class IncrementLaw:
     """Position errors that a simulator can produce.
 
     `has_white` says whether there is white noise. `drift_time` is None if there is no Gauss-Markov
-    error, 0 if its correlation time can be chosen, and else that time, s. With `one_time` all axes
+    error, 0 if its correlation time can be chosen, and else that time, s. If `one_time`, all axes
     have the same. Axes of one of `groups` (east 0, north 1, up 2) have the same numbers.
     `has_constant` says whether there is a constant error.
     """

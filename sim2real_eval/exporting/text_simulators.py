@@ -45,6 +45,8 @@ class Kalibr(KeyedSimulator):
 
     name = 'kalibr'
     title = 'Kalibr'
+    mark = '_noise_density'
+    needs_walk = True
     kind = 'chain'
     suffix = '.yaml'
     laws: ClassVar[Mapping[str, Law]] = dict.fromkeys(QUANTITIES, Law('walk', per_axis=False))
@@ -115,6 +117,7 @@ class AirSim(KeyedSimulator):
 
     name = 'airsim'
     title = 'AirSim'
+    mark = '"SensorType"'
     kind = 'airsim'
     preset = 'airsim'
     rate = 333.333
@@ -195,6 +198,7 @@ class Carla(KeyedSimulator):
 
     name = 'carla'
     title = 'CARLA'
+    mark = 'sensor.other.imu'
     kind = 'carla_imu'
     suffix = '.json'
     laws: ClassVar[Mapping[str, Law]] = {

@@ -54,6 +54,7 @@ class GazeboSdf(ImuSimulator):
 
     name = 'sdf'
     title = 'Gazebo'
+    mark = '<imu>'
     kind = 'gz_imu'
     suffix = '.sdf'
     laws: ClassVar[Mapping[str, Law]] = dict.fromkeys(
@@ -139,7 +140,6 @@ class GazeboSdf(ImuSimulator):
 class PluginSimulator(KeyedSimulator):
     """Plugin of Gazebo classic with one element per parameter."""
 
-    library: ClassVar[str]
     attributes: ClassVar[str]
     elements: ClassVar[Mapping[str, str]] = {}
     rate_key: ClassVar[str] = ''
@@ -156,10 +156,10 @@ class PluginSimulator(KeyedSimulator):
         return '\n'.join([*lines, '</plugin>']) + '\n'
 
     def parse(self, text: str, where: str) -> dict[str, Any]:
-        """Return the parameters of the only plugin with the library."""
+        """Return the parameters of the only plugin of the simulator."""
         root = parse_xml(text, where)
-        plugins = (p for p in root.iter('plugin') if self.library in p.get('filename', ''))
-        plugin = only(plugins, where, f'{self.library}')
+        plugins = (p for p in root.iter('plugin') if self.mark in p.get('filename', ''))
+        plugin = only(plugins, where, self.mark)
         rate = self.rate or 100.0
         if self.rate_key and (written := plugin.findtext(self.rate_key)):
             rate = number_in(written, where, self.rate_key)
@@ -216,7 +216,7 @@ class Rotors(PluginSimulator):
     preset = 'rotors_adis16448'
     rate = 100.0
     is_rate_fixed = True
-    library = 'librotors_gazebo_imu_plugin'
+    mark = 'librotors_gazebo_imu_plugin'
     attributes = 'filename="librotors_gazebo_imu_plugin.so" name="rotors_gazebo_imu_plugin"'
     elements: ClassVar[Mapping[str, str]] = {
         'linkName': 'imu_link', 'imuTopic': 'imu',
@@ -245,7 +245,7 @@ class Px4(Rotors):
     title = "PX4's plugin for Gazebo classic"
     preset = 'px4_iim42653'
     rate = 250.0
-    library = 'libgazebo_imu_plugin'
+    mark = 'libgazebo_imu_plugin'
     attributes = "name='rotors_gazebo_imu_plugin' filename='libgazebo_imu_plugin.so'"
     elements: ClassVar[Mapping[str, str]] = {
         'robotNamespace': '', 'linkName': '/imu_link', 'imuTopic': '/imu',
@@ -264,7 +264,7 @@ class Hector(PluginSimulator):
     name = 'hector'
     title = 'hector_gazebo'
     kind = 'hector_imu'
-    library = 'libhector_gazebo_ros_imu'
+    mark = 'libhector_gazebo_ros_imu'
     attributes = 'name="imu_controller" filename="libhector_gazebo_ros_imu.so"'
     elements: ClassVar[Mapping[str, str]] = {
         'bodyName': 'base_link', 'frameId': 'imu_link', 'topicName': 'imu/data',
@@ -323,6 +323,7 @@ class MuJoCo(KeyedSimulator):
 
     name = 'mujoco'
     title = 'MuJoCo'
+    mark = '<gyro'
     kind = 'chain'
     suffix = '.xml'
     laws: ClassVar[Mapping[str, Law]] = dict.fromkeys(QUANTITIES, Law(per_axis=False))

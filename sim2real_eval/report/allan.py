@@ -32,6 +32,7 @@ from sim2real_eval.characterization.recovered_parameters import RecoveredParamet
 from sim2real_eval.characterization.sheet_units import sheet_units, si_unit
 from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.model_files import model_yaml
 from sim2real_eval.common.results import (
     Field,
     fresh_files,
@@ -363,7 +364,6 @@ def write_allan_folder(
         'Use it with: sim2real simulate --imu THIS_FILE. Missing keys are zero.',
         'Bias instability B is flicker noise with an Allan plateau of 0.664 B.',
     ]
-    bounds = _walk_bounds(terms)
     longest_result = max(results, key=lambda result: result.seconds)
     measured = {
         axis_result.axis: (axis_result.curve.tau, axis_result.curve.deviation)
@@ -372,26 +372,18 @@ def write_allan_folder(
     }
     longest = min(LONGEST_TIME, longest_result.seconds / 10.0)
     exports = {
-        name: export_imu(model, simulator, longest=longest, walk_bounds=bounds, measured=measured)
+        name: export_imu(model, simulator, longest=longest, measured=measured)
         for name, simulator in (('kalibr_imu.yaml', Kalibr(topic)), ('noise.sdf', GazeboSdf()))
     }
     with fresh_files(folder, FILES, overwrite=overwrite) as target:
         write_csv(target / 'allan.csv', _HEADER, _rows(results))
         style.save_png(figure, target / 'allan.png')
         for name, text in {
-            'imu.yaml': imu_file.chain_yaml(model, comments),
+            'imu.yaml': model_yaml(model, comments),
             **{name: export.text for name, export in exports.items()},
         }.items():
             write_bytes(target / name, text.encode())
         write_json(target / 'allan.json', record)
-
-
-def _walk_bounds(terms: Mapping[str, NoiseTerms]) -> dict[str, float]:
-    """Return the root mean square of the upper bounds (95 %) of the random walk of each triad."""
-    uppers: dict[str, list[float]] = {}
-    for axis, found in terms.items():
-        uppers.setdefault(quantity_of(axis), []).append(found.random_walk.upper)
-    return {quantity: float(np.sqrt(np.mean(np.square(row)))) for quantity, row in uppers.items()}
 
 
 def _rows(results: Sequence[RecordingResult]) -> list[list[Field]]:

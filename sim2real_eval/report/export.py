@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a simulator makes of an exported sensor model: table, sentences and plot."""
+"""Exported sensor models beside their sensors: table, sentences and plot."""
 
 from __future__ import annotations
 
@@ -37,24 +37,27 @@ _CAUSES = {
 def read_allan_curves(path: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
     """Return averaging times, s, and deviations by axis from an allan.csv, or a folder with one.
 
-    Of several recordings it takes the first.
+    If there are several recordings, they are the curves of the longest, as in the files that
+    `sim2real allan` exports.
     """
     table = path / 'allan.csv' if path.is_dir() else path
-    rows: dict[str, list[tuple[float, float]]] = {}
+    recordings: dict[str, dict[str, list[tuple[float, float]]]] = {}
     try:
         with table.open(newline='', encoding='utf-8') as file:
-            reader = csv.DictReader(file)
-            first = None
-            for row in reader:
-                first = first or row['recording']
-                if row['recording'] == first:
-                    point = float(row['tau_s']), float(row['deviation'])
-                    rows.setdefault(row['axis'], []).append(point)
+            for row in csv.DictReader(file):
+                point = float(row['tau_s']), float(row['deviation'])
+                axes = recordings.setdefault(row['recording'], {})
+                axes.setdefault(row['axis'], []).append(point)
     except (KeyError, ValueError, TypeError, csv.Error):
         problem = 'is no table of sim2real allan; must be its allan.csv'
         raise ParameterError(str(table), '', problem) from None
-    curves = {axis: np.array(points).T for axis, points in rows.items()}
-    return {axis: (times, deviations) for axis, (times, deviations) in curves.items()
+    curves = [
+        {axis: np.array(points).T for axis, points in axes.items()} for axes in recordings.values()
+    ]
+    longest = max(
+        curves, key=lambda axes: max(times[-1] for times, _ in axes.values()), default={}
+    )
+    return {axis: (times, deviations) for axis, (times, deviations) in longest.items()
             if (deviations > 0.0).all()}  # fmt: skip
 
 
@@ -64,9 +67,9 @@ def export_table(export: Export) -> Table:
     add_words(table, 'axis', 'unit', 'curve')
     add_numbers(table, *(f'{time:g} s' for time in SHOWN_TIMES))
     for axis in export.axes:
-        wanted, produced = np.array([axis.at(time) for time in SHOWN_TIMES]).T
+        sensor, simulated = np.array([axis.at(time) for time in SHOWN_TIMES]).T
         name = 'measured' if axis.is_measured else 'model'
-        for index, (label, values) in enumerate(((name, wanted), ('simulated', produced))):
+        for index, (label, values) in enumerate(((name, sensor), ('simulated', simulated))):
             head = ('', '') if index else (axis.axis, _unit(axis.axis))
             table.add_row(*head, label, *('-' if math.isnan(v) else f'{v:.3g}' for v in values))
     return table
@@ -75,13 +78,13 @@ def export_table(export: Export) -> Table:
 def export_lines(export: Export) -> list[str]:
     """Return sentences: where the simulator follows, where not and why, and what is left out."""
     title = export.simulator.title
-    said: dict[str, list[str]] = {}
+    phrases: dict[str, list[str]] = {}
     for axis in export.axes:
         if axis.followed is not None:
-            said.setdefault(f'within 10 % {_span(*axis.followed)}.', []).append(axis.axis)
+            phrases.setdefault(f'within 10 % {_span(*axis.followed)}.', []).append(axis.axis)
     for misfit in export.misfits:
-        said.setdefault(misfit_phrase(misfit, title), []).append(misfit.axis)
-    lines = [f'{_together(axes)}: {phrase}' for phrase, axes in said.items()]
+        phrases.setdefault(misfit_phrase(misfit, title), []).append(misfit.axis)
+    lines = [f'{_together(axes)}: {phrase}' for phrase, axes in phrases.items()]
     if export.omitted:
         lines.append(f'{title} cannot have: {", ".join(export.omitted)}.')
     return [*lines, *export.simulator.remarks]
@@ -124,9 +127,9 @@ def export_record(export: Export) -> dict[str, Any]:
                 'followed': axis.followed,
                 'is_measured': axis.is_measured,
                 'curves': [
-                    {'time': time, 'sensor': _plain(wanted), 'simulated': _plain(produced)}
+                    {'time': time, 'sensor': _plain(sensor), 'simulated': _plain(simulated)}
                     for time in SHOWN_TIMES
-                    for wanted, produced in [axis.at(time)]
+                    for sensor, simulated in [axis.at(time)]
                 ],
             }
             for axis in export.axes
@@ -143,9 +146,10 @@ def export_figure(export: Export) -> Figure:
         len(export.axes), across, (3.5, 3.0), (0.0, 0.8), narrowest=4.8
     )
     for panel, axis in zip(panels, export.axes, strict=True):
-        panel.plot(axis.times, axis.wanted, color=_SENSOR_COLOUR, linewidth=2.0)
-        made = np.where(axis.produced > 0.0, axis.produced, np.nan)
-        panel.plot(axis.times, made, color=_SIMULATED_COLOUR, linewidth=1.4, linestyle='--')
+        panel.plot(axis.times, axis.sensor_deviation, color=_SENSOR_COLOUR, linewidth=2.0)
+        simulated = axis.simulated_deviation
+        simulated = np.where(simulated > 0.0, simulated, np.nan)
+        panel.plot(axis.times, simulated, color=_SIMULATED_COLOUR, linewidth=1.4, linestyle='--')
         style.log_x(panel)
         panel.set_yscale('log')
         panel.set_title(axis.axis, fontsize=9)

@@ -15,11 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.model_files import model_yaml
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.study.fitting.assessment import AFTER, BEFORE, HELD_OUT, ParameterEstimate
 from sim2real_eval.study.fitting.fit import FittedModel
-from sim2real_eval.study.fitting.model_parameters import model_yaml
 from sim2real_eval.study.fitting.surface import METRICS
 from sim2real_eval.study.run_plan import Judging
 from sim_sensors.core.measurements import FloatArray
@@ -257,7 +257,9 @@ def write_fit(
         MARK,
         record,
         texts={
-            f'{sensor}.yaml': model_yaml(model, _header(fit, record), _comments(fit, sensor))
+            f'{sensor}.yaml': model_yaml(
+                model, _header(fit, record), _comments(fit, sensor), with_defaults=True
+            )
             for sensor in _SENSORS
             if (model := getattr(fit.twin, sensor)) is not None
         },

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,50 +13,15 @@ from rich.table import Table
 
 from sim2real_eval.characterization.calibration import Calibration
 from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsResult
-from sim2real_eval.characterization.imu_file import chain_yaml
 from sim2real_eval.characterization.poses import PoseCalibration
 from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.model_files import model_yaml
 from sim2real_eval.common.results import fresh_files, versions, write_bytes, write_json
-from sim_sensors.core.parameters import Parameters
-from sim_sensors.gps.gps import GnssNoise, GpsModel
+from sim_sensors.gps.gps import GnssNoise
 from .allan import allan_figure, allan_record
 from .console import add_numbers, add_words, plain_table
 from .gps_noise import gps_figure
 from .style import save_png
-
-
-def gps_yaml(
-    model: GpsModel, comments: Sequence[str] = (), remarks: Mapping[str, str] | None = None
-) -> str:
-    """Return a model as YAML without the keys that have their default value.
-
-    `comments` are lines of comment at the top; `remarks` state the origin of values, by key.
-    """
-    remarks = remarks or {}
-    plain = GpsModel()
-    mapping = model.to_mapping()
-    lines = [f'# {line}' if line else '#' for line in comments]
-    lines += ['model: gps', f'rate: {model.rate!r}  # Hz']
-    for name in ('frame_id', 'lever_arm'):
-        if getattr(model, name) != getattr(plain, name):
-            lines.append(f'{name}: {mapping[name]!r}' + _unit(model, name))
-    for part in ('noise', 'covariance'):
-        values: dict[str, Any] = mapping[part]
-        parameters: Parameters = getattr(model, part)
-        default = type(parameters)()
-        lines += [f'{part}:', f'  model: {values["model"]}']
-        for name in parameters.declarations():
-            # Fitted values are written even if they equal the default.
-            if getattr(parameters, name) != getattr(default, name) or name in remarks:
-                remark = f'; {remarks[name]}' if name in remarks else ''
-                lines.append(f'  {name}: {values[name]!r}{_unit(parameters, name)}{remark}')
-    return '\n'.join(lines) + '\n'
-
-
-def _unit(owner: Parameters, name: str) -> str:
-    unit = owner.declarations()[name].unit
-    return f'  # {unit}' if unit else ''
-
 
 FILES = (
     'characterization.json', 'gps.yaml', 'gps_gaussian.yaml', 'gps_random_walk.yaml', 'gps.png',
@@ -69,13 +34,13 @@ _KINDS = {
     'gps_random_walk': "Chrono's bounded walk (Ch:RW), fitted to a standstill as in the paper.",
 }
 _REMARKS = {
-    'mean': 'a constant error is not observable',
-    'acceleration_std': 'gives the second difference of the recording',
-    'speed_limit': 'largest of the recording',
-    'acceleration_limit': 'largest of the recording',
-    'error_scale': 'largest error of the recording',
-    'model_rate': 'rate of the fixes, for which the second difference is the acceleration',
-    'k': 'given, not fitted',
+    'noise.mean': 'a constant error is not observable',
+    'noise.acceleration_std': 'gives the second difference of the recording',
+    'noise.speed_limit': 'largest of the recording',
+    'noise.acceleration_limit': 'largest of the recording',
+    'noise.error_scale': 'largest error of the recording',
+    'noise.model_rate': 'rate of the fixes, for which the second difference is the acceleration',
+    'covariance.k': 'given, not fitted',
 }
 
 
@@ -158,7 +123,7 @@ def _write_models(target: Path, calibration: Calibration) -> None:
         still = f'{gps.seconds:.4g} s at standstill, {sum(len(r.time) for r in gps.runs)} fixes.'
         for name, model in gps.models().items():
             comments = [origin, still, _KINDS[name], *_caveats(calibration, gps, name)]
-            write_bytes(target / f'{name}.yaml', gps_yaml(model, comments, _REMARKS).encode())
+            write_bytes(target / f'{name}.yaml', model_yaml(model, comments, _REMARKS).encode())
         save_png(gps_figure(gps, calibration.gps_checks[0]), target / 'gps.png')
     if calibration.imu is not None:
         imu = calibration.imu
@@ -173,7 +138,7 @@ def _write_models(target: Path, calibration: Calibration) -> None:
             comments.append(
                 f'Bias, scale and misalignment: {poses.poses} poses of {poses.recording}.'
             )
-        write_bytes(target / 'imu.yaml', chain_yaml(imu.model, comments).encode())
+        write_bytes(target / 'imu.yaml', model_yaml(imu.model, comments).encode())
         figure = allan_figure(imu.results, imu.terms, imu.again.curves)
         save_png(figure, target / 'allan.png')
 

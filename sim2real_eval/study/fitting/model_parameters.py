@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray
@@ -249,52 +247,3 @@ def _set_value(mapping: Mapping[str, Any], target: ParameterTarget, value: float
         ]
     else:
         section[last] = value
-
-
-def model_yaml(
-    model: Parameters, header: Sequence[str] = (), comments: Mapping[str, str] | None = None
-) -> str:
-    """Return a model as YAML with units and comments.
-
-    Parts that have only default values, such as outages when there are none, are left out.
-    `header` are comment lines at the top, `comments` texts by dotted name.
-    """
-    lines = [f'# {line}' if line else '#' for line in header]
-    lines += _yaml_lines(model, to_variant(model), '', '', comments or {})
-    return '\n'.join(lines) + '\n'
-
-
-def _yaml_lines(
-    model: Parameters,
-    mapping: Mapping[str, object],
-    indent: str,
-    path: str,
-    comments: Mapping[str, str],
-) -> list[str]:
-    parts, declared = model.parts(), model.declarations()
-    lines = []
-    for key, value in mapping.items():
-        if key in parts and isinstance(value, Mapping):
-            has_comments = any(name.startswith(f'{path}{key}.') for name in comments)
-            is_default = 'model' not in value and parts[key] == type(parts[key])()
-            if is_default and not has_comments:
-                continue
-            lines.append(f'{indent}{key}:')
-            lines += _yaml_lines(parts[key], value, f'{indent}  ', f'{path}{key}.', comments)
-            continue
-        unit = declared[key].unit if key in declared else ''
-        comment = '; '.join(filter(None, (unit, comments.get(f'{path}{key}', ''))))
-        lines.append(
-            f'{indent}{key}: {_yaml_value(value)}' + (f'  # {comment}' if comment else '')
-        )
-    return lines
-
-
-def _yaml_value(value: object) -> str:
-    """Return a value on one line; numbers as Python writes them, which reads back exactly."""
-    if isinstance(value, float):
-        return repr(value)
-    if isinstance(value, list) and all(isinstance(number, float) for number in value):
-        return f'[{", ".join(map(repr, value))}]'
-    text = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
-    return text.removesuffix('\n').removesuffix('...').rstrip('\n')
