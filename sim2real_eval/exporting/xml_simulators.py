@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.chain import ErrorChain
 from sim_sensors.imu.imu import ImuModel
 from .imu_simulator import (
@@ -26,6 +27,8 @@ from .imu_simulator import (
 )
 from .law_fit import QUANTITIES, Law
 
+# Correlation time, s, from which on a drift is a walk for the lengths of record that are fitted.
+_WALKS_FROM = 1000.0
 _ELEMENTS = {'gyroscope': 'angular_velocity', 'accelerometer': 'linear_acceleration'}
 
 
@@ -49,6 +52,14 @@ def only(elements: Iterator[ET.Element], where: str, what: str) -> ET.Element:
     return matches[0]
 
 
+def _start_std(part: ErrorChain) -> FloatArray:
+    """Return the deviation with which the drift starts: that of its stationary law, or 0 where the
+    correlation time is so long that it stands for a walk.
+    """
+    times = np.asarray(part.gauss_markov_time)
+    return np.where(times < _WALKS_FROM, part.gauss_markov_std, 0.0)
+
+
 class GazeboSdf(ImuSimulator):
     """Noise of an SDF sensor, as gz-sensors applies it."""
 
@@ -63,6 +74,7 @@ class GazeboSdf(ImuSimulator):
     remarks = (
         'stddev holds at the update_rate of the file; change both together.',
         'Constant errors are in mean, because bias_mean gets a random sign and decays.',
+        'A bias that comes back starts anywhere in its range, by bias_stddev, and not at 0.',
     )
     _names = (
         'mean', 'stddev', 'bias_mean', 'bias_stddev', 'dynamic_bias_stddev',
@@ -75,7 +87,7 @@ class GazeboSdf(ImuSimulator):
         return {
             'mean': part.constant_bias,
             'stddev': np.asarray(part.noise_density) * math.sqrt(rate),
-            'bias_stddev': part.turn_on_std,
+            'bias_stddev': np.hypot(part.turn_on_std, _start_std(part)),
             'dynamic_bias_stddev': driving_density(part),
             'dynamic_bias_correlation_time': np.where(moves, part.gauss_markov_time, 0.0),
             'precision': part.quantisation,
@@ -85,11 +97,15 @@ class GazeboSdf(ImuSimulator):
         """Return the errors of a triad."""
         part = getattr(model, quantity)
         times = np.asarray(part.dynamic_bias_correlation_time)
+        drift = part.dynamic_bias_stddev * np.sqrt(0.5 * times)
+        start = np.hypot(part.bias_mean, part.bias_stddev)
+        # What starts a bias that comes back is no bias of its own.
+        alone = np.where(times < _WALKS_FROM, start**2 - drift**2, start**2)
         return {
             'constant_bias': part.mean,
             'noise_density': tuple(np.asarray(part.stddev) / math.sqrt(model.rate)),
-            'turn_on_std': tuple(np.hypot(part.bias_mean, part.bias_stddev)),
-            'gauss_markov_std': tuple(part.dynamic_bias_stddev * np.sqrt(0.5 * times)),
+            'turn_on_std': tuple(np.sqrt(np.where(alone > 1e-6 * start**2, alone, 0.0))),
+            'gauss_markov_std': tuple(drift),
             'gauss_markov_time': tuple(np.where(times > 0.0, times, 100.0)),
             'quantisation': part.precision,
         }
