@@ -1,7 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sensor models as files of other simulators, and back.
 
-A model is turned into the parameters of the simulator's own law (`law_fit`), which one of our
-preset classes implements (`imu_simulators`, `gps_simulators`), and written in the simulator's
-format (`formats`).
+`error_curves` has the Allan deviation of a model, and `law_fit` the parameters of a simulator's own
+law that follow it best (`increment_fit` for receivers). Each simulator is a class that says what
+its law can have, and writes and reads its format: `xml_simulators`, `text_simulators`,
+`code_simulators`, `gps_simulators`. Its law itself is one of our presets.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core import lazily
+
+if TYPE_CHECKING:
+    from .gps_export import GpsExport, export_gps
+    from .imu_export import ImuExport, export_imu, imu_from_text
+
+__all__ = ['GpsExport', 'ImuExport', 'export_gps', 'export_imu', 'imu_from_text']
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'gps_export', 'imu_export')
