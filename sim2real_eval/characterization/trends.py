@@ -24,9 +24,9 @@ _BLOCKS, _FEWEST_BLOCKS, _SHORTEST_BLOCK = 128, 16, 4
 # Twice the gain in log-likelihood of a line over a constant, and of an exponential over a
 # constant and over a line. Records without a trend reach them in 1 of 200: test_trends.
 _LINE_GAIN, _EXPONENTIAL_GAIN, _OVER_LINE = 18.0, 24.0, 12.0
-# Times of the exponential that are tried, as shares of the record.
 WANDERS = 12.0
 """Gain above which the means of blocks wander."""
+# Times of the exponential that are tried, as shares of the record.
 _TIMES = np.geomspace(0.03, 2.0, 22)
 # Correlation times of the Gauss-Markov process, blocks.
 _MARKOV_TIMES = np.geomspace(0.7, 300.0, 10)
