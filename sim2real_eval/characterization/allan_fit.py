@@ -148,7 +148,7 @@ def fit_terms(
     if chi2.sf(square, freedom) < _MISFIT_ALARM:
         problem.misfit = _needed_misfit(problem, freedom)
         theta = problem.fit(problem.free)
-    included = _significant(problem, theta, walks=trend is None or trend.wander > WANDERS)
+    included = _significant(problem, theta, trend)
     chosen = problem.fit(included)
     deviance = problem.deviance(chosen)
     terms = _terms(problem, curve, theta, chosen, included)
@@ -337,15 +337,18 @@ def _needed_misfit(problem: _Problem, freedom: int) -> float:
     return math.exp(float(brentq(excess, low, high, xtol=0.05)))
 
 
-def _significant(problem: _Problem, theta: FloatArray, *, walks: bool) -> Flags:
+def _significant(problem: _Problem, theta: FloatArray, trend: Trend | None) -> Flags:
     """Take terms away, the ramp first and then each time the one that is missed least, until all
     left are missed.
 
     There is no walk in a record whose means do not wander: the few long averages of the Allan
-    curve scatter further than normal laws do, and white noise alone often looks like one.
+    curve scatter further than normal laws do, and white noise alone often looks like one. What
+    a line has left of a walk, where it may be either, looks like flicker.
     """
     included = np.asarray(theta > 0.0)
-    included[_WALK] &= walks
+    if trend is not None:
+        included[_WALK] &= trend.wander > WANDERS
+        included[_FLICKER] &= trend.kind != 'unclear'
     # A walk that was at zero beside the ramp may be all that the ramp stands for.
     everything = problem.free.copy()
     if included[RANDOM_TERMS] and _missed(problem, everything, RANDOM_TERMS) < _SIGNIFICANT_RAMP:
