@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sensor models as files of other simulators, and back.
 
-`error_curves` has the Allan deviation of a model, and `law_fit` the parameters of a simulator's own
-law that follow it best (`increment_fit` for receivers). Each simulator is a class that says what
-its law can have, and writes and reads its format: `xml_simulators`, `text_simulators`,
-`code_simulators`, `gps_simulators`. Its law itself is one of our presets.
+`error_curves` has the Allan deviation of a model, and `law_fit` the parameters of the law of a
+simulator that follow it best (`increment_fit` for receivers). Each simulator is a class that says
+what its law can have, and writes and reads its format: `xml_simulators`, `text_simulators`,
+`code_simulators`, `gps_simulators`. The law itself is one of our presets.
 """
 
 from __future__ import annotations
