@@ -150,6 +150,11 @@ def fit_terms(
         theta = problem.fit(problem.free)
     included = _significant(problem, theta, trend)
     chosen = problem.fit(included)
+    # Uncertain by more than its size, a walk is not told: other terms may stand for it.
+    wide = problem.uncertainty(chosen, problem.free)[_WALK]
+    if chosen[_WALK] < wide and included[_WALK] and included[:RANDOM_TERMS].sum() > 1:
+        included[_WALK] = False
+        chosen = problem.fit(included)
     deviance = problem.deviance(chosen)
     terms = _terms(problem, curve, theta, chosen, included)
     if trend is not None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ from .allan_covariance import degrees_of_freedom
 from .allan_fit import FEWEST_FITTED, AllanFit, model_variance, shape_of
 from .axis_fit import AxisFit, fit_axis
 from .bias_choice import BiasChoice, deviations_at, terms_together
-from .noise_terms import NoiseTerms, combined
+from .noise_terms import FilterLimits, NoiseTerms, combined
 from .options import AllanOptions
 from .screening import longest_standstill, resolution, screen, unit_warnings
 from .signals import SignalFileError, Signals, evenly_spaced, quantity_of, unit_of
@@ -190,17 +191,18 @@ def _axis(
 
 def _low_pass_notes(results: Sequence[AxisResult]) -> list[Finding]:
     """Return a finding per sensor with a low pass: its axes have the same."""
-    bandwidths: dict[str, list[float]] = {}
+    filters: dict[str, list[FilterLimits]] = {}
     for result in results:
         if result.terms.low_pass is not None:
-            widths = bandwidths.setdefault(quantity_of(result.axis), [])
-            widths.append(result.terms.low_pass.bandwidth.value)
-    return [
-        findings.LOW_PASS(
-            quantity, bandwidth=float(np.median(widths)), fit_from=2.0 / float(np.median(widths))
+            filters.setdefault(quantity_of(result.axis), []).append(result.terms.low_pass)
+    notes = []
+    for quantity, limits in filters.items():
+        width = float(np.median([each.bandwidth.value for each in limits]))
+        order = statistics.mode(each.order for each in limits)
+        notes.append(
+            findings.LOW_PASS(quantity, bandwidth=width, order=order, fit_from=2.0 / width)
         )
-        for quantity, widths in bandwidths.items()
-    ]
+    return notes
 
 
 def _axis_notes(

@@ -95,8 +95,8 @@ OUTLIERS = routine(
 CONSTANT = routine('allan.constant', 'is constant and left out', 'There is no noise to analyse.')
 LOW_PASS = routine(
     'allan.low_pass',
-    'noise falls off above {bandwidth:.3g Hz}: the sensor has a low pass, which is part of the '
-    'model',
+    'noise falls off above {bandwidth:.3g Hz}: the sensor has a low pass, which is in the model '
+    'as one of order {order:d} with as much noise',
     'White noise is the density below it; samples scatter less than they would without it.',
     'to fit without the filter, give --fit-from {fit_from:.2g}',
 )

@@ -38,8 +38,10 @@ _GAIN = 25.0
 # Shares of the density in the pass band: the largest that counts as none, and as a floor.
 # Filters differ most where hardly anything is left of the noise.
 _NONE, _LARGEST_FLOOR = 0.1, 0.3
-# Share of spectra that fit a right shape less well.
-_FOLLOWS = 0.999
+# Share of spectra that a right shape fits as well.
+_FOLLOWS = 0.95
+# Less in twice the log-likelihood: a shape that may be it.
+_AS_LIKELY = 9.0
 # One of order 1 is the same sampled and held.
 _KINDS = {'sampled': (2, 3, 4), 'bilinear': (1, 2, 3, 4), 'held': (1, 2)}
 # Cut-off frequencies that are tried, as shares of the rate.
@@ -173,6 +175,9 @@ def find_low_pass(values: FloatArray) -> LowPass | None:
     std = spectrum.uncertainty(best[1])
     if not follows:
         std *= math.sqrt(best[0] / spectrum.freedom.size)
+    # Shapes that are nearly as likely have other cut-offs.
+    likely = [shape for deviance, shape in shapes if deviance < best[0] + _AS_LIKELY]
+    std = math.hypot(std, float(np.std([math.log(shape.noise_bandwidth) for shape in likely])))
     return LowPass(best[1], std, plain - best[0], bool(follows))
 
 

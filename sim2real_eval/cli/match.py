@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 from pathlib import Path
 
+from sim_sensors.core.errors import ParameterError
 from .allan import TABLE, add_table
-from .arguments import add_out, add_shared
+from .arguments import add_out, add_shared, topic_roles
 
 DESCRIPTION = (
     'Give a simulator the noise of a real IMU: fit a model to a recording at rest, write the file '
@@ -21,6 +23,8 @@ examples:
   sim2real match standstill_bag --to airsim --drives bags/* --judge error_state --out matched
   sim2real match log.csv --sample-rate 100 --accel-unit g --to sdf --out matched
 """
+
+_IN_DOUBT = ('signals.unit_is_g', 'signals.unit_is_degrees', 'signals.not_gravity')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,13 +51,41 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the highest exit status of its commands."""
     from .parser import build_parser
 
+    steps = commands(options)
+    _check_drives(options)
     status = 0
-    for words in commands(options):
+    for words in steps:
         print('$ sim2real', shlex.join(words), flush=True)
         step = build_parser(words[0]).parse_args(words)
         status = max(status, int(step.run(step) or 0))
         print()
+        if words[0] == 'allan':
+            _check_units(Path(options.out) / 'sensors' / 'allan.json')
     return status
+
+
+def _check_drives(options: argparse.Namespace) -> None:
+    """Refuse, before anything is written, a judge or drives that cannot be judged."""
+    from sim2real_eval.judge.protocol import takes_inputs
+    from sim2real_eval.recording.reading import read_recording
+
+    if options.judge:
+        takes_inputs(options.judge)
+    for path in options.drives:
+        if read_recording(path, topics=dict(topic_roles(options.topic))).truth is None:
+            raise ParameterError('--drives', path, 'has no ground truth; name its topic, --topic '
+                                 'truth=')  # fmt: skip
+
+
+def _check_units(record: Path) -> None:
+    """Refuse to go on with a sensor whose units are in doubt."""
+    result = json.loads(record.read_text(encoding='utf-8'))
+    for recording in result['recordings']:
+        for note in recording['notes']:
+            if note['code'] in _IN_DOUBT:
+                raise ParameterError(
+                    'match', '', f'{note["text"]}, and --overwrite; nothing is exported'
+                )
 
 
 def commands(options: argparse.Namespace) -> list[list[str]]:

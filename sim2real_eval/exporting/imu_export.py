@@ -32,7 +32,7 @@ SIMULATORS: Mapping[str, ImuSimulator] = {
 LONGEST_TIME = 1000.0
 """Averaging time up to which a fit goes if the record was long enough, s."""
 # How far a fit moves the white noise from its density in the model: a measured curve says more.
-_MODELLED_SLACK, _MEASURED_SLACK = 0.02, 0.5
+_MODELLED_SLACK, _MEASURED_SLACK = 0.02, 0.2
 # Errors that a law may have besides its curve.
 _EXTRAS = {'constant_bias': 'constant', 'turn_on_std': 'turn_on'}
 _CURVE = (
@@ -228,6 +228,6 @@ def is_imu_file(text: str, name: str) -> bool:
 
 def _is_of(simulator: ImuSimulator, text: str, name: str) -> bool:
     """Return whether a file looks like one of a simulator."""
-    suffixes = {'.sdf': ('.sdf', '.world', '.xml'), '.yaml': ('.yaml', '.yml')}
+    suffixes = {'.sdf': ('.sdf', '.world', '.xml', '.urdf', '.xacro'), '.yaml': ('.yaml', '.yml')}
     endings = suffixes.get(simulator.suffix, (simulator.suffix, '.sdf', '.world', '.urdf'))
     return name.endswith(endings) and simulator.mark in text

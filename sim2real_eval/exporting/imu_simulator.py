@@ -6,12 +6,12 @@ from __future__ import annotations
 import abc
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import from_variant, override, to_variant
 from sim_sensors.imu.chain import ErrorChain, ImuChain
@@ -134,6 +134,11 @@ class KeyedSimulator(ImuSimulator):
 
     keys: ClassVar[Keys]
 
+    def refuse_misspelt(self, keys: Iterable[str], where: str) -> None:
+        """Refuse keys of a file that are nearly one of the simulator's; ParameterError."""
+        known = [key for triad in self.keys.values() for key, _ in triad.values()]
+        refuse_misspelt(keys, known, where)
+
     def unit(self, quantity: str, parameter: str, rate: float) -> float:
         """Return the unit of a key in SI units; that of noise per sample depends on the rate."""
         return self.keys[quantity][parameter][1]
@@ -196,6 +201,13 @@ def as_text(value: Numbers, separator: str = ' ') -> str:
     if isinstance(value, tuple):
         return separator.join(f'{entry:.6g}' for entry in value)
     return f'{value:.6g}'
+
+
+def refuse_misspelt(keys: Iterable[str], known: Sequence[str], where: str) -> None:
+    """Refuse keys of a file that are nearly one that is read; ParameterError."""
+    for key in keys:
+        if key not in known and (near := did_you_mean(key, known)):
+            raise ParameterError(where, key, f'is not read{near}')
 
 
 def number_in(text: str | None, where: str, key: str) -> float:

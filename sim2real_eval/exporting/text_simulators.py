@@ -101,6 +101,7 @@ class Kalibr(KeyedSimulator):
         if not sensors:
             raise ParameterError(where, marks[0], 'is missing')
         first = sensors[0]
+        self.refuse_misspelt(first, where)
         values: dict[str, dict[str, Numbers]] = {}
         for quantity, keys in self.keys.items():
             values[quantity] = {
@@ -181,6 +182,7 @@ class AirSim(KeyedSimulator):
         if not sensors:
             raise ParameterError(where, 'SensorType', 'of an IMU is missing; must be 2')
         first = sensors[0]
+        self.refuse_misspelt(first, where)
         values = {
             quantity: {
                 key: number_in(str(first[key]), where, key)

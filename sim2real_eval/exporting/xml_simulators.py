@@ -24,6 +24,7 @@ from .imu_simulator import (
     number_in,
     numbers_in,
     one_number,
+    refuse_misspelt,
 )
 from .law_fit import QUANTITIES, Law
 
@@ -145,6 +146,7 @@ class GazeboSdf(ImuSimulator):
                 noise = imu.find(f'{element}/{axis}/noise')
                 if noise is None or noise.get('type', 'none') == 'none':
                     continue
+                refuse_misspelt((child.tag for child in noise), self._names, where)
                 for name in self._names:
                     if (value := noise.findtext(name)) is not None:
                         key = f'{element}.{axis}.{name}'
