@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dtrtrs
+from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.optimize import brentq, nnls
 from scipy.stats import chi2, norm
 
@@ -45,6 +45,8 @@ _SIGNIFICANT = 12.0
 # terms do at 3 in records without them. If either would do, it is a walk.
 _SIGNIFICANT_RAMP = 16.0
 _ITERATIONS = 30
+# Shares of the variance that are added to the covariance until it has a root.
+_TINY = (1e-12, 1e-9, 1e-6, 1e-3, 1.0)
 # Doublings in the search for a bound. A large misfit may have none; then it ends there.
 _DOUBLINGS = 20
 _CONVERGED = 1e-3
@@ -288,9 +290,15 @@ class _Problem:
     def _root(self, theta: FloatArray) -> FloatArray:
         model = self.shapes @ theta
         covariance = self._covariance.at(theta * self.scale)
-        # The tiny part keeps a pure ramp, which is not random, from having no covariance at all.
-        covariance[self._diagonal] += (self.misfit**2 + 1e-12) * model**2
-        return np.asarray(np.linalg.cholesky(covariance))
+        covariance[self._diagonal] += self.misfit**2 * model**2
+        # A tiny part keeps a pure ramp, which is not random, from having no covariance at all; a
+        # larger one, points of short records that hardly differ under a term.
+        for tiny in _TINY:
+            covariance[self._diagonal] += tiny * model**2
+            root, failed = dpotrf(covariance, lower=1)
+            if not failed:
+                break
+        return np.asarray(root)
 
     def _white(self, theta: FloatArray) -> FloatArray:
         """Return shapes and variances in directions in which their errors are independent and 1
