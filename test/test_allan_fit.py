@@ -333,14 +333,3 @@ def test_the_mean_of_ten_recordings_has_a_smaller_uncertainty() -> None:
     whole = combined(parts)
     assert whole.white.std < 0.6 * parts[0].white.std
     assert abs(whole.white.value - N) < 4.0 * whole.white.std
-
-
-@pytest.mark.parametrize('n', [76, 83, 93, 200])
-def test_short_records_of_any_noise_have_finite_bounds(n: int) -> None:
-    """A term as large as its bound must not leave the points without a covariance."""
-    for seed in range(40):
-        rng = stream(seed, 'short', 'test', 'bounds')
-        values = rng.standard_normal(n) + rng.uniform(0, 3) * np.diff(rng.standard_normal(n + 1))
-        terms = fitted(np.rint(values) if seed % 2 else values, 10.0).terms
-        for coefficient in terms.coefficients().values():
-            assert np.isfinite(coefficient.upper)
