@@ -355,8 +355,8 @@ def _significant(problem: _Problem, theta: FloatArray, trend: Trend | None) -> F
     left are missed.
 
     There is no walk in a record whose means do not wander: the few long averages of the Allan
-    curve scatter further than normal laws do, and white noise alone often looks like one. What
-    a line has left of a walk, where it may be either, looks like flicker.
+    curve scatter further than normal laws do, and white noise alone often looks like one. If
+    a drift may be a line or a walk, the remainder of a walk without its line looks like flicker.
     """
     included = np.asarray(theta > 0.0)
     if trend is not None:

@@ -18,7 +18,7 @@ from sim_sensors.gps.gps import GnssNoise, GpsModel
 from .imu_simulator import as_text, number_in, numbers_in, six_digits
 from .increment_fit import IncrementLaw
 from .text_simulators import mappings_in, parse_json
-from .xml_simulators import only, parse_xml
+from .xml_simulators import only, only_plugin, parse_xml
 
 # Length of a degree of latitude on the sphere of 6371 km, m.
 _DEGREE = math.radians(1.0) * 6_371_000.0
@@ -268,9 +268,7 @@ class Px4Gps(StepLaw):
 
     def parse(self, text: str, where: str) -> tuple[float, dict[str, Any]]:
         """Return rate and noise of the only plugin."""
-        root = parse_xml(text, where)
-        plugins = (p for p in root.iter('plugin') if self.mark in p.get('filename', ''))
-        plugin = only(plugins, where, self.mark)
+        plugin = only_plugin(text, where, self.mark)
         values = {
             key: number_in(plugin.findtext(key, '0'), where, key)
             for key in (*self.white_keys, *self.walk_keys)
@@ -376,9 +374,7 @@ class HectorGps(GpsSimulator):
 
     def parse(self, text: str, where: str) -> tuple[float, dict[str, Any]]:
         """Return rate and noise of the only plugin."""
-        root = parse_xml(text, where)
-        plugins = (p for p in root.iter('plugin') if self.mark in p.get('filename', ''))
-        plugin = only(plugins, where, self.mark)
+        plugin = only_plugin(text, where, self.mark)
         rows = {
             key: np.broadcast_to(numbers_in(plugin.findtext(key, default), where, key), 3)
             for key, default in (

@@ -134,10 +134,21 @@ class KeyedSimulator(ImuSimulator):
 
     keys: ClassVar[Keys]
 
-    def refuse_misspelt(self, keys: Iterable[str], where: str) -> None:
-        """Refuse keys of a file that are nearly one of the simulator's; ParameterError."""
+    def numbers_of(self, entry: Mapping[str, Any], where: str) -> dict[str, dict[str, float]]:
+        """Return the numbers of one sensor of a file by triad and key.
+
+        A key that is nearly one of the simulator's is a ParameterError.
+        """
         known = [key for triad in self.keys.values() for key, _ in triad.values()]
-        refuse_misspelt(keys, known, where)
+        refuse_misspelt(entry, known, where)
+        return {
+            quantity: {
+                key: number_in(str(entry[key]), where, key)
+                for key, _ in keys.values()
+                if key in entry
+            }
+            for quantity, keys in self.keys.items()
+        }
 
     def unit(self, quantity: str, parameter: str, rate: float) -> float:
         """Return the unit of a key in SI units; that of noise per sample depends on the rate."""

@@ -101,14 +101,10 @@ class Kalibr(KeyedSimulator):
         if not sensors:
             raise ParameterError(where, marks[0], 'is missing')
         first = sensors[0]
-        self.refuse_misspelt(first, where)
-        values: dict[str, dict[str, Numbers]] = {}
-        for quantity, keys in self.keys.items():
-            values[quantity] = {
-                key: (number_in(str(first[key]), where, key),) * 3
-                for key, _ in keys.values()
-                if key in first
-            }
+        values = {
+            quantity: {key: (number,) * 3 for key, number in numbers.items()}
+            for quantity, numbers in self.numbers_of(first, where).items()
+        }
         rate = number_in(str(first.get('update_rate', 100.0)), where, 'update_rate')
         return {'rate': rate, **self.parameters(values, rate)}
 
@@ -181,16 +177,7 @@ class AirSim(KeyedSimulator):
         ]
         if not sensors:
             raise ParameterError(where, 'SensorType', 'of an IMU is missing; must be 2')
-        first = sensors[0]
-        self.refuse_misspelt(first, where)
-        values = {
-            quantity: {
-                key: number_in(str(first[key]), where, key)
-                for key, _ in keys.values()
-                if key in first
-            }
-            for quantity, keys in self.keys.items()
-        }
+        values = self.numbers_of(sensors[0], where)
         rate = float(self.rate or 0.0)
         return {'rate': rate, **self.parameters(values, rate)}
 

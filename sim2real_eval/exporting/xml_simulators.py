@@ -53,6 +53,12 @@ def only(elements: Iterator[ET.Element], where: str, what: str) -> ET.Element:
     return matches[0]
 
 
+def only_plugin(text: str, where: str, mark: str) -> ET.Element:
+    """Return the only plugin of an XML text whose file name has a mark; see `only`."""
+    plugins = parse_xml(text, where).iter('plugin')
+    return only((plugin for plugin in plugins if mark in plugin.get('filename', '')), where, mark)
+
+
 def _start_std(part: ErrorChain) -> FloatArray:
     """Return the deviation with which the drift starts: that of its stationary law, or 0 where the
     correlation time is so long that it stands for a walk.
@@ -175,9 +181,7 @@ class PluginSimulator(KeyedSimulator):
 
     def parse(self, text: str, where: str) -> dict[str, Any]:
         """Return the parameters of the only plugin of the simulator."""
-        root = parse_xml(text, where)
-        plugins = (p for p in root.iter('plugin') if self.mark in p.get('filename', ''))
-        plugin = only(plugins, where, self.mark)
+        plugin = only_plugin(text, where, self.mark)
         rate = self.rate or 100.0
         if self.rate_key and (written := plugin.findtext(self.rate_key)):
             rate = number_in(written, where, self.rate_key)
