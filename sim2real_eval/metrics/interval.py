@@ -3,12 +3,16 @@
 
 The interval is that of the distance between the processes from which the runs were drawn.
 Quantiles of resampled distances are not a valid interval, because a distance is never below zero
-and sampling increases it. The interval therefore inverts a test: it contains every true distance
-under which the observed distance is not improbable. To simulate a smaller true distance, the runs
-are moved along the optimal transport between the sets (R. J. McCann, Adv. Math. 128, 1997); for a
-larger one they are shifted. At each true distance the motions are resampled. The permutation test,
-which is exact, decides about the true distance zero. The test changes from one-sided at zero to
-two-sided far from it, as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
+and sampling increases it. The interval therefore inverts tests: it contains every true distance under
+which the observed distance is not improbable. Runs are moved along the optimal transport between
+the sets to simulate a smaller true distance (R. J. McCann, Adv. Math. 128, 1997), and shifted for
+a larger one.
+
+The lower end inverts the permutation test: the labels are exchanged after the transport is undone
+in part, and a run with the label of the other side is moved to it. Without transport this is the
+permutation test of equal processes, so the interval excludes zero exactly if that is significant.
+The upper end resamples the motions. The tests change from one-sided at zero to two-sided far from
+it, as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
 """
 
 from __future__ import annotations
@@ -255,34 +259,46 @@ def tails_of(real: ScoredRuns, simulated: ScoredRuns) -> Tails:
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SHIFTS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _STEPS = np.array([-6.0, -4.0, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, *_SHIFTS[1:]])
+_RELABELLED_SHARES = np.array([0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0])
 _MOST_SHRINKAGE = 3.0
 _NEAR_ZERO = 2.0  # standard errors from zero at which the tails are even
+
+
+class Permuted(NamedTuple):
+    """Permutations of the labels real and simulated, for the lower end of the interval."""
+
+    real: NDArray[np.bool_]
+    """Whether each run is labelled real, `(p, runs)`, real runs first."""
+    paired: bool
+    distance: float
+    """Observed distance, that of the true labels."""
+    critical: float
+    """Distance above which the permutation test is significant; see `critical_distance`."""
 
 
 def bounds(
     real: FloatArray,
     simulated: FloatArray,
-    weights: tuple[FloatArray, FloatArray],
+    weights: FloatArray,
     *,
     level: float,
     freedom: Freedom,
     linear: FloatArray,
     nulls: Sequence[float],
-    differs: bool,
+    permuted: Permuted,
 ) -> tuple[float, float, float]:
     """Return a median-unbiased estimate of the true distance and the ends of its interval.
 
     The distance is the mean of the Wasserstein distances of the coordinates. `weights` `(p, n)`
-    are those of the runs `(n, coordinates)` of either side in every resample; `linear` is the
-    distance to first order in the same or other resamples. `nulls` are the median distances of
-    each coordinate over permutations. `differs` says whether the permutation test is significant
-    at this level.
+    are those of the runs `(n, coordinates)` in every resample, negative for simulated runs, which
+    follow the real ones; `linear` is the distance to first order in the same or other resamples.
+    `nulls` are the median distances of each coordinate over permutations.
     """
     paths = [
-        _ResampledCoordinate.from_values(x, y, *weights, null)
+        _ResampledCoordinate.from_values(x, y, weights, null)
         for x, y, null in zip(real.T, simulated.T, nulls, strict=True)
     ]
-    distance_of_runs = float(np.mean([path.observed for path in paths]))
+    distance_of_runs = permuted.distance
     # Each coordinate gets its own estimate, so that the bias of one does not affect others.
     likely = np.array([path.likely() for path in paths])
     error = np.array([path.error for path in paths])
@@ -295,21 +311,54 @@ def bounds(
     wider = freedom.widening(level) * skewed_spread(linear, distance - distance_of_runs, freedom)
     wide = centre + wider[:, None] * (drawn - centre)
     scale = float(wide[-1].std())
-    tail = (1.0 - level) / 2.0
-    below = (
-        tail * np.clip(distance / (_NEAR_ZERO * scale), 0.0, 1.0) if scale else tail + 0 * distance
-    )
-    rows = list(zip(wide, below, strict=True))
-    highest = np.array([_quantile(row, 1.0 - 2.0 * tail + part) for row, part in rows])
-    lowest = np.array([_quantile(row, part) for row, part in rows])
+    below = _tail_below(distance, scale, level)
+    lowest = np.array([_quantile(row, part) for row, part in zip(wide, below, strict=True)])
     median = np.median(drawn, axis=1)
-    low = 0.0
-    if differs:
-        # The exact test excludes a true distance of zero.
-        highest[0] = min(highest[0], distance_of_runs * (1.0 - 1e-9))
-        low = _crossing(distance_of_runs, highest, distance)
+    low = _lower_end(real, simulated, permuted, scale, level, freedom)
     high = max(_crossing(distance_of_runs, lowest, distance), low)
     return float(np.clip(_crossing(distance_of_runs, median, distance), low, high)), low, high
+
+
+def _tail_below(distance: FloatArray, scale: float, level: float) -> FloatArray:
+    """Return the probability of a smaller observed distance that the interval excludes."""
+    if scale == 0.0:
+        return np.full(len(distance), (1.0 - level) / 2.0)
+    return np.asarray((1.0 - level) / 2.0 * np.clip(distance / (_NEAR_ZERO * scale), 0.0, 1.0))
+
+
+def _lower_end(
+    real: FloatArray,
+    simulated: FloatArray,
+    permuted: Permuted,
+    scale: float,
+    level: float,
+    freedom: Freedom,
+) -> float:
+    """Return the smallest true distance that the permutations of the labels do not exclude.
+
+    It is above zero exactly if the observed distance is above the critical one.
+    """
+    if permuted.distance <= permuted.critical:
+        return 0.0
+    first, rest = side_weights(permuted.real)
+    weights = np.concatenate([first, -rest], axis=1)
+    plans = [_TransportPlan.from_values(x, y) for x, y in zip(real.T, simulated.T, strict=True)]
+    distance = _RELABELLED_SHARES * permuted.distance
+    above = (1.0 - level) - _tail_below(distance, scale, level)
+    # The transport between the runs also removes noise within pairs, as an estimated mean does.
+    widening = freedom.widening(level) - 1.0 if permuted.paired else 0.0
+    critical = [permuted.critical]
+    for share, tail in zip(_RELABELLED_SHARES[1:], above[1:], strict=True):
+        drawn = np.mean(
+            [
+                plan.relabelled(x, y, share, weights)
+                for plan, x, y in zip(plans, real.T, simulated.T, strict=True)
+            ],
+            axis=0,
+        )
+        wide = drawn + share * widening * (drawn - drawn.mean())
+        critical.append(_quantile(wide, 1.0 - tail))
+    return _crossing(permuted.distance, np.array(critical), distance)
 
 
 def _quantile(drawn: FloatArray, share: float) -> float:
@@ -335,8 +384,12 @@ def skewed_spread(linear: FloatArray, away: FloatArray, freedom: Freedom) -> Flo
 
 
 def _crossing(observed: float, curve: FloatArray, distance: FloatArray) -> float:
-    """Return the true distance at which a curve of quantiles reaches the observed one."""
-    return float(np.interp(observed, np.maximum.accumulate(curve), distance))
+    """Return the smallest true distance at which a curve of quantiles reaches the observed one."""
+    k = int(np.argmax(np.append(curve, np.inf) >= observed))
+    if k == 0 or k == len(curve):
+        return float(distance[min(k, len(distance) - 1)])
+    part = (observed - curve[k - 1]) / (curve[k] - curve[k - 1])
+    return float(distance[k - 1] + part * (distance[k] - distance[k - 1]))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -352,31 +405,22 @@ class _ResampledCoordinate:
 
     @classmethod
     def from_values(
-        cls,
-        x: FloatArray,
-        y: FloatArray,
-        real_weights: FloatArray,
-        simulated_weights: FloatArray,
-        null: float,
+        cls, x: FloatArray, y: FloatArray, weights: FloatArray, null: float
     ) -> _ResampledCoordinate:
         parts = _TransportPlan.from_values(x, y)
         gap = y[parts.j] - x[parts.i]
         seen = float(parts.mass @ np.abs(gap))
-        error = float((simulated_weights @ y - real_weights @ x).std())
+        error = float((weights @ np.concatenate([x, y])).std())
         direction = 1.0 if parts.mass @ gap >= 0.0 else -1.0
         distance, rows = [], []
         for share in _SHARES:
             half = (1.0 - share) / 2.0 * gap
             distance.append(share * seen)
-            rows.append(
-                parts.distances(
-                    x[parts.i] + half, y[parts.j] - half, real_weights, simulated_weights
-                )
-            )
+            rows.append(parts.distances(x[parts.i] + half, y[parts.j] - half, weights))
         for shift in _SHIFTS:
             moved = y[parts.j] + direction * shift * error
             distance.append(float(parts.mass @ np.abs(moved - x[parts.i])))
-            rows.append(parts.distances(x[parts.i], moved, real_weights, simulated_weights))
+            rows.append(parts.distances(x[parts.i], moved, weights))
         levels, drawn = np.array(distance), np.stack(rows)
         # Runs moved onto each other rank by rank are closer than runs of one process. The
         # permutations give the distance of the latter.
@@ -422,24 +466,52 @@ class _TransportPlan:
             np.diff(ends) / (n * m),
         )
 
-    def distances(
-        self, x: FloatArray, y: FloatArray, real_weights: FloatArray, simulated_weights: FloatArray
-    ) -> FloatArray:
+    def distances(self, x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
         """Return W1 between the parts at `x` and at `y` for all weights of the runs, `(p,)`."""
-        points = np.unique(np.concatenate([x, y]))
-        n, m = real_weights.shape[1], simulated_weights.shape[1]
-        if n + m > MOST_IN_PRODUCT:
-            mass = np.concatenate([self.mass * n, self.mass * -m])
-            parts = np.concatenate([real_weights[:, self.i], simulated_weights[:, self.j]], axis=1)
-            parts *= mass
-            gaps = sums_at_gaps(parts, np.concatenate([x, y]), points)
-        else:
-            share = np.zeros((n + m, len(points) - 1))
-            mass = self.mass[:, None]
-            np.add.at(share, self.i, (x[:, None] <= points[:-1]) * mass * n)
-            np.add.at(share, n + self.j, (y[:, None] <= points[:-1]) * mass * -m)
-            gaps = real_weights @ share[:n] + simulated_weights @ share[n:]
-        return np.asarray(np.abs(gaps, out=gaps) @ np.diff(points))
+        return _parts_distance(self._owners, self._masses, np.concatenate([x, y]), weights)
+
+    def relabelled(
+        self, x: FloatArray, y: FloatArray, share: float, weights: FloatArray
+    ) -> FloatArray:
+        """Return W1 between runs with the labels real and simulated, `(p,)`.
+
+        A run with the label of the other side is moved to it by this share of the transport.
+        `weights` `(p, 2 runs)` are those of all runs labelled real, then, negative, of those
+        labelled simulated.
+        """
+        gap = share * (y[self.j] - x[self.i])
+        positions = [x[self.i], y[self.j] - gap, x[self.i] + gap, y[self.j]]
+        owners, masses = self._owners, np.tile(self._masses, 2)
+        owners = np.concatenate([owners, owners + weights.shape[1] // 2])
+        return _parts_distance(owners, masses, np.concatenate(positions), weights)
+
+    @property
+    def _owners(self) -> np.ndarray:
+        """Run of each part of the real and then of the simulated side."""
+        return np.concatenate([self.i, self.i.max() + 1 + self.j])
+
+    @property
+    def _masses(self) -> FloatArray:
+        """Share of its run that each part has, real and then simulated."""
+        sizes = self.i.max() + 1, self.j.max() + 1
+        return np.concatenate([size * self.mass for size in sizes])
+
+
+def _parts_distance(
+    owners: np.ndarray, masses: FloatArray, positions: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """Return W1 between parts of runs with positive and with negative weights, `(p,)`.
+
+    `weights` `(p, runs)` are of the runs. Each part has this share of the weight of its owner.
+    """
+    points = np.unique(positions)
+    if weights.shape[1] > MOST_IN_PRODUCT:
+        gaps = sums_at_gaps(weights[:, owners] * masses, positions, points)
+    else:
+        share = np.zeros((weights.shape[1], len(points) - 1))
+        np.add.at(share, owners, (positions[:, None] <= points[:-1]) * masses[:, None])
+        gaps = weights @ share
+    return np.asarray(np.abs(gaps, out=gaps) @ np.diff(points))
 
 
 # The Wasserstein distance between two sets of runs, for thousands of weightings at once.
