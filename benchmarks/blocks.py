@@ -2,7 +2,8 @@
 """Effect on a study of recordings that depend on each other, with and without `block`.
 
 `blocks.py same`: how often two sensors of one law differ significantly, where segments of a drive
-share its errors, and how often intervals cover a known distance. `blocks.py drive0708`: one drive below SIM2REAL_REAL in blocks of its segments.
+share its errors, and how often intervals cover a known distance. `blocks.py drive0708`: one drive
+below SIM2REAL_REAL in blocks of its segments.
 """
 
 from __future__ import annotations

@@ -3,16 +3,17 @@
 
 The interval is that of the distance between the processes from which the runs were drawn.
 Quantiles of resampled distances are not a valid interval, because a distance is never below zero
-and sampling increases it. The interval therefore inverts tests: it contains every true distance under
-which the observed distance is not improbable. Runs are moved along the optimal transport between
-the sets to simulate a smaller true distance (R. J. McCann, Adv. Math. 128, 1997), and shifted for
-a larger one.
+and sampling increases it. The interval therefore inverts tests: it contains every true distance
+under which the observed distance is not improbable. Runs are moved along the optimal transport
+between the sets to simulate a smaller true distance (R. J. McCann, Adv. Math. 128, 1997), and
+shifted for a larger one.
 
-The lower end inverts the permutation test: the labels are exchanged after the transport is undone
-in part, and a run with the label of the other side is moved to it. Without transport this is the
-permutation test of equal processes, so the interval excludes zero exactly if that is significant.
-The upper end resamples the motions. The tests change from one-sided at zero to two-sided far from
-it, as in G. J. Feldman and R. D. Cousins, Phys. Rev. D 57, 1998.
+The lower end inverts the permutation test: the labels are exchanged after a part of the transport
+is undone, and a run with the label of the other side is moved to it by this part. Without
+transport this is the permutation test of equal processes, so the interval excludes zero exactly if
+that test is significant. The upper end and the estimate resample the motions. The tests change
+from one-sided at zero to two-sided far from it, as in G. J. Feldman and R. D. Cousins, Phys. Rev.
+D 57, 1998.
 """
 
 from __future__ import annotations
@@ -505,13 +506,18 @@ def _parts_distance(
     `weights` `(p, runs)` are of the runs. Each part has this share of the weight of its owner.
     """
     points = np.unique(positions)
-    if weights.shape[1] > MOST_IN_PRODUCT:
-        gaps = sums_at_gaps(weights[:, owners] * masses, positions, points)
-    else:
-        share = np.zeros((weights.shape[1], len(points) - 1))
+    width = np.diff(points)
+    if weights.shape[1] <= MOST_IN_PRODUCT:
+        share = np.zeros((weights.shape[1], len(width)))
         np.add.at(share, owners, (positions[:, None] <= points[:-1]) * masses[:, None])
         gaps = weights @ share
-    return np.asarray(np.abs(gaps, out=gaps) @ np.diff(points))
+        return np.asarray(np.abs(gaps, out=gaps) @ width)
+    distances = np.empty(len(weights))
+    for start in range(0, len(weights), _SUMMED_ROWS):
+        rows = slice(start, start + _SUMMED_ROWS)
+        gaps = sums_at_gaps(weights[rows, owners] * masses, positions, points)
+        distances[rows] = np.abs(gaps, out=gaps) @ width
+    return distances
 
 
 # The Wasserstein distance between two sets of runs, for thousands of weightings at once.
@@ -524,6 +530,7 @@ def _parts_distance(
 _ROUNDING = 1e-12  # relative difference of equal sets that are added up in another order
 ROWS = 4096  # rows per product, so that its operands stay in the cache of the processor
 MOST_IN_PRODUCT = 400  # runs
+_SUMMED_ROWS = 256  # rows per running sum, whose operands have several entries per run
 
 
 def sums_at_gaps(weights: FloatArray, values: FloatArray, points: FloatArray) -> FloatArray:
