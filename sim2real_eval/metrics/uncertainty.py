@@ -52,8 +52,8 @@ class DistanceUncertainty:
     estimate : float or None
         Distance without the part that sampling adds (median-unbiased), never below 0.
     low, high : float or None
-        Interval for the distance between the processes that the runs were drawn from; `low` is 0
-        when they may be one.
+        Interval for the distance between the processes that the runs were drawn from. `low` is
+        above 0 exactly if `p_value` is at most 1 - `level`, whatever `adjusted` is.
     null_median, null_high : float or None
         Median and `level` quantile of the distance that a model with the real process would have
         with these numbers of runs; at least `Uncertainty.repeat`.
@@ -61,7 +61,7 @@ class DistanceUncertainty:
         Share of permutations with at least this distance: its probability for a model with the
         real process.
     adjusted : float or None
-        The p-value adjusted for the number of models.
+        The p-value adjusted for the number of models; the interval does not belong to it.
     significance_groups : str
         Models that share a letter are not significantly different; empty where that is unknown.
     ranks : tuple of float
