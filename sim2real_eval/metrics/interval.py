@@ -3,17 +3,13 @@
 
 The interval is that of the distance between the processes from which the runs were drawn.
 Quantiles of resampled distances are not a valid interval, because a distance is never below zero
-and sampling increases it. The interval therefore inverts tests: it contains every true distance
-under which the observed distance is not improbable. Runs are moved along the optimal transport
-between the sets to simulate a smaller true distance (R. J. McCann, Adv. Math. 128, 1997), and
-shifted for a larger one.
-
-The lower end inverts the permutation test: the labels are exchanged after a part of the transport
-is undone, and a run with the label of the other side is moved to it by this part. Without
-transport this is the permutation test of equal processes, so the interval excludes zero exactly if
-that test is significant. The upper end and the estimate resample the motions. The tests change
-from one-sided at zero to two-sided far from it, as in G. J. Feldman and R. D. Cousins, Phys. Rev.
-D 57, 1998.
+and sampling increases it. The interval therefore inverts a test: it contains every true distance
+under which the observed distance is not improbable. At zero this is the permutation test, which is
+exact, so the interval excludes zero exactly if that test is significant. To simulate another true
+distance, the motions are resampled after the runs are moved: along the optimal transport between
+the sets for a smaller one (R. J. McCann, Adv. Math. 128, 1997), by a shift for a larger one. The
+test changes from one-sided at zero to two-sided far from it, as in G. J. Feldman and R. D.
+Cousins, Phys. Rev. D 57, 1998.
 """
 
 from __future__ import annotations
@@ -260,21 +256,8 @@ def tails_of(real: ScoredRuns, simulated: ScoredRuns) -> Tails:
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SHIFTS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _STEPS = np.array([-6.0, -4.0, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, *_SHIFTS[1:]])
-_RELABELLED_SHARES = np.array([0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0])
 _MOST_SHRINKAGE = 3.0
 _NEAR_ZERO = 2.0  # standard errors from zero at which the tails are even
-
-
-class Permuted(NamedTuple):
-    """Permutations of the labels real and simulated, for the lower end of the interval."""
-
-    real: NDArray[np.bool_]
-    """Whether each run is labelled real, `(p, runs)`, real runs first."""
-    paired: bool
-    distance: float
-    """Observed distance, that of the true labels."""
-    critical: float
-    """Distance above which the permutation test is significant; see `critical_distance`."""
 
 
 def bounds(
@@ -286,20 +269,22 @@ def bounds(
     freedom: Freedom,
     linear: FloatArray,
     nulls: Sequence[float],
-    permuted: Permuted,
+    observed: float,
+    critical: float,
 ) -> tuple[float, float, float]:
     """Return a median-unbiased estimate of the true distance and the ends of its interval.
 
     The distance is the mean of the Wasserstein distances of the coordinates. `weights` `(p, n)`
     are those of the runs `(n, coordinates)` in every resample, negative for simulated runs, which
     follow the real ones; `linear` is the distance to first order in the same or other resamples.
-    `nulls` are the median distances of each coordinate over permutations.
+    `nulls` are the median distances of each coordinate over permutations. `observed` is the
+    distance between the runs, and `critical` the one above which the permutation test is
+    significant (`critical_distance`).
     """
     paths = [
         _ResampledCoordinate.from_values(x, y, weights, null)
         for x, y, null in zip(real.T, simulated.T, nulls, strict=True)
     ]
-    distance_of_runs = permuted.distance
     # Each coordinate gets its own estimate, so that the bias of one does not affect others.
     likely = np.array([path.likely() for path in paths])
     error = np.array([path.error for path in paths])
@@ -309,57 +294,21 @@ def bounds(
     drawn = np.mean([path.at(grid[:, k]) for k, path in enumerate(paths)], axis=0)
     distance = grid.mean(axis=1)
     centre = drawn.mean(axis=1, keepdims=True)
-    wider = freedom.widening(level) * skewed_spread(linear, distance - distance_of_runs, freedom)
+    wider = freedom.widening(level) * skewed_spread(linear, distance - observed, freedom)
     wide = centre + wider[:, None] * (drawn - centre)
     scale = float(wide[-1].std())
-    below = _tail_below(distance, scale, level)
-    lowest = np.array([_quantile(row, part) for row, part in zip(wide, below, strict=True)])
-    median = np.median(drawn, axis=1)
-    low = _lower_end(real, simulated, permuted, scale, level, freedom)
-    high = max(_crossing(distance_of_runs, lowest, distance), low)
-    return float(np.clip(_crossing(distance_of_runs, median, distance), low, high)), low, high
-
-
-def _tail_below(distance: FloatArray, scale: float, level: float) -> FloatArray:
-    """Return the probability of a smaller observed distance that the interval excludes."""
-    if scale == 0.0:
-        return np.full(len(distance), (1.0 - level) / 2.0)
-    return np.asarray((1.0 - level) / 2.0 * np.clip(distance / (_NEAR_ZERO * scale), 0.0, 1.0))
-
-
-def _lower_end(
-    real: FloatArray,
-    simulated: FloatArray,
-    permuted: Permuted,
-    scale: float,
-    level: float,
-    freedom: Freedom,
-) -> float:
-    """Return the smallest true distance that the permutations of the labels do not exclude.
-
-    It is above zero exactly if the observed distance is above the critical one.
-    """
-    if permuted.distance <= permuted.critical:
-        return 0.0
-    first, rest = side_weights(permuted.real)
-    weights = np.concatenate([first, -rest], axis=1)
-    plans = [_TransportPlan.from_values(x, y) for x, y in zip(real.T, simulated.T, strict=True)]
-    distance = _RELABELLED_SHARES * permuted.distance
-    above = (1.0 - level) - _tail_below(distance, scale, level)
-    # The transport between the runs also removes noise within pairs, as an estimated mean does.
-    widening = freedom.widening(level) - 1.0 if permuted.paired else 0.0
-    critical = [permuted.critical]
-    for share, tail in zip(_RELABELLED_SHARES[1:], above[1:], strict=True):
-        drawn = np.mean(
-            [
-                plan.relabelled(x, y, share, weights)
-                for plan, x, y in zip(plans, real.T, simulated.T, strict=True)
-            ],
-            axis=0,
-        )
-        wide = drawn + share * widening * (drawn - drawn.mean())
-        critical.append(_quantile(wide, 1.0 - tail))
-    return _crossing(permuted.distance, np.array(critical), distance)
+    tail = (1.0 - level) / 2.0
+    below = (
+        tail * np.clip(distance / (_NEAR_ZERO * scale), 0.0, 1.0) if scale else tail + 0 * distance
+    )
+    rows = list(zip(wide, below, strict=True))
+    highest = np.array([_quantile(row, 1.0 - 2.0 * tail + part) for row, part in rows])
+    highest[0] = critical
+    lowest = np.array([_quantile(row, part) for row, part in rows])
+    low = _crossing(observed, highest, distance)
+    high = max(_crossing(observed, lowest, distance), low)
+    likely_distance = _crossing(observed, np.median(drawn, axis=1), distance)
+    return float(np.clip(likely_distance, low, high)), low, high
 
 
 def _quantile(drawn: FloatArray, share: float) -> float:
@@ -468,56 +417,22 @@ class _TransportPlan:
         )
 
     def distances(self, x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return W1 between the parts at `x` and at `y` for all weights of the runs, `(p,)`."""
-        return _parts_distance(self._owners, self._masses, np.concatenate([x, y]), weights)
+        """Return W1 between the parts at `x` and at `y` for all weights of the runs, `(p,)`.
 
-    def relabelled(
-        self, x: FloatArray, y: FloatArray, share: float, weights: FloatArray
-    ) -> FloatArray:
-        """Return W1 between runs with the labels real and simulated, `(p,)`.
-
-        A run with the label of the other side is moved to it by this share of the transport.
-        `weights` `(p, 2 runs)` are those of all runs labelled real, then, negative, of those
-        labelled simulated.
+        Weights are negative for the runs at `y`, which follow those at `x`.
         """
-        gap = share * (y[self.j] - x[self.i])
-        positions = [x[self.i], y[self.j] - gap, x[self.i] + gap, y[self.j]]
-        owners, masses = self._owners, np.tile(self._masses, 2)
-        owners = np.concatenate([owners, owners + weights.shape[1] // 2])
-        return _parts_distance(owners, masses, np.concatenate(positions), weights)
-
-    @property
-    def _owners(self) -> np.ndarray:
-        """Run of each part of the real and then of the simulated side."""
-        return np.concatenate([self.i, self.i.max() + 1 + self.j])
-
-    @property
-    def _masses(self) -> FloatArray:
-        """Share of its run that each part has, real and then simulated."""
-        sizes = self.i.max() + 1, self.j.max() + 1
-        return np.concatenate([size * self.mass for size in sizes])
-
-
-def _parts_distance(
-    owners: np.ndarray, masses: FloatArray, positions: FloatArray, weights: FloatArray
-) -> FloatArray:
-    """Return W1 between parts of runs with positive and with negative weights, `(p,)`.
-
-    `weights` `(p, runs)` are of the runs. Each part has this share of the weight of its owner.
-    """
-    points = np.unique(positions)
-    width = np.diff(points)
-    if weights.shape[1] <= MOST_IN_PRODUCT:
-        share = np.zeros((weights.shape[1], len(width)))
-        np.add.at(share, owners, (positions[:, None] <= points[:-1]) * masses[:, None])
-        gaps = weights @ share
-        return np.asarray(np.abs(gaps, out=gaps) @ width)
-    distances = np.empty(len(weights))
-    for start in range(0, len(weights), _SUMMED_ROWS):
-        rows = slice(start, start + _SUMMED_ROWS)
-        gaps = sums_at_gaps(weights[rows, owners] * masses, positions, points)
-        distances[rows] = np.abs(gaps, out=gaps) @ width
-    return distances
+        n, m = self.i.max() + 1, self.j.max() + 1
+        owners = np.concatenate([self.i, n + self.j])
+        masses = np.concatenate([n * self.mass, m * self.mass])
+        positions = np.concatenate([x, y])
+        points = np.unique(positions)
+        if n + m > MOST_IN_PRODUCT:
+            gaps = sums_at_gaps(weights[:, owners] * masses, positions, points)
+        else:
+            share = np.zeros((n + m, len(points) - 1))
+            np.add.at(share, owners, (positions[:, None] <= points[:-1]) * masses[:, None])
+            gaps = weights @ share
+        return np.asarray(np.abs(gaps, out=gaps) @ np.diff(points))
 
 
 # The Wasserstein distance between two sets of runs, for thousands of weightings at once.
@@ -530,7 +445,6 @@ def _parts_distance(
 _ROUNDING = 1e-12  # relative difference of equal sets that are added up in another order
 ROWS = 4096  # rows per product, so that its operands stay in the cache of the processor
 MOST_IN_PRODUCT = 400  # runs
-_SUMMED_ROWS = 256  # rows per running sum, whose operands have several entries per run
 
 
 def sums_at_gaps(weights: FloatArray, values: FloatArray, points: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from sim2real_eval.common.results import Field
 from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FloatArray
 from . import permutation_test
-from .interval import MeanWasserstein, MotionDraws, Permuted, ScoredRuns, bounds, tails_of
+from .interval import MeanWasserstein, MotionDraws, ScoredRuns, bounds, tails_of
 from .options import (
     FEW_MOTIONS,
     REAL,
@@ -388,7 +388,6 @@ def _assess_model(
         part = max(options.resamples // _PART, 100)
         # All permutations are in lexical order, so every k-th is taken rather than the first.
         some = labels.real[:: -(-len(labels.real) // part)]
-        critical = permutation_test.critical_distance(values, options.level)
         estimate, low, high = bounds(
             real.values,
             runs.values,
@@ -401,7 +400,8 @@ def _assess_model(
                 * float(np.median(MeanWasserstein.from_values(column[:, None]).between(some)))
                 for column in matched_values.T
             ],
-            permuted=Permuted(some, labels.paired, distance_of_runs, critical),
+            observed=distance_of_runs,
+            critical=permutation_test.critical_distance(values, options.level),
         )
         result = dataclasses.replace(result, estimate=estimate, low=low, high=high)
     return result, DrawnDistance(
