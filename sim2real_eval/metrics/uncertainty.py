@@ -479,8 +479,10 @@ def _skewness_findings(real: ScoredRuns, sims: Mapping[str, ScoredRuns]) -> list
     heavy = {model: shape for model, shape in shapes.items() if shape.heavy}
     if not heavy:
         return []
-    worst = max(heavy.values(), key=lambda shape: max(shape.skewness, shape.kurtosis))
-    return [SKEWED(', '.join(heavy), skewness=worst.skewness, kurtosis=worst.kurtosis)]
+    worst = max(heavy.values(), key=lambda shape: (shape.skewness, shape.kurtosis))
+    least, most = worst.coverage
+    values = {'skewness': worst.skewness, 'kurtosis': worst.kurtosis}
+    return [SKEWED(', '.join(heavy), **values, least=least, most=most)]
 
 
 UNCERTAINTY_COLUMNS = (
