@@ -176,6 +176,7 @@ class ExpectedJudge:
             setup.case.clock, setup.filter, setup.navsat, start_ns, inside=self._inside
         )
         self._judge.warm_up()
+        self._judge.start(self.grids.filter.origin_ns)
         if self._navsat is not None:
             self._navsat.warm_up()
         self._navsat_ticks = False

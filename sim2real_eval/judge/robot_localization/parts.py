@@ -93,11 +93,12 @@ class Memory(NamedTuple):
     node: np.record  # of type NODE_MEMORY
 
 
-def new_memory(parts: int) -> Memory:
-    """Return the memory of a node that has received nothing."""
+def new_memory(parts: int, tick_ns: int = 0) -> Memory:
+    """Return the memory of a node that has received nothing; `tick_ns` is its previous tick."""
     memory = Memory(np.zeros(parts, PART_MEMORY), np.zeros(1, NODE_MEMORY)[0])
     memory.parts['stamp_ns'] = NO_STAMP
     memory.node.command_ns = NO_STAMP
+    memory.node.tick_ns = tick_ns
     return memory
 
 
