@@ -35,6 +35,7 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.study_file import StudyFile
+from sim2real_eval.study.variants import Entry, read_judges
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 
 Capture = pytest.CaptureFixture[str]
@@ -336,7 +337,10 @@ def test_a_wrong_release_is_one_line_wherever_it_stands(tmp_path: Path, capsys: 
             read()
         assert str(caught.value).endswith(f': {problem}')
     study = tmp_path / 'study.yaml'
-    study.write_text(yaml.safe_dump(study_with({'config': 'clean', 'rl_version': 4})))
+    judges = [{'config': 'clean', 'rl_version': 4}]
+    study.write_text(
+        yaml.safe_dump({'title': 'x', 'models': [{'gps': 'ch_rw'}], 'judges': judges})
+    )
     with pytest.raises(Sim2RealError) as caught:
         StudyFile.read(study)
     assert str(caught.value).endswith('rl_version is 4; must be one of 3.8, 3.10, rolling')
@@ -350,17 +354,12 @@ def test_a_wrong_release_is_one_line_wherever_it_stands(tmp_path: Path, capsys: 
     assert '--rl-version is 4; must be one of 3.8, 3.10, rolling' in outcome.err
 
 
-def study_with(judge: dict[str, Any]) -> dict[str, Any]:
-    return {'title': 'x', 'models': [{'gps': 'ch_rw'}], 'judges': [judge]}
-
-
 def test_a_study_chooses_and_records_a_release(tmp_path: Path) -> None:
-    study = tmp_path / 'study.yaml'
     records = []
     for chosen in ({}, {'rl_version': 3.8}, {'rl_version': 'rolling'}):
-        study.write_text(yaml.safe_dump(study_with({'config': 'clean', **chosen})))
-        (judge,) = StudyFile.read(study).judges
-        records.append(judge.to_mapping())
+        entry = Entry('study.yaml', 'judges', [{'config': 'clean', **chosen}])
+        (study_judge,) = read_judges(entry, tmp_path)
+        records.append(study_judge.to_mapping())
     assert records[0] == records[1]
     assert 'rl_version' not in records[0]
     assert records[2]['rl_version'] == 'rolling'

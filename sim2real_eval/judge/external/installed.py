@@ -28,9 +28,9 @@ class InstalledPackage:
 def find_robot_localization() -> InstalledPackage | None:
     """Return the robot_localization that AMENT_PREFIX_PATH leads to; None without one."""
     try:
-        from ament_index_python.packages import get_package_share_directory
+        from ament_index_python.packages import get_package_prefix
 
-        path = Path(get_package_share_directory(PACKAGE), 'package.xml')
+        path = Path(get_package_prefix(PACKAGE), 'share', PACKAGE, 'package.xml')
         package = ElementTree.parse(path).getroot()
     except (ImportError, LookupError, OSError, ElementTree.ParseError):
         return None
