@@ -398,7 +398,14 @@ class DeclaredEstimator(GraphEstimator):
         ready, stack, node = self._stack.ready, self._stack, self._node
         if ready.lifecycle:
             name = _absolute_name(ready.lifecycle)
-            yield from activate(node, name, self.name, ready.timeout)
+            is_lifecycle = partial(self._has_service, f'{name}/change_state')
+            # A node that publishes and offers no such service is no lifecycle node.
+            yield Wait(
+                lambda: is_lifecycle() or self._inbox.is_matched,
+                f'the lifecycle services of {name}',
+            )
+            if is_lifecycle():
+                yield from activate(node, name, self.name, ready.timeout)
         if ready.topic:
             topic = _absolute_name(ready.topic)
             yield Wait(lambda: node.count_publishers(topic) > 0, f'ready.topic {topic}')

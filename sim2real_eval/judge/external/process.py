@@ -237,7 +237,6 @@ def node_parameters(setup: JudgeSetup) -> dict[str, Any]:
     file_parameters = read_node_parameters(setup.files[0], node)
     # FilterConfig changes the values that it reads.
     parameters = to_declared_types(file_parameters.values)
-    # to_declared_types would read the version as a number.
     parameters.pop('rl_version', None)
     original = FilterConfig.from_parameters(
         file_parameters, unscented=config.sigma_points is not None, release=config.release

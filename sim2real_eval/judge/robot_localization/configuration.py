@@ -194,6 +194,9 @@ class FilterConfig:
         smooth = p.boolean('smooth_lagged_data', False)
         history = p.number('history_length', 0.0, minimum=0.0, maximum=_LONGEST_S)
         p.ignore(('reset_on_time_jump', *_NO_EFFECT))
+        if release.is_lifecycle:
+            # Activation enables the filter whatever `disabled_at_startup` says.
+            p.ignore(('disabled_at_startup', 'transform_timeout_odom_bl'))
         config = cls(
             where=p.where,
             frequency=frequency,
@@ -223,8 +226,6 @@ class FilterConfig:
             release=release,
             notes=p.notes,
         )
-        if release.is_lifecycle:
-            p.ignore(('disabled_at_startup',))
         p.only('disabled_at_startup', False, 'the judge has no enable service')
         p.finish()
         return config

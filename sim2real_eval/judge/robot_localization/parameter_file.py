@@ -211,7 +211,7 @@ def to_declared_types(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_declared(name: str, value: Any) -> Any:
-    if name.endswith('queue_size') or isinstance(value, bool):
+    if name.endswith('queue_size') or name == 'rl_version' or isinstance(value, bool):
         return value
     if isinstance(value, list):
         return [_as_declared(name, entry) for entry in value]

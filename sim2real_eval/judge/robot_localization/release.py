@@ -25,7 +25,7 @@ class Release(enum.Enum):
 
     V3_8 = '3.8'  # 3.8.3, ROS Jazzy
     V3_10 = '3.10'  # 3.9.2 to 3.10.0, ROS Kilted and Lyrical
-    ROLLING = 'rolling'  # lifecycle nodes, pull request 959
+    ROLLING = 'rolling'  # 3.10.1 and the branch rolling-devel
 
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, Release):
@@ -79,6 +79,11 @@ class Release(enum.Enum):
     def has_earth_frame(self) -> bool:
         """Whether navsat_transform_node can broadcast a transform from the earth's centre."""
         return self >= Release.V3_10
+
+    @property
+    def has_gravity_in_base(self) -> bool:
+        """Whether gravity is removed in the axes of base_link, so that any mounting is right."""
+        return self >= Release.ROLLING
 
     @property
     def is_lifecycle(self) -> bool:
