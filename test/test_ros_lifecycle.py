@@ -102,6 +102,21 @@ def test_another_release_than_the_installed_one_is_told(tmp_path: Path, prefix: 
     assert finding.remedy == "set rl_version: '3.10'"
 
 
+@pytest.mark.parametrize('release', Release)
+def test_judge_node_and_the_batch_judge_reproduce_the_same_release(
+    tmp_path: Path, release: Release
+) -> None:
+    """A mounted IMU in a turn, gravity and the default of sensor_timeout: the same bits."""
+    filter_config(
+        tmp_path, frequency=20.0, odom0='wheel/odom', odom0_config=mask('vx'), imu0='imu/data',
+        imu0_config=mask('yaw', 'vyaw', 'ax', 'ay'), imu0_remove_gravitational_acceleration=True,
+    )  # fmt: skip
+    setup = JudgeSetup.load(tmp_path / 'params.yaml', options=Options(release=release))
+    # JudgeError if a bit differs from the batch judge.
+    judged = NodeJudgeSetup.from_setup(setup, 'judge_node').judge(curve(0.6))
+    assert len(judged) > 5
+
+
 LAUNCH = """
 import sys
 from launch import LaunchDescription, LaunchService
