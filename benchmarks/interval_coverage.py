@@ -190,22 +190,22 @@ def by_law(rows: list[tuple[str, ...]], trials: int) -> dict[str, list[str]]:
 def by_skewness(trials: dict[Cell, np.ndarray]) -> dict[str, list[str]]:
     """Return in how many trials with 10 or 30 runs the interval covers, by observed skewness.
 
-    The counts of a class of skewness are those of each change.
+    The counts of a class of skewness are those of each law and change with 50 such trials.
     """
-    holds: dict[tuple[str, str], list[np.ndarray]] = {}
+    holds: dict[tuple[str, str, str], list[np.ndarray]] = {}
     for cell, found in trials.items():
         truth = true_distance(cell)
         covers = (found[:, 1] <= truth) & (truth <= found[:, 2])
         for least, most in itertools.pairwise((*SKEWNESS, np.inf)):
             inside = (found[:, 4] >= least) & (found[:, 4] < most)
             if cell[2] != 5:
-                holds.setdefault((f'skewness {least:g} to {most:g}', cell[1]), []).append(
-                    covers[inside]
-                )
+                key = f'skewness {least:g} to {most:g}', *cell[:2]
+                holds.setdefault(key, []).append(covers[inside])
     figures: dict[str, list[str]] = {}
-    for (name, _), parts in holds.items():
+    for (name, *_), parts in holds.items():
         covers = np.concatenate(parts)
-        figures.setdefault(name, []).append(f'{covers.sum()}/{len(covers)}')
+        if len(covers) >= 50:
+            figures.setdefault(name, []).append(f'{covers.sum()}/{len(covers)}')
     return figures
 
 

@@ -168,9 +168,7 @@ def _nearest(answer: Answer) -> str:
     phrase = f' ({answer.phrase})' if answer.phrase else ''
     interval = ''
     if answer.low is not None and answer.high is not None:
-        # A distance is never negative, so the interval ends near zero and not at zero.
-        low = answer.low if answer.low > 1e-3 * answer.high else 0.0
-        ends = f'{low:.3g} to {answer.high:.3g}'
+        ends = f'{answer.low:.3g} to {answer.high:.3g}'
         interval = f', {100 * answer.level:g} % interval {ends}'
     recordings = _recordings(answer)
     judge = f', judge {answer.view.label}' if answer.view.label else ''
