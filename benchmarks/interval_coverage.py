@@ -8,7 +8,6 @@ interval covers in 93 to 97 % of the trials without the finding `uncertainty.ske
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -24,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from measuring import table, write
 from uncertainty_calibration import draw
 
-from sim2real_eval.metrics.interval import ScoredRuns, tails_of
+from sim2real_eval.metrics.interval import ScoredRuns
 from sim2real_eval.metrics.options import UncertaintyOptions
 from sim2real_eval.metrics.uncertainty import uncertainty
 from sim_sensors.core.seeding import stream
@@ -52,7 +51,6 @@ LAWS: dict[str, Any] = {
     'contaminated': Mixture(0.1, (0.0, 1.0), (0.0, 5.0)),
 }
 CHANGES = {'shift': (1.0, 1.0), 'scale': (1.6, 0.0), 'both': (1.6, 1.0)}
-SKEWNESS = (0.0, 0.6, 1.0, 1.5)
 SHARES = (np.arange(200_000) + 0.5) / 200_000
 
 
@@ -76,7 +74,7 @@ class Changed:
 def trial(
     name: str, change: str, n: int, paired: bool, resamples: int, together: bool, k: int
 ) -> tuple[float, ...]:
-    """Return distance, ends of the interval, whether the output warns, and the skewness.
+    """Return distance, ends of the interval, and whether the output warns.
 
     `together`: the motions move both coordinates.
     """
@@ -102,7 +100,7 @@ def trial(
     assert found.low is not None
     assert found.high is not None
     warned = any(note.code == 'uncertainty.skewed' for note in known.notes)
-    return found.distance, found.low, found.high, float(warned), tails_of(real, sim).skewness
+    return found.distance, found.low, found.high, float(warned)
 
 
 HEAD = (
@@ -122,17 +120,11 @@ HEAD = (
 Cell = tuple[str, str, int, bool]
 
 
-def true_distance(cell: Cell) -> float:
-    """Return W1 between the laws of both sides."""
-    law, change = LAWS[cell[0]], cell[1]
-    return float(np.mean(np.abs(changed(law, change, SHARES) - law.ppf(SHARES))))
-
-
 def row(cell: Cell, found: np.ndarray) -> tuple[str, ...]:
     """Return the row of a cell, law, change, runs and whether in pairs, from its trials."""
     name, change, n, paired = cell
-    truth = true_distance(cell)
-    _, low, high, warned, _ = found.T
+    truth = float(np.mean(np.abs(changed(LAWS[name], change, SHARES) - LAWS[name].ppf(SHARES))))
+    _, low, high, warned = found.T
     holds = (low <= truth + 1e-12) & (truth <= high + 1e-12)
     quiet = holds[warned == 0.0]
     shares = (holds.mean(), (low > truth).mean(), (high < truth).mean(), warned.mean())
@@ -187,38 +179,14 @@ def by_law(rows: list[tuple[str, ...]], trials: int) -> dict[str, list[str]]:
     return found
 
 
-def by_skewness(trials: dict[Cell, np.ndarray]) -> dict[str, list[str]]:
-    """Return in how many trials with 10 or 30 runs the interval covers, by observed skewness.
-
-    The counts of a class of skewness are those of each law and change with 50 such trials.
-    """
-    holds: dict[tuple[str, str, str], list[np.ndarray]] = {}
-    for cell, found in trials.items():
-        truth = true_distance(cell)
-        covers = (found[:, 1] <= truth) & (truth <= found[:, 2])
-        for least, most in itertools.pairwise((*SKEWNESS, np.inf)):
-            inside = (found[:, 4] >= least) & (found[:, 4] < most)
-            if cell[2] != 5:
-                key = f'skewness {least:g} to {most:g}', *cell[:2]
-                holds.setdefault(key, []).append(covers[inside])
-    figures: dict[str, list[str]] = {}
-    for (name, *_), parts in holds.items():
-        covers = np.concatenate(parts)
-        if len(covers) >= 50:
-            figures.setdefault(name, []).append(f'{covers.sum()}/{len(covers)}')
-    return figures
-
-
-def report(trials: dict[Cell, np.ndarray], settings: dict[str, Any], out: Path) -> None:
+def report(rows: list[tuple[str, ...]], settings: dict[str, Any], out: Path) -> None:
     """Print the tables, and write the rows to `out`."""
-    rows = [row(cell, found) for cell, found in trials.items()]
     table(HEAD, rows)
-    skewness = by_skewness(trials)
-    print(*compact(rows), warnings(rows), skewness, sep='\n')
+    print(*compact(rows), warnings(rows), sep='\n')
     told = [dict(zip(HEAD, one, strict=True)) for one in rows]
     figures = by_law(rows, settings['trials'])
     name = 'interval_coverage' + ('_together' if settings['together'] else '')
-    write(out, name, {**settings, 'figures': figures, 'skewness': skewness, 'rows': told})
+    write(out, name, {**settings, 'figures': figures, 'rows': told})
 
 
 def main() -> None:
@@ -232,14 +200,15 @@ def main() -> None:
     parser.add_argument('--only', default='', help='laws with this text in their name')
     parser.add_argument('--out', type=Path, default=Path(__file__).parent / 'results')
     options = parser.parse_args()
-    trials = {}
+    rows = []
     with ProcessPoolExecutor(options.jobs) as pool:
         for cell in cells(options.only):
             work = partial(trial, *cell, options.resamples, options.together)
-            trials[cell] = np.array(list(pool.map(work, range(options.trials), chunksize=25)))
-            print('  '.join(row(cell, trials[cell])), flush=True)
+            found = np.array(list(pool.map(work, range(options.trials), chunksize=25)))
+            rows.append(row(cell, found))
+            print('  '.join(rows[-1]), flush=True)
     settings = {key: getattr(options, key) for key in ('trials', 'resamples', 'only', 'together')}
-    report(trials, settings, options.out)
+    report(rows, settings, options.out)
 
 
 if __name__ == '__main__':

@@ -205,15 +205,12 @@ class MotionDraws:
 
 
 # The interval is too narrow for skewed or heavy-tailed runs: the rare large runs decide the mean
-# and are seldom recorded. Beyond these limits the 95 % interval covers less than 93 %
+# and are seldom recorded. Beyond these limits the 95 % interval may cover less than 93 %
 # (`benchmarks/interval_coverage.py`). One in 12 studies of 10 normal runs a side exceeds a limit.
 _SKEWNESS, _KURTOSIS = 0.6, 1.0
-
-
-# Coverage of the 95 % interval in %, of each kind of change, up to a skewness of runs that are
-# called heavy: least and most in `benchmarks/interval_coverage.py` with 10 and 30 runs a side,
-# where coordinates err apart and where they err together.
-_COVERAGE = ((0.6, (95, 97)), (1.0, (93, 95)), (1.5, (90, 95)), (np.inf, (88, 95)))
+# Least and most coverage of the 95 % interval in %, with 10 and 30 runs a side of skewed laws,
+# whose coordinates err apart or together, and of symmetric laws with heavy tails.
+_OF_SKEWED, _OF_HEAVY = (88, 97), (92, 99)
 
 
 class Tails(NamedTuple):
@@ -230,7 +227,7 @@ class Tails(NamedTuple):
     @property
     def coverage(self) -> tuple[int, int]:
         """Least and most coverage of the 95 % interval in simulated studies of such runs, %."""
-        return next(ends for most, ends in _COVERAGE if self.skewness <= most)
+        return _OF_SKEWED if self.skewness > _SKEWNESS else _OF_HEAVY
 
 
 def tails_of(real: ScoredRuns, simulated: ScoredRuns) -> Tails:

@@ -241,7 +241,7 @@ SKEWED = routine(
     'uncertainty.skewed',
     'the runs have a long tail (skewness {skewness:.1f}, excess kurtosis {kurtosis:.1f}): in '
     'simulated studies of such runs, the 95 % interval held the true distance in {least:d} to '
-    '{most:d} %',
+    '{most:d} %, least often where sensors differ in spread',
     'The largest runs decide the distance and are seldom recorded. The p-value is exact for any '
     'distribution.',
     'record more motions; look at the runs with the largest errors',
