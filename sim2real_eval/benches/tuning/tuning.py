@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.benches import settings
-from sim2real_eval.benches.settings import LEAST_BLOCKS, RMS_UNITS, TuneOptions, format_gain
+from sim2real_eval.benches.settings import format_gain
 from sim2real_eval.common.findings import Finding, UnusableFitError, by_severity
 from sim2real_eval.judge.estimate import UNUSABLE_CODES, PartCount
 from sim2real_eval.judge.protocol import Judge
@@ -22,6 +22,7 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TuneOptions
 from sim2real_eval.study.search.engine import (
     EvaluationPool,
     EvaluationStore,
