@@ -24,7 +24,7 @@ from sim_sensors.core.seeding import stream
 from .sensor_errors import sensor_error_sizes
 
 _CHUNK = 16  # tunings that a worker judges at once
-_TOLERANCE = 0.03  # of the coordinates of the best tuning: decades
+_TOLERANCE = 0.05  # of the coordinates of the best tuning: decades
 _MORE = 2  # evaluations that improve the best tuning, per tuning of the design
 
 
