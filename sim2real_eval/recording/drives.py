@@ -19,6 +19,8 @@ from .recording import Recording
 
 AUTO, NONE = 'auto', 'none'
 
+_DRIVE = 'drive of '
+
 _LONGEST_PAUSE_NS = 60_000_000_000
 """Longest pause between two recordings of one drive."""
 _SPLIT_NS = 2_000_000_000
@@ -135,7 +137,7 @@ def _distance(place: FloatArray, other: FloatArray) -> float:
 
 
 def name_blocks(names: Sequence[str], spans: Sequence[DriveSpan | None]) -> list[str]:
-    """Return the block of each recording; empty for an independent one or a span of None.
+    """Return the block of each recording; empty for an independent one, or one without a span.
 
     It is the block that the recording states, or its drive, named by the first recording.
     """
@@ -143,9 +145,17 @@ def name_blocks(names: Sequence[str], spans: Sequence[DriveSpan | None]) -> list
     blocks = ['' if span is None else span.block for span in spans]
     for drive in group_drives([span for span in spans if span is not None]):
         if len(drive) > 1:
+            first = known[drive[0]]
+            # Recordings of `tune` may have the same name.
+            number = f' ({first + 1})' if names.count(names[first]) > 1 else ''
             for k in drive:
-                blocks[known[k]] = f'drive of {names[known[drive[0]]]}'
+                blocks[known[k]] = f'{_DRIVE}{names[first]}{number}'
     return blocks
+
+
+def is_drive(block: str) -> bool:
+    """Return whether a block is a drive that was recognised."""
+    return block.startswith(_DRIVE)
 
 
 def recording_blocks(
@@ -176,6 +186,16 @@ def recording_blocks(
         blocks = read_blocks(choice, names)
         return [blocks.get(name, '') for name in names]
     return name_blocks(names, [_span_or_none(recording) for recording in recordings])
+
+
+def drives_of(recordings: Sequence[Recording]) -> list[list[int]]:
+    """Return the recordings of each block, in the order of time; others are alone."""
+    spans = [DriveSpan.of_recording(recording) for recording in recordings]
+    drives: dict[str | int, list[int]] = {}
+    blocks = name_blocks([recording.name for recording in recordings], spans)
+    for i in np.argsort([span.begin_ns for span in spans], kind='stable').tolist():
+        drives.setdefault(blocks[i] or i, []).append(i)
+    return list(drives.values())
 
 
 def _span_or_none(recording: Recording | RecordingSource) -> DriveSpan | None:

@@ -7,7 +7,14 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.recording.drives import AUTO, NONE, DriveSpan, name_blocks, read_blocks
+from sim2real_eval.recording.drives import (
+    AUTO,
+    NONE,
+    DriveSpan,
+    is_drive,
+    name_blocks,
+    read_blocks,
+)
 from .options import DRIVES, ONE_BLOCK
 from .recordings import StudyRecording
 
@@ -34,13 +41,11 @@ def assign_blocks(
         When the file cannot be read, or names another recording.
     """
     names = [recording.name for recording in recordings]
-    notes: list[Finding] = []
     if choice == NONE:
         blocks = [''] * len(names)
     elif choice == AUTO:
-        stated = [_state_block(recording, spans.get(recording.name)) for recording in recordings]
-        blocks = _name_by_group(recordings, stated)
-        notes += _drive_findings(names, blocks, [span.block if span else '' for span in stated])
+        spans_of = [_state_block(recording, spans.get(recording.name)) for recording in recordings]
+        blocks = _name_by_group(recordings, spans_of)
     else:
         by_name = read_blocks(choice, names)
         blocks = [by_name.get(name, '') for name in names]
@@ -48,11 +53,39 @@ def assign_blocks(
         dataclasses.replace(recording, block=block)
         for recording, block in zip(recordings, blocks, strict=True)
     )
+    notes: list[Finding] = []
     for group in dict.fromkeys(recording.group for recording in changed):
-        members = [recording.block for recording in changed if recording.group == group]
-        if len(members) > 1 and members[0] and len(set(members)) == 1:
-            notes.append(ONE_BLOCK(group, count=len(members)))
+        members = [recording for recording in changed if recording.group == group]
+        notes += block_findings(
+            [member.name for member in members], [member.block for member in members], group
+        )
     return changed, tuple(notes)
+
+
+def block_findings(names: Sequence[str], blocks: Sequence[str], group: str = '') -> list[Finding]:
+    """Return findings about recordings that were recognised as one drive, or are all one block.
+
+    Examples
+    --------
+    >>> block_findings(['a', 'b', 'c'], ['drive of a', 'drive of a', ''])[0].words['names']
+    'a to b'
+    >>> [note.code for note in block_findings(['a', 'b'], ['drive of a', 'drive of a'])]
+    ['study.one_block']
+    """
+    if len(names) > 1 and blocks[0] and len(set(blocks)) == 1:
+        block = 'drive' if is_drive(blocks[0]) else f'block, {blocks[0]}'
+        return [ONE_BLOCK(group, count=len(names), block=block)]
+    drives: dict[str, list[str]] = {}
+    for name, block in zip(names, blocks, strict=True):
+        if is_drive(block):
+            drives.setdefault(block, []).append(name)
+    if not drives:
+        return []
+    parts = [f'{members[0]} to {members[-1]}' for members in drives.values()]
+    more = len(parts) - _MOST_NAMED
+    text = ', '.join(parts[:_MOST_NAMED]) + (f' and {more} more' if more > 0 else '')
+    count = f'{len(drives)} drives' if len(drives) > 1 else 'one drive'
+    return [DRIVES(group, count=sum(map(len, drives.values())), drives=count, names=text)]
 
 
 def _name_by_group(
@@ -74,19 +107,3 @@ def _state_block(recording: StudyRecording, span: DriveSpan | None) -> DriveSpan
     if span is None:
         span = DriveSpan.unknown()
     return span._replace(block=recording.block)
-
-
-def _drive_findings(
-    names: Sequence[str], blocks: Sequence[str], stated: Sequence[str]
-) -> list[Finding]:
-    drives: dict[str, list[str]] = {}
-    for name, block, label in zip(names, blocks, stated, strict=True):
-        if block and not label:
-            drives.setdefault(block, []).append(name)
-    if not drives:
-        return []
-    parts = [f'{members[0]} to {members[-1]}' for members in drives.values()]
-    more = len(parts) - _MOST_NAMED
-    text = ', '.join(parts[:_MOST_NAMED]) + (f' and {more} more' if more > 0 else '')
-    count = f'{len(drives)} drives' if len(drives) > 1 else 'one drive'
-    return [DRIVES(count=sum(map(len, drives.values())), drives=count, names=text)]

@@ -258,8 +258,8 @@ DRIVES = assumed(
 )
 ONE_BLOCK = decisive(
     'study.one_block',
-    'all {count:d} recordings are one drive: the ranking holds for this drive, and nothing '
-    'follows for other drives, neither an interval nor a p-value',
+    'all {count:d} recordings are one {block}: the ranking holds for it, and nothing follows for '
+    'other drives, neither an interval nor a p-value',
     'The spread between drives is unknown. Segments of a drive share the receiver, the sky and '
     'the road, so they cannot stand for other drives.',
     'record at least 6 drives, with more than a minute between them, better on other days; if '
@@ -323,9 +323,16 @@ NOT_IDENTIFIED = decisive(
     'The recordings do not determine this parameter.',
     'fix it, or use recordings that excite it',
 )
+ONE_DRIVE = decisive(
+    'fit.one_drive',
+    'all recordings are one drive: the fit was validated on its segments and may fit other drives '
+    'worse',
+    'Segments of a drive share the receiver, the sky and the road, which are never held out.',
+    'fit to recordings of several drives, better 5 or more',
+)
 FEW_RECORDINGS = assumed(
     'fit.few_recordings',
-    '{count:d} recordings: intervals of parameters are valid only for these recordings; they '
+    '{count:d} independent recordings: intervals of parameters are valid only for these; they '
     'contain only the draws of the simulated noise',
     'The spread between recordings cannot be estimated.',
     'use 5 recordings or more',
