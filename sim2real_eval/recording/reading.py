@@ -159,6 +159,7 @@ def read_recording(
         ignored=tuple(content.ignored),
         reference=reference,
         corrections=settings.corrections,
+        block=settings.block,
     )
 
 

@@ -207,6 +207,8 @@ class Recording:
         Origin of a truth that was estimated from the recording's own sensors.
     corrections : mapping of str to correction
         Corrections that were applied to the messages of a role, as in recording.yaml.
+    block : str
+        Label of recordings that are not independent, from recording.yaml; may be empty.
     imu, gps, truth, mag, camera_pose, features, camera_info : MessageArray or None
         Messages of a role: IMU, GPS receiver, true motion, magnetometer, poses estimated from a
         camera's features, feature tracks of a camera, and its size, camera matrix and lens.
@@ -231,6 +233,7 @@ class Recording:
     ignored: tuple[str, ...] = ()
     reference: ReferenceTruth | None = None
     corrections: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    block: str = ''
 
     imu = _RoleMessages(ImuArray)
     gps = _RoleMessages(FixArray)

@@ -78,6 +78,13 @@ class StudyOptions(Parameters):
         'Options derived from the real recordings unless given explicitly: all, none, or a '
         'comma-separated list of start_heading, off_ticks, match_rates, warmup and rate.',
     )
+    block: str = parameter(
+        'auto',
+        '',
+        'Recordings that are not independent, which are resampled together. auto: those of one '
+        'drive, each beginning within a minute after another; none: no recordings; or a YAML or '
+        'CSV file of recording and block.',
+    )
     component: str = parameter(
         'horizontal', '', 'Speed that is compared.', choices=SPEED_COMPONENTS
     )
@@ -309,6 +316,22 @@ COPIES = decisive(
     'P-values are too small and intervals too narrow.',
     'leave the copies out, or give recordings of one drive the same `block` in a study file',
 )
+DRIVES = assumed(
+    'study.drives',
+    '{count:d} recordings follow each other within a minute and count as {drives}: {names}',
+    'Recordings of one drive share the receiver, the sky and the road, so they are resampled '
+    'together. In a study file: `block: none`.',
+    'if the recordings are independent: --block none',
+)
+ONE_BLOCK = decisive(
+    'study.one_block',
+    'all {count:d} recordings are one {block}: the ranking holds for it, and nothing follows for '
+    'other drives, neither an interval nor a p-value',
+    'The spread between drives is unknown. Segments of a drive share the receiver, the sky and '
+    'the road, so they cannot stand for other drives.',
+    'record at least 6 drives, with more than a minute between them, better on other days; if '
+    'the recordings are independent: --block none',
+)
 COVARIANCE_ONE_SIDED = assumed(
     'study.covariance_one_sided',
     'the {has} {sensor} states covariances of {quantities}, but the {lacks} one states zeros: '
@@ -367,9 +390,16 @@ NOT_IDENTIFIED = decisive(
     'The recordings do not determine this parameter.',
     'fix it, or use recordings that excite it',
 )
+ONE_DRIVE = decisive(
+    'fit.one_drive',
+    'all recordings are one drive: the fit was validated on its segments and may fit other drives '
+    'worse',
+    'Segments of a drive share the receiver, the sky and the road, which are never held out.',
+    'fit to recordings of several drives, better 5 or more',
+)
 FEW_RECORDINGS = assumed(
     'fit.few_recordings',
-    '{count:d} recordings: intervals of parameters are valid only for these recordings; they '
+    '{count:d} independent recordings: intervals of parameters are valid only for these; they '
     'contain only the draws of the simulated noise',
     'The spread between recordings cannot be estimated.',
     'use 5 recordings or more',

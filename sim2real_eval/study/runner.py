@@ -46,8 +46,8 @@ from .outcome import (
     describe_failures,
     encode_run,
     find_copies,
-    recording_blocks,
     seal_record,
+    stored_blocks,
 )
 from .plan import StudyPlan, StudyUnit, describe_change, load_compiled
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
@@ -172,7 +172,7 @@ def conclude(
         )
         for judge in plan.file.judges
     }
-    notes = [*plan.file.notes, *_find_copied_runs(runs, recording_blocks(plan.record))]
+    notes = [*plan.file.notes, *plan.notes, *_find_copied_runs(runs, stored_blocks(plan.record))]
     if plan.record['repetitions'] == 1 and plan.record['models']:
         notes.append(ONE_DRAW())
     record: dict[str, Any] = {

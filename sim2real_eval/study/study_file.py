@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.drives import AUTO, NONE
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.config_files import read_yaml_mapping
@@ -165,6 +166,8 @@ class StudyFile:
         whole = Entry(where, '', read_yaml_mapping(path))
         fields = whole.fields(tuple(KEYS), required=('title', 'models'))
         values = {name: fields[name].value for name in _OPTIONS if name in fields}
+        if 'block' in fields and (block := fields['block'].text()) not in (AUTO, NONE):
+            values['block'] = str(folder / block)
         options = StudyOptions.from_mapping(values, where)
         metric = values['metric'] if isinstance(values.get('metric'), dict) else {}
         options = options.without_deriving([*values, *metric])

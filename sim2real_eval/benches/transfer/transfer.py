@@ -179,7 +179,7 @@ def measure_transfer(
         A `JudgeSetup` of robot_localization, or a judge that declares its parameters.
     options : TransferOptions, optional
     blocks : sequence of str, optional
-        Drive of each real recording; by default each recording is a drive.
+        Block of each real recording, see `recording_blocks`; empty for an independent one.
     seed : int
         Seed of the tried tunings.
     jobs : int
@@ -218,7 +218,7 @@ def measure_transfer(
         raise ParameterError('transfer', '', 'has no model; name at least one')
     names = options.parameters and [name.strip() for name in options.parameters.split(',')]
     parameters = tunables(judge, names or None)
-    drives = _drives(blocks or [str(k) for k in range(len(real))])
+    drives = _drives(blocks or [''] * len(real))
     count = min(options.blocks, len(drives)) if len(drives) >= LEAST_BLOCKS else options.blocks
     windows = math.ceil(count / len(real))
     task = TuningTask(tuple(real), judge, parameters, options.objective, windows, options.warmup)
@@ -236,10 +236,11 @@ def measure_transfer(
 
 
 def _drives(blocks: Sequence[str]) -> list[list[int]]:
-    """Return the recordings of each drive."""
-    return [
-        [i for i, block in enumerate(blocks) if block == name] for name in dict.fromkeys(blocks)
-    ]
+    """Return the recordings of each block; those without a block are alone."""
+    drives: dict[str | int, list[int]] = {}
+    for i, block in enumerate(blocks):
+        drives.setdefault(block or i, []).append(i)
+    return list(drives.values())
 
 
 def _common_loss(task: TuningTask, simulated: Mapping[str, Sequence[TuningSource]]) -> str:

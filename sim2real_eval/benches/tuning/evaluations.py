@@ -179,8 +179,6 @@ class JudgeLosses:
         The loss that is minimised.
     losses_available : tuple of str
         The losses that recordings and judge allow.
-    begin, end : (p,) int
-        Times of the windows of all recordings, ns, recording by recording.
     scale : float
         Mean error at the start, by which errors are divided; 1 for a score.
     start : (p,) array
@@ -197,8 +195,6 @@ class JudgeLosses:
         self._runs = [_read_windows(source, task) for source in task.sources]
         has_truth = all(run.truth is not None for run in self._runs)
         self.loss = task.loss or ('speed' if has_truth else 'likelihood')
-        edges = np.array([run.edges for run in self._runs])
-        self.begin, self.end = edges[:, :-1].ravel(), edges[:, 1:].ravel()
         self._rows: dict[tuple[int, Values], FloatArray] = {}
         start = SearchSpace(task.parameters).start
         judged_runs = [self._judge(run, start) for run in self._runs]
@@ -222,6 +218,11 @@ class JudgeLosses:
         )
 
     @property
+    def recordings(self) -> list[Recording]:
+        """The recordings, in the order of their windows."""
+        return [run.recording for run in self._runs]
+
+    @property
     def starts_with_true_heading(self) -> bool:
         """Whether the filter starts with the true heading, in at least one recording."""
         return any(run.heading is not None for run in self._runs)
@@ -237,7 +238,7 @@ class JudgeLosses:
 
         Errors are divided by their mean at the start.
         """
-        selected = np.arange(len(self.begin)) if windows is None else windows
+        selected = np.arange(len(self._runs) * self.task.windows) if windows is None else windows
         limit = self.start[selected] + _MOST_WORSE
         recording, window = np.divmod(selected, self.task.windows)
         rows = {i: self._cached_row(i, tuple(values)) for i in np.unique(recording).tolist()}

@@ -20,6 +20,7 @@ from sim2real_eval.judge.estimate import UNUSABLE_CODES, PartCount
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.series import speed
+from sim2real_eval.recording.drives import drives_of
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TuneOptions
@@ -32,7 +33,6 @@ from sim2real_eval.study.search.engine import (
     Values,
     deal_blocks,
     estimate_gain,
-    group_drives,
     least_blocks,
 )
 from sim2real_eval.study.search.stepwise import (
@@ -245,9 +245,7 @@ def tune(
     pickled = pickle.dumps(task)
     losses = load_losses(pickled)
     _check_likelihood(losses.loss, parameters)
-    drives = group_drives(
-        losses.begin[::windows].tolist(), losses.end[windows - 1 :: windows].tolist()
-    )
+    drives = drives_of(losses.recordings)
     blocks = deal_blocks(drives, windows, options.blocks)
     with EvaluationPool(jobs, progress, store) as pool:
         result = _search(pickled, SearchSpace(parameters), blocks, pool, options.level)
@@ -416,7 +414,7 @@ def _test(
     """Compare start and tuned values on recordings that the search did not use."""
     windows = math.ceil(LEAST_BLOCKS / len(tests))
     losses = JudgeLosses(task._replace(sources=tuple(tests), windows=windows))
-    count = len(losses.begin)
+    count = len(losses.start)
     blocks = np.array_split(np.arange(count), min(options.blocks, count))
     before = losses.all_losses(SearchSpace(task.parameters).start)
     after = losses.all_losses(values)
