@@ -77,6 +77,7 @@ class TuningSets:
 
     Attributes
     ----------
+    design : tuple of Values
     losses : dict of str to (t, p) float
         Losses of the design in all windows of a set.
     failures : dict of str to str
@@ -89,9 +90,9 @@ class TuningSets:
         self._pickled = {name: pickle.dumps(task) for name, task in tasks.items()}
         self._sources = {name: pickle.dumps(task.sources) for name, task in tasks.items()}
         self._parameters = next(iter(tasks.values())).parameters
-        self._design, self._pool = list(design), pool
+        self.design, self._pool = tuple(design), pool
         chunks = [
-            (name, self._design[first : first + _CHUNK])
+            (name, self.design[first : first + _CHUNK])
             for name in tasks
             for first in range(0, len(design), _CHUNK)
         ]
@@ -119,12 +120,12 @@ class TuningSets:
         The search begins at the best tuning of the design in these windows.
         """
         free = tuple(i for i, p in enumerate(self._parameters) if p.scale != 'choice')
-        most = _MORE * len(self._design)
+        most = _MORE * len(self.design)
         minimisations = []
         for name, windows in requests:
             losses = self.losses[name]
             selected = np.arange(losses.shape[1]) if windows is None else windows
-            best = self._design[int(np.argmin(losses[:, selected].mean(axis=1)))]
+            best = self.design[int(np.argmin(losses[:, selected].mean(axis=1)))]
             minimisations.append((name, Minimisation(selected, best, free, _TOLERANCE, most)))
         return self._pool.map(
             _minimise,
@@ -151,7 +152,7 @@ class TuningSets:
         return dict(zip(names, sizes, strict=True))
 
 
-def _judge_chunk(request: tuple[bytes, list[Values]]) -> FloatArray | str:
+def _judge_chunk(request: tuple[bytes, Sequence[Values]]) -> FloatArray | str:
     pickled, tunings = request
     try:
         losses = load_losses(pickled)

@@ -22,6 +22,7 @@ from sim2real_eval.benches.tuning.evaluations import TuningSource, TuningTask
 from sim2real_eval.benches.tuning.parameters import Tunable, tunables
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.judge.protocol import Judge
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.permutation_test import joint_p_values, significance_groups
 from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TransferOptions
 from sim2real_eval.study.search.engine import (
@@ -40,7 +41,6 @@ from . import findings
 from .search import Losses, TuningSets, spread_tunings
 from .sensor_errors import error_ratios
 
-_REAL = 'real'
 _EXACT_SIGNS = 13
 _DRAWS = 10_000
 _LEAST_STEP = 0.15  # decades, or tenths of the unit, by which a tuned value must differ
@@ -131,8 +131,10 @@ class Transfer:
         Models that have no loss, and why.
     blocks, drives : int
         Number of blocks, and of drives that the real recordings come from.
-    tunings : int
-        Number of tunings that all recordings met.
+    tunings : tuple of tuple of float
+        Values of the tunings that all recordings met, the given ones first.
+    landscapes : mapping of str to (t,) array
+        Mean error of each of these tunings on the `real` recordings and on those of each model.
     notes : tuple of Finding
     """
 
@@ -146,7 +148,8 @@ class Transfer:
     failures: Mapping[str, str]
     blocks: int
     drives: int
-    tunings: int
+    tunings: tuple[Values, ...]
+    landscapes: Mapping[str, FloatArray]
     notes: tuple[Finding, ...]
 
     @property
@@ -225,7 +228,7 @@ def measure_transfer(
     quantity = _common_loss(task, simulated)
     task = task._replace(loss=quantity)
     held_out = deal_blocks(drives, windows, count)
-    tasks = {_REAL: task} | {
+    tasks = {REAL: task} | {
         model: task._replace(sources=tuple(sources), windows=1)
         for model, sources in simulated.items()
     }
@@ -262,19 +265,19 @@ def _measure(
     options: TransferOptions,
     drives: int,
 ) -> Transfer:
-    if _REAL in sets.failures:
-        raise Sim2RealError(sets.failures[_REAL])
+    if REAL in sets.failures:
+        raise Sim2RealError(sets.failures[REAL])
     failures = dict(sets.failures)
-    models = [name for name in sets.losses if name != _REAL]
+    models = [name for name in sets.losses if name != REAL]
     everything = np.sort(np.concatenate(held_out))
-    requests: list[tuple[str, IntArray | None]] = [(_REAL, None)]
-    requests += [(_REAL, np.setdiff1d(everything, block)) for block in held_out]
+    requests: list[tuple[str, IntArray | None]] = [(REAL, None)]
+    requests += [(REAL, np.setdiff1d(everything, block)) for block in held_out]
     best = sets.minimise(requests + [(model, None) for model in models])
     real_values, *rest = best
     folds, tuned = rest[: len(held_out)], dict(zip(models, rest[len(held_out) :], strict=True))
     start = SearchSpace(parameters).start
     real_tunings = list(dict.fromkeys([start, real_values, *folds, *tuned.values()]))
-    on_real = dict(zip(real_tunings, sets.judge([(_REAL, v) for v in real_tunings]), strict=True))
+    on_real = dict(zip(real_tunings, sets.judge([(REAL, v) for v in real_tunings]), strict=True))
     reference = _reference(on_real, folds, held_out, quantity)
     failures |= {
         model: f'the filter tuned on it fails on the real recordings: {on_real[values]}'
@@ -291,10 +294,10 @@ def _measure(
     in_simulation = sets.judge([(model, tuned[model]) for model in models])
     sizes = sets.error_sizes(judge.base_link_frame)
     differences = _explain(sets, parameters, tuned, real_values, errors, statistics, quantity)
-    real_landscape = sets.losses[_REAL].mean(axis=1)
+    landscapes = {name: losses.mean(axis=1) for name, losses in sets.losses.items()}
     results = []
     for model, own in zip(models, in_simulation, strict=True):
-        landscape = sets.losses[model].mean(axis=1)
+        pair = landscapes[REAL], landscapes[model]
         results.append(
             ModelTransfer(
                 model,
@@ -302,18 +305,18 @@ def _measure(
                 *statistics[model],
                 promised=float(_losses(own, quantity).mean()),
                 achieved=float(errors[model].mean()),
-                landscape=landscape_distance(real_landscape, landscape, quantity in RMS_UNITS),
-                correlation=_correlation(real_landscape, landscape),
+                landscape=landscape_distance(*pair, quantity in RMS_UNITS),
+                correlation=_correlation(*pair),
                 differences=differences[model],
                 other_losses=_other_losses(on_real, tuned[model], folds, held_out),
-                error_ratios=error_ratios(sizes[_REAL], sizes[model]),
+                error_ratios=error_ratios(sizes[REAL], sizes[model]),
             )
         )
     results.sort(key=lambda result: result.loss)
     transfer = Transfer(
         judge, quantity, parameters, real_values,
         float(_losses(on_real[start], quantity).mean()), float(reference.mean()),
-        tuple(results), failures, len(held_out), drives, len(sets.losses[_REAL]), (),
+        tuple(results), failures, len(held_out), drives, sets.design, landscapes, (),
     )  # fmt: skip
     return dataclasses.replace(transfer, notes=tuple(by_severity(findings.of_transfer(transfer))))
 
@@ -481,7 +484,7 @@ def _explain(
     replaced = [
         (*tuned[model][:i], real_values[i], *tuned[model][i + 1 :]) for model, i in candidates
     ]
-    judged = sets.judge([(_REAL, values) for values in replaced])
+    judged = sets.judge([(REAL, values) for values in replaced])
     differences: dict[str, list[ParameterDifference]] = {model: [] for model in errors}
     for (model, i), result in zip(candidates, judged, strict=True):
         if isinstance(result, str):

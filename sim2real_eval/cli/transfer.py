@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real transfer`: what a filter that was tuned in simulation costs on the robot."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim2real_eval.study.options import PROFILE, ComparedSensors, TransferOptions
+from sim_sensors.core.errors import ParameterError
+from .arguments import (
+    add_judge,
+    add_judge_kind,
+    add_out,
+    add_scenario,
+    add_sensor_set,
+    add_shared,
+    judge_setup,
+    judged_sources,
+    sensor_settings,
+    set_parameters,
+)
+from .options import STUDY, OptionSet, study_options
+from .output import conclude, print_notes, print_table, progress_rounds
+from .vepd import comparison_title
+
+if TYPE_CHECKING:
+    from sim2real_eval.benches.transfer.transfer import Transfer
+    from sim2real_eval.benches.tuning.evaluations import TuningSource
+    from sim2real_eval.judge.protocol import Judge
+    from sim2real_eval.recording.reading import RecordingSource
+    from sim2real_eval.study.plan import StudyPlan
+
+DESCRIPTION = (
+    'Tune the judge on the simulated recordings of each model and run it on the real recordings. '
+    'The transfer loss is its error there over that of the judge tuned on the real recordings, '
+    'which are held out block by block: the cost of developing on this simulation. Repeat the '
+    'command to continue an interrupted transfer.'
+)
+EPILOG = """\
+examples:
+  sim2real transfer --real bags/* --models ch_rw,airsim --imu chrono --out cost
+  sim2real transfer --real bags/* --models real --imu chrono,bno055 --judge error_state --out cost
+  sim2real transfer --real bags/* --simulated 'gazebo=sim_bags/*' --judge-config my.yaml --out cost
+  sim2real transfer --real bags/* --models ch_rw --objective position --out cost
+"""
+
+_SENSORS = OptionSet(ComparedSensors, models='--models --gps LIST', imu='--imu LIST')
+_METHOD = OptionSet(TransferOptions, parameters='--parameters LIST')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    inputs = parser.add_argument_group('recordings')
+    inputs.add_argument(
+        '--real', nargs='+', required=True, metavar='PATH', help='recordings of the robot'
+    )
+    inputs.add_argument(
+        '--simulated',
+        action='append',
+        default=[],
+        metavar='NAME=PATTERN',
+        help="recordings of your own simulator, such as 'gazebo=sim_bags/*'; may be given "
+        'several times, instead of --models and --imu or beside them',
+    )
+    add_shared(inputs, 'topic')
+    add_scenario(inputs)
+    sensors = parser.add_argument_group('sensors, simulated on the true motion of --real')
+    _SENSORS.add(sensors, kept=True)
+    add_sensor_set(sensors)
+    judge = parser.add_argument_group('judge')
+    add_judge(judge, '--judge-config', PROFILE)
+    add_judge_kind(judge)
+    _METHOD.add(parser.add_argument_group('parameters and method'))
+    runs = parser.add_argument_group('runs')
+    STUDY.add(runs, 'seed', 'repetitions', 'match_rates', 'adapt', 'block')
+    parser.add_argument(
+        '--study', metavar='DIR', help='finished study; its report then shows the transfer loss'
+    )
+    contents = 'folder for table, plot, tunings.csv and transfer.json'
+    add_out(parser, contents, 'overwrite', 'json', 'verbose', 'jobs', required=True)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.report import transfer as report
+
+    check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
+    outcome = None
+    if options.study is not None:
+        from sim2real_eval.study.outcome import StudyOutcome
+
+        outcome = StudyOutcome.read(options.study)
+    judge = judge_setup(options)
+    sources = judged_sources(options, options.real, '--real')
+    simulated = _own_recordings(options)
+    plan = None
+    if not simulated or _SENSORS.explicit_values(options):
+        plan = _plan(options, judge, sources)
+    method = _METHOD.make(options)
+    transfer, record = carry_out(judge, method, sources, simulated, plan, options)
+    report.write_transfer(options.out, transfer, record, overwrite=options.overwrite)
+    if outcome is not None:
+        from sim2real_eval.report.study_report import PAGE, study_report, write_report
+
+        report.add_to_study(options.study, record)
+        write_report(study_report(outcome, options.study), Path(options.study, PAGE))
+    failures = [f'{model}: {problem}' for model, problem in transfer.failures.items()]
+
+    def tell() -> None:
+        print_transfer(record, transfer, verbose=options.verbose)
+
+    from .output import report_failures
+
+    report_failures(failures, of=len(failures) + len(transfer.models))
+    return conclude(options, record, tell, 'table, plot and tunings', failures=failures)
+
+
+def print_transfer(record: dict[str, Any], transfer: Transfer, *, verbose: bool) -> None:
+    """Print the table and the answer; with `verbose` also all findings."""
+    from sim2real_eval.report.answer import lines_text
+    from sim2real_eval.report.console import console_table
+    from sim2real_eval.report.transfer import transfer_answer, transfer_table
+
+    print_table(console_table(transfer_table(record)))
+    print()
+    print(lines_text(transfer_answer(record)))
+    if verbose:
+        print()
+        print_notes(transfer.notes)
+
+
+def _own_recordings(options: argparse.Namespace) -> dict[str, list[RecordingSource]]:
+    """Return the recordings of --simulated by name."""
+    simulated: dict[str, list[RecordingSource]] = {}
+    for text in options.simulated:
+        name, equals, pattern = text.partition('=')
+        if not (name and equals and pattern):
+            raise ParameterError(
+                '--simulated', text, "must be NAME=PATTERN, such as 'gazebo=bags/*'"
+            )
+        paths = sorted(glob.glob(pattern))  # noqa: PTH207 - also matches absolute paths
+        if not paths:
+            raise ParameterError('--simulated', text, f'no recording matches {pattern}')
+        simulated.setdefault(name, []).extend(judged_sources(options, paths, '--simulated'))
+    return simulated
+
+
+def _plan(
+    options: argparse.Namespace, judge: Judge, sources: Sequence[RecordingSource]
+) -> StudyPlan:
+    """Return the study whose twins are simulated."""
+    from sim2real_eval.judge.protocol import judge_label
+    from sim2real_eval.study.plan import StudyPlan
+    from sim2real_eval.study.recordings import recordings_from_sources
+    from sim2real_eval.study.study_file import StudyFile
+    from sim2real_eval.study.variants import StudyJudge
+    from .models import twins
+
+    for source in sources:
+        if source.read().truth is None:
+            raise ParameterError(
+                '--real', source.path, 'has no ground truth, on whose motion --models are '
+                "simulated; give recordings of your simulator, --simulated 'NAME=PATTERN'",
+            )  # fmt: skip
+    models = set_parameters(twins(options.models, options.imu), options.set)
+    label = judge_label(options.judge_kind, options.config)
+    return StudyPlan.from_file(
+        StudyFile(
+            title=comparison_title(sources, models),
+            options=study_options(options),
+            recordings=recordings_from_sources(sources),
+            twins=models,
+            judges=(StudyJudge(label, options.judge_kind, judge),),
+            settings=sensor_settings(options.set),
+        )
+    )
+
+
+def carry_out(
+    judge: Judge,
+    method: TransferOptions,
+    sources: Sequence[RecordingSource],
+    simulated: dict[str, list[RecordingSource]],
+    plan: StudyPlan | None,
+    options: argparse.Namespace,
+) -> tuple[Transfer, dict[str, Any]]:
+    """Measure a transfer with a progress bar; return it and its record.
+
+    Models of the plan, if any, are simulated in addition to recordings that were `simulated`.
+    """
+    import dataclasses
+
+    from sim2real_eval.benches.transfer.sources import study_sources
+    from sim2real_eval.benches.transfer.transfer import measure_transfer
+    from sim2real_eval.recording.drives import recording_blocks
+    from sim2real_eval.report.search_layout import recording_record, search_identity
+    from sim2real_eval.report.transfer import transfer_record
+    from sim2real_eval.study.search.engine import EvaluationStore
+
+    study = study_options(options)
+    sets: dict[str, Sequence[TuningSource]] = {
+        name: [dataclasses.replace(source, transforms=judge.transforms) for source in own]
+        for name, own in simulated.items()
+    }
+    real: Sequence[TuningSource] = [
+        dataclasses.replace(source, transforms=judge.transforms) for source in sources
+    ]
+    blocks = recording_blocks(sources, study.block) if plan is None else []
+    if plan is not None:
+        real, twins = study_sources(plan, judge)
+        blocks = [recording.block for recording in plan.recordings if recording.has_real_run]
+        for name in sets:
+            if name in twins:
+                raise ParameterError('--simulated', name, 'is the name of a model; choose another')
+        sets.update(twins)
+    identity = search_identity(
+        'transfer', judge, *sources, *(source for own in simulated.values() for source in own),
+        method=method, study=plan.file.options if plan else study,
+        models=[repr(twin) for twin in plan.file.twins] if plan else [],
+    )  # fmt: skip
+    with (
+        EvaluationStore.for_folder(options.out, identity) as store,
+        progress_rounds('transfer, round {}') as begin,
+    ):
+        transfer = measure_transfer(
+            real, sets, judge, method, blocks=blocks, seed=study.seed, jobs=options.jobs,
+            progress=begin, store=store,
+        )  # fmt: skip
+    records = [recording_record(source, source.expected_name()) for source in sources]
+    return transfer, transfer_record(transfer, method, records)
