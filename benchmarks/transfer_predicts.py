@@ -142,10 +142,8 @@ def candidates(scores: Scores) -> list[dict[str, float]]:
 
 def taus(realities: Sequence[Scores], measure: str) -> np.ndarray:
     """Return Kendall's tau of a measure with the cost over the models, by reality, `(n,)`."""
-    return np.array([
-        kendalltau(*zip(*((m[measure], m[COST]) for m in candidates(scores)), strict=True)).statistic
-        for scores in realities
-    ])  # fmt: skip
+    pairs = [[(m[measure], m[COST]) for m in candidates(scores)] for scores in realities]
+    return np.array([kendalltau(*zip(*rows, strict=True)).statistic for rows in pairs])
 
 
 def first_choices(realities: Sequence[Scores], measure: str) -> np.ndarray:

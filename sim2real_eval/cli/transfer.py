@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import glob
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim2real_eval.study.options import PROFILE, ComparedSensors, TransferOptions
 from sim_sensors.core.errors import ParameterError
@@ -24,7 +25,7 @@ from .arguments import (
     set_parameters,
 )
 from .options import STUDY, OptionSet, study_options
-from .output import conclude, print_notes, print_table, progress_rounds
+from .output import conclude, print_notes, print_table, progress_rounds, report_failures
 from .vepd import comparison_title
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from sim2real_eval.benches.tuning.evaluations import TuningSource
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.recording.reading import RecordingSource
+    from sim2real_eval.report.study_report import StudyReport
+    from sim2real_eval.study.options import StudyOptions
+    from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
 
 DESCRIPTION = (
@@ -86,42 +90,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    from sim2real_eval.benches.transfer.sources import study_sources
     from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.recording.drives import recording_blocks
     from sim2real_eval.report import transfer as report
+    from sim2real_eval.report.search_layout import recording_record
+    from sim2real_eval.study.outcome import StudyOutcome
 
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
-    outcome = None
-    if options.study is not None:
-        from sim2real_eval.study.outcome import StudyOutcome
-
-        outcome = StudyOutcome.read(options.study)
-    judge = judge_setup(options)
+    outcome = None if options.study is None else StudyOutcome.read(options.study)
+    judge, study = judge_setup(options), study_options(options)
     sources = judged_sources(options, options.real, '--real')
-    simulated = _own_recordings(options)
-    plan = None
-    if not simulated or _SENSORS.explicit_values(options):
-        plan = _plan(options, judge, sources)
-    method = _METHOD.make(options)
-    transfer, record = carry_out(judge, method, sources, simulated, plan, options)
+    simulated: dict[str, Sequence[TuningSource]] = dict(_own_recordings(options, judge))
+    if simulated and not _SENSORS.explicit_values(options):
+        real: Sequence[TuningSource] = _with_mountings(sources, judge)
+        blocks = recording_blocks(sources, study.block)
+    else:
+        plan = _plan(options, judge, sources, study)
+        real, twins = study_sources(plan, judge)
+        if common := simulated.keys() & twins.keys():
+            raise ParameterError('--simulated', min(common), 'is the name of a model; rename it')
+        simulated |= twins
+        study = plan.file.options
+        blocks = [recording.block for recording in plan.recordings if recording.has_real_run]
+    request = TransferRequest(judge, _METHOD.make(options), real, simulated, blocks, study)
+    transfer, record = request.measure(options.out, options.jobs)
+    record['recordings'] = [recording_record(source, source.expected_name()) for source in sources]
     report.write_transfer(options.out, transfer, record, overwrite=options.overwrite)
     if outcome is not None:
-        from sim2real_eval.report.study_report import PAGE, study_report, write_report
-
-        report.add_to_study(options.study, record)
-        write_report(study_report(outcome, options.study), Path(options.study, PAGE))
+        _add_to_report(outcome, options.study, record)
     failures = [f'{model}: {problem}' for model, problem in transfer.failures.items()]
+    report_failures(failures, of=len(failures) + len(transfer.models))
 
     def tell() -> None:
-        print_transfer(record, transfer, verbose=options.verbose)
+        print_transfer(record)
+        if options.verbose:
+            print()
+            print_notes(transfer.notes)
 
-    from .output import report_failures
-
-    report_failures(failures, of=len(failures) + len(transfer.models))
     return conclude(options, record, tell, 'table, plot and tunings', failures=failures)
 
 
-def print_transfer(record: dict[str, Any], transfer: Transfer, *, verbose: bool) -> None:
-    """Print the table and the answer; with `verbose` also all findings."""
+def print_transfer(record: Mapping[str, Any]) -> None:
+    """Print the table and the answer."""
     from sim2real_eval.report.answer import lines_text
     from sim2real_eval.report.console import console_table
     from sim2real_eval.report.transfer import transfer_answer, transfer_table
@@ -129,29 +140,34 @@ def print_transfer(record: dict[str, Any], transfer: Transfer, *, verbose: bool)
     print_table(console_table(transfer_table(record)))
     print()
     print(lines_text(transfer_answer(record)))
-    if verbose:
-        print()
-        print_notes(transfer.notes)
 
 
-def _own_recordings(options: argparse.Namespace) -> dict[str, list[RecordingSource]]:
+def _own_recordings(options: argparse.Namespace, judge: Judge) -> dict[str, list[RecordingSource]]:
     """Return the recordings of --simulated by name."""
     simulated: dict[str, list[RecordingSource]] = {}
     for text in options.simulated:
         name, equals, pattern = text.partition('=')
         if not (name and equals and pattern):
-            raise ParameterError(
-                '--simulated', text, "must be NAME=PATTERN, such as 'gazebo=bags/*'"
-            )
+            problem = "must be NAME=PATTERN, such as 'gazebo=bags/*'"
+            raise ParameterError('--simulated', text, problem)
         paths = sorted(glob.glob(pattern))  # noqa: PTH207 - also matches absolute paths
         if not paths:
             raise ParameterError('--simulated', text, f'no recording matches {pattern}')
-        simulated.setdefault(name, []).extend(judged_sources(options, paths, '--simulated'))
+        own = judged_sources(options, paths, '--simulated')
+        simulated.setdefault(name, []).extend(_with_mountings(own, judge))
     return simulated
 
 
+def _with_mountings(sources: Sequence[RecordingSource], judge: Judge) -> list[RecordingSource]:
+    """Return recordings with the mountings of the judge."""
+    return [dataclasses.replace(source, transforms=judge.transforms) for source in sources]
+
+
 def _plan(
-    options: argparse.Namespace, judge: Judge, sources: Sequence[RecordingSource]
+    options: argparse.Namespace,
+    judge: Judge,
+    sources: Sequence[RecordingSource],
+    study: StudyOptions,
 ) -> StudyPlan:
     """Return the study whose twins are simulated."""
     from sim2real_eval.judge.protocol import judge_label
@@ -172,7 +188,7 @@ def _plan(
     return StudyPlan.from_file(
         StudyFile(
             title=comparison_title(sources, models),
-            options=study_options(options),
+            options=study,
             recordings=recordings_from_sources(sources),
             twins=models,
             judges=(StudyJudge(label, options.judge_kind, judge),),
@@ -181,55 +197,77 @@ def _plan(
     )
 
 
-def carry_out(
-    judge: Judge,
-    method: TransferOptions,
-    sources: Sequence[RecordingSource],
-    simulated: dict[str, list[RecordingSource]],
-    plan: StudyPlan | None,
-    options: argparse.Namespace,
-) -> tuple[Transfer, dict[str, Any]]:
-    """Measure a transfer with a progress bar; return it and its record.
+class TransferRequest(NamedTuple):
+    """Everything that a transfer depends on."""
 
-    Models of the plan, if any, are simulated in addition to recordings that were `simulated`.
+    judge: Judge
+    method: TransferOptions
+    real: Sequence[TuningSource]
+    simulated: Mapping[str, Sequence[TuningSource]]
+    blocks: Sequence[str]
+    study: StudyOptions
+
+    def measure(self, folder: str | Path, jobs: int) -> tuple[Transfer, dict[str, Any]]:
+        """Measure the transfer with a progress bar; return it and its record.
+
+        Evaluations are kept beside the folder until the end, so that a repetition continues.
+        """
+        from sim2real_eval.benches.transfer.transfer import measure_transfer
+        from sim2real_eval.report.transfer import transfer_record
+        from sim2real_eval.study.search.engine import EvaluationStore
+
+        with (
+            EvaluationStore.for_folder(folder, self.identity()) as store,
+            progress_rounds('transfer, round {}') as begin,
+        ):
+            transfer = measure_transfer(
+                self.real, self.simulated, self.judge, self.method, blocks=self.blocks,
+                seed=self.study.seed, jobs=jobs, progress=begin, store=store,
+            )  # fmt: skip
+        record = transfer_record(transfer, self.method)
+        return transfer, {**record, 'search': store.search}
+
+    def identity(self) -> dict[str, Any]:
+        """Return the record that identifies the search."""
+        from sim2real_eval.report.search_layout import search_identity
+
+        sources = [*self.real, *(source for own in self.simulated.values() for source in own)]
+        return search_identity(
+            'transfer', self.judge, *sources, names=list(self.simulated), method=self.method,
+            blocks=self.blocks, study=self.study,
+        )  # fmt: skip
+
+
+def add_transfer(plan: StudyPlan, outcome: StudyOutcome, folder: str, jobs: int) -> StudyReport:
+    """Measure the transfer that a study file asks for, unless the folder has it already.
+
+    Returns the report of the study, written again with the transfer.
     """
-    import dataclasses
-
     from sim2real_eval.benches.transfer.sources import study_sources
-    from sim2real_eval.benches.transfer.transfer import measure_transfer
-    from sim2real_eval.recording.drives import recording_blocks
-    from sim2real_eval.report.search_layout import recording_record, search_identity
-    from sim2real_eval.report.transfer import transfer_record
+    from sim2real_eval.report.study_report import study_report
+    from sim2real_eval.report.transfer import read_transfer
     from sim2real_eval.study.search.engine import EvaluationStore
 
-    study = study_options(options)
-    sets: dict[str, Sequence[TuningSource]] = {
-        name: [dataclasses.replace(source, transforms=judge.transforms) for source in own]
-        for name, own in simulated.items()
-    }
-    real: Sequence[TuningSource] = [
-        dataclasses.replace(source, transforms=judge.transforms) for source in sources
-    ]
-    blocks = recording_blocks(sources, study.block) if plan is None else []
-    if plan is not None:
-        real, twins = study_sources(plan, judge)
-        blocks = [recording.block for recording in plan.recordings if recording.has_real_run]
-        for name in sets:
-            if name in twins:
-                raise ParameterError('--simulated', name, 'is the name of a model; choose another')
-        sets.update(twins)
-    identity = search_identity(
-        'transfer', judge, *sources, *(source for own in simulated.values() for source in own),
-        method=method, study=plan.file.options if plan else study,
-        models=[repr(twin) for twin in plan.file.twins] if plan else [],
-    )  # fmt: skip
-    with (
-        EvaluationStore.for_folder(options.out, identity) as store,
-        progress_rounds('transfer, round {}') as begin,
-    ):
-        transfer = measure_transfer(
-            real, sets, judge, method, blocks=blocks, seed=study.seed, jobs=options.jobs,
-            progress=begin, store=store,
-        )  # fmt: skip
-    records = [recording_record(source, source.expected_name()) for source in sources]
-    return transfer, transfer_record(transfer, method, records)
+    assert plan.file.transfer is not None
+    judge = plan.file.judges[0].setup
+    real, simulated = study_sources(plan, judge)
+    blocks = [recording.block for recording in plan.recordings if recording.has_real_run]
+    request = TransferRequest(
+        judge, plan.file.transfer, real, simulated, blocks, plan.file.options
+    )
+    record = read_transfer(folder)
+    search = EvaluationStore.for_folder(folder, request.identity()).search
+    if record is not None and record.get('search') == search:
+        return study_report(outcome, folder)
+    _, record = request.measure(folder, jobs)
+    return _add_to_report(outcome, folder, record)
+
+
+def _add_to_report(outcome: StudyOutcome, folder: str, record: Mapping[str, Any]) -> StudyReport:
+    from sim2real_eval.report.study_report import PAGE, study_report, write_report
+    from sim2real_eval.report.transfer import add_to_study
+
+    add_to_study(folder, record)
+    report = study_report(outcome, folder)
+    write_report(report, Path(folder, PAGE))
+    return report

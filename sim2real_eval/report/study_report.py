@@ -30,6 +30,7 @@ from .page.page import study_page
 from .page.tables import Standing, by_scenario, overview, ranking, standings
 from .ranking_tables import pair_lines
 from .study_plots import begin_plots
+from .transfer import read_transfer
 
 PAGE = 'report.html'
 TABLES = ('tables.md', 'tables.tex')
@@ -66,12 +67,13 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
     file = Path(folder) / _STUDY_FILE
     text = file.read_text(encoding='utf-8') if file.is_file() else ''
     answer, findings = study_answer(outcome), _findings(outcome, standing)
-    sensitivity = read_record(folder)
+    sensitivity, transfer = read_record(folder), read_transfer(folder)
     page = study_page(
         outcome,
         study_file=text,
         command=shlex.join(map(str, outcome.record.get('command') or [])),
         side=side_results(outcome),
+        transfer=transfer,
         standing=standing,
         answer=answer_lines(answer, undetected_text(sensitivity, answer.view.judge)),
         findings=findings,

@@ -244,7 +244,9 @@ def transfer_table(record: Mapping[str, Any]) -> DataTable:
         ['tuned on the robot', '0', '', '', '', short_number(record['reference']), *[''] * 3]
     )
     rows.append(['as given', *[''] * 4, short_number(record['given']), *[''] * 3])
-    return DataTable(f'What a filter costs that was tuned in simulation: {errors}', columns, rows)
+    title = f'What a filter costs that was tuned in simulation: {errors}'
+    notes = [str(note) for note in from_records(record['notes'])]
+    return DataTable(title, columns, rows, notes=notes)
 
 
 def transfer_figure(transfer: Transfer) -> Figure:

@@ -198,6 +198,12 @@ class TuneOptions(Parameters):
     )
     level: float = parameter(0.95, '1', 'Level of the intervals.', minimum=0.5, maximum=0.999)
 
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the parameters to tune; None for the default."""
+        names = [name.strip() for name in (self.parameters or '').split(',')]
+        return [name for name in names if name] or None
+
 
 @dataclasses.dataclass(frozen=True)
 class TransferOptions(TuneOptions):

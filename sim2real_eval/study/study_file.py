@@ -17,7 +17,7 @@ from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.world.world import load_world, world_names
 from .metric import METRICS
-from .options import PROFILE, SHARED_IMU, StudyOptions
+from .options import PROFILE, SHARED_IMU, StudyOptions, TransferOptions
 from .recordings import (
     PathDrive,
     StudyRecording,
@@ -49,6 +49,8 @@ KEYS = MappingProxyType(
         'judges': 'State estimators; default clean.',
         'conditions': 'Changes of the fixes of both real and simulated runs.',
         'uncertainty': 'Options of the statistics.',
+        'transfer': 'Also measure the transfer loss under the first judge: {} or options of '
+        '`sim2real transfer`, such as {objective: position}.',
         'more_metrics': 'Metrics in files, such as my_metric.py:MyMetric.',
     }
 )
@@ -115,6 +117,8 @@ class StudyFile:
         Whether it is shipped, so that its name is enough.
     command : tuple of str
         Command of the study; a file that is not shipped is named without its folder.
+    transfer : TransferOptions or None
+        Whether and how the transfer loss is measured.
     settings : mapping
         Parameters set over those of the models, by kind and parameter, such as `gps.rate`.
     """
@@ -133,6 +137,7 @@ class StudyFile:
     text: bytes = b''
     is_shipped: bool = False
     command: tuple[str, ...] = ()
+    transfer: TransferOptions | None = None
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -197,7 +202,16 @@ class StudyFile:
             text=path.read_bytes(),
             is_shipped=shipped,
             command=('sim2real', 'study', name, *over.command),
+            transfer=_read_transfer(fields.get('transfer'), where),
         )
+
+
+def _read_transfer(entry: Entry | None, where: str) -> TransferOptions | None:
+    if entry is None:
+        return None
+    fields = entry.fields(tuple(TransferOptions.declarations()))
+    values = {name: field.value for name, field in fields.items()}
+    return TransferOptions.from_mapping(values, where, entry.key)
 
 
 def study_path(name_or_path: str | Path) -> Path:

@@ -219,8 +219,7 @@ def measure_transfer(
     options = options or TransferOptions()
     if not simulated:
         raise ParameterError('transfer', '', 'has no model; name at least one')
-    names = options.parameters and [name.strip() for name in options.parameters.split(',')]
-    parameters = tunables(judge, names or None)
+    parameters = tunables(judge, options.names)
     drives = _drives(blocks or [''] * len(real))
     count = min(options.blocks, len(drives)) if len(drives) >= LEAST_BLOCKS else options.blocks
     windows = math.ceil(count / len(real))

@@ -232,8 +232,7 @@ def tune(
     ((), 'tune.unchanged')
     """
     options = options or TuneOptions()
-    names = options.parameters and [name.strip() for name in options.parameters.split(',')]
-    parameters = tunables(judge, names or None)
+    parameters = tunables(judge, options.names)
     least = least_blocks(1.0 - (1.0 - options.level) / len(parameters))
     if options.blocks < least:
         problem = f'{options.blocks} blocks are too few to validate {len(parameters)} parameters'

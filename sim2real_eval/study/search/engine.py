@@ -138,6 +138,11 @@ class EvaluationStore:
             records = [line for line in lines[1:] if isinstance(line, list)]
             self.results = {key: _decode(result) for key, result in records}
 
+    @property
+    def search(self) -> str:
+        """Digest of the search."""
+        return self._header['search']
+
     @classmethod
     def for_folder(cls, folder: str | Path, search: Mapping[str, Any]) -> EvaluationStore:
         """Return the store of a search that will write its result to `folder`."""
