@@ -96,8 +96,9 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.report import transfer as report
     from sim2real_eval.report.search_layout import recording_record
     from sim2real_eval.study.outcome import StudyOutcome
+    from sim2real_eval.study.transfer_record import TRANSFER_FILE
 
-    check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
+    check_result_folder(options.out, TRANSFER_FILE, overwrite=options.overwrite)
     outcome = None if options.study is None else StudyOutcome.read(options.study)
     judge, study = judge_setup(options), study_options(options)
     sources = judged_sources(options, options.real, '--real')
@@ -245,8 +246,8 @@ def add_transfer(plan: StudyPlan, outcome: StudyOutcome, folder: str, jobs: int)
     """
     from sim2real_eval.benches.transfer.sources import study_sources
     from sim2real_eval.report.study_report import study_report
-    from sim2real_eval.report.transfer import read_transfer
     from sim2real_eval.study.search.engine import EvaluationStore
+    from sim2real_eval.study.transfer_record import read_transfer
 
     assert plan.file.transfer is not None
     judge = plan.file.judges[0].setup

@@ -23,6 +23,7 @@ from sim2real_eval.metrics.uncertainty import uncertainty_notes
 from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import side_results
+from sim2real_eval.study.transfer_record import read_transfer
 from sim_sensors.core.errors import Sim2RealError
 from .answer import answer_lines, read_record, undetected_text
 from .console import MINUS, NONE, DataTable, TableColumn, numeric
@@ -30,7 +31,6 @@ from .page.page import study_page
 from .page.tables import Standing, by_scenario, overview, ranking, standings
 from .ranking_tables import pair_lines
 from .study_plots import begin_plots
-from .transfer import read_transfer
 
 PAGE = 'report.html'
 TABLES = ('tables.md', 'tables.tex')

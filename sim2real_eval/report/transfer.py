@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,11 @@ from sim2real_eval.common.findings import from_records, to_records
 from sim2real_eval.common.results import write_json
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TransferOptions
-from sim_sensors.core.errors import Sim2RealError
+from sim2real_eval.study.transfer_record import TRANSFER_FILE, loss_text
 from . import palette, style
 from .answer import AnswerLine
 from .console import DataTable, TableColumn, count_text, numeric, p_value_text, short_number
 from .search_layout import finite_or_none, judge_record, result_header, write_search_result
-
-MARK = 'transfer.json'
-"""File that a result of `transfer` holds, also in the folder of a study."""
 
 _MOST_DRAWN = 4
 
@@ -102,7 +98,7 @@ def write_transfer(
     places = list(transfer.landscapes)
     write_search_result(
         folder,
-        MARK,
+        TRANSFER_FILE,
         record,
         tables={
             'transfer.csv': (
@@ -133,41 +129,7 @@ _CSV = (
 
 def add_to_study(study: str | Path, record: Mapping[str, Any]) -> None:
     """Write a transfer into the folder of a study, so that its report shows it."""
-    write_json(Path(study) / MARK, record, allow_nan=False)
-
-
-def read_transfer(study: str | Path) -> dict[str, Any] | None:
-    """Return the transfer in the folder of a study or of `transfer`, or None if there is none.
-
-    Raises
-    ------
-    Sim2RealError
-        When the file is no transfer.
-    """
-    path = Path(study) / MARK
-    try:
-        record = json.loads(path.read_text(encoding='utf-8'))
-        if not record['models'] or not isinstance(record['quantity'], str):
-            raise TypeError
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError):
-        raise Sim2RealError(f'{path}: is not a result of `sim2real transfer`') from None
-    return dict(record)
-
-
-def loss_text(quantity: str, loss: float | None, *, sign: bool = True) -> str:
-    """Return a transfer loss as text: per cent of an error, or the difference of a score.
-
-    Examples
-    --------
-    >>> loss_text('speed', 0.123), loss_text('likelihood', 0.25), loss_text('speed', None)
-    ('+12.3 %', '+0.250', '-')
-    """
-    if loss is None:
-        return '-'
-    form = '+' if sign else ''
-    return f'{100.0 * loss:{form}.1f} %' if quantity in RMS_UNITS else f'{loss:{form}.3f}'
+    write_json(Path(study) / TRANSFER_FILE, record, allow_nan=False)
 
 
 def interval_text(record: Mapping[str, Any], model: Mapping[str, Any]) -> str:

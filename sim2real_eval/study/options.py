@@ -238,12 +238,19 @@ class GateOptions(Parameters):
         'Largest increase over the baseline (default 0); if negative, VEPD must decrease.',
         optional=float,
     )
+    max_transfer_loss: float | None = parameter(
+        None,
+        '',
+        'Largest transfer loss allowed, such as 10% or 0.1.',
+        optional=float,
+        minimum=-1.0,
+    )
     by: str = parameter(
         'estimate',
         '',
-        'Number compared with a limit: estimate: VEPD itself; low: the lower bound of its '
+        'Number compared with a limit: estimate: VEPD or loss itself; low: the lower bound of its '
         'interval, which fails only for a significant excess; high: the upper bound, which passes '
-        'only if VEPD is significantly below the limit.',
+        'only if VEPD or loss is significantly below the limit.',
         choices=('estimate', 'low', 'high'),
     )
     confidence: float = parameter(0.95, '1', 'Level of the intervals.', minimum=0.5, maximum=0.999)

@@ -51,6 +51,7 @@ from .outcome import (
 )
 from .plan import StudyPlan, StudyUnit, describe_change, load_compiled
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
+from .transfer_record import TRANSFER_FILE
 
 Begin = Callable[[int, int, int], Callable[[], None]]
 """Called with the numbers of runs, stored runs and remaining units. Returns a function to call
@@ -64,7 +65,8 @@ _STUDY_FILE = 'study.yaml'
 _FILES = (
     _STUDY_FILE, RUNS, 'series', 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',
     'sensitivity.csv', 'agreement.json', 'report.html', 'tables.md', 'tables.tex', 'metrics.png',
-    'findings.txt', 'recordings', 'SYNTHETIC.txt', 'sensitivity.json', 'pose.csv', MARK,
+    'findings.txt', 'recordings', 'SYNTHETIC.txt', 'sensitivity.json', 'pose.csv', TRANSFER_FILE,
+    MARK,
 )  # fmt: skip
 """Files and folders of a study except its plots, the mark last."""
 _PLOTS = ('rmse.png', 'entropy.png', 'ranking.png', 'velocity.png')
