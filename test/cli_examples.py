@@ -30,8 +30,8 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of
 
 VERBS = (
-    'demo', 'vepd', 'study', 'gate', 'report', 'compare', 'characterize', 'allan', 'match',
-    'export', 'fit', 'simulate', 'reference', 'judge', 'sensitivity', 'tune', 'check', 'models',
+    'demo', 'vepd', 'study', 'transfer', 'gate', 'report', 'compare', 'characterize', 'allan',
+    'match', 'export', 'fit', 'simulate', 'reference', 'judge', 'sensitivity', 'tune', 'check', 'models',
     'world', 'follow', 'scenario', 'attitude', 'wheels',
 )  # fmt: skip
 

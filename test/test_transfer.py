@@ -57,9 +57,7 @@ def drives(std: float, seed: int = 0) -> tuple[MemorySource, ...]:
     """Simulate drives with white fixes of a deviation, m, and an accelerometer with a bias."""
     motions = [motion_of('accelerating', duration=10.0) for _ in range(DRIVES)]
     return tuple(
-        MemorySource(
-            simulate(motion, gps=receiver(std), imu=IMU, name=f'drive{k}', seed=seed + k)
-        )
+        MemorySource(simulate(motion, gps=receiver(std), imu=IMU, name=f'drive{k}', seed=seed + k))
         for k, motion in enumerate(motions)
     )
 
