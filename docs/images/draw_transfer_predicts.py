@@ -12,12 +12,12 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from sim2real_eval.report.palette import BLUE, ORANGE, REAL_COLOUR, VERMILION
+from sim2real_eval.report.palette import BLUE, GREEN, REAL_COLOUR, VERMILION
 from sim2real_eval.report.style import figure_legend, new_figure, save_png, tidy
 
 HERE = Path(__file__).resolve().parent
 FIGURES = HERE.parents[1] / 'benchmarks' / 'results' / 'transfer_predicts.json'
-ESTIMATORS = {'clean': BLUE, 'error_state': VERMILION, 'vqf_kalman': ORANGE}
+ESTIMATORS = {'clean': BLUE, 'error_state': VERMILION, 'vqf_kalman': GREEN}
 
 
 def main() -> None:

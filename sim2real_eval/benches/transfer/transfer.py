@@ -24,6 +24,7 @@ from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.permutation_test import joint_p_values, significance_groups
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TransferOptions
 from sim2real_eval.study.search.engine import (
     EvaluationPool,
@@ -40,6 +41,7 @@ from sim_sensors.core.seeding import stream
 from . import findings
 from .search import Losses, TuningSets, spread_tunings
 from .sensor_errors import error_ratios
+from .sources import MemorySource
 
 _EXACT_SIGNS = 13
 _DRAWS = 10_000
@@ -159,8 +161,8 @@ class Transfer:
 
 
 def measure_transfer(
-    real: Sequence[TuningSource],
-    simulated: Mapping[str, Sequence[TuningSource]],
+    real: Sequence[TuningSource | Recording],
+    simulated: Mapping[str, Sequence[TuningSource | Recording]],
     judge: Judge,
     options: TransferOptions | None = None,
     *,
@@ -174,9 +176,10 @@ def measure_transfer(
 
     Parameters
     ----------
-    real : sequence of TuningSource
-        Real recordings. Without truth only the likelihood of the innovations can be compared.
-    simulated : mapping of str to sequence of TuningSource
+    real : sequence of Recording or TuningSource
+        Real recordings, in memory or read on demand. Without truth only the likelihood of the
+        innovations can be compared.
+    simulated : mapping of str to sequence of Recording or TuningSource
         Simulated recordings of each model.
     judge : Judge
         A `JudgeSetup` of robot_localization, or a judge that declares its parameters.
@@ -199,16 +202,11 @@ def measure_transfer(
     Examples
     --------
     >>> from sim2real_eval import simulate
-    >>> from sim2real_eval.benches.transfer import MemorySource
     >>> from sim2real_eval.judge.setup import JudgeSetup
     >>> from sim_sensors import motion_of
     >>> def drives(gps):
-    ...     motions = [motion_of('sine', seed=k, duration=8.0) for k in range(6)]
-    ...     pairs = enumerate(motions)
-    ...     return [
-    ...         MemorySource(simulate(motion, gps=gps, imu='ideal', name=f'd{k}', seed=k))
-    ...         for k, motion in pairs
-    ...     ]
+    ...     motion = motion_of('accelerating', duration=8.0)
+    ...     return [simulate(motion, gps=gps, imu='ideal', name=f'd{k}', seed=k) for k in range(6)]
     >>> transfer = measure_transfer(
     ...     drives('ch_rw'), {'same': drives('ch_rw')}, JudgeSetup.load('clean'),
     ...     TransferOptions(parameters='process_noise_covariance.velocity', tunings=8, warmup=2.0),
@@ -217,24 +215,33 @@ def measure_transfer(
     ('same', True)
     """
     options = options or TransferOptions()
+    real_sources = _as_sources(real)
+    simulated_sources = {name: _as_sources(own) for name, own in simulated.items()}
     if not simulated:
         raise ParameterError('transfer', '', 'has no model; name at least one')
     parameters = tunables(judge, options.names)
     drives = _drives(blocks or [''] * len(real))
     count = min(options.blocks, len(drives)) if len(drives) >= LEAST_BLOCKS else options.blocks
     windows = math.ceil(count / len(real))
-    task = TuningTask(tuple(real), judge, parameters, options.objective, windows, options.warmup)
-    quantity = _common_loss(task, simulated)
+    task = TuningTask(real_sources, judge, parameters, options.objective, windows, options.warmup)
+    quantity = _common_loss(task, simulated_sources)
     task = task._replace(loss=quantity)
     held_out = deal_blocks(drives, windows, count)
     tasks = {REAL: task} | {
-        model: task._replace(sources=tuple(sources), windows=1)
-        for model, sources in simulated.items()
+        model: task._replace(sources=sources, windows=1)
+        for model, sources in simulated_sources.items()
     }
     design = spread_tunings(parameters, options.tunings, seed)
     with EvaluationPool(jobs, progress, store) as pool:
         sets = TuningSets(tasks, design, pool)
         return _measure(sets, parameters, judge, quantity, held_out, options, len(drives))
+
+
+def _as_sources(recordings: Sequence[TuningSource | Recording]) -> tuple[TuningSource, ...]:
+    return tuple(
+        MemorySource(recording) if isinstance(recording, Recording) else recording
+        for recording in recordings
+    )
 
 
 def _drives(blocks: Sequence[str]) -> list[list[int]]:
