@@ -405,7 +405,7 @@ def block_statistics(
     >>> worse = reference * [1.1, 1.2, 1.15, 1.1, 1.2, 1.05]
     >>> losses = block_statistics({'a': worse}, reference, blocks, 0.95, is_error=True)
     >>> round(losses['a'].loss, 3), losses['a'].low > 0.0, losses['a'].p_value
-    (0.138, True, 0.03125)
+    (0.139, True, 0.03125)
     """
     names = list(errors)
     sums = np.array([[errors[name][block].sum() for block in blocks] for name in names])
