@@ -20,9 +20,9 @@ from sim2real_eval.benches.transfer import (
     TransferOptions,
     measure_transfer,
 )
+from sim2real_eval.benches.transfer.block_statistics import block_statistics, landscape_distance
 from sim2real_eval.benches.transfer.search import spread_tunings
 from sim2real_eval.benches.transfer.sensor_errors import sensor_error_sizes
-from sim2real_eval.benches.transfer.transfer import block_statistics, landscape_distance
 from sim2real_eval.benches.tuning.parameters import tunables
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording

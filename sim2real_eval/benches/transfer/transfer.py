@@ -11,7 +11,6 @@ test over blocks, so that it excludes zero exactly where the test rejects.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -23,7 +22,6 @@ from sim2real_eval.benches.tuning.parameters import Tunable, tunables
 from sim2real_eval.common.findings import Finding, by_severity
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.options import REAL
-from sim2real_eval.metrics.permutation_test import joint_p_values, significance_groups
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TransferOptions
 from sim2real_eval.study.search.engine import (
@@ -33,18 +31,20 @@ from sim2real_eval.study.search.engine import (
     SearchSpace,
     Values,
     deal_blocks,
-    estimate_gain,
 )
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray
-from sim_sensors.core.seeding import stream
 from . import findings
+from .block_statistics import (
+    BlockStatistics,
+    block_statistics,
+    landscape_correlation,
+    landscape_distance,
+)
 from .search import Losses, TuningSets, spread_tunings
 from .sensor_errors import error_ratios
 from .sources import MemorySource
 
-_EXACT_SIGNS = 13
-_DRAWS = 10_000
 _LEAST_STEP = 0.15  # decades, or tenths of the unit, by which a tuned value must differ
 _LEAST_SHARE = 0.1  # of the loss that a parameter must explain
 _LEAST_LOSS = 0.01  # relative, or in natural logarithms, below which nothing is explained
@@ -262,6 +262,37 @@ def _common_loss(task: TuningTask, simulated: Mapping[str, Sequence[TuningSource
     return 'speed' if all(has_truth) else 'likelihood'
 
 
+class _RealErrors(NamedTuple):
+    """Errors on the real recordings by tuning, and the tunings without each block."""
+
+    judged: Mapping[Values, Losses | str]
+    folds: Sequence[Values]
+    held_out: Sequence[IntArray]
+
+    def losses(self, values: Values, quantity: str) -> FloatArray:
+        """Return the losses of a tuning in all windows; a failure is a Sim2RealError."""
+        return _losses(self.judged[values], quantity)
+
+    def reference(self, quantity: str) -> FloatArray:
+        """Return the losses of all windows with the values that were tuned on other blocks."""
+        reference = np.empty(sum(map(len, self.held_out)))
+        for values, block in zip(self.folds, self.held_out, strict=True):
+            reference[block] = self.losses(values, quantity)[block]
+        return reference
+
+    def mean_loss(self, values: Values, quantity: str) -> float:
+        """Return the transfer loss of a tuning without its statistics."""
+        reference = float(self.reference(quantity).mean())
+        away = float(self.losses(values, quantity).mean()) - reference
+        return away / reference if quantity in RMS_UNITS else away
+
+
+def _losses(judged: Losses | str, quantity: str) -> FloatArray:
+    if isinstance(judged, str):
+        raise Sim2RealError(judged)
+    return judged[quantity]
+
+
 def _measure(
     sets: TuningSets,
     parameters: tuple[Tunable, ...],
@@ -273,198 +304,63 @@ def _measure(
 ) -> Transfer:
     if REAL in sets.failures:
         raise Sim2RealError(sets.failures[REAL])
-    failures = dict(sets.failures)
-    models = [name for name in sets.losses if name != REAL]
-    everything = np.sort(np.concatenate(held_out))
-    requests: list[tuple[str, IntArray | None]] = [(REAL, None)]
-    requests += [(REAL, np.setdiff1d(everything, block)) for block in held_out]
-    best = sets.minimise(requests + [(model, None) for model in models])
-    real_values, *rest = best
-    folds, tuned = rest[: len(held_out)], dict(zip(models, rest[len(held_out) :], strict=True))
-    start = SearchSpace(parameters).start
-    real_tunings = list(dict.fromkeys([start, real_values, *folds, *tuned.values()]))
-    on_real = dict(zip(real_tunings, sets.judge([(REAL, v) for v in real_tunings]), strict=True))
-    reference = _reference(on_real, folds, held_out, quantity)
-    failures |= {
-        model: f'the filter tuned on it fails on the real recordings: {on_real[values]}'
+    start, is_error = SearchSpace(parameters).start, quantity in RMS_UNITS
+    real_values, folds, tuned = _tune(sets, held_out)
+    tunings = list(dict.fromkeys([start, real_values, *folds, *tuned.values()]))
+    judged = sets.judge([(REAL, values) for values in tunings])
+    on_real = _RealErrors(dict(zip(tunings, judged, strict=True)), folds, held_out)
+    failures = sets.failures | {
+        model: f'the filter tuned on it fails on the real recordings: {on_real.judged[values]}'
         for model, values in tuned.items()
-        if isinstance(on_real[values], str)
+        if isinstance(on_real.judged[values], str)
     }
-    models = [model for model in models if model not in failures]
+    models = [model for model in tuned if model not in failures]
     if not models:
         name, problem = next(iter(failures.items()))
         raise Sim2RealError(f'{name}: {problem}')
-    errors = {model: _losses(on_real[tuned[model]], quantity) for model in models}
-    statistics = block_statistics(errors, reference, held_out, options.level,
-                                  is_error=quantity in RMS_UNITS)  # fmt: skip
+    quantities = [name for result in judged[:1] if not isinstance(result, str) for name in result]
+    errors = {model: on_real.losses(tuned[model], quantity) for model in models}
+    reference = on_real.reference(quantity)
+    statistics = block_statistics(errors, reference, held_out, options.level, is_error=is_error)
+    differences = _explain(sets, parameters, tuned, real_values, errors, statistics, quantity)
     in_simulation = sets.judge([(model, tuned[model]) for model in models])
     sizes = sets.error_sizes(judge.base_link_frame)
-    differences = _explain(sets, parameters, tuned, real_values, errors, statistics, quantity)
     landscapes = {name: losses.mean(axis=1) for name, losses in sets.losses.items()}
-    results = []
-    for model, own in zip(models, in_simulation, strict=True):
-        pair = landscapes[REAL], landscapes[model]
-        results.append(
-            ModelTransfer(
-                model,
-                tuned[model],
-                *statistics[model],
-                promised=float(_losses(own, quantity).mean()),
-                achieved=float(errors[model].mean()),
-                landscape=landscape_distance(*pair, quantity in RMS_UNITS),
-                correlation=_correlation(*pair),
-                differences=differences[model],
-                other_losses=_other_losses(on_real, tuned[model], folds, held_out),
-                error_ratios=error_ratios(sizes[REAL], sizes[model]),
-            )
+    results = [
+        ModelTransfer(
+            model,
+            tuned[model],
+            *statistics[model],
+            promised=float(_losses(own, quantity).mean()),
+            achieved=float(errors[model].mean()),
+            landscape=landscape_distance(landscapes[REAL], landscapes[model], is_error),
+            correlation=landscape_correlation(landscapes[REAL], landscapes[model]),
+            differences=differences[model],
+            other_losses={name: on_real.mean_loss(tuned[model], name) for name in quantities},
+            error_ratios=error_ratios(sizes[REAL], sizes[model]),
         )
-    results.sort(key=lambda result: result.loss)
+        for model, own in zip(models, in_simulation, strict=True)
+    ]
     transfer = Transfer(
         judge, quantity, parameters, real_values,
-        float(_losses(on_real[start], quantity).mean()), float(reference.mean()),
-        tuple(results), failures, len(held_out), drives, sets.design, landscapes, (),
+        float(on_real.losses(start, quantity).mean()), float(reference.mean()),
+        tuple(sorted(results, key=lambda result: result.loss)), failures, len(held_out), drives,
+        sets.design, landscapes, (),
     )  # fmt: skip
     return dataclasses.replace(transfer, notes=tuple(by_severity(findings.of_transfer(transfer))))
 
 
-def _losses(judged: Losses | str, quantity: str) -> FloatArray:
-    if isinstance(judged, str):
-        raise Sim2RealError(judged)
-    return judged[quantity]
-
-
-def _reference(
-    on_real: Mapping[Values, Losses | str],
-    folds: Sequence[Values],
-    held_out: Sequence[IntArray],
-    quantity: str,
-) -> FloatArray:
-    """Return the losses of all windows with the values that were tuned on the other blocks."""
-    reference = np.empty(sum(map(len, held_out)))
-    for values, block in zip(folds, held_out, strict=True):
-        reference[block] = _losses(on_real[values], quantity)[block]
-    return reference
-
-
-def _other_losses(
-    on_real: Mapping[Values, Losses | str],
-    values: Values,
-    folds: Sequence[Values],
-    held_out: Sequence[IntArray],
-) -> dict[str, float]:
-    """Return the loss of every error and score that the real recordings have."""
-    tuned = on_real[values]
-    if isinstance(tuned, str):
-        return {}
-    losses = {}
-    for quantity, errors in tuned.items():
-        reference = float(_reference(on_real, folds, held_out, quantity).mean())
-        away = float(errors.mean()) - reference
-        losses[quantity] = away / reference if quantity in RMS_UNITS else away
-    return losses
-
-
-class BlockStatistics(NamedTuple):
-    """Loss of a model over blocks; see `ModelTransfer`."""
-
-    loss: float
-    low: float
-    high: float
-    p_value: float
-    adjusted: float
-    group: str
-
-
-def block_statistics(
-    errors: Mapping[str, FloatArray],
-    reference: FloatArray,
-    blocks: Sequence[IntArray],
-    level: float,
-    *,
-    is_error: bool,
-) -> dict[str, BlockStatistics]:
-    """Return the loss of each model, with its interval, tests and group.
-
-    Parameters
-    ----------
-    errors : mapping of str to (p,) float
-        Errors of each model in all windows, or a score.
-    reference : (p,) float
-        The same of the filter that is tuned on real recordings.
-    blocks : sequence of (k,) int
-        Windows of each block.
-    level : float
-        Level of the intervals.
-    is_error : bool
-        Whether losses are shares of the reference.
-
-    Examples
-    --------
-    >>> blocks = [np.array([k]) for k in range(6)]
-    >>> reference = np.array([1.0, 1.1, 0.9, 1.0, 1.2, 0.8])
-    >>> worse = reference * [1.1, 1.2, 1.15, 1.1, 1.2, 1.05]
-    >>> losses = block_statistics({'a': worse}, reference, blocks, 0.95, is_error=True)
-    >>> round(losses['a'].loss, 3), losses['a'].low > 0.0, losses['a'].p_value
-    (0.139, True, 0.03125)
-    """
-    names = list(errors)
-    sums = np.array([[errors[name][block].sum() for block in blocks] for name in names])
-    scale = np.array(
-        [reference[block].sum() if is_error else float(len(block)) for block in blocks]
-    )
-    differences = sums - np.array([reference[block].sum() for block in blocks])
-    signs = _signs(len(blocks))
-    adjusted = joint_p_values(np.abs(differences @ signs.T)).adjusted
-    order = sorted(range(len(names)), key=lambda k: float(differences[k].sum()))
-    pairs = list(itertools.combinations(order, 2))
-    distinct = []
-    if pairs:
-        apart = np.array([differences[i] - differences[k] for i, k in pairs])
-        p_values = joint_p_values(np.abs(apart @ signs.T)).adjusted
-        distinct = [
-            (names[i], names[k])
-            for (i, k), p_value in zip(pairs, p_values, strict=True)
-            if p_value <= 1.0 - level
-        ]
-    groups = significance_groups([names[k] for k in order], distinct)
-    statistics = {}
-    for k, name in enumerate(names):
-        gain = estimate_gain(differences[k], level, scale)
-        other_side = estimate_gain(-differences[k], level, scale).p_value
-        p_value = min(1.0, 2.0 * min(gain.p_value, other_side))
-        statistics[name] = BlockStatistics(
-            gain.mean, gain.low, gain.high, p_value, adjusted[k], groups[name]
-        )
-    return statistics
-
-
-def _signs(count: int) -> FloatArray:
-    """Return the signs of the blocks in every flip, the true ones first, `(f, count)`."""
-    if count <= _EXACT_SIGNS:
-        return np.array(list(itertools.product((1.0, -1.0), repeat=count)))
-    drawn = stream(0, 'transfer', 'signs', '').choice((1.0, -1.0), (_DRAWS - 1, count))
-    return np.concatenate([np.ones((1, count)), drawn])
-
-
-def landscape_distance(real: FloatArray, simulated: FloatArray, is_error: bool) -> float:
-    """Return the distance of two loss landscapes `(t,)`; see `ModelTransfer.landscape`.
-
-    A constant factor of an error changes no choice, so it counts nothing.
-
-    Examples
-    --------
-    >>> real = np.array([1.0, 2.0, 4.0])
-    >>> landscape_distance(real, 3.0 * real, True) < 1e-12
-    True
-    """
-    away = np.log(simulated / real) if is_error else simulated - real
-    return float(away.std())
-
-
-def _correlation(real: FloatArray, simulated: FloatArray) -> float:
-    if real.std() == 0.0 or simulated.std() == 0.0:
-        return math.nan
-    return float(np.corrcoef(real, simulated)[0, 1])
+def _tune(
+    sets: TuningSets, held_out: Sequence[IntArray]
+) -> tuple[Values, list[Values], dict[str, Values]]:
+    """Return the best tuning on all real recordings, without each block, and on each model."""
+    everything = np.sort(np.concatenate(held_out))
+    models = [name for name in sets.losses if name != REAL]
+    requests: list[tuple[str, IntArray | None]] = [(REAL, None)]
+    requests += [(REAL, np.setdiff1d(everything, block)) for block in held_out]
+    best = sets.minimise([*requests, *((model, None) for model in models)])
+    folds, tuned = best[1 : len(requests)], best[len(requests) :]
+    return best[0], folds, dict(zip(models, tuned, strict=True))
 
 
 def _explain(
