@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from sim2real_eval.benches.transfer.transfer import ModelTransfer, Transfer
 from sim2real_eval.benches.tuning.parameters import Tunable
@@ -231,10 +232,12 @@ def _draw_losses(panel: Axes, transfer: Transfer) -> None:
             panel.plot([scale * model.low, scale * model.high], [row, row], color=colour, lw=2.0)
         panel.plot(scale * model.loss, row, 'o', color=colour)
     panel.axvline(0.0, color='black', linewidth=0.8)
-    panel.set_yticks(rows, [model.model for model in transfer.models])
+    panel.set_yticks(rows, [model.model for model in transfer.models], fontsize=9)
     panel.set_ylim(-0.6, len(rows) - 0.4)
     unit = '%' if transfer.is_error else 'natural logarithm'
-    panel.set_xlabel(f'transfer loss of {transfer.quantity} [{unit}], 0: tuned on the robot')
+    panel.set_xlabel(
+        f'transfer loss of {transfer.quantity} [{unit}], 0: tuned on the robot', fontsize=9
+    )
     style.tidy(panel, grid=True)
 
 
@@ -247,12 +250,20 @@ def _draw_landscapes(panel: Axes, transfer: Transfer) -> None:
         panel.plot(real, simulated, 'o', ms=3.5, alpha=0.7, color=colours[model.model],
                    label=f'{model.model}, SRCC {model.correlation:.2f}')  # fmt: skip
     ends = [float(real.min()), float(real.max())]
-    panel.plot(ends, ends, color='black', linewidth=0.8)
+    panel.plot(ends, ends, color='black', linewidth=0.8, label='equal errors')
     if transfer.is_error:
         panel.set_xscale('log')
         panel.set_yscale('log')
+        for axis in (panel.xaxis, panel.yaxis):
+            # With powers of ten alone, two decades would have only two ticks.
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(StrMethodFormatter('{x:g}'))
+            axis.set_minor_locator(NullLocator())
     unit = f' [{RMS_UNITS[transfer.quantity]}]' if transfer.is_error else ''
-    panel.set_xlabel(f'{transfer.quantity} on the robot{unit}, one point per tuning')
-    panel.set_ylabel(f'in simulation{unit}')
+    noun = 'error' if transfer.is_error else 'score'
+    panel.set_xlabel(
+        f'{transfer.quantity} {noun} on the robot{unit}, one point per tuning', fontsize=9
+    )
+    panel.set_ylabel(f'{transfer.quantity} {noun} in simulation{unit}', fontsize=9)
     panel.legend(fontsize=8, frameon=False)
     style.tidy(panel, grid=True)
