@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 import yaml
 from cli_examples import call
 from fit_examples import drawn_fit, gps_noise
+from recording_examples import REAL
 
 import sim2real_eval as s2r
 from sim2real_eval.recording.drives import DriveSpan, group_drives, recording_blocks
@@ -27,7 +27,6 @@ from sim_sensors.core.errors import ParameterError
 Capture = pytest.CaptureFixture[str]
 TODAY_S = 1_700_000_000
 METRE = 1.0 / 111_320.0
-REAL = Path(os.environ.get('SIM2REAL_REAL', '/nowhere'))
 
 
 def span(
@@ -153,7 +152,7 @@ def test_sources_and_recordings_have_the_same_blocks(bags: list[Path]) -> None:
     assert recording_blocks(sources) == ['drive of a1', 'tuesday', 'drive of a1', '']
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason='SIM2REAL_REAL is not set')
+@pytest.mark.skipif(not REAL.is_dir(), reason='the real drives are not here')
 @pytest.mark.parametrize('name', ['drive0708', 'comma2k19'])
 def test_the_segments_of_a_real_drive_are_one_block(name: str) -> None:
     bags = sorted((REAL / name / 'segments').glob('*/bag'))
