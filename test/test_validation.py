@@ -61,3 +61,19 @@ def test_equal_rankings_have_a_tau_of_one_and_the_first_choice_costs_its_own_cos
     assert other['transfer loss more'] == pytest.approx((2.0, 2.0, 2.0))
     assert first_choices([scores], TRANSFER) == pytest.approx([0.1])
     assert first_choices([scores], 'reversed') == pytest.approx([0.5])
+
+
+@pytest.mark.parametrize(
+    ('values', 'is_held'),
+    [
+        (['380/400'], True),
+        (['360/400'], False),  # 90 %
+        (['400/400'], False),
+        (['38/40', '34/40', '40/40', '40/40'], True),  # 85 % of 40 by chance
+        (['40/40', '20/40', *['40/40'] * 8], False),  # one setting of ten covers half
+        ([validation.FAILED], False),
+    ],
+)
+def test_a_share_is_held_over_all_settings_and_in_each(values: list[str], is_held: bool) -> None:
+    claim = Claim('coverage', 'law', 'same', 'covers', 0.985, 0.92)
+    assert validation.holds(claim, values) == is_held

@@ -118,7 +118,7 @@ def _separation(drive: Sequence[DriveSpan], span: DriveSpan) -> tuple[float, flo
 
 def _shares_fix(earlier: DriveSpan, span: DriveSpan) -> bool:
     """Return whether a recording that begins later has its first fix from an earlier one."""
-    if span.begin_ns == earlier.begin_ns or not len(span.fix_ns):
+    if not earlier.begin_ns < span.begin_ns <= earlier.end_ns or not len(span.fix_ns):
         return False
     k = int(np.searchsorted(earlier.fix_ns, span.fix_ns[0]))
     return bool(

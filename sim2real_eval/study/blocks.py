@@ -55,7 +55,13 @@ def assign_blocks(
     )
     notes: list[Finding] = []
     for group in dict.fromkeys(recording.group for recording in changed):
-        members = [recording for recording in changed if recording.group == group]
+        # One that cannot be read counts neither as a drive nor as an independent recording.
+        members = [
+            recording
+            for recording in changed
+            if recording.group == group
+            and (choice != AUTO or recording.synthetic or recording.name in spans)
+        ]
         notes += block_findings(
             [member.name for member in members], [member.block for member in members], group
         )

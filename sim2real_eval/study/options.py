@@ -405,10 +405,11 @@ NOT_IDENTIFIED = decisive(
 )
 ONE_DRIVE = decisive(
     'fit.one_drive',
-    'all recordings are one drive: the fit was validated on its segments and may fit other drives '
-    'worse',
+    'all {count:d} recordings are one drive, which was held out in segments: verdict, p-value and '
+    'intervals hold for this drive only',
     'Segments of a drive share the receiver, the sky and the road, which are never held out.',
-    'fit to recordings of several drives, better 5 or more',
+    'fit to recordings of 5 drives or more, with more than a minute between them; if the '
+    'recordings are independent: --block none',
 )
 FEW_RECORDINGS = assumed(
     'fit.few_recordings',

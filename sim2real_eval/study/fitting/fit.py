@@ -458,9 +458,8 @@ def _findings(
     if count < LEAST_RECORDINGS:
         notes.append(FEW_RECORDINGS(count=count))
     if real.blocks:
-        notes += block_findings(real.names, real.blocks)
-        if len(set(real.blocks)) == 1:
-            notes.append(ONE_DRIVE())
+        is_one = len(set(real.blocks)) == 1
+        notes += [ONE_DRIVE(count=count)] if is_one else block_findings(real.names, real.blocks)
     failed = int((~candidates.usable).sum())
     if failed:
         notes.append(CANDIDATES_LEFT_OUT(count=failed))
