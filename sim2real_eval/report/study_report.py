@@ -23,6 +23,7 @@ from sim2real_eval.metrics.uncertainty import uncertainty_notes
 from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import side_results
+from sim2real_eval.study.transfer_record import read_transfer
 from sim_sensors.core.errors import Sim2RealError
 from .answer import answer_lines, read_record, undetected_text
 from .console import MINUS, NONE, DataTable, TableColumn, numeric
@@ -66,12 +67,13 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
     file = Path(folder) / _STUDY_FILE
     text = file.read_text(encoding='utf-8') if file.is_file() else ''
     answer, findings = study_answer(outcome), _findings(outcome, standing)
-    sensitivity = read_record(folder)
+    sensitivity, transfer = read_record(folder), read_transfer(folder)
     page = study_page(
         outcome,
         study_file=text,
         command=shlex.join(map(str, outcome.record.get('command') or [])),
         side=side_results(outcome),
+        transfer=transfer,
         standing=standing,
         answer=answer_lines(answer, undetected_text(sensitivity, answer.view.judge)),
         findings=findings,
