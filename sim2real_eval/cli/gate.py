@@ -84,7 +84,8 @@ def _share(text: str) -> float:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import fresh_files
-    from sim2real_eval.study.gate import GatedResult, judge_result, junit_xml, split_names
+    from sim2real_eval.study.gate import GatedResult, judge_result, split_names
+    from sim2real_eval.study.junit import junit_xml
 
     result = GatedResult.read(options.result)
     if options.max_increase is not None and options.baseline is None:

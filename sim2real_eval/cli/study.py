@@ -341,7 +341,7 @@ def carry_out(
         _check_transfer(plan)
     outcome, report = _run_and_write(plan, options, workers, beside)
     if plan.file.transfer is not None:
-        from .transfer import add_transfer
+        from .transfer_request import add_transfer
 
         report = add_transfer(plan, outcome, options.out, options.jobs)
     from sim2real_eval.study.secondary_results import uncertainty_records

@@ -7,8 +7,7 @@ import argparse
 import dataclasses
 import glob
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.study.options import PROFILE, ComparedSensors, TransferOptions
 from sim_sensors.core.errors import ParameterError
@@ -25,17 +24,15 @@ from .arguments import (
     set_parameters,
 )
 from .options import STUDY, OptionSet, study_options
-from .output import conclude, print_notes, print_table, progress_rounds, report_failures
+from .output import conclude, print_notes, print_table, report_failures
+from .transfer_request import TransferRequest, add_to_report
 from .vepd import comparison_title
 
 if TYPE_CHECKING:
-    from sim2real_eval.benches.transfer.transfer import Transfer
     from sim2real_eval.benches.tuning.evaluations import TuningSource
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.recording.reading import RecordingSource
-    from sim2real_eval.report.study_report import StudyReport
     from sim2real_eval.study.options import StudyOptions
-    from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
 
 DESCRIPTION = (
@@ -119,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
     record['recordings'] = [recording_record(source, source.expected_name()) for source in sources]
     report.write_transfer(options.out, transfer, record, overwrite=options.overwrite)
     if outcome is not None:
-        _add_to_report(outcome, options.study, record)
+        add_to_report(outcome, options.study, record)
     failures = [f'{model}: {problem}' for model, problem in transfer.failures.items()]
     report_failures(failures, of=len(failures) + len(transfer.models))
 
@@ -196,79 +193,3 @@ def _plan(
             settings=sensor_settings(options.set),
         )
     )
-
-
-class TransferRequest(NamedTuple):
-    """Everything that a transfer depends on."""
-
-    judge: Judge
-    method: TransferOptions
-    real: Sequence[TuningSource]
-    simulated: Mapping[str, Sequence[TuningSource]]
-    blocks: Sequence[str]
-    study: StudyOptions
-
-    def measure(self, folder: str | Path, jobs: int) -> tuple[Transfer, dict[str, Any]]:
-        """Measure the transfer with a progress bar; return it and its record.
-
-        Evaluations are kept beside the folder until the end, so that a repetition continues.
-        """
-        from sim2real_eval.benches.transfer.transfer import measure_transfer
-        from sim2real_eval.report.transfer import transfer_record
-        from sim2real_eval.study.search.engine import EvaluationStore
-
-        with (
-            EvaluationStore.for_folder(folder, self.identity()) as store,
-            progress_rounds('transfer, round {}') as begin,
-        ):
-            transfer = measure_transfer(
-                self.real, self.simulated, self.judge, self.method, blocks=self.blocks,
-                seed=self.study.seed, jobs=jobs, progress=begin, store=store,
-            )  # fmt: skip
-        record = transfer_record(transfer, self.method)
-        return transfer, {**record, 'search': store.search}
-
-    def identity(self) -> dict[str, Any]:
-        """Return the record that identifies the search."""
-        from sim2real_eval.report.search_layout import search_identity
-
-        sources = [*self.real, *(source for own in self.simulated.values() for source in own)]
-        return search_identity(
-            'transfer', self.judge, *sources, names=list(self.simulated), method=self.method,
-            blocks=self.blocks, study=self.study,
-        )  # fmt: skip
-
-
-def add_transfer(plan: StudyPlan, outcome: StudyOutcome, folder: str, jobs: int) -> StudyReport:
-    """Measure the transfer that a study file asks for, unless the folder has it already.
-
-    Returns the report of the study, written again with the transfer.
-    """
-    from sim2real_eval.benches.transfer.sources import study_sources
-    from sim2real_eval.report.study_report import study_report
-    from sim2real_eval.study.search.engine import EvaluationStore
-    from sim2real_eval.study.transfer_record import read_transfer
-
-    assert plan.file.transfer is not None
-    judge = plan.file.judges[0].setup
-    real, simulated = study_sources(plan, judge)
-    blocks = [recording.block for recording in plan.recordings if recording.has_real_run]
-    request = TransferRequest(
-        judge, plan.file.transfer, real, simulated, blocks, plan.file.options
-    )
-    record = read_transfer(folder)
-    search = EvaluationStore.for_folder(folder, request.identity()).search
-    if record is not None and record.get('search') == search:
-        return study_report(outcome, folder)
-    _, record = request.measure(folder, jobs)
-    return _add_to_report(outcome, folder, record)
-
-
-def _add_to_report(outcome: StudyOutcome, folder: str, record: Mapping[str, Any]) -> StudyReport:
-    from sim2real_eval.report.study_report import PAGE, study_report, write_report
-    from sim2real_eval.report.transfer import add_to_study
-
-    add_to_study(folder, record)
-    report = study_report(outcome, folder)
-    write_report(report, Path(folder, PAGE))
-    return report

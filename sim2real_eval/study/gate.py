@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare the result of a study with limits and an earlier result, for CI.
-
-The verdict is text, JSON, or JUnit XML with a test case per judge, group, model and scenario. The
-XML follows the schema of Ant's JUnitReport, which most readers accept.
-"""
+"""Compare the result of a study with limits and an earlier result, for CI."""
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import math
-import re
-import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,9 +24,7 @@ _SETTINGS = ('component', 'metric', 'start_heading', 'off_ticks', 'adapt', 'synt
 """Keys of the record in which two compared results must agree."""
 _NOW, _BEFORE = 'now', 'before'
 _MOST_SHOWN = 5
-_SUITE = 'sim2real.gate'
 _TRANSFER = 'transfer'
-_NOT_IN_XML = re.compile('[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]')
 
 
 class Cell(NamedTuple):
@@ -548,61 +539,3 @@ def interval(low: float | None, high: float | None, options: GateOptions) -> str
 def split_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return names that are given separately or separated by commas."""
     return tuple(part.strip() for text in names for part in text.split(',') if part.strip())
-
-
-def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
-    """Return the verdict as JUnit XML; `when` is the time of the check with its time zone."""
-    has_losses = bool(verdict.left_out)
-    root = ET.Element('testsuites')
-    suite = ET.SubElement(
-        root,
-        'testsuite',
-        {
-            'name': _SUITE,
-            'package': _SUITE,
-            'id': '0',
-            'tests': str(len(verdict.cases) + has_losses),
-            'failures': str(sum(bool(case.broken) for case in verdict.cases) + has_losses),
-            'errors': '0',
-            'skipped': str(sum(bool(case.skipped) for case in verdict.cases)),
-            'time': '0',
-            'timestamp': when.astimezone(datetime.timezone.utc).strftime('%Y-%m-%dT%H:%M:%S'),
-            'hostname': 'localhost',
-        },
-    )
-    properties = ET.SubElement(suite, 'properties')
-    for name in ('max_vepd', 'max_increase', 'max_transfer_loss', 'by', 'confidence'):
-        value = getattr(verdict.options, name)
-        if value is not None:
-            ET.SubElement(properties, 'property', {'name': name, 'value': str(value)})
-    if has_losses:
-        element = _add_test_case(suite, 'recordings', f'{_SUITE}.recordings')
-        _add_failure(element, f'left out: {", ".join(verdict.left_out)}')
-    for case in verdict.cases:
-        place = '.'.join(filter(None, (_SUITE, case.cell.judge, case.cell.group)))
-        element = _add_test_case(suite, f'{case.cell.model} {case.cell.scenario}', place)
-        if case.broken:
-            _add_failure(element, '; '.join(case.broken))
-        elif case.skipped:
-            ET.SubElement(element, 'skipped', {'message': case.skipped})
-    ET.SubElement(suite, 'system-out').text = _clean(verdict.reason)
-    ET.SubElement(suite, 'system-err').text = ''
-    ET.indent(root)
-    body: bytes = ET.tostring(root, encoding='utf-8', xml_declaration=True)
-    return body + b'\n'
-
-
-def _add_test_case(suite: ET.Element, name: str, place: str) -> ET.Element:
-    return ET.SubElement(
-        suite, 'testcase', {'name': _clean(name), 'classname': _clean(place), 'time': '0'}
-    )
-
-
-def _add_failure(element: ET.Element, text: str) -> None:
-    failure = ET.SubElement(element, 'failure', {'message': _clean(text), 'type': 'limit'})
-    failure.text = _clean(text)
-
-
-def _clean(text: str) -> str:
-    """Replace characters that XML 1.0 does not allow; labels may contain any."""
-    return _NOT_IN_XML.sub('\ufffd', text)

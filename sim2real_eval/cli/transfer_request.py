@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A transfer that `sim2real transfer` or a study file asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .output import progress_rounds
+
+if TYPE_CHECKING:
+    from sim2real_eval.benches.transfer.transfer import Transfer
+    from sim2real_eval.benches.tuning.evaluations import TuningSource
+    from sim2real_eval.judge.protocol import Judge
+    from sim2real_eval.report.study_report import StudyReport
+    from sim2real_eval.study.options import StudyOptions, TransferOptions
+    from sim2real_eval.study.outcome import StudyOutcome
+    from sim2real_eval.study.plan import StudyPlan
+
+
+class TransferRequest(NamedTuple):
+    """Everything that a transfer depends on."""
+
+    judge: Judge
+    method: TransferOptions
+    real: Sequence[TuningSource]
+    simulated: Mapping[str, Sequence[TuningSource]]
+    blocks: Sequence[str]
+    study: StudyOptions
+
+    def measure(self, folder: str | Path, jobs: int) -> tuple[Transfer, dict[str, Any]]:
+        """Measure the transfer with a progress bar; return it and its record.
+
+        Evaluations are kept beside the folder until the end, so that a repetition continues.
+        """
+        from sim2real_eval.benches.transfer.transfer import measure_transfer
+        from sim2real_eval.report.transfer import transfer_record
+        from sim2real_eval.study.search.engine import EvaluationStore
+
+        with (
+            EvaluationStore.for_folder(folder, self.identity()) as store,
+            progress_rounds('transfer, round {}') as begin,
+        ):
+            transfer = measure_transfer(
+                self.real, self.simulated, self.judge, self.method, blocks=self.blocks,
+                seed=self.study.seed, jobs=jobs, progress=begin, store=store,
+            )  # fmt: skip
+        record = transfer_record(transfer, self.method)
+        return transfer, {**record, 'search': store.search}
+
+    def identity(self) -> dict[str, Any]:
+        """Return the record that identifies the search."""
+        from sim2real_eval.report.search_layout import search_identity
+
+        sources = [*self.real, *(source for own in self.simulated.values() for source in own)]
+        return search_identity(
+            'transfer', self.judge, *sources, names=list(self.simulated), method=self.method,
+            blocks=self.blocks, study=self.study,
+        )  # fmt: skip
+
+
+def add_transfer(plan: StudyPlan, outcome: StudyOutcome, folder: str, jobs: int) -> StudyReport:
+    """Measure the transfer that a study file asks for, unless the folder has it already.
+
+    Returns the report of the study, written again with the transfer.
+    """
+    from sim2real_eval.benches.transfer.sources import study_sources
+    from sim2real_eval.report.study_report import study_report
+    from sim2real_eval.study.search.engine import EvaluationStore
+    from sim2real_eval.study.transfer_record import read_transfer
+
+    assert plan.file.transfer is not None
+    judge = plan.file.judges[0].setup
+    real, simulated = study_sources(plan, judge)
+    blocks = [recording.block for recording in plan.recordings if recording.has_real_run]
+    request = TransferRequest(
+        judge, plan.file.transfer, real, simulated, blocks, plan.file.options
+    )
+    record = read_transfer(folder)
+    search = EvaluationStore.for_folder(folder, request.identity()).search
+    if record is not None and record.get('search') == search:
+        return study_report(outcome, folder)
+    _, record = request.measure(folder, jobs)
+    return add_to_report(outcome, folder, record)
+
+
+def add_to_report(outcome: StudyOutcome, folder: str, record: Mapping[str, Any]) -> StudyReport:
+    """Write a transfer into the folder of a study, and its report again."""
+    from sim2real_eval.report.study_report import PAGE, study_report, write_report
+    from sim2real_eval.report.transfer import add_to_study
+
+    add_to_study(folder, record)
+    report = study_report(outcome, folder)
+    write_report(report, Path(folder, PAGE))
+    return report
