@@ -114,6 +114,11 @@ class Metric:
     logarithmic: bool = False
     is_secondary: bool = True
 
+    @property
+    def is_tested(self) -> bool:
+        """Whether the joint test of a study includes it: all but the halves of VEPD."""
+        return self.is_secondary or self.name == VepdMetric.name
+
     def of_run(self, run: MetricRun) -> float | Sequence[float]:
         """Return one or several numbers of a run; NaN for a number that it does not have.
 

@@ -17,7 +17,11 @@ from numpy.typing import NDArray
 from sim2real_eval.common.results import Field, write_csv, write_json
 from sim2real_eval.metrics.interval import units_of
 from sim2real_eval.metrics.options import REAL, MetricOptions, UncertaintyOptions
-from sim2real_eval.metrics.permutation_test import joint_p_values, permute_labels
+from sim2real_eval.metrics.permutation_test import (
+    LabelPermutations,
+    joint_p_values,
+    permute_labels,
+)
 from sim2real_eval.metrics.published import RankAgreement, rank_agreement
 from sim2real_eval.metrics.scores import POOLED, ranks
 from sim2real_eval.metrics.uncertainty import Uncertainty, uncertainty, uncertainty_by_scenario
@@ -113,36 +117,18 @@ def _metric_rows(
     everyone: MetricRuns,
     outcome: StudyOutcome,
 ) -> list[MetricRow]:
-    """Return a row per metric, with joint permutation tests over the metrics."""
-    seed, blocks = int(outcome.record['seed']), outcome.blocks
-    real = runs[REAL]
+    """Return a row per metric, with one joint permutation test of all metrics and models."""
+    values = permuted_distances(metrics, runs, everyone, outcome)
     models = [model for model in runs if model != REAL]
-    table = [run for model_runs in runs.values() for run in model_runs]
     distances = np.full((len(metrics), len(models)), np.nan)
     single, adjusted = distances.copy(), distances.copy()
-    for column, model in enumerate(models):
-        both = dataclasses.replace(everyone, runs=[*real, *runs[model]], table=table)
-        labels = permute_labels(
-            [run.key.recording for run in real],
-            [run.key.recording for run in runs[model]],
-            _MOST_PERMUTATIONS,
-            seed,
-            strata=([run.scenario for run in real], [run.scenario for run in runs[model]]),
-            units=(_units(real, blocks), _units(runs[model], blocks)) if blocks else None,
-        )
-        values = {
-            number: metric_distances
-            for number, metric in enumerate(metrics)
-            if (metric_distances := _distances(metric, both, labels.real)) is not None
-        }
-        for is_secondary in (False, True):
-            family = [n for n in values if metrics[n].is_secondary == is_secondary]
-            if not family:
-                continue
-            p_values = joint_p_values(np.stack([values[number] for number in family]))
-            distances[family, column] = [values[number][0] for number in family]
-            single[family, column] = p_values.single
-            adjusted[family, column] = p_values.adjusted if is_secondary else np.nan
+    for cell, permuted in values.items():
+        distances[cell], single[cell] = permuted[0], joint_p_values(permuted[None]).single[0]
+    family = [cell for cell in values if metrics[cell[0]].is_tested]
+    if family:
+        p_values = joint_p_values(np.stack([values[cell] for cell in family])).adjusted
+        for cell, p_value in zip(family, p_values, strict=True):
+            adjusted[cell] = p_value
     # Rounded, so that sums in another order share a rank.
     rounded = np.array([[float(f'{value:.9g}') for value in row] for row in distances])
     return [
@@ -156,6 +142,47 @@ def _metric_rows(
         )
         for number, metric in enumerate(metrics)
     ]
+
+
+def permuted_distances(
+    metrics: Sequence[Metric],
+    runs: Mapping[str, Sequence[MetricRun]],
+    everyone: MetricRuns,
+    outcome: StudyOutcome,
+) -> dict[tuple[int, int], FloatArray]:
+    """Return the distance for each permutation, the true labels first, by metric and model.
+
+    The keys are numbers of metrics and of models; metrics without a distance are missing. All
+    models have the same number of permutations, so that they can be tested together.
+    """
+    seed, blocks = int(outcome.record['seed']), outcome.blocks
+    real = runs[REAL]
+    table = [run for model_runs in runs.values() for run in model_runs]
+
+    def permute(model: str, *, drawn: bool) -> LabelPermutations:
+        return permute_labels(
+            [run.key.recording for run in real],
+            [run.key.recording for run in runs[model]],
+            _MOST_PERMUTATIONS,
+            seed,
+            strata=([run.scenario for run in real], [run.scenario for run in runs[model]]),
+            units=(_units(real, blocks), _units(runs[model], blocks)) if blocks else None,
+            drawn=drawn,
+        )
+
+    models = [model for model in runs if model != REAL]
+    permutations = [permute(model, drawn=False) for model in models]
+    if len({len(labels.real) for labels in permutations}) > 1:
+        # Models with runs of their own: as many permutations of each, the same draws.
+        permutations = [permute(model, drawn=True) for model in models]
+    values = {}
+    for column, (model, labels) in enumerate(zip(models, permutations, strict=True)):
+        both = dataclasses.replace(everyone, runs=[*real, *runs[model]], table=table)
+        for number, metric in enumerate(metrics):
+            metric_distances = _distances(metric, both, labels.real)
+            if metric_distances is not None:
+                values[number, column] = metric_distances
+    return values
 
 
 def _distances(metric: Metric, runs: MetricRuns, real: NDArray[np.bool_]) -> FloatArray | None:
