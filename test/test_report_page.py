@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from report_examples import HOSTILE, hostile_study, renamed, small_study, with_record
 
-from sim2real_eval.report.answer import answer_lines
 from sim2real_eval.report.console import decimal
 from sim2real_eval.report.page.figure import library, thin_line
 from sim2real_eval.report.page.page import study_page
@@ -80,7 +79,7 @@ def smallest() -> StudyOutcome:
 
 @pytest.fixture(scope='module')
 def page(study: StudyOutcome) -> str:
-    return study_page(study, answer=answer_lines(study_answer(study)))
+    return study_page(study, answer=study_answer(study))
 
 
 def test_the_page_loads_no_external_resources(page: str) -> None:

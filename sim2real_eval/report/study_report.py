@@ -24,7 +24,7 @@ from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.errors import Sim2RealError
-from .answer import answer_lines, read_record, undetected_text
+from .answer import read_record, undetected_text
 from .console import MINUS, NONE, DataTable, TableColumn, numeric
 from .page.page import study_page
 from .page.tables import Standing, by_scenario, overview, ranking, standings
@@ -73,7 +73,8 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
         command=shlex.join(map(str, outcome.record.get('command') or [])),
         side=side_results(outcome),
         standing=standing,
-        answer=answer_lines(answer, undetected_text(sensitivity, answer.view.judge)),
+        answer=answer,
+        unseen=undetected_text(sensitivity, answer.view.judge),
         findings=findings,
     )
     synthetic = bool(outcome.record.get('synthetic'))
@@ -168,10 +169,12 @@ def _ranking_table(standing: Standing) -> DataTable:
     columns = {
         'rank': numeric('rank'),
         'name': TableColumn('model'),
+        'differs': TableColumn('differs by'),
         'vepd': numeric('VEPD'),
         'interval': TableColumn(level),
         'null_high': numeric('null quantile'),
         'p_value': numeric('p-value'),
+        'nis': numeric('NIS', 'decades'),
         **({'tied': TableColumn('tied ranks')} if model_ranking.has_ties else {}),
         'w_rmse': numeric('W1 RMSE', 'm/s'),
         'w_entropy': numeric('W2 entropy'),

@@ -17,18 +17,14 @@ from numpy.typing import NDArray
 from sim2real_eval.common.results import Field, write_csv, write_json
 from sim2real_eval.metrics.interval import units_of
 from sim2real_eval.metrics.options import REAL, MetricOptions, UncertaintyOptions
-from sim2real_eval.metrics.permutation_test import (
-    LabelPermutations,
-    joint_p_values,
-    permute_labels,
-)
+from sim2real_eval.metrics.permutation_test import joint_p_values, permute_labels
 from sim2real_eval.metrics.published import RankAgreement, rank_agreement
 from sim2real_eval.metrics.scores import POOLED, ranks
 from sim2real_eval.metrics.uncertainty import Uncertainty, uncertainty, uncertainty_by_scenario
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.registry import raised_at
-from .metric import Metric, MetricRun, MetricRuns, all_metrics
+from .metric import VEPD, Metric, MetricRun, MetricRuns, all_metrics
 from .outcome import StudyOutcome, StudyRun, scored_runs
 from .sensitivity import (
     RankedTable,
@@ -53,30 +49,35 @@ class MetricRow:
     distances: tuple[float | None, ...]
     ranks: tuple[float | None, ...]  # 1 is the smallest distance
     p_values: tuple[float | None, ...]  # of permutations of real and simulated runs
-    adjusted: tuple[float | None, ...]  # for the number of other metrics; None for VEPD itself
+    # P-values of the joint test of VEPD and the other metrics; None for the halves of VEPD
+    adjusted: tuple[float | None, ...]
     with_vepd: RankAgreement  # agreement with the ranks of VEPD
 
 
 class MetricTable(RankedTable[MetricRow]):
     """All metrics for all models."""
 
-    def undetected_by_vepd(self) -> dict[str, list[str]]:
-        """Return the metrics that detect a difference which VEPD does not detect, by model.
+    def p_values(self, model: str) -> dict[str, float]:
+        """Return the p-values of the joint test of all metrics for a model, VEPD first.
 
-        The level is 5 %, for a metric adjusted for the number of metrics. At most 5 % of models
-        that are like reality are therefore reported.
+        Each is adjusted for the number of metrics: at most 5 % of models that are like reality
+        have any p-value below 5 %.
         """
-        undetected = {
-            model
-            for model, p_value in zip(self.models, self.rows[0].p_values, strict=True)
-            if p_value is not None and p_value > LEVEL
+        column = self.models.index(model)
+        return {
+            row.metric.name: p_value
+            for row in self.rows
+            if (p_value := row.adjusted[column]) is not None
         }
-        names: dict[str, list[str]] = {}
-        for row in self.rows:
-            for model, p_value in zip(self.models, row.adjusted, strict=True):
-                if model in undetected and p_value is not None and p_value <= LEVEL:
-                    names.setdefault(model, []).append(row.metric.name)
-        return names
+
+    def detected_by(self, model: str) -> list[str]:
+        """Return the metrics by which a model differs significantly from reality."""
+        return [name for name, value in self.p_values(model).items() if value <= LEVEL]
+
+    def undetected_by_vepd(self) -> dict[str, list[str]]:
+        """Return the metrics that detect a difference which VEPD does not detect, by model."""
+        detected = {model: self.detected_by(model) for model in self.models}
+        return {model: names for model, names in detected.items() if names and VEPD not in names}
 
 
 def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricTable]:
@@ -117,18 +118,36 @@ def _metric_rows(
     everyone: MetricRuns,
     outcome: StudyOutcome,
 ) -> list[MetricRow]:
-    """Return a row per metric, with one joint permutation test of all metrics and models."""
-    values = permuted_distances(metrics, runs, everyone, outcome)
+    """Return a row per metric, with a joint permutation test of all metrics for each model."""
+    seed, blocks = int(outcome.record['seed']), outcome.blocks
+    real = runs[REAL]
     models = [model for model in runs if model != REAL]
+    table = [run for model_runs in runs.values() for run in model_runs]
     distances = np.full((len(metrics), len(models)), np.nan)
     single, adjusted = distances.copy(), distances.copy()
-    for cell, permuted in values.items():
-        distances[cell], single[cell] = permuted[0], joint_p_values(permuted[None]).single[0]
-    family = [cell for cell in values if metrics[cell[0]].is_tested]
-    if family:
-        p_values = joint_p_values(np.stack([values[cell] for cell in family])).adjusted
-        for cell, p_value in zip(family, p_values, strict=True):
-            adjusted[cell] = p_value
+    for column, model in enumerate(models):
+        both = dataclasses.replace(everyone, runs=[*real, *runs[model]], table=table)
+        labels = permute_labels(
+            [run.key.recording for run in real],
+            [run.key.recording for run in runs[model]],
+            _MOST_PERMUTATIONS,
+            seed,
+            strata=([run.scenario for run in real], [run.scenario for run in runs[model]]),
+            units=(_units(real, blocks), _units(runs[model], blocks)) if blocks else None,
+        )
+        values = {
+            number: metric_distances
+            for number, metric in enumerate(metrics)
+            if (metric_distances := _distances(metric, both, labels.real)) is not None
+        }
+        if not values:
+            continue
+        distances[list(values), column] = [permuted[0] for permuted in values.values()]
+        single[list(values), column] = joint_p_values(np.stack([*values.values()])).single
+        family = [number for number in values if metrics[number].is_tested]
+        if family:
+            p_values = joint_p_values(np.stack([values[number] for number in family]))
+            adjusted[family, column] = p_values.adjusted
     # Rounded, so that sums in another order share a rank.
     rounded = np.array([[float(f'{value:.9g}') for value in row] for row in distances])
     return [
@@ -142,47 +161,6 @@ def _metric_rows(
         )
         for number, metric in enumerate(metrics)
     ]
-
-
-def permuted_distances(
-    metrics: Sequence[Metric],
-    runs: Mapping[str, Sequence[MetricRun]],
-    everyone: MetricRuns,
-    outcome: StudyOutcome,
-) -> dict[tuple[int, int], FloatArray]:
-    """Return the distance for each permutation, the true labels first, by metric and model.
-
-    The keys are numbers of metrics and of models; metrics without a distance are missing. All
-    models have the same number of permutations, so that they can be tested together.
-    """
-    seed, blocks = int(outcome.record['seed']), outcome.blocks
-    real = runs[REAL]
-    table = [run for model_runs in runs.values() for run in model_runs]
-
-    def permute(model: str, *, drawn: bool) -> LabelPermutations:
-        return permute_labels(
-            [run.key.recording for run in real],
-            [run.key.recording for run in runs[model]],
-            _MOST_PERMUTATIONS,
-            seed,
-            strata=([run.scenario for run in real], [run.scenario for run in runs[model]]),
-            units=(_units(real, blocks), _units(runs[model], blocks)) if blocks else None,
-            drawn=drawn,
-        )
-
-    models = [model for model in runs if model != REAL]
-    permutations = [permute(model, drawn=False) for model in models]
-    if len({len(labels.real) for labels in permutations}) > 1:
-        # Models with runs of their own: as many permutations of each, the same draws.
-        permutations = [permute(model, drawn=True) for model in models]
-    values = {}
-    for column, (model, labels) in enumerate(zip(models, permutations, strict=True)):
-        both = dataclasses.replace(everyone, runs=[*real, *runs[model]], table=table)
-        for number, metric in enumerate(metrics):
-            metric_distances = _distances(metric, both, labels.real)
-            if metric_distances is not None:
-                values[number, column] = metric_distances
-    return values
 
 
 def _distances(metric: Metric, runs: MetricRuns, real: NDArray[np.bool_]) -> FloatArray | None:
