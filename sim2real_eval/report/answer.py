@@ -210,9 +210,7 @@ def _errors(answer: Answer) -> str:
     """Return the RMSE with the model and with the real sensors, or an empty text if unknown."""
     if answer.rmse is None or answer.real_rmse is None:
         return ''
-    return (
-        f'speed error {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f}'
-    )
+    return f'speed error {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f}'
 
 
 def lines_text(lines: Sequence[AnswerLine]) -> str:

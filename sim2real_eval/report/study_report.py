@@ -60,7 +60,8 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
 
     Sim2RealError is raised if no judge has both a real and a simulated run.
     """
-    standing = standings(outcome)
+    side = side_results(outcome)
+    standing = standings(outcome, side)
     if not standing:
         raise Sim2RealError('no runs to show; needs at least one real and one simulated run')
     file = Path(folder) / _STUDY_FILE
@@ -71,7 +72,7 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
         outcome,
         study_file=text,
         command=shlex.join(map(str, outcome.record.get('command') or [])),
-        side=side_results(outcome),
+        side=side,
         standing=standing,
         answer=answer,
         unseen=undetected_text(sensitivity, answer.view.judge),

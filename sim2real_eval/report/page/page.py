@@ -48,7 +48,7 @@ def study_page(
     answer, findings, other metrics and sensitivity. `unseen`: see `detail_lines`. `standing` is
     the result of `standings`, which is computed if omitted; it must hold at least one judge.
     """
-    standing = standings(outcome) if standing is None else standing
+    standing = standings(outcome, side) if standing is None else standing
     record = outcome.record
     synthetic = bool(record.get('synthetic'))
     sources = _sources(outcome, standing[0])

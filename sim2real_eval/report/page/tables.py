@@ -34,7 +34,7 @@ from sim2real_eval.study.outcome import (
     StudyRun,
     speed_series,
 )
-from sim2real_eval.study.secondary_results import MetricTable, side_results, study_uncertainty
+from sim2real_eval.study.secondary_results import MetricTable, SideResults, study_uncertainty
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from .figure import SeriesStyle
@@ -117,10 +117,10 @@ class Standing:
         return rank_agreement(first, second).kendall
 
 
-def standings(outcome: StudyOutcome) -> list[Standing]:
-    """Return the standing of the models for each judge and group."""
+def standings(outcome: StudyOutcome, side: SideResults | None = None) -> list[Standing]:
+    """Return the standing of the models for each judge and group, with the metrics of `side`."""
     metrics = {
-        (table.judge, table.group): table for table in side_results(outcome).overall_metrics
+        (table.judge, table.group): table for table in (side.overall_metrics if side else ())
     }
     return [
         Standing(*place, tuple(outcome.table(*place)), uncertainty, metrics=metrics.get(place))
