@@ -46,11 +46,11 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
     ... )
     >>> for line in answer_lines(answer)[:2]:
     ...     print(f'{line.head}: {line.text}')
-    Nearest model: ch_rw, of 2: not distinguishable from the real sensors by VEPD, NIS and yaw
-    Cost: speed error 0.120 m/s, with the real sensors 0.150; sim2real transfer measures the cost
+    Nearest model: ch_rw, not distinguishable from the real sensors by VEPD, NIS and yaw
+    Cost: unknown: run sim2real transfer; speed error 0.120 m/s, with the real sensors 0.150
     """
     return [
-        AnswerLine('Nearest model', f'{_name(answer)}: {_verdict(answer)}'),
+        AnswerLine('Nearest model', f'{answer.nearest}, {_verdict(answer)}'),
         AnswerLine('Cost', _cost(answer)),
         AnswerLine('Main doubt', _doubt(answer)),
     ]
@@ -86,13 +86,13 @@ def plain_answer(answer: Answer) -> str:
     if answer.distinguishable is None:
         blocks = ' blocks of' if answer.blocks else ''
         return (
-            f'{verdict}, but {recordings} cannot show whether they differ: record at least '
+            f'{verdict}, but {recordings} cannot show whether it differs: record at least '
             f'{_ENOUGH}{blocks} drives and compare again.'
         )
     difference = (
-        ', but they differ measurably'
+        ', but differs from them measurably'
         if answer.distinguishable
-        else f', and {recordings} show no difference between them'
+        else f', and {recordings} show no difference'
     )
     if answer.transfer is not None and answer.transfer.loss is not None:
         return f'{verdict}{difference}; {_loss(answer.transfer)}.'
@@ -100,10 +100,6 @@ def plain_answer(answer: Answer) -> str:
         f'{verdict}{difference}: before you rely on a filter tuned with it, measure what this '
         'costs on the robot (sim2real transfer).'
     )
-
-
-def _name(answer: Answer) -> str:
-    return f'{answer.nearest}, of {answer.models}' if answer.models > 1 else answer.nearest
 
 
 def _verdict(answer: Answer) -> str:
@@ -127,14 +123,11 @@ def _cost(answer: Answer) -> str:
     transfer = answer.transfer
     if transfer is None:
         errors = _errors(answer)
-        return f'{errors}; sim2real transfer measures the cost' if errors else _UNKNOWN_COST
+        return f'unknown: run sim2real transfer{"; " if errors else ""}{errors}'
     if transfer.loss is None:
         return f'unknown for this model; least with {transfer.best}'
     best = f'; least with {transfer.best}' if transfer.best != answer.nearest else ''
     return f'{_loss(transfer)}{best}'
-
-
-_UNKNOWN_COST = 'unknown; sim2real transfer measures it'
 
 
 def _loss(transfer: TransferView) -> str:

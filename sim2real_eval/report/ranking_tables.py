@@ -60,7 +60,6 @@ def ranking_table(
         published = None
     order = uncertainty.order
     bounded = any(model.low is not None for model in order)
-    tested = any(model.adjusted is not None for model in order)
     compared = len(order) > 1 and all(model.significance_groups for model in order)
     table = plain_table(title)
     add_numbers(table, 'rank')
@@ -70,8 +69,6 @@ def ranking_table(
     has_nis = set(nis.values()) != {NONE}
     if bounded:
         add_numbers(table, f'{100 * uncertainty.options.level:g} %\ninterval')
-    if tested:
-        add_numbers(table, 'p-value\nadj.', min_width=8)
     if has_nis:
         add_numbers(table, 'NIS\ndecades')
     if compared:
@@ -86,10 +83,9 @@ def ranking_table(
         paper = [] if published is None else [round_text(published.get(source))]
         table.add_row(place, Text(name), *statistics, str(runs), *means, *paper)
 
-    add(REAL, order[0].n_real, real, *[''] * (2 + bounded + tested + has_nis + compared))
+    add(REAL, order[0].n_real, real, *[''] * (2 + bounded + has_nis + compared))
     for place, model in enumerate(order, 1):
         more = [_range(model.low, model.high)] if bounded else []
-        more += [p_value_text(model.adjusted)] if tested else []
         more += [nis[model.model] + _star(metrics, model, NIS)] if has_nis else []
         more += [tied_ranks(uncertainty, model)] if compared else []
         vepd = f'{model.distance:.4f}{_star(metrics, model, VEPD)}'
@@ -128,11 +124,15 @@ def metric_names(names: Sequence[str]) -> str:
     >>> metric_names(['VEPD', 'yaw', 'NIS'])
     'VEPD, NIS and yaw'
     >>> metric_names(['bias', 'yaw', 'NEES', 'energy', 'VEPD'])
-    'VEPD and 4 other metrics'
+    'VEPD and 4 others'
     """
     first = [name for name in (VEPD, NIS, 'transfer') if name in names]
     others = [name for name in names if name not in first]
-    shown = others if len(names) <= _MOST_NAMES else [f'{len(others)} other metrics']
+    shown = (
+        others
+        if len(names) <= _MOST_NAMES
+        else [f'{len(others)} {"others" if first else "metrics"}']
+    )
     words = [*first, *(shown if others else [])]
     return words[0] if len(words) == 1 else f'{", ".join(words[:-1])} and {words[-1]}'
 
