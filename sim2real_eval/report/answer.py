@@ -19,10 +19,7 @@ from .ranking_tables import metric_names
 
 _MOST = 3
 _ENOUGH = 6  # the fewest recordings from which a p-value can reach 0.05
-_GENERAL = (
-    'it holds only for motions and estimators like those of this study: record what the robot '
-    'will do'
-)
+_GENERAL = 'it holds only for motions and estimators like these: record what the robot will do'
 
 
 class AnswerLine(NamedTuple):
