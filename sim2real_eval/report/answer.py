@@ -87,7 +87,7 @@ def plain_answer(answer: Answer) -> str:
             f'{_ENOUGH}{blocks} drives and compare again.'
         )
     difference = (
-        ', but differs from them measurably'
+        ', but differs measurably'
         if answer.distinguishable
         else f', and {recordings} show no difference'
     )
@@ -313,7 +313,8 @@ def _dissent(answer: Answer, view: View) -> str:
     if view.nearest != answer.nearest:
         return f'judge {view.label} names {view.nearest}'
     does = 'distinguishes it' if view.distinguishable else 'does not distinguish it'
-    significance = '' if view.p_value is None else f' ({_p_value(answer, view.p_value)})'
+    p_value = view.joint_p_value
+    significance = '' if p_value is None else f' ({_p_value(answer, p_value)})'
     return f'judge {view.label} {does} from {real_sensors(answer)}{significance}'
 
 
