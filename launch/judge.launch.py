@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from launch import LaunchContext, LaunchDescription
+from launch import Action, LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
 from launch.conditions import IfCondition
 from launch.substitutions import (
@@ -24,6 +24,7 @@ from launch.substitutions import (
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from sim2real_eval.judge.external.installed import find_robot_localization
 from sim2real_eval.ros_launch.arguments import (
     ARGUMENTS,
     NAVSAT,
@@ -31,7 +32,13 @@ from sim2real_eval.ros_launch.arguments import (
     declare,
     profile_file,
 )
-from sim2real_eval.ros_launch.nodes import fail_on_error, node, static_transform, typed_argument
+from sim2real_eval.ros_launch.nodes import (
+    activate,
+    fail_on_error,
+    node,
+    static_transform,
+    typed_argument,
+)
 from sim2real_eval.ros_launch.sensors import SensorTransform, write_transforms_file
 
 
@@ -57,17 +64,22 @@ def generate_launch_description() -> LaunchDescription:
     )
 
 
-def robot_localization_nodes() -> list[Node]:
+def robot_localization_nodes() -> list[Action]:
     is_chosen = EqualsSubstitution(LaunchConfiguration('judge'), 'robot_localization')
+    installed = find_robot_localization()
+    is_lifecycle = installed is not None and installed.is_lifecycle
+    ekf_node = node(
+        'ekf_node',
+        package='robot_localization',
+        is_lifecycle=is_lifecycle,
+        name='ekf_filter_node',
+        condition=IfCondition(is_chosen),
+        parameters=[LaunchConfiguration('params_file')],
+        on_exit=fail_on_error,
+    )
     return [
-        node(
-            'ekf_node',
-            package='robot_localization',
-            name='ekf_filter_node',
-            condition=IfCondition(is_chosen),
-            parameters=[LaunchConfiguration('params_file')],
-            on_exit=fail_on_error,
-        ),
+        *(activate(ekf_node) if is_lifecycle else ()),
+        ekf_node,
         node(
             'navsat_transform_node',
             package='robot_localization',

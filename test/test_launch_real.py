@@ -16,7 +16,7 @@ import re
 
 import pytest
 from ament_index_python.packages import get_package_prefix
-from launch_examples import Started, started
+from launch_examples import Started, description, started
 
 from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, required_packages
@@ -90,6 +90,26 @@ def test_sensors_get_their_parameters_and_the_transforms_of_their_models(tmp_pat
     assert '--frame-id base_link --child-frame-id my_imu' in text
     assert '--x 0.1 --y 0.2 --z 0.3 --roll 0.0 --pitch 0.0 --yaw 1.5' in text
     assert '--child-frame-id gps_link' in ' '.join(second.words)
+
+
+@pytest.mark.parametrize('dependency', ['rclcpp', 'rclcpp_lifecycle'])
+def test_the_filter_is_a_lifecycle_node_where_its_package_says_so(
+    index: Path, dependency: str
+) -> None:
+    from launch.actions import RegisterEventHandler
+    from launch_ros.actions import LifecycleNode
+
+    share = index.parents[2] / 'robot_localization'
+    share.mkdir()
+    (share / 'package.xml').write_text(f'<package><depend>{dependency}</depend></package>')
+    entities = description('judge.launch.py').entities
+    nodes = [entity for entity in entities if isinstance(entity, LifecycleNode)]
+    handlers = [entity for entity in entities if isinstance(entity, RegisterEventHandler)]
+    # One handler configures the node, one activates it.
+    expected = (1, 2) if dependency == 'rclcpp_lifecycle' else (0, 0)
+    assert (len(nodes), len(handlers)) == expected
+    names = [process.executable for process in started('judge.launch.py')]
+    assert names.count('ekf_node') == 1
 
 
 @pytest.mark.parametrize('navsat', ['true', 'false'])

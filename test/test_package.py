@@ -48,8 +48,8 @@ OPTIONAL = {'distributed', 'imufusion', 'mujoco', 'pandas', 'pyulog'}
 # ROS packages, which pip cannot install; core code may import them only inside functions.
 ROS_ONLY = {
     'ament_index_python', 'builtin_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'launch',
-    'launch_ros', 'nav_msgs', 'rcl_interfaces', 'rclpy', 'rosbag2_py', 'rosgraph_msgs',
-    'sensor_msgs', 'std_msgs', 'std_srvs',
+    'launch_ros', 'lifecycle_msgs', 'nav_msgs', 'rcl_interfaces', 'rclpy', 'rosbag2_py',
+    'rosgraph_msgs', 'sensor_msgs', 'std_msgs', 'std_srvs',
 }  # fmt: skip
 CORE = ('sim_sensors', 'sim2real_eval')
 

@@ -416,6 +416,10 @@ class JudgeOptions(Parameters):
         'unscented; or none (default: none, as in robot_localization).',
         common=False,
     )
+    rl_version: str | None = optional_text(
+        'Release of robot_localization to reproduce: 3.8, 3.10 or rolling (default 3.8).',
+        common=False,
+    )
     front_end: str | None = optional_text(
         'Conversion of fixes into odometry/gps (default navsat_transform).',
         choices=('navsat_transform', 'enu'),
@@ -431,11 +435,12 @@ _JUDGE = OptionSet(
     filter_kind='--filter',
     section='--section NODE',
     correct='--correct LIST',
+    rl_version='--rl-version VERSION',
 )
 # Names of a request for a judge, in the order in which they are refused where no node judges.
 _OF_NODES = (
     'navsat_config', 'case', 'filter_kind', 'section', 'correct', 'latency',
-    'front_end', 'filtered_gps',
+    'rl_version', 'front_end', 'filtered_gps',
 )  # fmt: skip
 
 
@@ -462,7 +467,7 @@ def add_judge(
     meaning = 'additional latency of the messages of a topic'
     hide_from_help(add_list(parser, '--latency', 'TOPIC=SECONDS', meaning))
     add_shared(parser, 'transforms')
-    _JUDGE.add(parser, 'front_end')
+    _JUDGE.add(parser, 'rl_version', 'front_end')
 
 
 def add_judge_kind(parser: argparse._ActionsContainer) -> None:
@@ -471,8 +476,9 @@ def add_judge_kind(parser: argparse._ActionsContainer) -> None:
 
 
 def judge_options(options: argparse.Namespace) -> Options:
-    """Return the values of --filter, --correct, --latency, --transforms and --front-end."""
+    """Return the values of --filter, --correct, --latency, --rl-version and the like."""
     from sim2real_eval.judge.robot_localization import replay_options
+    from sim2real_eval.judge.robot_localization.release import Release
 
     correct = None
     if options.correct is not None:
@@ -488,6 +494,9 @@ def judge_options(options: argparse.Namespace) -> Options:
             problem = f'{text!r} is not allowed; must be a topic, = and seconds'
             raise ParameterError('--latency', '', problem)
         seconds[topic] = delay
+    release = None
+    if options.rl_version is not None:
+        release = Release.from_value(options.rl_version, '', '--rl-version')
     return replay_options.Options(
         unscented=None if options.filter_kind is None else options.filter_kind == 'ukf',
         correct=correct,
@@ -495,6 +504,7 @@ def judge_options(options: argparse.Namespace) -> Options:
         transforms=transforms_of(options),
         front_end=options.front_end,
         section=options.section,
+        release=release,
         topics=input_topics(options.topic),
     )
 

@@ -196,6 +196,13 @@ REAL_FILTER = routine(
     'The real ekf_node or ukf_node confirms the embedded judge. The embedded '
     'navsat_transform replaces navsat_transform_node.',
 )
+RELEASE_DIFFERS = routine(
+    'external.release',
+    'robot_localization {version} behaves like rl_version {installed}, not {stated}',
+    'The embedded judge, which the real node is compared with, reproduces another release. Both '
+    'agree unless the parameters depend on the release.',
+    "set rl_version: '{installed}'",
+)
 REAL_TIME = routine(
     'external.rate',
     'the estimator ran at {rate:.3g} x real time',

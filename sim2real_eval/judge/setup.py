@@ -35,6 +35,7 @@ from .robot_localization.embedded import judge, prepare
 from .robot_localization.input_parts import InputPart, certain_parts, input_parts
 from .robot_localization.inputs import WorldPoses, world_poses
 from .robot_localization.parameter_file import has_navsat, has_node
+from .robot_localization.release import DEFAULT_RELEASE
 from .robot_localization.replay_options import Options, ReplayOptions
 from .robot_localization.state import YAW
 from .robot_localization.topics import route
@@ -131,8 +132,9 @@ class JudgeSetup(Judge):
         if 'unscented' in replay.correct and not replay.unscented:
             raise ParameterError('correct', '', 'unscented goes with ukf_node only')
         filter_config = FilterConfig.from_file(
-            path, node_of(path, replay), unscented=replay.unscented, strictly=bool(replay.section)
-        ).with_topics(replay.renamed)
+            path, node_of(path, replay), unscented=replay.unscented,
+            strictly=bool(replay.section), release=replay.release,
+        ).with_topics(replay.renamed)  # fmt: skip
         needs_navsat = any(source.topic == NAVSAT_TOPIC for source in filter_config.sources)
         navsat_path = None if navsat_config is None else Path(navsat_config)
         if navsat_path is None and needs_navsat:
@@ -141,7 +143,9 @@ class JudgeSetup(Judge):
                 navsat_path = neighbour
             elif has_navsat(path):
                 navsat_path = path
-        navsat = None if navsat_path is None else NavsatConfig.from_file(navsat_path)
+        navsat = None
+        if navsat_path is not None:
+            navsat = NavsatConfig.from_file(navsat_path, release=filter_config.release)
         return cls(
             name=str(config),
             files=(path,) if navsat_path in (None, path) else (path, navsat_path),
@@ -297,7 +301,10 @@ class JudgeSetup(Judge):
 
     def settings(self) -> Mapping[str, Any]:
         """Return what determines the result besides `files`, as plain values."""
-        return {'case': self.case.settings()}
+        settings: dict[str, Any] = {'case': self.case.settings()}
+        if self.filter.release is not DEFAULT_RELEASE:
+            settings['rl_version'] = self.filter.release.value
+        return settings
 
 
 def check_for_nodes(case: ReplayOptions, kind: str) -> None:

@@ -177,8 +177,10 @@ class JudgeParameters:
         correct = corrections(reader.texts('correct'), reader.where, 'correct')
         if 'unscented' in correct and kind != 'ukf':
             raise ParameterError(reader.where, 'correct', 'unscented goes with ukf_node only')
-        navsat = NavsatConfig.from_file(navsat_file) if navsat_file else None
         config = FilterConfig.from_parameters(reader, unscented=kind == 'ukf')
+        navsat = None
+        if navsat_file:
+            navsat = NavsatConfig.from_file(navsat_file, release=config.release)
         sizes = (parameters.get(f'{source.name}_queue_size') for source in config.sources)
         return cls(
             config=config,
@@ -345,6 +347,7 @@ class JudgeNode(Node):
             return  # simulated time that has not begun
         if self._timers_due is None:
             self._timers_due = Grids(self._settings.config, self._settings.navsat, now)
+            self.live.start(now)
         due = self._timers_due
         if due.filter.take(now):
             estimate = self.live.tick(now)
@@ -379,6 +382,7 @@ class JudgeNode(Node):
 
     def _reset(self, reason: str) -> None:
         self.live.reset()
+        self.live.start(self._now())
         self.health.resets += 1
         self.get_logger().info(f'reset: {reason}')
 

@@ -18,12 +18,16 @@ from launch.actions import (
     TimerAction,
 )
 from launch.event_handlers import OnProcessExit, OnProcessIO, OnProcessStart
+from launch.events import matches_action
 from launch.events.process import ShutdownProcess
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
-from launch_ros.actions import Node
+from launch_ros.actions import LifecycleNode, Node
+from launch_ros.event_handlers import OnStateTransition
+from launch_ros.events.lifecycle import ChangeState
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+from lifecycle_msgs.msg import Transition
 
 from sim_sensors.motion.motions import has_noise_free_imu
 from .sensors import SensorTransform, of_models, write_transforms_file
@@ -39,17 +43,23 @@ def typed_argument(name: str, kind: type) -> Any:
 
 
 def node(
-    executable: str, *, package: str = PACKAGE, clock: str | None = 'use_sim_time', **options: Any
+    executable: str,
+    *,
+    package: str = PACKAGE,
+    clock: str | None = 'use_sim_time',
+    is_lifecycle: bool = False,
+    **options: Any,
 ) -> Any:
     """Return a node with the namespace and log level of the arguments.
 
     `clock` is the argument that sets use_sim_time, which overrides a parameter file. None: a node
-    that publishes the clock and never follows it. `options` are those of
-    `launch_ros.actions.Node`.
+    that publishes the clock and never follows it. A lifecycle node needs the actions of
+    `activate`. `options` are those of `launch_ros.actions.Node`.
     """
     follow = False if clock is None else typed_argument(clock, bool)
     parameters = [*options.pop('parameters', ()), {'use_sim_time': follow}]
-    return Node(
+    action = LifecycleNode if is_lifecycle else Node
+    return action(
         package=package,
         executable=executable,
         namespace=LaunchConfiguration('namespace'),
@@ -58,6 +68,36 @@ def node(
         ros_arguments=['--log-level', LaunchConfiguration('log_level')],
         **options,
     )
+
+
+def activate(lifecycle_node: Any) -> list[Any]:
+    """Return actions that configure a lifecycle node when it has started, and then activate it.
+
+    They must precede the node in a launch description.
+    """
+
+    def change_state(transition: int) -> Any:
+        is_node = matches_action(lifecycle_node)
+        return EmitEvent(
+            event=ChangeState(lifecycle_node_matcher=is_node, transition_id=transition)
+        )
+
+    return [
+        RegisterEventHandler(
+            OnProcessStart(
+                target_action=lifecycle_node,
+                on_start=[change_state(Transition.TRANSITION_CONFIGURE)],
+            )
+        ),
+        RegisterEventHandler(
+            OnStateTransition(
+                target_lifecycle_node=lifecycle_node,
+                goal_state='inactive',
+                start_state='configuring',
+                entities=[change_state(Transition.TRANSITION_ACTIVATE)],
+            )
+        ),
+    ]
 
 
 def static_transform(

@@ -24,6 +24,7 @@ from sim2real_eval.judge.protocol import (
     load_judge,
 )
 from sim2real_eval.judge.robot_localization.configuration import FRONT_ENDS
+from sim2real_eval.judge.robot_localization.release import Release
 from sim2real_eval.judge.robot_localization.replay_options import Options, corrections, latency_ns
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.metadata import TransformFile
@@ -465,7 +466,7 @@ def _read_condition(entry: Entry) -> Condition:
 
 _KEYS = (
     'label', 'judge', 'config', 'navsat_config', 'case', 'filter', 'section', 'correct', 'latency',
-    'transforms', 'front_end',
+    'transforms', 'front_end', 'rl_version',
 )  # fmt: skip
 _COMMON_KEYS = ('label', 'judge', 'config', 'transforms')
 
@@ -561,7 +562,7 @@ def _transforms(fields: dict[str, Entry], folder: Path) -> TransformFile | None:
 
 
 def _replay_options(fields: dict[str, Entry], folder: Path) -> Options:
-    correct = latency = None
+    correct = latency = release = None
     if 'correct' in fields:
         entry = fields['correct']
         names = entry.items('deviations to correct') if entry.value != [] else []
@@ -571,6 +572,9 @@ def _replay_options(fields: dict[str, Entry], folder: Path) -> Options:
         if not isinstance(entry.value, dict):
             entry.refuse_value('a mapping of topics to seconds')
         latency = latency_ns(entry.value, entry.where, entry.key)
+    if 'rl_version' in fields:
+        entry = fields['rl_version']
+        release = Release.from_value(entry.value, entry.where, entry.key)
     return Options(
         unscented=fields['filter'].text(('ekf', 'ukf')) == 'ukf' if 'filter' in fields else None,
         correct=correct,
@@ -578,6 +582,7 @@ def _replay_options(fields: dict[str, Entry], folder: Path) -> Options:
         transforms=_transforms(fields, folder),
         front_end=fields['front_end'].text(FRONT_ENDS) if 'front_end' in fields else None,
         section=fields['section'].text() if 'section' in fields else None,
+        release=release,
     )
 
 

@@ -94,7 +94,9 @@ class StackReady(Parameters):
     topic: str = parameter('', '', 'Topic that must have a publisher.')
     service: str = parameter('', '', 'Service that must exist.')
     lifecycle: str = parameter(
-        '', '', 'Lifecycle node, such as /filter; it is configured and activated if necessary.'
+        '',
+        '',
+        'Node, such as /filter, that is configured and activated if it is a lifecycle node.',
     )
     timeout: float = positive(90.0, 's', 'Longest time until the estimator is ready.')
 

@@ -176,6 +176,7 @@ class ExpectedJudge:
             setup.case.clock, setup.filter, setup.navsat, start_ns, inside=self._inside
         )
         self._judge.warm_up()
+        self._judge.start(self.grids.filter.origin_ns)
         if self._navsat is not None:
             self._navsat.warm_up()
         self._navsat_ticks = False
@@ -254,11 +255,14 @@ class NodeOutput:
     """Messages that a node published in one run, beside those expected of it.
 
     `name` is that of the node in messages; `transformed` are the inputs that it needs transforms
-    for.
+    for; `other_release` tells that the node is of another release than the embedded judge.
     """
 
-    def __init__(self, name: str, transformed: Collection[str] = ()) -> None:
+    def __init__(
+        self, name: str, transformed: Collection[str] = (), other_release: str = ''
+    ) -> None:
         self._name, self._transformed = name, transformed
+        self._version = other_release or 'the node is of another version'
         # Serialised; if navsat_transform is not in the node, gps is that of the embedded one.
         self.odometry: list[bytes] = []
         self.gps: list[bytes] = []
@@ -289,8 +293,7 @@ class NodeOutput:
             raise JudgeError(
                 f'{self._name}: estimates with the stamps {stamps} at the tick at {now_ns} ns, '
                 f'expected {expected_stamp}: a message was lost on the way'
-                f'{self._missing_transforms(len(self.odometry))}, or this is another version of '
-                'the judge'
+                f'{self._missing_transforms(len(self.odometry))}, or {self._version}'
             )
         if expected is not None:
             self.odometry += messages
@@ -330,8 +333,8 @@ class NodeOutput:
             times = max(getattr(embedded, stamps), getattr(run, stamps), key=len)
             raise JudgeError(
                 f'{self._name}: the {message} of the {time_name} at {times[int(first)]} ns is not '
-                f'that of the embedded judge ({field}): a message was lost on the way, or the '
-                'node is of another version'
+                f'that of the embedded judge ({field}): a message was lost on the way, or '
+                f'{self._version}'
             )
         return run
 
@@ -364,7 +367,7 @@ class NodeOutput:
                 f'{difference[first]:.1g} m/s or rad/s and {variance_difference[first]:.1%} of a '
                 f'variance from the embedded judge, {_TOLERANCE:g} and {_VARIANCE_TOLERANCE:.1%} '
                 f'are allowed: a message was lost on the way{self._missing_transforms(first)}, or '
-                'the node differs'
+                f'{self._version}'
             )
         return run, float(differences['linear_velocity'].max())
 

@@ -25,6 +25,7 @@ from sim2real_eval.judge.estimate import (
     NO_TRANSFORMS,
     REAL_FILTER,
     REAL_TIME,
+    RELEASE_DIFFERS,
     UNANSWERED,
     JudgedRun,
 )
@@ -37,7 +38,6 @@ from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import MessageArray
 from .connections import (
-    RETRY_S,
     GraphEstimator,
     Inbox,
     ProcessingProbe,
@@ -45,7 +45,6 @@ from .connections import (
     StaticFrames,
     Wait,
     Work,
-    call_service,
     coinciding_frames,
     filter_topics,
     interface_class,
@@ -60,6 +59,8 @@ from .expected import (
     PendingMessage,
     round_up_to_decade,
 )
+from .installed import find_robot_localization
+from .lifecycle import activate
 from .messages import estimated_run
 from .process import (
     FILTERED_TOPIC,
@@ -79,8 +80,7 @@ _MAX_PENDING = 8
 _ANSWERS_AFTER_TRANSFORMS = 20
 _ANSWERS_AFTER_CLOCK = 3
 _NEVER_NS = 2**63
-_LIFECYCLE_TRANSITIONS = {'unconfigured': 1, 'inactive': 3}
-"""Transitions to `active` by state: configure and activate."""
+_ACTIVATION_TIMEOUT_S = 60.0
 
 
 class FilterEstimator(GraphEstimator):
@@ -116,6 +116,7 @@ class FilterEstimator(GraphEstimator):
         self._namespace = f'/{namespace.strip("/")}'
         super().__init__(node, f'{judge} in {self._namespace}')
         self._kind, self._is_real = judge, judge != 'judge_node'
+        self._installed = find_robot_localization() if self._is_real else None
         self._setup, self._recording = setup, recording
         executable(judge, filter_node(setup))
         routing = route(recording, setup.filter, setup.navsat, setup.case)
@@ -166,12 +167,16 @@ class FilterEstimator(GraphEstimator):
         self._expected.begin(start_ns)
         self._carried: list[PendingMessage] = []
         self._latest_input = ''
-        self._output = NodeOutput(self.name, self._transformed)
+        other_release = str(note) if (note := self._release_note()) else ''
+        self._output = NodeOutput(self.name, self._transformed, other_release)
         return self._expected.grids.filter.origin_ns
 
     def ready(self) -> Work:
         """Wait until the node is discovered and the node has started; the clock stands."""
         probe, origin = self._probe, self._expected.grids.filter.origin_ns
+        if self._installed is not None and self._installed.is_lifecycle:
+            name = f'{self._namespace}/{NODE_NAME}'
+            yield from activate(self._node, name, self.name, _ACTIVATION_TIMEOUT_S)
         yield Wait(lambda: self._senders.have_subscribers(self._all_inputs), 'its subscriptions')
         yield Wait(lambda: self._static.are_received, 'its subscription to /tf_static')
         yield Wait(lambda: bool(self._filtered.publishers), FILTERED_TOPIC)
@@ -285,7 +290,19 @@ class FilterEstimator(GraphEstimator):
             return run
         navsat = '' if self._setup.navsat is None else ', with the embedded navsat_transform'
         note = REAL_FILTER(navsat=navsat, apart=round_up_to_decade(difference) * 1e6)
-        return dataclasses.replace(run, notes=(*run.notes, note))
+        notes = [*run.notes, note]
+        if (other_release := self._release_note()) is not None:
+            notes.append(other_release)
+        return dataclasses.replace(run, notes=tuple(notes))
+
+    def _release_note(self) -> Finding | None:
+        """Return the finding about another release than the one that is reproduced, if any."""
+        package, stated = self._installed, self._setup.filter.release
+        if package is None or package.release is stated:
+            return None
+        return RELEASE_DIFFERS(
+            version=package.version, installed=package.release.value, stated=stated.value
+        )
 
 
 class DeclaredEstimator(GraphEstimator):
@@ -380,7 +397,15 @@ class DeclaredEstimator(GraphEstimator):
         """Wait until the estimator is ready."""
         ready, stack, node = self._stack.ready, self._stack, self._node
         if ready.lifecycle:
-            yield from self._activate(_absolute_name(ready.lifecycle))
+            name = _absolute_name(ready.lifecycle)
+            is_lifecycle = partial(self._has_service, f'{name}/change_state')
+            # A node that publishes and offers no such service is no lifecycle node.
+            yield Wait(
+                lambda: is_lifecycle() or self._inbox.is_matched,
+                f'the lifecycle services of {name}',
+            )
+            if is_lifecycle():
+                yield from activate(node, name, self.name, ready.timeout)
         if ready.topic:
             topic = _absolute_name(ready.topic)
             yield Wait(lambda: node.count_publishers(topic) > 0, f'ready.topic {topic}')
@@ -423,50 +448,6 @@ class DeclaredEstimator(GraphEstimator):
 
     def _has_service(self, service: str) -> bool:
         return service in dict(self._node.get_service_names_and_types())
-
-    def _activate(self, name: str) -> Work:
-        """Bring a lifecycle node to the state `active`."""
-        key = 'ready.lifecycle'
-        change_type = interface_class('lifecycle_msgs/srv/ChangeState', key)
-        state_type = interface_class('lifecycle_msgs/srv/GetState', key)
-        get_state = self._node.create_client(state_type, f'{name}/get_state')
-        change_state = self._node.create_client(change_type, f'{name}/change_state')
-        with contextlib.ExitStack() as closing:
-            for client in (get_state, change_state):
-                closing.callback(self._node.destroy_client, client)
-            yield Wait(
-                lambda: get_state.service_is_ready() and change_state.service_is_ready(),
-                f'the lifecycle services of {name}',
-            )
-            end = time.monotonic() + self._stack.ready.timeout
-            previous, transition, unchanged = '', None, 0
-            while True:
-                # Checked before the request, so that the state is that after the transition.
-                has_ended = transition is not None and transition.done()
-                answer = yield from call_service(
-                    get_state, state_type.Request(), f'the state of {name}'
-                )
-                state = answer.current_state.label
-                if state == 'active':
-                    return
-                if transition is not None and has_ended:
-                    # If a request was repeated because it was late, the second one is refused.
-                    is_refused = not transition.result().success
-                    steps = _LIFECYCLE_TRANSITIONS
-                    if is_refused and steps.get(state, 0) <= steps[previous]:
-                        problem = f'{name} does not leave the state {previous}'
-                        raise JudgeError(f'{self.name}: {problem}')
-                    transition = None
-                if state == 'finalized' or time.monotonic() > end:
-                    raise JudgeError(f'{self.name}: {name} is {state}; must become active')
-                # By its second answer after a request, a node has processed that request.
-                unchanged = unchanged + 1 if state == previous else 0
-                if state in _LIFECYCLE_TRANSITIONS and (transition is None or unchanged > 1):
-                    request = change_type.Request()
-                    request.transition.id = _LIFECYCLE_TRANSITIONS[state]
-                    previous, unchanged = state, 0
-                    transition = change_state.call_async(request)
-                yield _wait_or_retry(transition, f'a transition of {name} from {previous}')
 
     @property
     def next_ns(self) -> int:
@@ -572,14 +553,6 @@ class DeclaredEstimator(GraphEstimator):
         received_ns = np.array(self._received_ns, dtype=np.int64)
         run = estimated_run(self._estimates, received_ns, stack.output, stack.frames)
         return dataclasses.replace(run, notes=(*run.notes, *notes))
-
-
-def _wait_or_retry(future: Any, description: str) -> Wait:
-    """Wait for an answer, or for a time after which it may be lost."""
-    end = time.monotonic() + RETRY_S
-    return Wait(
-        lambda: (future is not None and future.done()) or time.monotonic() > end, description
-    )
 
 
 def _absolute_name(name: str) -> str:

@@ -237,8 +237,9 @@ def node_parameters(setup: JudgeSetup) -> dict[str, Any]:
     file_parameters = read_node_parameters(setup.files[0], node)
     # FilterConfig changes the values that it reads.
     parameters = to_declared_types(file_parameters.values)
+    parameters.pop('rl_version', None)
     original = FilterConfig.from_parameters(
-        file_parameters, unscented=config.sigma_points is not None
+        file_parameters, unscented=config.sigma_points is not None, release=config.release
     )
     for name, before, now in (
         ('initial_state', original.initial_state, config.initial_state),
@@ -272,6 +273,7 @@ def filter_command(
         rules += [f'/{topic}:={namespace}/{topic}' for topic in ('tf', 'tf_static')]
     else:
         parameters['filter'] = 'ekf' if setup.filter.sigma_points is None else 'ukf'
+        parameters['rl_version'] = setup.filter.release.value
         if navsat is not None and navsat.has_timer:
             parameters['navsat_params_file'] = str(setup.files[-1].resolve())
         elif navsat is not None:

@@ -250,6 +250,13 @@ OTHER_TOPIC = assumed(
     'The judge may use another IMU than the configuration intends.',
     'name another topic with --topic INPUT=TOPIC',
 )
+COMMANDS_OF_OTHER_TYPE = decisive(
+    'rl.command_type',
+    'has {recorded} messages, but ekf_node subscribes to {subscribed}: no command is used',
+    'The filter brakes as if every command were zero. `stamped_control` chooses between '
+    'TwistStamped (true) and Twist (false); its default depends on `rl_version`.',
+    'set stamped_control: {stamped_control}',
+)
 
 
 def has_no_attitude(imu: ImuArray) -> bool:

@@ -15,6 +15,7 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray
 from .parameter_file import ParameterReader, read_node_parameters
+from .release import DEFAULT_RELEASE, Release
 from .state import AX, YAW, N
 
 DEFAULT_PROCESS_NOISE = np.array(
@@ -28,8 +29,9 @@ NAVSAT_TOPIC = 'odometry/gps'
 _NO_EFFECT = (
     'use_sim_time', 'publish_tf', 'publish_acceleration', 'print_diagnostics', 'debug',
     'debug_out_file', 'transform_time_offset', 'transform_timeout', 'map_frame', 'odom_frame',
-    'base_link_output_frame',
+    'base_link_frame_output',
 )  # fmt: skip
+_EARTH_FRAME = ('broadcast_earth_transform', 'earth_frame_id')
 _NO_EFFECT_ON_NAVSAT = (
     'use_sim_time', 'broadcast_cartesian_transform', 'broadcast_utm_transform', 'delay',
     'broadcast_cartesian_transform_as_parent_frame', 'broadcast_utm_transform_as_parent_frame',
@@ -88,12 +90,14 @@ class FilterConfig:
     control_timeout : float
         s.
     stamped_control : bool
-        Whether a live cmd_vel is a TwistStamped; recordings contain their types.
+        Whether cmd_vel is a TwistStamped instead of a Twist; another type is not used.
     history_length : float or None
         s; how far back late measurements are inserted. None without `smooth_lagged_data`.
     sigma_points : tuple of float, or None
         alpha, kappa and beta of ukf_node; None for ekf_node.
     sources : tuple of SourceConfig
+    release : Release
+        Release of robot_localization that is reproduced.
     knows_heading : bool
         Whether the heading of `initial_state` was set for the run, even if it is 0.
     notes : tuple of Finding
@@ -120,6 +124,7 @@ class FilterConfig:
     history_length: float | None
     sigma_points: tuple[float, float, float] | None
     sources: tuple[SourceConfig, ...]
+    release: Release = DEFAULT_RELEASE
     knows_heading: bool = False
     notes: tuple[Finding, ...] = ()
 
@@ -131,11 +136,12 @@ class FilterConfig:
     @classmethod
     def from_file(
         cls, path: str | Path, node: str | None = None, *, unscented: bool = False,
-        strictly: bool = False,
+        strictly: bool = False, release: Release | None = None,
     ) -> FilterConfig:  # fmt: skip
         """Read a parameter file of ekf_node or, with `unscented`, of ukf_node.
 
-        Arguments `node` and `strictly` are those of `read_node_parameters`.
+        Arguments `node` and `strictly` are those of `read_node_parameters`, `release` is that of
+        `from_parameters`.
 
         Raises
         ------
@@ -144,7 +150,7 @@ class FilterConfig:
         """
         node = node or ('ukf_filter_node' if unscented else 'ekf_filter_node')
         parameters = read_node_parameters(path, node, strictly=strictly)
-        return cls.from_parameters(parameters, unscented=unscented)
+        return cls.from_parameters(parameters, unscented=unscented, release=release)
 
     def with_topics(self, topics: Mapping[str, str]) -> FilterConfig:
         """Return a copy whose inputs subscribe to other topics, given by input.
@@ -166,13 +172,18 @@ class FilterConfig:
         return dataclasses.replace(self, sources=tuple(sources))
 
     @classmethod
-    def from_parameters(cls, p: ParameterReader, *, unscented: bool = False) -> FilterConfig:
+    def from_parameters(
+        cls, p: ParameterReader, *, unscented: bool = False, release: Release | None = None
+    ) -> FilterConfig:
         """Read the parameters of ekf_node or ukf_node.
 
+        `release` is that of robot_localization; None: that of the parameter `rl_version`.
         ParameterError for an unknown parameter or a wrong value.
         """
         frequency = p.number('frequency', 30.0, minimum=1e-3, maximum=1e6)
-        world = p.text('world_frame', p.text('odom_frame', 'odom'))
+        stated = p.release()
+        release = release or stated
+        world = p.text('world_frame', release.world_frame(p.text('odom_frame', 'odom')))
         sources = tuple(_source(p, name) for name in _source_names(p))
         if not sources:
             raise ParameterError(p.where, '', 'has no input (odomN, poseN, twistN or imuN)')
@@ -183,11 +194,17 @@ class FilterConfig:
         smooth = p.boolean('smooth_lagged_data', False)
         history = p.number('history_length', 0.0, minimum=0.0, maximum=_LONGEST_S)
         p.ignore(('reset_on_time_jump', *_NO_EFFECT))
+        if release.is_lifecycle:
+            # Activation enables the filter whatever `disabled_at_startup` says.
+            p.ignore(('disabled_at_startup', 'transform_timeout_odom_bl'))
         config = cls(
             where=p.where,
             frequency=frequency,
             sensor_timeout=p.number(
-                'sensor_timeout', 1.0 / frequency, minimum=0.0, maximum=_LONGEST_S
+                'sensor_timeout',
+                release.sensor_timeout(frequency),
+                minimum=0.0,
+                maximum=_LONGEST_S,
             ),
             two_d_mode=p.boolean('two_d_mode', False),
             predict_to_current_time=p.boolean('predict_to_current_time', False),
@@ -201,11 +218,12 @@ class FilterConfig:
             dynamic_process_noise=p.boolean('dynamic_process_noise_covariance', False),
             control_mask=control_mask,
             control_limits=control_limits,
-            stamped_control=p.boolean('stamped_control', False),
+            stamped_control=p.boolean('stamped_control', release.has_stamped_control),
             control_timeout=p.number('control_timeout', 0.0, minimum=0.0, maximum=_LONGEST_S),
             history_length=history if smooth else None,
             sigma_points=sigma_points,
             sources=sources,
+            release=release,
             notes=p.notes,
         )
         p.only('disabled_at_startup', False, 'the judge has no enable service')
@@ -347,7 +365,13 @@ class NavsatConfig:
         return self.front_end if self.has_timer else f'front end {self.front_end}'
 
     @classmethod
-    def from_file(cls, path: str | Path, node: str = 'navsat_transform') -> NavsatConfig:
+    def from_file(
+        cls,
+        path: str | Path,
+        node: str = 'navsat_transform',
+        *,
+        release: Release = DEFAULT_RELEASE,
+    ) -> NavsatConfig:
         """Read a navsat_transform_node parameter file.
 
         Raises
@@ -357,7 +381,7 @@ class NavsatConfig:
         """
         p = read_node_parameters(path, node)
         p.only('publish_tf', True, 'navsat_transform_node publishes (0, 0, 0) without it')
-        p.ignore(_NO_EFFECT_ON_NAVSAT)
+        p.ignore((*_NO_EFFECT_ON_NAVSAT, *(_EARTH_FRAME if release.has_earth_frame else ())))
         config = cls(
             frequency=p.number('frequency', 10.0, minimum=1e-3, maximum=1e6),
             magnetic_declination=p.number('magnetic_declination_radians', 0.0),

@@ -209,7 +209,10 @@ def judge_prepared(
         filtered_gps = max(timing.end - timing.navsat_origin, 0) // timing.navsat_period + 2
     while True:
         out = new_output(ticks, fixes, len(inputs.names), filtered_gps)
-        navsat_state, memory = new_navsat_state(), new_memory(len(inputs.names))
+        navsat_state = new_navsat_state()
+        memory = new_memory(
+            len(inputs.names), config.release.previous_tick_ns(timing.filter_origin)
+        )
         flt = new_filter(config.initial_state, config.initial_covariance)
         queue, scratch = new_queue(capacity), new_scratch(timing)
         history = new_history(capacity if timing.history >= 0 else 0)

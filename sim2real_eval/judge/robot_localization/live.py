@@ -107,6 +107,10 @@ class LiveJudge:
         if self._navsat is not None:
             self._navsat.reset()
 
+    def start(self, now_ns: int) -> None:
+        """Note the time at which the filter's timer is created, or its node is reset."""
+        self._memory.node.tick_ns = self.config.release.previous_tick_ns(now_ns)
+
     def _discard_measurements(self) -> None:
         self._queue = new_queue(_FIRST_QUEUE)
         self._history = new_history(_FIRST_QUEUE if self._timing.history >= 0 else 0)

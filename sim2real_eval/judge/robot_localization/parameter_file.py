@@ -16,6 +16,7 @@ from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import number_of
+from .release import DEFAULT_RELEASE, Release
 
 ROS1_LAYOUT = routine(
     'rl.ros1_layout',
@@ -210,7 +211,7 @@ def to_declared_types(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_declared(name: str, value: Any) -> Any:
-    if name.endswith('queue_size') or isinstance(value, bool):
+    if name.endswith('queue_size') or name == 'rl_version' or isinstance(value, bool):
         return value
     if isinstance(value, list):
         return [_as_declared(name, entry) for entry in value]
@@ -292,6 +293,11 @@ class ParameterReader:
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             raise self.refuse(name, value, 'a list of texts')
         return value
+
+    def release(self) -> Release:
+        """Read `rl_version`, the release of robot_localization."""
+        value = self._pop('rl_version', DEFAULT_RELEASE.value)
+        return Release.from_value(value, self.where)
 
     def number(
         self, name: str, default: float, *, minimum: float = -math.inf, maximum: float = math.inf

@@ -55,6 +55,9 @@ PART = record_type(
     # Whether these deviations of robot_localization are corrected.
     ('correct_gravity', 'i8'),
     ('correct_differential', 'i8'),
+    # Whether gravity is corrected by robot_localization, which takes a relative attitude as that
+    # since a level start of base_link.
+    ('starts_level', 'i8'),
 )
 """Configuration of one message part."""
 
@@ -93,11 +96,12 @@ class Memory(NamedTuple):
     node: np.record  # of type NODE_MEMORY
 
 
-def new_memory(parts: int) -> Memory:
-    """Return the memory of a node that has received nothing."""
+def new_memory(parts: int, tick_ns: int = 0) -> Memory:
+    """Return the memory of a node that has received nothing; `tick_ns` is its previous tick."""
     memory = Memory(np.zeros(parts, PART_MEMORY), np.zeros(1, NODE_MEMORY)[0])
     memory.parts['stamp_ns'] = NO_STAMP
     memory.node.command_ns = NO_STAMP
+    memory.node.tick_ns = tick_ns
     return memory
 
 
@@ -279,7 +283,9 @@ def _build_table(parts: Sequence[Part], config: FilterConfig, correct: Set[str])
         row.mask[:] = part.mask
         row.rotation[:] = row.child_rotation[:] = np.eye(3)
         row.gravity, row.two_d = config.gravity, config.two_d_mode
-        row.correct_gravity = 'gravity' in correct
+        by_release = config.release.has_gravity_in_base and 'gravity' not in correct
+        row.correct_gravity = by_release or 'gravity' in correct
+        row.starts_level = by_release and source.relative
         row.correct_differential = 'differential' in correct
     return table
 

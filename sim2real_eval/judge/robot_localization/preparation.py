@@ -187,7 +187,7 @@ def subtract_gravity(
 
     The quaternion, x y z w, is the attitude of the sensor in the world, if the message has one.
     Its roll and pitch refer to gravity whatever its heading refers to, so corrected gravity does
-    not depend on `relative`. x is the state of the filter at the arrival.
+    not depend on `relative`, unless `starts_level`. x is the state of the filter at the arrival.
     """
     # Up in the axes of a body is the third row of its attitude.
     attitude, up, measured_up = node.attitude, node.vectors[0], node.vectors[1]
@@ -198,6 +198,12 @@ def subtract_gravity(
     for i in range(3):
         up[i] = measured_up[i] = attitude[2, i]
     if part.correct_gravity:
+        if has_attitude and part.starts_level:
+            # At the start up was the third row of the mounting in the axes of the sensor.
+            for i in range(3):
+                measured_up[i] = 0.0
+                for k in range(3):
+                    measured_up[i] += attitude[k, i] * part.rotation[2, k]
         if has_attitude:
             for i in range(3):
                 up[i] = 0.0

@@ -13,6 +13,7 @@ from sim2real_eval.recording.metadata import TransformFile
 from sim_sensors.core.config_files import branch, check_keys, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
 from .configuration import FRONT_ENDS, FilterConfig, NavsatConfig, topic_name
+from .release import Release
 from .state import next_tick
 
 CORRECTIONS = ('gravity', 'differential', 'unscented')
@@ -36,6 +37,7 @@ class Options:
     front_end : str or None
     section : str or None
         Node whose parameters are read.
+    release : Release or None
     topics : mapping of str to str
         Topic by input of the configuration, such as `odom0`; replaces the topics of the case input
         by input.
@@ -47,13 +49,14 @@ class Options:
     transforms: TransformFile | None = None
     front_end: str | None = None
     section: str | None = None
+    release: Release | None = None
     topics: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def override(self, case: ReplayOptions) -> ReplayOptions:
         """Return the case with these options in place of its own."""
         changes = {
             name: value
-            for name in ('unscented', 'correct', 'transforms', 'front_end', 'section')
+            for name in ('unscented', 'correct', 'transforms', 'front_end', 'section', 'release')
             if (value := getattr(self, name)) is not None
         }
         changes['latency_ns'] = {**case.latency_ns, **self.latency_ns}
@@ -159,7 +162,7 @@ _CLOCK_KEYS = (
 )  # fmt: skip
 _KEYS = (
     'node', 'inputs', 'clock', 'navsat', 'correct', 'latency', 'transforms', 'front_end',
-    'section', 'topics', 'covariance', 'deviation',
+    'section', 'topics', 'covariance', 'deviation', 'rl_version',
 )  # fmt: skip
 
 
@@ -194,6 +197,8 @@ class ReplayOptions:
         Name of the node whose parameters are read, in a file for several filters.
     renamed : mapping of str to str
         Other topic by input of the configuration, such as `odom0`.
+    release : Release or None
+        Release of robot_localization; None for that of the parameter file.
     """
 
     clock: Clock = Clock()
@@ -209,6 +214,7 @@ class ReplayOptions:
     front_end: str = FRONT_ENDS[0]
     section: str = ''
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    release: Release | None = None
 
     @classmethod
     def from_file(cls, path: str | Path) -> ReplayOptions:
@@ -258,11 +264,18 @@ class ReplayOptions:
             front_end=front_end(tree.get('front_end') or FRONT_ENDS[0], where, 'front_end'),
             section=_text(tree, 'section', where, 'the name of a node'),
             renamed={str(name): _topic(renamed, name, where, 'topics.') for name in renamed},
+            release=None
+            if tree.get('rl_version') is None
+            else Release.from_value(tree['rl_version'], where),
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return all options as JSON values; equal cases give equal bytes."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        """Return all options but the release as JSON values; equal cases give equal bytes.
+
+        The release is stated by `JudgeSetup.settings`, because the parameter file may set it too.
+        """
+        names = [field.name for field in dataclasses.fields(self) if field.name != 'release']
+        values = {name: getattr(self, name) for name in names}
         return {
             **values,
             'clock': dataclasses.asdict(self.clock),

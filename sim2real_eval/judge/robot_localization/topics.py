@@ -7,11 +7,12 @@ import dataclasses
 from collections.abc import Collection, Mapping
 
 from sim2real_eval.common.findings import Finding, JudgeError
+from sim2real_eval.recording.message_types import find_type
 from sim2real_eval.recording.reading import assign_subscribed_roles
 from sim2real_eval.recording.recording import DEFAULT_TOPICS, IDEAL_ROLES, Recording
 from sim_sensors.core.errors import did_you_mean
 from sim_sensors.core.measurements import FixArray, ImuArray, MessageArray, TwistArray
-from .advice import OTHER_TOPIC
+from .advice import COMMANDS_OF_OTHER_TYPE, OTHER_TOPIC
 from .configuration import (
     NAVSAT_TOPIC,
     FilterConfig,
@@ -90,7 +91,22 @@ def route(
     command = topics.get(_COMMAND_TOPIC) if config.control_mask.any() else None
     if command is not None and not isinstance(recording.messages[command], TwistArray):
         command = None
+    if command is not None and (other_type := _refused_commands(recording, command, config)):
+        command = None
+        notes.append(other_type)
     return Routing(sources, fix, heading, command, tuple(notes))
+
+
+def _refused_commands(recording: Recording, topic: str, config: FilterConfig) -> Finding | None:
+    """Return the finding about commands whose message type the filter does not subscribe to."""
+    recorded = recording.ros_types.get(topic)
+    if recorded is None or find_type(recorded).has_header == config.stamped_control:
+        return None
+    subscribed = 'TwistStamped' if config.stamped_control else 'Twist'
+    return COMMANDS_OF_OTHER_TYPE(
+        topic, recorded=recorded.rpartition('/')[2], subscribed=subscribed,
+        stamped_control=str(not config.stamped_control).lower(),
+    )  # fmt: skip
 
 
 def _stand_in(
