@@ -22,7 +22,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -37,7 +37,7 @@ _BLOCK = re.compile(r'(<!-- measured: ([^>]+) -->\n).*?(<!-- end -->)', re.S)
 
 # Arguments of a script, and the file that it writes; the longest first.
 SCRIPTS = {
-    'predicts': ('vepd_predicts.py --jobs 1', 'vepd_predicts'),
+    'predicts': ('transfer_predicts.py --jobs 1', 'transfer_predicts'),
     'different': (
         'uncertainty_calibration.py different --trials 100 --jobs 1',
         'uncertainty_calibration_different',
@@ -126,9 +126,27 @@ def values_of(claim: Claim, figures: dict[str, Figures]) -> list[str]:
     return [FAILED] if f'{claim.measure} failed' in found else found.get(key, [])
 
 
+_LEVEL = 0.001
+"""Probability at which all settings together reject the bounds of a share."""
+
+
 def holds(claim: Claim, values: Sequence[str]) -> bool:
-    """Say whether all values are within the bounds."""
-    return FAILED not in values and all(claim.low <= _number(one) <= claim.high for one in values)
+    """Return whether the values are within the bounds.
+
+    Shares are within the bounds all together, and no setting rejects them: its few trials may be
+    outside by chance.
+    """
+    if FAILED in values:
+        return False
+    if not values or '/' not in values[0]:
+        return all(claim.low <= _number(value) <= claim.high for value in values)
+    counts = [tuple(map(int, value.split('/'))) for value in values]
+    hits, trials = (sum(column) for column in zip(*counts, strict=True))
+    level = _LEVEL / len(counts)
+    low, high = max(claim.low, 0.0), min(claim.high, 1.0)
+    return low <= hits / trials <= high and all(
+        binom.cdf(k, n, low) >= level and binom.sf(k - 1, n, high) >= level for k, n in counts
+    )
 
 
 def _number(value: str) -> float:

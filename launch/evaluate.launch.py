@@ -35,6 +35,7 @@ TEXTS = (
     'case_file',
     'out',
     'adapt',
+    'block',
     'component',
 )
 NUMBERS = {'seed': int, 'repetitions': int, 'rate_factor': float}
@@ -50,7 +51,7 @@ def generate_launch_description() -> LaunchDescription:
             *declare('case_file', 'overwrite', 'seed', 'repetitions'),
             # Empty: derived from the recordings.
             *declare(match_rates='', start_heading='', off_ticks=''),
-            *declare('adapt', 'component', 'topics', 'label', 'rate_factor'),
+            *declare('adapt', 'block', 'component', 'topics', 'label', 'rate_factor'),
             *declare('params_file', 'namespace', 'log_level'),
             OpaqueFunction(function=start_evaluation),
         ]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from sim2real_eval.common.findings import (
     Finding,
@@ -27,12 +27,14 @@ from sim2real_eval.metrics.scores import RunScore, Vepd, advice, prepare, score_
 from sim2real_eval.metrics.scores import vepd as distance_of
 from sim2real_eval.metrics.series import VelocitySeries, velocity_series
 from sim2real_eval.metrics.uncertainty import DistanceUncertainty, uncertainty
+from sim2real_eval.recording.drives import AUTO, NONE, DriveSpan, name_blocks
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, require_recording
 from sim2real_eval.recording.truth import true_heading
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, make_twin_maker, synthetic_recording
+from sim2real_eval.study.blocks import block_findings
 from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.recordings import OFF_TICKS_NS
@@ -90,6 +92,8 @@ class EvaluatedRun:
         Estimates of the judge; None for series from another estimator.
     notes : tuple of Finding
         Findings about recording, judge and score.
+    span : DriveSpan or None
+        When and where the recording was made; None for series from another estimator.
 
     Examples
     --------
@@ -109,6 +113,7 @@ class EvaluatedRun:
     judge: str = ''
     estimate: JudgedRun | None = None
     notes: tuple[Finding, ...] = ()
+    span: DriveSpan | None = None
 
     @classmethod
     def of_series(
@@ -246,27 +251,12 @@ class VepdResult:
         """
         from matplotlib.axes import Axes
 
-        from sim2real_eval.report.palette import REAL_COLOUR, model_colours
-        from sim2real_eval.report.style import new_figure, save_png, tidy
+        from sim2real_eval.report.run_plots import draw_scores
+        from sim2real_eval.report.style import new_figure, save_png
 
         axes = target if isinstance(target, Axes) else new_figure(5.0, 3.6).add_subplot()
-        for label, runs, colour, marker in (
-            ('real', self.real, REAL_COLOUR, 'o'),
-            ('simulated', self.simulated, model_colours([_MODEL])[_MODEL], '^'),
-        ):
-            axes.scatter(
-                [run.score.rmse for run in runs],
-                [run.score.entropy_difference for run in runs],
-                label=f'{label} ({len(runs)})',
-                color=colour,
-                marker=marker,
-                s=20,
-            )
-        axes.set_xlabel('RMSE of speed [m/s]', fontsize=9)
-        axes.set_ylabel('Wiener entropy difference [1]', fontsize=9)
-        axes.set_title(f'VEPD {self.vepd:.4g}', fontsize=10)
-        axes.legend(fontsize=8, frameon=False)
-        tidy(axes)
+        scores = [[run.score for run in runs] for runs in (self.real, self.simulated)]
+        draw_scores(axes, scores[0], {_MODEL: scores[1]}, f'VEPD {self.vepd:.4g}')
         figure = axes.get_figure(root=True)
         assert figure is not None
         if isinstance(target, str | Path):
@@ -292,6 +282,7 @@ def vepd(
     *,
     options: UncertaintyOptions | None = None,
     seed: int = 0,
+    block: Literal['auto', 'none'] = 'auto',
 ) -> VepdResult:
     """Compute VEPD between real and simulated runs, and its uncertainty.
 
@@ -303,6 +294,9 @@ def vepd(
         Number of resamples and level of the interval.
     seed : int
         Seed of the resampling.
+    block : {'auto', 'none'}
+        Whether recordings of one drive are recognised and resampled together, as in
+        `sim2real vepd`.
 
     Raises
     ------
@@ -310,7 +304,7 @@ def vepd(
         When a side is not a list of one or more runs, runs have different judges or options of
         the score, or two real runs of a scenario have the same name.
     ParameterError
-        When the seed is not an integer >= 0.
+        When the seed is not an integer >= 0, or `block` is neither of the two.
 
     Examples
     --------
@@ -335,6 +329,8 @@ def vepd(
     """
     options = options or UncertaintyOptions()
     whole_number('vepd', 'seed', seed, 0)
+    if block not in (AUTO, NONE):
+        raise ParameterError('vepd', 'block', f'{block!r} is not allowed; must be auto or none')
     for side in (real, simulated):
         if not isinstance(side, Sequence) or not all(
             isinstance(run, EvaluatedRun) for run in side
@@ -358,20 +354,30 @@ def vepd(
             f'{len(real)} real and {len(simulated)} simulated runs; needs at least one of each'
         )
     distance = distance_of([run.score for run in real], [run.score for run in simulated])
-    result = uncertainty(_scored_runs(real), {_MODEL: _scored_runs(simulated)}, options, seed=seed)
+    spans = [run.span if block == AUTO else None for run in real]
+    blocks = dict(zip(names, name_blocks([run.name for run in real], spans), strict=True))
+    result = uncertainty(
+        _scored_runs(real, blocks), {_MODEL: _scored_runs(simulated, blocks)}, options, seed=seed
+    )
     run_notes = merge_findings(
         (name, run.notes) for name, runs in (('real', real), (_MODEL, simulated)) for run in runs
     )
-    notes = tuple(by_severity([*result.notes, *run_notes]))
+    drives = block_findings([run.name for run in real], [*blocks.values()])
+    notes = tuple(by_severity([*result.notes, *drives, *run_notes]))
     return VepdResult(
         distance, result.model(_MODEL), options.level, tuple(real), tuple(simulated), notes
     )
 
 
-def _scored_runs(runs: Sequence[EvaluatedRun]) -> ScoredRuns:
-    return ScoredRuns.of_scores(
+def _scored_runs(
+    runs: Sequence[EvaluatedRun], blocks: Mapping[tuple[str, str], str]
+) -> ScoredRuns:
+    scored = ScoredRuns.of_scores(
         [run.score for run in runs], [run.name for run in runs], [run.scenario for run in runs]
     )
+    # A simulated run that follows the motion of a real one belongs to its block.
+    names = tuple(blocks.get((run.scenario, run.name), '') for run in runs)
+    return dataclasses.replace(scored, block=names if any(names) else ())
 
 
 def simulate(
@@ -521,7 +527,10 @@ def run_judge(
     )
     run = EvaluatedRun.of_series(series, recording.name, recording.scenario, metric=metric)
     notes = by_severity((*recording.notes, *maker.remarks, *judged.notes, *run.notes))
-    return dataclasses.replace(run, estimate=judged, judge=setup.name, notes=tuple(notes))
+    span = DriveSpan.of_recording(recording)
+    return dataclasses.replace(
+        run, estimate=judged, judge=setup.name, notes=tuple(notes), span=span
+    )
 
 
 def _load_judge(judge: str | Path) -> Judge:

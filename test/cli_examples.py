@@ -30,9 +30,9 @@ from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of
 
 VERBS = (
-    'demo', 'vepd', 'study', 'gate', 'report', 'compare', 'characterize', 'allan', 'match',
-    'export', 'fit', 'simulate', 'reference', 'judge', 'sensitivity', 'tune', 'check', 'models',
-    'world', 'follow', 'scenario', 'attitude', 'wheels',
+    'demo', 'vepd', 'study', 'transfer', 'gate', 'report', 'compare', 'characterize', 'allan',
+    'match', 'export', 'fit', 'simulate', 'reference', 'judge', 'sensitivity', 'tune', 'check',
+    'models', 'world', 'follow', 'scenario', 'attitude', 'wheels',
 )  # fmt: skip
 
 DURATION = 6.0

@@ -43,6 +43,7 @@ class DrawnScores(CandidateScores):
         recordings: int,
         repetitions: int,
         seed: int,
+        blocks: tuple[str, ...] = (),
     ) -> None:
         rng = np.random.default_rng(seed)
         self._law = law
@@ -50,7 +51,7 @@ class DrawnScores(CandidateScores):
         names = tuple(f'run_{i}' for i in range(recordings))
         scenarios = tuple(('line', 'circle')[i % 2] for i in range(recordings))
         scores = _scores(law(np.array([truth])), rng.normal(size=(recordings, 1, 2)))[0, :, 0]
-        real = RealRuns((), names, scenarios, scores, (), ())
+        real = RealRuns((), names, scenarios, scores, (), (), blocks)
         options = Judging(JudgeSetup.load('clean'), StudyOptions(repetitions=repetitions))
         super().__init__(real, Twin('drawn', None, None), parameters, options)
 
@@ -82,13 +83,15 @@ def drawn_fit(
     budget: int = 20,
     seed: int = 0,
     resamples: int = 1000,
+    blocks: tuple[str, ...] = (),
 ) -> tuple[FitValidation, tuple[ParameterEstimate, ...]]:
     """Fit to drawn runs; the truth is `law(truth)`."""
     candidates = DrawnScores(
-        law, truth, parameters, recordings=recordings, repetitions=repetitions, seed=seed
-    )
+        law, truth, parameters, recordings=recordings, repetitions=repetitions, seed=seed,
+        blocks=blocks,
+    )  # fmt: skip
     real = candidates.real
-    folds_held_out = deal_folds(real.scenarios, folds, 0)
+    folds_held_out = deal_folds(real.scenarios, folds, 0, real.units)
     all_recordings = np.arange(recordings)
     surface, error = search_surface(
         candidates,
@@ -101,6 +104,6 @@ def drawn_fit(
     )
     estimates = estimate_parameters(
         surface, parameters, candidates.coordinates[validation.fitted], real.scenarios,
-        repetitions=repetitions, error=error,
+        repetitions=repetitions, error=error, units=real.units,
     )  # fmt: skip
     return validation, estimates

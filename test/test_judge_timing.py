@@ -12,6 +12,9 @@ from judge_examples import START_NS, filter_config, imu, mask, odometry, recordi
 
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
+from sim2real_eval.recording.csv_files import write_table
+from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim2real_eval.recording.reading import read_recording
 
 IMU_PERIOD = 10_000_000
 
@@ -146,3 +149,32 @@ def test_messages_older_than_the_latest_of_their_topic_are_refused(tmp_path: Pat
     twist = next(part for part in counts.parts if part.name == 'imu0 twist')
     # An equal stamp is accepted, so the last message of the repetition counts.
     assert (twist.received, twist.older, twist.fused) == (200, 99, 101)
+
+
+@pytest.mark.parametrize('fault', ['late', 'not finite'])
+def test_the_run_ends_after_the_last_message_that_is_refused(tmp_path: Path, fault: str) -> None:
+    """A node receives what is left out, too. The oracle is a clock that runs on as much longer."""
+    clock = stamps(20.0, 3.0)
+    odom = odometry(clock)
+    arrival = clock.copy()
+    arrival[-2:] += [60_000_000, 90_000_000]
+    if fault == 'late':
+        odom = dataclasses.replace(odom, stamp_ns=np.append(clock[:-2], clock[-5:-3]))
+    else:
+        is_bad = np.arange(len(clock)) >= len(clock) - 2
+        names = ('position', 'orientation', 'linear_velocity', 'angular_velocity')
+        fields = {name: np.where(is_bad[:, None], np.nan, getattr(odom, name)) for name in names}
+        odom = dataclasses.replace(odom, **fields)
+    whole = dataclasses.replace(odom, arrival_ns=arrival)
+    folders = {'whole': whole, 'kept': whole.take(slice(0, -2))}
+    for name, array in folders.items():
+        (tmp_path / name).mkdir()
+        write_table(tmp_path / name / 'odom.csv', MESSAGE_TYPES['nav_msgs/msg/Odometry'], array)
+    read, kept = (read_recording(tmp_path / name) for name in folders)
+    assert len(read.messages['/odom']) == len(kept.messages['/odom'])
+    config = filter_config(tmp_path, frequency=50.0, odom0='/odom', odom0_config=mask('vx'))
+    later = int(arrival[-1] - arrival[-3])
+    longer = ReplayOptions(Clock(run_on_ns=400_000_000 + later))
+    judged, expected = judge(read, config, None), judge(kept, config, None, longer)
+    assert judged.tick_ns.tolist() == expected.tick_ns.tolist()
+    assert len(judged) > len(judge(kept, config, None))

@@ -36,7 +36,10 @@ _BLOCK = re.compile(
 # Fewer resamples, and no processes: the tests need the commands of the pages and no digits.
 _FEW = ['--resamples=100', '--jobs=1']
 _ONE = ['--parameters=process_noise_covariance.velocity', '--blocks=6', '--jobs=1']
-_SMALL = {'vepd': _FEW, 'study': _FEW, 'fit': _FEW, 'compare': ['--jobs=1'], 'tune': _ONE}
+_SMALL = {
+    'vepd': _FEW, 'study': _FEW, 'fit': _FEW, 'compare': ['--jobs=1'], 'tune': _ONE,
+    'transfer': [*_ONE, '--tunings=8'],
+}  # fmt: skip
 
 
 def lines_of(text: str) -> list[str]:
@@ -50,7 +53,7 @@ def run(line: str) -> None:
     words = [
         one
         for word in shlex.split(line)
-        for one in (sorted(glob.glob(word)) if '*' in word else [word])  # noqa: PTH207
+        for one in (sorted(glob.glob(word)) or [word] if '*' in word else [word])  # noqa: PTH207
     ]
     if words[0] == 'cp':
         shutil.copy(*words[1:])

@@ -292,3 +292,24 @@ def test_a_position_without_altitude_is_used_in_the_plane(tmp_path: Path) -> Non
         note.numbers['count'] for note in read.notes if note.code == 'recording.no_altitude'
     ] == [40]
     assert not read.gps.altitude.any()
+
+
+@pytest.mark.parametrize('ros_type', ['Twist', 'TwistStamped', 'TwistWithCovarianceStamped'])
+@pytest.mark.parametrize('labels', ['frame,stamp_ns', 'stamp_ns', 'arrival_ns,stamp_ns,frame'])
+def test_a_table_of_twists_needs_no_more_than_stamps(
+    tmp_path: Path, ros_type: str, labels: str
+) -> None:
+    """Whether the messages have a stamp of their own, as TwistStamped, or none, as Twist."""
+    values = {'frame': 'base_link', 'stamp_ns': '{0}00000000', 'arrival_ns': '{0}00000001'}
+    start = ','.join(values[label] for label in labels.split(','))
+    rows = [f'{start.format(k)},1.5,0,0,0,0,0.1' for k in range(1, 6)]
+    table = '\n'.join([f'{labels},vx,vy,vz,wx,wy,wz', *rows, ''])
+    (tmp_path / 'twist.csv').write_text(table, 'utf-8')
+    stated = {'twist.csv': {'topic': '/twist', 'type': f'geometry_msgs/msg/{ros_type}'}}
+    (tmp_path / 'recording.yaml').write_text(yaml.safe_dump({'files': stated}), 'utf-8')
+    array = read_recording(tmp_path).messages['/twist']
+    assert isinstance(array, TwistArray)
+    # A message without a stamp has the time of its arrival.
+    offset = 1 if ros_type == 'Twist' and 'arrival' in labels else 0
+    assert array.stamp_ns.tolist() == [k * 100_000_000 + offset for k in range(1, 6)]
+    assert array.linear_velocity[:, 0].tolist() == [1.5] * 5

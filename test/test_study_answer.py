@@ -59,7 +59,11 @@ def test_the_cost_is_the_error_of_speed_until_a_transfer_was_run() -> None:
 
 def test_the_weaker_measure_of_a_transfer_without_truth_is_named() -> None:
     answer = study_answer(drawn_study(judges=('clean',), runs=6, models={'model': 0.3}))
-    transfer = TransferView('clean', 'likelihood', 'model', 0.04, None, None, None, None)
+    model = {'model': 'model', 'loss': 0.04, 'low': None, 'high': None, 'adjusted': None}
+    record = {'judge': {'name': 'clean'}, 'quantity': 'likelihood', 'models': [model]}
+    transfer = TransferView.from_record(record, 'model')
+    assert (transfer.best, transfer.loss, transfer.distinguishable) == ('model', 0.04, None)
+    assert TransferView.from_record(record, 'other').loss is None
     text = answer_lines(dataclasses.replace(answer, transfer=transfer))[1].text
     assert 'likelihood' in text
     assert 'ground truth' in text

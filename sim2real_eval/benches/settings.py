@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from sim2real_eval.common.findings import assumed, decisive, routine
+from sim2real_eval.study.options import RMS_UNITS
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, rare
 
@@ -115,59 +116,6 @@ class ScenarioSettings(Parameters):
         if self.duration < self.sample_time:
             problem = f'{self.duration:g} is not allowed; must be >= sample_time'
             raise ParameterError('', 'duration', f'{problem}, {self.sample_time:g} [s]')
-
-
-RMS_UNITS = {'speed': 'm/s', 'position': 'm', 'heading': 'rad'}
-"""Units of the losses that are root mean square errors; their gains are shares of the start."""
-
-SCORES = ('nees', 'likelihood')
-"""Losses that include the stated covariance: minus the logarithm of the probability density of
-the true position, heading and velocity, or of the next measurement, up to a constant."""
-
-LOSSES = (*RMS_UNITS, *SCORES)
-
-LEAST_BLOCKS = 6
-"""With fewer blocks, an interval of 95 % has no ends."""
-
-
-@dataclasses.dataclass(frozen=True)
-class TuneOptions(Parameters):
-    """Options of `sim2real tune`."""
-
-    objective: str | None = parameter(
-        None,
-        '',
-        'Loss to minimise: the error of speed, position or heading; nees, which includes '
-        'the stated covariance; or likelihood, the negative log-likelihood of the '
-        'innovations, which needs no truth (default: speed with truth, otherwise '
-        'likelihood).',
-        optional=str,
-        choices=LOSSES,
-    )
-    parameters: str | None = parameter(
-        None,
-        '',
-        'Comma-separated parameters to tune: noise (process noise by block), gates, inputs '
-        '(which inputs and components), heading (yaw_offset), covariance (a factor per '
-        'topic), all, or single names such as process_noise_covariance.velocity (default: '
-        'noise; for another --judge, all parameters that it declares).',
-        optional=str,
-    )
-    blocks: int = parameter(
-        10,
-        '1',
-        'Number of blocks of recordings, each held out once. A block consists of complete '
-        'drives if there are enough of them.',
-        minimum=LEAST_BLOCKS,
-        maximum=1000,
-    )
-    warmup: float = non_negative(
-        5.0,
-        's',
-        'Time at the beginning of each recording that is excluded from the loss.',
-        maximum=1e6,
-    )
-    level: float = parameter(0.95, '1', 'Level of the intervals.', minimum=0.5, maximum=0.999)
 
 
 def format_gain(loss: str, gain: float) -> str:

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scenario(inputs)
     OptionSet(StartModels, gps='--gps MODEL', imu='--imu MODEL').add(inputs, kept=True)
     add_shared(inputs, 'topic')
-    STUDY.add(inputs, 'match_rates', 'repetitions', base=_START)
+    STUDY.add(inputs, 'match_rates', 'repetitions', 'block', base=_START)
     search = parser.add_argument_group('parameters and method')
     search.add_argument(
         '--tune',

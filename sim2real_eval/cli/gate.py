@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import math
 from pathlib import Path
 
 from sim2real_eval.study.options import GateOptions
@@ -36,10 +37,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'result',
         metavar='RESULT',
-        help='folder of a study (of vepd, study or demo), or its study.json',
+        help='folder of a study (of vepd, study or demo) or of transfer, or a study.json',
     )
     limits = parser.add_argument_group('limits')
     _LIMITS.add(limits, 'max_vepd', 'max_increase', 'by', 'confidence', 'resamples')
+    limits.add_argument(
+        '--max-transfer-loss',
+        type=_share,
+        metavar='X%',
+        help='largest transfer loss allowed, such as 10%% or 0.1',
+    )
     limits.add_argument(
         '--baseline',
         metavar='FILE',
@@ -62,6 +69,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, 'seed')
 
 
+def _share(text: str) -> float:
+    """Return a number that may be given in per cent."""
+    number, percent, rest = text.strip().partition('%')
+    try:
+        value = float(number) / (100.0 if percent else 1.0)
+    except ValueError:
+        value = math.nan
+    if rest or not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f'{text!r} must be a number, such as 10% or 0.1')
+    return value
+
+
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import fresh_files
@@ -70,8 +89,6 @@ def run(options: argparse.Namespace) -> int:
     result = GatedResult.read(options.result)
     if options.max_increase is not None and options.baseline is None:
         raise ParameterError('--max-increase', '', 'needs --baseline')
-    if options.max_vepd is None and options.baseline is None:
-        raise ParameterError('--max-vepd', '', 'is missing; give --max-vepd or --baseline')
     if options.junit and Path(options.junit).is_dir():
         raise Sim2RealError(f'{options.junit}: is a folder; must be a file to write')
     baseline = None if options.baseline is None else GatedResult.read(options.baseline)

@@ -201,11 +201,12 @@ STUDY = OptionSet(
     start_heading='--start-heading --no-start-heading',
     off_ticks='--off-ticks --no-off-ticks',
     match_rates='--match-rates --no-match-rates',
+    block='--block none|auto|FILE',
 )
 METRIC = OptionSet(MetricOptions, moving_average='--window')
 UNCERTAINTY = OptionSet(UncertaintyOptions)
 
-_RUNS = ('seed', 'repetitions', 'match_rates', 'start_heading', 'off_ticks', 'adapt')
+_RUNS = ('seed', 'repetitions', 'match_rates', 'start_heading', 'off_ticks', 'adapt', 'block')
 # Published files are padded with zeros, recordings are not.
 _OF_METRIC = tuple(name for name in MetricOptions.declarations() if name != 'drop_zeros')
 

@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, str]] = {
         'demo': 'a small study with plots; needs no input',
         'vepd': 'real recordings against sensors simulated on their true motion',
         'study': 'a whole experiment from a file: recordings, models, judges, conditions',
+        'transfer': 'what a filter that was tuned in simulation costs on the robot',
         'gate': 'compare a result with limits or an earlier result, for CI',
         'report': 'a study as one HTML page, with tables for a paper',
         'compare': 'signals of real and simulated sensors, each compared with its own truth',

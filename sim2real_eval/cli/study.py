@@ -348,7 +348,13 @@ def carry_out(
     if published and PAPER_PROFILE not in [judge.label for judge in plan.file.judges]:
         problem = f'needs --judge-config {PAPER_PROFILE}, the judge of the published numbers'
         raise ParameterError('--published', '', problem)
+    if plan.file.transfer is not None:
+        _check_transfer(plan)
     outcome, report = _run_and_write(plan, options, workers, beside)
+    if plan.file.transfer is not None:
+        from .transfer import add_transfer
+
+        report = add_transfer(plan, outcome, options.out, options.jobs)
     from sim2real_eval.study.secondary_results import uncertainty_records
 
     failures = describe_failures(outcome.record)
@@ -372,6 +378,14 @@ def carry_out(
         )  # fmt: skip
 
     return conclude(options, record, tell, failures=failures)
+
+
+def _check_transfer(plan: StudyPlan) -> None:
+    """Refuse a judge without the parameters to tune before anything is judged."""
+    from sim2real_eval.benches.tuning.parameters import tunables
+
+    assert plan.file.transfer is not None
+    tunables(plan.file.judges[0].setup, plan.file.transfer.names)
 
 
 def _run_and_write(

@@ -6,8 +6,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from sim2real_eval.benches.settings import TuneOptions
-from sim2real_eval.study.options import PROFILE
+from sim2real_eval.study.options import PROFILE, TuneOptions
 from sim_sensors.core.errors import ParameterError
 from .arguments import (
     add_judge,

@@ -167,7 +167,8 @@ def _check_header(path: Path, kind: MessageType, header: Sequence[str], truth: b
     required |= set() if kind.array in _FRAMES else labels
     allowed = required | labels | {'arrival_ns'}
     if not kind.has_header:
-        required, allowed = {'arrival_ns'}, {'arrival_ns'}
+        # Its messages have no stamp, but its file may have the columns of those that do.
+        required = {'stamp_ns' if 'stamp_ns' in header else 'arrival_ns'}
     for field in kind.fields:
         allowed.update(field.columns)
         # A field is complete or missing.
@@ -239,7 +240,8 @@ def _to_array(
     path: Path, kind: MessageType, table: dict[str, Any], count: int, truth: bool
 ) -> MessageArray:
     texts = []
-    frame = _TRUTH_FRAME if truth else _FRAMES.get(kind.array, '') if kind.has_header else ''
+    frame = _TRUTH_FRAME if truth else _FRAMES.get(kind.array, '')
+    has_stamps = 'stamp_ns' in table and (kind.has_header or 'arrival_ns' not in table)
     for name, default in (('frame', frame), ('child', _TRUTH_CHILD), (kind.text, '')):
         column = table.get(name)
         texts.append(column[0] if column else default if count else '')
@@ -261,9 +263,10 @@ def _to_array(
     if kind.array is ImuArray and 'qw' not in table:
         fields['orientation_covariance'] = np.broadcast_to(ABSENT_COVARIANCE, (count, 3, 3))
     frame, child, text = texts
+    frame = frame if kind.has_header else ''
     if kind.text:
         fields[kind.text] = text
-    stamps = table['stamp_ns' if kind.has_header else 'arrival_ns']
+    stamps = table['stamp_ns' if has_stamps else 'arrival_ns']
     return kind.make_array(stamps, table.get('arrival_ns', stamps), frame, child, fields)
 
 

@@ -24,7 +24,7 @@ from .message_types import MESSAGE_TYPES, NAMED_TYPES, normalise_type_name
 from .recording import DEFAULT_TOPICS, PLACED_ROLES, ROLE_CLASSES, ReferenceTruth, StaticTransform
 
 _KEYS = (
-    *('name', 'scenario', 'topics', 'arrival', 'base_frame', 'frames', 'lever_arms'),
+    *('name', 'scenario', 'block', 'topics', 'arrival', 'base_frame', 'frames', 'lever_arms'),
     *('transforms', 'files', 'truth', 'corrections'),
 )
 
@@ -37,6 +37,8 @@ class Metadata:
     ----------
     name, scenario : str or None
         Labels of the run.
+    block : str
+        Label of recordings that are not independent, such as the drive, the day or the receiver.
     topics : mapping of str to (str or None)
         Topic by role (`imu`, `gps`, `truth`), or None if the run has no such role.
     arrival : str or None
@@ -61,6 +63,7 @@ class Metadata:
 
     name: str | None = None
     scenario: str | None = None
+    block: str = ''
     topics: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     arrival: str | None = None
     base_frame: str = 'base_link'
@@ -113,7 +116,7 @@ def read_metadata(path: Path) -> Metadata:
     _check_keys(path, '', table, _KEYS)
     values: dict[str, Any] = {
         key: _text(path, key, table[key])
-        for key in ('name', 'scenario', 'arrival', 'base_frame')
+        for key in ('name', 'scenario', 'block', 'arrival', 'base_frame')
         if key in table
     }
     for key in ('name', 'scenario'):

@@ -46,6 +46,8 @@ _SUFFIXES = (*STORAGE_SUFFIXES, LOG_SUFFIX, ULOG_SUFFIX, *TRAJECTORY_SUFFIXES)
 _NUMBERED_NAME = re.compile(r'(?P<scenario>.*[^_\W\d].*?)[_-](?:seg|run|trial)?\d+')
 _FULL_OVERLAP = 0.95
 """Share of the longest time span above which a shorter common span is not reported."""
+_MOST_LATE_NS = 10_000_000_000
+"""Time after the last message from which the arrival of one that was left out is wrong."""
 
 
 def read_recording(
@@ -139,6 +141,7 @@ def read_recording(
             topic: dataclasses.replace(array, arrival_ns=array.stamp_ns)
             for topic, array in messages.items()
         }
+        content.late_ns.clear()
     reference = settings.reference
     if reference is not None and reference.topic.strip('/') != roles.get('truth', '').strip('/'):
         reference = None
@@ -159,6 +162,8 @@ def read_recording(
         ignored=tuple(content.ignored),
         reference=reference,
         corrections=settings.corrections,
+        block=settings.block,
+        late_ns=content.late_ns,
     )
 
 
@@ -288,6 +293,9 @@ def _check_topics(
                 notes.append(checks.UNUSABLE(topic, problem=problem, role=lost_role))
             del content.messages[topic], content.ros_types[topic]
             continue
+        late_ns = int(content.messages[topic].arrival_ns.max() - array.arrival_ns.max())
+        if 0 < late_ns < _MOST_LATE_NS:
+            content.late_ns[topic] = late_ns
         content.messages[topic] = array
         notes += remarks
     notes[:] = merge_drifts(notes)

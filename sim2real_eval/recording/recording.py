@@ -145,6 +145,8 @@ class Content:
         Scenario in the custom data of a bag.
     keeps_arrival : bool
         Whether the times of arrival were measured, unlike the receive times of a recorder.
+    late_ns : dict of str to int
+        As in `Recording`.
     """
 
     messages: dict[str, MessageArray] = dataclasses.field(default_factory=dict)
@@ -155,6 +157,7 @@ class Content:
     ignored: list[str] = dataclasses.field(default_factory=list)
     scenario: str | None = None
     keeps_arrival: bool = False
+    late_ns: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 class _RoleMessages(Generic[_Array]):
@@ -207,6 +210,11 @@ class Recording:
         Origin of a truth that was estimated from the recording's own sensors.
     corrections : mapping of str to correction
         Corrections that were applied to the messages of a role, as in recording.yaml.
+    block : str
+        Label of recordings that are not independent, from recording.yaml; may be empty.
+    late_ns : mapping of str to int
+        Time by topic from the last message to the arrival of the last one that was left out, ns. A
+        node receives both.
     imu, gps, truth, mag, camera_pose, features, camera_info : MessageArray or None
         Messages of a role: IMU, GPS receiver, true motion, magnetometer, poses estimated from a
         camera's features, feature tracks of a camera, and its size, camera matrix and lens.
@@ -231,6 +239,8 @@ class Recording:
     ignored: tuple[str, ...] = ()
     reference: ReferenceTruth | None = None
     corrections: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    block: str = ''
+    late_ns: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     imu = _RoleMessages(ImuArray)
     gps = _RoleMessages(FixArray)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from sim2real_eval.common.findings import from_records
 from sim2real_eval.common.results import write_json
 from sim2real_eval.study.answer import Answer, TransferView, View
+from sim2real_eval.study.options import RMS_UNITS
 from sim_sensors.core.errors import Sim2RealError
 from .console import count_text, list_text, p_value_text, short_number
 from .ranking_tables import metric_names
@@ -139,19 +140,21 @@ def _loss(transfer: TransferView) -> str:
     """
     assert transfer.loss is not None
     sign = -1.0 if transfer.loss < 0.0 else 1.0
-    interval = ''
+    is_error = transfer.quantity in RMS_UNITS
+    number = _percent if is_error else short_number
+    size = number(abs(transfer.loss)) + (' %' if is_error else '')
     if transfer.low is not None and transfer.high is not None:
         ends = sorted((sign * transfer.low, sign * transfer.high))
-        interval = f' [{", ".join(_percent(end) for end in ends)}]'
-    share = f'{_percent(abs(transfer.loss))} %{interval}'
-    if transfer.quantity == 'likelihood':
-        word = 'better' if sign < 0.0 else 'worse'
-        return (
-            f'a filter tuned on it predicts the real measurements {share} {word} (likelihood; '
-            'errors, which need ground truth, say more)'
-        )
-    word = 'less' if sign < 0.0 else 'more'
-    return f'a filter tuned on it has {share} {word} {transfer.quantity} error on the robot'
+        size += f' [{", ".join(number(end) for end in ends)}]'
+    if is_error:
+        word = 'less' if sign < 0.0 else 'more'
+        return f'a filter tuned on it has {size} {word} {transfer.quantity} error on the robot'
+    word = 'better' if sign < 0.0 else 'worse'
+    weaker = ', without ground truth the weaker measure' if transfer.quantity != 'nees' else ''
+    return (
+        f'a filter tuned on it is {size} {word} on the robot in {transfer.quantity} (natural '
+        f'logarithm{weaker})'
+    )
 
 
 def _percent(share: float) -> str:

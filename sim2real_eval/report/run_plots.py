@@ -91,6 +91,29 @@ def scores_figure(
     return figure
 
 
+def draw_scores(
+    axes: Axes, real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]], title: str
+) -> None:
+    """Draw the entropy difference of each run over its RMSE."""
+    colours = palette.model_colours(list(sim))
+    sides = [('real', real, palette.REAL_COLOUR, 'o')]
+    sides += [(model, runs, colours[model], '^') for model, runs in sim.items()]
+    for label, runs, colour, marker in sides:
+        axes.scatter(
+            [run.rmse for run in runs],
+            [run.entropy_difference for run in runs],
+            label=f'{label} ({len(runs)})',
+            color=colour,
+            marker=marker,
+            s=20,
+        )
+    axes.set_xlabel(RMSE.label, fontsize=9)
+    axes.set_ylabel(ENTROPY.label, fontsize=9)
+    axes.set_title(title, fontsize=10)
+    axes.legend(fontsize=8, frameon=False)
+    style.tidy(axes)
+
+
 def density_figure(real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]]) -> Figure:
     """Return a row per model: the density of the RMSE of its runs, over that of the real runs.
 

@@ -20,9 +20,10 @@ from sim2real_eval.common.findings import (
 from sim2real_eval.common.results import write_bytes
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty import uncertainty_notes
-from sim2real_eval.study.answer import Answer, study_answer
+from sim2real_eval.study.answer import Answer, TransferView, study_answer
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import side_results
+from sim2real_eval.study.transfer_record import read_transfer
 from sim_sensors.core.errors import Sim2RealError
 from .answer import read_record, undetected_text
 from .console import MINUS, NONE, DataTable, TableColumn, numeric
@@ -67,12 +68,16 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
     file = Path(folder) / _STUDY_FILE
     text = file.read_text(encoding='utf-8') if file.is_file() else ''
     answer, findings = study_answer(outcome), _findings(outcome, standing)
-    sensitivity = read_record(folder)
+    sensitivity, transfer = read_record(folder), read_transfer(folder)
+    if transfer is not None:
+        view = TransferView.from_record(transfer, answer.nearest)
+        answer = dataclasses.replace(answer, transfer=view)
     page = study_page(
         outcome,
         study_file=text,
         command=shlex.join(map(str, outcome.record.get('command') or [])),
         side=side,
+        transfer=transfer,
         standing=standing,
         answer=answer,
         unseen=undetected_text(sensitivity, answer.view.judge),

@@ -16,12 +16,13 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.benches.settings import RMS_UNITS, TuneOptions, format_gain
+from sim2real_eval.benches.settings import format_gain
 from sim2real_eval.benches.tuning.parameters import parameter_files
 from sim2real_eval.benches.tuning.tuning import LossComparison, TunedParameter, Tuning
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import RecordingSource
+from sim2real_eval.study.options import RMS_UNITS, TuneOptions
 from sim2real_eval.study.search.engine import Gain
 from . import palette, style
 from .console import add_numbers, add_words, list_text, p_value_text, plain_table, short_number

@@ -198,7 +198,7 @@ ARGUMENTS: dict[str, Parameter] = {
     ),
     **_select(EvaluationSettings, 'models', 'case_file', 'overwrite', 'rate_factor'),
     **_select(StudyOptions, 'repetitions', 'match_rates', 'start_heading', 'off_ticks'),
-    **_select(StudyOptions, 'adapt', 'component'),
+    **_select(StudyOptions, 'adapt', 'block', 'component'),
     'topics': _text('Topics of the imu, gps or truth, each ROLE=TOPIC, separated by spaces.'),
     'label': EvaluationSettings.declarations()['scenario'],
     # Gazebo.

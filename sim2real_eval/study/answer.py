@@ -90,15 +90,27 @@ class TransferView(NamedTuple):
     """Cost on the robot of a filter that was tuned on simulated recordings."""
 
     judge: str
-    quantity: str  # whose error grows: speed, position, heading; or likelihood, without truth
+    quantity: str  # loss of the filter: `RMS_UNITS` have shares as losses, `SCORES` differences
     best: str  # model with the least loss
     # Loss with the nearest model of the answer, against a filter tuned on real recordings: 0.05 is
-    # 5 % more error; None if this model was not tried or there are too few recordings.
+    # 5 % more error; None if this model was not tried.
     loss: float | None
-    low: float | None  # its interval
+    low: float | None  # its interval; None with too few recordings
     high: float | None
     p_value: float | None  # adjusted for the number of models
     distinguishable: bool | None  # whether the loss is significant
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], nearest: str) -> TransferView:
+        """Return the view of a model on the record that `read_transfer` returns."""
+        models: dict[str, dict[str, Any]] = {model['model']: model for model in record['models']}
+        model = models.get(nearest, {})
+        return cls(
+            str(record['judge']['name']),
+            record['quantity'],
+            record['models'][0]['model'],
+            *(model.get(name) for name in ('loss', 'low', 'high', 'adjusted', 'distinguishable')),
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,13 +24,15 @@ from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.metrics.uncertainty import DistanceUncertainty, uncertainty
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 from .options import UNSAID, GateOptions
-from .outcome import StudyOutcome, StudyRun, scored_runs
+from .outcome import MARK, StudyOutcome, StudyRun, scored_runs
+from .transfer_record import loss_text, read_transfer
 
 _SETTINGS = ('component', 'metric', 'start_heading', 'off_ticks', 'adapt', 'synthetic')
 """Keys of the record in which two compared results must agree."""
 _NOW, _BEFORE = 'now', 'before'
 _MOST_SHOWN = 5
 _SUITE = 'sim2real.gate'
+_TRANSFER = 'transfer'
 _NOT_IN_XML = re.compile('[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]')
 
 
@@ -44,6 +46,8 @@ class Cell(NamedTuple):
 
     def __str__(self) -> str:
         judge = f'{self.judge}, {self.group}' if self.group else self.judge
+        if self.scenario == _TRANSFER:
+            return f'{self.model} (judge {judge})'
         scenario = 'all scenarios' if self.scenario == POOLED else self.scenario
         return f'{self.model} in {scenario} (judge {judge})'
 
@@ -73,6 +77,8 @@ class GatedResult:
         Recordings that were left out.
     synthetic : bool
         Whether recordings are stand-ins.
+    transfer : mapping or None
+        Record of the transfer; a result of `sim2real transfer` has nothing else.
     """
 
     path: str
@@ -82,16 +88,23 @@ class GatedResult:
     judges: Mapping[str, tuple[str, ...]]
     failures: tuple[str, ...]
     synthetic: bool = False
+    transfer: Mapping[str, Any] | None = None
 
     @classmethod
     def read(cls, path: str | Path) -> GatedResult:
-        """Read the folder of a study or its study.json, which may have another name.
+        """Read the folder of a study or its study.json, or a folder of `sim2real transfer`.
+
+        The file study.json may have another name.
 
         Raises
         ------
         Sim2RealError
             When there is no readable study.
         """
+        transfer = read_transfer(path)
+        if transfer is not None and not (Path(path) / MARK).is_file():
+            failures = tuple(sorted(transfer['failures']))
+            return cls(str(path), {}, {}, {}, {}, failures, transfer=transfer)
         outcome = StudyOutcome.read(path, with_notes=False)
         record = {**UNSAID, **outcome.record}
         vepd = {
@@ -125,6 +138,7 @@ class GatedResult:
             },
             tuple(sorted({failure['recording'] for failure in record['failures']})),
             bool(record.get('synthetic')),
+            transfer,
         )
 
     def differs(self, other: GatedResult) -> str | None:
@@ -171,11 +185,18 @@ class GateCase:
     increase: float | None = None
     increase_low: float | None = None
     increase_high: float | None = None
+    loss: float | None = None  # transfer loss with its interval, of a case without VEPD
+    loss_low: float | None = None
+    loss_high: float | None = None
     broken: tuple[str, ...] = ()  # broken limits in words; empty if it passes
     skipped: str = ''  # why there was nothing to compare it with; usually empty
 
     def describe(self, options: GateOptions) -> str:
-        """Return VEPD, interval and p-value in words."""
+        """Return VEPD or transfer loss, interval and p-value in words."""
+        if self.loss is not None:
+            return (
+                f'transfer loss {self.loss:.3g}{interval(self.loss_low, self.loss_high, options)}'
+            )
         text = f'VEPD {self.vepd:.4g}{interval(self.low, self.high, options)}'
         if self.p_value is not None:
             text += f', p-value if the model were perfect {self.p_value:.2g}'
@@ -230,10 +251,7 @@ class GateVerdict:
             if len(broken) > _MOST_SHOWN:
                 sentences.append(f'{len(broken) - _MOST_SHOWN} more exceed a limit')
         elif not self.left_out:
-            closest = max(
-                compared,
-                key=lambda case: case.vepd or 0.0 if case.increase is None else case.increase,
-            )
+            closest = max(compared, key=lambda case: _excess(case, self.options))
             sentences.append(
                 f'{numbers} within the limits; the closest to its limit is '
                 f'{closest.cell}: {closest.describe(self.options)}{_describe_increase(closest)}'
@@ -268,8 +286,15 @@ def judge_result(
     Sim2RealError
         When no limit is given, a name is unknown, or the results cannot be compared.
     """
-    if options.max_vepd is None and baseline is None:
-        raise ParameterError('gate', '', 'has no limit; give --max-vepd or --baseline')
+    limits = (options.max_vepd, options.max_transfer_loss, baseline)
+    if all(limit is None for limit in limits):
+        problem = 'has no limit; give --max-vepd, --max-transfer-loss or --baseline'
+        raise ParameterError('gate', '', problem)
+    if not result.vepd and (options.max_vepd is not None or baseline is not None):
+        raise Sim2RealError(
+            f'{result.path}: has no VEPD, only a transfer loss; must be the folder of a study for '
+            '--max-vepd or --baseline'
+        )
     if baseline is not None and (difference := result.differs(baseline)):
         raise Sim2RealError(
             f'{baseline.path}: cannot be compared with {result.path}: {difference}'
@@ -290,12 +315,18 @@ def judge_result(
             for cell, vepd in baseline.vepd.items()
             if cell not in result.vepd and _is_selected(cell, baseline, options)
         ]
+    if options.max_transfer_loss is not None:
+        cases = [case for case in cases if not case.skipped] + _transfer_cases(result, options)
     if not any(not case.skipped for case in cases):
         raise Sim2RealError(
             f'{result.path}: has nothing in common with {baseline and baseline.path}'
         )
     notes = []
-    unknown = [case.cell for case in cases if case.vepd is not None and case.low is None]
+    unknown = [
+        case.cell
+        for case in cases
+        if (case.loss_low if case.vepd is None else case.low) is None and not case.broken
+    ]
     if unknown and options.by == 'low':
         # No limit could ever be broken.
         raise Sim2RealError(
@@ -313,10 +344,36 @@ def judge_result(
     return GateVerdict(options, tuple(cases), result.failures, tuple(notes))
 
 
+def _transfer_cases(result: GatedResult, options: GateOptions) -> list[GateCase]:
+    """Return a case for the transfer loss of each selected model."""
+    record, limit = result.transfer, options.max_transfer_loss
+    if record is None:
+        raise Sim2RealError(
+            f'{result.path}: has no transfer loss; measure it with `sim2real transfer`, or '
+            '`transfer: {}` in the study file'
+        )
+    assert limit is not None
+    cases = []
+    for model in record['models']:
+        if options.models and model['model'] not in options.models:
+            continue
+        cell = Cell(str(record['judge']['name']), '', model['model'], _TRANSFER)
+        loss, low, high = (model[name] for name in ('loss', 'low', 'high'))
+        case = GateCase(cell, None, loss=loss, loss_low=low, loss_high=high)
+        if _breaks(limit, loss, low, high, options.by):
+            texts = [loss_text(record['quantity'], number) for number in (loss, limit)]
+            text = f'{case.describe(options)}: {texts[0]} {record["quantity"]}; limit {texts[1]}'
+            case = dataclasses.replace(case, broken=(text,))
+        cases.append(case)
+    return cases
+
+
 def _check_names(result: GatedResult, options: GateOptions) -> None:
     """Raise ParameterError for selected models, scenarios or judges that the result lacks."""
+    transferred = [] if result.transfer is None else result.transfer['models']
+    models = {cell.model for cell in result.vepd} | {model['model'] for model in transferred}
     for option, selected, existing in (
-        ('--models', options.models, {cell.model for cell in result.vepd}),
+        ('--models', options.models, models),
         ('--scenarios', options.scenarios, {cell.scenario for cell in result.vepd}),
         ('--judge-names', options.judges, {cell.judge for cell in result.vepd}),
     ):
@@ -391,12 +448,13 @@ def _breaks(
 
 def _excess(case: GateCase, options: GateOptions) -> float:
     """Return how far a case exceeds a limit, at most; infinity for a number that is missing."""
-    if case.vepd is None:
+    if case.vepd is None and case.loss is None:
         return math.inf
     excess = [-math.inf]
     for limit, value, low, high in (
         (options.max_vepd, case.vepd, case.low, case.high),
         (options.max_increase, case.increase, case.increase_low, case.increase_high),
+        (options.max_transfer_loss, case.loss, case.loss_low, case.loss_high),
     ):
         if limit is not None and value is not None:
             bound = {'estimate': value, 'low': low, 'high': high}[options.by]
@@ -513,7 +571,7 @@ def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
         },
     )
     properties = ET.SubElement(suite, 'properties')
-    for name in ('max_vepd', 'max_increase', 'by', 'confidence'):
+    for name in ('max_vepd', 'max_increase', 'max_transfer_loss', 'by', 'confidence'):
         value = getattr(verdict.options, name)
         if value is not None:
             ET.SubElement(properties, 'property', {'name': name, 'value': str(value)})

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from sim2real_eval.common.findings import assumed, decisive, routine
 from sim2real_eval.metrics.options import SPEED_COMPONENTS, MetricOptions, UncertaintyOptions
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import Parameters, parameter
+from sim_sensors.core.parameters import Parameters, non_negative, parameter
 
 PROFILE = 'clean'
 """Default judge."""
@@ -78,6 +78,13 @@ class StudyOptions(Parameters):
         'Options derived from the real recordings unless given explicitly: all, none, or a '
         'comma-separated list of start_heading, off_ticks, match_rates, warmup and rate.',
     )
+    block: str = parameter(
+        'auto',
+        '',
+        'Recordings that are not independent, which are resampled together. auto: those of one '
+        'drive, each beginning within a minute after another; none: no recordings; or a YAML or '
+        'CSV file of recording and block.',
+    )
     component: str = parameter(
         'horizontal', '', 'Speed that is compared.', choices=SPEED_COMPONENTS
     )
@@ -139,6 +146,79 @@ class FitOptions(Parameters):
             raise ParameterError('', 'folds', '1 is not allowed; must be 0 or an integer >= 2')
 
 
+RMS_UNITS = {'speed': 'm/s', 'position': 'm', 'heading': 'rad'}
+"""Units of the losses that are root mean square errors; their gains are shares of the start."""
+
+SCORES = ('nees', 'likelihood')
+"""Losses that include the stated covariance: minus the logarithm of the probability density of
+the true position, heading and velocity, or of the next measurement, up to a constant."""
+
+LOSSES = (*RMS_UNITS, *SCORES)
+
+LEAST_BLOCKS = 6
+"""With fewer blocks, an interval of 95 % has no ends."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TuneOptions(Parameters):
+    """Options of `sim2real tune`."""
+
+    objective: str | None = parameter(
+        None,
+        '',
+        'Loss to minimise: the error of speed, position or heading; nees, which includes '
+        'the stated covariance; or likelihood, the negative log-likelihood of the '
+        'innovations, which needs no truth (default: speed with truth, otherwise '
+        'likelihood).',
+        optional=str,
+        choices=LOSSES,
+    )
+    parameters: str | None = parameter(
+        None,
+        '',
+        'Comma-separated parameters to tune: noise (process noise by block), gates, inputs '
+        '(which inputs and components), heading (yaw_offset), covariance (a factor per '
+        'topic), all, or single names such as process_noise_covariance.velocity (default: '
+        'noise; for another --judge, all parameters that it declares).',
+        optional=str,
+    )
+    blocks: int = parameter(
+        10,
+        '1',
+        'Number of blocks of recordings, each held out once. A block consists of complete '
+        'drives if there are enough of them.',
+        minimum=LEAST_BLOCKS,
+        maximum=1000,
+    )
+    warmup: float = non_negative(
+        5.0,
+        's',
+        'Time at the beginning of each recording that is excluded from the loss.',
+        maximum=1e6,
+    )
+    level: float = parameter(0.95, '1', 'Level of the intervals.', minimum=0.5, maximum=0.999)
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the parameters to tune; None for the default."""
+        names = [name.strip() for name in (self.parameters or '').split(',')]
+        return [name for name in names if name] or None
+
+
+@dataclasses.dataclass(frozen=True)
+class TransferOptions(TuneOptions):
+    """Options of `sim2real transfer`, and of the key `transfer` of a study file."""
+
+    tunings: int = parameter(
+        64,
+        '1',
+        'Tunings of the judge that are tried on all recordings, real and simulated. The best one '
+        'is then improved by up to twice as many.',
+        minimum=8,
+        maximum=100_000,
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class GateOptions(Parameters):
     """Limits for a result.
@@ -158,12 +238,19 @@ class GateOptions(Parameters):
         'Largest increase over the baseline (default 0); if negative, VEPD must decrease.',
         optional=float,
     )
+    max_transfer_loss: float | None = parameter(
+        None,
+        '',
+        'Largest transfer loss allowed, such as 10% or 0.1.',
+        optional=float,
+        minimum=-1.0,
+    )
     by: str = parameter(
         'estimate',
         '',
-        'Number compared with a limit: estimate: VEPD itself; low: the lower bound of its '
+        'Number compared with a limit: estimate: VEPD or loss itself; low: the lower bound of its '
         'interval, which fails only for a significant excess; high: the upper bound, which passes '
-        'only if VEPD is significantly below the limit.',
+        'only if VEPD or loss is significantly below the limit.',
         choices=('estimate', 'low', 'high'),
     )
     confidence: float = parameter(0.95, '1', 'Level of the intervals.', minimum=0.5, maximum=0.999)
@@ -242,6 +329,22 @@ COPIES = decisive(
     'P-values are too small and intervals too narrow.',
     'leave the copies out, or give recordings of one drive the same `block` in a study file',
 )
+DRIVES = assumed(
+    'study.drives',
+    '{count:d} recordings follow each other within a minute and count as {drives}: {names}',
+    'Recordings of one drive share the receiver, the sky and the road, so they are resampled '
+    'together. In a study file: `block: none`.',
+    'if the recordings are independent: --block none',
+)
+ONE_BLOCK = decisive(
+    'study.one_block',
+    'all {count:d} recordings are one {block}: the ranking holds for it, and nothing follows for '
+    'other drives, neither an interval nor a p-value',
+    'The spread between drives is unknown. Segments of a drive share the receiver, the sky and '
+    'the road, so they cannot stand for other drives.',
+    'record at least 6 drives, with more than a minute between them, better on other days; if '
+    'the recordings are independent: --block none',
+)
 COVARIANCE_ONE_SIDED = assumed(
     'study.covariance_one_sided',
     'the {has} {sensor} states covariances of {quantities}, but the {lacks} one states zeros: '
@@ -300,9 +403,17 @@ NOT_IDENTIFIED = decisive(
     'The recordings do not determine this parameter.',
     'fix it, or use recordings that excite it',
 )
+ONE_DRIVE = decisive(
+    'fit.one_drive',
+    'all {count:d} recordings are one drive, which was held out in segments: verdict, p-value and '
+    'intervals hold for this drive only',
+    'Segments of a drive share the receiver, the sky and the road, which are never held out.',
+    'fit to recordings of 5 drives or more, with more than a minute between them; if the '
+    'recordings are independent: --block none',
+)
 FEW_RECORDINGS = assumed(
     'fit.few_recordings',
-    '{count:d} recordings: intervals of parameters are valid only for these recordings; they '
+    '{count:d} independent recordings: intervals of parameters are valid only for these; they '
     'contain only the draws of the simulated noise',
     'The spread between recordings cannot be estimated.',
     'use 5 recordings or more',

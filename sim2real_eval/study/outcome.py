@@ -388,7 +388,7 @@ def _digest(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(record).encode()).hexdigest()
 
 
-def recording_blocks(record: Mapping[str, Any]) -> dict[str, str]:
+def stored_blocks(record: Mapping[str, Any]) -> dict[str, str]:
     """Return the blocks of the recordings of a study that have one, by name of the recording."""
     recordings = record.get('recordings') or ()
     return {
@@ -512,7 +512,7 @@ class StudyOutcome:
     @property
     def blocks(self) -> dict[str, str]:
         """Blocks of the recordings that have one, by name."""
-        return recording_blocks(self.record)
+        return stored_blocks(self.record)
 
     def by_model(self, judge: str, group: str) -> dict[str, list[StudyRun]]:
         """Return the runs of the real sensors (`real`, first) and of each model."""

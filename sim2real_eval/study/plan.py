@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sim2real_eval.common.findings import RecordingError, to_records
+from sim2real_eval.common.findings import Finding, RecordingError, to_records
 from sim2real_eval.common.results import file_digest, versions
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.options import REAL
+from sim2real_eval.recording.drives import AUTO
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
@@ -21,9 +22,18 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.motion.paths import DRIVES
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World, load_world
+from .blocks import assign_blocks
 from .options import UNSAID, StudyOptions
 from .outcome import EstimateSignals, RunKey, StudyFailure, StudyRun
-from .recordings import PathDrive, StandIn, StudyRecording, adapt_options, read_contents
+from .recordings import (
+    PathDrive,
+    RecordingProperties,
+    StandIn,
+    StudyRecording,
+    adapt_options,
+    examine_recordings,
+    read_contents,
+)
 from .run_plan import Judging, PlannedRun, RunPlan
 from .study_file import Overrides, StudyFile
 from .variants import Condition, StudyJudge
@@ -156,6 +166,7 @@ def _check_compared(recording: Recording, twins: tuple[Twin, ...]) -> None:
 _FORMAT = 1
 _IGNORED = (
     'title', 'about', 'command', 'shipped', 'phrases', 'adapted', 'uncertainty', 'more_metrics',
+    'block',
 )  # fmt: skip
 """Keys of the record that do not change a run."""
 _MISSING = 'nothing'
@@ -172,11 +183,14 @@ class StudyPlan:
         Recordings of the file, then the drives that simulated sensors follow, if any.
     record : mapping
         Plain values that identify the study; see `StudyOutcome.record`.
+    notes : tuple of Finding
+        Findings about the blocks of the recordings.
     """
 
     file: StudyFile
     recordings: tuple[StudyRecording, ...]
     record: Mapping[str, Any]
+    notes: tuple[Finding, ...] = ()
 
     @classmethod
     def load(cls, name_or_path: str | Path, overrides: Overrides | None = None) -> StudyPlan:
@@ -193,9 +207,15 @@ class StudyPlan:
             When simulated sensors cannot follow drives as the file asks.
         """
         file = dataclasses.replace(file, recordings=read_contents(file.recordings))
-        options, notes = adapt_options(file.options, file.recordings, file.twins, file.judges)
-        file = dataclasses.replace(file, options=options)
-        recordings = file.recordings
+        examined: dict[str, RecordingProperties] = {}
+        if file.options.adapts or file.options.block == AUTO:
+            examined = examine_recordings(file.recordings, file.twins, file.judges)
+        options, notes = adapt_options(
+            file.options, file.recordings, file.twins, file.judges, examined
+        )
+        spans = {name: properties.span for name, properties in examined.items()}
+        recordings, block_notes = assign_blocks(file.recordings, options.block, spans)
+        file = dataclasses.replace(file, options=options, recordings=recordings)
         if file.drive is not None:
             drives = _drives(file, file.drive)
             common = {recording.name for recording in recordings} & {
@@ -208,7 +228,7 @@ class StudyPlan:
                 )
             recordings = (*recordings, *drives)
         record = {**_record(file, recordings), 'adapted': to_records(notes)}
-        return cls(file, recordings, record)
+        return cls(file, recordings, record, block_notes)
 
     def units(self, jobs: int) -> list[StudyUnit]:
         """Return the units of work, recording by recording.
@@ -268,7 +288,7 @@ def load_compiled(file: StudyFile) -> None:
 def describe_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     """Return the first difference between the records of two studies, or None.
 
-    Paths of recordings are not compared, only their digests.
+    Paths and blocks of recordings are not compared, only their digests: no run depends on them.
     """
     # Options may be derived from models, recordings and judges, so these come first.
     causes = [name for name in ('models', 'recordings', 'judges') if name in new]
@@ -276,17 +296,21 @@ def describe_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | Non
         if name in _IGNORED:
             continue
         old_value = old.get(name, UNSAID.get(name))
-        difference = _difference(name, _without_paths(old_value), _without_paths(new[name]))
+        difference = _difference(name, _without_ignored(old_value), _without_ignored(new[name]))
         if difference is not None:
             return difference
     return None
 
 
-def _without_paths(value: Any) -> Any:
+def _without_ignored(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without_paths(part) for key, part in value.items() if key != 'path'}
+        return {
+            key: _without_ignored(part)
+            for key, part in value.items()
+            if key not in ('path', 'block')
+        }
     if isinstance(value, (list, tuple)):
-        return [_without_paths(part) for part in value]
+        return [_without_ignored(part) for part in value]
     return value
 
 

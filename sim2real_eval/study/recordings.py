@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import glob
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import STARTING_SPEED, is_slow
+from sim2real_eval.recording.drives import DriveSpan
 from sim2real_eval.recording.metadata import TransformFile, recording_digest
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
@@ -411,12 +412,13 @@ def adapt_options(
     recordings: Sequence[StudyRecording],
     twins: Sequence[Twin],
     judges: Sequence[StudyJudge],
+    examined: Mapping[str, RecordingProperties] | None = None,
 ) -> tuple[StudyOptions, list[Finding]]:
     """Derive options from the real recordings, where the user left them open.
 
     Only options that are named in `options.adapt` and have their default are changed. The result
     gives the same study again; its `adapt` names the options that each judge decides by itself.
-    Stand-ins and recordings that cannot be read are ignored.
+    Stand-ins and recordings that cannot be read are ignored. `examined` saves their examination.
 
     Returns
     -------
@@ -425,14 +427,9 @@ def adapt_options(
         One for each option that was changed.
     """
     names = options.adapts
-    sources = (
-        [recording for recording in recordings if isinstance(recording.origin, RecordingSource)]
-        if names
-        else []
-    )
-    # One recording at a time is in memory.
-    properties = [_examine(recording, twins, judges) for recording in sources]
-    real = [recording for recording in properties if recording is not None]
+    if names and examined is None:
+        examined = examine_recordings(recordings, twins, judges)
+    real = list(examined.values()) if names and examined is not None else []
     metric, notes = _adapt_metric(
         options, [recording.truth for recording in real if recording.truth is not None]
     )
@@ -490,18 +487,32 @@ class _TruthProperties(NamedTuple):
     duration: float  # s
 
 
-class _RecordingProperties(NamedTuple):
+class RecordingProperties(NamedTuple):
     """Properties of a recording that options are derived from."""
 
     truth: _TruthProperties | None
     rate_notes: list[Finding]  # simulated sensors with another rate than the real ones
     without_heading: set[str]  # labels of judges that start with an arbitrary heading
     on_ticks: set[str]  # labels of judges on whose ticks fixes are stamped
+    span: DriveSpan
+
+
+def examine_recordings(
+    recordings: Sequence[StudyRecording], twins: Sequence[Twin], judges: Sequence[StudyJudge]
+) -> dict[str, RecordingProperties]:
+    """Return the properties of the real recordings that can be read, by name."""
+    # One recording at a time is in memory.
+    examined = {
+        recording.name: _examine(recording, twins, judges)
+        for recording in recordings
+        if isinstance(recording.origin, RecordingSource)
+    }
+    return {name: found for name, found in examined.items() if found is not None}
 
 
 def _examine(
     recording: StudyRecording, twins: Sequence[Twin], judges: Sequence[StudyJudge]
-) -> _RecordingProperties | None:
+) -> RecordingProperties | None:
     """Return the properties of a recording, or None if it cannot be read."""
     try:
         content = recording.read()
@@ -520,7 +531,8 @@ def _examine(
                 if judge.setup.splits_fixes(content, start_ns, start_ns + OFF_TICKS_NS)
             }
     without = {judge.label for judge in judges if judge.setup.lacks_heading(content)}
-    return _RecordingProperties(properties, _compare_rates(content, twins), without, on_ticks)
+    rate_notes, span = _compare_rates(content, twins), DriveSpan.of_recording(content)
+    return RecordingProperties(properties, rate_notes, without, on_ticks, span)
 
 
 def _compare_rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]:

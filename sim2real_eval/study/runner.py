@@ -46,11 +46,12 @@ from .outcome import (
     describe_failures,
     encode_run,
     find_copies,
-    recording_blocks,
     seal_record,
+    stored_blocks,
 )
 from .plan import StudyPlan, StudyUnit, describe_change, load_compiled
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
+from .transfer_record import TRANSFER_FILE
 
 Begin = Callable[[int, int, int], Callable[[], None]]
 """Called with the numbers of runs, stored runs and remaining units. Returns a function to call
@@ -64,7 +65,8 @@ _STUDY_FILE = 'study.yaml'
 _FILES = (
     _STUDY_FILE, RUNS, 'series', 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',
     'sensitivity.csv', 'agreement.json', 'report.html', 'tables.md', 'tables.tex', 'metrics.png',
-    'findings.txt', 'recordings', 'SYNTHETIC.txt', 'sensitivity.json', 'pose.csv', MARK,
+    'findings.txt', 'recordings', 'SYNTHETIC.txt', 'sensitivity.json', 'pose.csv', TRANSFER_FILE,
+    MARK,
 )  # fmt: skip
 """Files and folders of a study except its plots, the mark last."""
 _PLOTS = ('rmse.png', 'entropy.png', 'ranking.png', 'velocity.png')
@@ -172,7 +174,7 @@ def conclude(
         )
         for judge in plan.file.judges
     }
-    notes = [*plan.file.notes, *_find_copied_runs(runs, recording_blocks(plan.record))]
+    notes = [*plan.file.notes, *plan.notes, *_find_copied_runs(runs, stored_blocks(plan.record))]
     if plan.record['repetitions'] == 1 and plan.record['models']:
         notes.append(ONE_DRAW())
     record: dict[str, Any] = {

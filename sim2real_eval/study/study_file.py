@@ -10,13 +10,14 @@ from types import MappingProxyType
 from typing import Any
 
 from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.drives import AUTO, NONE
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.world.world import load_world, world_names
 from .metric import METRICS
-from .options import PROFILE, SHARED_IMU, StudyOptions
+from .options import PROFILE, SHARED_IMU, StudyOptions, TransferOptions
 from .recordings import (
     PathDrive,
     StudyRecording,
@@ -48,6 +49,8 @@ KEYS = MappingProxyType(
         'judges': 'State estimators; default clean.',
         'conditions': 'Changes of the fixes of both real and simulated runs.',
         'uncertainty': 'Options of the statistics.',
+        'transfer': 'Also measure the transfer loss under the first judge: {} or options of '
+        '`sim2real transfer`, such as {objective: position}.',
         'more_metrics': 'Metrics in files, such as my_metric.py:MyMetric.',
     }
 )
@@ -114,6 +117,8 @@ class StudyFile:
         Whether it is shipped, so that its name is enough.
     command : tuple of str
         Command of the study; a file that is not shipped is named without its folder.
+    transfer : TransferOptions or None
+        Whether and how the transfer loss is measured.
     settings : mapping
         Parameters set over those of the models, by kind and parameter, such as `gps.rate`.
     """
@@ -132,6 +137,7 @@ class StudyFile:
     text: bytes = b''
     is_shipped: bool = False
     command: tuple[str, ...] = ()
+    transfer: TransferOptions | None = None
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -165,6 +171,8 @@ class StudyFile:
         whole = Entry(where, '', read_yaml_mapping(path))
         fields = whole.fields(tuple(KEYS), required=('title', 'models'))
         values = {name: fields[name].value for name in _OPTIONS if name in fields}
+        if 'block' in fields and (block := fields['block'].text()) not in (AUTO, NONE):
+            values['block'] = str(folder / block)
         options = StudyOptions.from_mapping(values, where)
         metric = values['metric'] if isinstance(values.get('metric'), dict) else {}
         options = options.without_deriving([*values, *metric])
@@ -194,7 +202,16 @@ class StudyFile:
             text=path.read_bytes(),
             is_shipped=shipped,
             command=('sim2real', 'study', name, *over.command),
+            transfer=_read_transfer(fields.get('transfer'), where),
         )
+
+
+def _read_transfer(entry: Entry | None, where: str) -> TransferOptions | None:
+    if entry is None:
+        return None
+    fields = entry.fields(tuple(TransferOptions.declarations()))
+    values = {name: field.value for name, field in fields.items()}
+    return TransferOptions.from_mapping(values, where, entry.key)
 
 
 def study_path(name_or_path: str | Path) -> Path:

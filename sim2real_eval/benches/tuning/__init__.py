@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
-    from sim2real_eval.benches.settings import TuneOptions
+    from sim2real_eval.study.options import TuneOptions
     from .parameters import Tunable
     from .tuning import Tuning, tune
 

@@ -7,11 +7,10 @@ import dataclasses
 import functools
 import pickle
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sim2real_eval.benches.settings import LOSSES, RMS_UNITS
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.protocol import Judge
@@ -28,9 +27,9 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.consistency import judged_world, known_axes
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.metadata import FrameTree
-from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import interpolate_truth, move_truth_to_base, true_heading
+from sim2real_eval.study.options import LOSSES, RMS_UNITS
 from sim2real_eval.study.search.engine import SearchSpace, Values
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
@@ -54,7 +53,7 @@ def window_losses(
     Parameters
     ----------
     loss : str
-        One of `settings.LOSSES`.
+        One of `study.options.LOSSES`.
     truth : OdometryArray or None
         Truth of the base frame; without it only the likelihood is possible.
     edges : (w + 1,) int
@@ -133,13 +132,27 @@ _MOST_WORSE = 4.0
 """Limit of the increase of a loss over the start: candidates beyond are equally bad."""
 
 
+class TuningSource(Protocol):
+    """A recording that is read on demand, such as a `RecordingSource`."""
+
+    @property
+    def path(self) -> str:
+        """Path for messages."""
+
+    def expected_name(self) -> str:
+        """Return the name of the recording."""
+
+    def read(self) -> Recording:
+        """Return the recording."""
+
+
 class TuningTask(NamedTuple):
     """Recordings, judge and parameters of a tuning; equal in every process."""
 
-    sources: tuple[RecordingSource, ...]
+    sources: tuple[TuningSource, ...]
     judge: Judge
     parameters: tuple[Tunable, ...]
-    loss: str | None  # one of `settings.LOSSES`; None: speed with truth, else likelihood
+    loss: str | None  # one of `study.options.LOSSES`; None: speed with truth, else likelihood
     windows: int  # number of windows of each recording
     warmup: float  # beginning of each recording that does not count, s
 
@@ -166,8 +179,8 @@ class JudgeLosses:
         The loss that is minimised.
     losses_available : tuple of str
         The losses that recordings and judge allow.
-    begin, end : (p,) int
-        Times of the windows of all recordings, ns, recording by recording.
+    scale : float
+        Mean error at the start, by which errors are divided; 1 for a score.
     start : (p,) array
         Losses at the start.
 
@@ -182,8 +195,6 @@ class JudgeLosses:
         self._runs = [_read_windows(source, task) for source in task.sources]
         has_truth = all(run.truth is not None for run in self._runs)
         self.loss = task.loss or ('speed' if has_truth else 'likelihood')
-        edges = np.array([run.edges for run in self._runs])
-        self.begin, self.end = edges[:, :-1].ravel(), edges[:, 1:].ravel()
         self._rows: dict[tuple[int, Values], FloatArray] = {}
         start = SearchSpace(task.parameters).start
         judged_runs = [self._judge(run, start) for run in self._runs]
@@ -197,14 +208,19 @@ class JudgeLosses:
                 )
             self._rows[number, start] = row
         row = np.concatenate([self._rows[i, start] for i in range(len(self._runs))])
-        self._scale = float(row.mean()) if self.loss in RMS_UNITS else 1.0
-        if self._scale == 0.0:
+        self.scale = float(row.mean()) if self.loss in RMS_UNITS else 1.0
+        if self.scale == 0.0:
             raise JudgeError(f'the error of {self.loss} is zero at the start: nothing to tune')
-        self.start = row / self._scale
+        self.start = row / self.scale
         possible = LOSSES if has_truth else ('likelihood',)
         self.losses_available = tuple(
             loss for loss in possible if self._is_available(loss, judged_runs)
         )
+
+    @property
+    def recordings(self) -> list[Recording]:
+        """The recordings, in the order of their windows."""
+        return [run.recording for run in self._runs]
 
     @property
     def starts_with_true_heading(self) -> bool:
@@ -222,13 +238,13 @@ class JudgeLosses:
 
         Errors are divided by their mean at the start.
         """
-        selected = np.arange(len(self.begin)) if windows is None else windows
+        selected = np.arange(len(self._runs) * self.task.windows) if windows is None else windows
         limit = self.start[selected] + _MOST_WORSE
         recording, window = np.divmod(selected, self.task.windows)
         rows = {i: self._cached_row(i, tuple(values)) for i in np.unique(recording).tolist()}
         pairs = zip(recording.tolist(), window.tolist(), strict=True)
         losses = np.array([rows[i][k] for i, k in pairs])
-        return np.asarray(np.fmin(losses / self._scale, limit))
+        return np.asarray(np.fmin(losses / self.scale, limit))
 
     def all_losses(self, values: Values) -> dict[str, FloatArray]:
         """Return every available loss in all windows, in its unit."""
@@ -295,7 +311,7 @@ class _StoredArrivals(Arrivals):
         yield from self._spans
 
 
-def _read_windows(source: RecordingSource, task: TuningTask) -> _WindowedRecording:
+def _read_windows(source: TuningSource, task: TuningTask) -> _WindowedRecording:
     """Read a recording and cut the part after the warm-up into equal windows."""
     recording, base = source.read(), task.judge.base_link_frame
     truth, true_start = recording.truth, None

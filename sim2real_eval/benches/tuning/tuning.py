@@ -14,14 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.benches import settings
-from sim2real_eval.benches.settings import LEAST_BLOCKS, RMS_UNITS, TuneOptions, format_gain
+from sim2real_eval.benches.settings import format_gain
 from sim2real_eval.common.findings import Finding, UnusableFitError, by_severity
 from sim2real_eval.judge.estimate import UNUSABLE_CODES, PartCount
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.series import speed
+from sim2real_eval.recording.drives import drives_of
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TuneOptions
 from sim2real_eval.study.search.engine import (
     EvaluationPool,
     EvaluationStore,
@@ -31,7 +33,6 @@ from sim2real_eval.study.search.engine import (
     Values,
     deal_blocks,
     estimate_gain,
-    group_drives,
     least_blocks,
 )
 from sim2real_eval.study.search.stepwise import (
@@ -231,8 +232,7 @@ def tune(
     ((), 'tune.unchanged')
     """
     options = options or TuneOptions()
-    names = options.parameters and [name.strip() for name in options.parameters.split(',')]
-    parameters = tunables(judge, names or None)
+    parameters = tunables(judge, options.names)
     least = least_blocks(1.0 - (1.0 - options.level) / len(parameters))
     if options.blocks < least:
         problem = f'{options.blocks} blocks are too few to validate {len(parameters)} parameters'
@@ -244,9 +244,7 @@ def tune(
     pickled = pickle.dumps(task)
     losses = load_losses(pickled)
     _check_likelihood(losses.loss, parameters)
-    drives = group_drives(
-        losses.begin[::windows].tolist(), losses.end[windows - 1 :: windows].tolist()
-    )
+    drives = drives_of(losses.recordings)
     blocks = deal_blocks(drives, windows, options.blocks)
     with EvaluationPool(jobs, progress, store) as pool:
         result = _search(pickled, SearchSpace(parameters), blocks, pool, options.level)
@@ -415,7 +413,7 @@ def _test(
     """Compare start and tuned values on recordings that the search did not use."""
     windows = math.ceil(LEAST_BLOCKS / len(tests))
     losses = JudgeLosses(task._replace(sources=tuple(tests), windows=windows))
-    count = len(losses.begin)
+    count = len(losses.start)
     blocks = np.array_split(np.arange(count), min(options.blocks, count))
     before = losses.all_losses(SearchSpace(task.parameters).start)
     after = losses.all_losses(values)

@@ -44,7 +44,7 @@ from .queue import history_ns, new_history, new_queue
 from .replay import new_scratch, replay
 from .replay_options import Clock, Grids, ReplayOptions
 from .state import ROLL, VX, Timing, new_filter, new_output, with_room
-from .topics import delay_messages, route
+from .topics import Routing, delay_messages, route
 
 _FIRST_CAPACITY = 1024
 # 28 h at 100 Hz, 7 GB of a file; more is a clock of another epoch than that of the messages.
@@ -117,7 +117,7 @@ def prepare(
         notes += [*case.transforms.notes, *replaced]
     frames = FrameTree(transforms, assume_identity=not transforms)
     inputs = build_inputs(config, navsat, sources, fixes, headings, commands, frames, case.correct)
-    bounds = inputs.arrivals.bounds()
+    bounds = _arrival_bounds(inputs, recording, routing)
     if bounds is None:
         silent = (str(note) for note in recording.notes if note.kind is NOTHING_MEASURED)
         hint = next(silent, 'check its topics')
@@ -137,6 +137,24 @@ def prepare(
     return PreparedRecording(
         inputs, timing, tuple(notes), textbook='unscented' in case.correct, senders=senders
     )
+
+
+def _arrival_bounds(
+    inputs: Inputs, recording: Recording, routing: Routing
+) -> tuple[int, int] | None:
+    """Return the first arrival that counts, and the last arrival of any message of an input.
+
+    A node also receives, and waits after, messages that it refuses.
+    """
+    bounds = inputs.arrivals.bounds()
+    if bounds is None:
+        return None
+    last = [
+        int(recording.messages[topic].arrival_ns.max()) + recording.late_ns.get(topic, 0)
+        for _, topic in routing.topic_inputs
+        if len(recording.messages[topic])
+    ]
+    return bounds[0], max(bounds[1], *last)
 
 
 def _fixes(

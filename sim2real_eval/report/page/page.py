@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,7 +25,15 @@ from sim2real_eval.study.answer import Answer
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import SideResults
 from .figure import Plot, SeriesStyle, library
-from .section import SPEED, Chapter, JudgeSection, judge_section, ranking_view, side_sections
+from .section import (
+    SPEED,
+    Chapter,
+    JudgeSection,
+    judge_section,
+    ranking_view,
+    side_sections,
+    transfer_section,
+)
 from .tables import Standing, overview, record_tables, record_texts, run_table, standings
 
 _UNBROKEN = re.compile(r'--[a-z][a-z-]*(?: \d[\d.]*(?!\w))?|\d[\d.]* (?:%|m/s)')
@@ -37,6 +45,7 @@ def study_page(
     study_file: str = '',
     command: str = '',
     side: SideResults | None = None,
+    transfer: Mapping[str, Any] | None = None,
     standing: Sequence[Standing] | None = None,
     answer: Answer | None = None,
     unseen: str = '',
@@ -45,8 +54,9 @@ def study_page(
     """Return the page as text.
 
     The page shows the study file, the command that repeats the study and, if they are passed, the
-    answer, findings, other metrics and sensitivity. `unseen`: see `detail_lines`. `standing` is
-    the result of `standings`, which is computed if omitted; it must hold at least one judge.
+    answer, findings, other metrics, sensitivity and transfer. `unseen`: see `detail_lines`.
+    `standing` is the result of `standings`, which is computed if omitted; it must hold at least
+    one judge.
     """
     standing = standings(outcome, side) if standing is None else standing
     record = outcome.record
@@ -106,7 +116,10 @@ def study_page(
             overview=overview(standing, colours),
             overlay=overlay,
             judges=judges,
-            sections=[] if side is None else side_sections(side),
+            sections=[
+                *([] if transfer is None else [transfer_section(transfer)]),
+                *([] if side is None else side_sections(side)),
+            ],
             runs=runs,
             scenario_column=labels.index('scenario'),
             model_column=labels.index('model'),

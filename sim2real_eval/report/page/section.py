@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from sim2real_eval.report.ranking_tables import (
     pose_difference_table,
     sensitivity_lines,
 )
+from sim2real_eval.report.transfer import transfer_table
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.secondary_results import SideResults
 from sim_sensors.core.blocks import by_blocks
@@ -492,6 +493,20 @@ class SideSection:
     name: str
     text: str
     tables: Sequence[console.DataTable]
+
+
+def transfer_section(record: Mapping[str, Any]) -> SideSection:
+    """Return the section of the transfer loss, from the record of `sim2real transfer`."""
+    return SideSection(
+        'transfer',
+        'Transfer loss',
+        'The judge is tuned on the simulated recordings of each model and run on the real ones. '
+        'The loss is its error there over that of the judge tuned on the real recordings, less '
+        'one; these are held out block by block. Models that share a letter are not '
+        'significantly different. Distance of landscapes, and SRCC (correlation of simulated '
+        f'with real errors): over {record["tunings"]} tunings.',
+        [transfer_table(record)],
+    )
 
 
 def side_sections(side: SideResults) -> list[SideSection]:

@@ -114,15 +114,19 @@ def validate_fit(
     }
     p_value = None
     if folds:
-        p_value = sign_flip_p_value(scores[BEFORE] - scores[HELD_OUT], seed)
+        gains = scores[BEFORE] - scores[HELD_OUT]
+        # The recordings of a block are no independent evidence, so they count as their sum.
+        sums = [gains[unit].sum() for unit in real.units]
+        p_value = sign_flip_p_value(np.array(sums), seed)
     repetitions = points.shape[2]
     vepd = uncertainty(
-        ScoredRuns(real.points, real.names, real.scenarios),
+        ScoredRuns(real.points, real.names, real.scenarios, real.blocks),
         {
             name: ScoredRuns(
                 run_points.reshape(-1, 2),
                 tuple(np.repeat(real.names, repetitions).tolist()),
                 tuple(np.repeat(real.scenarios, repetitions).tolist()),
+                tuple(np.repeat(real.blocks, repetitions).tolist()) if real.blocks else (),
             )
             for name, run_points in runs.items()
         },
@@ -215,6 +219,7 @@ def estimate_parameters(
     *,
     repetitions: int,
     error: float,
+    units: Sequence[IntArray] = (),
     resamples: int = 400,
     level: float = 0.95,
     seed: int = 0,
@@ -238,9 +243,12 @@ def estimate_parameters(
         Simulated runs of each recording.
     error : float
         Error of the surface; smaller differences of the objective are ignored.
+    units : sequence of (m,) int
+        Recordings that are drawn together; by default each one alone.
     """
-    strata, freedom = resampling_strata(scenarios)
-    drawn = draw_resamples(strata, repetitions, resamples, seed)
+    units = units or [np.array([i]) for i in range(len(scenarios))]
+    strata, freedom = resampling_strata([scenarios[unit[0]] for unit in units])
+    drawn = draw_resamples(units, strata, repetitions, resamples, seed)
 
     def resampled_objectives(coordinates: FloatArray) -> FloatArray:
         """Return the objective at points in every resample, `(b, p)`."""

@@ -22,14 +22,17 @@ from sim2real_eval.common.findings import (
 )
 from sim2real_eval.judge.estimate import UNUSABLE_CODES
 from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.recording.drives import recording_blocks
 from sim2real_eval.recording.reading import Failure, RecordingSource
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.blocks import block_findings
 from sim2real_eval.study.options import (
     BETTER,
     CANDIDATES_LEFT_OUT,
     FEW_RECORDINGS,
     NOT_IDENTIFIED,
     NOT_VALIDATED,
+    ONE_DRIVE,
     OVER_FITS,
     UNCHANGED,
     UNPROVEN,
@@ -43,6 +46,7 @@ from sim2real_eval.study.search.engine import (
     Progress,
     SearchSpace,
     deal_folds,
+    independent_units,
 )
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray
@@ -72,6 +76,8 @@ class RealRuns:
         Recordings that could not be judged.
     notes : tuple of tuple of Finding
         Of each recording.
+    blocks : tuple of str
+        See `recording_blocks`; may be empty.
     """
 
     sources: tuple[RecordingSource, ...]
@@ -80,6 +86,12 @@ class RealRuns:
     scores: FloatArray
     failures: tuple[Failure, ...]
     notes: tuple[tuple[Finding, ...], ...]
+    blocks: tuple[str, ...] = ()
+
+    @property
+    def units(self) -> list[IntArray]:
+        """Recordings of each unit of folds and resamples; see `independent_units`."""
+        return independent_units(self.blocks or [''] * len(self.names))
 
     @property
     def points(self) -> FloatArray:
@@ -90,7 +102,7 @@ class RealRuns:
 def judge_recordings(
     sources: Sequence[RecordingSource], judging: Judging, pool: EvaluationPool
 ) -> RealRuns:
-    """Judge every recording with its own sensors.
+    """Judge every recording with its own sensors, and recognise recordings of one drive.
 
     Raises FitError when none can be judged, or two have the same name.
     """
@@ -111,7 +123,11 @@ def judge_recordings(
     for name in names:
         if names.count(name) > 1:
             raise FitError(f'{name}: several recordings have this name; rename one')
-    return RealRuns(judged_sources, names, scenarios, np.array(scores), tuple(failures), notes)
+    blocks = tuple(recording_blocks(judged_sources, judging.options.block))
+    return RealRuns(
+        judged_sources, names, scenarios, np.array(scores), tuple(failures), notes,
+        blocks if any(blocks) else (),
+    )  # fmt: skip
 
 
 def _judge_recording(
@@ -356,7 +372,7 @@ def fit(
         real = judge_recordings(sources, judging, pool)
         _check_estimates(real)
         candidates = CandidateScores(real, twin, parameters, judging, pool)
-        folds = deal_folds(real.scenarios, options.folds, seed)
+        folds = deal_folds(real.scenarios, options.folds, seed, real.units)
         recordings = np.arange(len(real.names))
         surface, error = search_surface(
             candidates,
@@ -382,6 +398,7 @@ def fit(
         real.scenarios,
         repetitions=repetitions,
         error=error,
+        units=real.units,
         level=options.uncertainty.level,
         seed=seed,
     )
@@ -416,8 +433,8 @@ def _check_estimates(real: RealRuns) -> None:
 def _findings(
     candidates: CandidateScores, estimates: Sequence[ParameterEstimate], validation: FitValidation
 ) -> list[Finding]:
-    count = len(candidates.real.names)
-    scores = validation.scores
+    real, scores = candidates.real, validation.scores
+    count = len(real.units)
     gain = {
         'before': validation.before,
         'after': validation.after,
@@ -440,6 +457,9 @@ def _findings(
     ]
     if count < LEAST_RECORDINGS:
         notes.append(FEW_RECORDINGS(count=count))
+    if real.blocks:
+        is_one = len(set(real.blocks)) == 1
+        notes += [ONE_DRIVE(count=count)] if is_one else block_findings(real.names, real.blocks)
     failed = int((~candidates.usable).sum())
     if failed:
         notes.append(CANDIDATES_LEFT_OUT(count=failed))

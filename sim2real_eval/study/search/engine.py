@@ -138,6 +138,11 @@ class EvaluationStore:
             records = [line for line in lines[1:] if isinstance(line, list)]
             self.results = {key: _decode(result) for key, result in records}
 
+    @property
+    def search(self) -> str:
+        """Digest of the search."""
+        return self._header['search']
+
     @classmethod
     def for_folder(cls, folder: str | Path, search: Mapping[str, Any]) -> EvaluationStore:
         """Return the store of a search that will write its result to `folder`."""
@@ -289,48 +294,46 @@ def _evaluate_and_store(
     return result
 
 
-_GAP_NS = 60_000_000_000
-"""Longest pause between two recordings of one drive."""
+def independent_units(blocks: Sequence[str]) -> list[IntArray]:
+    """Return the recordings of each block; one without a block is a unit of its own.
 
-
-def deal_folds(scenarios: Sequence[str], folds: int, seed: int) -> list[IntArray]:
-    """Return the indices of the recordings that each fold holds out.
-
-    `scenarios` has the scenario of each recording. Recordings are shuffled within a scenario and
-    dealt in turn over all scenarios, so that fold sizes differ by one at most, in total and per
-    scenario. There are at most as many folds as recordings, and none for fewer than two of either.
-    """
-    folds = min(folds, len(scenarios))
-    if folds < 2:
-        return []
-    dealt: list[int] = []
-    for scenario in dict.fromkeys(scenarios):
-        members = [i for i, name in enumerate(scenarios) if name == scenario]
-        order = stream(seed, 'fit', 'folds', scenario).permutation(len(members))
-        dealt += [members[i] for i in order]
-    return [np.array(sorted(dealt[fold::folds]), dtype=np.int64) for fold in range(folds)]
-
-
-def group_drives(begin: Sequence[int], end: Sequence[int]) -> list[list[int]]:
-    """Return groups of recordings that were made in one drive, each in the order of time.
-
-    A recording that begins within a minute after another has ended belongs to the same drive.
-    Overlapping recordings do not: simulated ones all begin at the same time.
+    The recordings of a single block are units of their own too: nothing else could be compared.
 
     Examples
     --------
-    >>> minute = 60 * 10**9
-    >>> group_drives([0, minute, 9 * minute], [minute, 2 * minute, 10 * minute])
-    [[0, 1], [2]]
+    >>> [unit.tolist() for unit in independent_units(['a', '', 'a', ''])]
+    [[0, 2], [1], [3]]
     """
-    drives: list[list[int]] = []
-    for i in np.argsort(begin, kind='stable').tolist():
-        before = [drive for drive in drives if 0 <= begin[i] - end[drive[-1]] <= _GAP_NS]
-        if before:
-            before[-1].append(i)
-        else:
-            drives.append([i])
-    return drives
+    members: dict[str | int, list[int]] = {}
+    for i, block in enumerate(blocks):
+        members.setdefault(block or i, []).append(i)
+    if len(members) == 1:
+        return [np.array([i], dtype=np.int64) for i in range(len(blocks))]
+    return [np.array(rows, dtype=np.int64) for rows in members.values()]
+
+
+def deal_folds(
+    scenarios: Sequence[str], folds: int, seed: int, units: Sequence[IntArray] = ()
+) -> list[IntArray]:
+    """Return the indices of the recordings that each fold holds out.
+
+    `scenarios` has the scenario of each recording. `units` has the recordings that are held out
+    together, such as those of a drive; by default each one alone. Units are shuffled within a
+    scenario and dealt in turn over all scenarios, so that the numbers of units differ by one at
+    most, in total and per scenario. There are at most as many folds as units, and none for fewer
+    than two of either.
+    """
+    units = units or [np.array([i], dtype=np.int64) for i in range(len(scenarios))]
+    folds = min(folds, len(units))
+    if folds < 2:
+        return []
+    scenario_of_unit = [scenarios[unit[0]] for unit in units]
+    dealt: list[IntArray] = []
+    for scenario in dict.fromkeys(scenario_of_unit):
+        members = [i for i, name in enumerate(scenario_of_unit) if name == scenario]
+        order = stream(seed, 'fit', 'folds', scenario).permutation(len(members))
+        dealt += [units[members[i]] for i in order]
+    return [np.sort(np.concatenate(dealt[fold::folds])) for fold in range(folds)]
 
 
 def deal_blocks(drives: Sequence[Sequence[int]], windows: int, count: int) -> list[IntArray]:
@@ -446,7 +449,10 @@ _LEAST_FREEDOM = 3
 
 
 def resampling_strata(scenarios: Sequence[str]) -> tuple[list[IntArray], float]:
-    """Return groups of recordings to resample within, and the resulting degrees of freedom."""
+    """Return groups of units to resample within, and the resulting degrees of freedom.
+
+    `scenarios` has the scenario of each unit, such as a recording.
+    """
     n = len(scenarios)
     if n < LEAST_RECORDINGS:
         return [np.array([i]) for i in range(n)], np.inf
@@ -461,21 +467,22 @@ def resampling_strata(scenarios: Sequence[str]) -> tuple[list[IntArray], float]:
 
 
 def draw_resamples(
-    strata: Sequence[IntArray], repetitions: int, count: int, seed: int
+    units: Sequence[IntArray], strata: Sequence[IntArray], repetitions: int, count: int, seed: int
 ) -> list[tuple[IntArray, IntArray]]:
     """Return bootstrap resamples: recordings `(n,)` and simulated runs of each `(n, r)`.
 
-    Each stratum keeps its number of recordings.
+    `units` has the recordings of each unit, and `strata` the units to draw within. Each stratum
+    keeps its number of units.
     """
-    shape = (sum(map(len, strata)), repetitions)
     rng = stream(seed, 'fit', 'resamples', '')
-    return [
-        (
-            np.concatenate([rng.choice(stratum, len(stratum)) for stratum in strata]),
-            rng.integers(0, repetitions, shape),
+    resamples = []
+    for _ in range(count):
+        drawn = np.concatenate([rng.choice(stratum, len(stratum)) for stratum in strata])
+        recordings = np.concatenate([units[k] for k in drawn])
+        resamples.append(
+            (recordings, rng.integers(0, repetitions, (len(recordings), repetitions)))
         )
-        for _ in range(count)
-    ]
+    return resamples
 
 
 def interpolate_crossing(x: Sequence[float], y: Sequence[float], level: float) -> float:

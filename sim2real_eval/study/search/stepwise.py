@@ -110,6 +110,7 @@ class Minimisation(NamedTuple):
     begin: Values
     free: tuple[int, ...]  # indices of the parameters that may change
     tolerance: float  # of the coordinates
+    most_evaluations: int | None = None  # by default 60 per free parameter
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -259,7 +260,7 @@ def minimise_loss(
     `losses` takes values and windows `(k,)` and returns the loss in each. Parameters that are not
     free keep their value of `begin`. The values stay at `begin` if no better ones are found.
     """
-    windows, begin, free, tolerance = request
+    windows, begin, free, tolerance, most = request
     space = SearchSpace(tuple(parameters[i] for i in free))
     if not len(space):
         return begin
@@ -287,7 +288,7 @@ def minimise_loss(
             'initial_simplex': simplex,
             'xatol': tolerance,
             'fatol': 1e-3 * tolerance,
-            'maxfev': _EVALUATIONS_PER_PARAMETER * len(first),
+            'maxfev': most or _EVALUATIONS_PER_PARAMETER * len(first),
         },
     )
     return fill_in(minimum.x) if minimum.fun < mean_loss(first) else begin

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transfer loss: what a filter that was tuned in simulation costs on the robot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sim_sensors.core import lazily
+
+if TYPE_CHECKING:
+    from sim2real_eval.study.options import TransferOptions
+    from .sources import MemorySource, RunSource
+    from .transfer import ModelTransfer, Transfer, measure_transfer
+
+__all__ = [
+    'MemorySource',
+    'ModelTransfer',
+    'RunSource',
+    'Transfer',
+    'TransferOptions',
+    'measure_transfer',
+]
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, __all__, 'sources', 'transfer')

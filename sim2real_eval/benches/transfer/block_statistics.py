@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics of a transfer loss over blocks, and distances of loss landscapes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sim2real_eval.metrics.permutation_test import joint_p_values, significance_groups
+from sim2real_eval.study.search.engine import estimate_gain
+from sim_sensors.core.measurements import FloatArray, IntArray
+from sim_sensors.core.seeding import stream
+
+_EXACT_SIGNS = 13
+_DRAWS = 10_000
+
+
+class BlockStatistics(NamedTuple):
+    """Loss of a model over blocks; see `ModelTransfer`."""
+
+    loss: float
+    low: float
+    high: float
+    p_value: float
+    adjusted: float
+    group: str
+
+
+def block_statistics(
+    errors: Mapping[str, FloatArray],
+    reference: FloatArray,
+    blocks: Sequence[IntArray],
+    level: float,
+    *,
+    is_error: bool,
+) -> dict[str, BlockStatistics]:
+    """Return the loss of each model, with its interval, tests and group.
+
+    Parameters
+    ----------
+    errors : mapping of str to (p,) float
+        Errors of each model in all windows, or a score.
+    reference : (p,) float
+        The same of the filter that is tuned on real recordings.
+    blocks : sequence of (k,) int
+        Windows of each block.
+    level : float
+        Level of the intervals.
+    is_error : bool
+        Whether losses are shares of the reference.
+
+    Examples
+    --------
+    >>> blocks = [np.array([k]) for k in range(6)]
+    >>> reference = np.array([1.0, 1.1, 0.9, 1.0, 1.2, 0.8])
+    >>> worse = reference * [1.1, 1.2, 1.15, 1.1, 1.2, 1.05]
+    >>> losses = block_statistics({'a': worse}, reference, blocks, 0.95, is_error=True)
+    >>> round(losses['a'].loss, 3), losses['a'].low > 0.0, losses['a'].p_value
+    (0.139, True, 0.03125)
+    """
+    names = list(errors)
+    sums = np.array([[errors[name][block].sum() for block in blocks] for name in names])
+    scale = np.array(
+        [reference[block].sum() if is_error else float(len(block)) for block in blocks]
+    )
+    differences = sums - np.array([reference[block].sum() for block in blocks])
+    signs = _signs(len(blocks))
+    adjusted = joint_p_values(np.abs(differences @ signs.T)).adjusted
+    order = sorted(range(len(names)), key=lambda k: float(differences[k].sum()))
+    pairs = list(itertools.combinations(order, 2))
+    distinct = []
+    if pairs:
+        apart = np.array([differences[i] - differences[k] for i, k in pairs])
+        p_values = joint_p_values(np.abs(apart @ signs.T)).adjusted
+        distinct = [
+            (names[i], names[k])
+            for (i, k), p_value in zip(pairs, p_values, strict=True)
+            if p_value <= 1.0 - level
+        ]
+    groups = significance_groups([names[k] for k in order], distinct)
+    statistics = {}
+    for k, name in enumerate(names):
+        gain = estimate_gain(differences[k], level, scale)
+        other_side = estimate_gain(-differences[k], level, scale).p_value
+        p_value = min(1.0, 2.0 * min(gain.p_value, other_side))
+        statistics[name] = BlockStatistics(
+            gain.mean, gain.low, gain.high, p_value, adjusted[k], groups[name]
+        )
+    return statistics
+
+
+def _signs(count: int) -> FloatArray:
+    """Return the signs of the blocks in every flip, the true ones first, `(f, count)`."""
+    if count <= _EXACT_SIGNS:
+        return np.array(list(itertools.product((1.0, -1.0), repeat=count)))
+    drawn = stream(0, 'transfer', 'signs', '').choice((1.0, -1.0), (_DRAWS - 1, count))
+    return np.concatenate([np.ones((1, count)), drawn])
+
+
+def landscape_distance(real: FloatArray, simulated: FloatArray, is_error: bool) -> float:
+    """Return the distance of two loss landscapes `(t,)`; see `ModelTransfer.landscape`.
+
+    A constant factor of an error changes no choice, so it counts nothing.
+
+    Examples
+    --------
+    >>> real = np.array([1.0, 2.0, 4.0])
+    >>> landscape_distance(real, 3.0 * real, True) < 1e-12
+    True
+    """
+    away = np.log(simulated / real) if is_error else simulated - real
+    return float(away.std())
+
+
+def landscape_correlation(real: FloatArray, simulated: FloatArray) -> float:
+    """Return Pearson's correlation of the errors of the tunings; NaN where one is constant."""
+    if real.std() == 0.0 or simulated.std() == 0.0:
+        return math.nan
+    return float(np.corrcoef(real, simulated)[0, 1])

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real transfer`: what a filter that was tuned in simulation costs on the robot."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import glob
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sim2real_eval.study.options import PROFILE, ComparedSensors, TransferOptions
+from sim_sensors.core.errors import ParameterError
+from .arguments import (
+    add_judge,
+    add_judge_kind,
+    add_out,
+    add_scenario,
+    add_sensor_set,
+    add_shared,
+    judge_setup,
+    judged_sources,
+    sensor_settings,
+    set_parameters,
+)
+from .options import STUDY, OptionSet, study_options
+from .output import conclude, print_notes, print_table, progress_rounds, report_failures
+from .vepd import comparison_title
+
+if TYPE_CHECKING:
+    from sim2real_eval.benches.transfer.transfer import Transfer
+    from sim2real_eval.benches.tuning.evaluations import TuningSource
+    from sim2real_eval.judge.protocol import Judge
+    from sim2real_eval.recording.reading import RecordingSource
+    from sim2real_eval.report.study_report import StudyReport
+    from sim2real_eval.study.options import StudyOptions
+    from sim2real_eval.study.outcome import StudyOutcome
+    from sim2real_eval.study.plan import StudyPlan
+
+DESCRIPTION = (
+    'Tune the judge on the simulated recordings of each model and run it on the real recordings. '
+    'The transfer loss is its error there over that of the judge tuned on the real recordings, '
+    'which are held out block by block: the cost of developing on this simulation. Repeat the '
+    'command to continue an interrupted transfer.'
+)
+EPILOG = """\
+examples:
+  sim2real transfer --real bags/* --models ch_rw,airsim --imu chrono --out cost
+  sim2real transfer --real bags/* --models real --imu chrono,bno055 --judge error_state --out cost
+  sim2real transfer --real bags/* --simulated 'gazebo=sim_bags/*' --judge-config my.yaml --out cost
+  sim2real transfer --real bags/* --models ch_rw --objective position --out cost
+"""
+
+_SENSORS = OptionSet(ComparedSensors, models='--models --gps LIST', imu='--imu LIST')
+_METHOD = OptionSet(TransferOptions, parameters='--parameters LIST')
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    inputs = parser.add_argument_group('recordings')
+    inputs.add_argument(
+        '--real', nargs='+', required=True, metavar='PATH', help='recordings of the robot'
+    )
+    inputs.add_argument(
+        '--simulated',
+        action='append',
+        default=[],
+        metavar='NAME=PATTERN',
+        help="recordings of your own simulator, such as 'gazebo=sim_bags/*'; may be given "
+        'several times, instead of --models and --imu or beside them',
+    )
+    add_shared(inputs, 'topic')
+    add_scenario(inputs)
+    sensors = parser.add_argument_group('sensors, simulated on the true motion of --real')
+    _SENSORS.add(sensors, kept=True)
+    add_sensor_set(sensors)
+    judge = parser.add_argument_group('judge')
+    add_judge(judge, '--judge-config', PROFILE)
+    add_judge_kind(judge)
+    _METHOD.add(parser.add_argument_group('parameters and method'))
+    runs = parser.add_argument_group('runs')
+    STUDY.add(runs, 'seed', 'repetitions', 'match_rates', 'adapt', 'block')
+    parser.add_argument(
+        '--study', metavar='DIR', help='finished study; its report then shows the transfer loss'
+    )
+    contents = 'folder for table, plot, tunings.csv and transfer.json'
+    add_out(parser, contents, 'overwrite', 'json', 'verbose', 'jobs', required=True)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the verb; return the exit status."""
+    from sim2real_eval.benches.transfer.sources import study_sources
+    from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.recording.drives import recording_blocks
+    from sim2real_eval.report import transfer as report
+    from sim2real_eval.report.search_layout import recording_record
+    from sim2real_eval.study.outcome import StudyOutcome
+    from sim2real_eval.study.transfer_record import TRANSFER_FILE
+
+    check_result_folder(options.out, TRANSFER_FILE, overwrite=options.overwrite)
+    outcome = None if options.study is None else StudyOutcome.read(options.study)
+    judge, study = judge_setup(options), study_options(options)
+    sources = judged_sources(options, options.real, '--real')
+    simulated: dict[str, Sequence[TuningSource]] = dict(_own_recordings(options, judge))
+    if simulated and not _SENSORS.explicit_values(options):
+        real: Sequence[TuningSource] = _with_mountings(sources, judge)
+        blocks = recording_blocks(sources, study.block)
+    else:
+        plan = _plan(options, judge, sources, study)
+        real, twins = study_sources(plan, judge)
+        if common := simulated.keys() & twins.keys():
+            raise ParameterError('--simulated', min(common), 'is the name of a model; rename it')
+        simulated |= twins
+        study = plan.file.options
+        blocks = [recording.block for recording in plan.recordings if recording.has_real_run]
+    request = TransferRequest(judge, _METHOD.make(options), real, simulated, blocks, study)
+    transfer, record = request.measure(options.out, options.jobs)
+    record['recordings'] = [recording_record(source, source.expected_name()) for source in sources]
+    report.write_transfer(options.out, transfer, record, overwrite=options.overwrite)
+    if outcome is not None:
+        _add_to_report(outcome, options.study, record)
+    failures = [f'{model}: {problem}' for model, problem in transfer.failures.items()]
+    report_failures(failures, of=len(failures) + len(transfer.models))
+
+    def tell() -> None:
+        print_transfer(record)
+        if options.verbose:
+            print()
+            print_notes(transfer.notes)
+
+    return conclude(options, record, tell, 'table, plot and tunings', failures=failures)
+
+
+def print_transfer(record: Mapping[str, Any]) -> None:
+    """Print the table and the answer."""
+    from sim2real_eval.report.answer import lines_text
+    from sim2real_eval.report.console import console_table
+    from sim2real_eval.report.transfer import transfer_answer, transfer_table
+
+    print_table(console_table(transfer_table(record)))
+    print()
+    print(lines_text(transfer_answer(record)))
+
+
+def _own_recordings(options: argparse.Namespace, judge: Judge) -> dict[str, list[RecordingSource]]:
+    """Return the recordings of --simulated by name."""
+    simulated: dict[str, list[RecordingSource]] = {}
+    for text in options.simulated:
+        name, equals, pattern = text.partition('=')
+        if not (name and equals and pattern):
+            problem = "must be NAME=PATTERN, such as 'gazebo=bags/*'"
+            raise ParameterError('--simulated', text, problem)
+        paths = sorted(glob.glob(pattern))  # noqa: PTH207 - also matches absolute paths
+        if not paths:
+            raise ParameterError('--simulated', text, f'no recording matches {pattern}')
+        own = judged_sources(options, paths, '--simulated')
+        simulated.setdefault(name, []).extend(_with_mountings(own, judge))
+    return simulated
+
+
+def _with_mountings(sources: Sequence[RecordingSource], judge: Judge) -> list[RecordingSource]:
+    """Return recordings with the mountings of the judge."""
+    return [dataclasses.replace(source, transforms=judge.transforms) for source in sources]
+
+
+def _plan(
+    options: argparse.Namespace,
+    judge: Judge,
+    sources: Sequence[RecordingSource],
+    study: StudyOptions,
+) -> StudyPlan:
+    """Return the study whose twins are simulated."""
+    from sim2real_eval.judge.protocol import judge_label
+    from sim2real_eval.study.plan import StudyPlan
+    from sim2real_eval.study.recordings import recordings_from_sources
+    from sim2real_eval.study.study_file import StudyFile
+    from sim2real_eval.study.variants import StudyJudge
+    from .models import twins
+
+    for source in sources:
+        if source.read().truth is None:
+            raise ParameterError(
+                '--real', source.path, 'has no ground truth, on whose motion --models are '
+                "simulated; give recordings of your simulator, --simulated 'NAME=PATTERN'",
+            )  # fmt: skip
+    models = set_parameters(twins(options.models, options.imu), options.set)
+    label = judge_label(options.judge_kind, options.config)
+    return StudyPlan.from_file(
+        StudyFile(
+            title=comparison_title(sources, models),
+            options=study,
+            recordings=recordings_from_sources(sources),
+            twins=models,
+            judges=(StudyJudge(label, options.judge_kind, judge),),
+            settings=sensor_settings(options.set),
+        )
+    )
+
+
+class TransferRequest(NamedTuple):
+    """Everything that a transfer depends on."""
+
+    judge: Judge
+    method: TransferOptions
+    real: Sequence[TuningSource]
+    simulated: Mapping[str, Sequence[TuningSource]]
+    blocks: Sequence[str]
+    study: StudyOptions
+
+    def measure(self, folder: str | Path, jobs: int) -> tuple[Transfer, dict[str, Any]]:
+        """Measure the transfer with a progress bar; return it and its record.
+
+        Evaluations are kept beside the folder until the end, so that a repetition continues.
+        """
+        from sim2real_eval.benches.transfer.transfer import measure_transfer
+        from sim2real_eval.report.transfer import transfer_record
+        from sim2real_eval.study.search.engine import EvaluationStore
+
+        with (
+            EvaluationStore.for_folder(folder, self.identity()) as store,
+            progress_rounds('transfer, round {}') as begin,
+        ):
+            transfer = measure_transfer(
+                self.real, self.simulated, self.judge, self.method, blocks=self.blocks,
+                seed=self.study.seed, jobs=jobs, progress=begin, store=store,
+            )  # fmt: skip
+        record = transfer_record(transfer, self.method)
+        return transfer, {**record, 'search': store.search}
+
+    def identity(self) -> dict[str, Any]:
+        """Return the record that identifies the search."""
+        from sim2real_eval.report.search_layout import search_identity
+
+        sources = [*self.real, *(source for own in self.simulated.values() for source in own)]
+        return search_identity(
+            'transfer', self.judge, *sources, names=list(self.simulated), method=self.method,
+            blocks=self.blocks, study=self.study,
+        )  # fmt: skip
+
+
+def add_transfer(plan: StudyPlan, outcome: StudyOutcome, folder: str, jobs: int) -> StudyReport:
+    """Measure the transfer that a study file asks for, unless the folder has it already.
+
+    Returns the report of the study, written again with the transfer.
+    """
+    from sim2real_eval.benches.transfer.sources import study_sources
+    from sim2real_eval.report.study_report import study_report
+    from sim2real_eval.study.search.engine import EvaluationStore
+    from sim2real_eval.study.transfer_record import read_transfer
+
+    assert plan.file.transfer is not None
+    judge = plan.file.judges[0].setup
+    real, simulated = study_sources(plan, judge)
+    blocks = [recording.block for recording in plan.recordings if recording.has_real_run]
+    request = TransferRequest(
+        judge, plan.file.transfer, real, simulated, blocks, plan.file.options
+    )
+    record = read_transfer(folder)
+    search = EvaluationStore.for_folder(folder, request.identity()).search
+    if record is not None and record.get('search') == search:
+        return study_report(outcome, folder)
+    _, record = request.measure(folder, jobs)
+    return _add_to_report(outcome, folder, record)
+
+
+def _add_to_report(outcome: StudyOutcome, folder: str, record: Mapping[str, Any]) -> StudyReport:
+    from sim2real_eval.report.study_report import PAGE, study_report, write_report
+    from sim2real_eval.report.transfer import add_to_study
+
+    add_to_study(folder, record)
+    report = study_report(outcome, folder)
+    write_report(report, Path(folder, PAGE))
+    return report

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answer, tables, plot and result folder of `sim2real transfer`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+from sim2real_eval.benches.transfer.transfer import ModelTransfer, Transfer
+from sim2real_eval.benches.tuning.parameters import Tunable
+from sim2real_eval.common.findings import from_records, to_records
+from sim2real_eval.common.results import write_json
+from sim2real_eval.metrics.options import REAL
+from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TransferOptions
+from sim2real_eval.study.transfer_record import TRANSFER_FILE, loss_text
+from . import palette, style
+from .answer import AnswerLine
+from .console import DataTable, TableColumn, count_text, numeric, p_value_text, short_number
+from .search_layout import finite_or_none, judge_record, result_header, write_search_result
+
+_MOST_DRAWN = 4
+
+
+def transfer_record(
+    transfer: Transfer, options: TransferOptions, recordings: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return everything needed to repeat and to interpret a transfer, as JSON values."""
+    return {
+        **result_header(),
+        'options': {**options.to_mapping(), 'objective': transfer.quantity},
+        'judge': judge_record(transfer.judge),
+        'quantity': transfer.quantity,
+        'unit': RMS_UNITS.get(transfer.quantity, ''),
+        'given': transfer.given,
+        'reference': transfer.reference,
+        'blocks': transfer.blocks,
+        'drives': transfer.drives,
+        'tunings': len(transfer.tunings),
+        'parameters': [
+            {
+                'name': parameter.name,
+                'unit': parameter.unit,
+                'is_factor': parameter.is_factor,
+                'start': finite_or_none(parameter.start),
+                'real': finite_or_none(value),
+            }
+            for parameter, value in zip(transfer.parameters, transfer.values, strict=True)
+        ],
+        'models': [
+            _model_record(model, transfer.parameters, options.level) for model in transfer.models
+        ],
+        'failures': dict(transfer.failures),
+        'recordings': list(recordings),
+        'notes': to_records(transfer.notes),
+    }
+
+
+def _model_record(
+    model: ModelTransfer, parameters: Sequence[Tunable], level: float
+) -> dict[str, Any]:
+    numbers = (
+        'loss', 'low', 'high', 'p_value', 'adjusted', 'promised', 'achieved', 'landscape'
+    )  # fmt: skip
+    return {
+        'model': model.model,
+        **{name: finite_or_none(getattr(model, name)) for name in numbers},
+        'correlation': None if np.isnan(model.correlation) else model.correlation,
+        'distinguishable': model.adjusted <= 1.0 - level,
+        'group': model.group,
+        'other_losses': dict(model.other_losses),
+        'error_ratios': dict(model.error_ratios),
+        'values': {
+            parameter.name: finite_or_none(value)
+            for parameter, value in zip(parameters, model.values, strict=True)
+        },
+        'differences': [
+            {
+                'parameter': difference.parameter.name,
+                'simulated': finite_or_none(difference.simulated),
+                'real': finite_or_none(difference.real),
+                'share': difference.share,
+            }
+            for difference in model.differences
+        ],
+    }
+
+
+def write_transfer(
+    folder: str | Path, transfer: Transfer, record: Mapping[str, Any], *, overwrite: bool = False
+) -> None:
+    """Write transfer.json, transfer.csv, tunings.csv and the plot, or nothing."""
+    names = [parameter.name for parameter in transfer.parameters]
+    places = list(transfer.landscapes)
+    write_search_result(
+        folder,
+        TRANSFER_FILE,
+        record,
+        tables={
+            'transfer.csv': (
+                ('model', *_CSV, *(f'tuned {name}' for name in names)),
+                [
+                    (model['model'], *(model[name] for name in _CSV), *model['values'].values())
+                    for model in record['models']
+                ],
+            ),
+            'tunings.csv': (
+                (*names, *(f'{transfer.quantity} {place}' for place in places)),
+                [
+                    (*values, *(transfer.landscapes[place][k] for place in places))
+                    for k, values in enumerate(transfer.tunings)
+                ],
+            ),
+        },
+        figures={'transfer.png': transfer_figure(transfer)},
+        overwrite=overwrite,
+    )
+
+
+_CSV = (
+    'loss', 'low', 'high', 'p_value', 'adjusted', 'group', 'achieved', 'promised', 'landscape',
+    'correlation',
+)  # fmt: skip
+
+
+def add_to_study(study: str | Path, record: Mapping[str, Any]) -> None:
+    """Write a transfer into the folder of a study, so that its report shows it."""
+    write_json(Path(study) / TRANSFER_FILE, record, allow_nan=False)
+
+
+def interval_text(record: Mapping[str, Any], model: Mapping[str, Any]) -> str:
+    """Return the interval of a loss as text; open ends are unknown."""
+    if model['low'] is None or model['high'] is None:
+        return 'unknown'
+    low, high = (loss_text(record['quantity'], model[end]) for end in ('low', 'high'))
+    return f'{low.removesuffix(" %")} to {high}'
+
+
+def transfer_answer(record: Mapping[str, Any]) -> list[AnswerLine]:
+    """Return what a user can act on: the nearest model, what it costs, and the main doubt."""
+    best, *others = record['models']
+    quantity, level = record['quantity'], record['options']['level']
+    noun = f'{quantity} error' if quantity in RMS_UNITS else f'{quantity} (natural logarithm)'
+    many = f', of {1 + len(others)}' if others else ''
+    blocks = count_text(record['blocks'], 'block')
+    if best['distinguishable']:
+        verdict = f'a loss is proven (adjusted p {p_value_text(best["adjusted"])})'
+    elif best['low'] is None:
+        verdict = f'{blocks} are too few to prove a loss; {LEAST_BLOCKS} are needed'
+    else:
+        verdict = f'no loss is proven (adjusted p {p_value_text(best["adjusted"])})'
+    lines = [
+        AnswerLine(
+            'Develop on',
+            f'{best["model"]}{many}: a filter tuned in this simulation has '
+            f'{loss_text(quantity, best["loss"])} {noun} on the robot, against one tuned there '
+            f'({100 * level:g} % interval {interval_text(record, best)}; {verdict})',
+        )
+    ]
+    given = record['given'] / record['reference'] - 1.0 if quantity in RMS_UNITS else None
+    compared = [f'the filter as given {loss_text(quantity, given)}'] if given is not None else []
+    compared += [f'{model["model"]} {loss_text(quantity, model["loss"])}' for model in others[:1]]
+    if len(others) > 1:
+        worst = others[-1]
+        compared.append(f'the worst, {worst["model"]}, {loss_text(quantity, worst["loss"])}')
+    lines.append(AnswerLine('For comparison', '; '.join(compared)))
+    notes = from_records(record['notes'])
+    doubt = str(notes[0]) if notes else 'the loss holds for drives and sensors like these'
+    return [*lines, AnswerLine('Main doubt', doubt)]
+
+
+def transfer_table(record: Mapping[str, Any]) -> DataTable:
+    """Return a row per model, the smallest loss first."""
+    quantity, unit = record['quantity'], record['unit']
+    errors = f'{quantity} error' if unit else 'score'
+    columns = [
+        TableColumn('model'),
+        numeric('transfer loss'),
+        TableColumn(f'{100 * record["options"]["level"]:g} % interval'),
+        numeric('adjusted p'),
+        TableColumn('group'),
+        numeric(f'{errors} on the robot', unit),
+        numeric('promised in simulation', unit),
+        numeric('distance of landscapes'),
+        numeric('SRCC'),
+    ]
+    rows = [
+        [
+            model['model'],
+            loss_text(quantity, model['loss']),
+            interval_text(record, model),
+            p_value_text(model['adjusted']),
+            model['group'],
+            short_number(model['achieved']),
+            short_number(model['promised']),
+            f'{model["landscape"]:.2f}',
+            '-' if model['correlation'] is None else f'{model["correlation"]:.2f}',
+        ]
+        for model in record['models']
+    ]
+    rows.append(
+        ['tuned on the robot', '0', '', '', '', short_number(record['reference']), *[''] * 3]
+    )
+    rows.append(['as given', *[''] * 4, short_number(record['given']), *[''] * 3])
+    title = f'What a filter costs that was tuned in simulation: {errors}'
+    notes = [str(note) for note in from_records(record['notes'])]
+    return DataTable(title, columns, rows, notes=notes)
+
+
+def transfer_figure(transfer: Transfer) -> Figure:
+    """Return two panels: losses with intervals, and simulated over real error of the tunings."""
+    count = len(transfer.models)
+    figure = style.new_figure(10.0, max(3.6, 1.4 + 0.32 * count))
+    losses, errors = figure.subplots(1, 2)
+    _draw_losses(losses, transfer)
+    _draw_landscapes(errors, transfer)
+    return figure
+
+
+def _draw_losses(panel: Axes, transfer: Transfer) -> None:
+    rows = np.arange(len(transfer.models))[::-1]
+    scale = 100.0 if transfer.is_error else 1.0
+    colours = palette.model_colours([model.model for model in transfer.models])
+    for row, model in zip(rows.tolist(), transfer.models, strict=True):
+        colour = colours[model.model]
+        if np.isfinite([model.low, model.high]).all():
+            panel.plot([scale * model.low, scale * model.high], [row, row], color=colour, lw=2.0)
+        panel.plot(scale * model.loss, row, 'o', color=colour)
+    panel.axvline(0.0, color='black', linewidth=0.8)
+    panel.set_yticks(rows, [model.model for model in transfer.models], fontsize=9)
+    panel.set_ylim(-0.6, len(rows) - 0.4)
+    unit = '%' if transfer.is_error else 'natural logarithm'
+    panel.set_xlabel(
+        f'transfer loss of {transfer.quantity} [{unit}], 0: tuned on the robot', fontsize=9
+    )
+    style.tidy(panel, grid=True)
+
+
+def _draw_landscapes(panel: Axes, transfer: Transfer) -> None:
+    colours = palette.model_colours([model.model for model in transfer.models])
+    real = transfer.landscapes[REAL]
+    drawn = transfer.models[: _MOST_DRAWN - 1] + transfer.models[_MOST_DRAWN - 1 :][-1:]
+    for model in drawn:
+        simulated = transfer.landscapes[model.model]
+        panel.plot(real, simulated, 'o', ms=3.5, alpha=0.7, color=colours[model.model],
+                   label=f'{model.model}, SRCC {model.correlation:.2f}')  # fmt: skip
+    ends = [float(real.min()), float(real.max())]
+    panel.plot(ends, ends, color='black', linewidth=0.8, label='equal errors')
+    if transfer.is_error:
+        panel.set_xscale('log')
+        panel.set_yscale('log')
+        for axis in (panel.xaxis, panel.yaxis):
+            # With powers of ten alone, two decades would have only two ticks.
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(StrMethodFormatter('{x:g}'))
+            axis.set_minor_locator(NullLocator())
+    unit = f' [{RMS_UNITS[transfer.quantity]}]' if transfer.is_error else ''
+    noun = 'error' if transfer.is_error else 'score'
+    panel.set_xlabel(
+        f'{transfer.quantity} {noun} on the robot{unit}, one point per tuning', fontsize=9
+    )
+    panel.set_ylabel(f'{transfer.quantity} {noun} in simulation{unit}', fontsize=9)
+    panel.legend(fontsize=8, frameon=False)
+    style.tidy(panel, grid=True)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of the recordings of a study: those of one drive are no independent evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from sim2real_eval.common.findings import Finding
+from sim2real_eval.recording.drives import (
+    AUTO,
+    NONE,
+    DriveSpan,
+    is_drive,
+    name_blocks,
+    read_blocks,
+)
+from .options import DRIVES, ONE_BLOCK
+from .recordings import StudyRecording
+
+_MOST_NAMED = 3
+
+
+def assign_blocks(
+    recordings: Sequence[StudyRecording], choice: str, spans: Mapping[str, DriveSpan]
+) -> tuple[tuple[StudyRecording, ...], tuple[Finding, ...]]:
+    """Return the recordings with their blocks, and findings about these.
+
+    Parameters
+    ----------
+    recordings : sequence of StudyRecording
+        The blocks that a study file states for them count with `auto`.
+    choice : str
+        `auto`, `none`, or the path of a file; see `recording_blocks`.
+    spans : mapping of str to DriveSpan
+        Spans of the recordings that were read, by name; needed for `auto`.
+
+    Raises
+    ------
+    Sim2RealError
+        When the file cannot be read, or names another recording.
+    """
+    names = [recording.name for recording in recordings]
+    if choice == NONE:
+        blocks = [''] * len(names)
+    elif choice == AUTO:
+        spans_of = [_state_block(recording, spans.get(recording.name)) for recording in recordings]
+        blocks = _name_by_group(recordings, spans_of)
+    else:
+        by_name = read_blocks(choice, names)
+        blocks = [by_name.get(name, '') for name in names]
+    changed = tuple(
+        dataclasses.replace(recording, block=block)
+        for recording, block in zip(recordings, blocks, strict=True)
+    )
+    notes: list[Finding] = []
+    for group in dict.fromkeys(recording.group for recording in changed):
+        # One that cannot be read counts neither as a drive nor as an independent recording.
+        members = [
+            recording
+            for recording in changed
+            if recording.group == group
+            and (choice != AUTO or recording.synthetic or recording.name in spans)
+        ]
+        notes += block_findings(
+            [member.name for member in members], [member.block for member in members], group
+        )
+    return changed, tuple(notes)
+
+
+def block_findings(names: Sequence[str], blocks: Sequence[str], group: str = '') -> list[Finding]:
+    """Return findings about recordings that were recognised as one drive, or are all one block.
+
+    Examples
+    --------
+    >>> block_findings(['a', 'b', 'c'], ['drive of a', 'drive of a', ''])[0].words['names']
+    'a to b'
+    >>> [note.code for note in block_findings(['a', 'b'], ['drive of a', 'drive of a'])]
+    ['study.one_block']
+    """
+    if len(names) > 1 and blocks[0] and len(set(blocks)) == 1:
+        block = 'drive' if is_drive(blocks[0]) else f'block, {blocks[0]}'
+        return [ONE_BLOCK(group, count=len(names), block=block)]
+    drives: dict[str, list[str]] = {}
+    for name, block in zip(names, blocks, strict=True):
+        if is_drive(block):
+            drives.setdefault(block, []).append(name)
+    if not drives:
+        return []
+    parts = [f'{members[0]} to {members[-1]}' for members in drives.values()]
+    more = len(parts) - _MOST_NAMED
+    text = ', '.join(parts[:_MOST_NAMED]) + (f' and {more} more' if more > 0 else '')
+    count = f'{len(drives)} drives' if len(drives) > 1 else 'one drive'
+    return [DRIVES(group, count=sum(map(len, drives.values())), drives=count, names=text)]
+
+
+def _name_by_group(
+    recordings: Sequence[StudyRecording], spans: Sequence[DriveSpan | None]
+) -> list[str]:
+    blocks = [''] * len(recordings)
+    # A recording may be in several groups, which are never compared with each other.
+    for group in dict.fromkeys(recording.group for recording in recordings):
+        rows = [i for i, recording in enumerate(recordings) if recording.group == group]
+        named = name_blocks([recordings[i].name for i in rows], [spans[i] for i in rows])
+        for i, block in zip(rows, named, strict=True):
+            blocks[i] = block
+    return blocks
+
+
+def _state_block(recording: StudyRecording, span: DriveSpan | None) -> DriveSpan | None:
+    if not recording.block:
+        return span
+    if span is None:
+        span = DriveSpan.unknown()
+    return span._replace(block=recording.block)
