@@ -2,7 +2,8 @@
 """Effect on a study of recordings that depend on each other, with and without `block`.
 
 `blocks.py same`: how often two sensors of one law differ significantly, where segments of a drive
-share its errors. `blocks.py drive0708`: one drive below SIM2REAL_REAL in blocks of its segments.
+share its errors, and how often intervals cover a known distance. `blocks.py drive0708`: one drive
+below SIM2REAL_REAL in blocks of its segments.
 """
 
 from __future__ import annotations
@@ -31,27 +32,48 @@ from sim_sensors.core.seeding import stream
 DRIVES, SEGMENTS = 8, 4
 SIZES = (1, 2, 3)
 MODELS = ('ch_gauss', 'ch_rw')
+FACTOR = 1.15
 
 
 def same(trials: int) -> dict[str, str]:
     """Return how many studies called sensors of one law different, without and with blocks.
 
-    Half of the variance of RMSE and entropy difference is the drive's own on each side.
+    Half of the variance of RMSE and entropy difference is the drive's own on each side. With
+    blocks, return also how many intervals exclude zero, and how many cover the distance of
+    sensors that differ by `FACTOR`.
     """
     names = tuple(f'{drive}_{k}' for drive in range(DRIVES) for k in range(SEGMENTS))
     blocks = tuple(name.partition('_')[0] for name in names)
+    others = tuple(f'other {name}' for name in names)
+    unpaired = others, tuple(f'other {block}' for block in blocks)
+    settings = {
+        'without blocks': (names, (), ()),
+        'with blocks': (names, blocks, blocks),
+        'with blocks, unpaired': (others, blocks, unpaired[1]),
+    }
     options = UncertaintyOptions(resamples=1000)
-    rejected = {'without blocks': 0, 'with blocks': 0}
+    truth = (FACTOR - 1.0) * float(np.exp(0.1**2))
+    counts: dict[str, int] = {}
     for trial in range(trials):
         rng = stream(trial, 'one law', 'benchmark', 'blocks')
         drive = np.repeat(rng.normal(size=(2, DRIVES, 2)), SEGMENTS, axis=1)
-        sides = np.exp(0.1 * (drive + rng.normal(size=drive.shape)))
-        for name, given in (('without blocks', ()), ('with blocks', blocks)):
-            real, sim = (ScoredRuns(values, names, ('',) * len(names), given) for values in sides)
-            found = uncertainty(real, {'m': sim}, options, seed=trial).models[0].p_value
-            assert found is not None
-            rejected[name] += found <= 0.05
-    return {name: f'{count}/{trials}' for name, count in rejected.items()}
+        real_values, sim_values = np.exp(0.1 * (drive + rng.normal(size=drive.shape)))
+        for name, (sim_names, real_blocks, sim_blocks) in settings.items():
+            scenario = ('',) * len(names)
+            real = ScoredRuns(real_values, names, scenario, real_blocks)
+            sims = {
+                model: ScoredRuns(factor * sim_values, sim_names, scenario, sim_blocks)
+                for model, factor in (('equal', 1.0), ('different', FACTOR))
+            }
+            equal, different = uncertainty(real, sims, options, seed=trial).models
+            assert equal.p_value is not None
+            found = {name: equal.p_value <= 0.05}
+            if sim_blocks:
+                found[f'{name}, excludes 0'] = bool(equal.low)
+                found[f'{name}, covers'] = different.low <= truth <= different.high
+            for key, is_found in found.items():
+                counts[key] = counts.get(key, 0) + is_found
+    return {name: f'{count}/{trials}' for name, count in counts.items()}
 
 
 def drive(jobs: int) -> dict[str, list[float]]:

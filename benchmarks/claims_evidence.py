@@ -40,6 +40,19 @@ BLOCKS = (
         'the same with `block`, nominal 5 %', 'known law', 'blocks', 'with blocks', 0.08, 0.02,
         stated=((_UNCERTAINTY, 'in 5.5 % with them'),),
     ),
+    Claim(
+        'the same with other drives on either side', 'known law', 'blocks',
+        'with blocks, unpaired', 0.08, 0.02,
+    ),
+    *(
+        Claim(
+            f'sensors that differ by 15 %, 8 {pairs} of 4 segments: coverage of 95 % intervals',
+            'known distance', 'blocks', f'{figure}, covers', 1.0, 0.93,
+        )
+        for pairs, figure in (
+            ('pairs of drives', 'with blocks'), ('drives a side', 'with blocks, unpaired')
+        )
+    ),
 )  # fmt: skip
 
 CAMERA = (

@@ -30,6 +30,7 @@ from .options import UncertaintyOptions
 from .scores import ranks
 
 _SPLITS = 200
+_ROUNDED = 1.0 - 1e-9  # Equal sets in another order of summation differ in the last bits.
 
 
 class Divisible(Protocol):
@@ -234,11 +235,21 @@ def joint_p_values(values: FloatArray) -> PValues:
     # Distances that no permutation changes must not count in the maximum.
     scaled = values - values.mean(axis=1, keepdims=True)
     scaled /= np.where(spread > 0.0, spread, np.inf)
-    # Equal sets in another order of summation differ in the last bits.
-    least = values[:, :1] * (1.0 - 1e-9)
-    single = np.mean(values >= least, axis=1)
+    single = np.mean(values >= values[:, :1] * _ROUNDED, axis=1)
     adjusted = np.mean(scaled.max(axis=0) >= scaled[:, :1] - 1e-6, axis=1)
     return PValues(tuple(single.tolist()), tuple(adjusted.tolist()))
+
+
+def critical_distance(values: FloatArray, level: float) -> float:
+    """Return the distance above which a single p-value is at most 1 - `level`.
+
+    `values` `(permutations,)` begin with the observed distance. The result is the observed
+    distance if its p-value is larger, and therefore never below it for too few permutations.
+    """
+    count = len(values)
+    most = int(np.searchsorted(np.arange(1, count + 1) / count, 1.0 - level, side='right'))
+    critical = float(np.partition(values, count - 1 - most)[count - 1 - most])
+    return critical if critical < values[0] * _ROUNDED else float(values[0])
 
 
 def split_half_distance(

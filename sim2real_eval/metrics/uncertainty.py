@@ -52,8 +52,8 @@ class DistanceUncertainty:
     estimate : float or None
         Distance without the part that sampling adds (median-unbiased), never below 0.
     low, high : float or None
-        Interval for the distance between the processes that the runs were drawn from; `low` is 0
-        when they may be one.
+        Interval for the distance between the processes that the runs were drawn from. `low` is
+        above 0 exactly if `p_value` is at most 1 - `level`, whatever `adjusted` is.
     null_median, null_high : float or None
         Median and `level` quantile of the distance that a model with the real process would have
         with these numbers of runs; at least `Uncertainty.repeat`.
@@ -61,7 +61,7 @@ class DistanceUncertainty:
         Share of permutations with at least this distance: its probability for a model with the
         real process.
     adjusted : float or None
-        The p-value adjusted for the number of models.
+        The p-value adjusted for the number of models; the interval does not belong to it.
     significance_groups : str
         Models that share a letter are not significantly different; empty where that is unknown.
     ranks : tuple of float
@@ -386,21 +386,22 @@ def _assess_model(
         )
     if freedom.degrees >= FEWEST_DEGREES:
         part = max(options.resamples // _PART, 100)
+        # All permutations are in lexical order, so every k-th is taken rather than the first.
+        some = labels.real[:: -(-len(labels.real) // part)]
         estimate, low, high = bounds(
             real.values,
             runs.values,
-            (real_weights[:part], model_weights[:part]),
+            weights[:part],
             level=options.level,
             freedom=freedom,
             linear=linear,
             nulls=[
                 null_factor
-                * float(
-                    np.median(MeanWasserstein.from_values(column[:, None]).between(labels.real))
-                )
+                * float(np.median(MeanWasserstein.from_values(column[:, None]).between(some)))
                 for column in matched_values.T
             ],
-            differs=p_value is not None and p_value <= 1.0 - options.level,
+            observed=distance_of_runs,
+            critical=permutation_test.critical_distance(values, options.level),
         )
         result = dataclasses.replace(result, estimate=estimate, low=low, high=high)
     return result, DrawnDistance(
@@ -478,8 +479,10 @@ def _skewness_findings(real: ScoredRuns, sims: Mapping[str, ScoredRuns]) -> list
     heavy = {model: shape for model, shape in shapes.items() if shape.heavy}
     if not heavy:
         return []
-    worst = max(heavy.values(), key=lambda shape: max(shape.skewness, shape.kurtosis))
-    return [SKEWED(', '.join(heavy), skewness=worst.skewness, kurtosis=worst.kurtosis)]
+    worst = max(heavy.values(), key=lambda shape: (shape.skewness, shape.kurtosis))
+    least, most = worst.coverage
+    values = {'skewness': worst.skewness, 'kurtosis': worst.kurtosis}
+    return [SKEWED(', '.join(heavy), **values, least=least, most=most)]
 
 
 UNCERTAINTY_COLUMNS = (

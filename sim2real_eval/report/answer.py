@@ -233,9 +233,8 @@ def real_sensors(answer: Answer) -> str:
 def _distance(answer: Answer) -> str:
     interval = ''
     if answer.low is not None and answer.high is not None:
-        # A distance is never negative, so the interval ends near zero and not at zero.
-        low = answer.low if answer.low > 1e-3 * answer.high else 0.0
-        interval = f', {100 * answer.level:g} % interval {low:.3g} to {answer.high:.3g}'
+        ends = f'{answer.low:.3g} to {answer.high:.3g}'
+        interval = f', {100 * answer.level:g} % interval {ends}'
     recordings = _recordings(answer)
     judge = f', judge {answer.view.label}' if answer.view.label else ''
     text = f'VEPD {short_number(answer.distance)}{interval} ({recordings}{judge})'

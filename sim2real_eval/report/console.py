@@ -162,8 +162,6 @@ MINUS = '\N{MINUS SIGN}'
 NONE = '\N{EN DASH}'
 """Text of a cell without a number."""
 
-_NEGLIGIBLE = 1e-6
-
 
 @dataclasses.dataclass(frozen=True)
 class TableColumn:
@@ -227,7 +225,7 @@ def decimal(value: float | None, digits: int = 4) -> str:
 
 
 def span(low: float | None, high: float | None) -> str:
-    """Return an interval; a lower end that is negligible beside the upper one becomes 0."""
+    """Return an interval."""
     if low is None or high is None:
         return NONE
-    return f'{decimal(low if low > _NEGLIGIBLE * high else 0.0)} to {decimal(high)}'
+    return f'{decimal(low)} to {decimal(high)}'

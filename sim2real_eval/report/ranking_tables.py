@@ -163,9 +163,9 @@ def uncertainty_table(uncertainties: Mapping[str, Uncertainty]) -> Table:
     """Return a table of intervals, null quantiles and p-values, one block per scenario.
 
     The null distribution is that of identical sensors; the table holds its median and its
-    quantile at the level. P-values are adjusted for the number of models. The last column is the
-    probability of being the closest model. `uncertainties` maps at least one scenario, or another
-    label, to its uncertainty.
+    quantile at the level. P-values are adjusted for the number of models; intervals are those of
+    each model alone. The last column is the probability of being the closest model.
+    `uncertainties` maps at least one scenario, or another label, to its uncertainty.
     """
     level = next(iter(uncertainties.values())).options.level
     table = plain_table('Uncertainty: models with tied ranks are not significantly different')
@@ -217,7 +217,7 @@ def pose_difference_table(rankings: Sequence[PoseRanking]) -> DataTable:
 
 
 def _range(low: float | None, high: float | None, between: str = '-') -> str:
-    return '?' if low is None or high is None else f'{low:.3f}{between}{high:.3f}'
+    return '?' if low is None or high is None else f'{decimal(low, 3)}{between}{decimal(high, 3)}'
 
 
 def pair_lines(uncertainty: Uncertainty, scenario: str) -> list[Finding]:
