@@ -48,7 +48,7 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
     Cost: unknown: run sim2real transfer; speed error 0.120 m/s, with the real sensors 0.150
     """
     return [
-        AnswerLine('Nearest model', f'{answer.nearest}, {_verdict(answer)}'),
+        AnswerLine('Nearest model', f'{answer.nearest}{_verdict(answer)}'),
         AnswerLine('Cost', _cost(answer)),
         AnswerLine('Main doubt', _doubt(answer)),
     ]
@@ -101,19 +101,19 @@ def plain_answer(answer: Answer) -> str:
 
 
 def _verdict(answer: Answer) -> str:
-    """Return whether the model is distinguishable from the real sensors, and by which metrics."""
+    """Return whether the model is distinguishable from the real sensors, after its name."""
     view, real = answer.view, real_sensors(answer)
     if answer.distinguishable is None:
         of_blocks = ' blocks' if answer.blocks else ''
         return (
-            f'{_recordings(answer)} cannot show whether it differs from {real}; record at least '
+            f'; {_recordings(answer)} cannot show whether it differs from {real}: record at least '
             f'{_ENOUGH}{of_blocks}'
         )
     if not answer.distinguishable:
-        return f'not distinguishable from {real} by {metric_names(view.tested)}'
+        return f', not distinguishable from {real} by {metric_names(view.tested)}'
     transfer = answer.transfer
     also = ('transfer',) if transfer is not None and transfer.distinguishable else ()
-    return f'distinguishable from {real} by {metric_names((*view.distinguished_by, *also))}'
+    return f', distinguishable from {real} by {metric_names((*view.distinguished_by, *also))}'
 
 
 def _cost(answer: Answer) -> str:
