@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from study_examples import drawn_study
 
-from sim2real_eval.report.answer import answer_lines
+from sim2real_eval.report.answer import detail_lines
 from sim2real_eval.report.ranking_tables import pose_difference_table
 from sim2real_eval.study.answer import study_answer
 from sim2real_eval.study.outcome import StudyOutcome
@@ -66,7 +66,7 @@ def test_answer_and_table_name_the_nearest_model_by_pose() -> None:
     answer = study_answer(outcome)
     assert [pose.nearest for pose in answer.poses] == ['same'] * 3
     other = dataclasses.replace(answer, nearest='far', poses=answer.poses[:2])
-    texts = {line.head: line.text for line in answer_lines(other, '')}
+    texts = {line.head: line.text for line in detail_lines(other)}
     assert 'same' in texts['Do all agree']
     assert len(pose_difference_table(pose_rankings(outcome)).rows) == 6
     assert len(study_answer(outcome).to_mapping()['poses']) == 3

@@ -16,8 +16,8 @@ from sim2real_eval.judge.estimate import DIVERGED
 from sim2real_eval.judge.robot_localization.advice import NO_START_HEADING
 from sim2real_eval.metrics.options import MOVING_START, SLOW_TRUTH
 from sim2real_eval.preflight.findings import COVARIANCE_LARGE, RATE_UNIT
-from sim2real_eval.report.answer import answer_lines
-from sim2real_eval.study.answer import study_answer
+from sim2real_eval.report.answer import answer_lines, plain_answer
+from sim2real_eval.study.answer import TransferView, study_answer
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.study_file import StudyFile
@@ -42,14 +42,38 @@ def test_a_single_model_with_errors_of_another_size_is_distinguishable() -> None
     assert (answer.nearest, answer.next, answer.distinguishable) == ('far', None, True)
 
 
-@pytest.mark.parametrize(('sigma', 'size'), [(0.005, 'too small'), (0.3, 'too large')])
-def test_the_answer_states_whether_model_errors_are_too_small_or_too_large(
-    sigma: float, size: str
-) -> None:
-    outcome = drawn_study(judges=('clean',), runs=6, models={'model': sigma})
+def test_the_cost_is_the_error_of_speed_until_a_transfer_was_run() -> None:
+    outcome = drawn_study(judges=('clean',), runs=6, models={'model': 0.3})
     answer = study_answer(outcome)
-    assert (answer.rmse > answer.real_rmse) == (sigma > 0.05)
-    assert size in _answer_texts(outcome)['Like the stand-in']
+    cost = _answer_texts(outcome)['Cost']
+    assert f'{answer.rmse:.3f}' in cost
+    assert f'{answer.real_rmse:.3f}' in cost
+    assert 'sim2real transfer' in cost
+    transfer = TransferView('clean', 'speed', 'model', 0.04, 0.01, 0.08, 0.01, True)
+    transferred = dataclasses.replace(answer, transfer=transfer)
+    for text in (answer_lines(transferred)[1].text, plain_answer(transferred)):
+        assert '4 % [1, 8] more speed error' in text
+        assert 'sim2real transfer' not in text
+    assert transferred.to_mapping()['transfer']['loss'] == 0.04
+
+
+def test_the_weaker_measure_of_a_transfer_without_truth_is_named() -> None:
+    answer = study_answer(drawn_study(judges=('clean',), runs=6, models={'model': 0.3}))
+    model = {'model': 'model', 'loss': 0.04, 'low': None, 'high': None, 'adjusted': None}
+    record = {'judge': {'name': 'clean'}, 'quantity': 'likelihood', 'models': [model]}
+    transfer = TransferView.from_record(record, 'model')
+    assert (transfer.best, transfer.loss, transfer.distinguishable) == ('model', 0.04, None)
+    assert TransferView.from_record(record, 'other').loss is None
+    text = answer_lines(dataclasses.replace(answer, transfer=transfer))[1].text
+    assert 'likelihood' in text
+    assert 'ground truth' in text
+
+
+@pytest.mark.parametrize('models', [{'same': 0.05}, {'far': 0.3}, {'same': 0.05, 'far': 0.3}])
+@pytest.mark.parametrize('runs', [1, 6])
+def test_an_answer_has_three_lines(models: dict[str, float], runs: int) -> None:
+    answer = study_answer(drawn_study(judges=('clean',), runs=runs, models=models))
+    assert [line.head for line in answer_lines(answer)] == ['Nearest model', 'Cost', 'Main doubt']
 
 
 def test_a_shared_imu_model_is_a_reservation_about_a_gps_comparison() -> None:
@@ -88,16 +112,17 @@ def test_a_difference_that_only_other_metrics_detect_is_in_the_answer() -> None:
     )
     shifted = dataclasses.replace(outcome, runs=runs)
     answer = study_answer(shifted)
-    assert answer.view.distinguishable is False
+    assert answer.view.p_value > 0.05
     assert answer.view.distinguished_by == ('position',)
     assert answer.distinguishable is True
-    assert not answer.is_unanimous
+    assert answer.to_mapping()['distinguishable'] is True
+    assert 'position' in _answer_texts(shifted)['Nearest model']
 
 
 def test_one_recording_is_too_few_for_an_answer() -> None:
     outcome = drawn_study(judges=('clean',), runs=1, scenarios=('line',))
     assert study_answer(outcome).distinguishable is None
-    assert 'unknown with 1 recording' in _answer_texts(outcome)['Like the stand-in']
+    assert '1 recording cannot show' in _answer_texts(outcome)['Nearest model']
 
 
 def test_judges_with_a_different_nearest_model_are_named() -> None:
@@ -112,6 +137,7 @@ def test_judges_with_a_different_nearest_model_are_named() -> None:
     answer = study_answer(both)
     assert answer.nearest == 'a'
     assert [view.judge for view in answer.dissenting] == ['other']
+    assert 'judge other names b' in _answer_texts(both)['Main doubt']
 
 
 def test_reservations_about_real_runs_precede_those_about_simulated_runs() -> None:

@@ -70,7 +70,7 @@ def _without_file_metrics(outcome: StudyOutcome, run_metrics: bool) -> StudyOutc
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_files, fresh_files
-    from sim2real_eval.report.answer import answer_text
+    from sim2real_eval.report.answer import answer_lines, lines_text
     from sim2real_eval.report.study_report import PAGE, TABLES, study_report, write_report
     from sim2real_eval.study.bags import check_bags, write_bags
     from sim2real_eval.study.outcome import StudyOutcome
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     def tell() -> None:
         if outcome.record.get('synthetic'):
             print('SYNTHETIC stand-in: the results do not describe a real sensor.')
-        print(answer_text(report.answer, report.undetected_text))
+        print(lines_text(answer_lines(report.answer)))
         print(f'Page: {files[0]}; tables: {files[1]}, {files[2]}')
         if options.mcap is not None:
             print(f'Bags: {options.mcap}')

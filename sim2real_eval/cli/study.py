@@ -53,15 +53,22 @@ def print_study(
 ) -> None:
     """Print the ranking of a study, the answer below it, and the names of its files.
 
-    `verbose` prints every table before the answer, and `quiet` only the answer. `explained` prints
-    the meaning of the answer instead of the ranking.
+    `verbose` prints every table before the answer and its reasons below it, and `quiet` only the
+    answer. `explained` prints the answer in plain words instead of the ranking.
     """
-    from sim2real_eval.report.answer import adapted_text, answer_text, meaning, wrap_text
+    from sim2real_eval.report.answer import (
+        adapted_text,
+        answer_lines,
+        detail_lines,
+        lines_text,
+        plain_answer,
+        wrap_text,
+    )
     from sim2real_eval.report.study_report import PAGE
 
     folder, synthetic = Path(folder), bool(outcome.record['synthetic'])
     if quiet:
-        print(answer_text(report.answer, report.undetected_text))
+        print(lines_text(answer_lines(report.answer)))
         return
     print(outcome.record['title'])
     if synthetic:
@@ -79,15 +86,16 @@ def print_study(
         standings = [standing for standing in report.standings if standing.judge in shown_judges]
         for standing in standings[:_MOST_TABLES]:
             _show_ranking(outcome, standing, published=published)
-    print(answer_text(report.answer, report.undetected_text))
     if explained:
-        print('\n' + wrap_text(meaning(report.answer)))
-    doubts = report.answer.doubts[1 : 1 + MOST_FINDINGS]
-    more_findings = len(report.findings) - len(doubts) - (report.answer.doubt is not None)
+        print(wrap_text(plain_answer(report.answer)) + '\n')
+    details = detail_lines(report.answer, report.undetected_text) if verbose else []
+    print(lines_text([*answer_lines(report.answer), *details]))
+    doubts = report.answer.doubts[1 : 1 + MOST_FINDINGS] if verbose else ()
     if doubts:
         print('\nAlso decisive:')
     for finding in doubts:
         print(wrap_text(str(finding), '- '))
+    more_findings = len(report.findings) - len(doubts) - bool(report.answer.doubts)
     print()
     if more_findings > 0:
         print(
@@ -119,11 +127,14 @@ def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool)
             title=f'VEPD of {component} speed {standing.where}, judge {standing.label}: '
             'smaller is closer',
             real='stand-in' if outcome.record['synthetic'] else 'real sensors',
+            metrics=standing.metrics,
             published={model: published_vepd(model, standing.whole) for model in outcome.models}
             if published and standing.judge == PAPER_PROFILE
             else None,
         )
     )
+    if standing.metrics and any(map(standing.metrics.detected_by, standing.metrics.models)):
+        print('  * differs from the real sensors, in one test of all metrics')
     print()
 
 

@@ -165,7 +165,7 @@ def _recompute(options: argparse.Namespace) -> int:
         uncertainty_fields,
         uncertainty_notes,
     )
-    from sim2real_eval.report.answer import answer_text
+    from sim2real_eval.report.answer import answer_lines, detail_lines, lines_text
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
     from sim2real_eval.study.answer import answer_of
@@ -204,6 +204,7 @@ def _recompute(options: argparse.Namespace) -> int:
             notes = uncertainty_notes(uncertainty, list(uncertainty)[:-1])
             notes += pair_lines(uncertainty[scenarios[-1]], scenarios[-1])
             print_notes([*result.notes, *notes])
-        print(answer_text(answer))
+        more = detail_lines(answer) if options.verbose else []
+        print(lines_text([*answer_lines(answer), *more]))
 
     return conclude(options, record, tell)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of a study in at most six lines of text."""
+"""The answer of a study in three lines, in plain words, and with its reasons."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 
 from sim2real_eval.common.findings import from_records
 from sim2real_eval.common.results import write_json
-from sim2real_eval.study.answer import Answer, View
+from sim2real_eval.study.answer import Answer, TransferView, View
+from sim2real_eval.study.options import RMS_UNITS
 from sim_sensors.core.errors import Sim2RealError
 from .console import count_text, list_text, p_value_text, short_number
+from .ranking_tables import metric_names
 
 _MOST = 3
 _ENOUGH = 6  # the fewest recordings from which a p-value can reach 0.05
+_GENERAL = 'it holds only for motions and estimators like these: record what the robot will do'
 
 
 class AnswerLine(NamedTuple):
@@ -27,29 +30,37 @@ class AnswerLine(NamedTuple):
     text: str
 
 
-def answer_lines(answer: Answer, unseen: str = '') -> list[AnswerLine]:
-    """Return the answer, the most important line first.
-
-    `unseen` names the differences that the judge cannot detect, from `sim2real sensitivity`; it
-    is empty if unknown.
+def answer_lines(answer: Answer) -> list[AnswerLine]:
+    """Return the nearest model, what it costs, and the main doubt.
 
     Examples
     --------
     >>> from sim2real_eval.study.answer import Answer, View
-    >>> view = View('clean', '', 'ch_rw', 0.31, False, 9, (), {'yaw': 'airsim'}, {}, 9, 14)
+    >>> metrics = ('VEPD', 'NIS', 'yaw')
+    >>> view = View('clean', '', 'ch_rw', 0.31, False, metrics, (), 0.4, {}, {}, 2, 14)
     >>> answer = Answer(
     ...     'ch_rw', '', 2, 12, 0.0415, 0.031, 0.062, 0.95, 'airsim', 0.04, 0.002, True, '0', 0.97,
     ...     (view,), (), False, 0.12, 0.15,
     ... )
-    >>> for line in answer_lines(answer)[2:]:
+    >>> for line in answer_lines(answer)[:2]:
     ...     print(f'{line.head}: {line.text}')
-    The next model: airsim, 0.0400 farther: distinguishable from ch_rw (adjusted p 0.002 <= 0.05)
-    How sure: ch_rw is nearest in 97 % of resampled studies
-    Do all agree: no: 1 of 9 other metrics names another model (yaw)
-    Main doubt: the answer is valid only for motions, sensors and judges like those of this study
+    Nearest model: ch_rw, not distinguishable from the real sensors by VEPD, NIS and yaw
+    Cost: unknown: run sim2real transfer; speed error 0.120 m/s, with the real sensors 0.150
     """
-    like = f'Like {real_sensors(answer)}'
-    lines = [('Nearest model', _nearest(answer)), (like, _against_real(answer))]
+    return [
+        AnswerLine('Nearest model', f'{answer.nearest}{_verdict(answer)}'),
+        AnswerLine('Cost', _cost(answer)),
+        AnswerLine('Main doubt', _doubt(answer)),
+    ]
+
+
+def detail_lines(answer: Answer, unseen: str = '') -> list[AnswerLine]:
+    """Return the reasons of an answer: its numbers, the next model, and what disagrees.
+
+    `unseen` names the differences that the judge cannot detect, from `sim2real sensitivity`; it
+    is empty if unknown.
+    """
+    lines = [('Distance', _distance(answer))]
     if answer.next is not None:
         lines.append(('The next model', _against_next(answer)))
     sure = [unseen] if unseen else []
@@ -61,8 +72,94 @@ def answer_lines(answer: Answer, unseen: str = '') -> list[AnswerLine]:
         lines.append(('How sure', '; '.join(sure)))
     if len(answer.views) > 1 or answer.view.metrics or answer.view.options:
         lines.append(('Do all agree', _agreement(answer)))
-    lines.append(('Main doubt', _doubt(answer)))
     return [AnswerLine(*line) for line in lines]
+
+
+def plain_answer(answer: Answer) -> str:
+    """Return one sentence for a reader who does not know VEPD: what is best, what to do next."""
+    real, recordings = real_sensors(answer), _recordings(answer)
+    name = f'{answer.nearest} ({answer.phrase})' if answer.phrase else answer.nearest
+    among = f'Of {answer.models} simulated sensors, ' if answer.models > 1 else ''
+    verdict = f'{among}{name} is most like {real}' if among else f'{name} was compared with {real}'
+    if answer.distinguishable is None:
+        blocks = ' blocks of' if answer.blocks else ''
+        return (
+            f'{verdict}, but {recordings} cannot show whether it differs: record at least '
+            f'{_ENOUGH}{blocks} drives and compare again.'
+        )
+    difference = (
+        ', but differs measurably'
+        if answer.distinguishable
+        else f', and {recordings} show no difference'
+    )
+    if answer.transfer is not None and answer.transfer.loss is not None:
+        return f'{verdict}{difference}; {_loss(answer.transfer)}.'
+    return (
+        f'{verdict}{difference}: before you rely on a filter tuned with it, measure what this '
+        'costs on the robot (sim2real transfer).'
+    )
+
+
+def _verdict(answer: Answer) -> str:
+    """Return whether the model is distinguishable from the real sensors, after its name."""
+    view, real = answer.view, real_sensors(answer)
+    if answer.distinguishable is None:
+        of_blocks = ' blocks' if answer.blocks else ''
+        return (
+            f'; {_recordings(answer)} cannot show whether it differs from {real}: record at least '
+            f'{_ENOUGH}{of_blocks}'
+        )
+    if not answer.distinguishable:
+        return f', not distinguishable from {real} by {metric_names(view.tested)}'
+    transfer = answer.transfer
+    also = ('transfer',) if transfer is not None and transfer.distinguishable else ()
+    return f', distinguishable from {real} by {metric_names((*view.distinguished_by, *also))}'
+
+
+def _cost(answer: Answer) -> str:
+    """Return what a filter tuned on the model costs, or what is known without this number."""
+    transfer = answer.transfer
+    if transfer is None:
+        errors = _errors(answer)
+        return f'unknown: run sim2real transfer{"; " if errors else ""}{errors}'
+    if transfer.loss is None:
+        return f'unknown for this model; least with {transfer.best}'
+    best = f'; least with {transfer.best}' if transfer.best != answer.nearest else ''
+    return f'{_loss(transfer)}{best}'
+
+
+def _loss(transfer: TransferView) -> str:
+    """Return the transfer loss with its interval.
+
+    Examples
+    --------
+    >>> _loss(TransferView('clean', 'speed', 'ch_rw', 0.04, 0.01, 0.08, 0.01, True))
+    'a filter tuned on it has 4 % [1, 8] more speed error on the robot'
+    >>> _loss(TransferView('clean', 'speed', 'ch_rw', -0.02, -0.05, 0.01, 0.4, False))
+    'a filter tuned on it has 2 % [-1, 5] less speed error on the robot'
+    """
+    assert transfer.loss is not None
+    sign = -1.0 if transfer.loss < 0.0 else 1.0
+    is_error = transfer.quantity in RMS_UNITS
+    number = _percent if is_error else short_number
+    size = number(abs(transfer.loss)) + (' %' if is_error else '')
+    if transfer.low is not None and transfer.high is not None:
+        ends = sorted((sign * transfer.low, sign * transfer.high))
+        size += f' [{", ".join(number(end) for end in ends)}]'
+    if is_error:
+        word = 'less' if sign < 0.0 else 'more'
+        return f'a filter tuned on it has {size} {word} {transfer.quantity} error on the robot'
+    word = 'better' if sign < 0.0 else 'worse'
+    weaker = ', without ground truth the weaker measure' if transfer.quantity != 'nees' else ''
+    return (
+        f'a filter tuned on it is {size} {word} on the robot in {transfer.quantity} (natural '
+        f'logarithm{weaker})'
+    )
+
+
+def _percent(share: float) -> str:
+    number = f'{100.0 * share:.0f}'
+    return '0' if number == '-0' else number
 
 
 def _other_poses(answer: Answer) -> str:
@@ -77,13 +174,19 @@ def _other_poses(answer: Answer) -> str:
 
 
 def _doubt(answer: Answer) -> str:
-    """Return the strongest reason to doubt the answer; there is always one."""
-    if answer.doubt is not None:
-        return str(answer.doubt)
-    if answer.view.p_value is None:
-        recordings = _recordings(answer)
-        return f'{recordings} cannot show whether a difference is significant'
-    return 'the answer is valid only for motions, sensors and judges like those of this study'
+    """Return the strongest reason to doubt the answer, with its remedy; there is always one."""
+    if answer.doubts:
+        return str(answer.doubts[0])
+    if answer.distinguishable is not None:
+        if answer.dissenting:
+            judges = f'{_dissent(answer, answer.dissenting[0])}'
+            return f'{judges}: decide by the judge that is most like the estimator of the robot'
+        if answer.gap_distinguishable is False:
+            return (
+                f'{answer.next} may be as near: {answer.more_motions} more recordings would show '
+                'a difference'
+            )
+    return str(answer.doubt or _GENERAL)
 
 
 def adapted_text(record: Mapping[str, Any]) -> str:
@@ -96,47 +199,11 @@ def adapted_text(record: Mapping[str, Any]) -> str:
     return f'Adapted to the recordings: {text}.' if findings else ''
 
 
-def meaning(answer: Answer) -> str:
-    """Return two sentences that explain what an answer means for a simulation."""
-    real = real_sensors(answer)
-    if answer.distinguishable is None:
-        then = 'Too few recordings to show whether the difference is significant.'
-    elif answer.distinguishable:
-        size = {1: 'smaller', -1: 'larger'}.get(_direction(answer), 'other')
-        then = (
-            'The difference is significant: a robot tuned with this model will meet '
-            f'{size} errors in reality.'
-        )
-    else:
-        then = 'These recordings show no significant difference.'
-    return (
-        f'With {answer.nearest}, the velocity estimates of the judge are closest to those with '
-        f'{real}. {then}'
-    )
-
-
 def _errors(answer: Answer) -> str:
     """Return the RMSE with the model and with the real sensors, or an empty text if unknown."""
     if answer.rmse is None or answer.real_rmse is None:
         return ''
-    text = f'; RMSE {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f} m/s'
-    if not answer.distinguishable:
-        # A difference that may be chance has no direction.
-        return text
-    verdict = {1: 'too large', -1: 'too small'}.get(_direction(answer))
-    gap = abs(answer.rmse - answer.real_rmse)
-    return f'{text}: {verdict} by {gap:.3f} m/s' if verdict else text
-
-
-def _direction(answer: Answer) -> int:
-    """Return 1 if the judge errs more with the model, -1 if less, 0 if they round to the same."""
-    gap = 1000.0 * ((answer.rmse or 0.0) - (answer.real_rmse or 0.0))
-    return 0 if abs(gap) < 0.5 else 1 if gap > 0.0 else -1
-
-
-def answer_text(answer: Answer, unseen: str = '') -> str:
-    """Return the lines of `answer_lines` as wrapped text, one below the other."""
-    return lines_text(answer_lines(answer, unseen))
+    return f'speed error {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f}'
 
 
 def lines_text(lines: Sequence[AnswerLine]) -> str:
@@ -163,36 +230,21 @@ def real_sensors(answer: Answer) -> str:
     return 'the stand-in' if answer.is_synthetic else 'the real sensors'
 
 
-def _nearest(answer: Answer) -> str:
-    many = f', of {answer.models}' if answer.models > 1 else ''
-    phrase = f' ({answer.phrase})' if answer.phrase else ''
+def _distance(answer: Answer) -> str:
     interval = ''
     if answer.low is not None and answer.high is not None:
         ends = f'{answer.low:.3g} to {answer.high:.3g}'
         interval = f', {100 * answer.level:g} % interval {ends}'
     recordings = _recordings(answer)
     judge = f', judge {answer.view.label}' if answer.view.label else ''
-    vepd = f'VEPD {short_number(answer.distance)}{interval}'
-    return f'{answer.nearest}{phrase}{many}: {vepd} ({recordings}{judge})'
-
-
-def _against_real(answer: Answer) -> str:
-    view = answer.view
-    if view.p_value is None:
-        recordings = _recordings(answer)
-        of_blocks = ' blocks' if answer.blocks else ''
-        return f'unknown with {recordings}; record at least {_ENOUGH}{of_blocks}{_errors(answer)}'
-    p_value, names = _p_value(answer, view.p_value), view.distinguished_by
-    metrics = f'{len(names)} of {view.tested} other metrics'
-    if view.distinguishable:
-        also = f', also by {metrics}' if names else ''
-        return f'no: distinguishable by VEPD ({p_value}){also}{_errors(answer)}'
-    text = f'VEPD does not distinguish it ({p_value})'
-    if names:
-        does = 'does' if len(names) == 1 else 'do'
-        return f'no: {text}, but {metrics} {does}: {list_text(names, _MOST)}{_errors(answer)}'
-    nor = f', nor do the {view.tested} other metrics' if view.tested else ''
-    return f'no difference found: {text}{nor}{_errors(answer)}'
+    text = f'VEPD {short_number(answer.distance)}{interval} ({recordings}{judge})'
+    if answer.view.p_value is None or answer.view.joint_p_value is None:
+        return text
+    tests = f'by VEPD alone {_p_value(answer, answer.view.p_value)}'
+    if len(answer.view.tested) > 1:
+        joint = _p_value(answer, answer.view.joint_p_value)
+        tests += f', by all {len(answer.view.tested)} metrics together {joint}'
+    return f'{text}; {tests}'
 
 
 def _p_value(answer: Answer, p_value: float) -> str:
@@ -231,18 +283,6 @@ def _agreement(answer: Answer) -> str:
         disagreements.append(
             f'{len(answer.dissenting) - _MOST} more of {len(other_views)} judges and groups'
         )
-    if answer_view.distinguished_by and not answer_view.distinguishable:
-        does = 'distinguishes' if len(answer_view.distinguished_by) == 1 else 'distinguish'
-        disagreements.append(
-            f'{len(answer_view.distinguished_by)} of {answer_view.tested} other metrics {does} '
-            f'it from {real_sensors(answer)}, VEPD does not'
-        )
-    if answer.missed_by_count:
-        does = 'does' if answer.missed_by_count == 1 else 'do'
-        disagreements.append(
-            f'{answer.missed_by_count} of {answer_view.tested} other metrics {does} not '
-            f'distinguish it from {real_sensors(answer)}'
-        )
     if metrics:
         name = 'names' if metrics == 1 else 'name'
         disagreements.append(
@@ -275,7 +315,8 @@ def _dissent(answer: Answer, view: View) -> str:
     if view.nearest != answer.nearest:
         return f'judge {view.label} names {view.nearest}'
     does = 'distinguishes it' if view.distinguishable else 'does not distinguish it'
-    significance = '' if view.p_value is None else f' ({_p_value(answer, view.p_value)})'
+    p_value = view.joint_p_value
+    significance = '' if p_value is None else f' ({_p_value(answer, p_value)})'
     return f'judge {view.label} {does} from {real_sensors(answer)}{significance}'
 
 

@@ -15,6 +15,7 @@ from sim2real_eval.metrics.options import NOT_SIGNIFICANT, REAL
 from sim2real_eval.metrics.published import RankAgreement
 from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.metrics.uncertainty import DistanceUncertainty, Uncertainty
+from sim2real_eval.study.metric import NIS, VEPD
 from sim2real_eval.study.secondary_results import LEVEL, MetricTable, PoseRanking
 from sim2real_eval.study.sensitivity import RankingPair, SensitivityTable
 from .console import (
@@ -35,6 +36,7 @@ from .console import (
 
 _MOST_PAIRS = 3
 _MOST_COLUMNS = 8
+_MOST_NAMES = 3
 
 
 def ranking_table(
@@ -44,10 +46,12 @@ def ranking_table(
     title: str,
     real: str = 'real sensors',
     published: Mapping[str, float | None] | None = None,
+    metrics: MetricTable | None = None,
 ) -> Table:
     """Return a table of each model's distance from the real sensors, the nearest model first.
 
     Columns without any number are omitted. Models with tied ranks do not differ significantly.
+    A star marks a significant VEPD or NIS in the joint test of all `metrics`.
 
     `rmse` maps a component of speed to the mean RMSE of each model and of the real sensors.
     `real` is the label of the real sensors; `published` maps a model to its VEPD in the paper.
@@ -56,16 +60,17 @@ def ranking_table(
         published = None
     order = uncertainty.order
     bounded = any(model.low is not None for model in order)
-    tested = any(model.adjusted is not None for model in order)
     compared = len(order) > 1 and all(model.significance_groups for model in order)
     table = plain_table(title)
     add_numbers(table, 'rank')
     add_words(table, 'model')
     add_numbers(table, 'VEPD', style='bold')
+    nis = {model.model: nis_text(metrics, model.model) for model in order}
+    has_nis = set(nis.values()) != {NONE}
     if bounded:
         add_numbers(table, f'{100 * uncertainty.options.level:g} %\ninterval')
-    if tested:
-        add_numbers(table, 'p-value\nadj.', min_width=8)
+    if has_nis:
+        add_numbers(table, 'NIS\ndecades')
     if compared:
         table.add_column('tied\nranks', justify='right', min_width=6, overflow='fold')
     add_numbers(table, 'runs', *(f'RMSE\n{name}\nm/s' for name in rmse))
@@ -78,13 +83,58 @@ def ranking_table(
         paper = [] if published is None else [round_text(published.get(source))]
         table.add_row(place, Text(name), *statistics, str(runs), *means, *paper)
 
-    add(REAL, order[0].n_real, real, *[''] * (2 + bounded + tested + compared))
+    add(REAL, order[0].n_real, real, *[''] * (2 + bounded + has_nis + compared))
     for place, model in enumerate(order, 1):
         more = [_range(model.low, model.high)] if bounded else []
-        more += [p_value_text(model.adjusted)] if tested else []
+        more += [nis[model.model] + _star(metrics, model, NIS)] if has_nis else []
         more += [tied_ranks(uncertainty, model)] if compared else []
-        add(model.model, model.n_sim, model.model, str(place), f'{model.distance:.4f}', *more)
+        vepd = f'{model.distance:.4f}{_star(metrics, model, VEPD)}'
+        add(model.model, model.n_sim, model.model, str(place), vepd, *more)
     return table
+
+
+def nis_text(metrics: MetricTable | None, model: str) -> str:
+    """Return the distance of the NIS of a model from that of the real sensors, decades."""
+    for row in metrics.rows if metrics else ():
+        if metrics and row.metric.name == NIS:
+            return decimal(row.distances[metrics.models.index(model)], 3)
+    return NONE
+
+
+def _star(metrics: MetricTable | None, model: DistanceUncertainty, name: str) -> str:
+    """Return the mark of a metric; a space keeps numbers without it aligned."""
+    if metrics is None or model.p_value is None:
+        return ''
+    return '*' if name in metrics.detected_by(model.model) else ' '
+
+
+def detected_text(metrics: MetricTable | None, model: DistanceUncertainty) -> str:
+    """Return the metrics by which a model differs from the real sensors in the joint test."""
+    if metrics is None or model.p_value is None:
+        return NONE
+    names = metrics.detected_by(model.model)
+    return metric_names(names) if names else 'no metric'
+
+
+def metric_names(names: Sequence[str]) -> str:
+    """Return names of metrics, VEPD, NIS and transfer first; many others are only counted.
+
+    Examples
+    --------
+    >>> metric_names(['VEPD', 'yaw', 'NIS'])
+    'VEPD, NIS and yaw'
+    >>> metric_names(['bias', 'yaw', 'NEES', 'energy', 'VEPD'])
+    'VEPD and 4 others'
+    """
+    first = [name for name in (VEPD, NIS, 'transfer') if name in names]
+    others = [name for name in names if name not in first]
+    shown = (
+        others
+        if len(names) <= _MOST_NAMES
+        else [f'{len(others)} {"others" if first else "metrics"}']
+    )
+    words = [*first, *(shown if others else [])]
+    return words[0] if len(words) == 1 else f'{", ".join(words[:-1])} and {words[-1]}'
 
 
 def tied_ranks(uncertainty: Uncertainty, model: DistanceUncertainty) -> str:

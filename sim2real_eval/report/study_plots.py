@@ -192,7 +192,7 @@ def ranking_figure(
     axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if x_min else ''), fontsize=9)
     verdicts = {
         palette.LIKE_REAL: f'no significant difference from {real_label}',
-        palette.UNLIKE_REAL: 'differs significantly',
+        palette.UNLIKE_REAL: 'differs significantly by VEPD',
         palette.UNKNOWN: 'too few runs to decide',
     }
     handles: list[Artist] = [

@@ -20,12 +20,12 @@ from sim2real_eval.common.findings import (
 from sim2real_eval.common.results import write_bytes
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty import uncertainty_notes
-from sim2real_eval.study.answer import Answer, study_answer
+from sim2real_eval.study.answer import Answer, TransferView, study_answer
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import side_results
 from sim2real_eval.study.transfer_record import read_transfer
 from sim_sensors.core.errors import Sim2RealError
-from .answer import answer_lines, read_record, undetected_text
+from .answer import read_record, undetected_text
 from .console import MINUS, NONE, DataTable, TableColumn, numeric
 from .page.page import study_page
 from .page.tables import Standing, by_scenario, overview, ranking, standings
@@ -61,21 +61,26 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
 
     Sim2RealError is raised if no judge has both a real and a simulated run.
     """
-    standing = standings(outcome)
+    side = side_results(outcome)
+    standing = standings(outcome, side)
     if not standing:
         raise Sim2RealError('no runs to show; needs at least one real and one simulated run')
     file = Path(folder) / _STUDY_FILE
     text = file.read_text(encoding='utf-8') if file.is_file() else ''
     answer, findings = study_answer(outcome), _findings(outcome, standing)
     sensitivity, transfer = read_record(folder), read_transfer(folder)
+    if transfer is not None:
+        view = TransferView.from_record(transfer, answer.nearest)
+        answer = dataclasses.replace(answer, transfer=view)
     page = study_page(
         outcome,
         study_file=text,
         command=shlex.join(map(str, outcome.record.get('command') or [])),
-        side=side_results(outcome),
+        side=side,
         transfer=transfer,
         standing=standing,
-        answer=answer_lines(answer, undetected_text(sensitivity, answer.view.judge)),
+        answer=answer,
+        unseen=undetected_text(sensitivity, answer.view.judge),
         findings=findings,
     )
     synthetic = bool(outcome.record.get('synthetic'))
@@ -170,10 +175,12 @@ def _ranking_table(standing: Standing) -> DataTable:
     columns = {
         'rank': numeric('rank'),
         'name': TableColumn('model'),
+        'differs': TableColumn('differs by'),
         'vepd': numeric('VEPD'),
         'interval': TableColumn(level),
         'null_high': numeric('null quantile'),
         'p_value': numeric('p-value'),
+        'nis': numeric('NIS', 'decades'),
         **({'tied': TableColumn('tied ranks')} if model_ranking.has_ties else {}),
         'w_rmse': numeric('W1 RMSE', 'm/s'),
         'w_entropy': numeric('W2 entropy'),

@@ -12,10 +12,10 @@ from sim2real_eval.common.findings import Finding, Severity, from_records
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.metrics.uncertainty import Uncertainty
+from .metric import VEPD
 from .options import COPIES
 from .outcome import StudyOutcome
 from .secondary_results import (
-    LEVEL,
     MetricTable,
     PoseRanking,
     SideResults,
@@ -41,11 +41,14 @@ class View:
         Test whether the model of the answer differs from the real sensors by VEPD, adjusted for
         the number of models; None with too few runs.
     distinguishable : bool or None
-        Result of this test at the level of the study.
-    tested : int
-        Number of other metrics that test this model.
+        Whether the model of the answer differs from the real sensors by VEPD or any other metric,
+        in one test of all metrics at the level of the study; None with too few runs.
+    tested : tuple of str
+        Metrics of this test, VEPD first.
     distinguished_by : tuple of str
-        Metrics by which it differs, adjusted for the number of metrics.
+        Those by which it differs, adjusted for the number of metrics.
+    joint_p_value : float or None
+        P-value of this test: the smallest adjusted one of the metrics.
     other_metrics, other_options : mapping of str to str
         Metrics, and options of VEPD such as `warmup 5`, that give another nearest model; and that
         model.
@@ -58,8 +61,9 @@ class View:
     nearest: str
     p_value: float | None
     distinguishable: bool | None
-    tested: int
+    tested: tuple[str, ...]
     distinguished_by: tuple[str, ...]
+    joint_p_value: float | None
     other_metrics: Mapping[str, str]
     other_options: Mapping[str, str]
     metrics: int
@@ -80,6 +84,33 @@ class PoseView(NamedTuple):
     low: float | None
     high: float | None
     p_value: float | None  # test whether it differs from the real sensors, for all models
+
+
+class TransferView(NamedTuple):
+    """Cost on the robot of a filter that was tuned on simulated recordings."""
+
+    judge: str
+    quantity: str  # loss of the filter: `RMS_UNITS` have shares as losses, `SCORES` differences
+    best: str  # model with the least loss
+    # Loss with the nearest model of the answer, against a filter tuned on real recordings: 0.05 is
+    # 5 % more error; None if this model was not tried.
+    loss: float | None
+    low: float | None  # its interval; None with too few recordings
+    high: float | None
+    p_value: float | None  # adjusted for the number of models
+    distinguishable: bool | None  # whether the loss is significant
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], nearest: str) -> TransferView:
+        """Return the view of a model on the record that `read_transfer` returns."""
+        models: dict[str, dict[str, Any]] = {model['model']: model for model in record['models']}
+        model = models.get(nearest, {})
+        return cls(
+            str(record['judge']['name']),
+            record['quantity'],
+            record['models'][0]['model'],
+            *(model.get(name) for name in ('loss', 'low', 'high', 'adjusted', 'distinguishable')),
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,6 +142,7 @@ class Answer:
     caveat: Finding | None = None  # most important assumption about the recordings
     poses: tuple[PoseView, ...] = ()  # results for position, heading and attitude
     blocks: int | None = None  # number of motions, if recordings share blocks
+    transfer: TransferView | None = None  # None if no transfer was run
 
     @property
     def doubt(self) -> Finding | None:
@@ -127,43 +159,33 @@ class Answer:
     @property
     def distinguishable(self) -> bool | None:
         """Whether the model differs from the real sensors by VEPD or any other metric."""
-        return True if self.view.distinguished_by else self.view.distinguishable
+        return self.view.distinguishable
 
     @property
     def dissenting(self) -> list[View]:
         """Other judges or groups with another nearest model or another result of the test."""
-        result = self.view.distinguishable
         return [
             view
             for view in self.views[1:]
             if view.nearest != self.nearest
-            or (view.distinguishable is not None and view.distinguishable != result)
+            or view.distinguishable not in (None, self.distinguishable)
         ]
 
     @property
     def is_unanimous(self) -> bool:
         """Whether all judges, metrics and options give the same answer."""
-        view = self.view
-        hidden = view.distinguished_by if not view.distinguishable else ()
-        has_other_nearest = view.other_metrics or view.other_options
-        return not (self.dissenting or hidden or self.missed_by_count or has_other_nearest)
-
-    @property
-    def missed_by_count(self) -> int:
-        """Number of other metrics that miss a difference of a single model that VEPD detects."""
-        view = self.view
-        if self.models > 1 or not view.distinguishable:
-            return 0
-        return view.tested - len(view.distinguished_by)
+        return not (self.dissenting or self.view.other_metrics or self.view.other_options)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {
             **values,
+            'distinguishable': self.distinguishable,
             'agreed': self.is_unanimous,
             'views': [dataclasses.asdict(view) for view in self.views],
             'poses': [pose._asdict() for pose in self.poses],
+            'transfer': None if self.transfer is None else self.transfer._asdict(),
             'doubts': [doubt.to_record() for doubt in self.doubts],
             'caveat': None if self.caveat is None else self.caveat.to_record(),
         }
@@ -253,29 +275,33 @@ def _make_view(
     """Return the view of a judge and group; `nearest` is the model of the answer."""
     metrics = _select_table(place, side.overall_metrics)
     options = _select_table(place, side.overall_sensitivity)
-    nearest_by_metric, adjusted = dict[str, str](), dict[str, float]()
-    for row in metrics.rows if metrics else ():
-        if metrics and row.metric.is_secondary and any(d is not None for d in row.distances):
-            name = row.metric.name
-            nearest_by_metric[name] = _nearest_model(metrics.models, row.distances, nearest)
-            p_value = dict(zip(metrics.models, row.adjusted, strict=True)).get(nearest)
-            if p_value is not None:
-                adjusted[name] = p_value
+    nearest_by_metric = {
+        row.metric.name: _nearest_model(metrics.models, row.distances, nearest)
+        for row in (metrics.rows if metrics else ())
+        if metrics and row.metric.is_secondary and any(d is not None for d in row.distances)
+    }
     nearest_by_option = {
         row.label: _nearest_model(options.models, row.vepd, nearest)
         for row in (options.rows[1:] if options else ())
         if options and not row.problem
     }
+    alpha = 1.0 - uncertainty.options.level
     p_value = next(
         (model.adjusted for model in uncertainty.models if model.model == nearest), None
     )
+    # Without other metrics VEPD is tested alone.
+    p_values = {} if p_value is None else {VEPD: p_value}
+    if metrics and p_values:
+        p_values = metrics.p_values(nearest) or p_values
+    names = tuple(name for name, value in p_values.items() if value <= alpha)
     return View(
         *place,
         nearest=uncertainty.order[0].model,
         p_value=p_value,
-        distinguishable=None if p_value is None else p_value <= 1.0 - uncertainty.options.level,
-        tested=len(adjusted),
-        distinguished_by=tuple(name for name, value in adjusted.items() if value <= LEVEL),
+        distinguishable=bool(names) if p_values else None,
+        tested=tuple(p_values),
+        distinguished_by=names,
+        joint_p_value=min(p_values.values(), default=None),
         other_metrics={
             name: model for name, model in nearest_by_metric.items() if model != nearest
         },

@@ -27,6 +27,9 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.registry import Registry
 from .outcome import EstimateSignals, RunKey, StudyOutcome, speed_error
 
+VEPD, NIS = 'VEPD', 'NIS'
+"""Names of the two metrics of the ranking."""
+
 _LEAST_RATIO = 1e-6
 
 
@@ -113,6 +116,11 @@ class Metric:
     meaning: str = ''
     logarithmic: bool = False
     is_secondary: bool = True
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether the joint test of a study includes it: all but the halves of VEPD."""
+        return self.is_secondary or self.name == VEPD
 
     def of_run(self, run: MetricRun) -> float | Sequence[float]:
         """Return one or several numbers of a run; NaN for a number that it does not have.
@@ -235,7 +243,7 @@ class _ValueMetric(Metric):
 class VepdMetric(_ValueMetric):
     """Mean of the W1 distances of RMSE and entropy difference."""
 
-    name, keys, is_secondary = 'VEPD', ('rmse', 'entropy_difference'), False
+    name, keys, is_secondary = VEPD, ('rmse', 'entropy_difference'), False
     meaning = 'the metric of the paper: mean of its two halves'
 
 
@@ -318,7 +326,7 @@ class Spectrum(Metric):
 class Nis(_ValueMetric):
     """Normalised innovation squares of GPS and IMU."""
 
-    name, unit, keys, logarithmic = 'NIS', 'decades', ('nis_gps', 'nis_imu'), True
+    name, unit, keys, logarithmic = NIS, 'decades', ('nis_gps', 'nis_imu'), True
     meaning = 'normalised innovations of GPS and IMU, over their degrees of freedom'
 
 

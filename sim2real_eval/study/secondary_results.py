@@ -24,7 +24,7 @@ from sim2real_eval.metrics.uncertainty import Uncertainty, uncertainty, uncertai
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.registry import raised_at
-from .metric import Metric, MetricRun, MetricRuns, all_metrics
+from .metric import VEPD, Metric, MetricRun, MetricRuns, all_metrics
 from .outcome import StudyOutcome, StudyRun, scored_runs
 from .sensitivity import (
     RankedTable,
@@ -49,30 +49,35 @@ class MetricRow:
     distances: tuple[float | None, ...]
     ranks: tuple[float | None, ...]  # 1 is the smallest distance
     p_values: tuple[float | None, ...]  # of permutations of real and simulated runs
-    adjusted: tuple[float | None, ...]  # for the number of other metrics; None for VEPD itself
+    # P-values of the joint test of VEPD and the other metrics; None for the halves of VEPD
+    adjusted: tuple[float | None, ...]
     with_vepd: RankAgreement  # agreement with the ranks of VEPD
 
 
 class MetricTable(RankedTable[MetricRow]):
     """All metrics for all models."""
 
-    def undetected_by_vepd(self) -> dict[str, list[str]]:
-        """Return the metrics that detect a difference which VEPD does not detect, by model.
+    def p_values(self, model: str) -> dict[str, float]:
+        """Return the p-values of the joint test of all metrics for a model, VEPD first.
 
-        The level is 5 %, for a metric adjusted for the number of metrics. At most 5 % of models
-        that are like reality are therefore reported.
+        Each is adjusted for the number of metrics: at most 5 % of models that are like reality
+        have any p-value below 5 %.
         """
-        undetected = {
-            model
-            for model, p_value in zip(self.models, self.rows[0].p_values, strict=True)
-            if p_value is not None and p_value > LEVEL
+        column = self.models.index(model)
+        return {
+            row.metric.name: p_value
+            for row in self.rows
+            if (p_value := row.adjusted[column]) is not None
         }
-        names: dict[str, list[str]] = {}
-        for row in self.rows:
-            for model, p_value in zip(self.models, row.adjusted, strict=True):
-                if model in undetected and p_value is not None and p_value <= LEVEL:
-                    names.setdefault(model, []).append(row.metric.name)
-        return names
+
+    def detected_by(self, model: str) -> list[str]:
+        """Return the metrics by which a model differs significantly from reality."""
+        return [name for name, value in self.p_values(model).items() if value <= LEVEL]
+
+    def undetected_by_vepd(self) -> dict[str, list[str]]:
+        """Return the metrics that detect a difference which VEPD does not detect, by model."""
+        detected = {model: self.detected_by(model) for model in self.models}
+        return {model: names for model, names in detected.items() if names and VEPD not in names}
 
 
 def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricTable]:
@@ -113,7 +118,7 @@ def _metric_rows(
     everyone: MetricRuns,
     outcome: StudyOutcome,
 ) -> list[MetricRow]:
-    """Return a row per metric, with joint permutation tests over the metrics."""
+    """Return a row per metric, with a joint permutation test of all metrics for each model."""
     seed, blocks = int(outcome.record['seed']), outcome.blocks
     real = runs[REAL]
     models = [model for model in runs if model != REAL]
@@ -135,14 +140,14 @@ def _metric_rows(
             for number, metric in enumerate(metrics)
             if (metric_distances := _distances(metric, both, labels.real)) is not None
         }
-        for is_secondary in (False, True):
-            family = [n for n in values if metrics[n].is_secondary == is_secondary]
-            if not family:
-                continue
+        if not values:
+            continue
+        distances[list(values), column] = [permuted[0] for permuted in values.values()]
+        single[list(values), column] = joint_p_values(np.stack([*values.values()])).single
+        family = [number for number in values if metrics[number].is_tested]
+        if family:
             p_values = joint_p_values(np.stack([values[number] for number in family]))
-            distances[family, column] = [values[number][0] for number in family]
-            single[family, column] = p_values.single
-            adjusted[family, column] = p_values.adjusted if is_secondary else np.nan
+            adjusted[family, column] = p_values.adjusted
     # Rounded, so that sums in another order share a rank.
     rounded = np.array([[float(f'{value:.9g}') for value in row] for row in distances])
     return [

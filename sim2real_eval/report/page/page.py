@@ -18,9 +18,10 @@ from markupsafe import Markup, escape
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.options import REAL
-from sim2real_eval.report.answer import AnswerLine, adapted_text
+from sim2real_eval.report.answer import adapted_text, answer_lines, detail_lines, plain_answer
 from sim2real_eval.report.console import NONE, count_text
 from sim2real_eval.report.palette import ON_DARK, model_colours
+from sim2real_eval.study.answer import Answer
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import SideResults
 from .figure import Plot, SeriesStyle, library
@@ -46,16 +47,18 @@ def study_page(
     side: SideResults | None = None,
     transfer: Mapping[str, Any] | None = None,
     standing: Sequence[Standing] | None = None,
-    answer: Sequence[AnswerLine] = (),
+    answer: Answer | None = None,
+    unseen: str = '',
     findings: Sequence[Finding] = (),
 ) -> str:
     """Return the page as text.
 
     The page shows the study file, the command that repeats the study and, if they are passed, the
-    answer, findings, other metrics, sensitivity and transfer. `standing` is the result of
-    `standings`, which is computed if omitted; it must hold at least one judge.
+    answer, findings, other metrics, sensitivity and transfer. `unseen`: see `detail_lines`.
+    `standing` is the result of `standings`, which is computed if omitted; it must hold at least
+    one judge.
     """
-    standing = standings(outcome) if standing is None else standing
+    standing = standings(outcome, side) if standing is None else standing
     record = outcome.record
     synthetic = bool(record.get('synthetic'))
     sources = _sources(outcome, standing[0])
@@ -102,7 +105,9 @@ def study_page(
             plots=lambda: htmlsafe_json_dumps(
                 {'plots': items, 'columns': list(columns)}, separators=(',', ':')
             ),
-            answer=answer,
+            lead=plain_answer(answer) if answer else '',
+            answer=answer_lines(answer)[1:] if answer else (),
+            details=[answer_lines(answer)[0], *detail_lines(answer, unseen)] if answer else (),
             facts=_facts(outcome),
             rankings=views,
             failures=describe_failures(record),

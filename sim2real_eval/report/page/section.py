@@ -44,8 +44,8 @@ _DECADES = 6.0
 _TRACK = 500  # points
 
 _VERDICTS = {
-    True: SeriesStyle('differs significantly from real', '--unlike'),
-    False: SeriesStyle('not distinguishable from real', '--like'),
+    True: SeriesStyle('differs significantly by VEPD', '--unlike'),
+    False: SeriesStyle('no significant difference by VEPD', '--like'),
     None: SeriesStyle('too few runs to decide', '--soft'),
 }
 _NULL = SeriesStyle('identical sensors', '--null')

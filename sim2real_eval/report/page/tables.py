@@ -26,7 +26,7 @@ from sim2real_eval.report.console import (
     span,
 )
 from sim2real_eval.report.palette import is_wide
-from sim2real_eval.report.ranking_tables import tied_ranks
+from sim2real_eval.report.ranking_tables import detected_text, nis_text, tied_ranks
 from sim2real_eval.study.outcome import (
     EstimateSignals,
     RunKey,
@@ -34,7 +34,7 @@ from sim2real_eval.study.outcome import (
     StudyRun,
     speed_series,
 )
-from sim2real_eval.study.secondary_results import study_uncertainty
+from sim2real_eval.study.secondary_results import MetricTable, SideResults, study_uncertainty
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from .figure import SeriesStyle
@@ -52,6 +52,7 @@ class Standing:
     group: str
     rows: tuple[VepdRow, ...]
     uncertainty: Mapping[str, Uncertainty]
+    metrics: MetricTable | None = None  # all metrics over all scenarios
 
     @property
     def pooled_uncertainty(self) -> Uncertainty:
@@ -116,11 +117,14 @@ class Standing:
         return rank_agreement(first, second).kendall
 
 
-def standings(outcome: StudyOutcome) -> list[Standing]:
-    """Return the standing of the models for each judge and group."""
+def standings(outcome: StudyOutcome, side: SideResults | None = None) -> list[Standing]:
+    """Return the standing of the models for each judge and group, with the metrics of `side`."""
+    metrics = {
+        (table.judge, table.group): table for table in (side.overall_metrics if side else ())
+    }
     return [
-        Standing(judge, group, tuple(outcome.table(judge, group)), uncertainty)
-        for (judge, group), uncertainty in study_uncertainty(outcome).items()
+        Standing(*place, tuple(outcome.table(*place)), uncertainty, metrics=metrics.get(place))
+        for place, uncertainty in study_uncertainty(outcome).items()
     ]
 
 
@@ -132,8 +136,10 @@ class RankingRow:
     name: str
     colour: str
     runs: str
+    differs: str
     vepd: str
     interval: str
+    nis: str
     null_high: str
     p_value: str
     tied: str
@@ -172,7 +178,9 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
                 name=row.model,
                 colour=colours[row.model],
                 runs=f'{row.n_real}/{row.n_sim}',
+                differs=detected_text(standing.metrics, model),
                 vepd=decimal(row.vepd),
+                nis=nis_text(standing.metrics, row.model),
                 interval=span(model.low, model.high),
                 null_high=decimal(model.null_high),
                 p_value=p_value_text(model.adjusted, NONE),
