@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .output import progress_rounds
 
 if TYPE_CHECKING:
-    from sim2real_eval.benches.transfer.transfer import Transfer
+    from sim2real_eval.benches.transfer.result import Transfer
     from sim2real_eval.benches.tuning.evaluations import TuningSource
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.report.study_report import StudyReport

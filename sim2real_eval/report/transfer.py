@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-from sim2real_eval.benches.transfer.transfer import ModelTransfer, Transfer
+from sim2real_eval.benches.transfer.result import ModelTransfer, Transfer
 from sim2real_eval.benches.tuning.parameters import Tunable
 from sim2real_eval.common.findings import from_records, to_records
 from sim2real_eval.common.results import write_json

@@ -9,8 +9,9 @@ from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
     from sim2real_eval.study.options import TransferOptions
+    from .result import ModelTransfer, Transfer
     from .sources import MemorySource, RunSource
-    from .transfer import ModelTransfer, Transfer, measure_transfer
+    from .transfer import measure_transfer
 
 __all__ = [
     'MemorySource',
@@ -21,4 +22,4 @@ __all__ = [
     'measure_transfer',
 ]
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'sources', 'transfer')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'result', 'sources', 'transfer')

@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from sim2real_eval.common.findings import Finding, assumed, decisive
 from sim2real_eval.study.options import LEAST_BLOCKS
-
-if TYPE_CHECKING:
-    from .transfer import ModelTransfer, ParameterDifference, Transfer
+from .result import ModelTransfer, ParameterDifference, Transfer
 
 DIFFERENCE = assumed(
     'transfer.parameter',
