@@ -233,7 +233,9 @@ def progress_bar(total: int, what: str, *, quiet: bool = False) -> Iterator[Call
 
 
 @contextlib.contextmanager
-def progress_rounds(what: str) -> Iterator[Callable[[int], Callable[[], None]]]:
+def progress_rounds(
+    what: str, *, quiet: bool = False
+) -> Iterator[Callable[[int], Callable[[], None]]]:
     """Yield a function that begins a round with a given number of tasks and its own progress bar.
 
     It is used if the number of rounds is not known in advance. `{}` in the title is the number of
@@ -244,7 +246,7 @@ def progress_rounds(what: str) -> Iterator[Callable[[int], Callable[[], None]]]:
 
         def begin(tasks: int) -> Callable[[], None]:
             bars.close()
-            return bars.enter_context(progress_bar(tasks, what.format(next(rounds))))
+            return bars.enter_context(progress_bar(tasks, what.format(next(rounds)), quiet=quiet))
 
         yield begin
 

@@ -354,7 +354,7 @@ def carry_out(
     if plan.file.transfer is not None:
         from .transfer_request import add_transfer
 
-        report = add_transfer(plan, outcome, options.out, options.jobs)
+        report = add_transfer(plan, outcome, options.out, options.jobs, quiet=options.quiet)
     from sim2real_eval.study.secondary_results import uncertainty_records
 
     failures = describe_failures(outcome.record)

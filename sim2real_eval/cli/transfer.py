@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(inputs, 'topic')
     add_scenario(inputs)
     sensors = parser.add_argument_group('sensors, simulated on the true motion of --real')
-    _SENSORS.add(sensors, kept=True)
+    _SENSORS.add(sensors)
     add_sensor_set(sensors)
     judge = parser.add_argument_group('judge')
     add_judge(judge, '--judge-config', PROFILE)
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     judge, study = judge_setup(options), study_options(options)
     sources = judged_sources(options, options.real, '--real')
     simulated: dict[str, Sequence[TuningSource]] = dict(_own_recordings(options, judge))
-    if simulated and not _SENSORS.explicit_values(options):
+    if simulated and not (_SENSORS.explicit_values(options) or options.set):
         real: Sequence[TuningSource] = _with_mountings(sources, judge)
         blocks = recording_blocks(sources, study.block)
     else:
@@ -181,7 +181,8 @@ def _plan(
                 '--real', source.path, 'has no ground truth, on whose motion --models are '
                 "simulated; give recordings of your simulator, --simulated 'NAME=PATTERN'",
             )  # fmt: skip
-    models = set_parameters(twins(options.models, options.imu), options.set)
+    sensors = _SENSORS.make(options)
+    models = set_parameters(twins(sensors.models, sensors.imu), options.set)
     label = judge_label(options.judge_kind, options.config)
     return StudyPlan.from_file(
         StudyFile(

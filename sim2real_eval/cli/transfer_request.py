@@ -29,7 +29,9 @@ class TransferRequest(NamedTuple):
     blocks: Sequence[str]
     study: StudyOptions
 
-    def measure(self, folder: str | Path, jobs: int) -> tuple[Transfer, dict[str, Any]]:
+    def measure(
+        self, folder: str | Path, jobs: int, *, quiet: bool = False
+    ) -> tuple[Transfer, dict[str, Any]]:
         """Measure the transfer with a progress bar; return it and its record.
 
         Evaluations are kept beside the folder until the end, so that a repetition continues.
@@ -40,7 +42,7 @@ class TransferRequest(NamedTuple):
 
         with (
             EvaluationStore.for_folder(folder, self.identity()) as store,
-            progress_rounds('transfer, round {}') as begin,
+            progress_rounds('transfer, round {}', quiet=quiet) as begin,
         ):
             transfer = measure_transfer(
                 self.real, self.simulated, self.judge, self.method, blocks=self.blocks,
@@ -51,16 +53,24 @@ class TransferRequest(NamedTuple):
 
     def identity(self) -> dict[str, Any]:
         """Return the record that identifies the search."""
+        from sim2real_eval.benches.transfer.sources import RunSource
         from sim2real_eval.report.search_layout import search_identity
 
         sources = [*self.real, *(source for own in self.simulated.values() for source in own)]
+        origins = {
+            source.origin.name: source.origin.to_mapping()
+            for source in sources
+            if isinstance(source, RunSource)
+        }
         return search_identity(
             'transfer', self.judge, *sources, names=list(self.simulated), method=self.method,
-            blocks=self.blocks, study=self.study,
+            blocks=self.blocks, study=self.study, origins=origins,
         )  # fmt: skip
 
 
-def add_transfer(plan: StudyPlan, outcome: StudyOutcome, folder: str, jobs: int) -> StudyReport:
+def add_transfer(
+    plan: StudyPlan, outcome: StudyOutcome, folder: str, jobs: int, *, quiet: bool = False
+) -> StudyReport:
     """Measure the transfer that a study file asks for, unless the folder has it already.
 
     Returns the report of the study, written again with the transfer.
@@ -81,16 +91,18 @@ def add_transfer(plan: StudyPlan, outcome: StudyOutcome, folder: str, jobs: int)
     search = EvaluationStore.for_folder(folder, request.identity()).search
     if record is not None and record.get('search') == search:
         return study_report(outcome, folder)
-    _, record = request.measure(folder, jobs)
+    _, record = request.measure(folder, jobs, quiet=quiet)
     return add_to_report(outcome, folder, record)
 
 
 def add_to_report(outcome: StudyOutcome, folder: str, record: Mapping[str, Any]) -> StudyReport:
-    """Write a transfer into the folder of a study, and its report again."""
+    """Write a transfer into the folder of a study, and its answer and report again."""
     from sim2real_eval.report.study_report import PAGE, study_report, write_report
     from sim2real_eval.report.transfer import add_to_study
+    from sim2real_eval.study.runner import write_answer
 
     add_to_study(folder, record)
+    write_answer(Path(folder), outcome)
     report = study_report(outcome, folder)
     write_report(report, Path(folder, PAGE))
     return report

@@ -93,7 +93,7 @@ def plain_answer(answer: Answer) -> str:
         else f', and {recordings} show no difference'
     )
     if answer.transfer is not None and answer.transfer.loss is not None:
-        return f'{verdict}{difference}; {_loss(answer.transfer)}.'
+        return f'{verdict}{difference}; {cost_text(answer.transfer)}.'
     return (
         f'{verdict}{difference}: before you rely on a filter tuned with it, measure what this '
         'costs on the robot (sim2real transfer).'
@@ -109,11 +109,13 @@ def _verdict(answer: Answer) -> str:
             f'; {_recordings(answer)} cannot show whether it differs from {real}: record at least '
             f'{_ENOUGH}{of_blocks}'
         )
+    # The transfer loss is a test of its own, not of the family of the metrics.
+    has_loss = answer.transfer is not None and answer.transfer.distinguishable
     if not answer.distinguishable:
-        return f', not distinguishable from {real} by {metric_names(view.tested)}'
-    transfer = answer.transfer
-    also = ('transfer',) if transfer is not None and transfer.distinguishable else ()
-    return f', distinguishable from {real} by {metric_names((*view.distinguished_by, *also))}'
+        also = ', but by transfer' if has_loss else ''
+        return f', not distinguishable from {real} by {metric_names(view.tested)}{also}'
+    names = (*view.distinguished_by, *(('transfer',) if has_loss else ()))
+    return f', distinguishable from {real} by {metric_names(names)}'
 
 
 def _cost(answer: Answer) -> str:
@@ -125,18 +127,18 @@ def _cost(answer: Answer) -> str:
     if transfer.loss is None:
         return f'unknown for this model; least with {transfer.best}'
     best = f'; least with {transfer.best}' if transfer.best != answer.nearest else ''
-    return f'{_loss(transfer)}{best}'
+    return f'{cost_text(transfer)}{best}'
 
 
-def _loss(transfer: TransferView) -> str:
-    """Return the transfer loss with its interval.
+def cost_text(transfer: TransferView) -> str:
+    """Return the transfer loss with its interval, in words.
 
     Examples
     --------
-    >>> _loss(TransferView('clean', 'speed', 'ch_rw', 0.04, 0.01, 0.08, 0.01, True))
-    'a filter tuned on it has 4 % [1, 8] more speed error on the robot'
-    >>> _loss(TransferView('clean', 'speed', 'ch_rw', -0.02, -0.05, 0.01, 0.4, False))
-    'a filter tuned on it has 2 % [-1, 5] less speed error on the robot'
+    >>> cost_text(TransferView('clean', 'speed', 'ch_rw', 0.04, 0.01, 0.08, 0.01, True))
+    'a filter tuned on it has 4 % [1, 8] more speed error on the robot than one tuned there'
+    >>> cost_text(TransferView('clean', 'speed', 'ch_rw', -0.02, -0.05, 0.01, 0.4, False))
+    'a filter tuned on it has 2 % [-1, 5] less speed error on the robot than one tuned there'
     """
     assert transfer.loss is not None
     sign = -1.0 if transfer.loss < 0.0 else 1.0
@@ -148,12 +150,15 @@ def _loss(transfer: TransferView) -> str:
         size += f' [{", ".join(number(end) for end in ends)}]'
     if is_error:
         word = 'less' if sign < 0.0 else 'more'
-        return f'a filter tuned on it has {size} {word} {transfer.quantity} error on the robot'
+        return (
+            f'a filter tuned on it has {size} {word} {transfer.quantity} error on the robot than '
+            'one tuned there'
+        )
     word = 'better' if sign < 0.0 else 'worse'
     weaker = ', without ground truth the weaker measure' if transfer.quantity != 'nees' else ''
     return (
-        f'a filter tuned on it is {size} {word} on the robot in {transfer.quantity} (natural '
-        f'logarithm{weaker})'
+        f'a filter tuned on it is {size} {word} on the robot in {transfer.quantity} than one '
+        f'tuned there (natural logarithm{weaker})'
     )
 
 

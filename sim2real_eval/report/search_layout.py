@@ -21,6 +21,7 @@ from sim2real_eval.common.results import (
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import RecordingSource
+from sim2real_eval.study.options import RMS_UNITS
 from . import style
 
 CsvTable = tuple[Sequence[str], Iterable[Sequence[Any]]]
@@ -67,8 +68,17 @@ def search_identity(verb: str, judge: Judge, *inputs: Any, **options: Any) -> di
 
 
 def finite_or_none(number: float | None) -> float | None:
-    """Return a number for JSON; None for an infinite one, such as that of a disabled gate."""
-    return None if number is None or math.isinf(number) else number
+    """Return a number for JSON; None if it is not finite, such as that of a disabled gate."""
+    return None if number is None or not math.isfinite(number) else number
+
+
+TABLE_UNITS = {**RMS_UNITS, 'heading': 'deg'}
+"""Units of errors in tables and plots; files have those of `RMS_UNITS`."""
+
+
+def to_table_unit(kind: str, loss: float | None) -> float | None:
+    """Return an error or a score in the unit of tables and plots."""
+    return math.degrees(loss) if kind == 'heading' and loss is not None else loss
 
 
 def write_search_result(

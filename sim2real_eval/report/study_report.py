@@ -20,7 +20,7 @@ from sim2real_eval.common.findings import (
 from sim2real_eval.common.results import write_bytes
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty import uncertainty_notes
-from sim2real_eval.study.answer import Answer, TransferView, study_answer
+from sim2real_eval.study.answer import Answer, study_answer
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import side_results
 from sim2real_eval.study.transfer_record import read_transfer
@@ -67,11 +67,9 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
         raise Sim2RealError('no runs to show; needs at least one real and one simulated run')
     file = Path(folder) / _STUDY_FILE
     text = file.read_text(encoding='utf-8') if file.is_file() else ''
-    answer, findings = study_answer(outcome), _findings(outcome, standing)
     sensitivity, transfer = read_record(folder), read_transfer(folder)
-    if transfer is not None:
-        view = TransferView.from_record(transfer, answer.nearest)
-        answer = dataclasses.replace(answer, transfer=view)
+    answer = study_answer(outcome).with_transfer(transfer)
+    findings = _findings(outcome, standing)
     page = study_page(
         outcome,
         study_file=text,

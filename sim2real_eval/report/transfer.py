@@ -17,12 +17,28 @@ from sim2real_eval.benches.tuning.parameters import Tunable
 from sim2real_eval.common.findings import from_records, to_records
 from sim2real_eval.common.results import write_json
 from sim2real_eval.metrics.options import REAL
+from sim2real_eval.study.answer import TransferView
 from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TransferOptions
 from sim2real_eval.study.transfer_record import TRANSFER_FILE, loss_text
 from . import palette, style
-from .answer import AnswerLine
-from .console import DataTable, TableColumn, count_text, numeric, p_value_text, short_number
-from .search_layout import finite_or_none, judge_record, result_header, write_search_result
+from .answer import AnswerLine, cost_text
+from .console import (
+    DataTable,
+    TableColumn,
+    count_text,
+    numeric,
+    p_value_text,
+    round_text,
+    short_number,
+)
+from .search_layout import (
+    TABLE_UNITS,
+    finite_or_none,
+    judge_record,
+    result_header,
+    to_table_unit,
+    write_search_result,
+)
 
 _MOST_DRAWN = 4
 
@@ -65,16 +81,16 @@ def _model_record(
     model: ModelTransfer, parameters: Sequence[Tunable], level: float
 ) -> dict[str, Any]:
     numbers = (
-        'loss', 'low', 'high', 'p_value', 'adjusted', 'promised', 'achieved', 'landscape'
+        'loss', 'low', 'high', 'p_value', 'adjusted', 'promised', 'achieved', 'landscape',
+        'correlation',
     )  # fmt: skip
     return {
         'model': model.model,
         **{name: finite_or_none(getattr(model, name)) for name in numbers},
-        'correlation': None if np.isnan(model.correlation) else model.correlation,
         'distinguishable': model.adjusted <= 1.0 - level,
         'group': model.group,
-        'other_losses': dict(model.other_losses),
-        'error_ratios': dict(model.error_ratios),
+        'other_losses': _finite(model.other_losses),
+        'error_ratios': _finite(model.error_ratios),
         'values': {
             parameter.name: finite_or_none(value)
             for parameter, value in zip(parameters, model.values, strict=True)
@@ -89,6 +105,10 @@ def _model_record(
             for difference in model.differences
         ],
     }
+
+
+def _finite(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: finite_or_none(number) for name, number in numbers.items()}
 
 
 def write_transfer(
@@ -142,28 +162,19 @@ def interval_text(record: Mapping[str, Any], model: Mapping[str, Any]) -> str:
 
 
 def transfer_answer(record: Mapping[str, Any]) -> list[AnswerLine]:
-    """Return what a user can act on: the nearest model, what it costs, and the main doubt."""
+    """Return what a user can act on: the best model, what it costs, and the main doubt."""
     best, *others = record['models']
-    quantity, level = record['quantity'], record['options']['level']
-    noun = f'{quantity} error' if quantity in RMS_UNITS else f'{quantity} (natural logarithm)'
-    many = f', of {1 + len(others)}' if others else ''
+    quantity = record['quantity']
+    many = f' (the best of {1 + len(others)})' if others else ''
     blocks = count_text(record['blocks'], 'block')
-    if best['distinguishable']:
-        verdict = f'a loss is proven (adjusted p {p_value_text(best["adjusted"])})'
-    elif best['low'] is None:
-        verdict = f'{blocks} are too few to prove a loss; {LEAST_BLOCKS} are needed'
+    if best['low'] is None:
+        verdict = f'{blocks} are too few to prove a difference; {LEAST_BLOCKS} are needed'
     else:
-        verdict = f'no loss is proven (adjusted p {p_value_text(best["adjusted"])})'
-    lines = [
-        AnswerLine(
-            'Develop on',
-            f'{best["model"]}{many}: a filter tuned in this simulation has '
-            f'{loss_text(quantity, best["loss"])} {noun} on the robot, against one tuned there '
-            f'({100 * level:g} % interval {interval_text(record, best)}; {verdict})',
-        )
-    ]
-    given = record['given'] / record['reference'] - 1.0 if quantity in RMS_UNITS else None
-    compared = [f'the filter as given {loss_text(quantity, given)}'] if given is not None else []
+        proof = 'proven' if best['distinguishable'] else 'not proven'
+        verdict = f'the difference is {proof} (adjusted p {p_value_text(best["adjusted"])})'
+    cost = cost_text(TransferView.from_record(record, best['model']))
+    lines = [AnswerLine('Develop on', f'{best["model"]}{many}: {cost}; {verdict}')]
+    compared = [f'the filter as given {loss_text(quantity, _given_loss(record))}']
     compared += [f'{model["model"]} {loss_text(quantity, model["loss"])}' for model in others[:1]]
     if len(others) > 1:
         worst = others[-1]
@@ -174,10 +185,21 @@ def transfer_answer(record: Mapping[str, Any]) -> list[AnswerLine]:
     return [*lines, AnswerLine('Main doubt', doubt)]
 
 
+def _given_loss(record: Mapping[str, Any]) -> float:
+    """Return the loss of the judge as given."""
+    away: float = record['given'] - record['reference']
+    return away / record['reference'] if record['quantity'] in RMS_UNITS else away
+
+
 def transfer_table(record: Mapping[str, Any]) -> DataTable:
     """Return a row per model, the smallest loss first."""
-    quantity, unit = record['quantity'], record['unit']
-    errors = f'{quantity} error' if unit else 'score'
+    quantity = record['quantity']
+    unit = TABLE_UNITS.get(quantity, '')
+    errors = f'{quantity} error' if unit else f'{quantity} score'
+
+    def number(value: float | None) -> str:
+        return short_number(to_table_unit(quantity, value))
+
     columns = [
         TableColumn('model'),
         numeric('transfer loss'),
@@ -196,19 +218,27 @@ def transfer_table(record: Mapping[str, Any]) -> DataTable:
             interval_text(record, model),
             p_value_text(model['adjusted']),
             model['group'],
-            short_number(model['achieved']),
-            short_number(model['promised']),
-            f'{model["landscape"]:.2f}',
-            '-' if model['correlation'] is None else f'{model["correlation"]:.2f}',
+            number(model['achieved']),
+            number(model['promised']),
+            round_text(model['landscape'], 2),
+            round_text(model['correlation'], 2),
         ]
         for model in record['models']
     ]
     rows.append(
-        ['tuned on the robot', '0', '', '', '', short_number(record['reference']), *[''] * 3]
+        ['tuned on the robot', loss_text(quantity, 0.0), '', '', '', number(record['reference']),
+         *[''] * 3]
+    )  # fmt: skip
+    rows.append(
+        ['as given', loss_text(quantity, _given_loss(record)), '', '', '', number(record['given']),
+         *[''] * 3]
+    )  # fmt: skip
+    title = (
+        f'Cost on the robot of a filter tuned in simulation: {errors}, judge '
+        f'{record["judge"]["name"]}'
     )
-    rows.append(['as given', *[''] * 4, short_number(record['given']), *[''] * 3])
-    title = f'What a filter costs that was tuned in simulation: {errors}'
-    notes = [str(note) for note in from_records(record['notes'])]
+    notes = [f'{model}: left out: {problem}' for model, problem in record['failures'].items()]
+    notes += [str(note) for note in from_records(record['notes'])]
     return DataTable(title, columns, rows, notes=notes)
 
 
@@ -243,10 +273,11 @@ def _draw_losses(panel: Axes, transfer: Transfer) -> None:
 
 def _draw_landscapes(panel: Axes, transfer: Transfer) -> None:
     colours = palette.model_colours([model.model for model in transfer.models])
-    real = transfer.landscapes[REAL]
+    factor = to_table_unit(transfer.quantity, 1.0) or 1.0
+    real = factor * transfer.landscapes[REAL]
     drawn = transfer.models[: _MOST_DRAWN - 1] + transfer.models[_MOST_DRAWN - 1 :][-1:]
     for model in drawn:
-        simulated = transfer.landscapes[model.model]
+        simulated = factor * transfer.landscapes[model.model]
         panel.plot(real, simulated, 'o', ms=3.5, alpha=0.7, color=colours[model.model],
                    label=f'{model.model}, SRCC {model.correlation:.2f}')  # fmt: skip
     ends = [float(real.min()), float(real.max())]
@@ -259,7 +290,7 @@ def _draw_landscapes(panel: Axes, transfer: Transfer) -> None:
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             axis.set_major_formatter(StrMethodFormatter('{x:g}'))
             axis.set_minor_locator(NullLocator())
-    unit = f' [{RMS_UNITS[transfer.quantity]}]' if transfer.is_error else ''
+    unit = f' [{TABLE_UNITS[transfer.quantity]}]' if transfer.is_error else ''
     noun = 'error' if transfer.is_error else 'score'
     panel.set_xlabel(
         f'{transfer.quantity} {noun} on the robot{unit}, one point per tuning', fontsize=9

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,10 +26,12 @@ from sim2real_eval.study.search.engine import Gain
 from . import palette, style
 from .console import add_numbers, add_words, list_text, p_value_text, plain_table, short_number
 from .search_layout import (
+    TABLE_UNITS,
     finite_or_none,
     judge_record,
     recording_record,
     result_header,
+    to_table_unit,
     write_search_result,
 )
 
@@ -70,21 +71,13 @@ def comparison_table(comparisons: Sequence[LossComparison], title: str) -> Table
     for comparison in comparisons:
         kind, gain = comparison.kind, comparison.gain
         means = (comparison.before, comparison.after, comparison.held_out)
-        unit = _UNITS.get(kind, '')
+        unit = TABLE_UNITS.get(kind, '')
         table.add_row(
             f'{kind} [{unit}]' if unit else kind,
-            *(short_number(_to_table_unit(kind, mean)) for mean in means),
+            *(short_number(to_table_unit(kind, mean)) for mean in means),
             *(format_gain(kind, number) for number in (gain.mean, gain.low, gain.high)),
         )
     return table
-
-
-_UNITS = {**RMS_UNITS, 'heading': 'deg'}
-
-
-def _to_table_unit(kind: str, loss: float | None) -> float | None:
-    """Return an error in the unit of tables and plots."""
-    return math.degrees(loss) if kind == 'heading' and loss is not None else loss
 
 
 def tuning_figure(tuning: Tuning, level: float) -> Figure:
@@ -108,7 +101,7 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     loss = tuning.loss
     is_rms = loss in RMS_UNITS
     before, after, held = (
-        [_to_table_unit(loss, getattr(block, name)) or 0.0 for block in tuning.blocks]
+        [to_table_unit(loss, getattr(block, name)) or 0.0 for block in tuning.blocks]
         for name in ('before', 'after', 'held_out')
     )
     panel.hlines(rows, before, held, color=palette.REAL_COLOUR, linewidth=1.0, alpha=0.6)
@@ -132,7 +125,7 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
         panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         panel.xaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
         panel.xaxis.set_minor_locator(NullLocator())
-    unit = _UNITS.get(loss, 'smaller is better')
+    unit = TABLE_UNITS.get(loss, 'smaller is better')
     panel.set_xlabel(f'{loss} {"error" if is_rms else "score"} [{unit}]', fontsize=9)
     panel.set_title('blocks of recordings', fontsize=9)
     panel.set_ylim(-0.6, len(rows) - 0.4)

@@ -144,6 +144,12 @@ class Answer:
     blocks: int | None = None  # number of motions, if recordings share blocks
     transfer: TransferView | None = None  # None if no transfer was run
 
+    def with_transfer(self, record: Mapping[str, Any] | None) -> Answer:
+        """Return the answer with the cost in a record of `read_transfer`, or None for none."""
+        if record is None:
+            return self
+        return dataclasses.replace(self, transfer=TransferView.from_record(record, self.nearest))
+
     @property
     def doubt(self) -> Finding | None:
         """Worst finding about the answer; None if there is none or the runs are too few."""

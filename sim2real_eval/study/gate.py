@@ -94,8 +94,7 @@ class GatedResult:
         """
         transfer = read_transfer(path)
         if transfer is not None and not (Path(path) / MARK).is_file():
-            failures = tuple(sorted(transfer['failures']))
-            return cls(str(path), {}, {}, {}, {}, failures, transfer=transfer)
+            return cls(str(path), {}, {}, {}, {}, (), transfer=transfer)
         outcome = StudyOutcome.read(path, with_notes=False)
         record = {**UNSAID, **outcome.record}
         vepd = {
@@ -179,15 +178,17 @@ class GateCase:
     loss: float | None = None  # transfer loss with its interval, of a case without VEPD
     loss_low: float | None = None
     loss_high: float | None = None
+    quantity: str = ''  # error or score of the loss
     broken: tuple[str, ...] = ()  # broken limits in words; empty if it passes
     skipped: str = ''  # why there was nothing to compare it with; usually empty
 
     def describe(self, options: GateOptions) -> str:
         """Return VEPD or transfer loss, interval and p-value in words."""
         if self.loss is not None:
-            return (
-                f'transfer loss {self.loss:.3g}{interval(self.loss_low, self.loss_high, options)}'
-            )
+            low, high = (loss_text(self.quantity, end) for end in (self.loss_low, self.loss_high))
+            text = f'transfer loss {loss_text(self.quantity, self.loss)} of {self.quantity}'
+            is_bounded = self.loss_low is not None and self.loss_high is not None
+            return f'{text}, {options.confidence:.0%} from {low} to {high}' if is_bounded else text
         text = f'VEPD {self.vepd:.4g}{interval(self.low, self.high, options)}'
         if self.p_value is not None:
             text += f', p-value if the model were perfect {self.p_value:.2g}'
@@ -344,16 +345,28 @@ def _transfer_cases(result: GatedResult, options: GateOptions) -> list[GateCase]
             '`transfer: {}` in the study file'
         )
     assert limit is not None
-    cases = []
+    level = record['options']['level']
+    if options.by != 'estimate' and options.confidence != level:
+        raise ParameterError(
+            '--confidence', '', f'is {options.confidence:g}, but the transfer has intervals at '
+            f'{level:g}; measure it with --level {options.confidence:g}',
+        )  # fmt: skip
+    judge = str(record['judge']['name'])
+    cases = [
+        GateCase(Cell(judge, '', model, _TRANSFER), None, broken=(f'no transfer loss: {problem}',))
+        for model, problem in record['failures'].items()
+        if not options.models or model in options.models
+    ]
     for model in record['models']:
         if options.models and model['model'] not in options.models:
             continue
-        cell = Cell(str(record['judge']['name']), '', model['model'], _TRANSFER)
+        cell = Cell(judge, '', model['model'], _TRANSFER)
         loss, low, high = (model[name] for name in ('loss', 'low', 'high'))
-        case = GateCase(cell, None, loss=loss, loss_low=low, loss_high=high)
+        case = GateCase(
+            cell, None, loss=loss, loss_low=low, loss_high=high, quantity=record['quantity']
+        )
         if _breaks(limit, loss, low, high, options.by):
-            texts = [loss_text(record['quantity'], number) for number in (loss, limit)]
-            text = f'{case.describe(options)}: {texts[0]} {record["quantity"]}; limit {texts[1]}'
+            text = f'{case.describe(options)}; limit {loss_text(record["quantity"], limit)}'
             case = dataclasses.replace(case, broken=(text,))
         cases.append(case)
     return cases
@@ -361,8 +374,10 @@ def _transfer_cases(result: GatedResult, options: GateOptions) -> list[GateCase]
 
 def _check_names(result: GatedResult, options: GateOptions) -> None:
     """Raise ParameterError for selected models, scenarios or judges that the result lacks."""
-    transferred = [] if result.transfer is None else result.transfer['models']
-    models = {cell.model for cell in result.vepd} | {model['model'] for model in transferred}
+    models = {cell.model for cell in result.vepd}
+    if result.transfer is not None:
+        models |= {model['model'] for model in result.transfer['models']}
+        models |= set(result.transfer['failures'])
     for option, selected, existing in (
         ('--models', options.models, models),
         ('--scenarios', options.scenarios, {cell.scenario for cell in result.vepd}),

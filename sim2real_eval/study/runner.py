@@ -51,7 +51,7 @@ from .outcome import (
 )
 from .plan import StudyPlan, StudyUnit, describe_change, load_compiled
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
-from .transfer_record import TRANSFER_FILE
+from .transfer_record import TRANSFER_FILE, read_transfer
 
 Begin = Callable[[int, int, int], Callable[[], None]]
 """Called with the numbers of runs, stored runs and remaining units. Returns a function to call
@@ -288,8 +288,13 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
     )
     write_json(folder / 'uncertainty.json', uncertainty_records(outcome), allow_nan=False)
     side_results(outcome).write(folder)
+    write_answer(folder, outcome)
+
+
+def write_answer(folder: Path, outcome: StudyOutcome) -> None:
+    """Write study.json; its answer names the cost if the folder has a transfer."""
     runs = [{**run.key._asdict(), **run.to_mapping()} for run in outcome.runs]
-    answer = study_answer(outcome).to_mapping()
+    answer = study_answer(outcome).with_transfer(read_transfer(folder)).to_mapping()
     _write_record(folder, {**outcome.record, 'answer': answer, 'runs': runs})
 
 

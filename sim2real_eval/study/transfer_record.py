@@ -9,19 +9,21 @@ from typing import Any
 
 from sim_sensors.core.errors import Sim2RealError
 from .options import RMS_UNITS
+from .outcome import MARK
 
 TRANSFER_FILE = 'transfer.json'
 
 
 def read_transfer(folder: str | Path) -> dict[str, Any] | None:
-    """Return the transfer in a folder, or None if there is none.
+    """Return the transfer in a folder, also beside a study.json in it, or None if there is none.
 
     Raises
     ------
     Sim2RealError
         When the file is no transfer.
     """
-    path = Path(folder) / TRANSFER_FILE
+    place = Path(folder)
+    path = (place.parent if place.name == MARK else place) / TRANSFER_FILE
     try:
         record = json.loads(path.read_text(encoding='utf-8'))
         if not record['models'] or not isinstance(record['quantity'], str):
@@ -40,7 +42,11 @@ def loss_text(quantity: str, loss: float | None) -> str:
     --------
     >>> loss_text('speed', 0.123), loss_text('likelihood', 0.25), loss_text('speed', None)
     ('+12.3 %', '+0.250', '-')
+    >>> loss_text('speed', -1e-9)
+    '0.0 %'
     """
     if loss is None:
         return '-'
-    return f'{100.0 * loss:+.1f} %' if quantity in RMS_UNITS else f'{loss:+.3f}'
+    text = f'{100.0 * loss:+.1f} %' if quantity in RMS_UNITS else f'{loss:+.3f}'
+    # A loss that is rounded to zero has no sign.
+    return text if any(digit in text for digit in '123456789') else text[1:]

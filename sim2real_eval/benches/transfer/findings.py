@@ -26,10 +26,10 @@ ONE_DRIVE = decisive(
 )
 LIKELIHOOD = decisive(
     'transfer.likelihood',
-    'the loss is the likelihood of the innovations, because there is no ground truth: it shows '
-    'whether the filter agrees with its inputs, not whether it is right',
+    'the loss is the likelihood of the innovations: it shows whether the filter agrees with its '
+    'inputs, not whether it is right',
     'It predicts the cost on the robot worse than an error does.',
-    'record a ground truth',
+    'record a ground truth, and take an --objective that uses it',
 )
 NO_GAIN = assumed(
     'transfer.flat',

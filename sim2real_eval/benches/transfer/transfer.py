@@ -19,6 +19,7 @@ import numpy as np
 
 from sim2real_eval.benches.tuning.evaluations import TuningSource, TuningTask
 from sim2real_eval.benches.tuning.parameters import Tunable, tunables
+from sim2real_eval.benches.tuning.tuning import check_likelihood
 from sim2real_eval.common.findings import by_severity
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.options import REAL
@@ -110,12 +111,18 @@ def measure_transfer(
     simulated_sources = {name: _as_sources(own) for name, own in simulated.items()}
     if not simulated:
         raise ParameterError('transfer', '', 'has no model; name at least one')
+    for what, own in {REAL: real_sources, **simulated_sources}.items():
+        if not own:
+            raise ParameterError(
+                'transfer', '', f'{what} has no recording; must have at least one'
+            )
     parameters = tunables(judge, options.names)
     drives = _drives(blocks or [''] * len(real))
     count = min(options.blocks, len(drives)) if len(drives) >= LEAST_BLOCKS else options.blocks
     windows = math.ceil(count / len(real))
     task = TuningTask(real_sources, judge, parameters, options.objective, windows, options.warmup)
     quantity = _common_loss(task, simulated_sources)
+    check_likelihood(quantity, parameters)
     task = task._replace(loss=quantity)
     held_out = deal_blocks(drives, windows, count)
     tasks = {REAL: task} | {

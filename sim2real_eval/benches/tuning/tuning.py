@@ -243,7 +243,7 @@ def tune(
     )
     pickled = pickle.dumps(task)
     losses = load_losses(pickled)
-    _check_likelihood(losses.loss, parameters)
+    check_likelihood(losses.loss, parameters)
     drives = drives_of(losses.recordings)
     blocks = deal_blocks(drives, windows, options.blocks)
     with EvaluationPool(jobs, progress, store) as pool:
@@ -322,7 +322,8 @@ def _is_refused(part: PartCount) -> bool:
     return 2 * part.rejected > part.fused + part.rejected
 
 
-def _check_likelihood(loss: str, parameters: Sequence[Tunable]) -> None:
+def check_likelihood(loss: str, parameters: Sequence[Tunable]) -> None:
+    """Raise ParameterError for the likelihood with parameters that change the measurements."""
     inputs = [parameter.name for parameter in parameters if parameter.group == 'inputs']
     if loss == 'likelihood' and inputs:
         problem = 'changes which measurements there are, whose likelihoods cannot be compared'
