@@ -3,16 +3,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_examples import call, check_refused
 
-from sim2real_eval import simulate
+from sim2real_eval import read_recording, simulate
+from sim2real_eval.benches.transfer.sources import study_sources
+from sim2real_eval.cli.models import twins
+from sim2real_eval.cli.transfer_request import TransferRequest
+from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.report.transfer import transfer_answer
+from sim2real_eval.report.transfer import transfer_answer, transfer_table
+from sim2real_eval.study.options import StudyOptions, TransferOptions
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.plan import StudyPlan
+from sim2real_eval.study.recordings import recordings_from_sources
+from sim2real_eval.study.search.engine import EvaluationStore
+from sim2real_eval.study.study_file import StudyFile
 from sim2real_eval.study.transfer_record import read_transfer
+from sim2real_eval.study.variants import StudyJudge
 from sim_sensors import motion_of
 
 Capture = pytest.CaptureFixture[str]
@@ -71,6 +88,99 @@ def test_models_and_recordings_of_another_simulator_stand_in_one_table(result: P
     assert not list(result.parent.glob('*.evaluations'))
 
 
+def _without_truth(bags: Path, folder: Path) -> list[Path]:
+    """Write the real recordings without their truth."""
+    for path in real(bags):
+        drive = read_recording(path)
+        topic = drive.roles['truth']
+        blind = dataclasses.replace(
+            drive,
+            messages={name: array for name, array in drive.messages.items() if name != topic},
+            roles={role: name for role, name in drive.roles.items() if role != 'truth'},
+        )
+        write_recording(blind, folder / path.name)
+    return sorted(folder.glob('real*'))
+
+
+def test_recordings_of_a_simulator_alone_need_neither_truth_nor_models(
+    capsys: Capture, bags: Path, tmp_path: Path
+) -> None:
+    blind = _without_truth(bags, tmp_path / 'blind')
+    words = ('transfer', '--real', *blind, '--out', tmp_path / 'out', *SMALL)
+    mine = ('--simulated', f'mine={bags}/mine*')
+    assert call(capsys, *words, *mine).status == 0
+    record = read_transfer(tmp_path / 'out')
+    assert record is not None
+    assert [model['model'] for model in record['models']] == ['mine']
+    assert record['quantity'] == 'likelihood'
+    # The models of the package are simulated on the true motion.
+    again = ('transfer', '--real', *blind, '--out', tmp_path / 'other', *SMALL)
+    check_refused(capsys, 'truth', *again, *mine, '--models', 'ch_rw')
+    check_refused(capsys, 'truth', *again, *mine, '--objective', 'speed')
+    # The likelihood of other measurements cannot be compared.
+    check_refused(capsys, 'odom0_config', *again, *mine, '--parameters', 'inputs')
+
+
+def test_heading_errors_are_radians_in_files_and_degrees_in_tables(result: Path) -> None:
+    record = read_transfer(result)
+    assert record is not None
+    best = {**record['models'][0], 'achieved': 0.1}
+    shown = {}
+    for quantity in ('speed', 'heading'):
+        table = transfer_table({**record, 'quantity': quantity, 'models': [best]})
+        column = next(k for k, c in enumerate(table.columns) if 'error' in c.label)
+        shown[quantity] = float(table.rows[0][column]), table.columns[column].unit
+    assert shown['speed'] == (0.1, 'm/s')
+    assert shown['heading'] == (pytest.approx(math.degrees(0.1), rel=1e-3), 'deg')
+
+
+def test_an_interrupted_transfer_goes_on_unless_a_recording_has_changed(
+    bags: Path, tmp_path: Path
+) -> None:
+    """Also models on the motion of a recording depend on its content."""
+
+    def digest(paths: Sequence[Path]) -> str:
+        sources = [RecordingSource(str(path)) for path in paths]
+        file = StudyFile(
+            title='', options=StudyOptions(), recordings=recordings_from_sources(sources),
+            twins=twins('ch_rw', 'chrono'),
+            judges=(StudyJudge('clean', 'embedded', JudgeSetup.load('clean')),), settings={},
+        )  # fmt: skip
+        plan = StudyPlan.from_file(file)
+        drives, models = study_sources(plan, file.judges[0].setup)
+        request = TransferRequest(
+            file.judges[0].setup, TransferOptions(), drives, models, [''] * len(paths),
+            file.options,
+        )  # fmt: skip
+        return EvaluationStore.for_folder(tmp_path / 'out', request.identity()).search
+
+    for path in real(bags)[:2]:
+        shutil.copytree(path, tmp_path / path.name)
+    paths = sorted(tmp_path.glob('real*'))
+    first = digest(paths)
+    assert digest(paths) == first
+    shutil.rmtree(paths[1])
+    shutil.copytree(real(bags)[2], paths[1])
+    assert digest(paths) != first
+
+
+def test_a_model_without_a_loss_breaks_the_gate(
+    capsys: Capture, result: Path, tmp_path: Path
+) -> None:
+    record = read_transfer(result)
+    assert record is not None
+    broken = {**record, 'failures': {'bad': 'diverged'}}
+    (tmp_path / 'transfer.json').write_text(json.dumps(broken))
+    limit = ('--max-transfer-loss', '9000%')
+    assert call(capsys, 'gate', tmp_path, *limit).status == 1
+    assert call(capsys, 'gate', tmp_path, *limit, '--models', 'mine').status == 0
+    assert call(capsys, 'gate', tmp_path, *limit, '--models', 'bad').status == 1
+    # The intervals of a transfer have the level with which it was measured.
+    words = ('gate', result, *limit, '--by', 'low')
+    assert call(capsys, *words).status == 0
+    check_refused(capsys, '--confidence', *words, '--confidence', 0.99)
+
+
 def test_the_gate_takes_the_loss_in_per_cent(capsys: Capture, result: Path) -> None:
     record = read_transfer(result)
     assert record is not None
@@ -103,12 +213,53 @@ def test_a_study_file_asks_for_the_transfer_once(
     record = json.loads(written.read_text())
     assert [model['model'] for model in record['models']] == ['rw']
     assert 'id="transfer"' in (tmp_path / 'out' / 'report.html').read_text()
+    assert _stored_cost(tmp_path / 'out')['loss'] == record['models'][0]['loss']
     before = written.stat().st_mtime_ns
     assert call(capsys, *words).status == 0
     assert written.stat().st_mtime_ns == before
-    assert call(capsys, 'gate', tmp_path / 'out', '--max-transfer-loss', '900%').status == 0
+    assert _stored_cost(tmp_path / 'out')['loss'] == record['models'][0]['loss']
+    for path in (tmp_path / 'out', tmp_path / 'out' / 'study.json'):
+        assert call(capsys, 'gate', path, '--max-transfer-loss', '900%').status == 0
+    judge = tmp_path / 'constant.py'
+    judge.write_text('class Constant:\n    def judge(self, recording): return None\n')
+    other = ('study', file, '--judge', f'{judge}:Constant', '--out', tmp_path / 'other')
+    outcome = call(capsys, *other)
+    assert outcome.status == 2
+    assert 'Constant' in outcome.err
+    # It is refused before anything is judged.
+    assert not (tmp_path / 'other').exists()
     file.write_text(file.read_text().replace('tunings: 8', 'tuning: 8'))
     check_refused(capsys, 'tuning', *words)
+
+
+def _stored_cost(study: Path) -> dict[str, Any]:
+    """Return the cost in the answer of study.json, which must have a valid digest."""
+    answer = StudyOutcome.read(study).record['answer']
+    return dict(answer['transfer'])
+
+
+def test_a_transfer_is_added_to_a_finished_study(
+    capsys: Capture, bags: Path, tmp_path: Path
+) -> None:
+    study = ('vepd', '--real', *real(bags), '--models', 'ch_rw', '--imu', 'chrono', '--resamples',
+             100, '--jobs', 1, '--out', tmp_path / 'study')  # fmt: skip
+    assert call(capsys, *study).status == 0
+    before = StudyOutcome.read(tmp_path / 'study')
+    assert before.record['answer']['transfer'] is None
+    words = ('transfer', '--real', *real(bags), '--models', 'ch_rw', '--imu', 'chrono', '--study',
+             tmp_path / 'study', '--out', tmp_path / 'cost', *SMALL)  # fmt: skip
+    assert call(capsys, *words).status == 0
+    cost = _stored_cost(tmp_path / 'study')
+    record = read_transfer(tmp_path / 'cost')
+    assert record is not None
+    assert cost['loss'] == record['models'][0]['loss']
+    # Nothing else changes, also if the command of the study is repeated.
+    for _ in range(2):
+        after = StudyOutcome.read(tmp_path / 'study')
+        assert _stored_cost(tmp_path / 'study') == cost
+        assert {**after.record, 'answer': None} == {**before.record, 'answer': None}
+        assert len(after.runs) == len(before.runs)
+        assert call(capsys, *study).status == 0
 
 
 def test_wrong_requests_are_refused_in_one_line(

@@ -57,6 +57,23 @@ def test_the_cost_is_the_error_of_speed_until_a_transfer_was_run() -> None:
     assert transferred.to_mapping()['transfer']['loss'] == 0.04
 
 
+def test_a_transfer_loss_that_is_proven_is_named_beside_the_metrics() -> None:
+    """The transfer is a test of its own: it changes nothing of the joint test of the metrics."""
+    transfer = TransferView('clean', 'speed', 'model', 0.4, 0.3, 0.5, 0.01, True)
+    for std, by_metrics in ((0.05, False), (0.3, True)):
+        answer = study_answer(drawn_study(judges=('clean',), runs=6, models={'model': std}))
+        assert answer.distinguishable is by_metrics
+        for view, is_named in (
+            (transfer, True),
+            (transfer._replace(distinguishable=False, p_value=0.2), False),
+        ):
+            transferred = dataclasses.replace(answer, transfer=view)
+            verdict = answer_lines(transferred)[0].text
+            assert ('transfer' in verdict) is is_named
+            assert ('not distinguishable' in verdict) is not by_metrics
+            assert transferred.distinguishable is by_metrics
+
+
 def test_the_weaker_measure_of_a_transfer_without_truth_is_named() -> None:
     answer = study_answer(drawn_study(judges=('clean',), runs=6, models={'model': 0.3}))
     model = {'model': 'model', 'loss': 0.04, 'low': None, 'high': None, 'adjusted': None}

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim2real_eval.benches.tuning.evaluations import TuningSource, TuningTask
+from sim2real_eval.benches.tuning.evaluations import TuningSource, TuningTask, read_windows
 from sim2real_eval.benches.tuning.parameters import Tunable, tunables
 from sim2real_eval.benches.tuning.tuning import check_likelihood
 from sim2real_eval.common.findings import by_severity
@@ -121,6 +121,8 @@ def measure_transfer(
     count = min(options.blocks, len(drives)) if len(drives) >= LEAST_BLOCKS else options.blocks
     windows = math.ceil(count / len(real))
     task = TuningTask(real_sources, judge, parameters, options.objective, windows, options.warmup)
+    for source in real_sources:
+        read_windows(source, task)  # refuses a recording before anything is judged
     quantity = _common_loss(task, simulated_sources)
     check_likelihood(quantity, parameters)
     task = task._replace(loss=quantity)

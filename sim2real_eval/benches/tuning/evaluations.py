@@ -158,7 +158,7 @@ class TuningTask(NamedTuple):
 
 
 @dataclasses.dataclass(eq=False)
-class _WindowedRecording:
+class WindowedRecording:
     """A recording with its windows, and its preparation for the latest parameters."""
 
     recording: Recording
@@ -192,7 +192,7 @@ class JudgeLosses:
 
     def __init__(self, task: TuningTask) -> None:
         self.task = task
-        self._runs = [_read_windows(source, task) for source in task.sources]
+        self._runs = [read_windows(source, task) for source in task.sources]
         has_truth = all(run.truth is not None for run in self._runs)
         self.loss = task.loss or ('speed' if has_truth else 'likelihood')
         self._rows: dict[tuple[int, Values], FloatArray] = {}
@@ -275,11 +275,11 @@ class JudgeLosses:
             return False
         return bool(np.isfinite(rows).all() and (loss not in RMS_UNITS or np.any(rows)))
 
-    def _losses(self, loss: str, run: _WindowedRecording, judged: JudgedRun) -> FloatArray:
+    def _losses(self, loss: str, run: WindowedRecording, judged: JudgedRun) -> FloatArray:
         judge = self.task.judge
         return window_losses(loss, judge, run.recording, run.truth, judged, run.edges)
 
-    def _judge(self, run: _WindowedRecording, values: Values) -> JudgedRun:
+    def _judge(self, run: WindowedRecording, values: Values) -> JudgedRun:
         parameters = self.task.parameters
         judge = set_parameters(self.task.judge, parameters, values)
         if not isinstance(judge, JudgeSetup):
@@ -311,8 +311,11 @@ class _StoredArrivals(Arrivals):
         yield from self._spans
 
 
-def _read_windows(source: TuningSource, task: TuningTask) -> _WindowedRecording:
-    """Read a recording and cut the part after the warm-up into equal windows."""
+def read_windows(source: TuningSource, task: TuningTask) -> WindowedRecording:
+    """Read a recording and cut the part after the warm-up into equal windows.
+
+    A recording that is too short, or has no truth for the loss, is a JudgeError.
+    """
     recording, base = source.read(), task.judge.base_link_frame
     truth, true_start = recording.truth, None
     first, last = recording.start_ns, recording.end_ns
@@ -340,7 +343,7 @@ def _read_windows(source: TuningSource, task: TuningTask) -> _WindowedRecording:
         )
     edges = np.linspace(first, last, task.windows + 1).astype(np.int64)
     edges[-1] += 1
-    return _WindowedRecording(recording, truth, true_start, edges)
+    return WindowedRecording(recording, truth, true_start, edges)
 
 
 @functools.lru_cache(maxsize=1)

@@ -320,6 +320,9 @@ def tunables(judge: Judge, names: Sequence[str] | None = None) -> tuple[Tunable,
         available, groups, default = tuple(node_tunables(judge)), GROUPS, 'noise'
     else:
         available, default = tuple(declared_tunables(judge)), 'all'
+    if not available:
+        problem = f'{judge.name} declares no parameter that can be tuned; take another judge'
+        raise ParameterError('--judge', '', problem)
     selected: list[Tunable] = []
     for name in [default] if names is None else names:
         matches = [
@@ -333,9 +336,6 @@ def tunables(judge: Judge, names: Sequence[str] | None = None) -> tuple[Tunable,
             problem = not_among(f'{name!r} is not allowed', name, choices)
             raise ParameterError('--parameters', '', problem)
         selected += [tunable for tunable in matches if tunable not in selected]
-    if not available:
-        problem = f'{judge.name} declares no parameter that can be tuned; take another judge'
-        raise ParameterError('--judge', '', problem)
     if not selected:
         requested = ','.join(names or [default])
         raise ParameterError(
