@@ -24,11 +24,16 @@ from sim2real_eval.benches.transfer.block_statistics import block_statistics, la
 from sim2real_eval.benches.transfer.search import spread_tunings
 from sim2real_eval.benches.transfer.sensor_errors import sensor_error_sizes
 from sim2real_eval.benches.tuning.parameters import tunables
+from sim2real_eval.common.findings import JudgeError
+from sim2real_eval.judge import Estimate
+from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording
+from sim2real_eval.report.search_layout import finite_or_none
 from sim2real_eval.study.search.engine import EvaluationStore
 from sim_sensors import motion_of
 from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.gps.gps import ConstantCovariance, GnssNoise, GpsModel
 from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
 
@@ -225,6 +230,51 @@ def test_a_model_that_cannot_be_judged_is_left_out_with_its_reason() -> None:
     assert 'warmup' in transfer.failures['short']
     with pytest.raises(Sim2RealError, match='warmup'):
         measure_transfer(drives(0.5), {'short': short}, clean(), OPTIONS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fragile(Parameters):
+    """The true velocity times a gain, which fails in some simulations and with large gains."""
+
+    gain: float = parameter(0.4, '1', 'Gain of the velocity.', minimum=0.0, maximum=3.0)
+
+    def judge(self, recording: Recording) -> Estimate:
+        truth = recording.truth
+        assert truth is not None
+        name = recording.name.split('_')[0]
+        if name == 'diverging' or (name == 'real' and self.gain > 1.5):
+            raise JudgeError(f'{recording.name}: diverges with {self.gain:g}')
+        noise = np.random.default_rng(len(name)).normal(0.0, 0.1, (len(truth), 3))
+        scale = 0.5 if name == 'fast' else 1.0
+        velocity = scale * self.gain * truth.linear_velocity + noise * [1.0, 0.0, 0.0]
+        return Estimate(truth.stamp_ns, velocity)
+
+
+def test_models_are_left_out_where_their_simulation_or_their_filter_on_the_robot_fails() -> None:
+    def named(name: str) -> list[Recording]:
+        return [
+            dataclasses.replace(source.recording, name=f'{name}_{k}')
+            for k, source in enumerate(drives(0.5)[:6])
+        ]
+
+    judge = load_judge(JudgeRequest(f'{__file__}:Fragile'))
+    models = {name: named(name) for name in ('like', 'fast', 'diverging')}
+    options = TransferOptions(tunings=16, warmup=1.0)
+    transfer = measure_transfer(named('real'), models, judge, options)
+    (like,) = transfer.models
+    assert like.model == 'like'
+    assert like.values[0] == pytest.approx(1.0, abs=0.1)
+    assert abs(like.loss) < 0.05
+    assert set(transfer.failures) == {'fast', 'diverging'}
+    # In the fast simulation the right gain is 2, with which the filter fails on the robot.
+    assert 'real_0' in transfer.failures['fast']
+    assert 'diverging_0' in transfer.failures['diverging']
+
+
+def test_numbers_that_are_not_finite_are_none_in_files() -> None:
+    assert [finite_or_none(number) for number in (math.nan, math.inf, -math.inf, 1.0)] == [
+        None, None, None, 1.0
+    ]  # fmt: skip
 
 
 def _first_seconds(recording: Recording, seconds: float) -> Recording:
