@@ -31,17 +31,16 @@ LIKELIHOOD = decisive(
     'It predicts the cost on the robot worse than an error does.',
     'record a ground truth, and take an --objective that uses it',
 )
-NO_GAIN = assumed(
-    'transfer.flat',
-    'tuning on the real recordings makes the error only {gain:.1%} smaller than as given: these '
-    'parameters hardly matter here',
-    'Where tuning gains nothing, a wrong simulation costs nothing either.',
-    'tune other --parameters, or take recordings that excite the filter',
+GIVEN_IS_GOOD = assumed(
+    'transfer.given_is_good',
+    'as given, the filter errs by {excess:.1%} more than tuned on the real recordings',
+    'There is nothing to gain by tuning here, in simulation or on the robot.',
+    'keep the parameters as given, or tune others with --parameters',
 )
 OVER_FITTED = assumed(
     'transfer.over_fitted',
-    'tuned on the real recordings, the filter errs {excess:.1%} more on held-out blocks than as '
-    'given: the recordings are too few or too different to tune with',
+    'as given, the filter errs {excess:.1%} less on held-out blocks than tuned on the other real '
+    'recordings: they are too few or too different to tune with',
     'Transfer losses are then compared with a filter that is not a good one.',
     'record more drives, or tune fewer --parameters',
 )
@@ -53,6 +52,7 @@ AT_BOUND = assumed(
 )
 
 _LEAST_GAIN = 0.02
+_NONE = 0.001  # ratio of error sizes below which there are hardly any
 _FAR = 1.25  # ratio of error sizes that is named as a cause
 
 
@@ -65,11 +65,11 @@ def of_transfer(transfer: Transfer) -> list[Finding]:
     if transfer.quantity == 'likelihood':
         notes.append(LIKELIHOOD())
     if transfer.is_error:
-        gain = 1.0 - transfer.reference / transfer.given
-        if gain < -_LEAST_GAIN:
-            notes.append(OVER_FITTED(excess=-gain))
-        elif gain < _LEAST_GAIN:
-            notes.append(NO_GAIN(gain=gain))
+        excess = transfer.given / transfer.reference - 1.0
+        if excess < -_LEAST_GAIN:
+            notes.append(OVER_FITTED(excess=-excess))
+        elif excess < _LEAST_GAIN:
+            notes.append(GIVEN_IS_GOOD(excess=excess))
     notes += [
         AT_BOUND(parameter=parameter.name, value=parameter.format_value(value))
         for parameter, value in zip(transfer.parameters, transfer.values, strict=True)
@@ -105,4 +105,6 @@ def describe_cause(model: ModelTransfer) -> str:
         return ''
     ratios = model.error_ratios
     name = max(far, key=lambda part: abs(math.log(max(ratios[part], 1e-12))))
+    if ratios[name] < _NONE:
+        return f'; there is hardly any simulated {name}'
     return f'; simulated {name}: {ratios[name]:.2g} times the real size'
