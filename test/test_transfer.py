@@ -30,6 +30,7 @@ from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.search_layout import finite_or_none
+from sim2real_eval.study.options import DRIVES
 from sim2real_eval.study.search.engine import EvaluationStore
 from sim_sensors import motion_of
 from sim_sensors.core.errors import ParameterError, Sim2RealError
@@ -39,7 +40,7 @@ from sim_sensors.imu.chain import AccelerometerChain, GyroscopeChain, ImuChain
 
 VELOCITY = 'process_noise_covariance.velocity'
 OPTIONS = TransferOptions(parameters=VELOCITY, tunings=9, warmup=2.0)
-DRIVES = 8
+COUNT = 8
 
 
 IMU = ImuChain(
@@ -60,7 +61,7 @@ def receiver(std: float) -> GpsModel:
 @cache
 def drives(std: float, seed: int = 0) -> tuple[MemorySource, ...]:
     """Simulate drives with white fixes of a deviation, m, and an accelerometer with a bias."""
-    motions = [motion_of('accelerating', duration=10.0) for _ in range(DRIVES)]
+    motions = [motion_of('accelerating', duration=10.0) for _ in range(COUNT)]
     return tuple(
         MemorySource(simulate(motion, gps=receiver(std), imu=IMU, name=f'drive{k}', seed=seed + k))
         for k, motion in enumerate(motions)
@@ -89,7 +90,7 @@ def test_a_simulation_of_the_same_law_costs_nothing_and_wrong_ones_cost() -> Non
     assert good.adjusted <= 0.05
     assert not set(good.group) & set(loss['same'].group)
     assert measured().models[0].model == 'same'
-    assert (measured().blocks, measured().drives) == (DRIVES, DRIVES)
+    assert (measured().blocks, measured().drives) == (COUNT, COUNT)
 
 
 def test_the_loss_is_explained_by_the_parameter_and_by_the_size_of_the_sensor_errors() -> None:
@@ -215,7 +216,7 @@ def _without_truth(recording: Recording) -> Recording:
 def test_parts_of_one_drive_are_blocks_but_no_independent_drives() -> None:
     simulated = {'same': drives(0.5, 100)}
     transfer = measure_transfer(
-        drives(0.5), simulated, clean(), OPTIONS, blocks=['monday'] * DRIVES
+        drives(0.5), simulated, clean(), OPTIONS, blocks=['monday'] * COUNT
     )
     assert (transfer.blocks, transfer.drives) == (OPTIONS.blocks, 1)
     assert transfer.notes[0].code == 'transfer.one_drive'
@@ -248,6 +249,19 @@ class Fragile(Parameters):
         scale = 0.5 if name == 'fast' else 1.0
         velocity = scale * self.gain * truth.linear_velocity + noise * [1.0, 0.0, 0.0]
         return Estimate(truth.stamp_ns, velocity)
+
+
+def test_what_was_assumed_about_the_recordings_is_told() -> None:
+    """Segments of one drive are one block, and the IMU shows no heading at the start."""
+    codes = [note.code for note in measured().notes]
+    assert 'tune.true_heading' in codes
+    assert DRIVES.code not in codes
+    blocks = ['drive of drive0'] * 2 + [''] * (COUNT - 2)
+    transfer = measure_transfer(
+        drives(0.5), {'same': drives(0.5, 100)}, clean(), OPTIONS, blocks=blocks
+    )
+    assert transfer.drives == COUNT - 1
+    assert [note.code for note in transfer.notes].count(DRIVES.code) == 1
 
 
 def test_models_are_left_out_where_their_simulation_or_their_filter_on_the_robot_fails() -> None:

@@ -20,7 +20,9 @@ from .ranking_tables import metric_names
 
 _MOST = 3
 _ENOUGH = 6  # the fewest recordings from which a p-value can reach 0.05
-_GENERAL = 'it holds only for motions and estimators like these: record what the robot will do'
+GENERAL_DOUBT = (
+    'it holds only for motions and estimators like these: record what the robot will do'
+)
 
 
 class AnswerLine(NamedTuple):
@@ -191,7 +193,7 @@ def _doubt(answer: Answer) -> str:
                 f'{answer.next} may be as near: {answer.more_motions} more recordings would show '
                 'a difference'
             )
-    return str(answer.doubt or _GENERAL)
+    return str(answer.doubt or GENERAL_DOUBT)
 
 
 def adapted_text(record: Mapping[str, Any]) -> str:

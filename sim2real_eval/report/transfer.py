@@ -21,7 +21,7 @@ from sim2real_eval.study.answer import TransferView
 from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TransferOptions
 from sim2real_eval.study.transfer_record import TRANSFER_FILE, loss_text
 from . import palette, style
-from .answer import AnswerLine, cost_text
+from .answer import GENERAL_DOUBT, AnswerLine, cost_text
 from .console import (
     DataTable,
     TableColumn,
@@ -181,7 +181,7 @@ def transfer_answer(record: Mapping[str, Any]) -> list[AnswerLine]:
         compared.append(f'the worst, {worst["model"]}, {loss_text(quantity, worst["loss"])}')
     lines.append(AnswerLine('For comparison', '; '.join(compared)))
     notes = from_records(record['notes'])
-    doubt = str(notes[0]) if notes else 'the loss holds for drives and sensors like these'
+    doubt = str(notes[0]) if notes else GENERAL_DOUBT
     return [*lines, AnswerLine('Main doubt', doubt)]
 
 

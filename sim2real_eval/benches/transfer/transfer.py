@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim2real_eval.benches.settings import TRUE_HEADING
 from sim2real_eval.benches.tuning.evaluations import TuningSource, TuningTask, read_windows
 from sim2real_eval.benches.tuning.parameters import Tunable, tunables
 from sim2real_eval.benches.tuning.tuning import check_likelihood
@@ -24,7 +25,8 @@ from sim2real_eval.common.findings import by_severity
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TransferOptions
+from sim2real_eval.study.blocks import block_findings
+from sim2real_eval.study.options import DRIVES, LEAST_BLOCKS, RMS_UNITS, TransferOptions
 from sim2real_eval.study.search.engine import (
     EvaluationPool,
     EvaluationStore,
@@ -121,8 +123,13 @@ def measure_transfer(
     count = min(options.blocks, len(drives)) if len(drives) >= LEAST_BLOCKS else options.blocks
     windows = math.ceil(count / len(real))
     task = TuningTask(real_sources, judge, parameters, options.objective, windows, options.warmup)
-    for source in real_sources:
-        read_windows(source, task)  # refuses a recording before anything is judged
+    # A recording that cannot be used is refused before anything is judged.
+    runs = [read_windows(source, task) for source in real_sources]
+    notes = [TRUE_HEADING()] if any(run.heading is not None for run in runs) else []
+    names = [source.expected_name() for source in real_sources]
+    if blocks:
+        notes += [note for note in block_findings(names, blocks) if note.kind is DRIVES]
+    del runs
     quantity = _common_loss(task, simulated_sources)
     check_likelihood(quantity, parameters)
     task = task._replace(loss=quantity)
@@ -134,7 +141,9 @@ def measure_transfer(
     design = spread_tunings(parameters, options.tunings, seed)
     with EvaluationPool(jobs, progress, store) as pool:
         sets = TuningSets(tasks, design, pool)
-        return _measure(sets, parameters, judge, quantity, held_out, options, len(drives))
+        transfer = _measure(sets, parameters, judge, quantity, held_out, options, len(drives))
+    notes = by_severity([*findings.of_transfer(transfer), *notes])
+    return dataclasses.replace(transfer, notes=tuple(notes))
 
 
 def _as_sources(recordings: Sequence[TuningSource | Recording]) -> tuple[TuningSource, ...]:
@@ -241,13 +250,12 @@ def _measure(
         )
         for model, own in zip(models, in_simulation, strict=True)
     ]
-    transfer = Transfer(
+    return Transfer(
         judge, quantity, parameters, real_values,
         float(on_real.losses(start, quantity).mean()), float(reference.mean()),
         tuple(sorted(results, key=lambda result: result.loss)), failures, len(held_out), drives,
         sets.design, landscapes, (),
     )  # fmt: skip
-    return dataclasses.replace(transfer, notes=tuple(by_severity(findings.of_transfer(transfer))))
 
 
 def _tune(
