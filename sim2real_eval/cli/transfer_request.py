@@ -48,8 +48,13 @@ class TransferRequest(NamedTuple):
                 self.real, self.simulated, self.judge, self.method, blocks=self.blocks,
                 seed=self.study.seed, jobs=jobs, progress=begin, store=store,
             )  # fmt: skip
-        record = transfer_record(transfer, self.method)
-        return transfer, {**record, 'search': store.search}
+        record = {
+            **transfer_record(transfer, self.method),
+            'study': self.study.to_mapping(),
+            'simulated': {name: _simulated_record(own) for name, own in self.simulated.items()},
+            'search': store.search,
+        }
+        return transfer, record
 
     def identity(self) -> dict[str, Any]:
         """Return the record that identifies the search."""
@@ -66,6 +71,24 @@ class TransferRequest(NamedTuple):
             'transfer', self.judge, *sources, names=list(self.simulated), method=self.method,
             blocks=self.blocks, study=self.study, origins=origins,
         )  # fmt: skip
+
+
+def _simulated_record(sources: Sequence[TuningSource]) -> dict[str, Any]:
+    """Return the sensor models, or the recordings of another simulator, as JSON values."""
+    from sim2real_eval.benches.transfer.sources import RunSource
+    from sim2real_eval.recording.reading import RecordingSource
+    from sim2real_eval.report.search_layout import recording_record
+
+    for source in sources:
+        if isinstance(source, RunSource) and source.twin is not None:
+            return {'sensors': source.twin.to_mapping()}
+    return {
+        'recordings': [
+            recording_record(source, source.expected_name())
+            for source in sources
+            if isinstance(source, RecordingSource)
+        ]
+    }
 
 
 def add_transfer(

@@ -33,7 +33,7 @@ LIKELIHOOD = decisive(
 )
 GIVEN_IS_GOOD = assumed(
     'transfer.given_is_good',
-    'as given, the filter errs by {excess:.1%} more than tuned on the real recordings',
+    'as given, the filter errs about as much as tuned on the real recordings ({excess:+.1%})',
     'There is nothing to gain by tuning here, in simulation or on the robot.',
     'keep the parameters as given, or tune others with --parameters',
 )
