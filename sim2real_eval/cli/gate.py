@@ -76,8 +76,8 @@ def _share(text: str) -> float:
         value = float(number) / (100.0 if percent else 1.0)
     except ValueError:
         value = math.nan
-    if rest or not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f'{text!r} must be a number, such as 10% or 0.1')
+    if rest or not math.isfinite(value) or (value > 1.0 and not percent):
+        raise argparse.ArgumentTypeError(f'{text!r} must be a share, such as 10% or 0.1')
     return value
 
 

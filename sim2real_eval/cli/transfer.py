@@ -9,6 +9,8 @@ import glob
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sim2real_eval.common.findings import Finding, by_severity, to_records
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.study.options import PROFILE, ComparedSensors, TransferOptions
 from sim_sensors.core.errors import ParameterError
 from .arguments import (
@@ -113,6 +115,9 @@ def run(options: argparse.Namespace) -> int:
         blocks = [recording.block for recording in plan.recordings if recording.has_real_run]
     request = TransferRequest(judge, _METHOD.make(options), real, simulated, blocks, study)
     transfer, record = request.measure(options.out, options.jobs)
+    checked = {REAL: sources, **_own_recordings(options, judge)}
+    notes = by_severity([*_recording_findings(checked, judge), *transfer.notes])
+    record['notes'] = to_records(notes)
     record['recordings'] = [recording_record(source, source.expected_name()) for source in sources]
     report.write_transfer(options.out, transfer, record, overwrite=options.overwrite)
     if outcome is not None:
@@ -124,9 +129,24 @@ def run(options: argparse.Namespace) -> int:
         print_transfer(record)
         if options.verbose:
             print()
-            print_notes(transfer.notes)
+            print_notes(notes)
 
     return conclude(options, record, tell, 'table, plot and tunings', failures=failures)
+
+
+def _recording_findings(
+    recordings: Mapping[str, Sequence[RecordingSource]], judge: Judge
+) -> list[Finding]:
+    """Return what `sim2real check` finds in the recordings of each name, as for `vepd`."""
+    from sim2real_eval.common.findings import merge_findings
+    from sim2real_eval.preflight.checks import remarks
+
+    base, runs = judge.base_link_frame, []
+    for name, sources in recordings.items():
+        for source in sources:
+            recording = source.read()
+            runs.append((name, remarks(recording, recording.notes, base_frame=base)))
+    return merge_findings(runs)
 
 
 def print_transfer(record: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from sim2real_eval.benches.transfer.result import ModelTransfer, Transfer
 from sim2real_eval.benches.tuning.parameters import Tunable
-from sim2real_eval.common.findings import from_records, to_records
+from sim2real_eval.common.findings import FINDINGS, findings_text, from_records, to_records
 from sim2real_eval.common.results import write_json
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.study.answer import TransferView
@@ -114,7 +114,7 @@ def _finite(numbers: Mapping[str, float]) -> dict[str, float | None]:
 def write_transfer(
     folder: str | Path, transfer: Transfer, record: Mapping[str, Any], *, overwrite: bool = False
 ) -> None:
-    """Write transfer.json, transfer.csv, tunings.csv and the plot, or nothing."""
+    """Write transfer.json, transfer.csv, tunings.csv, findings.txt and the plot, or nothing."""
     names = [parameter.name for parameter in transfer.parameters]
     places = list(transfer.landscapes)
     write_search_result(
@@ -137,6 +137,7 @@ def write_transfer(
                 ],
             ),
         },
+        texts={FINDINGS: findings_text(from_records(record['notes']))},
         figures={'transfer.png': transfer_figure(transfer)},
         overwrite=overwrite,
     )
@@ -202,13 +203,13 @@ def transfer_table(record: Mapping[str, Any]) -> DataTable:
 
     columns = [
         TableColumn('model'),
-        numeric('transfer loss'),
+        numeric('loss'),
         TableColumn(f'{100 * record["options"]["level"]:g} % interval'),
-        numeric('adjusted p'),
+        numeric('p adj.'),
         TableColumn('group'),
-        numeric(f'{errors} on the robot', unit),
-        numeric('promised in simulation', unit),
-        numeric('distance of landscapes'),
+        numeric('on the robot', unit),
+        numeric('promised', unit),
+        numeric('landscape'),
         numeric('SRCC'),
     ]
     rows = [

@@ -89,7 +89,7 @@ def _difference_finding(model: ModelTransfer, difference: ParameterDifference) -
         parameter=parameter.name,
         simulated=parameter.format_value(difference.simulated),
         real=parameter.format_value(difference.real),
-        share=difference.share,
+        share=min(difference.share, 1.0),
         cause=describe_cause(model),
     )
 
