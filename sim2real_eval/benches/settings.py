@@ -263,6 +263,13 @@ NOT_THERE = assumed(
     'It is unknown whether the judge would detect this error.',
     'give sensors that publish it',
 )
+SAME_BLOCKS = assumed(
+    'sensitivity.same_blocks',
+    'the {recordings:d} recordings come from only {drives:d} drives or blocks, but count as '
+    'independent: the sizes hold for further recordings of these drives only',
+    'A study resamples the recordings of a drive together, and detects less.',
+    'use recordings of more drives, with more than a minute between them',
+)
 
 
 BETTER = decisive(
@@ -296,7 +303,7 @@ SAME_DRIVES = assumed(
     'only for these drives',
     'Recordings that follow each other are one drive. They share place, weather and mounting, '
     'which are never held out.',
-    'use recordings of other drives, or hold them out with --test',
+    'use recordings of more drives, or hold other drives out with --test',
 )
 TRUE_HEADING = assumed(
     'tune.true_heading',
