@@ -16,6 +16,8 @@ from fit_examples import drawn_fit, gps_noise
 from recording_examples import REAL
 
 import sim2real_eval as s2r
+from sim2real_eval.benches.sensitivity import sensitivity
+from sim2real_eval.benches.settings import SensitivityOptions
 from sim2real_eval.benches.tuning import tune
 from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.judge.setup import JudgeSetup
@@ -24,7 +26,9 @@ from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.options import TuneOptions
+from sim2real_eval.study.recordings import recordings_from_sources
 from sim2real_eval.study.search.engine import deal_folds, independent_units
+from sim2real_eval.study.variants import StudyJudge
 from sim_sensors import motion_of
 from sim_sensors.core.errors import ParameterError
 
@@ -291,6 +295,23 @@ def test_a_drive_that_tests_a_tuned_judge_is_named(tmp_path: Path) -> None:
             if note.code == 'tune.same_drives' and note.subject == '--test'
         ]
         assert [note.numbers['drives'] for note in notes] == drives
+
+
+def test_a_sensitivity_that_rests_on_segments_is_named(tmp_path: Path) -> None:
+    """Nine segments of three drives, and nine drives."""
+    judge = StudyJudge('clean', 'embedded', JudgeSetup.load('clean'))
+    options = SensitivityOptions(errors='gyro_bias', trials=200, permutations=200)
+    for drives in (3, 9):
+        folders = [tmp_path / f'of{drives}_{k}' for k in range(9)]
+        for k, folder in enumerate(folders):
+            start = 3600.0 * (k % drives) + 6.1 * (k // drives)
+            write_recording(run(folder.name, TODAY_S + start, 6.0), folder)
+        recordings = recordings_from_sources([RecordingSource(str(path)) for path in folders])
+        notes = sensitivity(recordings, [judge], None, options).notes
+        found = [
+            note.numbers['drives'] for note in notes if note.code == 'sensitivity.same_blocks'
+        ]
+        assert found == ([3] if drives == 3 else [])
 
 
 def test_folds_never_divide_a_drive() -> None:

@@ -412,7 +412,8 @@ def sensitivity(
     in_blocks, _ = assign_blocks(recordings, adapted_study.block, spans)
     drives = len({recording.block or (recording.name,) for recording in in_blocks})
     if drives < len(recordings):
-        notes.append(settings.SAME_BLOCKS(recordings=len(recordings), drives=drives))
+        noun = 'drive or block' if drives == 1 else 'drives or blocks'
+        notes.append(settings.SAME_BLOCKS(recordings=len(recordings), drives=drives, noun=noun))
     task = _InjectionTask(tuple(judges), twins, adapted_study)
     searches = [
         _ErrorSearch(

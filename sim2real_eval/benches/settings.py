@@ -265,9 +265,9 @@ NOT_THERE = assumed(
 )
 SAME_BLOCKS = assumed(
     'sensitivity.same_blocks',
-    'the {recordings:d} recordings come from only {drives:d} drives or blocks, but count as '
-    'independent: the sizes hold for further recordings of these drives only',
-    'A study resamples the recordings of a drive together, and detects less.',
+    '{recordings:d} recordings are parts of {drives:d} {noun}, but count as independent: the '
+    'sizes hold for more of the same, not for other drives',
+    'A study resamples the recordings of a drive or block together, and detects less.',
     'use recordings of more drives, with more than a minute between them',
 )
 
@@ -299,8 +299,8 @@ AT_BOUND = assumed(
 )
 SAME_DRIVES = assumed(
     'tune.same_drives',
-    'the {blocks:d} blocks come from only {drives:d} drives: the interval is valid '
-    'only for these drives',
+    '{blocks:d} blocks are parts of {drives:d} {noun}: the interval is valid for more of the '
+    'same, not for other drives',
     'Recordings that follow each other are one drive. They share place, weather and mounting, '
     'which are never held out.',
     'use recordings of more drives, or hold other drives out with --test',

@@ -267,7 +267,7 @@ def tune(
     notes = [_verdict(tuned, comparison, is_tried=bool(result.selected), level=level)]
     notes += _parameter_findings(tuned, comparison)
     if len(drives) < len(blocks):
-        notes.append(settings.SAME_DRIVES(blocks=len(blocks), drives=len(drives)))
+        notes.append(_same_drives('', len(blocks), len(drives)))
     if losses.starts_with_true_heading:
         notes.append(settings.TRUE_HEADING())
     heading_error = float(np.mean(result.losses[values].get('heading', 0.0)))
@@ -426,13 +426,18 @@ def _test(
     blocks = deal_blocks(drives, windows, count)
     notes = []
     if not has_enough:
-        notes.append(settings.SAME_DRIVES('--test', blocks=count, drives=len(drives)))
+        notes.append(_same_drives('--test', count, len(drives)))
     before = losses.all_losses(SearchSpace(task.parameters).start)
     after = losses.all_losses(values)
     comparisons = tuple(
         _compare_losses(loss, before[loss], after[loss], blocks, options.level) for loss in before
     )
     return comparisons, notes
+
+
+def _same_drives(subject: str, blocks: int, drives: int) -> Finding:
+    noun = 'drive' if drives == 1 else 'drives'
+    return settings.SAME_DRIVES(subject, blocks=blocks, drives=drives, noun=noun)
 
 
 def _verdict(
