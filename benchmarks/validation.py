@@ -37,7 +37,7 @@ _BLOCK = re.compile(r'(<!-- measured: ([^>]+) -->\n).*?(<!-- end -->)', re.S)
 
 # Arguments of a script, and the file that it writes; the longest first.
 SCRIPTS = {
-    'predicts': ('transfer_predicts.py --jobs 1', 'transfer_predicts'),
+    'predicts': ('transfer_predicts.py --jobs 2', 'transfer_predicts'),
     'different': (
         'uncertainty_calibration.py different --trials 100 --jobs 1',
         'uncertainty_calibration_different',
