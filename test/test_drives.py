@@ -16,11 +16,19 @@ from fit_examples import drawn_fit, gps_noise
 from recording_examples import REAL
 
 import sim2real_eval as s2r
+from sim2real_eval.benches.sensitivity import sensitivity
+from sim2real_eval.benches.settings import SensitivityOptions
+from sim2real_eval.benches.tuning import tune
+from sim2real_eval.common.findings import RecordingError
+from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.drives import DriveSpan, group_drives, recording_blocks
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.study.options import TuneOptions
+from sim2real_eval.study.recordings import recordings_from_sources
 from sim2real_eval.study.search.engine import deal_folds, independent_units
+from sim2real_eval.study.variants import StudyJudge
 from sim_sensors import motion_of
 from sim_sensors.core.errors import ParameterError
 
@@ -141,15 +149,16 @@ def test_sources_and_recordings_have_the_same_blocks(bags: list[Path]) -> None:
     missing = RecordingSource('/nowhere/c1')
     assert recording_blocks([*sources, missing]) == [*expected, '']
     folder = bags[0].parent
-    (folder / 'blocks.yaml').write_text('a1: monday\nb1: monday\na2: 8\n', 'utf-8')
+    (folder / 'blocks.yaml').write_text('a1: 2026-05-01\nb1: 2026-05-01\na2: 8\n', 'utf-8')
     (folder / 'blocks.csv').write_text(
-        'recording,block,who\na1,monday,x\nb1,monday,y\na2,8,\n', 'utf-8'
+        'recording,block,who\na1,2026-05-01,x\nb1,2026-05-01,y\na2,8,\n', 'utf-8'
     )
     for name in ('blocks.yaml', 'blocks.csv'):
         blocks = recording_blocks(sources, str(folder / name))
-        assert blocks == ['monday', '8', '', 'monday']
-    (bags[1] / 'recording.yaml').write_text('block: tuesday\n', 'utf-8')
-    assert recording_blocks(sources) == ['drive of a1', 'tuesday', 'drive of a1', '']
+        assert blocks == ['2026-05-01', '8', '', '2026-05-01']
+    for day in ('tuesday', '2026-05-02'):
+        (bags[1] / 'recording.yaml').write_text(f'block: {day}\n', 'utf-8')
+        assert recording_blocks(sources) == ['drive of a1', day, 'drive of a1', '']
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason='the real drives are not here')
@@ -212,6 +221,13 @@ def test_one_drive_is_ranked_without_an_interval(bags: list[Path], tmp_path: Pat
             values = dict(zip(columns, row.split(','), strict=True))
             assert values['rank'] in ('1', '2')
             assert (values['low'] != '') == is_whole
+        lines = (tmp_path / f'out_{choice}' / 'metrics.csv').read_text('utf-8').splitlines()
+        metrics = [
+            dict(zip(lines[0].split(','), row.split(','), strict=True)) for row in lines[1:]
+        ]
+        assert {values['rank'] for values in metrics} <= {'1.0', '1.5', '2.0'}
+        # Three recordings are too few for a test, whether they are one block or not.
+        assert {values['p_value'] + values['adjusted'] for values in metrics} == {''}
 
 
 @pytest.mark.parametrize(
@@ -251,6 +267,51 @@ def test_the_python_interface_recognises_drives() -> None:
     assert codes.count('study.one_block') == 1
     with pytest.raises(ParameterError, match='auto or none'):
         s2r.vepd(*sides, block='one')  # type: ignore[arg-type]
+
+
+def test_a_recording_has_one_block_in_a_table(bags: list[Path], tmp_path: Path) -> None:
+    path = tmp_path / 'blocks.csv'
+    path.write_text('recording,block\na1,x\na2,x\na1,y\n', 'utf-8')
+    with pytest.raises(RecordingError, match='line 4: a1'):
+        recording_blocks([RecordingSource(str(bag)) for bag in bags], str(path))
+
+
+def test_a_drive_that_tests_a_tuned_judge_is_named(tmp_path: Path) -> None:
+    """As blocks of the test, only drives are independent evidence."""
+    pauses = {'one': 6.1, 'seven': 3600.0}
+    tests = {name: [tmp_path / f'{name}{k}' for k in range(7)] for name in pauses}
+    for name, folders in tests.items():
+        for k, folder in enumerate(folders):
+            write_recording(run(folder.name, TODAY_S + k * pauses[name], 6.0), folder)
+    options = TuneOptions(parameters='imu0_twist_rejection_threshold', warmup=1.0, blocks=6)
+    judge, search = JudgeSetup.load('clean'), [RecordingSource(str(tests['seven'][0]))]
+    for name, drives in (('one', [1]), ('seven', [])):
+        sources = [RecordingSource(str(folder)) for folder in tests[name]]
+        tuning = tune(search, judge, options, tests=sources)
+        assert tuning.tests
+        notes = [
+            note
+            for note in tuning.notes
+            if note.code == 'tune.same_drives' and note.subject == '--test'
+        ]
+        assert [note.numbers['drives'] for note in notes] == drives
+
+
+def test_a_sensitivity_that_rests_on_segments_is_named(tmp_path: Path) -> None:
+    """Nine segments of three drives, and nine drives."""
+    judge = StudyJudge('clean', 'embedded', JudgeSetup.load('clean'))
+    options = SensitivityOptions(errors='gyro_bias', trials=200, permutations=200)
+    for drives in (3, 9):
+        folders = [tmp_path / f'of{drives}_{k}' for k in range(9)]
+        for k, folder in enumerate(folders):
+            start = 3600.0 * (k % drives) + 6.1 * (k // drives)
+            write_recording(run(folder.name, TODAY_S + start, 6.0), folder)
+        recordings = recordings_from_sources([RecordingSource(str(path)) for path in folders])
+        notes = sensitivity(recordings, [judge], None, options).notes
+        found = [
+            note.numbers['drives'] for note in notes if note.code == 'sensitivity.same_blocks'
+        ]
+        assert found == ([3] if drives == 3 else [])
 
 
 def test_folds_never_divide_a_drive() -> None:

@@ -24,8 +24,9 @@ from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.truth import interpolate_truth
 from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.study.blocks import assign_blocks
 from sim2real_eval.study.options import StudyOptions
-from sim2real_eval.study.recordings import StudyRecording, adapt_options
+from sim2real_eval.study.recordings import StudyRecording, adapt_options, examine_recordings
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.search.engine import EvaluationPool, EvaluationStore, Progress
 from sim2real_eval.study.search.size import Power, SizeEstimate, SizeSearch
@@ -403,7 +404,16 @@ def sensitivity(
     _check_count(len(recordings), simulated=twin is not None)
     runs = unpaired_runs(len(recordings)) if twin is None else len(recordings)
     twins = () if twin is None else (twin,)
-    adapted_study, notes = adapt_options(study or StudyOptions(), recordings, twins, judges)
+    examined = examine_recordings(recordings, twins, judges)
+    adapted_study, notes = adapt_options(
+        study or StudyOptions(), recordings, twins, judges, examined
+    )
+    spans = {name: properties.span for name, properties in examined.items()}
+    in_blocks, _ = assign_blocks(recordings, adapted_study.block, spans)
+    drives = len({recording.block or (recording.name,) for recording in in_blocks})
+    if drives < len(recordings):
+        noun = 'drive or block' if drives == 1 else 'drives or blocks'
+        notes.append(settings.SAME_BLOCKS(recordings=len(recordings), drives=drives, noun=noun))
     task = _InjectionTask(tuple(judges), twins, adapted_study)
     searches = [
         _ErrorSearch(

@@ -263,6 +263,13 @@ NOT_THERE = assumed(
     'It is unknown whether the judge would detect this error.',
     'give sensors that publish it',
 )
+SAME_BLOCKS = assumed(
+    'sensitivity.same_blocks',
+    '{recordings:d} recordings are parts of {drives:d} {noun}, but count as independent: the '
+    'sizes hold for more of the same, not for other drives',
+    'A study resamples the recordings of a drive or block together, and detects less.',
+    'use recordings of more drives, with more than a minute between them',
+)
 
 
 BETTER = decisive(
@@ -292,11 +299,11 @@ AT_BOUND = assumed(
 )
 SAME_DRIVES = assumed(
     'tune.same_drives',
-    'the {blocks:d} blocks come from only {drives:d} drives: the interval is valid '
-    'only for these drives',
+    '{blocks:d} blocks are parts of {drives:d} {noun}: the interval is valid for more of the '
+    'same, not for other drives',
     'Recordings that follow each other are one drive. They share place, weather and mounting, '
     'which are never held out.',
-    'use recordings of other drives, or hold them out with --test',
+    'use recordings of more drives, or hold other drives out with --test',
 )
 TRUE_HEADING = assumed(
     'tune.true_heading',

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -238,7 +239,9 @@ def read_blocks(path: str | Path, names: Sequence[str]) -> dict[str, str]:
         if str(name) not in names:
             problem = not_among('unknown recording', str(name), list(names))
             raise RecordingError(f'{path}: {name}: {problem}')
-        if isinstance(block, bool) or not isinstance(block, (str, int)) or block == '':
+        # YAML reads the block of a day as a date.
+        is_name = isinstance(block, (str, int, datetime.date)) and not isinstance(block, bool)
+        if not is_name or block == '':
             raise RecordingError(f'{path}: {name}: {block!r} is not allowed; must be a name')
         blocks[str(name)] = str(block)
     return blocks
@@ -252,4 +255,11 @@ def _csv_blocks(path: Path) -> dict[str, str]:
             raise RecordingError(
                 f'{path}: column {missing[0]} is missing; must have recording and block'
             )
-        return {row['recording']: row['block'] or '' for row in rows}
+        blocks: dict[str, str] = {}
+        for row in rows:
+            if row['recording'] in blocks:
+                raise RecordingError(
+                    f'{path}: line {rows.line_num}: {row["recording"]} was already given'
+                )
+            blocks[row['recording']] = row['block'] or ''
+        return blocks

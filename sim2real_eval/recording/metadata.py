@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -263,8 +264,8 @@ def _check_keys(
 
 
 def _text(path: Path, key: str, value: object) -> str:
-    # YAML reads a scenario called 8 as a number.
-    if isinstance(value, int) and not isinstance(value, bool):
+    # YAML reads a scenario called 8 as a number, and a day as a date.
+    if isinstance(value, (int, datetime.date)) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or not value:
         raise RecordingError(f'{path}: {key}: {_shorten(value)} is not allowed; must be a text')

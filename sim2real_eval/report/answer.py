@@ -84,10 +84,9 @@ def plain_answer(answer: Answer) -> str:
     among = f'Of {answer.models} simulated sensors, ' if answer.models > 1 else ''
     verdict = f'{among}{name} is most like {real}' if among else f'{name} was compared with {real}'
     if answer.distinguishable is None:
-        blocks = ' blocks of' if answer.blocks else ''
         return (
             f'{verdict}, but {recordings} cannot show whether it differs: record at least '
-            f'{_ENOUGH}{blocks} drives and compare again.'
+            f'{_enough(answer)} and compare again.'
         )
     difference = (
         ', but differs measurably'
@@ -106,10 +105,9 @@ def _verdict(answer: Answer) -> str:
     """Return whether the model is distinguishable from the real sensors, after its name."""
     view, real = answer.view, real_sensors(answer)
     if answer.distinguishable is None:
-        of_blocks = ' blocks' if answer.blocks else ''
         return (
             f'; {_recordings(answer)} cannot show whether it differs from {real}: record at least '
-            f'{_ENOUGH}{of_blocks}'
+            f'{_enough(answer)}'
         )
     # The transfer loss is a test of its own, not of the family of the metrics.
     has_loss = answer.transfer is not None and answer.transfer.distinguishable
@@ -118,6 +116,10 @@ def _verdict(answer: Answer) -> str:
         return f', not distinguishable from {real} by {metric_names(view.tested)}{also}'
     names = (*view.distinguished_by, *(('transfer',) if has_loss else ()))
     return f', distinguishable from {real} by {metric_names(names)}'
+
+
+def _enough(answer: Answer) -> str:
+    return f'{_ENOUGH} blocks, such as drives' if answer.blocks else f'{_ENOUGH} drives'
 
 
 def _cost(answer: Answer) -> str:

@@ -48,7 +48,8 @@ class MetricRow:
     metric: Metric
     distances: tuple[float | None, ...]
     ranks: tuple[float | None, ...]  # 1 is the smallest distance
-    p_values: tuple[float | None, ...]  # of permutations of real and simulated runs
+    # Of permutations of real and simulated runs; None if these are too few for a test
+    p_values: tuple[float | None, ...]
     # P-values of the joint test of VEPD and the other metrics; None for the halves of VEPD
     adjusted: tuple[float | None, ...]
     with_vepd: RankAgreement  # agreement with the ranks of VEPD
@@ -143,6 +144,8 @@ def _metric_rows(
         if not values:
             continue
         distances[list(values), column] = [permuted[0] for permuted in values.values()]
+        if labels.least > LEVEL:
+            continue  # No distance could be significant, so there is no test.
         single[list(values), column] = joint_p_values(np.stack([*values.values()])).single
         family = [number for number in values if metrics[number].is_tested]
         if family:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -124,8 +125,9 @@ class Entry:
     def label(self, *reserved: str) -> str:
         """Return a text that can be a name of files and of rows of tables."""
         value = self.value
-        # YAML reads a scenario called 8 as a number.
-        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        # YAML reads a scenario called 8 as a number, and a day as a date.
+        is_other = isinstance(value, (int, datetime.date)) and not isinstance(value, bool)
+        text = str(value) if is_other else value
         refused = ('all', *reserved)
         if (
             not isinstance(text, str)

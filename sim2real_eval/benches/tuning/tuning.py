@@ -267,7 +267,7 @@ def tune(
     notes = [_verdict(tuned, comparison, is_tried=bool(result.selected), level=level)]
     notes += _parameter_findings(tuned, comparison)
     if len(drives) < len(blocks):
-        notes.append(settings.SAME_DRIVES(blocks=len(blocks), drives=len(drives)))
+        notes.append(_same_drives('', len(blocks), len(drives)))
     if losses.starts_with_true_heading:
         notes.append(settings.TRUE_HEADING())
     heading_error = float(np.mean(result.losses[values].get('heading', 0.0)))
@@ -278,6 +278,10 @@ def tune(
     _check_estimate(judge, tuned_judge, *losses.shortest)
     if is_better and (difference := compare_with_node(tuned_judge, *losses.shortest)):
         notes.append(difference)
+    tested: tuple[LossComparison, ...] = ()
+    if tests:
+        tested, test_notes = _test(task._replace(loss=losses.loss), tests, values, options)
+        notes += test_notes
     source_names = [source.expected_name() for source in sources]
     return Tuning(
         judge,
@@ -285,7 +289,7 @@ def tune(
         losses.loss,
         tuned,
         comparisons if is_better else (),
-        _test(task._replace(loss=losses.loss), tests, values, options) if tests else (),
+        tested,
         tuple(
             HeldOutBlock(
                 tuple(dict.fromkeys(source_names[i // windows] for i in block.tolist())),
@@ -410,17 +414,31 @@ def _compare_losses(
 
 def _test(
     task: TuningTask, tests: Sequence[RecordingSource], values: Values, options: TuneOptions
-) -> tuple[LossComparison, ...]:
-    """Compare start and tuned values on recordings that the search did not use."""
+) -> tuple[tuple[LossComparison, ...], list[Finding]]:
+    """Compare start and tuned values on recordings that the search did not use.
+
+    Blocks are whole drives if there are enough of them, else a finding says that they are not.
+    """
     windows = math.ceil(LEAST_BLOCKS / len(tests))
     losses = JudgeLosses(task._replace(sources=tuple(tests), windows=windows))
-    count = len(losses.start)
-    blocks = np.array_split(np.arange(count), min(options.blocks, count))
+    drives = drives_of(losses.recordings)
+    has_enough = len(drives) >= LEAST_BLOCKS
+    count = min(options.blocks, len(drives) if has_enough else len(losses.start))
+    blocks = deal_blocks(drives, windows, count)
+    notes = []
+    if not has_enough:
+        notes.append(_same_drives('--test', count, len(drives)))
     before = losses.all_losses(SearchSpace(task.parameters).start)
     after = losses.all_losses(values)
-    return tuple(
+    comparisons = tuple(
         _compare_losses(loss, before[loss], after[loss], blocks, options.level) for loss in before
     )
+    return comparisons, notes
+
+
+def _same_drives(subject: str, blocks: int, drives: int) -> Finding:
+    noun = 'drive' if drives == 1 else 'drives'
+    return settings.SAME_DRIVES(subject, blocks=blocks, drives=drives, noun=noun)
 
 
 def _verdict(

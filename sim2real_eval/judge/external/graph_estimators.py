@@ -38,6 +38,7 @@ from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import MessageArray
 from .connections import (
+    RETRY_S,
     GraphEstimator,
     Inbox,
     ProcessingProbe,
@@ -402,6 +403,12 @@ class DeclaredEstimator(GraphEstimator):
             # A node that publishes and offers no such service is no lifecycle node.
             yield Wait(
                 lambda: is_lifecycle() or self._inbox.is_matched,
+                f'the lifecycle services of {name}',
+            )
+            # Its services may be discovered later than its publishers.
+            end = time.monotonic() + RETRY_S
+            yield Wait(
+                lambda: is_lifecycle() or time.monotonic() > end,
                 f'the lifecycle services of {name}',
             )
             if is_lifecycle():

@@ -110,8 +110,8 @@ class Release(enum.Enum):
     def previous_tick_ns(self, origin_ns: int) -> int:
         """Return the time from which the first angular acceleration counts.
 
-        Earlier releases count it from time 0, so that it is practically zero. `origin_ns` is the
-        time at which the filter's timer is created.
+        Earlier releases count it from time 0, so that it is practically zero. A lifecycle node
+        counts from its configuration, which is here `origin_ns`, when its timer is created.
         """
         return origin_ns if self.is_lifecycle else 0
 
