@@ -131,7 +131,7 @@ def test_heading_errors_are_radians_in_files_and_degrees_in_tables(result: Path)
     shown = {}
     for quantity in ('speed', 'heading'):
         table = transfer_table({**record, 'quantity': quantity, 'models': [best]})
-        column = next(k for k, c in enumerate(table.columns) if 'error' in c.label)
+        column = next(k for k, c in enumerate(table.columns) if c.label == 'on the robot')
         shown[quantity] = float(table.rows[0][column]), table.columns[column].unit
     assert shown['speed'] == (0.1, 'm/s')
     value, unit = shown['heading']
