@@ -122,7 +122,8 @@ def measure_reality(number: int, *, name: str, runs: int) -> Scores:
         scores[model.model] = {
             TRANSFER: model.loss,
             'distance of landscapes': model.landscape,
-            '1 - correlation of landscapes': 1.0 - model.correlation,
+            # A constant landscape has no correlation.
+            '1 - correlation of landscapes': 1.0 - float(np.nan_to_num(model.correlation)),
             TUNED: vepd_by(tuned, seen, recordings),
             'VEPD, filter as given': vepd_by(judge, seen, recordings),
             **(
@@ -181,7 +182,7 @@ def medians(realities: Sequence[Scores]) -> list[dict[str, Any]]:
     return [
         {'model': model}
         | {
-            name: float(np.median([scores[model][name] for scores in realities]))
+            name: float(np.median([s[model][name] for s in realities if model in s]))
             for name in realities[0][model]
         }
         for model in realities[0]

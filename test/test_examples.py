@@ -76,7 +76,7 @@ def test_a_python_estimator_ranks_the_model_ch_rw_first(
     steps = follow('estimator_in_python')
     assert [step() for step in steps.values()] == [0, 0, 0]
     printed = capsys.readouterr().out
-    assert re.search(r'Nearest model +ch_rw,', printed)
+    assert re.search(r'Nearest model +ch_rw\b', printed)
     [code] = re.findall(r'```python\n(.*?)```', page('estimator_in_python'), re.S)
     exec(code, {})
     assert 'RMSE' in capsys.readouterr().out
