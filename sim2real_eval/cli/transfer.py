@@ -171,8 +171,8 @@ def _own_recordings(options: argparse.Namespace, judge: Judge) -> dict[str, list
         paths = sorted(glob.glob(pattern))  # noqa: PTH207 - also matches absolute paths
         if not paths:
             raise ParameterError('--simulated', text, f'no recording matches {pattern}')
-        own = judged_sources(options, paths, '--simulated')
-        simulated.setdefault(name, []).extend(_with_mountings(own, judge))
+        sources = judged_sources(options, paths, '--simulated')
+        simulated.setdefault(name, []).extend(_with_mountings(sources, judge))
     return simulated
 
 

@@ -51,7 +51,9 @@ class TransferRequest(NamedTuple):
         record = {
             **transfer_record(transfer, self.method),
             'study': self.study.to_mapping(),
-            'simulated': {name: _simulated_record(own) for name, own in self.simulated.items()},
+            'simulated': {
+                name: _simulated_record(sources) for name, sources in self.simulated.items()
+            },
             'search': store.search,
         }
         return transfer, record
@@ -61,7 +63,7 @@ class TransferRequest(NamedTuple):
         from sim2real_eval.benches.transfer.sources import RunSource
         from sim2real_eval.report.search_layout import search_identity
 
-        sources = [*self.real, *(source for own in self.simulated.values() for source in own)]
+        sources = [*self.real, *(source for twins in self.simulated.values() for source in twins)]
         origins = {
             source.origin.name: source.origin.to_mapping()
             for source in sources

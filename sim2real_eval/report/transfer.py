@@ -53,7 +53,7 @@ def transfer_record(
         'judge': judge_record(transfer.judge),
         'quantity': transfer.quantity,
         'unit': RMS_UNITS.get(transfer.quantity, ''),
-        'given': transfer.given,
+        'untuned': transfer.untuned,
         'reference': transfer.reference,
         'blocks': transfer.blocks,
         'drives': transfer.drives,
@@ -188,7 +188,7 @@ def transfer_answer(record: Mapping[str, Any]) -> list[AnswerLine]:
 
 def _given_loss(record: Mapping[str, Any]) -> float:
     """Return the loss of the judge as given."""
-    away: float = record['given'] - record['reference']
+    away: float = record['untuned'] - record['reference']
     return away / record['reference'] if record['quantity'] in RMS_UNITS else away
 
 
@@ -230,10 +230,8 @@ def transfer_table(record: Mapping[str, Any]) -> DataTable:
         ['tuned on the robot', loss_text(quantity, 0.0), '', '', '', number(record['reference']),
          *[''] * 3]
     )  # fmt: skip
-    rows.append(
-        ['as given', loss_text(quantity, _given_loss(record)), '', '', '', number(record['given']),
-         *[''] * 3]
-    )  # fmt: skip
+    untuned = loss_text(quantity, _given_loss(record)), '', '', '', number(record['untuned'])
+    rows.append(['as given', *untuned, *[''] * 3])
     title = (
         f'Cost on the robot of a filter tuned in simulation: {errors}, judge '
         f'{record["judge"]["name"]}'

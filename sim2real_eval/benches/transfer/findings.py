@@ -65,7 +65,7 @@ def of_transfer(transfer: Transfer) -> list[Finding]:
     if transfer.quantity == 'likelihood':
         notes.append(LIKELIHOOD())
     if transfer.is_error:
-        excess = transfer.given / transfer.reference - 1.0
+        excess = transfer.untuned / transfer.reference - 1.0
         if excess < -_LEAST_GAIN:
             notes.append(OVER_FITTED(excess=-excess))
         elif excess < _LEAST_GAIN:

@@ -90,7 +90,7 @@ class Transfer:
     parameters : tuple of Tunable
     values : tuple of float
         Values that were tuned on all real recordings.
-    given, reference : float
+    untuned, reference : float
         Mean error on the real recordings as given, and tuned on the other blocks.
     models : tuple of ModelTransfer
         The smallest loss first.
@@ -109,7 +109,7 @@ class Transfer:
     quantity: str
     parameters: tuple[Tunable, ...]
     values: Values
-    given: float
+    untuned: float
     reference: float
     models: tuple[ModelTransfer, ...]
     failures: Mapping[str, str]

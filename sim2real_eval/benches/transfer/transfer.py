@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a filter that was tuned in simulation costs on the robot.
+"""Cost on the robot of a filter that was tuned in simulation.
 
 The judge is tuned on the simulated recordings of each model and then run on the real ones. The
 transfer loss is its error there over the error of the same judge tuned on real recordings, less
@@ -110,11 +110,11 @@ def measure_transfer(
     """
     options = options or TransferOptions()
     real_sources = _as_sources(real)
-    simulated_sources = {name: _as_sources(own) for name, own in simulated.items()}
+    simulated_sources = {name: _as_sources(recordings) for name, recordings in simulated.items()}
     if not simulated:
         raise ParameterError('transfer', '', 'has no model; name at least one')
-    for what, own in {REAL: real_sources, **simulated_sources}.items():
-        if not own:
+    for what, sources in {REAL: real_sources, **simulated_sources}.items():
+        if not sources:
             raise ParameterError(
                 'transfer', '', f'{what} has no recording; must have at least one'
             )
@@ -240,7 +240,7 @@ def _measure(
             model,
             tuned[model],
             *statistics[model],
-            promised=float(_losses(own, quantity).mean()),
+            promised=float(_losses(judged_twin, quantity).mean()),
             achieved=float(errors[model].mean()),
             landscape=landscape_distance(landscapes[REAL], landscapes[model], is_error),
             correlation=landscape_correlation(landscapes[REAL], landscapes[model]),
@@ -248,7 +248,7 @@ def _measure(
             other_losses={name: on_real.mean_loss(tuned[model], name) for name in quantities},
             error_ratios=error_ratios(sizes[REAL], sizes[model]),
         )
-        for model, own in zip(models, in_simulation, strict=True)
+        for model, judged_twin in zip(models, in_simulation, strict=True)
     ]
     return Transfer(
         judge, quantity, parameters, real_values,
@@ -299,17 +299,17 @@ def _explain(
     for (model, i), result in zip(candidates, judged, strict=True):
         if isinstance(result, str):
             continue
-        own = float(errors[model].mean())
-        scale = own / (1.0 + statistics[model].loss) if quantity in RMS_UNITS else 1.0
-        saved = (own - float(result[quantity].mean())) / scale
+        achieved = float(errors[model].mean())
+        scale = achieved / (1.0 + statistics[model].loss) if quantity in RMS_UNITS else 1.0
+        saved = (achieved - float(result[quantity].mean())) / scale
         share = saved / statistics[model].loss
         if share >= _LEAST_SHARE:
             differences[model].append(
                 ParameterDifference(parameters[i], tuned[model][i], real_values[i], share)
             )
     return {
-        model: tuple(sorted(found, key=lambda difference: -difference.share))
-        for model, found in differences.items()
+        model: tuple(sorted(explaining, key=lambda difference: -difference.share))
+        for model, explaining in differences.items()
     }
 
 
