@@ -63,7 +63,7 @@ def estimator_named(name: str) -> Estimator:
     return Estimator(judge, 'acceleration', 8)
 
 
-ESTIMATORS = {'clean': 20, 'error_state': 12, 'vqf_kalman': 12}
+ESTIMATORS = {'clean': 20, 'error_state': 10, 'vqf_kalman': 12}
 """Estimators, and the number of realities of each: 30 min on two cores in all."""
 
 TRANSFER = 'transfer loss'
