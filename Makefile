@@ -106,7 +106,7 @@ colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch wor
 bench: $(VENV)/.installed-test ## measure speed; a few minutes
 	@set -e; for script in benchmarks/*_speed.py; do echo "== $$script"; $(BIN)/python $$script; done
 
-validation: $(VENV)/.installed-test ## hold check against foreign recordings, measure the tables of docs/explanation/validation.md; under an hour, can be interrupted
+validation: $(VENV)/.installed-test ## hold check against foreign recordings, measure the tables of docs/explanation/validation.md; about an hour, can be interrupted
 	$(BIN)/python benchmarks/foreign/validate_check.py
 	$(BIN)/python benchmarks/allan_low_pass.py --seeds 2
 	$(BIN)/python benchmarks/validation.py

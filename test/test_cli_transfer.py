@@ -281,3 +281,21 @@ def test_wrong_requests_are_refused_in_one_line(
         ('study.json', '--models', 'ch_rw', '--study', tmp_path),
     ):
         check_refused(capsys, str(complaint), *common, *words)
+
+
+def test_wrong_units_of_recordings_are_told_as_check_tells_them(
+    capsys: Capture, bags: Path, tmp_path: Path
+) -> None:
+    for path in sorted(bags.glob('mine*'))[:2]:
+        drive = read_recording(path)
+        in_g = dataclasses.replace(
+            drive.imu, linear_acceleration=drive.imu.linear_acceleration / 9.80665
+        )
+        write_recording(drive.with_messages('imu', in_g), tmp_path / 'in_g' / path.name)
+    words = ('--simulated', f'g={tmp_path}/in_g/*', '--out', tmp_path / 'out', *SMALL)
+    assert call(capsys, 'transfer', '--real', *real(bags), *words).status == 0
+    record = read_transfer(tmp_path / 'out')
+    assert record is not None
+    units = [note for note in record['notes'] if note['code'].startswith('check.acceleration')]
+    assert [runs[0] for note in units for runs in note['runs']] == ['g']
+    assert 'decisive' in (tmp_path / 'out' / 'findings.txt').read_text()

@@ -101,7 +101,8 @@ def run(options: argparse.Namespace) -> int:
     outcome = None if options.study is None else StudyOutcome.read(options.study)
     judge, study = judge_setup(options), study_options(options)
     sources = judged_sources(options, options.real, '--real')
-    simulated: dict[str, Sequence[TuningSource]] = dict(_own_recordings(options, judge))
+    recordings = _own_recordings(options, judge)
+    simulated: dict[str, Sequence[TuningSource]] = dict(recordings)
     if simulated and not (_SENSORS.explicit_values(options) or options.set):
         real: Sequence[TuningSource] = _with_mountings(sources, judge)
         blocks = recording_blocks(sources, study.block)
@@ -115,8 +116,8 @@ def run(options: argparse.Namespace) -> int:
         blocks = [recording.block for recording in plan.recordings if recording.has_real_run]
     request = TransferRequest(judge, _METHOD.make(options), real, simulated, blocks, study)
     transfer, record = request.measure(options.out, options.jobs)
-    checked = {REAL: sources, **_own_recordings(options, judge)}
-    notes = by_severity([*_recording_findings(checked, judge), *transfer.notes])
+    checked = _recording_findings({REAL: sources, **recordings}, judge)
+    notes = by_severity([*checked, *transfer.notes])
     record['notes'] = to_records(notes)
     record['recordings'] = [recording_record(source, source.expected_name()) for source in sources]
     report.write_transfer(options.out, transfer, record, overwrite=options.overwrite)
