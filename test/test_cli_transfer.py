@@ -26,7 +26,6 @@ from sim2real_eval.study.options import StudyOptions, TransferOptions
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.recordings import recordings_from_sources
-from sim2real_eval.study.search.engine import EvaluationStore
 from sim2real_eval.study.study_file import StudyFile
 from sim2real_eval.study.transfer_record import read_transfer
 from sim2real_eval.study.variants import StudyJudge
@@ -157,7 +156,7 @@ def test_an_interrupted_transfer_goes_on_unless_a_recording_has_changed(
             file.judges[0].setup, TransferOptions(), drives, models, [''] * len(paths),
             file.options,
         )  # fmt: skip
-        return EvaluationStore.for_folder(tmp_path / 'out', request.identity()).search
+        return request.store(tmp_path / 'out').search
 
     for path in real(bags)[:2]:
         shutil.copytree(path, tmp_path / path.name)

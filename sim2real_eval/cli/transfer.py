@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
         study = plan.file.options
         blocks = [recording.block for recording in plan.recordings if recording.has_real_run]
     request = TransferRequest(judge, _METHOD.make(options), real, simulated, blocks, study)
-    transfer, record = request.measure(options.out, options.jobs)
+    transfer, record = request.measure(request.store(options.out), options.jobs)
     checked = _recording_findings({REAL: sources, **recordings}, judge)
     notes = by_severity([*checked, *transfer.notes])
     record['notes'] = to_records(notes)
@@ -196,16 +196,10 @@ def _plan(
     from sim2real_eval.study.variants import StudyJudge
     from .models import twins
 
-    for source in sources:
-        if source.read().truth is None:
-            raise ParameterError(
-                '--real', source.path, 'has no ground truth, on whose motion --models are '
-                "simulated; give recordings of your simulator, --simulated 'NAME=PATTERN'",
-            )  # fmt: skip
     sensors = _SENSORS.make(options)
     models = set_parameters(twins(sensors.models, sensors.imu), options.set)
     label = judge_label(options.judge_kind, options.config)
-    return StudyPlan.from_file(
+    plan = StudyPlan.from_file(
         StudyFile(
             title=comparison_title(sources, models),
             options=study,
@@ -215,3 +209,11 @@ def _plan(
             settings=sensor_settings(options.set),
         )
     )
+    # The plan has read the recordings, unless they are large.
+    for source, recording in zip(sources, plan.recordings, strict=True):
+        if recording.read().truth is None:
+            raise ParameterError(
+                '--real', source.path, 'has no ground truth, on whose motion --models are '
+                "simulated; give recordings of your simulator, --simulated 'NAME=PATTERN'",
+            )  # fmt: skip
+    return plan

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sim2real_eval.study.options import StudyOptions, TransferOptions
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
+    from sim2real_eval.study.search.engine import EvaluationStore
 
 
 class TransferRequest(NamedTuple):
@@ -29,21 +30,20 @@ class TransferRequest(NamedTuple):
     blocks: Sequence[str]
     study: StudyOptions
 
-    def measure(
-        self, folder: str | Path, jobs: int, *, quiet: bool = False
-    ) -> tuple[Transfer, dict[str, Any]]:
-        """Measure the transfer with a progress bar; return it and its record.
-
-        Evaluations are kept beside the folder until the end, so that a repetition continues.
-        """
-        from sim2real_eval.benches.transfer.transfer import measure_transfer
-        from sim2real_eval.report.transfer import transfer_record
+    def store(self, folder: str | Path) -> EvaluationStore:
+        """Return the evaluations beside a folder, from which a repetition continues."""
         from sim2real_eval.study.search.engine import EvaluationStore
 
-        with (
-            EvaluationStore.for_folder(folder, self.identity()) as store,
-            progress_rounds('transfer, round {}', quiet=quiet) as begin,
-        ):
+        return EvaluationStore.for_folder(folder, self._identity())
+
+    def measure(
+        self, store: EvaluationStore, jobs: int, *, quiet: bool = False
+    ) -> tuple[Transfer, dict[str, Any]]:
+        """Measure the transfer with a progress bar; return it and its record."""
+        from sim2real_eval.benches.transfer.transfer import measure_transfer
+        from sim2real_eval.report.transfer import transfer_record
+
+        with store, progress_rounds('transfer, round {}', quiet=quiet) as begin:
             transfer = measure_transfer(
                 self.real, self.simulated, self.judge, self.method, blocks=self.blocks,
                 seed=self.study.seed, jobs=jobs, progress=begin, store=store,
@@ -58,7 +58,7 @@ class TransferRequest(NamedTuple):
         }
         return transfer, record
 
-    def identity(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
         """Return the record that identifies the search."""
         from sim2real_eval.benches.transfer.sources import RunSource
         from sim2real_eval.report.search_layout import search_identity
@@ -102,7 +102,6 @@ def add_transfer(
     """
     from sim2real_eval.benches.transfer.sources import study_sources
     from sim2real_eval.report.study_report import study_report
-    from sim2real_eval.study.search.engine import EvaluationStore
     from sim2real_eval.study.transfer_record import read_transfer
 
     assert plan.file.transfer is not None
@@ -113,10 +112,10 @@ def add_transfer(
         judge, plan.file.transfer, real, simulated, blocks, plan.file.options
     )
     record = read_transfer(folder)
-    search = EvaluationStore.for_folder(folder, request.identity()).search
-    if record is not None and record.get('search') == search:
+    store = request.store(folder)
+    if record is not None and record.get('search') == store.search:
         return study_report(outcome, folder)
-    _, record = request.measure(folder, jobs, quiet=quiet)
+    _, record = request.measure(store, jobs, quiet=quiet)
     return add_to_report(outcome, folder, record)
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
 from sim2real_eval.common.results import fresh_files, write_bytes
 
@@ -24,6 +25,16 @@ def log_x(axes: Axes) -> None:
     axes.set_xscale('log')
     axes.xaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
     axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def mark_1_2_5(axis: Axis) -> None:
+    """Mark a logarithmic axis at 1, 2 and 5 times powers of ten, with plain numbers.
+
+    With powers of ten alone, two decades would have only two ticks.
+    """
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(StrMethodFormatter('{x:g}'))
+    axis.set_minor_locator(NullLocator())
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from sim2real_eval.benches.transfer.result import ModelTransfer, Transfer
 from sim2real_eval.benches.tuning.parameters import Tunable
@@ -43,9 +42,7 @@ from .search_layout import (
 _MOST_DRAWN = 4
 
 
-def transfer_record(
-    transfer: Transfer, options: TransferOptions, recordings: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, Any]:
+def transfer_record(transfer: Transfer, options: TransferOptions) -> dict[str, Any]:
     """Return everything needed to repeat and to interpret a transfer, as JSON values."""
     return {
         **result_header(),
@@ -72,7 +69,6 @@ def transfer_record(
             _model_record(model, transfer.parameters, options.level) for model in transfer.models
         ],
         'failures': dict(transfer.failures),
-        'recordings': list(recordings),
         'notes': to_records(transfer.notes),
     }
 
@@ -285,10 +281,7 @@ def _draw_landscapes(panel: Axes, transfer: Transfer) -> None:
         panel.set_xscale('log')
         panel.set_yscale('log')
         for axis in (panel.xaxis, panel.yaxis):
-            # With powers of ten alone, two decades would have only two ticks.
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axis.set_major_formatter(StrMethodFormatter('{x:g}'))
-            axis.set_minor_locator(NullLocator())
+            style.mark_1_2_5(axis)
     unit = f' [{TABLE_UNITS[transfer.quantity]}]' if transfer.is_error else ''
     noun = 'error' if transfer.is_error else 'score'
     panel.set_xlabel(

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from rich.table import Table
 from rich.text import Text
 
@@ -121,10 +120,7 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
     )
     if is_rms:
         panel.set_xscale('log')
-        # With powers of ten alone, two decades would have only two ticks.
-        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        panel.xaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
-        panel.xaxis.set_minor_locator(NullLocator())
+        style.mark_1_2_5(panel.xaxis)
     unit = TABLE_UNITS.get(loss, 'smaller is better')
     panel.set_xlabel(f'{loss} {"error" if is_rms else "score"} [{unit}]', fontsize=9)
     panel.set_title('blocks of recordings', fontsize=9)

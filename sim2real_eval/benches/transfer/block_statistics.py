@@ -11,12 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.metrics.permutation_test import joint_p_values, significance_groups
-from sim2real_eval.study.search.engine import estimate_gain
+from sim2real_eval.study.search.engine import estimate_gain, sign_flips
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
-
-_EXACT_SIGNS = 13
-_DRAWS = 10_000
 
 
 class BlockStatistics(NamedTuple):
@@ -68,7 +65,7 @@ def block_statistics(
         [reference[block].sum() if is_error else float(len(block)) for block in blocks]
     )
     differences = sums - np.array([reference[block].sum() for block in blocks])
-    signs = _signs(len(blocks))
+    signs = sign_flips(len(blocks), stream(0, 'transfer', 'signs', ''))
     adjusted = joint_p_values(np.abs(differences @ signs.T)).adjusted
     order = sorted(range(len(names)), key=lambda k: float(differences[k].sum()))
     pairs = list(itertools.combinations(order, 2))
@@ -91,14 +88,6 @@ def block_statistics(
             gain.mean, gain.low, gain.high, p_value, adjusted[k], groups[name]
         )
     return statistics
-
-
-def _signs(count: int) -> FloatArray:
-    """Return the signs of the blocks in every flip, the true ones first, `(f, count)`."""
-    if count <= _EXACT_SIGNS:
-        return np.array(list(itertools.product((1.0, -1.0), repeat=count)))
-    drawn = stream(0, 'transfer', 'signs', '').choice((1.0, -1.0), (_DRAWS - 1, count))
-    return np.concatenate([np.ones((1, count)), drawn])
 
 
 def landscape_distance(real: FloatArray, simulated: FloatArray, is_error: bool) -> float:

@@ -7,16 +7,14 @@ then improved on each set alone by the search of `sim2real tune`.
 
 from __future__ import annotations
 
-import math
 import pickle
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.stats import qmc
 
 from sim2real_eval.benches.tuning.evaluations import TuningTask, load_losses
 from sim2real_eval.benches.tuning.parameters import Tunable
-from sim2real_eval.study.search.engine import EvaluationPool, SearchSpace, Values
+from sim2real_eval.study.search.engine import EvaluationPool, SearchSpace, Values, sobol_points
 from sim2real_eval.study.search.stepwise import Minimisation, minimise_loss
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, IntArray
@@ -43,8 +41,7 @@ def spread_tunings(parameters: Sequence[Tunable], count: int, seed: int = 0) -> 
     ((1.0, 1.0, 1.0, 1.0, 1.0), 63, True)
     """
     rng = stream(seed, 'transfer', 'tunings', '')
-    power = math.ceil(math.log2(max(count - 1, 1)))
-    shares = qmc.Sobol(len(parameters), rng=rng).random_base2(power)[: count - 1]
+    shares = sobol_points(len(parameters), count - 1, rng)
     tunings = [
         tuple(_value_at(*pair) for pair in zip(parameters, row, strict=True))
         for row in shares.tolist()

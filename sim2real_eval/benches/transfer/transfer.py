@@ -71,8 +71,8 @@ def measure_transfer(
     Parameters
     ----------
     real : sequence of Recording or TuningSource
-        Real recordings, in memory or read on demand. Without truth only the likelihood of the
-        innovations can be compared.
+        Real recordings, in memory or read on demand. Only the likelihood of the innovations can
+        be compared if they have no truth.
     simulated : mapping of str to sequence of Recording or TuningSource
         Simulated recordings of each model.
     judge : Judge
@@ -129,8 +129,9 @@ def measure_transfer(
     names = [source.expected_name() for source in real_sources]
     if blocks:
         notes += [note for note in block_findings(names, blocks) if note.kind is DRIVES]
+    has_truth = all(run.truth is not None for run in runs)
     del runs
-    quantity = _common_loss(task, simulated_sources)
+    quantity = options.objective or _common_loss(simulated_sources, has_truth=has_truth)
     check_likelihood(quantity, parameters)
     task = task._replace(loss=quantity)
     held_out = deal_blocks(drives, windows, count)
@@ -161,14 +162,11 @@ def _drives(blocks: Sequence[str]) -> list[list[int]]:
     return list(drives.values())
 
 
-def _common_loss(task: TuningTask, simulated: Mapping[str, Sequence[TuningSource]]) -> str:
-    """Return the loss that all sets have: that of the options, speed with truth, or likelihood."""
-    if task.loss is not None:
-        return task.loss
-    if any(source.read().truth is None for source in task.sources):
-        return 'likelihood'
-    has_truth = (sources[0].read().truth is not None for sources in simulated.values())
-    return 'speed' if all(has_truth) else 'likelihood'
+def _common_loss(simulated: Mapping[str, Sequence[TuningSource]], *, has_truth: bool) -> str:
+    """Return the loss that all sets have: speed if they have truth, as the real ones may."""
+    sets = simulated.values()
+    has_truth = has_truth and all(sources[0].read().truth is not None for sources in sets)
+    return 'speed' if has_truth else 'likelihood'
 
 
 class _RealErrors(NamedTuple):

@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import RBFInterpolator
-from scipy.stats import qmc
 
 from sim2real_eval.common.findings import Finding, FitError
+from sim2real_eval.study.search.engine import sobol_points
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 
@@ -244,9 +244,7 @@ def spread_points(size: int, count: int, seed: int) -> FloatArray:
     """Return points spread evenly over the unit cube, `(count, size)` (I. M. Sobol, 1967)."""
     if size == 1:
         return np.linspace(0.0, 1.0, count)[:, None]
-    power = int(np.ceil(np.log2(max(count, 2))))
-    rng = stream(seed, 'fit', 'search', 'spread')
-    return np.asarray(qmc.Sobol(size, rng=rng).random_base2(power)[:count])
+    return sobol_points(size, count, stream(seed, 'fit', 'search', 'spread'))
 
 
 def find_lowest(

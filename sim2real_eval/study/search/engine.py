@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import norm, qmc
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.workers import Workers
@@ -88,6 +88,12 @@ class SearchSpace(Generic[P]):
             for row in candidates
         ]
         return np.array(rows, dtype=np.float64).reshape(-1, len(self))
+
+
+def sobol_points(size: int, count: int, rng: np.random.Generator) -> FloatArray:
+    """Return points spread evenly over the unit cube, `(count, size)` (I. M. Sobol, 1967)."""
+    power = math.ceil(math.log2(max(count, 2)))
+    return np.asarray(qmc.Sobol(size, rng=rng).random_base2(power)[:count])
 
 
 _FORMAT = 'sim2real evaluations 1'
@@ -432,14 +438,19 @@ def sign_flip_p_value(differences: FloatArray, seed: int) -> float:
     All signs are tried for up to 13 differences, else 10 000 draws (R. A. Fisher, The Design of
     Experiments, 1935).
     """
-    n = len(differences)
-    if n <= _EXACT_SIGNS:
-        signs = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
-    else:
-        drawn = stream(seed, 'fit', 'signs', '').choice((1.0, -1.0), (_DRAWS - 1, n))
-        signs = np.concatenate([np.ones((1, n)), drawn])
-    sums = signs @ differences
+    sums = sign_flips(len(differences), stream(seed, 'fit', 'signs', '')) @ differences
     return float(np.mean(sums >= sums[0] - 1e-12 * np.abs(differences).sum()))
+
+
+def sign_flips(count: int, rng: np.random.Generator) -> FloatArray:
+    """Return the signs of some values in every flip, all positive first, `(f, count)`.
+
+    All flips are returned for up to 13 values, else 10 000 of which the others are drawn.
+    """
+    if count <= _EXACT_SIGNS:
+        return np.array(list(itertools.product((1.0, -1.0), repeat=count)))
+    drawn = rng.choice((1.0, -1.0), (_DRAWS - 1, count))
+    return np.concatenate([np.ones((1, count)), drawn])
 
 
 LEAST_RECORDINGS = 5
