@@ -27,11 +27,12 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external import NodeJudgeSetup, connections
-from sim2real_eval.judge.external.connections import GraphEstimator, Senders, publishers_of
+from sim2real_eval.judge.external.connections import GraphEstimator, Senders
 from sim2real_eval.judge.external.expected import PendingMessage, RecordedFeed
 from sim2real_eval.judge.external.graph import ReplayClock, free_domain, private_context
 from sim2real_eval.judge.external.graph_estimators import FilterEstimator
 from sim2real_eval.judge.external.process import executable, input_topics
+from sim2real_eval.judge.external.publishers import publishers_of
 from sim2real_eval.judge.robot_localization.replay_options import Clock, Options
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode_transforms
