@@ -24,6 +24,7 @@ from sim2real_eval.ros_launch.arguments import (
     profile_file,
 )
 from sim2real_eval.ros_launch.nodes import (
+    describe,
     fail_on_error,
     include,
     set_noise_free_imu,
@@ -41,7 +42,7 @@ LAYOUTS = ('sim2real.rviz', 'plotjuggler.xml', 'foxglove.json')
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('scenario', 'factor', 'loop', duration='60.0'),
             *declare(motion_params_file=motion_file()),

@@ -32,6 +32,7 @@ from sim2real_eval.ros_launch.arguments import (
 from sim2real_eval.ros_launch.nodes import (
     LaunchRun,
     LaunchRuns,
+    describe,
     include,
     set_noise_free_imu,
     set_transforms_file,
@@ -59,7 +60,7 @@ RECORDER = '/rosbag2_recorder'
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('scenario', 'duration', 'factor', motion_params_file=motion_file()),
             *declare('runs', 'first_run', 'out', 'storage', 'delay', 'settle'),
@@ -72,7 +73,9 @@ def generate_launch_description() -> LaunchDescription:
             set_transforms_file(),
             set_noise_free_imu(),
             OpaqueFunction(function=start_experiment),
-        ]
+        ],
+        include('sensors.launch.py', 'sensors_params_file'),
+        include('judge.launch.py', 'judge_params_file'),
     )
 
 

@@ -34,6 +34,7 @@ from sim2real_eval.ros_launch.arguments import (
 )
 from sim2real_eval.ros_launch.nodes import (
     activate,
+    describe,
     fail_on_error,
     node,
     static_transform,
@@ -43,7 +44,7 @@ from sim2real_eval.ros_launch.sensors import SensorTransform, write_transforms_f
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('judge', 'profile'),
             *declare(

@@ -20,6 +20,7 @@ from launch_ros.actions import Node
 
 from sim2real_eval.ros_launch.arguments import NAVSAT, check_packages, declare, profile_file
 from sim2real_eval.ros_launch.nodes import (
+    describe,
     fail_on_error,
     include,
     node,
@@ -30,7 +31,7 @@ from sim_sensors.core.parameters import Parameter
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('path', 'controller', 'at_robot', 'stamped', 'feedback', 'ground_truth'),
             *declare(

@@ -18,7 +18,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 
 from sim2real_eval.ros_launch.arguments import check_packages, declare
-from sim2real_eval.ros_launch.nodes import fail_on_error, node, static_transform
+from sim2real_eval.ros_launch.nodes import describe, fail_on_error, node, static_transform
 from sim2real_eval.ros_launch.sensors import odometry_qos, of_models, world_configuration
 from sim_sensors.core.config_files import parse_yaml
 from sim_sensors.core.shipped import config_path
@@ -26,7 +26,7 @@ from sim_sensors.sensor.catalogue import KINDS
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('sensors', 'imu', 'gps', 'mag', 'camera', 'wheels', 'vision', 'world'),
             *declare('seed', 'run'),

@@ -89,7 +89,7 @@ def stranger(topic: str, count: int) -> Iterator[subprocess.Popen[str]]:
 
 def scores(out: Path) -> dict[str, float]:
     record = json.loads((out / 'study.json').read_text())
-    return {f'{run["model"]}/{run["recording"]}': run['rmse'] for run in record['runs']}
+    return {f'{run["model"]}/{run["recording"]}': run['values']['rmse'] for run in record['runs']}
 
 
 def complaints(err: str, word: str) -> list[str]:

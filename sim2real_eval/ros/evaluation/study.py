@@ -12,7 +12,7 @@ from typing import Any
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
-from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
+from sim2real_eval.cli.arguments import expand_patterns, scenario_problem, sources, topic_roles
 from sim2real_eval.cli.models import twins
 from sim2real_eval.cli.options import study_words
 from sim2real_eval.cli.vepd import comparison_title, vepd_command
@@ -71,7 +71,11 @@ class LiveStudy:
         command_options = options
         if declared_options.without_deriving(_changed_names(declared_options)) == options:
             command_options = declared_options
-        real = _declare_texts(node, 'real', 'Real recordings with ground truth: paths of bags.')
+        real = expand_patterns(
+            _declare_texts(
+                node, 'real', 'Real recordings with ground truth: paths or patterns of bags.'
+            )
+        )
         topics = _declare_texts(
             node, 'topics', 'Topics of the imu, gps or truth, each ROLE=TOPIC.'
         )
