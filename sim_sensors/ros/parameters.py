@@ -85,9 +85,9 @@ class NodeParameters:
     """Parameter sets of a node, each under a prefix, which are also its ROS parameters.
 
     A set `imu` with a part `gyroscope` and its parameter `std` becomes `imu.gyroscope.std`.
-    Values from the command line or a file are parsed as those of a YAML file, so an integer is
-    accepted as a number. Later changes are checked against the declarations; all changes of one
-    request take effect, or none.
+    Values are parsed as those of a YAML file, at the start and later: an integer is accepted as a
+    number, and a number as a list of three equal ones. The ROS parameter has the type of its
+    descriptor whatever was set. All changes of one request take effect, or none.
 
     The node must be created with `automatically_declare_parameters_from_overrides`.
 
@@ -102,6 +102,8 @@ class NodeParameters:
         self.overrides = list(start_parameters(node))
         for name in self.overrides:
             node.undeclare_parameter(name)
+        self._declarations: dict[str, Parameter] = {}
+        self._refusal: ParameterError | None = None
         self._sets: dict[str, Parameters] = {}
         self._candidate: dict[str, Parameters] = {}
         self._on_change: Callable[[], None] | None = None
@@ -148,6 +150,7 @@ class NodeParameters:
         return result
 
     def _declare_one(self, key: str, declaration: Parameter, default: Any) -> Any:
+        self._declarations[key] = declaration
         # Declared twice: first with any type, so that a wrong value is refused with the words of
         # the declaration, then with the descriptor and the parsed value.
         parameter = self._node.declare_parameter(
@@ -155,10 +158,20 @@ class NodeParameters:
         )
         parsed = declaration.parse(_from_ros(parameter.value), self._node.get_name(), key)
         self._node.undeclare_parameter(key)
-        self._node.declare_parameter(
-            key, _to_ros(parsed), descriptor(declaration), ignore_override=True
-        )
+        final = descriptor(declaration)
+        if parsed == ():
+            self._declare_empty_list(key, final)
+        else:
+            self._node.declare_parameter(key, _to_ros(parsed), final, ignore_override=True)
         return parsed
+
+    def _declare_empty_list(self, key: str, final: ParameterDescriptor) -> None:
+        """Declare an empty list of numbers, which rclpy would take for one of bytes."""
+        kind = rclpy.parameter.Parameter.Type.DOUBLE_ARRAY
+        self._node.declare_parameter(key, kind, ignore_override=True)
+        self._node.set_parameters_atomically([rclpy.parameter.Parameter(key, kind, [])])
+        final.type = kind.value
+        self._node.set_descriptor(key, final)
 
     def has(self, name: str) -> bool:
         """Return True if the node has a parameter."""
@@ -195,12 +208,35 @@ class NodeParameters:
     def accept_changes(self, on_change: Callable[[], None]) -> None:
         """Accept changes from now on, and call `on_change` after each."""
         self._on_change = on_change
+        self._node.add_pre_set_parameters_callback(self._convert)
         self._node.add_on_set_parameters_callback(self._check)
         self._node.add_post_set_parameters_callback(self._apply)
+
+    def _convert(
+        self, changes: list[rclpy.parameter.Parameter]
+    ) -> list[rclpy.parameter.Parameter]:
+        """Return changes of the declared types; `_check` refuses those that have other types."""
+        self._refusal = None
+        return [self._converted(change) for change in changes]
+
+    def _converted(self, change: rclpy.parameter.Parameter) -> rclpy.parameter.Parameter:
+        declaration = self._declarations.get(change.name)
+        if declaration is None:
+            return change
+        try:
+            parsed = declaration.parse(_from_ros(change.value), self._node.get_name(), change.name)
+        except ParameterError as error:
+            self._refusal = self._refusal or error
+            # rclpy would refuse another type before `_check` can say what is allowed.
+            return self._node.get_parameter(change.name)
+        kind = rclpy.parameter.Parameter.Type.DOUBLE_ARRAY if isinstance(parsed, tuple) else None
+        return rclpy.parameter.Parameter(change.name, kind, _to_ros(parsed))
 
     def _check(self, changes: list[rclpy.parameter.Parameter]) -> SetParametersResult:
         candidate = dict(self._sets)
         try:
+            if self._refusal is not None:
+                raise self._refusal
             for change in changes:
                 for prefix, parameters in candidate.items():
                     candidate[prefix] = self._change(

@@ -74,6 +74,12 @@ def run(
             executor.spin_once()
     except Sim2RealError as error:
         return _print_error(name, str(error))
+    except ValueError as error:
+        # rclpy has no type for an empty list or null at the start, and names no parameter.
+        if 'PARAMETER_NOT_SET' not in str(error):
+            raise
+        problem = 'a parameter is [] or null, without a value; leave it out, or give it a value'
+        return _print_error(name, problem)
     except (KeyboardInterrupt, ExternalShutdownException):
         return 0
     except (RuntimeError, SystemError):
