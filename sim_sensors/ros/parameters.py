@@ -161,6 +161,9 @@ class NodeParameters:
         final = descriptor(declaration)
         if parsed == ():
             self._declare_empty_list(key, final)
+        elif parsed is None:
+            kind = rclpy.parameter.Parameter.Type.from_parameter_value(declaration.kind())
+            self._node.declare_parameter(key, kind, final, ignore_override=True)
         else:
             self._node.declare_parameter(key, _to_ros(parsed), final, ignore_override=True)
         return parsed
