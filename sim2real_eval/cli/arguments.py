@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import glob
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -207,19 +206,6 @@ def refuse_duplicates(paths: Sequence[str]) -> None:
     for path, place in zip(paths, places, strict=True):
         if places.count(place) > 1:
             raise ParameterError('recordings', path, 'is given twice; must be given once')
-
-
-def expand_patterns(words: Iterable[str]) -> list[str]:
-    """Return the files and folders that patterns such as `bags/*` match, in order.
-
-    Existing paths and patterns without a match stay as they are.
-    """
-    paths = []
-    for word in words:
-        # Path.glob takes no absolute patterns.
-        matches = [] if Path(word).exists() else sorted(glob.glob(word))  # noqa: PTH207
-        paths += matches or [word]
-    return paths
 
 
 def sources(
