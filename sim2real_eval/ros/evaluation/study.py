@@ -12,7 +12,7 @@ from typing import Any
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
-from sim2real_eval.cli.arguments import expand_patterns, scenario_problem, sources, topic_roles
+from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
 from sim2real_eval.cli.models import twins
 from sim2real_eval.cli.options import study_words
 from sim2real_eval.cli.vepd import comparison_title, vepd_command
