@@ -24,8 +24,6 @@ from typing import Any, TypeVar, cast
 import filelock
 import numba
 
-from .heartbeat import heartbeat
-
 F = TypeVar('F', bound=Callable[..., object])
 
 _LOG = logging.getLogger(__name__)
@@ -34,6 +32,8 @@ _CONFIG: Any = numba.config
 _NJIT: Any = numba.njit
 _MESSAGE = 'compiling for this machine, once'
 _SILENT_S = 1.0
+_SAME_START_S = 60.0
+"""Longest pause between compilations of one start, such as those of the nodes of a launch."""
 _OUTDATED_S = 7 * 86400.0
 """Age above which machine code of other sources is deleted."""
 _WORDS = (b'numba', b'compilation')
@@ -93,16 +93,41 @@ _THREAD = threading.local()
 
 
 @contextlib.contextmanager
-def announce(say: Callable[[str], None], interval_s: float = 10.0) -> Iterator[None]:
-    """Say that functions are being compiled if it takes longer than a second, then regularly."""
-    timer = threading.Timer(_SILENT_S, say, [_MESSAGE])
+def _announced() -> Iterator[None]:
+    """Log that functions are being compiled if it takes longer than a second; once in a start."""
+    timer = threading.Timer(_SILENT_S, _announce)
     timer.daemon = True
     timer.start()
     try:
-        with heartbeat(say, lambda: _MESSAGE, interval_s):
-            yield
+        yield
     finally:
         timer.cancel()
+
+
+def _announce() -> None:
+    if _LOG.isEnabledFor(logging.INFO) and _is_first_of_start():
+        _LOG.info(_MESSAGE)
+
+
+def _is_first_of_start() -> bool:
+    """Return True if no process of this session has compiled within the last minute.
+
+    The nodes of a launch and the workers of a command are in one session. A file beside the cache
+    holds the session of the last process that compiled.
+    """
+    if _LOCK_FILE is None:
+        return True
+    # Windows has no sessions.
+    session = str(os.getsid(0)) if hasattr(os, 'getsid') else ''
+    file = _LOCK_FILE.with_name('compiling_session')
+    with filelock.FileLock(f'{file}.lock'):
+        is_same = (
+            file.exists()
+            and file.read_text('utf-8') == session
+            and time.time() - file.stat().st_mtime < _SAME_START_S
+        )
+        file.write_text(session, 'utf-8')
+    return not is_same
 
 
 def compiled(function: F) -> F:
@@ -158,7 +183,7 @@ def _compile_alone(compile_signature: Callable[[object], object]) -> Callable[[o
         # A lock of its own for each call: a forked process must not use that of its parent.
         lock = filelock.FileLock(_LOCK_FILE) if _LOCK_FILE else contextlib.nullcontext()
         try:
-            with announce(_LOG.info), lock:
+            with _announced(), lock:
                 return compile_signature(signature)
         finally:
             _THREAD.is_compiling = False
