@@ -160,7 +160,7 @@ def test_spoofing_grows_from_its_start_and_jumps_back() -> None:
 
 def test_a_stuck_axis_repeats_its_last_value_and_the_others_measure_on() -> None:
     plain = simulated('imu')
-    stuck = simulated('imu', Stuck(start=20.0, end=21.0, sensor='gyroscope', axis='z'))
+    stuck = simulated('imu', Stuck(start=20.0, end=21.0, triad='gyroscope', axis='z'))
     rows = (seconds(plain) >= 20.0) & (seconds(plain) < 21.0)
     before = plain.angular_velocity[np.flatnonzero(rows)[0] - 1, 2]
     assert set(stuck.angular_velocity[rows, 2]) == {before}

@@ -12,7 +12,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import parameter, positive
 from sim_sensors.sensor.faults import BoolArray, Fault
 
-_SENSORS = ('both', 'gyroscope', 'accelerometer')
+_TRIADS = ('both', 'gyroscope', 'accelerometer')
 _AXES = ('all', 'x', 'y', 'z')
 
 
@@ -56,7 +56,7 @@ class Stuck(ImuFault):
 
     kind: ClassVar[str] = 'stuck'
 
-    sensor: str = parameter('both', '', 'Triad that is stuck.', choices=_SENSORS)
+    triad: str = parameter('both', '', 'Triad that is stuck.', choices=_TRIADS)
     axis: str = parameter('all', '', 'Axis that is stuck.', choices=_AXES)
 
     def disturb(
@@ -68,7 +68,7 @@ class Stuck(ImuFault):
             ('gyroscope', signals.rate, signals.rate_before),
             ('accelerometer', signals.force, signals.force_before),
         ):
-            if self.sensor in ('both', name):
+            if self.triad in ('both', name):
                 first = int(np.flatnonzero(rows)[0])
                 held = values[first - 1] if first else before
                 held = np.where(np.isfinite(held), held, values[first])
