@@ -193,8 +193,8 @@ def test_parameters_are_checked_before_they_are_applied(graph: Graph) -> None:
         ('imu.covariance', 'none', "'none'"),
         ('imu.latency', -1.0, 'imu.latency: -1.0'),
         ('imu.latency', float('nan'), 'imu.latency: nan'),
-        ('imu.rate', 50.0, 'read-only'),
-        ('seed', 4, 'read-only'),
+        ('imu.rate', 50.0, 'not active'),
+        ('seed', 4, 'not active'),
     ):
         done, why = ask(graph, name, value)
         assert not done
@@ -217,13 +217,16 @@ def test_parameter_descriptors_state_unit_range_and_access(graph: Graph) -> None
     graph.start('imu_node')
     graph.connect(TOPIC)
     names = ['imu.rate', 'imu.gyroscope.std', 'imu.orientation.mode', 'seed', 'gravity']
+    names.append('diagnostics_period')
     request = DescribeParameters.Request(names=names)
     descriptors = graph.call(
         DescribeParameters, 'imu_node/describe_parameters', request
     ).descriptors
-    rate, std, mode, seed, gravity = descriptors
+    rate, std, mode, seed, gravity, period = descriptors
     assert rate.description == 'Measurements per second. [Hz]'
-    assert rate.read_only
+    assert not rate.read_only
+    assert 'not active' in rate.additional_constraints
+    assert period.read_only
     assert rate.floating_point_range[0].from_value == 1e-6
     assert std.type == ParameterType.PARAMETER_DOUBLE_ARRAY
     assert not std.read_only
@@ -258,7 +261,8 @@ def test_parameters_keep_the_types_of_their_descriptors_whatever_is_set(
             words.append(f'{name}:={json.dumps(changes[-1])}')
         for change in changes:
             (result,) = node.set_parameters([Parameter(name, value=change)])
-            assert result.successful != descriptor.read_only, (name, change, result.reason)
+            is_fixed = descriptor.read_only or 'not active' in descriptor.additional_constraints
+            assert result.successful != is_fixed, (name, change, result.reason)
             assert node.get_parameter(name).type_.value == types[name], (name, change)
             count += result.successful
     assert count
