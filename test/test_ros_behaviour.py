@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import array
 import dataclasses
 import json
 import signal
@@ -256,7 +257,7 @@ def test_parameters_keep_the_types_of_their_descriptors_whatever_is_set(
         elif descriptor.type == ParameterType.PARAMETER_DOUBLE:
             changes = [repr(value), *([int(value)] if value == int(value) else [])]
         else:
-            changes = [value]
+            changes = [list(value) if isinstance(value, array.array) else value]
         if changes[-1] != []:  # rclpy takes no empty list at the start
             words.append(f'{name}:={json.dumps(changes[-1])}')
         for change in changes:
