@@ -256,7 +256,7 @@ def is_started_by_ros2(file: str, words: Sequence[str]) -> bool:
 
     It names the file by its path, or by the package and the name of the file.
     """
-    if not (len(words) > 2 and Path(words[0]).stem == 'ros2' and words[1] == 'launch'):
+    if not (file and len(words) > 2 and Path(words[0]).stem == 'ros2' and words[1] == 'launch'):
         return False
     path = Path(file)
     return any(

@@ -185,7 +185,8 @@ def describe(entities: Iterable[Any], *included: Any) -> LaunchDescription:
     description = LaunchDescription(entities)
 
     def refuse_unknown(context: Any) -> None:
-        if is_started_by_ros2(context.locals.current_launch_file_path, sys.argv):
+        file = context.get_locals_as_dict().get('current_launch_file_path', '')
+        if is_started_by_ros2(file, sys.argv):
             with_later = LaunchDescription([*description.entities, *included])
             declared = with_later.get_launch_arguments_with_include_launch_description_actions()
             # `include` replaces the parameter file.
