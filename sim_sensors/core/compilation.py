@@ -32,7 +32,7 @@ _CONFIG: Any = numba.config
 _NJIT: Any = numba.njit
 _MESSAGE = 'compiling for this machine, once'
 _SILENT_S = 1.0
-_SAME_START_S = 60.0
+_SAME_START_S = 600.0
 """Longest pause between compilations of one start, such as those of the nodes of a launch."""
 _OUTDATED_S = 7 * 86400.0
 """Age above which machine code of other sources is deleted."""
@@ -110,7 +110,7 @@ def _announce() -> None:
 
 
 def _is_first_of_start() -> bool:
-    """Return True if no process of this session has compiled within the last minute.
+    """Return True if no process of this session has compiled in the last minutes.
 
     The nodes of a launch and the workers of a command are in one session. A file beside the cache
     holds the session of the last process that compiled.
