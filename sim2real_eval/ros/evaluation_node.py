@@ -147,7 +147,7 @@ class EvaluationNode(Node):
             except StrangerError as error:
                 if not self._patience_s:
                     raise
-                self._tell(f'{name}, {label} is repeated: {error}')
+                self._warn(f'{name}, {label} is repeated: {error}')
                 self._wait_for_end(error.topic)
                 real, simulated, recording, pace = self._play(plan, run)
             self._patience_s = GONE_AFTER_S
@@ -157,7 +157,7 @@ class EvaluationNode(Node):
                     self._store_run(study_recording, plan, plan.real, plan.maker.real, real)
                 has_real = True
             elif difference := first_difference(first_real, real, exact=exact):
-                self._tell(
+                self._warn(
                     f'{name}: the estimates of the real side differ with {label}: {difference}'
                 )
             rmse = self._store_run(study_recording, plan, run, recording, simulated, pace)
@@ -168,7 +168,7 @@ class EvaluationNode(Node):
                 f'{pace.factor:.1f} times real time'
             )
 
-    def _tell(self, note: str) -> None:
+    def _warn(self, note: str) -> None:
         self.tally.notes.append(note)
         self.get_logger().warning(note)
 
@@ -210,8 +210,8 @@ class EvaluationNode(Node):
 
         Of two evaluations that began at the same time, one gives way.
         """
-        others = identifiers_of(self._replay, self._truth_topic) - self._truth_identifiers
-        if self._truth is not None and others and min(others) < min(self._truth_identifiers):
+        foreign = identifiers_of(self._replay, self._truth_topic) - self._truth_identifiers
+        if self._truth is not None and foreign and min(foreign) < min(self._truth_identifiers):
             self._replay.destroy_publisher(self._truth)
             self._truth = None
         end = time.monotonic() + self._patience_s

@@ -74,8 +74,9 @@ def identifiers_of(node: Node, topic: str) -> set[bytes]:
 def refuse_other_publishers(node: Node, topic: str) -> None:
     """Raise StrangerError if a topic has publishers that are not those of `node`."""
     own_name = node.get_fully_qualified_name()
-    if others := _other_names(node, topic, own_name, node.get_publishers_info_by_topic(topic)):
-        raise StrangerError(topic, others, [own_name])
+    publishers = node.get_publishers_info_by_topic(topic)
+    if names := _other_names(node, topic, own_name, publishers):
+        raise StrangerError(topic, names, [own_name])
 
 
 def _other_names(node: Node, topic: str, own_name: str, publishers: list[Any]) -> list[str]:
@@ -84,22 +85,22 @@ def _other_names(node: Node, topic: str, own_name: str, publishers: list[Any]) -
     The participant of that node may still list destroyed publishers without a name; these are
     left out, too.
     """
-    own = collections.Counter({own_name: 1})
-    own[node.get_fully_qualified_name()] = sum(
+    expected = collections.Counter({own_name: 1})
+    expected[node.get_fully_qualified_name()] = sum(
         publisher.topic_name == topic for publisher in node.publishers
     )
     names = [_node_name(publisher) for publisher in publishers]
     own_participants = {
         _participant(publisher)
         for name, publisher in zip(names, publishers, strict=True)
-        if name in own
+        if name in expected
     }
     present = collections.Counter(
         name
         for name, publisher in zip(names, publishers, strict=True)
         if name or _participant(publisher) not in own_participants
     )
-    return list((present - own).elements())
+    return list((present - expected).elements())
 
 
 @dataclasses.dataclass(eq=False)
@@ -126,18 +127,18 @@ class PublisherWatch:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._own: dict[str, set[bytes]] = {}
+        self._identifiers: dict[str, set[bytes]] = {}
         self._numbers: dict[str, int] = {}
         self._stranger: _Stranger | None = None
         self._due = 0.0
 
     def begin(self, topic: str) -> None:
         """Watch a topic from now on; its present publishers are those of the run."""
-        self._own[topic] = identifiers_of(self._node, topic)
+        self._identifiers[topic] = identifiers_of(self._node, topic)
 
     def end(self, topic: str) -> None:
         """Watch a topic no longer."""
-        self._own.pop(topic, None)
+        self._identifiers.pop(topic, None)
 
     def begin_alone(self, topic: str, own_name: str) -> Work:
         """Wait until our node and the node `own_name` alone publish a topic; then watch it.
@@ -161,7 +162,7 @@ class PublisherWatch:
         yield Wait(is_decided, f'the end of another publisher of {topic}')
         if other_names:
             raise StrangerError(topic, other_names, self._own_names(own_name))
-        self._own[topic] = {_identifier(publisher) for publisher in publishers}
+        self._identifiers[topic] = {_identifier(publisher) for publisher in publishers}
 
     def accept(self, topic: str, info: Mapping[str, Any]) -> bool:
         """Return True if a message received on a topic continues those of its publisher.
@@ -171,7 +172,7 @@ class PublisherWatch:
         messages on topics that are not watched are accepted.
         """
         number = info.get('publication_sequence_number')
-        if number is None or topic not in self._own:
+        if number is None or topic not in self._identifiers:
             return True
         if number <= self._numbers.get(topic, 0):
             self.suspect(topic)
@@ -193,10 +194,10 @@ class PublisherWatch:
         if now < self._due and not is_last:
             return
         self._due = now + _PERIOD_S
-        for topic, own in self._own.items():
-            if self._node.count_publishers(topic) > len(own) or is_last or self._stranger:
+        for topic, identifiers in self._identifiers.items():
+            if self._node.count_publishers(topic) > len(identifiers) or is_last or self._stranger:
                 for publisher in self._node.get_publishers_info_by_topic(topic):
-                    if _identifier(publisher) not in own:
+                    if _identifier(publisher) not in identifiers:
                         self.suspect(topic)
                         self._note_name(topic, publisher)
         stranger = self._stranger
