@@ -208,7 +208,7 @@ class EvaluationNode(Node):
     def _wait_for_end(self, topic: str) -> None:
         """Wait until no other node publishes the truth and a topic; give up after a while.
 
-        Of two evaluations that began at the same time, one gives way.
+        One of two evaluations that began at the same time gives way.
         """
         foreign = identifiers_of(self._replay, self._truth_topic) - self._truth_identifiers
         if self._truth is not None and foreign and min(foreign) < min(self._truth_identifiers):

@@ -266,12 +266,12 @@ def is_started_by_ros2(file: str, words: Sequence[str]) -> bool:
     )
 
 
-def refuse_unknown_arguments(words: Iterable[str], known: Collection[str]) -> None:
-    """Raise ParameterError if a word such as `imu:=chrono` sets an argument that is not known."""
+def refuse_unknown_arguments(words: Iterable[str], declared_names: Collection[str]) -> None:
+    """Raise ParameterError if a word such as `imu:=chrono` sets an argument that is not declared."""
     for word in words:
         name, is_argument, _ = word.partition(':=')
-        if is_argument and name not in known and name not in _ARGUMENTS_OF_ROS2:
-            hint = did_you_mean(name, known)
+        if is_argument and name not in declared_names and name not in _ARGUMENTS_OF_ROS2:
+            hint = did_you_mean(name, declared_names)
             problem = f'unknown argument{hint}; --show-args lists all arguments'
             raise ParameterError('launch', name, problem)
 

@@ -190,12 +190,12 @@ def describe(entities: Iterable[Any], *included: Any) -> LaunchDescription:
             with_later = LaunchDescription([*description.entities, *included])
             declared = with_later.get_launch_arguments_with_include_launch_description_actions()
             # `include` replaces the parameter file.
-            known = {
+            names = {
                 argument.name
                 for argument, includes in declared
                 if includes is None or argument.name != 'params_file'
             }
-            refuse_unknown_arguments(context.argv, known)
+            refuse_unknown_arguments(context.argv, names)
 
     return LaunchDescription([OpaqueFunction(function=refuse_unknown), *description.entities])
 
