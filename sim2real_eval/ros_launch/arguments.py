@@ -267,7 +267,7 @@ def is_started_by_ros2(file: str, words: Sequence[str]) -> bool:
 
 
 def refuse_unknown_arguments(words: Iterable[str], declared_names: Collection[str]) -> None:
-    """Raise ParameterError if a word such as `imu:=chrono` sets an argument that is not declared."""
+    """Raise ParameterError if a word such as `imu:=chrono` sets an undeclared argument."""
     for word in words:
         name, is_argument, _ = word.partition(':=')
         if is_argument and name not in declared_names and name not in _ARGUMENTS_OF_ROS2:
