@@ -40,6 +40,7 @@ from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.runner import conclude, discard_study, hold_study
 from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.ros.diagnostics import Reporter
+from sim_sensors.ros.running import VALUELESS_PARAMETER, is_valueless_parameter
 from sim_sensors.ros.truth_topics import ODOMETRY_TOPIC
 from .evaluation.run import Pace, Pass, Stop, Stopped, Tally, first_difference
 from .evaluation.study import LiveStudy
@@ -288,6 +289,10 @@ def main(args: Sequence[str] | None = None) -> int:
             return _evaluate(stop)
         except (Sim2RealError, OSError) as error:
             return _refuse(_error_text(error))
+        except ValueError as error:
+            if not is_valueless_parameter(error):
+                raise
+            return _refuse(VALUELESS_PARAMETER)
         except Stopped as stopped:
             _print_error(f'{stopped.word}; nothing was written')
             return stopped.status

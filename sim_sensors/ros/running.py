@@ -75,11 +75,9 @@ def run(
     except Sim2RealError as error:
         return _print_error(name, str(error))
     except ValueError as error:
-        # rclpy has no type for an empty list or null at the start, and names no parameter.
-        if 'PARAMETER_NOT_SET' not in str(error):
+        if not is_valueless_parameter(error):
             raise
-        problem = 'a parameter is [] or null, without a value; leave it out, or give it a value'
-        return _print_error(name, problem)
+        return _print_error(name, VALUELESS_PARAMETER)
     except (KeyboardInterrupt, ExternalShutdownException):
         return 0
     except (RuntimeError, SystemError):
@@ -133,6 +131,19 @@ class _RosLogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._log.info(record.getMessage())
+
+
+VALUELESS_PARAMETER = (
+    'a parameter is [] or null, without a value; leave it out, or give it a value'
+)
+
+
+def is_valueless_parameter(error: ValueError) -> bool:
+    """Return True for the error of rclpy about a parameter that is an empty list or null.
+
+    It has no type for such a value at the start of a node, and does not name the parameter.
+    """
+    return 'PARAMETER_NOT_SET' in str(error)
 
 
 def _print_error(name: str, problem: str) -> int:
