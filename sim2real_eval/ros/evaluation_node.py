@@ -143,15 +143,7 @@ class EvaluationNode(Node):
             self.tally.running = f'{name}, {label}'
             self.publish_progress()
             wall_start = time.monotonic()
-            try:
-                real, simulated, recording, pace = self._play(plan, run)
-            except StrangerError as error:
-                if not self._patience_s:
-                    raise
-                self._warn(f'{name}, {label} is repeated: {error}')
-                self._wait_for_end(error.topic)
-                real, simulated, recording, pace = self._play(plan, run)
-            self._patience_s = GONE_AFTER_S
+            real, simulated, recording, pace = self._play_alone(plan, run)
             if first_real is None:
                 first_real = real
                 if not has_real:
@@ -172,6 +164,24 @@ class EvaluationNode(Node):
     def _warn(self, note: str) -> None:
         self.tally.notes.append(note)
         self.get_logger().warning(note)
+
+    def _play_alone(
+        self, plan: RunPlan, run: PlannedRun
+    ) -> tuple[JudgedRun, JudgedRun, Recording, Pace]:
+        """Play a run, and once more if another node publishes one of its topics; see `_play`."""
+        try:
+            played = self._play(plan, run)
+        except StrangerError as error:
+            if not self._patience_s:
+                raise
+            self._warn(f'{self.tally.running} is repeated: {error}')
+            topic = error.topic
+        else:
+            self._patience_s = GONE_AFTER_S
+            return played
+        # The handler has ended, whose traceback would keep the nodes of the first run.
+        self._wait_for_end(topic)
+        return self._play(plan, run)
 
     def _play(
         self, plan: RunPlan, run: PlannedRun
