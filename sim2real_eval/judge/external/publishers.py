@@ -6,10 +6,14 @@ from __future__ import annotations
 import collections
 import dataclasses
 import time
+import uuid
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from rclpy.context import Context
 from rclpy.node import Node
+from std_msgs.msg import Empty
 
 from sim2real_eval.common.findings import JudgeError
 from .waits import Wait, Work
@@ -17,6 +21,7 @@ from .waits import Wait, Work
 GONE_AFTER_S = 25.0
 """Time after which DDS no longer reports a participant that was killed."""
 
+_PARTICIPANTS: WeakKeyDictionary[Context, bytes] = WeakKeyDictionary()
 # A new publisher is known before the name of its node.
 _NAMED_AFTER_S = 2.0
 # The number of publishers of a topic is read this often.
@@ -71,6 +76,18 @@ def identifiers_of(node: Node, topic: str) -> set[bytes]:
     return {_identifier(publisher) for publisher in node.get_publishers_info_by_topic(topic)}
 
 
+def _own_participant(node: Node) -> bytes:
+    """Return the part of a DDS identifier that identifies the participant of this process."""
+    context = node.context
+    if context not in _PARTICIPANTS:
+        topic = f'/sim2real_{uuid.uuid4().hex}'
+        publisher = node.create_publisher(Empty, topic, 1)
+        (info,) = node.get_publishers_info_by_topic(topic)
+        node.destroy_publisher(publisher)
+        _PARTICIPANTS[context] = _participant(info)
+    return _PARTICIPANTS[context]
+
+
 def refuse_other_publishers(node: Node, topic: str) -> None:
     """Raise StrangerError if a topic has publishers that are not those of `node`."""
     own_name = node.get_fully_qualified_name()
@@ -82,9 +99,10 @@ def refuse_other_publishers(node: Node, topic: str) -> None:
 def _other_names(node: Node, topic: str, own_name: str, publishers: list[Any]) -> list[str]:
     """Return the names of the publishers without those of `node` and one of the node `own_name`.
 
-    The participant of that node may still list destroyed publishers without a name; these are
-    left out, too.
+    The participants of these nodes may list publishers without a name; these are left out, too:
+    they are destroyed ones, or those of a new node whose predecessor of the same name ended late.
     """
+    own_participant = _own_participant(node)
     expected = collections.Counter({own_name: 1})
     expected[node.get_fully_qualified_name()] = sum(
         publisher.topic_name == topic for publisher in node.publishers
@@ -94,7 +112,7 @@ def _other_names(node: Node, topic: str, own_name: str, publishers: list[Any]) -
         _participant(publisher)
         for name, publisher in zip(names, publishers, strict=True)
         if name in expected
-    }
+    } | {own_participant}
     present = collections.Counter(
         name
         for name, publisher in zip(names, publishers, strict=True)
