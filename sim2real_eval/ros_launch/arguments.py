@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.study.options import PROFILE, ComparedSensors, StudyOptions
+from sim_sensors.core.config_files import parse_yaml
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.parameters import Parameter, Parameters, non_negative, parameter
 from sim_sensors.core.registry import is_in_file
@@ -257,6 +258,11 @@ def check(name: str, text: str) -> None:
     if name == 'sensors' and not re.fullmatch(r'\[\s*[^\[\],]+(,[^\[\],]+)*\]', text):
         problem = f'{text!r} is not allowed; must be a list such as [imu, front/gps]'
         raise ParameterError('launch', name, problem)
+    for label in parse_yaml(text, name) if name == 'sensors' else ():
+        kind = str(label).rpartition('/')[2]
+        if kind not in KINDS.names():
+            problem = not_among(f'{label!r} is unknown', kind, KINDS.names())
+            raise ParameterError('launch', name, problem)
     if declaration.kind in (int, float):
         is_integer = declaration.kind is int and re.fullmatch(r'[-+]?\d+', text)
         declaration.parse(int(text) if is_integer else text, 'launch', name)
