@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from rclpy.serialization import deserialize_message
 from ros_judge_examples import Graph, Script, play
 
 from sim2real_eval.judge.external.graph import free_domain, private_context
-from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
+from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.cdr import encode_transforms
@@ -131,6 +132,12 @@ def publish_transforms(
         publisher.publish(deserialize_message(encode_transforms([transform], 0), message))
         graph.until(lambda publisher=publisher: publisher.get_subscription_count() > 0)
         assert publisher.wait_for_all_acked()
+    # The node answers after it has taken them.
+    graph.status()
+
+
+def has_all(robot: Robot) -> bool:
+    return len(robot.graph.filtered.data) >= len(robot.alone.filtered)
 
 
 @pytest.mark.parametrize('transforms_by', ['file', 'namespaced tf', 'prefixed tf'])
@@ -148,9 +155,7 @@ def test_each_judge_estimates_what_it_does_alone(tmp_path: Path, transforms_by: 
                 each.graph.step(*event)
         for each in robots:
             filtered, gps = each.graph.filtered, each.graph.gps
-            each.graph.until(lambda filtered=filtered, n=len(each.alone.filtered): (
-                len(filtered.data) >= n
-            ))  # fmt: skip
+            each.graph.until(partial(has_all, each))
             status = each.graph.status()
             assert not status['refused']
             assert not status['resets']

@@ -140,6 +140,7 @@ def static_transform(
             *(word for key, value in numbers for word in (f'--{key}', repr(float(value)))),
         ],
         remappings=TF_REMAPPINGS,
+        on_exit=fail_on_error,
         **options,
     )
 
