@@ -53,7 +53,7 @@ def generate_launch_description() -> LaunchDescription:
             # Of the car that drives. Its IMU gives an orientation, its receiver a covariance.
             *declare(imu='chrono_ahrs', gps=STATED_GPS, wheels='ackermann'),
             *declare('mag', 'camera', 'vision', 'world', 'imu_data_raw', noise_free_imu=''),
-            *declare('seed', 'run', 'sensors_params_file'),
+            *declare('seed', 'run', 'sensors_params_file', 'faults_file'),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge='judge_node', judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),

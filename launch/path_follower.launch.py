@@ -47,7 +47,8 @@ def generate_launch_description() -> LaunchDescription:
                     'Parameter file of path_follower_node; it overrides the other arguments.',
                 )
             ),
-            *declare('seed', 'run', 'imu', 'imu_data_raw', 'sensors_params_file', gps=STATED_GPS),
+            *declare('seed', 'run', 'imu', 'imu_data_raw', gps=STATED_GPS),
+            *declare('sensors_params_file', 'faults_file'),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge='judge_node', judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),

@@ -39,6 +39,7 @@ def generate_launch_description() -> LaunchDescription:
             *declare('mag', 'camera', 'wheels', 'vision', 'world'),
             *declare('seed', 'run', 'imu_data_raw'),
             *declare(
+                'faults_file',
                 'ground_truth',
                 'noise_free_imu',
                 'noise_free_gps',
