@@ -409,7 +409,8 @@ class SensorNode(ManagedNode):
     def _check_change(self, sets: Mapping[str, Parameters]) -> None:
         """Refuse a model that cannot be loaded, or whose topic is not announced."""
         settings: Any = sets['']
-        model: Any = sets[self.kind.name]
+        # Absent while another model is declared.
+        model: Any = sets.get(self.kind.name, self._model)
         if settings.model != self._settings.model:
             model = self.kind.load(settings.model)
         topic = settings.topic(model)
