@@ -80,7 +80,7 @@ def test_sensors_get_their_parameters_and_the_transforms_of_their_models(tmp_pat
     )  # fmt: skip
     sensors = process_of(processes, 'sensors_node')
     imu, gps = sensors.parameters['/**/imu_node'], sensors.parameters['/**/gps_node']
-    labels = {'seed': 7, 'run': 'a/1/b'}
+    labels = {'seed': 7, 'run': 'a/1/b', 'faults_file': ''}
     odometry = {'noise_free.enabled': False}
     imu_settings = {'model': str(model), 'gravity': 9.80665, 'data_raw': False}
     assert imu == {**imu_settings, **odometry, **labels}
