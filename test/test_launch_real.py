@@ -201,7 +201,8 @@ def test_an_experiment_records_the_topics_of_a_recording(tmp_path: Path) -> None
     assert f'bag record --output {bag} --storage mcap --use-sim-time' in text
     assert '--custom-data scenario=line' in text
     topics = recorder.words[recorder.words.index('--topics') + 1 :]
-    assert {'/car/ground_truth/odometry', '/car/imu/data', '/car/gps/fix'} < set(topics)
+    expected = ('ground_truth/odometry', 'imu/data', 'gps/fix', 'tf_static')
+    assert {f'/car/{topic}' for topic in expected} < set(topics)
     motion = process_of(nodes, 'trajectory_node').own
     settings = {'motion': 'drive_line', 'run': 'line_3', 'seed': 2, 'clock': True}
     assert settings.items() <= motion.items()
