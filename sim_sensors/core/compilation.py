@@ -3,7 +3,7 @@
 
 Compiled functions keep IEEE double precision and the written order of operations: stepping and
 array runs agree bit for bit. Division by zero follows IEEE instead of raising, and the GIL is
-released.
+released. numba, which takes 125 MB, is imported by the first call that needs it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import filelock
-import numba
+import numpy as np
 
 from .heartbeat import heartbeat
 
 F = TypeVar('F', bound=Callable[..., object])
 
 _LOG = logging.getLogger(__name__)
-# numba's types are partial.
-_CONFIG: Any = numba.config
-_NJIT: Any = numba.njit
 _MESSAGE = 'compiling for this machine, once'
 _SILENT_S = 1.0
 _OUTDATED_S = 7 * 86400.0
@@ -69,8 +67,11 @@ def cache_folder(bases: list[Path]) -> Path | None:
     return None
 
 
-def _prepare_cache() -> Path | None:
+@functools.cache
+def _lock_file() -> Path | None:
     """Direct numba's cache to a private folder; return its lock file, or None without a folder."""
+    import numba
+
     package = Path(__file__).resolve().parents[1]
     caches = Path(os.environ.get('XDG_CACHE_HOME') or '~/.cache').expanduser()
     bases = [package / '__pycache__', caches / 'sim2real_sensors']
@@ -84,12 +85,16 @@ def _prepare_cache() -> Path | None:
             with contextlib.suppress(OSError):
                 if other != folder and time.time() - other.stat().st_mtime > _OUTDATED_S:
                     shutil.rmtree(other, ignore_errors=True)
-    _CONFIG.CACHE_DIR = str(folder)
+    config: Any = numba.config
+    config.CACHE_DIR = str(folder)
     return folder / 'compiling.lock'
 
 
-_LOCK_FILE = _prepare_cache()
 _THREAD = threading.local()
+_CREATION = threading.RLock()
+
+FEW_ROWS = 32
+"""Largest number of rows that a row loop runs in the interpreter."""
 
 
 @contextlib.contextmanager
@@ -107,7 +112,7 @@ def announce(say: Callable[[str], None], interval_s: float = 10.0) -> Iterator[N
 
 def compiled(function: F) -> F:
     """Compile a function with numba; cache the machine code on disk."""
-    return _compile(function)
+    return cast(F, _Compiled(function))
 
 
 def kernel(function: F) -> F:
@@ -116,7 +121,7 @@ def kernel(function: F) -> F:
     numba counts no references of its arguments. It would count them at every call, with atomic
     instructions. A function that allocates is refused when it is compiled.
     """
-    return _compile(function, forceinline=True, _nrt=False)
+    return cast(F, _Compiled(function, forceinline=True, _nrt=False))
 
 
 def section(function: F) -> F:
@@ -125,21 +130,81 @@ def section(function: F) -> F:
     numba inserts its statements into the caller, which is compiled once instead of twice. Long
     callers take disproportionately long to compile, so this suits functions of few statements.
     """
-    return _compile(function, inline='always', _nrt=False)
+    return cast(F, _Compiled(function, inline='always', _nrt=False))
 
 
-def _compile(function: F, **options: bool | str) -> F:
-    if _CONFIG.DISABLE_JIT:
-        return function
-    dispatcher = _NJIT(
-        cache=_LOCK_FILE is not None,
-        nogil=True,
-        error_model='numpy',
-        no_cfunc_wrapper=True,
-        **options,
-    )(function)
-    dispatcher.compile = _compile_alone(dispatcher.compile)
-    return cast(F, dispatcher)
+def row_loop(function: F) -> F:
+    """Compile a loop over the rows of arrays; `FEW_ROWS` or less run in the interpreter.
+
+    The results are the same bits, so a node that measures a few samples at a time needs no numba.
+    The function must be written for both: no power operator and no `math.hypot`, of which numba
+    and Python have versions that differ in the last bit, and no root of a negative number.
+    """
+    return cast(F, _RowLoop(function))
+
+
+class _Compiled:
+    """Function that numba compiles at the first call, with the options of `numba.njit`."""
+
+    def __init__(self, function: Callable[..., object], **options: bool | str) -> None:
+        functools.update_wrapper(self, function)
+        self._function = cast(FunctionType, function)
+        self._options = options
+
+    def __call__(self, *arguments: object) -> object:
+        return self.dispatcher(*arguments)
+
+    def __reduce__(self) -> str:
+        return self._function.__qualname__
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """The compiled function; it is created at the first use."""
+        with _CREATION:
+            # Another thread may have been first.
+            if 'dispatcher' not in self.__dict__:
+                self.__dict__['dispatcher'] = self._create_dispatcher()
+            return self.__dict__['dispatcher']
+
+    def _create_dispatcher(self) -> Any:
+        import numba
+
+        config: Any = numba.config
+        if config.DISABLE_JIT:
+            return self._function
+        # numba must see the dispatchers of the functions that this one calls.
+        code, scope = self._function.__code__, self._function.__globals__
+        called = {
+            name: scope[name].dispatcher
+            for name in code.co_names
+            if isinstance(scope.get(name), _Compiled)
+        }
+        function = FunctionType(
+            code,
+            {**scope, **called},
+            code.co_name,
+            self._function.__defaults__,
+            self._function.__closure__,
+        )
+        dispatcher = cast(Any, numba.njit)(
+            cache=_lock_file() is not None,
+            nogil=True,
+            error_model='numpy',
+            no_cfunc_wrapper=True,
+            **self._options,
+        )(functools.update_wrapper(function, self._function))
+        dispatcher.compile = _compile_alone(dispatcher.compile)
+        return dispatcher
+
+
+class _RowLoop(_Compiled):
+    """Function over rows that runs in the interpreter where they are few."""
+
+    def __call__(self, *arguments: object) -> object:
+        if any(len(rows) > FEW_ROWS for rows in arguments if isinstance(rows, np.ndarray)):
+            return self.dispatcher(*arguments)
+        with np.errstate(all='ignore'):
+            return self._function(*arguments)
 
 
 def _compile_alone(compile_signature: Callable[[object], object]) -> Callable[[object], object]:
@@ -156,7 +221,8 @@ def _compile_alone(compile_signature: Callable[[object], object]) -> Callable[[o
             return compile_signature(signature)
         _THREAD.is_compiling = True
         # A lock of its own for each call: a forked process must not use that of its parent.
-        lock = filelock.FileLock(_LOCK_FILE) if _LOCK_FILE else contextlib.nullcontext()
+        path = _lock_file()
+        lock = filelock.FileLock(path) if path else contextlib.nullcontext()
         try:
             with announce(_LOG.info), lock:
                 return compile_signature(signature)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import non_negative, parameter, positive
 from sim_sensors.core.seeding import Streams, stream, streams
@@ -103,7 +103,7 @@ class BoundedWalk:
         return _integrate(self.value, self.speed, dt, steps, normals, self._step, *law)
 
 
-@compiled
+@row_loop
 def _integrate(
     e: FloatArray,
     s: FloatArray,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.config_files import (
     branch,
     file_phrase,
@@ -557,7 +557,7 @@ class OuterProductCovariance:
         return _outer_products(self._state, measured)
 
 
-@compiled
+@row_loop
 def _outer_products(state: FloatArray, measured: FloatArray) -> FloatArray:
     """Return the matrices `(n, 3, 3)` and advance `state` in place."""
     out = np.zeros((measured.shape[0], 3, 3))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from pyproj import Transformer
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import compiled, row_loop
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
@@ -122,7 +122,7 @@ def _transformer(frame: LocalFrame) -> Transformer:
     )
 
 
-@compiled
+@row_loop
 def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
     """Return east, north, up of latitude, longitude (deg), altitude (m), each `(n, 3)`.
 
@@ -147,14 +147,16 @@ def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
         dl = math.radians(turn)
         h = geodetic[k, 2]
         dh = h - origin[2]
-        w = math.sqrt(1.0 - WGS84_E2 * math.sin(f) ** 2)
+        sine = math.sin(f)
+        w = math.sqrt(1.0 - WGS84_E2 * (sine * sine))
         n = WGS84_A / w
         dn = WGS84_A * WGS84_E2 * math.sin(f + f0) * math.sin(2.0 * half) / (w * w0 * (w + w0))
         dcos = -2.0 * math.sin(f0 + half) * math.sin(half)
         dsin = 2.0 * math.cos(f0 + half) * math.sin(half)
         p = (n + h) * math.cos(f)
         # Outward from the axis in the origin's meridian plane, and along the axis.
-        dx = (n + h) * dcos + (dn + dh) * cos0 - 2.0 * p * math.sin(0.5 * dl) ** 2
+        turned = math.sin(0.5 * dl)
+        dx = (n + h) * dcos + (dn + dh) * cos0 - 2.0 * p * (turned * turned)
         dz = (n * (1.0 - WGS84_E2) + h) * dsin + (dn * (1.0 - WGS84_E2) + dh) * sin0
         out[k, 0] = p * math.sin(dl)
         out[k, 1] = cos0 * dz - sin0 * dx
@@ -162,15 +164,16 @@ def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
     return out
 
 
-@compiled
+@row_loop
 def _small_step(geodetic: FloatArray, enu: FloatArray) -> FloatArray:
     """Return the change of latitude, longitude, altitude for a small shift `enu`, `(n, 3)` m."""
     out = np.empty_like(geodetic)
     for k in range(geodetic.shape[0]):
         f = math.radians(geodetic[k, 0])
-        w = math.sqrt(1.0 - WGS84_E2 * math.sin(f) ** 2)
+        sine = math.sin(f)
+        w = math.sqrt(1.0 - WGS84_E2 * (sine * sine))
         h = geodetic[k, 2]
-        out[k, 0] = math.degrees(enu[k, 1] / (WGS84_A * (1.0 - WGS84_E2) / w**3 + h))
+        out[k, 0] = math.degrees(enu[k, 1] / (WGS84_A * (1.0 - WGS84_E2) / (w * w * w) + h))
         # At a pole the longitude has no effect, so the radius is bounded.
         radius = max((WGS84_A / w + h) * math.cos(f), 1.0)
         out[k, 1] = math.degrees(enu[k, 0] / radius)
@@ -222,7 +225,7 @@ def to_geodetic(
     return rows[:, 0].copy(), rows[:, 1].copy(), times * frame.altitude_m + enu[:, 2]
 
 
-@compiled
+@row_loop
 def _chrono_sphere(latitude0: float, longitude0: float, enu: FloatArray) -> FloatArray:
     out = np.empty((len(enu), 2))
     for k in range(len(enu)):
@@ -232,11 +235,11 @@ def _chrono_sphere(latitude0: float, longitude0: float, enu: FloatArray) -> Floa
     return out
 
 
-@compiled
+@row_loop
 def _hector(latitude0: float, longitude0: float, enu: FloatArray) -> FloatArray:
     sine, cosine = math.sin(math.radians(latitude0)), math.cos(math.radians(latitude0))
     w = math.sqrt(1.0 - WGS84_E2 * sine * sine)
-    meridian, parallel = WGS84_A * (1.0 - WGS84_E2) / w**3, WGS84_A / w * cosine
+    meridian, parallel = WGS84_A * (1.0 - WGS84_E2) / (w * w * w), WGS84_A / w * cosine
     out = np.empty((len(enu), 2))
     for k in range(len(enu)):
         out[k, 0] = latitude0 + math.degrees(enu[k, 1] / meridian)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.config_files import check_keys, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
@@ -136,7 +136,7 @@ class Dipoles:
         return _field(positions, self.positions, self.moments, self.radius)
 
 
-@compiled
+@row_loop
 def _field(
     points: FloatArray, positions: FloatArray, moments: FloatArray, radius: float
 ) -> FloatArray:
@@ -149,7 +149,7 @@ def _field(
             mx, my, mz = moments[j, 0], moments[j, 1], moments[j, 2]
             r2 = x * x + y * y + z * z
             if r2 < radius * radius:
-                inside = 2.0 * _K / radius**3
+                inside = 2.0 * _K / (radius * radius * radius)
                 out[k, 0] += inside * mx
                 out[k, 1] += inside * my
                 out[k, 2] += inside * mz
