@@ -24,7 +24,6 @@ from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.transform import Rotation
 
 from .measurements import FloatArray
 
@@ -235,6 +234,8 @@ def quaternion_from_euler(
     roll: float, pitch: float, yaw: float
 ) -> tuple[float, float, float, float]:
     """Return the quaternion x y z w, with w >= 0, of roll, pitch, yaw, rad."""
+    from scipy.spatial.transform import Rotation
+
     library = _tf_transformations()
     if library is None:
         numbers = Rotation.from_euler('xyz', (roll, pitch, yaw)).as_quat().tolist()
@@ -250,6 +251,8 @@ def euler_from_quaternion(quaternion: npt.ArrayLike) -> tuple[float, float, floa
 
     Raises ValueError for a quaternion of length zero.
     """
+    from scipy.spatial.transform import Rotation
+
     # Checked and scaled here, because the libraries differ for other than unit quaternions.
     unit = Rotation.from_quat(np.asarray(quaternion, dtype=np.float64))
     library = _tf_transformations()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import (
@@ -19,17 +19,11 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import CameraInfo, JointState, PointCloud2
 from std_srvs.srv import Trigger
 
-from sim_sensors.camera.camera import CameraModel, Scene
-from sim_sensors.camera.features import CameraMeasurement
+from sim_sensors.core.compilation import FEW_ROWS
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.registry import Registry
-from sim_sensors.gps.gps import GpsMeasurement, GpsModel
-from sim_sensors.imu.imu import ImuMeasurement, ImuModel
-from sim_sensors.magnetometer.magnetometer import MagneticMeasurement, Magnetometer
 from sim_sensors.sensor.catalogue import KINDS
-from sim_sensors.vision.vision_pose import VisionMeasurement, VisionModel
-from sim_sensors.wheels.wheel_odometry import WheelMeasurement, WheelOdometryModel
 from .messages import (
     camera_info,
     feature_messages,
@@ -48,6 +42,15 @@ from .node_settings import (
     WorldSettings,
 )
 
+if TYPE_CHECKING:
+    from sim_sensors.camera.camera import CameraModel
+    from sim_sensors.camera.features import CameraMeasurement
+    from sim_sensors.gps.gps import GpsMeasurement, GpsModel
+    from sim_sensors.imu.imu import ImuMeasurement, ImuModel
+    from sim_sensors.magnetometer.magnetometer import MagneticMeasurement, Magnetometer
+    from sim_sensors.vision.vision_pose import VisionMeasurement, VisionModel
+    from sim_sensors.wheels.wheel_odometry import WheelMeasurement, WheelOdometryModel
+
 Messages = Iterator[tuple[tuple[object, ...], object]]
 
 
@@ -63,7 +66,8 @@ class SensorOutput:
     # Message types of further topics, which are sent before or after the measurement.
     topics_before: Mapping[str, type] = dataclasses.field(default_factory=dict)
     topics_after: Mapping[str, type] = dataclasses.field(default_factory=dict)
-    chunk: int = 1000  # measurements made at once; see `LiveSensor`
+    # Measurements made at once, see `LiveSensor`; so few need no numba.
+    chunk: int = FEW_ROWS
     # Called when the node is ready, for its own services and last checks.
     on_ready: Callable[[Any], None] = lambda node: None
 
@@ -145,6 +149,8 @@ def _camera_messages(
 
 def _refuse_empty_world(node: Any) -> None:
     """Raise ParameterError if the world has no features for a camera."""
+    from sim_sensors.camera.camera import Scene
+
     if not len(Scene.from_world(node.world)):
         raise ParameterError(
             node.get_name(),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.config_files import (
@@ -389,6 +388,8 @@ class MountedModel(SensorModel[Messages]):
         rotation : (4,)
             Quaternion x y z w, sensor to body.
         """
+        from scipy.spatial.transform import Rotation
+
         mounting = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
         return with_mounting(with_lever_arm(self, translation), mounting)
 

@@ -7,14 +7,17 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from pyproj import Transformer
 
 from sim_sensors.core.compilation import compiled, row_loop
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
+
+if TYPE_CHECKING:
+    from pyproj import Transformer
 
 # Standard gravity, m/s^2, CGPM 1901; robot_localization removes it and AirSim adds it.
 STANDARD_GRAVITY = 9.80665
@@ -70,6 +73,7 @@ class LocalFrame(Parameters):
             points[:, 0], points[:, 1], points[:, 2], direction='INVERSE'
         )
         geodetic = np.stack([latitude, longitude, altitude], axis=1)
+        self._check_finite(points, geodetic)
         # PROJ uses Earth-centred coordinates, whose last bit is 1 nm. Each repetition removes the
         # remaining error, down to the last bit of a degree.
         for _ in range(2):
@@ -83,6 +87,7 @@ class LocalFrame(Parameters):
         """Return positions in this frame, `(n, 3)` m; the inverse of `to_geodetic`."""
         columns = (latitude_deg, longitude_deg, altitude_m)
         geodetic = np.stack([np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in columns], 1)
+        self._check_finite(geodetic, geodetic)
         enu: FloatArray = _to_enu(geodetic, self._origin())
         self._check_finite(geodetic, enu)
         return enu
@@ -114,6 +119,8 @@ class LocalFrame(Parameters):
 @functools.lru_cache(maxsize=32)
 def _transformer(frame: LocalFrame) -> Transformer:
     """Return the PROJ pipeline from longitude, latitude, altitude to east, north, up."""
+    from pyproj import Transformer
+
     return Transformer.from_pipeline(
         '+proj=pipeline +step +proj=unitconvert +xy_in=deg +xy_out=rad '
         '+step +proj=cart +ellps=WGS84 '
