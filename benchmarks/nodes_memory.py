@@ -16,6 +16,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ from measuring import table, write
 
 ROOT = Path(__file__).resolve().parents[1]
 JUDGE = ROOT / 'config' / 'judge'
+PATH = Path(tempfile.gettempdir()) / 'nodes_memory_path.csv'
 EMPTY = 'rclpy node, no model'
 # Arguments after the name of the executable.
 NODES: dict[str, tuple[str, ...]] = {
@@ -37,12 +39,13 @@ NODES: dict[str, tuple[str, ...]] = {
     'vision_node': ('-p', 'world:=tag_ring'),
     # In a namespace, so that no two nodes have one name.
     'sensors_node': ('-r', '__ns:=/both', '-r', 'ground_truth/odometry:=/ground_truth/odometry'),
+    'path_follower_node': ('-p', f'path:={PATH}'),
     'judge_node': (
         *('-p', 'assume_identity_frames:=true', '--params-file', str(JUDGE / 'clean.yaml')),
         *('-p', f'navsat_params_file:={JUDGE / "clean_navsat.yaml"}'),
     ),
     'trajectory_node': (
-        *('-p', 'clock:=true', '-p', 'duration:=600.0'),
+        *('-p', 'clock:=true', '-p', 'duration:=120.0'),
         *('-p', 'awaited:=imu/data gps/fix odometry/filtered'),
     ),
 }
@@ -136,6 +139,9 @@ def main() -> None:
     except ImportError:
         print('nodes_memory: skipped, no ROS 2 (rclpy) here; pip install ".[ros]" gets it')
         return
+    # A square that the robot of the follower never reaches the end of.
+    rows = [f'{20 * k},{10 * (k in (1, 2))},{10 * (k in (2, 3))}' for k in range(4)]
+    PATH.write_text('\n'.join(['t,x,y', *rows]), encoding='utf-8')
     memory = measure(options.seconds, [EMPTY, *NODES])
     table(
         ('after work', 'resident MiB', 'unique MiB'),

@@ -15,6 +15,7 @@ import logging
 import os
 import shutil
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -143,6 +144,28 @@ def row_loop(function: F) -> F:
     return cast(F, _RowLoop(function))
 
 
+def scalar_kernel(function: F) -> F:
+    """Compile a kernel of numbers and tuples; called from Python it runs in the interpreter.
+
+    It must be written for both, as a row loop.
+    """
+    return cast(F, _RowLoop(function, forceinline=True, _nrt=False))
+
+
+@contextlib.contextmanager
+def interpreted() -> Iterator[None]:
+    """Run all row loops in the interpreter within the block, unless numba is loaded already.
+
+    This suits a process that needs them once, for less time than numba takes to load.
+    """
+    if 'numba' not in sys.modules:
+        _RowLoop.most = sys.maxsize
+    try:
+        yield
+    finally:
+        _RowLoop.most = FEW_ROWS
+
+
 class _Compiled:
     """Function that numba compiles at the first call, with the options of `numba.njit`."""
 
@@ -200,8 +223,10 @@ class _Compiled:
 class _RowLoop(_Compiled):
     """Function over rows that runs in the interpreter where they are few."""
 
+    most = FEW_ROWS
+
     def __call__(self, *arguments: object) -> object:
-        if any(len(rows) > FEW_ROWS for rows in arguments if isinstance(rows, np.ndarray)):
+        if any(len(rows) > self.most for rows in arguments if isinstance(rows, np.ndarray)):
             return self.dispatcher(*arguments)
         with np.errstate(all='ignore'):
             return self._function(*arguments)
