@@ -195,7 +195,7 @@ class _Compiled:
         config: Any = numba.config
         if config.DISABLE_JIT:
             return self._function
-        # numba must see the dispatchers of the functions that this one calls.
+        # numba must see the dispatchers of the functions that this one calls, by their names.
         code, scope = self._function.__code__, self._function.__globals__
         called = {
             name: scope[name].dispatcher
