@@ -580,8 +580,7 @@ class _StepMarkov:
         self, rng: np.random.Generator, a: float, std: FloatArray, rate: float | None = None
     ) -> None:
         self._rng, self._a, self._std, self._rate = rng, a, std, rate
-        self._elapsed = 0.0
-        self._taken = 0
+        self._elapsed, self._taken = 0.0, 0
         self.value: FloatArray = np.zeros(3)
 
     def advance(self, dt: FloatArray) -> FloatArray:

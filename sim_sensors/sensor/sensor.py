@@ -553,8 +553,9 @@ class WhiteNoiseCovariance:
         matrices[:, [0, 1, 2], [0, 1, 2]] = variance
         for i, j, c in zip((0, 0, 1), (1, 2, 2), self._correlation, strict=True):
             if c:
-                matrices[:, i, j] = c * np.sqrt(variance[:, i] * variance[:, j])
-                matrices[:, j, i] = matrices[:, i, j]
+                matrices[:, i, j] = matrices[:, j, i] = c * np.sqrt(
+                    variance[:, i] * variance[:, j]
+                )
         return matrices
 
 
@@ -596,6 +597,5 @@ def _outer_products(state: FloatArray, measured: FloatArray) -> FloatArray:
         divisor = max(state[3] - 2.0, 1.0)
         for i in range(3):
             for j in range(3):
-                product = (measured[k, i] - state[i]) * (measured[k, j] - state[j])
-                out[k, i, j] = product / divisor
+                out[k, i, j] = (measured[k, i] - state[i]) * (measured[k, j] - state[j]) / divisor
     return out

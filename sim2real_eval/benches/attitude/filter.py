@@ -593,8 +593,9 @@ def estimate_events(
         rows = events.kind == kind
         if rows.any():
             stamps, freedom = events.stamp_ns[rows], np.full(int(rows.sum()), 3)
-            squares = Squares(f'NIS {name}', stamps, nis[rows], freedom, correlated=False)
-            innovations.append(squares)
+            innovations.append(
+                Squares(f'NIS {name}', stamps, nis[rows], freedom, correlated=False)
+            )
     return AttitudeEstimate(
         events.stamp_ns[last], states[last], covariances[last], tuple(innovations)
     )
