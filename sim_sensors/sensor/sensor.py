@@ -390,8 +390,8 @@ def simulate(model: SensorModel[Messages], motion: Motion, **settings: Any) -> M
     21
     """
     if not isinstance(model, SensorModel):
-        problem = f'{model!r} is not allowed; must be a sensor model, such as load_gps(...)'
-        raise ParameterError('simulate', 'model', problem)
+        problem = 'is not allowed; must be a sensor model, such as load_gps(...)'
+        raise ParameterError('simulate', 'model', f'{model!r} {problem}')
     return model.simulate(motion, **settings)
 
 
@@ -553,9 +553,8 @@ class WhiteNoiseCovariance:
         matrices[:, [0, 1, 2], [0, 1, 2]] = variance
         for i, j, c in zip((0, 0, 1), (1, 2, 2), self._correlation, strict=True):
             if c:
-                matrices[:, i, j] = matrices[:, j, i] = c * np.sqrt(
-                    variance[:, i] * variance[:, j]
-                )
+                shared = variance[:, i] * variance[:, j]
+                matrices[:, i, j] = matrices[:, j, i] = c * np.sqrt(shared)
         return matrices
 
 
@@ -574,8 +573,7 @@ class OuterProductCovariance:
 
         (y[k] - m[k]) (y[k] - m[k])^T / max(k - 2, 1),   m[k] = mean of y[1] ... y[k]
 
-    Its rank is one and it fades like 1/k. The handler counts from zero, hence the 2. The first
-    matrix is zero.
+    Its rank is one and it fades like 1/k. The handler counts from zero, hence the 2.
     """
 
     def __init__(self) -> None:

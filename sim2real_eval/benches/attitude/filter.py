@@ -584,8 +584,7 @@ def estimate_events(
     )
     if not np.isfinite(states).all():
         raise AttitudeError(
-            'the estimate is not finite; the covariances that the sensors state must be positive '
-            'definite'
+            'the estimate is not finite; the covariances of the sensors must be positive definite'
         )
     last = np.append(events.stamp_ns[1:] != events.stamp_ns[:-1], True)
     innovations = []
@@ -593,9 +592,8 @@ def estimate_events(
         rows = events.kind == kind
         if rows.any():
             stamps, freedom = events.stamp_ns[rows], np.full(int(rows.sum()), 3)
-            innovations.append(
-                Squares(f'NIS {name}', stamps, nis[rows], freedom, correlated=False)
-            )
+            squares = Squares(f'NIS {name}', stamps, nis[rows], freedom, correlated=False)
+            innovations.append(squares)
     return AttitudeEstimate(
         events.stamp_ns[last], states[last], covariances[last], tuple(innovations)
     )
