@@ -129,6 +129,8 @@ setup(
             'catkin-pkg>=1.0',
             'colcon-common-extensions>=0.3',
             CLUSTER,
+            # Reads the changelog for bloom.
+            'docutils>=0.20',
             'filterpy>=1.4.5',
             GTSAM,
             'hypothesis>=6.100',
