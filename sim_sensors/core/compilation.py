@@ -68,11 +68,8 @@ def cache_folder(bases: list[Path]) -> Path | None:
     return None
 
 
-@functools.cache
-def _lock_file() -> Path | None:
-    """Direct numba's cache to a private folder; return its lock file, or None without a folder."""
-    import numba
-
+def _prepare_cache() -> Path | None:
+    """Prepare a private folder for numba's cache; return its lock file, or None without one."""
     package = Path(__file__).resolve().parents[1]
     caches = Path(os.environ.get('XDG_CACHE_HOME') or '~/.cache').expanduser()
     bases = [package / '__pycache__', caches / 'sim2real_sensors']
@@ -86,14 +83,16 @@ def _lock_file() -> Path | None:
             with contextlib.suppress(OSError):
                 if other != folder and time.time() - other.stat().st_mtime > _OUTDATED_S:
                     shutil.rmtree(other, ignore_errors=True)
-    config: Any = numba.config
-    config.CACHE_DIR = str(folder)
     return folder / 'compiling.lock'
 
 
+_LOCK_FILE = _prepare_cache()
 _THREAD = threading.local()
-_CREATION = threading.RLock()
 
+PREPARED: list[str] = []
+"""Names of the functions that this process has compiled, or loaded from the cache, in order."""
+
+_CREATION = threading.RLock()
 FEW_ROWS = 32
 """Largest number of rows that a row loop runs in the interpreter."""
 
@@ -195,6 +194,8 @@ class _Compiled:
         config: Any = numba.config
         if config.DISABLE_JIT:
             return self._function
+        if _LOCK_FILE is not None:
+            config.CACHE_DIR = str(_LOCK_FILE.parent)
         # numba must see the dispatchers of the functions that this one calls, by their names.
         code, scope = self._function.__code__, self._function.__globals__
         called = {
@@ -210,13 +211,13 @@ class _Compiled:
             self._function.__closure__,
         )
         dispatcher = cast(Any, numba.njit)(
-            cache=_lock_file() is not None,
+            cache=_LOCK_FILE is not None,
             nogil=True,
             error_model='numpy',
             no_cfunc_wrapper=True,
             **self._options,
         )(functools.update_wrapper(function, self._function))
-        dispatcher.compile = _compile_alone(dispatcher.compile)
+        dispatcher.compile = _compile_alone(self._function.__name__, dispatcher.compile)
         return dispatcher
 
 
@@ -232,7 +233,9 @@ class _RowLoop(_Compiled):
             return self._function(*arguments)
 
 
-def _compile_alone(compile_signature: Callable[[object], object]) -> Callable[[object], object]:
+def _compile_alone(
+    name: str, compile_signature: Callable[[object], object]
+) -> Callable[[object], object]:
     """Let one process at a time compile, or load compiled code, and announce long waits.
 
     Two processes that add to one index of numba's cache could otherwise mix up two versions of a
@@ -245,9 +248,9 @@ def _compile_alone(compile_signature: Callable[[object], object]) -> Callable[[o
             # Another function of ours calls this one.
             return compile_signature(signature)
         _THREAD.is_compiling = True
+        PREPARED.append(name)
         # A lock of its own for each call: a forked process must not use that of its parent.
-        path = _lock_file()
-        lock = filelock.FileLock(path) if path else contextlib.nullcontext()
+        lock = filelock.FileLock(_LOCK_FILE) if _LOCK_FILE else contextlib.nullcontext()
         try:
             with announce(_LOG.info), lock:
                 return compile_signature(signature)
