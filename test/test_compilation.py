@@ -18,7 +18,7 @@ import numpy as np
 sys.path.insert(0, {folder!r})
 import compiled_module as module
 assert module.descending(np.arange(3.0)).tolist() == [2.0, 1.0, 0.0]
-print(sum(module.descending.stats.cache_hits.values()))
+print(sum(module.descending.dispatcher.stats.cache_hits.values()))
 """
 MODULE = """
 import numpy as np

@@ -152,6 +152,32 @@ def test_hints_install_libraries_and_not_an_extra_of_a_package_that_pypi_lacks(
     assert list(ROS_LIBRARIES) == metadata['extras_require']['ros']
 
 
+def test_the_addresses_of_the_project_are_the_same_for_pip_and_for_ament(
+    manifest: Package, metadata: dict[str, Any]
+) -> None:
+    addresses = {url.type: url.url for url in manifest.urls}
+    assert metadata['url'] == addresses['website']
+    assert metadata['project_urls'] == {
+        'Source': addresses['repository'],
+        'Bug Tracker': addresses['bugtracker'],
+    }
+
+
+def test_libraries_without_a_rosdep_key_are_named_in_the_support_page(repository: Path) -> None:
+    page = (repository / 'docs' / 'reference' / 'support.md').read_text('utf-8')
+    (row,) = [line for line in page.splitlines() if 'none of apt' in line]
+    named = set(re.findall(r'\w+', row.split('|')[1]))
+    assert named == {pip for pip, rosdep in LIBRARIES.values() if rosdep is None} - {'Jinja2'}
+
+
+def test_a_workspace_installs_the_package_once(repository: Path) -> None:
+    """pip brings the libraries; the package itself is colcon's."""
+    text = (repository / '.ci' / 'ros_dependencies').read_text('utf-8')
+    commands = [line.split(' -m pip ')[1] for line in text.splitlines() if ' -m pip ' in line]
+    assert '"$source_folder"' in commands[0]
+    assert commands[-1] == 'uninstall --yes sim2real_sensors'
+
+
 def test_the_constraints_of_a_release_pin_every_library(
     metadata: dict[str, Any], repository: Path
 ) -> None:
