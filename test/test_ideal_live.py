@@ -18,7 +18,8 @@ from sim_sensors.core.measurements import MessageArray
 from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.live.sensor import LiveNoiseFree, LiveOdometry, LiveSensor, Verdict
+from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry, Verdict
+from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.ideal import Mounting

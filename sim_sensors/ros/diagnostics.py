@@ -11,7 +11,7 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
-from sim_sensors.live.sensor import Verdict
+from sim_sensors.live.samples import Verdict
 
 # Lines per report; without a limit each of a thousand messages may add one.
 _MAX_LINES = 5
@@ -57,7 +57,8 @@ class ReportLines:
 class SensorHealth:
     """Counts of a sensor node, in total and since the last report.
 
-    `name` is the full name of the node, `hardware` the model of the sensor.
+    `name` is the full name of the node, `hardware` the model of the sensor. `outliers` is the
+    number of odometry samples that were held as ahead of time, and then refused.
     """
 
     def __init__(self, name: str, hardware: str) -> None:
@@ -67,6 +68,7 @@ class SensorHealth:
         self._published = 0
         self._resets = 0
         self._failures = 0
+        self.outliers = 0
         self._longest_gap = 0.0
         self._last_stamp_ns: int | None = None
         self._lines = ReportLines()
@@ -87,7 +89,7 @@ class SensorHealth:
                 'bridged' if verdict is Verdict.GAP else 'not interpolated: the sensor restarted'
             )
             self._lines.add(f'odometry gap of {gap:.3g} s, {effect}', DiagnosticStatus.WARN)
-        elif not verdict.is_accepted:
+        elif verdict is Verdict.HELD or not verdict.is_accepted:
             level = DiagnosticStatus.WARN
             if verdict is Verdict.INVALID:
                 level = DiagnosticStatus.ERROR
@@ -148,12 +150,14 @@ class SensorHealth:
         count = self._odometry
         accepted = sum(number for verdict, number in count.items() if verdict.is_accepted)
         return [
-            ('odometry accepted', accepted),
+            ('odometry accepted', accepted - self.outliers),
             ('odometry repeated', count[Verdict.REPEATED]),
             ('odometry late', count[Verdict.LATE]),
             ('odometry stale', count[Verdict.STALE]),
             ('odometry after the end', count[Verdict.FINISHED]),
             ('odometry invalid', count[Verdict.INVALID]),
+            ('odometry ahead of time', self.outliers),
+            ('odometry of other frames', count[Verdict.OTHER_FRAME]),
             ('gaps', count[Verdict.GAP] + count[Verdict.RESTARTED]),
             ('longest gap [s]', f'{self._longest_gap:.9g}'),
             ('published', self._published),

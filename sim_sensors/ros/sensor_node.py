@@ -20,7 +20,8 @@ from std_srvs.srv import Trigger
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.parameters import Parameters
-from sim_sensors.live.sensor import LiveOdometry, LiveSensor, Verdict
+from sim_sensors.live.samples import LiveOdometry, Verdict
+from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.sensor import SensorModel
@@ -270,11 +271,14 @@ class SensorNode(ManagedNode):
     def _take(self, samples: list[OdometryArray]) -> None:
         for sample in samples:
             stamp_ns = int(sample.stamp_ns[0])
-            if self._live.odometry.is_new_start(stamp_ns):
+            if self._live.odometry.is_new_start(sample):
                 self._measure()
             verdict = self._live.push(sample)
             self._health.count_odometry(verdict, self._live.odometry.gap)
-            if not verdict.is_accepted:
+            self._health.outliers = self._live.odometry.outliers
+            if verdict in (Verdict.REWOUND, Verdict.RENAMED):
+                self._restart(f'odometry {verdict.value}')
+            elif not verdict.is_accepted:
                 self.get_logger().warning(
                     f'odometry {verdict.value} ({stamp_ns} ns)', throttle_duration_sec=_THROTTLE_S
                 )
@@ -321,6 +325,8 @@ class SensorNode(ManagedNode):
     def _on_jump(self) -> None:
         # Queued messages belong to the time before the jump.
         self._take_all()
+        if self._live.odometry.take_jump():
+            return
         again = self._live.rewind()
         self._restart('the clock jumped backward')
         self._take(again)
