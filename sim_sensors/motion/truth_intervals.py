@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Positions, velocities and orientation of a truth against each other, interval by interval.
 
-`sim2real check` applies these rules to a whole recording, `TruthMonitor` to the latest half minute
-of a live stream.
+`sim2real check` applies these rules to a whole recording, `TruthMonitor` to the latest minute of
+a live stream.
 """
 
 from __future__ import annotations
@@ -54,6 +54,11 @@ class MovingBlocks(NamedTuple):
     moved: FloatArray  # of the positions
     as_recorded: FloatArray
     turned: FloatArray  # recorded, rotated to the world
+
+    @property
+    def follow_twist(self) -> bool:
+        """Whether positions move in the direction of the twist, without straying by 12 deg."""
+        return len(self.moved) >= LEAST_BLOCKS and abs(mean_turn(self.moved, self.turned)) > STEADY
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
