@@ -30,6 +30,7 @@ from .messages import stamp_ns, twist_message, vector_message
 from .node_settings import PathFollowerSettings
 from .parameters import NodeParameters, overridable_publisher
 from .running import on_backward_jump, run
+from .truth_report import TruthReport
 from .truth_topics import odometry_of_bytes, subscribe_odometry
 
 _STANDSTILL = VelocityCommand(WheelRates(0.0, 0.0), 0.0, 0.0, finished=False)
@@ -80,6 +81,8 @@ class PathFollowerNode(Node):
         self._published = 0
         self._finished = False
         self._lines = ReportLines()
+        # The follower uses poses only.
+        self._truth = TruthReport(self.get_logger().warning, reads_twist=False)
         self._last: Step | None = None
         # Stamp of the newest accepted odometry, and whether the robot was told to move last.
         self._newest_ns: int | None = None
@@ -156,10 +159,15 @@ class PathFollowerNode(Node):
             if use is OdometryUse.INVALID:
                 level = DiagnosticStatus.ERROR
                 self.stop()
+            elif use is OdometryUse.OTHER_FRAME:
+                self._truth.refuse_frame()
             self._lines.add(f'odometry left out: {use.value}', level)
             return
         self._newest_ns = int(odometry.stamp_ns[0])
         self._end_silence()
+        if step.restarts:
+            self._truth.restart()
+        self._truth.push(odometry)
         if step.restarts:
             self._note_restart('odometry has begun another time line, or has other frames')
         if step.command is None or step.error is None:
@@ -221,6 +229,7 @@ class PathFollowerNode(Node):
 
     def _restart(self, reason: str) -> None:
         self._live.reset()
+        self._truth.restart()
         self._note_restart(reason)
 
     def _note_restart(self, reason: str) -> None:
@@ -237,6 +246,8 @@ class PathFollowerNode(Node):
         elif not messages:
             level, messages = self._describe(publishers)
         self._has_news = False
+        truth_level, truth_messages = self._truth.take()
+        level, messages = max(level, truth_level), [*truth_messages, *messages]
         if warning := warn_of_publishers('odometry', publishers):
             level, messages = max(level, DiagnosticStatus.WARN), [*warning, *messages]
         error = None if self._last is None else self._last.error
@@ -246,6 +257,7 @@ class PathFollowerNode(Node):
             ('stops', self._stops),
             ('distance [m]', '' if error is None else f'{error.distance:.6g}'),
             ('yaw error [rad]', '' if error is None else f'{error.yaw:.6g}'),
+            *self._truth.values(),
             ('odometry publishers', publishers),
             ('subscriptions', self._command_publisher.get_subscription_count()),
             ('truth subscriptions', self._error_publisher.get_subscription_count()),

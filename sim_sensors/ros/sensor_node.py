@@ -37,6 +37,7 @@ from .node_settings import SensorSettings, WorldSettings
 from .outputs import OUTPUTS
 from .parameters import NodeParameters, overridable_publisher
 from .running import on_backward_jump, run
+from .truth_report import TruthReport
 from .truth_topics import (
     live_noise_free,
     odometry_of_bytes,
@@ -181,8 +182,9 @@ class SensorNode(ManagedNode):
         """Make the sensor with the parameters in force."""
         # The file of the world may have changed while the node was not active.
         self.__dict__.pop('world', None)
-        self._health = SensorHealth(self.get_fully_qualified_name(), self._settings.model)
         settings = self._settings
+        truth = TruthReport(self.get_logger().warning, reads_twist=settings.velocity == 'twist')
+        self._health = SensorHealth(self.get_fully_qualified_name(), settings.model, truth)
         self._live: LiveSensor[Any] = LiveSensor(
             self.switch_on,
             self._model.rate,
@@ -282,8 +284,8 @@ class SensorNode(ManagedNode):
     def _push_noise_free(self, messages: list[MessageArray]) -> None:
         for message in messages:
             verdict = self._live.push_noise_free(message)
-            if not verdict.is_accepted:
-                self._health.note_refused_noise_free(verdict)
+            if verdict.is_new_start or not verdict.is_accepted:
+                self._health.note_noise_free(verdict)
 
     def _take_all(self) -> None:
         """Take all queued messages."""
@@ -322,6 +324,10 @@ class SensorNode(ManagedNode):
             verdict = self._live.push(sample)
             self._health.count_odometry(verdict, self._live.odometry.gap)
             self._health.outliers = self._live.odometry.outliers
+            if verdict in (Verdict.ACCEPTED, Verdict.GAP):
+                self._health.truth.push(sample)
+            elif verdict is Verdict.RESTARTED:
+                self._health.truth.restart()
             if verdict in (Verdict.REWOUND, Verdict.RENAMED):
                 self._restart(f'odometry {verdict.value}')
             elif not verdict.is_accepted:
@@ -401,6 +407,7 @@ class SensorNode(ManagedNode):
             self._publish_faults()
         self._waiting.clear()
         self._published, self._last_ns = 0, None
+        self._health.truth.restart()
         self._health.count_reset(reason)
         self.get_logger().info(f'reset: {reason}')
 
