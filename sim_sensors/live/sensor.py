@@ -71,11 +71,14 @@ class LiveSensor(Generic[T]):
         self._chunk = chunk
         self.noise_free = noise_free
         self._early: collections.deque[OdometryArray] = collections.deque(maxlen=_MAX_EARLY)
+        # Whether the noise-free sensor has begun an earlier time line, and the odometry not yet.
+        self._is_odometry_behind = False
         self._restart()
 
     def _restart(self) -> None:
         self._sensor = self._switch_on()
         self._index: int | None = None
+        self._is_odometry_behind = False
 
     @property
     def sensor(self) -> Any:
@@ -108,6 +111,7 @@ class LiveSensor(Generic[T]):
             for held in self.noise_free.rewind():
                 self.noise_free.push(held)
             self.noise_free.note_rewound()
+            self._is_odometry_behind = self.odometry.newest_ns is not None
         if self.odometry.newest_ns is None:
             self.noise_free.keep_last(_MAX_EARLY)
         while self._early and self.noise_free.origin_ns is not None:
@@ -117,6 +121,8 @@ class LiveSensor(Generic[T]):
     @property
     def final_ns(self) -> int | None:
         """Stamps before this one can be measured; None if none can."""
+        if self._is_odometry_behind:
+            return None
         streams: list[LiveSamples[Any]] = [self.odometry]
         if self.noise_free is not None:
             streams.append(self.noise_free)
