@@ -21,7 +21,10 @@ from sensor_msgs.msg import Imu
 
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import OdometryArray
+from sim_sensors.imu import imu
+from sim_sensors.imu.imu import load_imu
 from sim_sensors.motion.motions import motion_of, truth_of
+from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.ros.messages import messages_of
 
 TOPIC = 'imu/data'
@@ -175,3 +178,30 @@ def test_a_sensor_node_reports_a_wrong_truth_with_the_code_of_check(
     assert {graph.values()[other] for other in others} == {'0'}
     assert max(status.level for status in graph.statuses()[reported:]) == level
     assert graph.stop(process) == 0
+
+
+def test_a_twist_that_is_not_read_is_not_reported(graph: Graph) -> None:
+    """The log advises to start the node with velocity:=position."""
+    world = rotations.rotate(CIRCLE.orientation, CIRCLE.linear_velocity)
+    truth = dataclasses.replace(CIRCLE, linear_velocity=world)
+    graph.listen(TOPIC, Imu)
+    graph.start('imu_node', 'velocity:=position', *DEEP)
+    graph.connect(TOPIC)
+    got, reported = graph.received[TOPIC], len(graph.statuses())
+    for row in messages_of(truth):
+        graph.odometry.publish(row)
+        graph.executor.spin_once(timeout_sec=0.002)
+    graph.wait(lambda: len(got) == len(final_stamps(truth, 100.0)), 'all measurements')
+    assert graph.values()['check.twist_in_world'] == '0'
+    levels = {
+        status.level
+        for status in graph.statuses()[reported:]
+        if 'no odometry' not in status.message
+    }
+    assert levels == {DiagnosticStatus.OK}
+    origin = int(CIRCLE.stamp_ns[0])
+    motion = OdometryMotion(CIRCLE, origin_ns=origin, velocity='position')
+    measured = imu.simulate(
+        load_imu('chrono'), motion, seed=0, run='recording/1/run_1', origin_ns=origin
+    )
+    assert imu_bits(got) == imu_bits(list(messages_of(measured.take(slice(0, len(got))))))
