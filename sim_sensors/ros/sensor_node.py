@@ -172,6 +172,8 @@ class SensorNode(ManagedNode):
 
     def _publish_faults(self) -> None:
         """Publish all faults so far as the text of a file that repeats them."""
+        if not self.kind.fault_kinds:
+            return
         entries = to_entries(self.sensor.faults.faults, sensor=self._settings.sensor)
         self._faults_publisher.publish(String(data=yaml.safe_dump(entries, sort_keys=False)))
 
@@ -329,6 +331,7 @@ class SensorNode(ManagedNode):
                 self._health.truth.push(sample)
             elif verdict is Verdict.RESTARTED:
                 self._health.truth.restart()
+                self._publish_faults()
             if verdict in (Verdict.REWOUND, Verdict.RENAMED):
                 self._restart(f'odometry {verdict.value}')
             elif not verdict.is_accepted:
@@ -346,19 +349,12 @@ class SensorNode(ManagedNode):
                     pairs = list(
                         self._output.messages(self._model, self._settings, stamp_ns, measurement)
                     )
-                    for pair in pairs if self._settings.frame_prefix else ():
-                        self._add_frame_prefix(pair)
                     for k, arrival in zip(*self._live.sensor.channel.send(stamp_ns), strict=True):
                         self._waiting.append((int(arrival), int(stamp_ns[k]), *pairs[k]))
                     self._release()
                 return
             except MotionError as error:
                 self._note_failure(error)
-
-    def _add_frame_prefix(self, pair: tuple[tuple[object, ...], object]) -> None:
-        measurement, truth = pair
-        for message in (*measurement, truth):
-            add_frame_prefix(message, self._settings.frame_prefix)
 
     def _note_failure(self, error: MotionError) -> None:
         self._health.count_failure(str(error))
@@ -375,12 +371,17 @@ class SensorNode(ManagedNode):
             publishers = self._topic_publishers.values()
             for publisher, message in zip(publishers, measurement, strict=True):
                 if message is not None:
-                    publisher.publish(message)
+                    self._publish(publisher, message)
             if self._truth_publisher.get_subscription_count():
-                self._truth_publisher.publish(truth() if callable(truth) else truth)
+                self._publish(self._truth_publisher, truth() if callable(truth) else truth)
             self._published += 1
             self._last_ns = stamp
             self._health.count_published(stamp)
+
+    def _publish(self, publisher: Any, message: object) -> None:
+        if prefix := self._settings.frame_prefix:
+            add_frame_prefix(message, prefix)
+        publisher.publish(message)
 
     def _on_jump(self) -> None:
         # Queued messages belong to the time before the jump.
@@ -411,8 +412,7 @@ class SensorNode(ManagedNode):
         return response
 
     def _restart(self, reason: str) -> None:
-        if self.kind.fault_kinds:
-            self._publish_faults()
+        self._publish_faults()
         self._waiting.clear()
         self._published, self._last_ns = 0, None
         self._health.truth.restart()
