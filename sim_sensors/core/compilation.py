@@ -91,6 +91,9 @@ def _prepare_cache() -> Path | None:
 _LOCK_FILE = _prepare_cache()
 _THREAD = threading.local()
 
+PREPARED: list[str] = []
+"""Names of the functions that this process has compiled, or loaded from the cache, in order."""
+
 
 @contextlib.contextmanager
 def announce(say: Callable[[str], None], interval_s: float = 10.0) -> Iterator[None]:
@@ -138,11 +141,13 @@ def _compile(function: F, **options: bool | str) -> F:
         no_cfunc_wrapper=True,
         **options,
     )(function)
-    dispatcher.compile = _compile_alone(dispatcher.compile)
+    dispatcher.compile = _compile_alone(function.__name__, dispatcher.compile)
     return cast(F, dispatcher)
 
 
-def _compile_alone(compile_signature: Callable[[object], object]) -> Callable[[object], object]:
+def _compile_alone(
+    name: str, compile_signature: Callable[[object], object]
+) -> Callable[[object], object]:
     """Let one process at a time compile, or load compiled code, and announce long waits.
 
     Two processes that add to one index of numba's cache could otherwise mix up two versions of a
@@ -155,6 +160,7 @@ def _compile_alone(compile_signature: Callable[[object], object]) -> Callable[[o
             # Another function of ours calls this one.
             return compile_signature(signature)
         _THREAD.is_compiling = True
+        PREPARED.append(name)
         # A lock of its own for each call: a forked process must not use that of its parent.
         lock = filelock.FileLock(_LOCK_FILE) if _LOCK_FILE else contextlib.nullcontext()
         try:

@@ -175,10 +175,12 @@ class ExpectedJudge:
         self.grids = node_grids(
             setup.case.clock, setup.filter, setup.navsat, start_ns, inside=self._inside
         )
-        self._judge.warm_up()
+        # Compiles what either side of the comparison needs here.
+        LiveJudge(setup.filter, setup.navsat, self._judge.frames, setup.case.correct).warm_up()
+        self._judge.reset()
         self._judge.start(self.grids.filter.origin_ns)
         if self._navsat is not None:
-            self._navsat.warm_up()
+            self._navsat.reset()
         self._navsat_ticks = False
         # Output of the last step, and its odometry/gps if the node itself publishes that.
         self.expected: OdometryArray | None = None
