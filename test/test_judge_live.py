@@ -268,19 +268,19 @@ def test_the_time_while_processing_is_off_does_not_exist(tmp_path: Path, smooth:
     live, oracle = (LiveJudge(config, None, FrameTree(MOUNTED)) for _ in range(2))
     messages, pause_ns = imu(stamps(100, 1.0)), 2_000_000_000
 
-    def play(judge: LiveJudge, rows: range, delay_ns: int) -> list[OdometryArray | None]:
+    def play(either: LiveJudge, rows: range, delay_ns: int) -> list[OdometryArray | None]:
         estimates = []
         for number in rows:
             message = messages.take([number])
             stamp_ns = message.stamp_ns + delay_ns
-            judge.receive(
+            either.receive(
                 'imu0', dataclasses.replace(message, stamp_ns=stamp_ns, arrival_ns=stamp_ns)
             )
             if number % 2:
-                estimates.append(judge.tick(int(stamp_ns[0])))
+                estimates.append(either.tick(int(stamp_ns[0])))
         return estimates
 
-    before = [play(judge, range(50), 0)[-1] for judge in (live, oracle)]
+    before = [play(either, range(50), 0)[-1] for either in (live, oracle)]
     live.processing = False
     # Measurements of this time are dropped, and each tick publishes the same state.
     held = play(live, range(50), pause_ns // 2)
@@ -309,9 +309,9 @@ def test_measurements_wait_until_the_filter_is_enabled(tmp_path: Path) -> None:
     live.enabled = False
     for now_ns, input_name, message in arrivals(live, run, ReplayOptions()):
         assert live.tick(now_ns) is None
-        for judge in (live, oracle):
-            give(judge, input_name, message)
+        for either_judge in (live, oracle):
+            give(either_judge, input_name, message)
     live.enabled = True
-    estimates = [judge.tick(START_NS + 1_100_000_000) for judge in (live, oracle)]
+    estimates = [either.tick(START_NS + 1_100_000_000) for either in (live, oracle)]
     assert estimate_bits(estimates[:1]) == estimate_bits(estimates[1:])
     assert [part.fused for part in live.parts] == [part.fused for part in oracle.parts]
