@@ -189,8 +189,8 @@ def test_parameters_are_checked_before_they_are_applied(graph: Graph) -> None:
         ('imu.covariance', 'none', "'none'"),
         ('imu.latency', -1.0, 'out of range'),
         ('imu.latency', float('nan'), 'out of range'),
-        ('imu.rate', 50.0, 'read-only'),
-        ('seed', 4, 'read-only'),
+        ('imu.rate', 50.0, 'not active'),
+        ('seed', 4, 'not active'),
     ):
         done, why = ask(graph, name, value)
         assert not done
@@ -213,13 +213,16 @@ def test_parameter_descriptors_state_unit_range_and_access(graph: Graph) -> None
     graph.start('imu_node')
     graph.connect(TOPIC)
     names = ['imu.rate', 'imu.gyroscope.std', 'imu.orientation.mode', 'seed', 'gravity']
+    names.append('diagnostics_period')
     request = DescribeParameters.Request(names=names)
     descriptors = graph.call(
         DescribeParameters, 'imu_node/describe_parameters', request
     ).descriptors
-    rate, std, mode, seed, gravity = descriptors
+    rate, std, mode, seed, gravity, period = descriptors
     assert rate.description == 'Measurements per second. [Hz]'
-    assert rate.read_only
+    assert not rate.read_only
+    assert 'not active' in rate.additional_constraints
+    assert period.read_only
     assert rate.floating_point_range[0].from_value == 1e-6
     assert std.type == ParameterType.PARAMETER_DOUBLE_ARRAY
     assert not std.read_only

@@ -68,6 +68,9 @@ class SensorSettings(Parameters):
         '0: the stamp of the first odometry.',
         minimum=0.0,
     )
+    autostart: bool = setting(
+        True, '', 'Configure and activate the node when it starts; false: a manager does.'
+    )
     diagnostics_period: float = diagnostics_period()
 
     def surroundings(self) -> dict[str, Any]:

@@ -91,20 +91,38 @@ class NodeParameters:
 
     The node must be created with `automatically_declare_parameters_from_overrides`.
 
+    Parameters
+    ----------
+    node : Node
+    can_restart : callable, optional
+        Whether parameters that are read at a start can be set now, as in a managed node that is
+        not active. By default they never can.
+    fixed : collection of str
+        Names of parameters that can never be set, since they are read when the process starts.
+
     Attributes
     ----------
     overrides : list of str
         Names of the parameters that the node was started with.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(
+        self,
+        node: Node,
+        can_restart: Callable[[], bool] | None = None,
+        fixed: Collection[str] = (),
+    ) -> None:
         self._node = node
+        self._fixed = fixed
+        self._can_restart = can_restart
+        self._ignores_overrides = False
         self.overrides = list(start_parameters(node))
         for name in self.overrides:
             node.undeclare_parameter(name)
         self._sets: dict[str, Parameters] = {}
         self._candidate: dict[str, Parameters] = {}
-        self._on_change: Callable[[], None] | None = None
+        self._on_change: Callable[[set[str]], None] | None = None
+        self._check_change: Callable[[Mapping[str, Parameters]], None] = lambda sets: None
 
     def declare(
         self,
@@ -151,14 +169,29 @@ class NodeParameters:
         # Declared twice: first with any type, so that a wrong value is refused with the words of
         # the declaration, then with the descriptor and the parsed value.
         parameter = self._node.declare_parameter(
-            key, _to_ros(default), ParameterDescriptor(dynamic_typing=True)
+            key,
+            _to_ros(default),
+            ParameterDescriptor(dynamic_typing=True),
+            ignore_override=self._ignores_overrides,
         )
         parsed = declaration.parse(_from_ros(parameter.value), self._node.get_name(), key)
         self._node.undeclare_parameter(key)
-        self._node.declare_parameter(
-            key, _to_ros(parsed), descriptor(declaration), ignore_override=True
-        )
+        described = descriptor(declaration)
+        if described.read_only and self._can_restart is not None and key not in self._fixed:
+            described.read_only = False
+            described.additional_constraints += '; can be set while the node is not active'
+        self._node.declare_parameter(key, _to_ros(parsed), described, ignore_override=True)
         return parsed
+
+    def replace(self, parameters: P, prefix: str) -> P:
+        """Declare another set in place of the one under `prefix`; return it.
+
+        It has its own values, also where the node was started with others.
+        """
+        for name in _flat_names(self._sets.pop(prefix)):
+            self._node.undeclare_parameter(_join(prefix, name))
+        self._ignores_overrides = True
+        return self.declare(parameters, prefix)
 
     def has(self, name: str) -> bool:
         """Return True if the node has a parameter."""
@@ -192,9 +225,21 @@ class NodeParameters:
         """Return the set that was declared under `prefix`, with the values in force."""
         return self._sets[prefix]
 
-    def accept_changes(self, on_change: Callable[[], None]) -> None:
-        """Accept changes from now on, and call `on_change` after each."""
-        self._on_change = on_change
+    def accept_changes(
+        self,
+        on_change: Callable[[set[str]], None],
+        check: Callable[[Mapping[str, Parameters]], None] = lambda sets: None,
+    ) -> None:
+        """Accept changes from now on.
+
+        Parameters
+        ----------
+        on_change : callable
+            Called after each change with the prefixes of the sets that have changed.
+        check : callable
+            Called before a change with all sets by prefix; a ParameterError refuses the change.
+        """
+        self._on_change, self._check_change = on_change, check
         self._node.add_on_set_parameters_callback(self._check)
         self._node.add_post_set_parameters_callback(self._apply)
 
@@ -206,6 +251,7 @@ class NodeParameters:
                     candidate[prefix] = self._change(
                         parameters, prefix, change.name, _from_ros(change.value)
                     )
+            self._check_change(candidate)
         except ParameterError as error:
             return SetParametersResult(successful=False, reason=str(error))
         self._candidate = candidate
@@ -216,6 +262,9 @@ class NodeParameters:
         for name, declaration in parameters.declarations().items():
             if _join(prefix, name) == key:
                 parsed = declaration.parse(value, self._node.get_name(), key)
+                if declaration.read_only and self._can_restart and not self._can_restart():
+                    problem = 'can only be set while the node is not active'
+                    raise ParameterError(self._node.get_name(), key, problem)
                 return self._replace(parameters, {name: parsed}, prefix)
         for name, part in parameters.parts().items():
             inner = _join(prefix, name)
@@ -232,10 +281,10 @@ class NodeParameters:
             raise ParameterError(self._node.get_name(), key, error.problem) from None
 
     def _apply(self, changes: list[rclpy.parameter.Parameter]) -> None:
-        has_changed = self._candidate != self._sets
+        changed = {key for key, part in self._candidate.items() if part != self._sets[key]}
         self._sets = self._candidate
-        if has_changed and self._on_change is not None:
-            self._on_change()
+        if changed and self._on_change is not None:
+            self._on_change(changed)
 
 
 def _flat_names(parameters: Parameters) -> list[str]:

@@ -156,7 +156,7 @@ class PathFollowerNode(Node):
         response.message = 'the path restarts with the next odometry'
         return response
 
-    def _on_change(self) -> None:
+    def _on_change(self, changed: set[str]) -> None:
         self._live = self._create_follower()
         self._restart('parameters changed')
 

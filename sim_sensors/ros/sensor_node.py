@@ -9,23 +9,24 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from nav_msgs.msg import Odometry
-from rclpy.node import Node
 from std_srvs.srv import Trigger
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
+from sim_sensors.core.parameters import Parameters
 from sim_sensors.live.sensor import LiveOdometry, LiveSensor, Verdict
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.world import World, load_world
-from .diagnostics import Reporter, SensorHealth
+from .diagnostics import Reporter, SensorHealth, diagnostic
+from .managed_node import ManagedNode
 from .messages import message_class
 from .node_settings import SensorSettings, WorldSettings
 from .outputs import OUTPUTS
@@ -46,8 +47,10 @@ _THROTTLE_S = 5.0
 _WaitingMeasurement = tuple[int, int, tuple[object, ...], object]
 
 
-class SensorNode(Node):
+class SensorNode(ManagedNode):
     """Node of one sensor. Its output depends on the received messages alone.
+
+    Another model needs no other process: deactivate the node, set `model`, and activate it.
 
     Parameters
     ----------
@@ -75,42 +78,82 @@ class SensorNode(Node):
         strict: bool = True,
         **node_options: Any,
     ) -> None:
-        super().__init__(
-            kind.node, automatically_declare_parameters_from_overrides=True, **node_options
-        )
+        super().__init__(kind.node, **node_options)
         self.kind = kind
         self._output = OUTPUTS.get(kind.name)
-        self.declared = NodeParameters(self)
+        self.declared = NodeParameters(
+            self, can_restart=lambda: not self.is_active, fixed=('autostart', 'diagnostics_period')
+        )
         self._settings = self.declared.declare(
             _fill_defaults(kind, settings or self._output.settings())
         )
         self._model: Any = self.declared.declare(
             model or kind.load(self._settings.model), kind.name
         )
+        self._reporter = Reporter(self, self._status, self._settings.diagnostics_period)
+        if strict:
+            self.declared.refuse_unknown()
+        self.declared.accept_changes(self._on_change, self._check_change)
+        self.start(autostart=self._settings.autostart)
+
+    def configure(self) -> None:
+        """Switch the sensor on, which compiles its code, and announce its topics."""
+        self._switch_on_anew()
+        messages = {
+            **self._output.topics_before,
+            self.kind.topic: self.message_type,
+            **self._output.topics_after,
+        }
+        self._topic_publishers: dict[str, Any] = {
+            topic: overridable_publisher(self, message, topic)
+            for topic, message in messages.items()
+        }
+        self._publisher = self._topic_publishers[self.kind.topic]
+        truth_topic, truth_type = self._output.truth
+        self._truth_publisher = overridable_publisher(self, truth_type, truth_topic)
+
+    def activate(self) -> None:
+        """Measure from the next odometry on, as a sensor that is switched on."""
+        self._switch_on_anew()
+        self.create_service(Trigger, '~/reset', self._on_reset)
+        self.create_service(Trigger, '~/finish', self._on_finish)
+        self._output.on_ready(self)
+        self._jump_handle = on_backward_jump(self, self._on_jump)
+        self._subscription = subscribe_odometry(self, self._on_odometry)
+        self._noise_free = None
+        if self._live.noise_free is not None:
+            self._noise_free = subscribe_noise_free(
+                self, self.kind, self.message_type, self._on_noise_free
+            )
+
+    def deactivate(self) -> None:
+        """Drop what has not been measured."""
+        self._jump_handle.unregister()
+
+    def _switch_on_anew(self) -> None:
+        """Make the sensor with the parameters in force."""
+        # The file of the world may have changed while the node was not active.
+        self.__dict__.pop('world', None)
+        self._health = SensorHealth(self.get_fully_qualified_name(), self._settings.model)
+        settings = self._settings
         self._live: LiveSensor[Any] = LiveSensor(
             self.switch_on,
             self._model.rate,
             LiveOdometry(
-                velocity=self._settings.velocity,
-                gap_factor=self._settings.gap_factor,
-                longest_gap=self._settings.longest_gap,
+                velocity=settings.velocity,
+                gap_factor=settings.gap_factor,
+                longest_gap=settings.longest_gap,
             ),
-            start_ns=self._settings.start_ns or None,
+            start_ns=settings.start_ns or None,
             chunk=self._output.chunk,
-            noise_free=live_noise_free(kind, self._settings, self._surroundings),
+            noise_free=live_noise_free(self.kind, settings, self._surroundings),
         )
         self._published = 0
         self._last_ns: int | None = None
-        # The first measurement compiles code; while the node runs, odometry would pile up.
-        self.switch_on().measure(Standstill().at([0.0]))
-        self._health = SensorHealth(self.get_fully_qualified_name(), self._settings.model)
         # Measurements wait until odometry of their time of arrival has come.
         self._waiting: collections.deque[_WaitingMeasurement] = collections.deque()
-        self._connect()
-        self._output.on_ready(self)
-        if strict:
-            self.declared.refuse_unknown()
-        self.declared.accept_changes(self._on_change)
+        # The first measurement compiles code; while the node runs, odometry would pile up.
+        self.switch_on().measure(Standstill().at([0.0]))
 
     @property
     def message_type(self) -> Any:
@@ -126,8 +169,8 @@ class SensorNode(Node):
     def world(self) -> World:
         """World that the parameter `world` names.
 
-        It is read once: a reset, a gap or a changed parameter restarts the sensor, and the file
-        may have changed by then.
+        It is read once while the node is active: a reset, a gap or a changed parameter restarts
+        the sensor, and the file may have changed by then.
         """
         return load_world(self.declared.get().world)
 
@@ -143,30 +186,6 @@ class SensorNode(Node):
         if isinstance(settings, WorldSettings):
             return self.kind.surroundings(self.world)
         return settings.surroundings()
-
-    def _connect(self) -> None:
-        messages = {
-            **self._output.topics_before,
-            self.kind.topic: self.message_type,
-            **self._output.topics_after,
-        }
-        self._topic_publishers: dict[str, Any] = {
-            topic: overridable_publisher(self, message, topic)
-            for topic, message in messages.items()
-        }
-        self._publisher = self._topic_publishers[self.kind.topic]
-        truth_topic, truth_type = self._output.truth
-        self._truth_publisher = overridable_publisher(self, truth_type, truth_topic)
-        self.create_service(Trigger, '~/reset', self._on_reset)
-        self.create_service(Trigger, '~/finish', self._on_finish)
-        self._reporter = Reporter(self, self._status, self._settings.diagnostics_period)
-        self._jump_handle = on_backward_jump(self, self._on_jump)
-        self._subscription = subscribe_odometry(self, self._on_odometry)
-        self._noise_free = None
-        if self._live.noise_free is not None:
-            self._noise_free = subscribe_noise_free(
-                self, self.kind, self.message_type, self._on_noise_free
-            )
 
     @property
     def newest_ns(self) -> int | None:
@@ -331,13 +350,26 @@ class SensorNode(Node):
         self._health.count_reset(reason)
         self.get_logger().info(f'reset: {reason}')
 
-    def _on_change(self) -> None:
-        self._settings = self.declared.get()
+    def _check_change(self, sets: Mapping[str, Parameters]) -> None:
+        """Refuse a model that cannot be loaded."""
+        settings: Any = sets['']
+        if settings.model != self._settings.model:
+            self.kind.load(settings.model)
+
+    def _on_change(self, changed: set[str]) -> None:
+        settings: SensorSettings = self.declared.get()
+        if settings.model != self._settings.model:
+            self.declared.replace(self.kind.load(settings.model), self.kind.name)
+        self._settings = settings
         self._model = self.declared.get(self.kind.name)
-        self._live.change(self.switch_on)
-        self.get_logger().info('parameters changed: the noise restarts, the stamps continue')
+        if self.is_active:
+            self._live.change(self.switch_on)
+            self.get_logger().info('parameters changed: the noise restarts, the stamps continue')
 
     def _status(self) -> DiagnosticStatus:
+        if not self.is_active:
+            name = f'{self.get_fully_qualified_name()}: sensor'
+            return diagnostic(name, DiagnosticStatus.OK, self.state, (), self._settings.model)
         if self._noise_free is not None and not self._noise_free.get_publisher_count():
             self._health.note_missing_noise_free(self._noise_free.topic_name)
         return self._health.report(
