@@ -7,7 +7,7 @@ bits as `judge()`.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 import numpy as np
 
@@ -338,10 +338,16 @@ class LiveJudge:
         """Counts of each part of each input since the start or reset."""
         return part_counts(self._layout.names, self._out.counts, self._layout.table['threshold'])
 
-    def notes(self) -> list[Finding]:
-        """Return findings about the estimate so far."""
+    def notes(self, past: Sequence[PartCount] = ()) -> list[Finding]:
+        """Return findings about the estimate so far, or since the counts of its parts were `past`.
+
+        Counts of before a reset are not possible.
+        """
         notes = input_advice(self.config, self.navsat, self._latest, self._heading, self.correct)
-        notes += part_advice(self.parts)
+        parts = self.parts
+        if past:
+            parts = tuple(map(PartCount.since, parts, past))
+        notes += part_advice(parts)
         notes += self.frames.assumptions
         if self._navsat is not None:
             notes += front_end_advice(
