@@ -166,6 +166,8 @@ class JudgeNode(ManagedNode):
         self._has_jumped_back = False
         self._jump_guard = self.create_guard_condition(self._restart_after_jump)
         self._jumps = on_backward_jump(self, self._on_backward_jump)
+        # The grid of the ticks begins now, also if a simulated clock stands.
+        self._on_timer()
 
     def deactivate(self) -> None:
         """Forget the estimate."""
