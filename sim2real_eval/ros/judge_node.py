@@ -37,9 +37,11 @@ from sim2real_eval.judge.robot_localization.configuration import (
 )
 from sim2real_eval.judge.robot_localization.health import (
     ERROR,
+    LIVE_KINDS,
     MESSAGES_REFUSED,
     JudgeHealth,
     level_of,
+    plain_text,
 )
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.parameter_file import ParameterReader
@@ -419,6 +421,7 @@ class JudgeNode(ManagedNode):
                     for writer in (self._filtered, self._gps, self._filtered_gps)
                     if writer is not None
                 },
+                'compiled': self._count_compiled(),
                 **self.health.summary(self._findings()),
             }
         )
@@ -438,6 +441,10 @@ class JudgeNode(ManagedNode):
             publishers['/clock'] = self.count_publishers('/clock')
         return publishers
 
+    def _count_compiled(self) -> int:
+        """Return how many functions were compiled, or loaded, since the activation."""
+        return len(PREPARED) - self._prepared
+
     def _findings(self) -> list[Finding]:
         return self.health.findings(self._now(), self._publishers_of_one())
 
@@ -448,7 +455,9 @@ class JudgeNode(ManagedNode):
             return diagnostic(name, DiagnosticStatus.OK, self.state, ())
         findings = self._findings()
         for finding in self.health.news(findings):
-            text = f'{finding.code}: {finding}'
+            # The remedies of the other findings name options of the commands.
+            remedy = finding.remedy if finding.kind in LIVE_KINDS else ''
+            text = f'{finding.code}: {"; ".join(filter(None, (plain_text(finding), remedy)))}'
             # rclpy refuses another severity from the same line.
             if level_of([finding]) == ERROR:
                 self.get_logger().error(text)
@@ -459,10 +468,9 @@ class JudgeNode(ManagedNode):
             for service, (kind, _) in self._services_offered.items()
         )
         values = [
-            *((finding.code, ': '.join(filter(None, (finding.subject, finding.problem))))
-              for finding in findings),
+            *((finding.code, plain_text(finding)) for finding in findings),
             *self.health.values(),
-            ('compiled while running', len(PREPARED) - self._prepared),
+            ('compiled while running', self._count_compiled()),
             ('services', services),
         ]  # fmt: skip
         level, message = bytes([level_of(findings)]), self.health.message(findings)

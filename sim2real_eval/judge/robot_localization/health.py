@@ -64,6 +64,8 @@ MESSAGES_REFUSED = decisive(
     'an input it also takes a good message.',
 )
 _ERRORS = (NO_ESTIMATE, NOT_FINITE)
+LIVE_KINDS = (*_ERRORS, DISABLED, TOGGLED_OFF, SEVERAL_PUBLISHERS, MESSAGES_REFUSED)
+"""Kinds of findings that only a live judge has."""
 
 
 @dataclasses.dataclass
@@ -186,6 +188,8 @@ class JudgeHealth:
     def _past_counts(self, now_ns: int) -> tuple[PartCount, ...] | None:
         """Return the counts of 5 to 10 s ago; None if the judge has not run for so long."""
         past = self._past
+        if now_ns == 0:
+            return None  # simulated time that has not begun
         if past and now_ns < past[-1][0]:
             past.clear()
         if not past or now_ns > past[-1][0]:
@@ -211,9 +215,7 @@ class JudgeHealth:
         if not serious:
             return 'judging' if self.published else 'waits for its first measurement'
         more = f' (+{len(serious) - 1})' if len(serious) > 1 else ''
-        text = ': '.join(filter(None, (serious[0].subject, serious[0].problem)))
-        room = _MESSAGE_LENGTH - len(more)
-        return (text if len(text) <= room else f'{text[: room - 3].rstrip()}...') + more
+        return _shorten(plain_text(serious[0]), _MESSAGE_LENGTH - len(more)) + more
 
     def values(self) -> list[tuple[str, object]]:
         """Return the counts by name."""
@@ -244,6 +246,20 @@ class JudgeHealth:
             'parts': [dataclasses.asdict(part) for part in self._live.parts],
             'notes': to_records([*self._live.notes(), *repeated]),
         }
+
+
+def plain_text(finding: Finding) -> str:
+    """Return subject and problem of a finding, without the remedy."""
+    return ': '.join(filter(None, (finding.subject, finding.problem)))
+
+
+def _shorten(text: str, length: int) -> str:
+    """Return the beginning of a text, up to the end of a clause if that keeps half of it."""
+    if len(text) <= length:
+        return text
+    room = length - len('...')
+    end = max(text.rfind(mark, 0, room) for mark in (': ', '; ', ', '))
+    return f'{text[: end if end > length // 2 else room].rstrip()}...'
 
 
 def level_of(findings: Sequence[Finding]) -> int:
