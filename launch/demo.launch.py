@@ -45,7 +45,15 @@ def generate_launch_description() -> LaunchDescription:
         [
             *declare('scenario', 'factor', 'loop', duration='60.0'),
             *declare(motion_params_file=motion_file()),
-            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file', noise_free_imu=''),
+            *declare(
+                'seed',
+                'run',
+                'imu',
+                'gps',
+                'sensors_params_file',
+                'faults_file',
+                noise_free_imu='',
+            ),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge='judge_node', judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),

@@ -63,7 +63,9 @@ def generate_launch_description() -> LaunchDescription:
         [
             *declare('scenario', 'duration', 'factor', motion_params_file=motion_file()),
             *declare('runs', 'first_run', 'out', 'storage', 'delay', 'settle'),
-            *declare('seed', 'imu', 'gps', 'sensors_params_file', noise_free_imu=''),
+            *declare(
+                'seed', 'imu', 'gps', 'sensors_params_file', 'faults_file', noise_free_imu=''
+            ),
             *declare(judge=JUDGE_OR_NONE, profile='clean'),
             *declare(judge_params_file=profile_file(), navsat_params_file=profile_file(NAVSAT)),
             *declare('sensor_transforms', 'static_transforms_file'),

@@ -50,7 +50,9 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             *declare('world_file', 'bridge_file', 'robot_file', 'iterations', 'headless'),
-            *declare('sensors', 'imu', 'gps', 'mag', 'seed', 'run', 'sensors_params_file'),
+            *declare(
+                'sensors', 'imu', 'gps', 'mag', 'seed', 'run', 'sensors_params_file', 'faults_file'
+            ),
             *declare('noise_free_gps', 'noise_free_mag', noise_free_imu='true'),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge=JUDGE_OR_NONE, judge_params_file=profile_file()),

@@ -40,7 +40,7 @@ def generate_launch_description() -> LaunchDescription:
                     'Parameter file of path_follower_node; it overrides the other arguments.',
                 )
             ),
-            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file'),
+            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file', 'faults_file'),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge='judge_node', judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),

@@ -31,6 +31,7 @@ def generate_launch_description() -> LaunchDescription:
             *declare('sensors', 'imu', 'gps', 'mag', 'camera', 'wheels', 'vision', 'world'),
             *declare('seed', 'run'),
             *declare(
+                'faults_file',
                 'ground_truth',
                 'noise_free_imu',
                 'noise_free_gps',

@@ -45,6 +45,7 @@ examples:
   sim2real simulate --motion circle --mag bmm150 --world dipole_room --out room
   sim2real simulate --truth my_bag --camera webcam_vga --world my_room.yaml --out seen
   sim2real simulate --truth my_bag --gps my_receiver.yaml --imu airsim --out twin
+  sim2real simulate --motion circle --duration 60 --faults tunnel.yaml --out tunnel
   sim2real simulate --truth motion_capture --gps none --imu xsens_mtx --mag xsens_mtx --out indoors
 """
 
@@ -61,9 +62,12 @@ class SimulateOptions(Parameters):
     runs: int = parameter(1, '1', 'Number of recordings.', minimum=1)
     gps: str = parameter('ch_rw', '', 'GPS model, file, real or none.')
     imu: str = parameter('chrono', '', 'IMU model, file or real.')
+    faults: str | None = optional_text('File of faults of IMU and GPS, by time.')
 
 
-_SIMULATE = OptionSet(SimulateOptions, gps='--gps MODEL', imu='--imu MODEL')
+_SIMULATE = OptionSet(
+    SimulateOptions, gps='--gps MODEL', imu='--imu MODEL', faults='--faults FILE'
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='recordings whose true motion the simulated sensors measure',
     )
     arguments.add_sensor_set(parser, 'parameter of the motion, such as radius=5, or ')
-    _SIMULATE.add(parser, 'duration', 'runs', 'gps', 'imu')
+    _SIMULATE.add(parser, 'duration', 'runs', 'gps', 'imu', 'faults')
     arguments.add_other_sensors(
         parser,
         world='origin (default: standard gravity and the field of the Earth, no objects)',
@@ -93,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.common.results import remove_unfinished
     from sim2real_eval.recording.writing import write_recording
     from sim2real_eval.simulation.twin import REAL_SENSOR
+    from sim_sensors.sensor.faults import with_faults
     from .models import twins
 
     chosen = _SIMULATE.make(options)
@@ -115,6 +120,9 @@ def run(options: argparse.Namespace) -> int:
     if chosen.gps == _NONE and any(text.startswith('gps.') for text in settings):
         raise ParameterError('--set', '', 'gps is not simulated; must be another kind')
     (twin,) = arguments.set_parameters([twin], settings)
+    if chosen.faults:
+        models = with_faults(twin.models, chosen.faults)
+        twin = dataclasses.replace(twin, imu=models.get('imu'), gps=models.get('gps'))
     options.set = [text for text in options.set if text not in settings]
     runs_of = _twins if options.truth else _motion
     groups = runs_of(options, chosen, twin, world, origin)

@@ -142,6 +142,7 @@ ARGUMENTS: dict[str, Parameter] = {
             ('mag', 'magnetometer', 'mag', 'the field of the world'),
         )
     },
+    'faults_file': _text('File of faults of IMU and GPS that are played by time.'),
     'ground_truth': _text('Topic of the true odometry.', 'ground_truth/odometry'),
     'sensors_params_file': _text('Parameter file of sensors.launch.py.'),
     'sensor_transforms': _text(

@@ -109,23 +109,8 @@ class EventProcess:
 
 
 @dataclasses.dataclass(frozen=True)
-class Jamming(Events):
-    """Jammer near the receiver, at given or random times.
-
-    A jammer raises the noise of the receiver by the factor 1 + J/N, so that::
-
-        (C/N0)_jammed = C/N0 / (1 + J/N)                      (ratios, not dB)
-        variance of the thermal error = thermal_std^2 (1 + J/N)
-
-    The error of `noise` already contains the thermal error of an undisturbed receiver. The jammer
-    adds white noise with the variance thermal_std^2 J/N. A receiver measures its C/N0, so it
-    states the rise. Below `tracking_threshold` it has no fix, as in an outage; for the defaults
-    this happens at J/N = 17 dB.
-
-    References
-    ----------
-    [Groves2013], interference; thermal noise of code tracking is proportional to 1/sqrt(C/N0).
-    """
+class Jammer(Parameters):
+    """Jammer near a receiver; see `Jamming` for its law."""
 
     jammer_to_noise: float = parameter(
         10.0,
@@ -152,6 +137,26 @@ class Jamming(Events):
         """Whether the receiver has no fix while it is jammed."""
         jammed = self.carrier_to_noise - 10.0 * math.log10(1.0 + self.ratio)
         return jammed < self.tracking_threshold
+
+
+@dataclasses.dataclass(frozen=True)
+class Jamming(Jammer, Events):
+    """Jammer near the receiver, at given or random times.
+
+    A jammer raises the noise of the receiver by the factor 1 + J/N, so that::
+
+        (C/N0)_jammed = C/N0 / (1 + J/N)                      (ratios, not dB)
+        variance of the thermal error = thermal_std^2 (1 + J/N)
+
+    The error of `noise` already contains the thermal error of an undisturbed receiver. The jammer
+    adds white noise with the variance thermal_std^2 J/N. A receiver measures its C/N0, so it
+    states the rise. Below `tracking_threshold` it has no fix, as in an outage; for the defaults
+    this happens at J/N = 17 dB.
+
+    References
+    ----------
+    [Groves2013], interference; thermal noise of code tracking is proportional to 1/sqrt(C/N0).
+    """
 
     def start(self, seed: int, run: str, sensor: str) -> JammingProcess:
         """Return the jammer near one receiver."""
@@ -188,7 +193,22 @@ class JammingProcess:
 
 
 @dataclasses.dataclass(frozen=True)
-class Spoofing(Events):
+class Spoofer(Parameters):
+    """Spoofer of a receiver; see `Spoofing` for its law."""
+
+    velocity: Axes = axes('m/s', 'Velocity of the error (east, north, up).', (0.2, 0.0, 0.0))
+    distance: float = non_negative(100.0, 'm', 'Size at which the error stops growing.')
+
+    def offset(self, age: FloatArray) -> FloatArray:
+        """Return the error at times since the start, `(n,)` s, as `(n, 3)` m."""
+        velocity = np.asarray(self.velocity)
+        speed = math.sqrt(float(np.sum(velocity**2)))
+        longest = self.distance / speed if speed else 0.0
+        return np.asarray(np.minimum(age, longest)[:, None] * velocity)
+
+
+@dataclasses.dataclass(frozen=True)
+class Spoofing(Spoofer, Events):
     """Spoofer that captures the receiver, at given or random times.
 
     It moves the position away slowly from the true one, without a jump at the start::
@@ -203,9 +223,6 @@ class Spoofing(Events):
     [Humphreys2008]: a spoofer that captures the tracking loops before it moves them.
     """
 
-    velocity: Axes = axes('m/s', 'Velocity of the error (east, north, up).', (0.2, 0.0, 0.0))
-    distance: float = non_negative(100.0, 'm', 'Size at which the error stops growing.')
-
     def start(self, seed: int, run: str, sensor: str) -> SpoofingProcess:
         """Return the spoofer of one receiver."""
         return SpoofingProcess(self, stream(seed, run, sensor, 'spoofing'))
@@ -215,15 +232,11 @@ class SpoofingProcess:
     """Spoofer over time; see `Spoofing`."""
 
     def __init__(self, spoofing: Spoofing, rng: np.random.Generator) -> None:
-        self._events = EventProcess(spoofing, rng)
-        self._velocity = np.asarray(spoofing.velocity)
-        speed = math.sqrt(float(np.sum(self._velocity**2)))
-        self._longest = spoofing.distance / speed if speed else 0.0
+        self._events, self._spoofer = EventProcess(spoofing, rng), spoofing
 
     def advance(self, elapsed: FloatArray) -> FloatArray:
         """Return the added error at the next times `(n,)` s since the first fix, `(n, 3)` m."""
-        age = np.minimum(np.nan_to_num(self._events.ages(elapsed)), self._longest)
-        return np.asarray(age[:, None] * self._velocity)
+        return self._spoofer.offset(np.nan_to_num(self._events.ages(elapsed)))
 
 
 FIX_STATES = ('none', 'single', 'sbas', 'float', 'rtk')

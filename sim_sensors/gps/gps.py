@@ -49,10 +49,12 @@ from sim_sensors.noise.processes import (
     White,
 )
 from sim_sensors.sensor.delivery import Delivery
+from sim_sensors.sensor.faults import Fault
 from sim_sensors.sensor.sensor import Measurement, Sensor, SensorModel
 from sim_sensors.sensor.sensor import simulate as simulate
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, GEODESIES, LocalFrame, to_geodetic
 from .events import FixStates, Jamming, Outages, SilentChannel, Spoofing
+from .faults import GPS_FAULTS, FixSignals
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
@@ -428,6 +430,7 @@ class GpsModel(SensorModel[FixArray], VariedParameters):
     ideal: ClassVar[Callable[..., Motion] | None] = SurveyedMotion
     ideal_topic: ClassVar[str] = 'ground_truth/fix'
     ideal_values: ClassVar[tuple[str, ...]] = ('latitude', 'longitude', 'altitude')
+    fault_kinds: ClassVar[tuple[type[Fault], ...]] = GPS_FAULTS
 
     rate: float = sample_rate(10.0, 'Fixes per second.')
     frame_id: str = parameter('gps_link', '', 'Frame of the messages.', read_only=True)
@@ -446,6 +449,7 @@ class GpsModel(SensorModel[FixArray], VariedParameters):
     spoofing: Spoofing = dataclasses.field(default_factory=Spoofing)
     noise: PositionNoise = dataclasses.field(default_factory=NoNoise)
     covariance: PositionCovariance = dataclasses.field(default_factory=ZeroCovariance)
+    faults: tuple[Fault, ...] = ()
 
     def mounted(self, translation: ArrayLike) -> GpsModel:
         """Return the model with its antenna at `translation` `(3,)` m in the body."""
@@ -507,24 +511,28 @@ class GpsSensor(Sensor[GpsMeasurement]):
         if len(times) and self._first is None:
             self._first = float(times[0])
         elapsed = times - (self._first or 0.0)
-        state = self._states.advance(elapsed)
+        signals = FixSignals.undisturbed(self._states.advance(elapsed))
+        self.faults.disturb(times, signals)
+        state = signals.state
         status = np.asarray(self.model.states.status).astype(np.int64)[state]
-        status[self._outages.is_active(elapsed)] = -1
+        status[self._outages.is_active(elapsed) | signals.is_lost] = -1
         antenna = truth.at_lever_arm(np.asarray(self.model.lever_arm)).position
-        error = np.asarray(self.model.states.error_scale)[state][:, None] * self._check_error(
+        scale = np.asarray(self.model.states.error_scale)[state] * signals.error_scale
+        error = scale[:, None] * self._check_error(
             'advance(dt)', self._noise.advance(dt), (len(dt), 3)
         )
-        variance = np.asarray(self.model.states.stated_scale)[state][:, None] ** 2
-        variance = variance * self._covariance.advance(dt)
-        disturbed = antenna
+        scale = np.asarray(self.model.states.stated_scale)[state] * signals.stated_scale
+        variance = scale[:, None] ** 2 * self._covariance.advance(dt)
+        disturbed = antenna + signals.error
         if self._jamming is not None:
             jamming_error, jamming_variance, is_lost = self._jamming.advance(elapsed)
             disturbed = disturbed + jamming_error
             status[is_lost] = -1
-            if self.model.covariance.type != 'unknown':
-                variance = variance + jamming_variance
+            signals.variance += jamming_variance
         if self._spoofing is not None:
             disturbed = disturbed + self._spoofing.advance(elapsed)
+        if self.model.covariance.type != 'unknown':
+            variance = variance + signals.variance
         geodetic, error = self._positions(antenna, disturbed, error, status >= 0)
         covariance = np.zeros((len(times), 3, 3))
         covariance[:, [0, 1, 2], [0, 1, 2]] = np.where(status[:, None] < 0, 0.0, variance)
@@ -556,8 +564,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
     ) -> tuple[FloatArray, FloatArray]:
         """Return latitude, longitude, altitude, `(n, 3)`, and their error in m, `(n, 3)`.
 
-        `disturbed` is the antenna position with the error of interference; it is the object
-        `antenna` itself if there is none.
+        `disturbed` is the antenna position with the error of interference.
         """
         is_angular = self.model.noise.is_angular
         place = disturbed if is_angular else disturbed + error
@@ -566,8 +573,9 @@ class GpsSensor(Sensor[GpsMeasurement]):
             geodetic = geodetic + error[:, [1, 0, 2]]
         if is_angular or self.model.geodesy != 'wgs84':
             error = self._frame.to_enu(*geodetic.T) - antenna
-        elif disturbed is not antenna:
-            error = place - antenna
+        else:
+            is_moved = (disturbed != antenna).any(axis=1)
+            error[is_moved] = place[is_moved] - antenna[is_moved]
         if not has_fix.all():
             geodetic = self._repeat_last_fix(geodetic, has_fix)
             is_repeated = ~has_fix & np.isfinite(geodetic).all(axis=1)

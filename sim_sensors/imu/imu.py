@@ -34,6 +34,7 @@ from sim_sensors.core.shared_parameters import (
 from sim_sensors.motion.ideal import InertialMotion
 from sim_sensors.noise.triad import AxisErrors, SettableBias
 from sim_sensors.sensor.delivery import Delivery
+from sim_sensors.sensor.faults import Fault
 from sim_sensors.sensor.sensor import (
     Measurement,
     MountedModel,
@@ -45,6 +46,7 @@ from sim_sensors.sensor.sensor import (
 from sim_sensors.sensor.sensor import simulate as simulate
 from sim_sensors.world.earth import TurningEarth, simulates_rotation
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
+from .faults import IMU_FAULTS, InertialSignals
 from .orientation import Attitude, Orientation, OrientationModel, SensedSignals
 
 if TYPE_CHECKING:
@@ -155,6 +157,7 @@ class ImuModel(MountedModel[ImuArray]):
     ideal: ClassVar[Callable[..., Motion] | None] = InertialMotion
     ideal_topic: ClassVar[str] = 'ground_truth/imu'
     ideal_values: ClassVar[tuple[str, ...]] = ('angular_velocity', 'linear_acceleration')
+    fault_kinds: ClassVar[tuple[type[Fault], ...]] = IMU_FAULTS
 
     rate: float = sample_rate(100.0, 'Measurements per second.')
     frame_id: str = parameter('imu_link', '', 'Frame of the messages.', read_only=True)
@@ -174,6 +177,7 @@ class ImuModel(MountedModel[ImuArray]):
     )
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
     orientation: OrientationModel = dataclasses.field(default_factory=Orientation)
+    faults: tuple[Fault, ...] = ()
 
     @abc.abstractmethod
     def triad(self, part: Any, rng: Streams) -> AxisErrors:
@@ -260,6 +264,7 @@ class ImuSensor(Sensor[ImuMeasurement]):
         self._gyroscope, self._accelerometer = model.triads(seed, run, sensor)
         self._rate_covariance, self._force_covariance = model.reported_covariances()
         self._attitude = model.attitude(seed, run, sensor, gravity)
+        self._rate = self._force = np.full(3, np.nan)
 
     @property
     def gyroscope_bias(self) -> FloatArray:
@@ -322,6 +327,9 @@ class ImuSensor(Sensor[ImuMeasurement]):
         noise_dt = self.model.noise_intervals(dt)
         rate, rate_bias, rate_variance = self._gyroscope.corrupt(ideal.rate, noise_dt)
         force, force_bias, force_variance = self._accelerometer.corrupt(ideal.force, noise_dt)
+        self.faults.disturb(truth.time, InertialSignals(rate, force, self._rate, self._force))
+        if len(dt):
+            self._rate, self._force = rate[-1].copy(), force[-1].copy()
         sensed = SensedSignals(rate, force, rate_bias, force_bias)
         return ImuMeasurement(
             orientation=self._attitude.measure(ideal.orientation, dt, sensed),

@@ -71,6 +71,7 @@ class SensorHealth:
         self._last_stamp_ns: int | None = None
         self._lines = ReportLines()
         self._has_news = False
+        self.faults: tuple[str, ...] = ()  # kinds of faults that act now
 
     @property
     def received(self) -> int:
@@ -133,6 +134,9 @@ class SensorHealth:
             reason = 'no message arrived' if publishers else 'the topic has no publisher'
             level, messages = DiagnosticStatus.WARN, [f'no odometry: {reason}']
         self._has_news = False
+        if self.faults:
+            names = ', '.join(self.faults)
+            level, messages = max(level, DiagnosticStatus.WARN), [f'fault: {names}', *messages]
         if warning := warn_of_publishers('odometry', publishers):
             level, messages = max(level, DiagnosticStatus.WARN), [*warning, *messages]
         values = [
@@ -160,6 +164,7 @@ class SensorHealth:
             ('last stamp [ns]', '' if self._last_stamp_ns is None else self._last_stamp_ns),
             ('resets', self._resets),
             ('failures', self._failures),
+            ('faults', ', '.join(self.faults)),
         ]
 
 

@@ -68,6 +68,9 @@ class SensorSettings(Parameters):
         '0: the stamp of the first odometry.',
         minimum=0.0,
     )
+    faults_file: str = setting(
+        '', '', 'File of faults that are played by time; see docs/howto/faults.md.'
+    )
     autostart: bool = setting(
         True, '', 'Configure and activate the node when it starts; false: a manager does.'
     )

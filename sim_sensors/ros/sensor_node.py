@@ -10,12 +10,15 @@ import collections
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+import yaml
 from diagnostic_msgs.msg import DiagnosticStatus
 from nav_msgs.msg import Odometry
-from std_srvs.srv import Trigger
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
+from std_srvs.srv import SetBool, Trigger
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
@@ -23,6 +26,7 @@ from sim_sensors.core.parameters import Parameters
 from sim_sensors.live.sensor import LiveOdometry, LiveSensor, Verdict
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.sensor.catalogue import KINDS
+from sim_sensors.sensor.faults import FaultProcess, read_faults, to_entries
 from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.world import World, load_world
 from .diagnostics import Reporter, SensorHealth, diagnostic
@@ -43,6 +47,8 @@ from .truth_topics import (
 # Odometry messages that are taken before other callbacks run.
 _MAX_BURST = 200
 _THROTTLE_S = 5.0
+# Prefix of the parameters of faults.
+_FAULT = 'fault.'
 # Arrival and stamp, ns, messages and error.
 _WaitingMeasurement = tuple[int, int, tuple[object, ...], object]
 
@@ -88,8 +94,10 @@ class SensorNode(ManagedNode):
             _fill_defaults(kind, settings or self._output.settings())
         )
         self._model: Any = self.declared.declare(
-            model or kind.load(self._settings.model), kind.name
+            self._with_faults(model or kind.load(self._settings.model)), kind.name
         )
+        for fault in kind.fault_kinds:
+            self.declared.declare(fault(), _FAULT + fault.kind, skip=('start', 'end'))
         self._reporter = Reporter(self, self._status, self._settings.diagnostics_period)
         if strict:
             self.declared.refuse_unknown()
@@ -117,6 +125,7 @@ class SensorNode(ManagedNode):
         self._switch_on_anew()
         self.create_service(Trigger, '~/reset', self._on_reset)
         self.create_service(Trigger, '~/finish', self._on_finish)
+        self._offer_faults()
         self._output.on_ready(self)
         self._jump_handle = on_backward_jump(self, self._on_jump)
         self._subscription = subscribe_odometry(self, self._on_odometry)
@@ -125,6 +134,43 @@ class SensorNode(ManagedNode):
             self._noise_free = subscribe_noise_free(
                 self, self.kind, self.message_type, self._on_noise_free
             )
+
+    def _with_faults(self, model: Any) -> Any:
+        """Return the model with the faults of the file that `faults_file` names."""
+        settings: SensorSettings = self.declared.get()
+        if not settings.faults_file:
+            return model
+        faults = read_faults(settings.faults_file).get(settings.sensor, ())
+        return dataclasses.replace(model, faults=(*model.faults, *faults)) if faults else model
+
+    def _offer_faults(self) -> None:
+        """Offer a service for each fault, and publish all faults so far."""
+        if not self.kind.fault_kinds:
+            return
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._faults_publisher = self.create_publisher(String, '~/faults', latched)
+        for fault in self.kind.fault_kinds:
+            switch = partial(self._on_fault, fault.kind)
+            self.create_service(SetBool, f'~/fault/{fault.kind}', switch)
+        self._publish_faults()
+
+    def _on_fault(self, kind: str, request: Any, response: Any) -> Any:
+        faults: FaultProcess = self.sensor.faults
+        if request.data:
+            faults.switch_on(self.declared.get(_FAULT + kind))
+        else:
+            faults.switch_off(kind)
+        self._publish_faults()
+        state = 'on' if request.data else 'off'
+        response.success = True
+        response.message = f'{kind} is {state} from the next measurement on'
+        self.get_logger().info(response.message)
+        return response
+
+    def _publish_faults(self) -> None:
+        """Publish all faults so far as the text of a file that repeats them."""
+        entries = to_entries(self.sensor.faults.faults, sensor=self._settings.sensor)
+        self._faults_publisher.publish(String(data=yaml.safe_dump(entries, sort_keys=False)))
 
     def deactivate(self) -> None:
         """Drop what has not been measured."""
@@ -345,6 +391,8 @@ class SensorNode(ManagedNode):
         return response
 
     def _restart(self, reason: str) -> None:
+        if self.kind.fault_kinds:
+            self._publish_faults()
         self._waiting.clear()
         self._published, self._last_ns = 0, None
         self._health.count_reset(reason)
@@ -355,15 +403,28 @@ class SensorNode(ManagedNode):
         settings: Any = sets['']
         if settings.model != self._settings.model:
             self.kind.load(settings.model)
+        if settings.faults_file:
+            read_faults(settings.faults_file)
 
     def _on_change(self, changed: set[str]) -> None:
-        settings: SensorSettings = self.declared.get()
-        if settings.model != self._settings.model:
-            self.declared.replace(self.kind.load(settings.model), self.kind.name)
-        self._settings = settings
+        before, self._settings = self._settings, self.declared.get()
+        if (before.model, before.faults_file) != (
+            self._settings.model,
+            self._settings.faults_file,
+        ):
+            model = self._with_faults(self.kind.load(self._settings.model))
+            self.declared.replace(model, self.kind.name)
         self._model = self.declared.get(self.kind.name)
-        if self.is_active:
+        if not self.is_active:
+            return
+        faults: FaultProcess = self.sensor.faults
+        for fault in faults.active:
+            if _FAULT + fault.kind in changed:
+                faults.switch_on(self.declared.get(_FAULT + fault.kind))
+                self._publish_faults()
+        if not all(name.startswith(_FAULT) for name in changed):
             self._live.change(self.switch_on)
+            self.sensor.faults = faults
             self.get_logger().info('parameters changed: the noise restarts, the stamps continue')
 
     def _status(self) -> DiagnosticStatus:
@@ -372,6 +433,7 @@ class SensorNode(ManagedNode):
             return diagnostic(name, DiagnosticStatus.OK, self.state, (), self._settings.model)
         if self._noise_free is not None and not self._noise_free.get_publisher_count():
             self._health.note_missing_noise_free(self._noise_free.topic_name)
+        self._health.faults = tuple(fault.kind for fault in self.sensor.faults.active)
         return self._health.report(
             self._subscription.get_publisher_count(),
             self._publisher.get_subscription_count(),

@@ -25,11 +25,13 @@ from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_me
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, MessageParts
 from sim_sensors.core.parameters import Parameters, from_variant, override, to_variant, variants
 from sim_sensors.core.registry import Registry, is_in_file
+from sim_sensors.core.seeding import streams
 from sim_sensors.core.shared_parameters import Axes, with_lever_arm, with_mounting
 from sim_sensors.core.shipped import config_path
 from sim_sensors.motion.sampling import intervals, sample_blocks, sample_motion
 from .catalogue import UPSTREAM, has_upstream, kinds, preset_names
 from .delivery import Channel, Delivery
+from .faults import Fault, FaultProcess, faults_from, to_entries
 
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
@@ -83,6 +85,10 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         Relative name of the topic of the noise-free sensor.
     ideal_values : tuple of str
         Fields of its messages that must be finite.
+    fault_kinds : tuple of type
+        Faults that a sensor of the kind can have.
+    faults : tuple of Fault
+        Faults of the sensors of this model, by time; the key `faults` of a file.
     models : Registry
         Model classes of the kind by their `kind`, which is the key `model` of a file.
     """
@@ -104,6 +110,9 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
     ideal_values: ClassVar[tuple[str, ...]] = ()
     models: ClassVar[Registry[Any]]
 
+    fault_kinds: ClassVar[tuple[type[Fault], ...]] = ()
+    faults: tuple[Fault, ...] = ()
+
     # Each kind declares these parameters itself, with its own defaults.
     rate: float
     frame_id: str
@@ -116,6 +125,19 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         if 'name' in vars(cls):
             cls.title = cls.noun.partition(' ')[2]
             cls.models = variants(f'{cls.noun} model', cls)
+
+    @classmethod
+    def from_mapping(cls: type[P], mapping: Mapping[str, object], where: str, path: str = '') -> P:
+        """Build from a plain mapping, whose key `faults` is a list; see `faults_from`."""
+        faults = faults_from(mapping, cls.fault_kinds, where, path)
+        left_out = 'faults' if cls.fault_kinds else ''
+        rest = {name: value for name, value in mapping.items() if name != left_out}
+        model: Any = super().from_mapping(rest, where, path)
+        return dataclasses.replace(model, faults=faults) if faults else model  # type: ignore[no-any-return]
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return a plain mapping that `from_mapping` reads back to an equal model."""
+        return {**super().to_mapping(), **to_entries(self.faults)}
 
     @abc.abstractmethod
     def start(self, *args: Any, **kwargs: Any) -> Sensor[Any]:
@@ -424,6 +446,8 @@ class Sensor(abc.ABC, Generic[T]):
     ----------
     channel : Channel
         Channel that carries its messages.
+    faults : FaultProcess
+        Its faults, which can be switched while it measures.
     """
 
     def __init__(
@@ -431,6 +455,9 @@ class Sensor(abc.ABC, Generic[T]):
     ) -> None:
         self.model = model
         self.channel = model.channel(seed, run, sensor)
+        self.faults = FaultProcess(
+            model.fault_kinds, model.faults, streams(seed, run, sensor, 'fault')
+        )
         self._first_interval = first_interval
         self._last: float | None = None
 
