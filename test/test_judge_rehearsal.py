@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After its warm-up a live judge compiles nothing, whatever reaches it."""
+"""After its rehearsal a live judge compiles nothing, whatever reaches it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from sim2real_eval.judge.robot_localization.configuration import (
     with_front_end,
 )
 from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.rehearsal import rehearse
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import default_type
@@ -83,11 +84,11 @@ def count_signatures() -> int:
 
 
 def drive(kind: str) -> dict[str, list[str]]:
-    """Return the functions that a judge compiles before and after its warm-up."""
+    """Return the functions that a judge compiles before and after its rehearsal."""
     with tempfile.TemporaryDirectory() as folder:
         config, navsat, correct = KINDS[kind](Path(folder))
     live = LiveJudge(config, navsat, FrameTree(()), correct)
-    live.warm_up()
+    rehearse(config, navsat, correct)
     ready, signatures = len(PREPARED), count_signatures()
     run = curve(1.0)
     live.start(START_NS)
@@ -127,8 +128,8 @@ def pose_at(now_ns: int) -> PoseArray:
 
 
 @pytest.mark.parametrize('kind', KINDS)
-def test_nothing_is_compiled_after_the_warm_up(kind: str) -> None:
-    """In a process of its own: another test may have compiled what the warm-up forgets."""
+def test_nothing_is_compiled_after_the_rehearsal(kind: str) -> None:
+    """In a process of its own: another test may have compiled what the rehearsal forgets."""
     code = f'import json, test_judge_rehearsal as t; print(json.dumps(t.drive({kind!r})))'
     process = subprocess.run(
         [sys.executable, '-c', code], cwd=HERE, capture_output=True, text=True, check=False

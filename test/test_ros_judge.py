@@ -44,6 +44,7 @@ from sim2real_eval.judge.robot_localization.health import (
     SEVERAL_PUBLISHERS,
     TOGGLED_OFF,
 )
+from sim2real_eval.judge.robot_localization.rehearsal import rehearse
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
 from sim2real_eval.recording.cdr import encode_transforms
 from sim2real_eval.recording.metadata import FrameTree, transform_mappings
@@ -76,7 +77,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope='module')
 def graph(folder: Path, run: Recording) -> Iterator[Graph]:
     # Compiles here, if at all, what the node would else compile while the test waits.
-    live_judge(run, *configs(folder)).warm_up()
+    rehearse(*configs(folder))
     graph = Graph(
         folder,
         [

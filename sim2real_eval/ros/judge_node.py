@@ -45,6 +45,7 @@ from sim2real_eval.judge.robot_localization.health import (
 )
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.parameter_file import ParameterReader
+from sim2real_eval.judge.robot_localization.rehearsal import rehearse
 from sim2real_eval.judge.robot_localization.replay_options import Grids, corrections, front_end
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode
@@ -180,9 +181,8 @@ class JudgeNode(ManagedNode):
         """Return a judge with the parameters in force, whose code is compiled."""
         self._settings = settings = JudgeParameters.from_node(self)
         self._transforms = {transform.child: transform for transform in settings.transforms}
-        live = LiveJudge(settings.config, settings.navsat, self._frames(), settings.correct)
-        live.warm_up()
-        return live
+        rehearse(settings.config, settings.navsat, settings.correct)
+        return LiveJudge(settings.config, settings.navsat, self._frames(), settings.correct)
 
     def _offer_services(self) -> None:
         """Offer the services of robot_localization [robot_localization], and those of this node.

@@ -21,6 +21,7 @@ from sim2real_eval.judge.robot_localization.configuration import (
 from sim2real_eval.judge.robot_localization.embedded import prepare
 from sim2real_eval.judge.robot_localization.fixes import LiveNavsat
 from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.rehearsal import rehearse
 from sim2real_eval.judge.robot_localization.replay_options import NAVSAT_PHASE_NS, Clock, Grids
 from sim2real_eval.judge.robot_localization.state import Timing
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
@@ -176,7 +177,7 @@ class ExpectedJudge:
             setup.case.clock, setup.filter, setup.navsat, start_ns, inside=self._inside
         )
         # Compiles what either side of the comparison needs here.
-        LiveJudge(setup.filter, setup.navsat, self._judge.frames, setup.case.correct).warm_up()
+        rehearse(setup.filter, setup.navsat, setup.case.correct)
         self._judge.reset()
         self._judge.start(self.grids.filter.origin_ns)
         if self._navsat is not None:

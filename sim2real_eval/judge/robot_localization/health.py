@@ -21,9 +21,9 @@ from .live import LiveJudge
 OK, WARN, ERROR = range(3)
 """Levels, as in diagnostic_msgs/DiagnosticStatus."""
 
-# The counts of findings are those of the last 5 to 10 s of the node's clock.
-_SHORTEST_NS = 5 * 10**9
-_LONGEST_NS = 10 * 10**9
+# Findings count the last 5 s or a little more of the node's clock.
+_WINDOW_NS = 5 * 10**9
+_STEP_NS = 10**9
 _SILENT_S = 5.0
 _MESSAGE_LENGTH = 80
 
@@ -186,17 +186,17 @@ class JudgeHealth:
         return 'the clock stands' if now_ns <= self._estimate_ns else 'no new measurement'
 
     def _past_counts(self, now_ns: int) -> tuple[PartCount, ...] | None:
-        """Return the counts of 5 to 10 s ago; None if the judge has not run for so long."""
+        """Return the counts of 5 s ago or earlier; None if the judge has not run for so long."""
         past = self._past
         if now_ns == 0:
             return None  # simulated time that has not begun
         if past and now_ns < past[-1][0]:
             past.clear()
-        if not past or now_ns > past[-1][0]:
+        if not past or now_ns >= past[-1][0] + _STEP_NS:
             past.append((now_ns, self._live.parts))
-        while len(past) > 1 and past[1][0] <= now_ns - _SHORTEST_NS:
+        while len(past) > 1 and past[1][0] <= now_ns - _WINDOW_NS:
             past.popleft()
-        return past[0][1] if past[0][0] <= now_ns - _SHORTEST_NS else None
+        return past[0][1] if past[0][0] <= now_ns - _WINDOW_NS else None
 
     def news(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return the decisive findings that did not hold at the previous call."""

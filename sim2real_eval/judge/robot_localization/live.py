@@ -40,7 +40,6 @@ from .queue import (
     new_history,
     new_queue,
 )
-from .rehearsal import rehearse
 from .replay import deliver, filter_tick, new_scratch, receive_command
 from .state import INITIALISED, LAST_NS, NO_STAMP, ROLL, VX, N, Timing, new_filter, new_output
 
@@ -125,15 +124,6 @@ class LiveJudge:
     def _discard_measurements(self) -> None:
         self._queue = new_queue(_FIRST_QUEUE)
         self._history = new_history(_FIRST_QUEUE if self._timing.history >= 0 else 0)
-
-    def warm_up(self) -> None:
-        """Load all kernels that the configuration needs, or compile them, and reset.
-
-        Compiling takes half a minute. Afterwards no message, tick or request compiles anything.
-        """
-        frames = FrameTree((), assume_identity=True)
-        rehearse(LiveJudge(self.config, self.navsat, frames, self.correct))
-        self.reset()
 
     def set_frames(self, frames: FrameTree) -> None:
         """Replace the static transforms for later messages."""

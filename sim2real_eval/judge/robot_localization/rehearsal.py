@@ -7,12 +7,13 @@ types. In a callback that would stop all estimates, for as long as another proce
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Set
 
 import numpy as np
 
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import default_type
+from sim2real_eval.recording.metadata import FrameTree
 from sim_sensors.core.measurements import (
     FixArray,
     ImuArray,
@@ -21,21 +22,23 @@ from sim_sensors.core.measurements import (
     PoseArray,
     TwistArray,
 )
-from .configuration import NAVSAT_TOPIC
-
-if TYPE_CHECKING:
-    from .live import LiveJudge
+from .configuration import NAVSAT_TOPIC, FilterConfig, NavsatConfig
+from .live import LiveJudge
 
 _START_NS = 10**9
 _STEP_NS = 10**8
 _TICKS = 3  # navsat_transform publishes at the second one
 
 
-def rehearse(judge: LiveJudge) -> None:
-    """Pass invented messages of every configured kind to a judge that is not used afterwards.
+def rehearse(
+    config: FilterConfig, navsat: NavsatConfig | None, correct: Set[str] = frozenset()
+) -> None:
+    """Load all kernels that a live judge needs, or compile them, which takes half a minute.
 
-    It must resolve all frames. The messages are encoded and decoded as those of a live graph.
+    A judge of its own gets invented messages of every configured kind, encoded and decoded as
+    those of a live graph. Parameters are those of `LiveJudge`.
     """
+    judge = LiveJudge(config, navsat, FrameTree((), assume_identity=True), correct)
     for number in range(_TICKS):
         now = _START_NS + number * _STEP_NS
         _deliver(judge, now)
