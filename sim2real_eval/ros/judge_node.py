@@ -438,7 +438,9 @@ class JudgeNode(ManagedNode):
             if name not in _RARE
         }
         if self.get_parameter('use_sim_time').value:
-            publishers['/clock'] = self.count_publishers('/clock')
+            # The topic may be remapped, as for robots with a clock each.
+            clock = self.resolve_topic_name('/clock')
+            publishers[clock] = self.count_publishers(clock)
         return publishers
 
     def _count_compiled(self) -> int:
