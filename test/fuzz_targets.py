@@ -24,6 +24,7 @@ from sim2real_eval.judge.external.declaration import RosStack
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.rehearsal import rehearse
 from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.series import VelocitySeries, read_series, write_series
@@ -108,7 +109,7 @@ def targets(folder: Path) -> list[Target]:
     wired, truth = serialised(recording, folder), recording.require('truth')
     setup = JudgeSetup.load('clean')
     judge = LiveJudge(setup.filter, setup.navsat, FrameTree([], assume_identity=True))
-    judge.warm_up()
+    rehearse(setup.filter, setup.navsat)
     return [
         *(Target(storage, [folder / storage], judged) for storage in ('mcap', 'sqlite3', 'csv')),
         *(

@@ -164,21 +164,25 @@ class Graph:
 
     def start(self) -> None:
         """Start the node and wait for discovery on both sides and every topic."""
-        self.sent.clear()
         before = self.listeners()
         self.process = subprocess.Popen(command(*self.arguments), stderr=self.log)
         try:
-            # A node that was killed is taken for alive by DDS for 20 s more, less than another may
-            # take to start on a busy machine.
-            self.until(lambda: self._heard_beside(before))
-            self.until_status(
-                lambda status: (
-                    all(status['publishers'].values()) and all(status['subscribers'].values())
-                )
-            )
+            self.match(before)
         except AssertionError:
             self.kill()
             raise
+
+    def match(self, before: Sequence[set[bytes]]) -> None:
+        """Wait until the node hears every topic and is heard; `before` are earlier `listeners`."""
+        self.sent.clear()
+        # A node that was killed is taken for alive by DDS for 20 s more, less than another may
+        # take to start on a busy machine.
+        self.until(lambda: self._heard_beside(before))
+        self.until_status(
+            lambda status: (
+                all(status['publishers'].values()) and all(status['subscribers'].values())
+            )
+        )
 
     def listeners(self) -> list[set[bytes]]:
         """Return the subscribers of each topic."""

@@ -168,5 +168,5 @@ def test_the_live_front_end_equals_the_batch(tmp_path: Path, differential: bool)
         assert step_through(live, run).bits() == batch_bits(judged)
         assert live.parts == judged.parts
         assert live.notes() == list(judged.notes)
-        live.warm_up()
+        live.reset()
     assert len(judged.gps_position) == len(run.gps)

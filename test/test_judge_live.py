@@ -25,6 +25,7 @@ from live_examples import (
     arrivals,
     batch_bits,
     curve,
+    estimate_bits,
     everything,
     give,
     live_judge,
@@ -44,7 +45,7 @@ from sim2real_eval.judge.robot_localization.replay_options import ReplayOptions
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim_sensors.core.measurements import PoseArray
+from sim_sensors.core.measurements import OdometryArray, PoseArray
 
 TRACES = (
     'a_paper_circle_gauss', 'b_paper_airsim', 'c_clean_navsat', 'd_wheel_imu',
@@ -161,10 +162,9 @@ def test_a_judge_repeats_its_estimates_bit_for_bit_after_a_reset(tmp_path: Path)
     run, config, navsat = curve(), everything(tmp_path), navsat_config(tmp_path)
     live = live_judge(run, config, navsat)
     first = step_through(live, run)
-    for afresh in (live.reset, live.warm_up):
-        afresh()
-        assert all(part.received == 0 for part in live.parts)
-        assert step_through(live, run).bits() == first.bits()
+    live.reset()
+    assert all(part.received == 0 for part in live.parts)
+    assert step_through(live, run).bits() == first.bits()
 
 
 def test_growing_the_queue_and_the_history_changes_no_bit(
@@ -252,3 +252,65 @@ def test_set_pose_moves_the_estimate_and_discards_older_measurements(tmp_path: P
     assert estimate.pose_covariance[0, 1, 1] == pytest.approx(4.0, abs=0.1)
     # Stamps of 100 ms and 110 ms are not after the pose.
     assert [part.older for part in live.parts] == [2]
+
+
+@pytest.mark.parametrize('smooth', [False, True], ids=['', 'smooth_lagged_data'])
+def test_the_time_while_processing_is_off_does_not_exist(tmp_path: Path, smooth: bool) -> None:
+    """As in `periodicUpdate` of robot_localization 3.8.3 and 3.10.0.
+
+    Oracle: a judge without the pause, whose later messages and ticks are 2 s earlier.
+    """
+    config = filter_config(
+        tmp_path, frequency=50.0, imu0='imu/data', imu0_config=mask('yaw', 'vyaw'),
+        smooth_lagged_data=smooth, history_length=1.0,
+    )  # fmt: skip
+    live, oracle = (LiveJudge(config, None, FrameTree(MOUNTED)) for _ in range(2))
+    messages, pause_ns = imu(stamps(100, 1.0)), 2_000_000_000
+
+    def play(either: LiveJudge, rows: range, delay_ns: int) -> list[OdometryArray | None]:
+        estimates = []
+        for number in rows:
+            message = messages.take([number])
+            stamp_ns = message.stamp_ns + delay_ns
+            either.receive(
+                'imu0', dataclasses.replace(message, stamp_ns=stamp_ns, arrival_ns=stamp_ns)
+            )
+            if number % 2:
+                estimates.append(either.tick(int(stamp_ns[0])))
+        return estimates
+
+    before = [play(either, range(50), 0)[-1] for either in (live, oracle)]
+    live.processing = False
+    # Measurements of this time are dropped, and each tick publishes the same state.
+    held = play(live, range(50), pause_ns // 2)
+    held.append(live.tick(START_NS + 490_000_000 + pause_ns))
+    assert [int(estimate.stamp_ns[0]) for estimate in held] == [
+        int(estimate.arrival_ns[0]) for estimate in held
+    ]
+    for name in ('position', 'orientation', 'pose_covariance', 'twist_covariance'):
+        assert (getattr(held[-1], name) == getattr(before[0], name)).all(), name
+    live.processing = True
+    after, expected = play(live, range(50, 100), pause_ns), play(oracle, range(50, 100), 0)
+    assert len(after) == len(expected) > 20
+    for estimate, other in zip(after, expected, strict=True):
+        assert estimate.stamp_ns[0] - other.stamp_ns[0] == pause_ns
+        for name in ('orientation', 'pose_covariance', 'twist_covariance'):
+            assert getattr(estimate, name).tobytes() == getattr(other, name).tobytes(), name
+
+
+def test_measurements_wait_until_the_filter_is_enabled(tmp_path: Path) -> None:
+    """As with `disabled_at_startup`: nothing is published, and nothing is lost.
+
+    Oracle: a judge whose first tick is the one after the other is enabled.
+    """
+    run, config, navsat = curve(1.0), everything(tmp_path), navsat_config(tmp_path)
+    live, oracle = (live_judge(run, config, navsat) for _ in range(2))
+    live.enabled = False
+    for now_ns, input_name, message in arrivals(live, run, ReplayOptions()):
+        assert live.tick(now_ns) is None
+        for either_judge in (live, oracle):
+            give(either_judge, input_name, message)
+    live.enabled = True
+    estimates = [either.tick(START_NS + 1_100_000_000) for either in (live, oracle)]
+    assert estimate_bits(estimates[:1]) == estimate_bits(estimates[1:])
+    assert [part.fused for part in live.parts] == [part.fused for part in oracle.parts]

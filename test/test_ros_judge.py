@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +19,7 @@ import yaml
 
 pytest.importorskip('rclpy')
 
+from lifecycle_msgs.srv import ChangeState
 from live_examples import (
     MOUNTED,
     Published,
@@ -25,12 +30,21 @@ from live_examples import (
     gps_bits,
     live_judge,
 )  # fmt: skip
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
 from ros_examples import signals_left_alone
 from ros_judge_examples import Graph, Heard, Script, play
+from std_srvs.srv import Empty, SetBool
 
 from sim2real_eval.judge.external.graph import free_domain, private_context
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
+from sim2real_eval.judge.robot_localization.health import (
+    MESSAGES_REFUSED,
+    SEVERAL_PUBLISHERS,
+    TOGGLED_OFF,
+)
+from sim2real_eval.judge.robot_localization.rehearsal import rehearse
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
 from sim2real_eval.recording.cdr import encode_transforms
 from sim2real_eval.recording.metadata import FrameTree, transform_mappings
@@ -63,7 +77,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope='module')
 def graph(folder: Path, run: Recording) -> Iterator[Graph]:
     # Compiles here, if at all, what the node would else compile while the test waits.
-    live_judge(run, *configs(folder)).warm_up()
+    rehearse(*configs(folder))
     graph = Graph(
         folder,
         [
@@ -237,29 +251,20 @@ def test_a_message_with_an_unknown_frame_is_reported(graph: Graph, run: Recordin
     # The first would have moved the filter an hour ahead.
     assert status['refused'] == {'imu0': 2}
 
-    def has_reported() -> bool:
-        return bool(received) and 'imu_of_another_robot' in received[-1].status[0].message
+    def values() -> dict[str, str]:
+        return {entry.key: entry.value for entry in received[-1].status[0].values}
 
-    graph.until(has_reported)
+    graph.until(lambda: bool(received) and values().get('imu0 refused') == '2')
     report = received[-1].status[0]
     assert report.name == '/ekf_filter_node: judge'
-    assert report.level == report.WARN
-    values = {entry.key: entry.value for entry in report.values}
-    assert values['imu0 refused'] == '2'
-    assert 'odom1 pose fused' in values
-
-
-def test_parameters_do_not_change_while_the_node_runs(graph: Graph) -> None:
-    from rcl_interfaces.srv import SetParameters
-    from rclpy.parameter import Parameter
-
-    client = graph.node.create_client(SetParameters, '/ekf_filter_node/set_parameters')
-    graph.until(client.service_is_ready)
-    parameter = Parameter('frequency', value=10.0).to_parameter_msg()
-    future = client.call_async(SetParameters.Request(parameters=[parameter]))
-    graph.until(future.done)
-    (result,) = future.result().results
-    assert not result.successful
+    assert report.level >= report.WARN
+    assert len(report.message) <= 80
+    assert 'imu_of_another_robot' in values()[MESSAGES_REFUSED.code]
+    assert MESSAGES_REFUSED.code in [finding['code'] for finding in status['findings']]
+    # A good message, and 5 s, end it; the clock stands, so that nothing else does.
+    graph.step('imu0', dataclasses.replace(run.imu.take([0]), stamp_ns=[status['now_ns']]))
+    graph.until(lambda: MESSAGES_REFUSED.code not in values())
+    assert 'odom1 pose fused' in values()
 
 
 @pytest.mark.parametrize(
@@ -357,4 +362,225 @@ def test_the_node_publishes_at_its_rate_on_the_system_clock(tmp_path: Path) -> N
     executor.shutdown()
     judge_node.destroy_node()
     driver.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def request(graph: Graph, kind: Any, name: str, message: Any) -> Any:
+    """Call a service of the node, again and again until both sides have found each other."""
+    client = graph.node.create_client(kind, name)
+    graph.until(client.service_is_ready)
+    futures = [client.call_async(message)]
+    asked = time.monotonic()
+
+    def is_answered() -> bool:
+        nonlocal asked
+        if time.monotonic() > asked + 2.0:
+            futures.append(client.call_async(message))
+            asked = time.monotonic()
+        return any(future.done() for future in futures)
+
+    graph.until(is_answered)
+    graph.node.destroy_client(client)
+    return next(future.result() for future in futures if future.done())
+
+
+def change_state(graph: Graph, label: str) -> bool:
+    message = ChangeState.Request()
+    message.transition.label = label
+    return bool(request(graph, ChangeState, '/ekf_filter_node/change_state', message).success)
+
+
+def set_parameter(graph: Graph, name: str, value: object) -> bool:
+    message = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+    answer = request(graph, SetParameters, '/ekf_filter_node/set_parameters', message)
+    return bool(answer.results[0].successful)
+
+
+def test_toggle_and_the_services_of_robot_localization(
+    graph: Graph, folder: Path, run: Recording
+) -> None:
+    """Names of 3.8, types of std_srvs, because robot_localization is not installed here."""
+    script = in_steps(folder, run)[0][:80]
+    resets = graph.status()['resets']
+    graph.reach(script[0][1], lambda status: bool(status['resets'] > resets))
+    graph.play(script[1:])
+    before = graph.status()
+    assert before['parts'][0]['fused'] > 0
+    assert request(graph, SetBool, '/toggle', SetBool.Request(data=False)).success
+    assert not request(graph, SetBool, '/toggle', SetBool.Request(data=False)).success
+    received = graph.listen('/odometry/filtered')
+    now = before['now_ns']
+    stray = dataclasses.replace(run.imu.take([0]), stamp_ns=[now], arrival_ns=[now])
+    graph.step('imu0', stray)
+    for step in (1, 2):
+        graph.step('clock', now + step * 100_000_000)
+    status = graph.status()
+    assert TOGGLED_OFF.code in [finding['code'] for finding in status['findings']]
+    assert [part['fused'] for part in status['parts']] == [
+        part['fused'] for part in before['parts']
+    ]
+    graph.until(lambda: len(received.data) >= 2)
+    first, last = (received.odometry.take([row]) for row in (0, -1))
+    assert last.stamp_ns[0] == now + 200_000_000 > first.stamp_ns[0]
+    assert first.position.tobytes() == last.position.tobytes()
+    assert first.pose_covariance.tobytes() == last.pose_covariance.tobytes()
+    assert request(graph, SetBool, '/toggle', SetBool.Request(data=True)).success
+    request(graph, Empty, '/enable', Empty.Request())
+    request(graph, Empty, '/reset', Empty.Request())
+    status = graph.status()
+    assert status['resets'] >= resets + 2
+    assert all(part['received'] == 0 for part in status['parts'])
+
+
+def test_another_configuration_needs_no_other_process(
+    graph: Graph, folder: Path, run: Recording
+) -> None:
+    """Deactivated, set and activated, the node gives the bits of a judge with those parameters."""
+    noise = [0.3] * 6 + [0.5] * 9
+    assert not set_parameter(graph, 'process_noise_covariance', noise)
+    before = graph.listeners()
+    assert change_state(graph, 'deactivate')
+    assert not change_state(graph, 'deactivate')
+    graph.until(lambda: not graph.node.count_publishers('/odometry/filtered'))
+    assert set_parameter(graph, 'process_noise_covariance', noise)
+    assert set_parameter(graph, 'frequency', 20.0)
+    assert set_parameter(graph, 'odom1_pose_rejection_threshold', 2.0)
+    for name, value in (('frequncy', 3.0), ('frequency', -1.0), ('world_frame', 7)):
+        assert not set_parameter(graph, name, value)
+    assert change_state(graph, 'activate')
+    graph.match(before)
+
+    filtered, gps = graph.listen('/odometry/filtered'), graph.listen('/odometry/gps')
+    script, _ = in_steps(folder, run)
+    config, navsat = configs(folder)
+    sources = tuple(
+        dataclasses.replace(source, pose_threshold=2.0) if source.name == 'odom1' else source
+        for source in config.sources
+    )
+    config = dataclasses.replace(
+        config, process_noise=np.diag(noise), frequency=20.0, sensor_timeout=0.05, sources=sources
+    )
+    graph.reach(script[0][1], lambda status: bool(status['resets'] == 1))
+    graph.play(script[1:])
+    assert_same(filtered, gps, play(live_judge(run, config, navsat), script))
+    assert graph.status()['compiled'] == 0
+
+
+def test_a_manager_cleans_up_and_starts_the_node_again(graph: Graph) -> None:
+    before = graph.listeners()
+    for label in ('deactivate', 'cleanup', 'configure', 'activate'):
+        assert change_state(graph, label)
+    graph.match(before)
+    assert graph.status()['published'] == 0
+
+
+def test_nothing_is_compiled_and_little_is_logged_while_the_clock_loops(
+    graph: Graph, folder: Path, run: Recording
+) -> None:
+    """The log has one line per finding, however often the clock goes back."""
+    script, _ = in_steps(folder, run)
+    wrong = PoseArray(
+        stamp_ns=[0], arrival_ns=[0], frame='odom', position=[[0.0, 0.0, 0.0]],
+        orientation=[[0.0, 0.0, 0.0, 0.0]], pose_covariance=np.eye(6)[None],
+    )  # fmt: skip
+    graph.log.flush()
+    log = Path(graph.log.name)
+    lines = len(log.read_text().splitlines())
+    late = dataclasses.replace(
+        run.imu.take([0]), stamp_ns=run.imu.take([0]).stamp_ns + 3_600_000_000_000
+    )
+    for _ in range(3):
+        graph.reach(script[0][1], lambda status: True)
+        for shift in range(4):
+            stamp_ns = late.stamp_ns + shift * 1_000_000_000
+            graph.step('imu0', dataclasses.replace(late, stamp_ns=stamp_ns))
+            graph.step('set_pose', wrong)
+        graph.play(script[1:40])
+        graph.call(graph.reset_client)
+    status = graph.status()
+    assert status['refused'] == {'imu0': 12, 'set_pose': 12}
+    assert status['compiled'] == 0
+    warnings = [line for line in log.read_text().splitlines()[lines:] if '[WARN]' in line]
+    assert sum(MESSAGES_REFUSED.code in line for line in warnings) <= 6
+    assert len(warnings) <= 10, warnings
+
+
+def test_a_stranger_on_a_topic_is_named_and_forgotten_when_it_ends(graph: Graph) -> None:
+    """Another process publishes on the IMU's topic, and is killed."""
+    from diagnostic_msgs.msg import DiagnosticArray
+
+    received: list[DiagnosticArray] = []
+    subscription = graph.node.create_subscription(
+        DiagnosticArray, '/diagnostics', received.append, 10
+    )
+
+    def codes() -> set[str]:
+        return {entry.key for entry in received[-1].status[0].values} if received else set()
+
+    graph.until(lambda: bool(codes()) and SEVERAL_PUBLISHERS.code not in codes())
+    stranger = subprocess.Popen([sys.executable, '-c', STRANGER])
+    try:
+        graph.until(lambda: SEVERAL_PUBLISHERS.code in codes())
+        assert received[-1].status[0].level > received[-1].status[0].OK
+        assert len(received[-1].status[0].message) <= 80
+    finally:
+        stranger.kill()
+        stranger.wait()
+    graph.until(lambda: SEVERAL_PUBLISHERS.code not in codes())
+    graph.node.destroy_subscription(subscription)
+
+
+STRANGER = """
+import rclpy
+from sensor_msgs.msg import Imu
+rclpy.init()
+node = rclpy.create_node('stranger')
+node.create_publisher(Imu, '/imu/data', 10)
+rclpy.spin(node)
+"""
+
+
+@pytest.mark.parametrize(
+    ('release', 'prefix', 'starts_disabled'),
+    [
+        ('3.8', '', True),
+        ('3.10', '/ekf_filter_node', True),
+        ('rolling', '/ekf_filter_node', False),
+    ],
+)
+def test_services_have_the_names_of_the_release(
+    folder: Path, run: Recording, release: str, prefix: str, starts_disabled: bool
+) -> None:
+    """With the types of robot_localization, toggle and set_pose act in the same way."""
+    import rclpy
+    from geometry_msgs.msg import PoseWithCovarianceStamped
+    from rclpy.context import Context
+
+    context = Context()
+    rclpy.init(
+        args=[
+            '--ros-args', '--params-file', str(folder / 'params.yaml'),
+            '-p', f"rl_version:='{release}'", '-p', 'disabled_at_startup:=true',
+            '-p', 'assume_identity_frames:=true',
+        ],
+        context=context,
+        domain_id=int(os.environ['ROS_DOMAIN_ID']),
+    )  # fmt: skip
+    node = JudgeNode(context=context)
+    names = {node.resolve_service_name(service.srv_name) for service in node.services}
+    assert {f'{prefix}/enable', f'{prefix}/toggle', '/reset'} <= names
+    assert node.live.enabled == (not starts_disabled)
+    node._on_enable(Empty.Request(), Empty.Response())
+    assert node.live.enabled
+    answers = [node._on_toggle(SimpleNamespace(on=on), SimpleNamespace()) for on in (False, False)]
+    assert [answer.status for answer in answers] == [True, False]
+    assert not node.live.processing
+    pose = PoseWithCovarianceStamped()
+    pose.header.frame_id, pose.pose.pose.orientation.w = 'odom', 1.0
+    pose.pose.pose.position.x = 4.0
+    node._on_set_pose(SimpleNamespace(pose=pose), SimpleNamespace())
+    node.live.receive('odom0', run.messages['/wheel/odom'].take([0]))
+    assert node.health.received == {'set_pose': 1}
+    assert node.live._filter.x[0] == 4.0
+    node.destroy_node()
     rclpy.shutdown(context=context)

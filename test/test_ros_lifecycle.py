@@ -23,11 +23,9 @@ from sim2real_eval.judge.robot_localization.release import Release
 from sim2real_eval.judge.robot_localization.replay_options import Options
 from sim2real_eval.judge.setup import JudgeSetup
 
-HERE = Path(__file__).resolve().parent
-NODES = {
-    'lifecycle': f'{HERE / "lifecycle_filter_node.py"}',
-    'plain': '-m sim2real_eval.ros.judge_node',
-}
+NODES = {'lifecycle': '-p autostart:=false', 'plain': ''}
+"""Arguments with which judge_node is like the ekf_node after and before robot_localization 3.10.1.
+"""
 PACKAGE = '<package format="3"><version>{}</version><depend>{}</depend></package>'
 LIFECYCLE_PACKAGE = PACKAGE.format('3.10.1', 'rclcpp_lifecycle')
 
@@ -41,7 +39,8 @@ def install(prefix: Path, node: str, package: str) -> None:
         path.parent.mkdir(parents=True)
     index.touch()
     manifest.write_text(package)
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} {NODES[node]} "$@"\n')
+    command = f'{sys.executable} -m sim2real_eval.ros.judge_node'
+    program.write_text(f'#!/bin/sh\nexec {command} "$@" {NODES[node]}\n')
     program.chmod(0o755)
 
 

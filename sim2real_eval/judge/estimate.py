@@ -313,6 +313,12 @@ class PartCount:
     last_fused_ns: int | None = dataclasses.field(default=None, compare=False)
     longest_refusal: Refusals | None = dataclasses.field(default=None, compare=False)
 
+    def since(self, past: PartCount) -> PartCount:
+        """Return the counts since those of the same part at an earlier time."""
+        counts = ('received', 'older', 'unusable', 'fused', 'rejected', 'singular')
+        changes = {name: getattr(self, name) - getattr(past, name) for name in counts}
+        return dataclasses.replace(self, **changes)
+
     def with_times(
         self, stamp_ns: IntArray, nis: FloatArray, is_accepted: NDArray[np.bool_]
     ) -> PartCount:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
@@ -23,17 +21,12 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import serialize_message
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import NavSatFix
-from std_srvs.srv import Trigger
+from std_srvs.srv import Empty, SetBool, Trigger
 
-from sim2real_eval.common.findings import (
-    Finding,
-    JudgeError,
-    RecordingError,
-    by_severity,
-    to_records,
-)
+from sim2real_eval.common.findings import Finding, JudgeError, RecordingError
 from sim2real_eval.judge.external.connections import MESSAGES
 from sim2real_eval.judge.robot_localization.configuration import (
     FRONT_ENDS,
@@ -42,108 +35,40 @@ from sim2real_eval.judge.robot_localization.configuration import (
     NavsatConfig,
     with_front_end,
 )
+from sim2real_eval.judge.robot_localization.health import (
+    ERROR,
+    LIVE_KINDS,
+    MESSAGES_REFUSED,
+    JudgeHealth,
+    level_of,
+    plain_text,
+)
 from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.parameter_file import ParameterReader
+from sim2real_eval.judge.robot_localization.rehearsal import rehearse
 from sim2real_eval.judge.robot_localization.replay_options import Grids, corrections, front_end
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX
 from sim2real_eval.recording.cdr import decode, decode_transforms, encode
-from sim2real_eval.recording.checks import STAMP_REPEATED
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.metadata import FrameTree, read_transforms
 from sim2real_eval.recording.recording import StaticTransform
-from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.measurements import FixArray, MessageArray, TwistArray
-from sim_sensors.core.rotations import euler_from_quaternion
+from sim_sensors.core.compilation import PREPARED
+from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.measurements import FixArray, MessageArray, PoseArray, TwistArray
 from sim_sensors.motion.time_line import TopicTimeLines
-from sim_sensors.ros.diagnostics import Reporter, diagnostic, warn_of_publishers
+from sim_sensors.ros.diagnostics import Reporter, diagnostic
+from sim_sensors.ros.managed_node import ManagedNode
 from sim_sensors.ros.parameters import start_parameters
 from sim_sensors.ros.running import on_backward_jump, run
 
 _ODOMETRY = MESSAGE_TYPES['nav_msgs/msg/Odometry']
-_FILTERED_GPS = 'gps/filtered'
+_POSE = MESSAGE_TYPES[MESSAGES['pose'][1]]
+_FILTERED_GPS, _SET_POSE = 'gps/filtered', 'set_pose'
+# Subscriptions that may have several publishers, and that may receive nothing for long.
+_RARE = ('cmd_vel', _SET_POSE)
 _FIRST_POLL_NS = 1_000_000
 _MAX_AHEAD_NS = 10 * 10**9
 _QUEUE_SIZE = 10
-
-
-class JudgeHealth:
-    """Counts and notes of a judge_node for /diagnostics and `~/status`."""
-
-    def __init__(self, name: str, live: LiveJudge) -> None:
-        self._name = name
-        self._live = live
-        self.received: dict[str, int] = {}
-        self.published = 0
-        self.resets = 0
-        self.last_reset = ''
-        self._refused: dict[str, tuple[int, str]] = {}
-        # By topic: the newest stamp, and the number of messages that repeat a stamp.
-        self._stamps: dict[str, int] = {}
-        self._repeated: dict[str, int] = {}
-        self._orientation: npt.ArrayLike | None = None
-
-    def count_received(self, subscription: str) -> None:
-        """Count a message of a subscription."""
-        self.received[subscription] = self.received.get(subscription, 0) + 1
-
-    def check_stamp(self, topic: str, stamp_ns: int) -> None:
-        """Count a message that repeats the stamp of the previous one."""
-        if self._stamps.get(topic) == stamp_ns:
-            self._repeated[topic] = self._repeated.get(topic, 0) + 1
-        self._stamps[topic] = stamp_ns
-
-    def count_estimate(self, orientation: npt.ArrayLike) -> None:
-        """Count a published estimate, and keep its quaternion x y z w."""
-        self.published += 1
-        self._orientation = orientation
-
-    def count_refused(self, subscription: str, reason: str) -> bool:
-        """Count a message that could not be used; return True if the reason is new."""
-        count, previous = self._refused.get(subscription, (0, ''))
-        self._refused[subscription] = (count + 1, reason)
-        return reason != previous
-
-    def _notes(self) -> list[Finding]:
-        repeated = [STAMP_REPEATED(topic, count=n) for topic, n in self._repeated.items()]
-        return [*self._live.notes(), *repeated]
-
-    def status(self, publishers: Mapping[str, int]) -> DiagnosticStatus:
-        """Return counts and notes, with WARN if there is a note or no message yet.
-
-        `publishers` is the number of publishers of each topic that must have one.
-        """
-        notes = [
-            *(note for topic, n in publishers.items() for note in warn_of_publishers(topic, n)),
-            *(reason for _, reason in self._refused.values()),
-            *map(str, by_severity(self._notes())),
-        ]
-        level = DiagnosticStatus.WARN if notes else DiagnosticStatus.OK
-        if not any(self.received.values()):
-            level = DiagnosticStatus.WARN
-            notes.insert(0, 'no message received yet')
-        values: list[tuple[str, object]] = [('published', self.published)]
-        if self._orientation is not None:
-            heading = math.degrees(euler_from_quaternion(self._orientation)[2])
-            values.append(('heading [deg]', f'{heading:.1f}'))
-        values += [('resets', self.resets), ('last reset', self.last_reset)]
-        values += [(f'{name} received', count) for name, count in sorted(self.received.items())]
-        values += [(f'{name} refused', n) for name, (n, _) in sorted(self._refused.items())]
-        for part in self._live.parts:
-            for count in ('older', 'unusable', 'fused', 'rejected'):
-                values.append((f'{part.name} {count}', getattr(part, count)))
-        message = '; '.join(notes) or 'judging'
-        return diagnostic(f'{self._name}: judge', level, message, values)
-
-    def summary(self) -> dict[str, object]:
-        """Return counts and notes as plain values."""
-        return {
-            'received': self.received,
-            'refused': {name: count for name, (count, _) in self._refused.items()},
-            'published': self.published,
-            'resets': self.resets,
-            'parts': [dataclasses.asdict(part) for part in self._live.parts],
-            'notes': to_records(self._notes()),
-        }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -159,15 +84,19 @@ class JudgeParameters:
     # Topic of each input with its leading slash, if any, and depth of its subscription.
     topics: Mapping[str, str]
     queue_sizes: Mapping[str, int]
+    autostart: bool  # configure and activate the node when it starts
+    disabled_at_startup: bool  # ticks do nothing until the service `enable` is called
 
     @classmethod
-    def from_node(cls, node: Node) -> JudgeParameters:
-        """Read the parameters that a node was started with.
+    def from_node(cls, node: Node, changes: Sequence[Parameter] = ()) -> JudgeParameters:
+        """Read the parameters of a node; `changes` are values in place of those in force.
 
         ParameterError for an unknown or unsupported parameter, a wrong value, or a wrong file.
         """
-        parameters = start_parameters(node)
+        parameters = start_parameters(node, changes)
         reader = ParameterReader(f'parameters of {node.get_fully_qualified_name()}', parameters)
+        autostart = reader.boolean('autostart', True)
+        disabled = reader.boolean('disabled_at_startup', False)
         navsat_file = reader.text('navsat_params_file', '')
         transforms_file = reader.text('static_transforms_file', '')
         assume_identity = reader.boolean('assume_identity_frames', False)
@@ -195,28 +124,37 @@ class JudgeParameters:
                 source.name: size if isinstance(size, int) and size > 0 else _QUEUE_SIZE
                 for source, size in zip(config.sources, sizes, strict=True)
             },
+            autostart=autostart,
+            # The activation of a lifecycle node enables its filter.
+            disabled_at_startup=disabled and not config.release.is_lifecycle,
         )
 
 
-class JudgeNode(Node):
+class JudgeNode(ManagedNode):
     """Node that passes all messages to a `LiveJudge` in order of arrival and publishes its output.
 
     Messages are decoded and encoded by the code that reads and writes bags, so that a live judge
-    gets the same arrays as a batch run.
+    gets the same arrays as a batch run. Parameters can be set while the node is not active.
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(
-            'ekf_filter_node', automatically_declare_parameters_from_overrides=True, **options
-        )
-        parameters = JudgeParameters.from_node(self)
-        self._settings = parameters
-        self._transforms = {transform.child: transform for transform in parameters.transforms}
-        self.live = LiveJudge(
-            parameters.config, parameters.navsat, self._frames(), parameters.correct
-        )
-        self.live.warm_up()
-        self.health = JudgeHealth(self.get_fully_qualified_name(), self.live)
+        super().__init__('ekf_filter_node', allow_undeclared_parameters=True, **options)
+        self._settings = JudgeParameters.from_node(self)
+        self.add_on_set_parameters_callback(self._on_parameters)
+        self._reporter = Reporter(self, self._report)
+        self.start(autostart=self._settings.autostart)
+
+    def configure(self) -> None:
+        """Compile, or load, all code that the parameters need."""
+        self._new_judge()
+
+    def activate(self) -> None:
+        """Begin to judge with the parameters in force; the first estimate waits for messages."""
+        # Parameters may have been set since the configuration, and need other code.
+        self.live, parameters = self._new_judge(), self._settings
+        self.live.enabled = not parameters.disabled_at_startup
+        self.health = JudgeHealth(self.live)
+        self._prepared = len(PREPARED)
         self._timers_due: Grids | None = None
         self._time_lines = TopicTimeLines(_MAX_AHEAD_NS)
         self._filtered = self.create_publisher(Odometry, 'odometry/filtered', 10)
@@ -227,15 +165,54 @@ class JudgeNode(Node):
                 self._filtered_gps = self.create_publisher(NavSatFix, _FILTERED_GPS, 10)
         self._inputs: dict[str, Subscription] = {}
         self._subscribe()
-        self.create_service(Trigger, '~/reset', self._on_reset)
-        self.create_service(Trigger, '~/status', self._on_status)
-        self.add_on_set_parameters_callback(self._on_parameters)
+        self._offer_services()
         # A single timer, set to whatever is due next, keeps both grids exactly.
         self._timer = self.create_timer(_FIRST_POLL_NS * 1e-9, self._on_timer)
         self._has_jumped_back = False
         self._jump_guard = self.create_guard_condition(self._restart_after_jump)
         self._jumps = on_backward_jump(self, self._on_backward_jump)
-        self._reporter = Reporter(self, lambda: self.health.status(self._publishers_of_one()))
+        # The grid of the ticks begins now, also if a simulated clock stands.
+        self._on_timer()
+
+    def deactivate(self) -> None:
+        """Forget the estimate."""
+        self._jumps.unregister()
+        self.destroy_guard_condition(self._jump_guard)
+
+    def _new_judge(self) -> LiveJudge:
+        """Return a judge with the parameters in force, whose code is compiled."""
+        self._settings = settings = JudgeParameters.from_node(self)
+        self._transforms = {transform.child: transform for transform in settings.transforms}
+        rehearse(settings.config, settings.navsat, settings.correct)
+        return LiveJudge(settings.config, settings.navsat, self._frames(), settings.correct)
+
+    def _offer_services(self) -> None:
+        """Offer the services of robot_localization [robot_localization], and those of this node.
+
+        Its own types are used where they are installed. Otherwise `toggle` is a SetBool, and the
+        topic `set_pose` has no service beside it.
+        """
+        prefix = self._settings.config.release.service_prefix
+        toggle = _service_type('ToggleFilterProcessing')
+        self._services_offered = {
+            f'{prefix}enable': (Empty, self._on_enable),
+            'reset': (Empty, self._on_reset),
+            f'{prefix}toggle': (
+                toggle or SetBool,
+                self._on_toggle if toggle else self._on_set_bool,
+            ),
+            '~/reset': (Trigger, self._on_reset),
+            '~/status': (Trigger, self._on_status),
+        }
+        if set_pose := _service_type('SetPose'):
+            self._services_offered['set_pose'] = (set_pose, self._on_set_pose)
+        else:
+            self.get_logger().info(
+                f'robot_localization is not installed: {prefix}toggle takes std_srvs/SetBool, and '
+                'set_pose is a topic only'
+            )
+        for name, (kind, callback) in self._services_offered.items():
+            self.create_service(kind, name, callback)
 
     def _subscribe(self) -> None:
         parameters, live = self._settings, self.live
@@ -260,9 +237,8 @@ class JudgeNode(Node):
                     Twist, 'cmd_vel', self._on_command, qos
                 )
         self._listen(
-            'set_pose', 'set_pose', *MESSAGES['pose'],
-            lambda pose: live.set_pose(pose, self._now()), 1, ReliabilityPolicy.RELIABLE,
-        )  # fmt: skip
+            _SET_POSE, _SET_POSE, *MESSAGES['pose'], self._set_pose, 1, ReliabilityPolicy.RELIABLE
+        )
         if find_spec('tf2_msgs') is not None:
             # tf2_msgs is not on PyPI, so a machine without a ROS installation lacks it.
             message = import_module('tf2_msgs.msg').TFMessage
@@ -287,14 +263,17 @@ class JudgeNode(Node):
         reliability: ReliabilityPolicy = ReliabilityPolicy.BEST_EFFORT,
     ) -> None:
         kind = MESSAGE_TYPES[type_name]
-
-        def receive(data: bytes) -> None:
-            self._restart_after_jump()
-            self.health.count_received(name)
-            self._process(name, lambda: process(self._decode(kind, data, topic)))
-
         qos = QoSProfile(depth=depth, reliability=reliability)
+        receive = partial(self._receive, name, topic, kind, process)
         self._inputs[name] = self.create_subscription(message, topic, receive, qos, raw=True)
+
+    def _receive(
+        self, name: str, topic: str, kind: MessageType, process: Callable[[Any], None], data: bytes
+    ) -> None:
+        """Count and process a serialised message."""
+        self._restart_after_jump()
+        self.health.count_received(name)
+        self._process(name, lambda: process(self._decode(kind, data, topic)))
 
     def _decode(self, kind: MessageType, data: bytes, topic: str) -> MessageArray:
         arrival = np.array([self._now()], dtype=np.int64)
@@ -306,12 +285,15 @@ class JudgeNode(Node):
         return array
 
     def _process(self, name: str, process: Callable[[], None]) -> None:
-        """Process a message; a refused one is counted, and a new reason is logged."""
+        """Process a message; a refused one is counted, and the first one is logged."""
         try:
             process()
         except (JudgeError, RecordingError) as error:
-            if self.health.count_refused(name, str(error)):
-                self.get_logger().warning(str(error))
+            is_rare = name in _RARE
+            if self.health.count_refused(name, str(error), is_rare=is_rare):
+                self.get_logger().warning(f'{MESSAGES_REFUSED.code}: {error}')
+        else:
+            self.health.count_accepted(name)
 
     def receive_transforms(self, data: bytes) -> None:
         """Take a serialised tf2_msgs/TFMessage of static transforms."""
@@ -329,6 +311,40 @@ class JudgeNode(Node):
     def _on_fix(self, fixes: FixArray) -> None:
         for position in self.live.receive_fix(fixes):
             self._send(self._gps, _ODOMETRY, position)
+
+    def _set_pose(self, pose: PoseArray) -> None:
+        self.live.set_pose(pose, self._now())
+
+    def _on_set_pose(self, request: Any, response: Any) -> Any:
+        data = serialize_message(request.pose)
+        self._receive(_SET_POSE, _SET_POSE, _POSE, self._set_pose, data)
+        return response
+
+    def _on_enable(self, _: Empty.Request, response: Empty.Response) -> Empty.Response:
+        if not self.live.enabled:
+            self.live.enabled = True
+            self.get_logger().info('the filter is enabled')
+        return response
+
+    def _on_toggle(self, request: Any, response: Any) -> Any:
+        response.status = self._toggle(request.on)
+        return response
+
+    def _on_set_bool(
+        self, request: SetBool.Request, response: SetBool.Response
+    ) -> SetBool.Response:
+        response.success = self._toggle(request.data)
+        state = 'on' if self.live.processing else 'off'
+        response.message = f'processing {"is" if response.success else "was already"} {state}'
+        return response
+
+    def _toggle(self, on: bool) -> bool:
+        """Use measurements, or drop them; return False if that is so already."""
+        if on == self.live.processing:
+            return False
+        self.live.processing = on
+        self.get_logger().info(f'processing is toggled {"on" if on else "off"}')
+        return True
 
     def _on_command(self, command: Twist) -> None:
         self._restart_after_jump()
@@ -358,7 +374,7 @@ class JudgeNode(Node):
             estimate = self.live.tick(now)
             if estimate is not None:
                 self._send(self._filtered, _ODOMETRY, estimate)
-                self.health.count_estimate(estimate.orientation[0])
+                self.health.count_estimate(estimate.orientation[0], now)
         if due.take_navsat(now):
             position = self.live.navsat_tick()
             if position is not None:
@@ -380,17 +396,17 @@ class JudgeNode(Node):
             self._timers_due = None
             self._on_timer()
 
-    def _on_reset(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+    def _on_reset(self, _: Any, answer: Any) -> Any:
         self._reset('requested')
-        answer.success, answer.message = True, 'waits for its first measurement'
+        if isinstance(answer, Trigger.Response):
+            answer.success, answer.message = True, 'waits for its first measurement'
         return answer
 
     def _reset(self, reason: str) -> None:
         self.live.reset()
         self.live.start(self._now())
         self._time_lines.clear()
-        self.health.resets += 1
-        self.health.last_reset = reason
+        self.health.count_reset(reason)
         self.get_logger().info(f'reset: {reason}')
 
     def _on_status(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
@@ -410,7 +426,8 @@ class JudgeNode(Node):
                     for writer in (self._filtered, self._gps, self._filtered_gps)
                     if writer is not None
                 },
-                **self.health.summary(),
+                'compiled': self._count_compiled(),
+                **self.health.summary(self._findings()),
             }
         )
         return answer
@@ -423,7 +440,7 @@ class JudgeNode(Node):
         publishers = {
             reader.topic_name: reader.get_publisher_count()
             for name, reader in self._inputs.items()
-            if name not in ('cmd_vel', 'set_pose')
+            if name not in _RARE
         }
         if self.get_parameter('use_sim_time').value:
             # The topic may be remapped, as for robots with a clock each.
@@ -431,15 +448,64 @@ class JudgeNode(Node):
             publishers[clock] = self.count_publishers(clock)
         return publishers
 
+    def _count_compiled(self) -> int:
+        """Return how many functions were compiled, or loaded, since the activation."""
+        return len(PREPARED) - self._prepared
+
+    def _findings(self) -> list[Finding]:
+        return self.health.findings(self._now(), self._publishers_of_one())
+
+    def _report(self) -> DiagnosticStatus:
+        """Return the diagnostics, and log what is new."""
+        name = f'{self.get_fully_qualified_name()}: judge'
+        if not self.is_active:
+            return diagnostic(name, DiagnosticStatus.OK, self.state, ())
+        findings = self._findings()
+        for finding in self.health.news(findings):
+            # The remedies of the other findings name options of the commands.
+            remedy = finding.remedy if finding.kind in LIVE_KINDS else ''
+            text = f'{finding.code}: {"; ".join(filter(None, (plain_text(finding), remedy)))}'
+            # rclpy refuses another severity from the same line.
+            if level_of([finding]) == ERROR:
+                self.get_logger().error(text)
+            else:
+                self.get_logger().warning(text)
+        services = ', '.join(
+            f'{service} ({kind.__module__.split(".")[0]}/{kind.__name__})'
+            for service, (kind, _) in self._services_offered.items()
+        )
+        values = [
+            *((finding.code, plain_text(finding)) for finding in findings),
+            *self.health.values(),
+            ('compiled while running', self._count_compiled()),
+            ('services', services),
+        ]  # fmt: skip
+        level, message = bytes([level_of(findings)]), self.health.message(findings)
+        return diagnostic(name, level, message, values)
+
     def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
-        fixed = [parameter.name for parameter in parameters if parameter.name != 'use_sim_time']
-        if fixed:
-            reason = f'{fixed[0]} is read when the node starts; restart it with another value'
-            return SetParametersResult(successful=False, reason=reason)
-        return SetParametersResult(successful=True)
+        """Refuse changes while the node is active, and wrong values at any time."""
+        changes = [parameter for parameter in parameters if parameter.name != 'use_sim_time']
+        reason = ''
+        if changes and self.is_active:
+            reason = f'{changes[0].name} is read when the node is activated; deactivate it first'
+        elif changes:
+            try:
+                JudgeParameters.from_node(self, changes)
+            except Sim2RealError as error:
+                reason = str(error)
+        return SetParametersResult(successful=not reason, reason=reason)
 
     def _send(self, publisher: Any, kind: MessageType, array: MessageArray) -> None:
         publisher.publish(encode(kind, array, publisher.topic_name)[0])
+
+
+def _service_type(name: str) -> Any:
+    """Return a service type of robot_localization; None if it is not installed."""
+    try:
+        return getattr(import_module('robot_localization.srv'), name)
+    except (ImportError, AttributeError):
+        return None
 
 
 def _refuse_future_stamp(array: MessageArray, topic: str) -> None:

@@ -89,6 +89,11 @@ class ManagedNode(LifecycleNode):
             self.on_deactivate(state)
         return self._remove('configure')
 
+    def destroy_node(self) -> None:
+        """Destroy the node with its state machine, whose topic and services rclpy leaves."""
+        self._state_machine.destroy_when_not_in_use()
+        super().destroy_node()
+
     def _make(self, step: str) -> TransitionCallbackReturn:
         """Configure or activate, and keep what was made."""
         before = set(self._entities())

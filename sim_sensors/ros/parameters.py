@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import rclpy.parameter
@@ -60,15 +60,21 @@ def descriptor(declaration: Parameter) -> ParameterDescriptor:
     return result
 
 
-def start_parameters(node: Node) -> dict[str, Any]:
+def start_parameters(
+    node: Node, changes: Sequence[rclpy.parameter.Parameter] = ()
+) -> dict[str, Any]:
     """Return the parameters that a node was started with, without those that all nodes have.
 
     The node must be created with `automatically_declare_parameters_from_overrides`, and nothing
-    may have been declared since.
+    may have been declared since. `changes` are values in place of those of the node.
     """
+    parameters = {
+        **node.get_parameters_by_prefix(''),
+        **{parameter.name: parameter for parameter in changes},
+    }
     return {
         name: _from_ros(parameter.value)
-        for name, parameter in node.get_parameters_by_prefix('').items()
+        for name, parameter in parameters.items()
         if name not in _PARAMETERS_OF_ALL_NODES and not name.startswith(_QOS_PREFIX)
     }
 

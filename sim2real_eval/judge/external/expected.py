@@ -21,6 +21,7 @@ from sim2real_eval.judge.robot_localization.configuration import (
 from sim2real_eval.judge.robot_localization.embedded import prepare
 from sim2real_eval.judge.robot_localization.fixes import LiveNavsat
 from sim2real_eval.judge.robot_localization.live import LiveJudge
+from sim2real_eval.judge.robot_localization.rehearsal import rehearse
 from sim2real_eval.judge.robot_localization.replay_options import NAVSAT_PHASE_NS, Clock, Grids
 from sim2real_eval.judge.robot_localization.state import Timing
 from sim2real_eval.judge.robot_localization.topics import COMMAND, FIX, HEADING, route
@@ -175,10 +176,12 @@ class ExpectedJudge:
         self.grids = node_grids(
             setup.case.clock, setup.filter, setup.navsat, start_ns, inside=self._inside
         )
-        self._judge.warm_up()
+        # Compiles what either side of the comparison needs here.
+        rehearse(setup.filter, setup.navsat, setup.case.correct)
+        self._judge.reset()
         self._judge.start(self.grids.filter.origin_ns)
         if self._navsat is not None:
-            self._navsat.warm_up()
+            self._navsat.reset()
         self._navsat_ticks = False
         # Output of the last step, and its odometry/gps if the node itself publishes that.
         self.expected: OdometryArray | None = None

@@ -226,7 +226,7 @@ class FilterConfig:
             release=release,
             notes=p.notes,
         )
-        p.only('disabled_at_startup', False, 'the judge has no enable service')
+        p.only('disabled_at_startup', False, 'only judge_node has an enable service')
         p.finish()
         return config
 

@@ -295,19 +295,6 @@ class LiveNavsat:
         # Number of valid fixes, of those passed on, and of those outside the UTM zone.
         self.fixes_seen = self.fixes_used = self.fixes_beyond = 0
 
-    def warm_up(self) -> None:
-        """Load or compile the kernels, and reset."""
-        if not self.config.has_timer:
-            self._locate(np.zeros(15))
-        else:
-            kernels.receive_fix(self._navsat, self.memory, 0)
-            self._navsat.fixes['stamp_ns'] = 1
-            kernels.receive_heading(self._navsat, self.memory, np.array([0.0, 0.0, 0.0, 1.0]))
-            self.receive_odometry(np.zeros(6))
-            self.tick()
-            self.tick()
-        self.reset()
-
     def set_frames(self, frames: FrameTree) -> None:
         """Replace the static transforms for later messages."""
         self._frames = frames
@@ -343,7 +330,8 @@ class LiveNavsat:
             _place_heading(self._navsat, imu.frame, self._base, self._frames)
             self._placed['imu'] = imu.frame
         for q in imu.orientation:
-            kernels.receive_heading(self._navsat, self.memory, q)
+            # A copy: compiled code for read-only arrays would be another function.
+            kernels.receive_heading(self._navsat, self.memory, q.copy())
 
     def receive_odometry(self, pose: FloatArray) -> None:
         """Receive a filtered odometry: position with roll, pitch, yaw, (6,)."""
@@ -379,7 +367,9 @@ class LiveNavsat:
 
     def filtered_fix(self, odometry: OdometryArray, tick_ns: int) -> FixArray | None:
         """Return the gps/filtered of the last tick, of the latest filtered odometry, if any."""
-        if self._plane is None or not kernels.publishes_filtered_gps(self.memory):
+        if self._plane is None or not self.config.publish_filtered_gps:
+            return None
+        if not kernels.publishes_filtered_gps(self.memory):
             return None
         return FilteredGps(
             self.memory, self._plane, self._base, odometry.stamp_ns, np.array([tick_ns]),

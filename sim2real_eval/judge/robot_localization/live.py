@@ -7,7 +7,7 @@ bits as `judge()`.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 import numpy as np
 
@@ -35,12 +35,13 @@ from .queue import (
     count_measurements,
     enlarge_history,
     enlarge_queue,
+    expire,
     history_ns,
     new_history,
     new_queue,
 )
 from .replay import deliver, filter_tick, new_scratch, receive_command
-from .state import INITIALISED, LAST_NS, NO_STAMP, ROLL, VX, Timing, new_filter, new_output
+from .state import INITIALISED, LAST_NS, NO_STAMP, ROLL, VX, N, Timing, new_filter, new_output
 
 _FIRST_QUEUE = 256
 
@@ -63,6 +64,13 @@ class LiveJudge:
         Deviations of robot_localization that are corrected; see `ReplayOptions`. The poses of a
         differential input count as without orientation until one is not the identity; then
         increments start again.
+
+    Attributes
+    ----------
+    enabled : bool
+        Whether ticks do anything. Measurements wait meanwhile: `disabled_at_startup`, `enable`.
+    processing : bool
+        Whether measurements are used: `toggle`. Without it the state is published unchanged.
     """
 
     def __init__(
@@ -74,6 +82,8 @@ class LiveJudge:
     ) -> None:
         self.config, self.navsat = config, navsat
         self.frames, self.correct = frames, correct
+        # A reset keeps both, as in robot_localization.
+        self.enabled, self.processing = True, True
         self._navsat = None if navsat is None else LiveNavsat(navsat, config, frames)
         by_navsat = {
             source.name: source.topic == NAVSAT_TOPIC and navsat is not None
@@ -114,18 +124,6 @@ class LiveJudge:
     def _discard_measurements(self) -> None:
         self._queue = new_queue(_FIRST_QUEUE)
         self._history = new_history(_FIRST_QUEUE if self._timing.history >= 0 else 0)
-
-    def warm_up(self) -> None:
-        """Load the compiled kernels, or compile them (half a minute), and reset.
-
-        Otherwise the first message or tick compiles them, and messages are lost meanwhile.
-        """
-        if self._layout.parts:
-            self._deliver(0, 0, np.zeros(7), np.zeros((6, 6)), False)
-        self.tick(1)
-        if self._navsat is not None:
-            self._navsat.warm_up()
-        self.reset()
 
     def set_frames(self, frames: FrameTree) -> None:
         """Replace the static transforms for later messages."""
@@ -203,13 +201,16 @@ class LiveJudge:
         """Run the filter's timer once; return the published odometry, with the tick as arrival."""
         out = self._out
         out.n[0] = 0
-        if self._timing.history >= 0:
-            self._make_room()
-        self._last_published = filter_tick(
-            self._layout.table, self._memory, self._filter, self._dynamics, self._timing,
-            self._queue, self._history, out, self._last_published, now_ns,
-            self._scratch,
-        )  # fmt: skip
+        if self.enabled and self.processing:
+            if self._timing.history >= 0:
+                self._make_room()
+            self._last_published = filter_tick(
+                self._layout.table, self._memory, self._filter, self._dynamics, self._timing,
+                self._queue, self._history, out, self._last_published, now_ns,
+                self._scratch,
+            )  # fmt: skip
+        elif self.enabled:
+            self._hold(now_ns)
         if out.n[0] == 0:
             return None
         x = out.x.copy()
@@ -229,6 +230,26 @@ class LiveJudge:
         if self._navsat is not None and self._navsat.config.has_timer:
             self._navsat.receive_odometry(x[0, :6])
         return self._estimate
+
+    def _hold(self, now_ns: int) -> None:
+        """Drop all measurements and publish the state as that of the tick.
+
+        robot_localization's `periodicUpdate` does so while processing is toggled off: neither
+        state nor covariance changes, and no process noise is added for that time.
+        """
+        flt, out, timing = self._filter, self._out, self._timing
+        self._queue = new_queue(len(self._queue.slots))
+        if not self.initialised:
+            return
+        flt.times[LAST_NS] = now_ns
+        if timing.history >= 0:
+            expire(self._history, now_ns - timing.history)
+        if now_ns <= self._last_published and not timing.permit_corrected_publication:
+            return
+        out.n[0], out.stamp_ns[0], out.tick_ns[0] = 1, now_ns, now_ns
+        out.x[0], out.pose_covariance[0] = flt.x[:N], flt.P[:6, :6]
+        out.twist_covariance[0] = flt.P[VX : VX + 6, VX : VX + 6]
+        self._last_published = now_ns
 
     def _make_room(self) -> None:
         """Enlarge queue and history to hold each other's measurements."""
@@ -284,7 +305,8 @@ class LiveJudge:
         _check_pose(pose)
         rotation, offset = self.frames.lookup(self.config.world_frame, pose.frame, 'set_pose')
         attitude, angles = np.zeros((3, 3)), np.zeros(3)
-        matrix_from_quaternion(pose.orientation[-1], attitude)
+        # A copy: compiled code for read-only arrays would be another function.
+        matrix_from_quaternion(pose.orientation[-1].copy(), attitude)
         angles_from_matrix(rotation @ attitude, angles)
         turn = np.kron(np.eye(2), rotation)
         x, P = self._filter.x, self._filter.P
@@ -306,10 +328,16 @@ class LiveJudge:
         """Counts of each part of each input since the start or reset."""
         return part_counts(self._layout.names, self._out.counts, self._layout.table['threshold'])
 
-    def notes(self) -> list[Finding]:
-        """Return findings about the estimate so far."""
+    def notes(self, past: Sequence[PartCount] = ()) -> list[Finding]:
+        """Return findings about the estimate so far, or since the counts of its parts were `past`.
+
+        Counts of before a reset are not possible.
+        """
         notes = input_advice(self.config, self.navsat, self._latest, self._heading, self.correct)
-        notes += part_advice(self.parts)
+        parts = self.parts
+        if past:
+            parts = tuple(map(PartCount.since, parts, past))
+        notes += part_advice(parts)
         notes += self.frames.assumptions
         if self._navsat is not None:
             notes += front_end_advice(

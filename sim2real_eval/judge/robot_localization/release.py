@@ -93,6 +93,14 @@ class Release(enum.Enum):
         """
         return self >= Release.ROLLING
 
+    @property
+    def service_prefix(self) -> str:
+        """Prefix of the names of the services `enable` and `toggle`.
+
+        Releases before 3.10.0, 3.9 included, have none.
+        """
+        return '~/' if self >= Release.V3_10 else ''
+
     def sensor_timeout(self, frequency: float) -> float:
         """Return the default of `sensor_timeout`, s, for a frequency in Hz.
 
