@@ -65,6 +65,7 @@ def test_another_model_needs_no_other_process(graph: Graph) -> None:
     graph.connect(TOPIC)
     assert imu_bits(play(graph)) == batch_bits(TRUTH)
     assert not set_parameter(graph, 'model', 'adis16448')[0]
+    assert set_parameter(graph, 'model', 'chrono')[0], 'as `ros2 param load` of a dump sets it'
     assert change(graph, 'deactivate')
     graph.wait(lambda: graph.odometry.get_subscription_count() == 0, 'the end of its subscription')
     assert graph.node.count_publishers(TOPIC) == 1
