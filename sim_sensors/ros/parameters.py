@@ -262,13 +262,13 @@ class NodeParameters:
         for name, declaration in parameters.declarations().items():
             if _join(prefix, name) == key:
                 parsed = declaration.parse(value, self._node.get_name(), key)
-                changed = self._replace(parameters, {name: parsed}, prefix)
+                replaced = self._replace(parameters, {name: parsed}, prefix)
                 # `ros2 param load` of a dump sets every value, most of them as they are.
-                is_other = declaration.read_only and changed != parameters
+                is_other = declaration.read_only and replaced != parameters
                 if is_other and self._can_restart and not self._can_restart():
                     problem = 'can only be set while the node is not active'
                     raise ParameterError(self._node.get_name(), key, problem)
-                return changed
+                return replaced
         for name, part in parameters.parts().items():
             inner = _join(prefix, name)
             if key.startswith(f'{inner}.'):
