@@ -9,35 +9,39 @@ ros2 launch sim2real_sensors demo.launch.py view:=rviz loop:=true gps:=ch_rw pro
 
 from __future__ import annotations
 
-from launch import LaunchContext, LaunchDescription
-from launch.actions import LogInfo, Shutdown
-from launch.conditions import IfCondition, UnlessCondition
+from launch import Action, LaunchContext, LaunchDescription
+from launch.actions import LogInfo, OpaqueFunction, Shutdown
+from launch.conditions import IfCondition
 from launch.events.process import ProcessExited
 from launch.substitutions import EqualsSubstitution, LaunchConfiguration
 from launch_ros.actions import Node
 
 from sim2real_eval.ros_launch.arguments import (
     NAVSAT,
+    STATED_GPS,
     check_packages,
     declare,
     motion_file,
     profile_file,
 )
+from sim2real_eval.ros_launch.layouts import layout_file
 from sim2real_eval.ros_launch.nodes import (
+    absolute_namespace,
     fail_on_error,
     include,
+    node,
+    set_clock_topic,
+    set_imu_topic,
     set_noise_free_imu,
     set_transforms_file,
     static_transform,
     trajectory_node,
     typed_argument,
 )
-from sim2real_eval.ros_launch.sensors import SensorTransform
-from sim_sensors.core.shipped import config_path
+from sim2real_eval.ros_launch.sensors import SensorTransform, sensor_topics
+from sim_sensors.core.config_files import parse_yaml
 
-SENSORS = ('imu_node', 'gps_node')
-PUBLISHED = ('imu/data', 'gps/fix', 'odometry/filtered')
-LAYOUTS = ('sim2real.rviz', 'plotjuggler.xml', 'foxglove.json')
+LAYOUTS = {'rviz': 'sim2real.rviz', 'plotjuggler': 'plotjuggler.xml', 'foxglove': 'foxglove.json'}
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -45,37 +49,41 @@ def generate_launch_description() -> LaunchDescription:
         [
             *declare('scenario', 'factor', 'loop', duration='60.0'),
             *declare(motion_params_file=motion_file()),
-            *declare(
-                'seed',
-                'run',
-                'imu',
-                'gps',
-                'sensors_params_file',
-                'faults_file',
-                noise_free_imu='',
-            ),
+            *declare(sensors='[imu, gps, wheels]'),
+            # Of the car that drives. Its IMU gives an orientation, its receiver a covariance.
+            *declare(imu='chrono_ahrs', gps=STATED_GPS, wheels='ackermann'),
+            *declare('mag', 'camera', 'vision', 'world', 'imu_data_raw', noise_free_imu=''),
+            *declare('seed', 'run', 'sensors_params_file', 'faults_file'),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge='judge_node', judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),
-            *declare('view', 'namespace', 'log_level', use_sim_time='true'),
+            *declare('view', 'namespace', 'frame_prefix', 'log_level', use_sim_time='true'),
             check_packages(),
+            set_clock_topic(),
+            set_imu_topic(),
             set_transforms_file(),
             set_noise_free_imu(),
             include('sensors.launch.py', 'sensors_params_file'),
             # The sensors publish their transforms.
             include('judge.launch.py', 'judge_params_file', sensor_transforms='false'),
-            trajectory_node(
-                {
-                    'loop': typed_argument('loop', bool),
-                    'awaited': ' '.join(
-                        [*(f'ground_truth/odometry:{name}' for name in SENSORS), *PUBLISHED]
-                    ),
-                },
-                on_exit=on_motion_end,
-            ),
-            *viewers(),
+            OpaqueFunction(function=start_motion),
+            OpaqueFunction(function=start_viewer),
         ]
     )
+
+
+def start_motion(context: LaunchContext) -> list[Action]:
+    """Start the car, which waits for the sensors and the judge."""
+    arguments = context.launch_configurations
+    names = [str(name) for name in parse_yaml(arguments['sensors'], 'sensors')]
+    topics = sensor_topics(names, arguments['imu_topic'])
+    awaited = [
+        *(f'ground_truth/odometry:{node_name}' for node_name in topics),
+        *topics.values(),
+        'odometry/filtered',
+    ]
+    parameters = {'loop': typed_argument('loop', bool), 'awaited': ' '.join(awaited)}
+    return [trajectory_node(parameters, on_exit=on_motion_end)]
 
 
 def on_motion_end(event: ProcessExited, context: LaunchContext) -> list:
@@ -89,38 +97,34 @@ def has_view(view: str) -> IfCondition:
     return IfCondition(EqualsSubstitution(LaunchConfiguration('view'), view))
 
 
-def viewers() -> list:
-    with_viewer = UnlessCondition(EqualsSubstitution(LaunchConfiguration('view'), 'none'))
-    clock = {'use_sim_time': typed_argument('use_sim_time', bool)}
-    layouts = {name: str(config_path('layouts', name)) for name in LAYOUTS}
-    return [
-        # The truth is in map and the estimate in odom; both are drawn from a common start.
-        static_transform(
-            SensorTransform('odom', 'odom', (0.0, 0.0, 0.0)), parent='map', condition=with_viewer
-        ),
-        Node(
-            package='rviz2',
-            executable='rviz2',
-            arguments=['-d', layouts['sim2real.rviz']],
-            parameters=[clock],
-            condition=has_view('rviz'),
-            on_exit=[Shutdown(reason='rviz2 was closed')],
-        ),
-        Node(
+def start_viewer(context: LaunchContext) -> list[Action]:
+    arguments = context.launch_configurations
+    view, prefix = arguments['view'], arguments['frame_prefix']
+    if view == 'none':
+        return []
+    layout = str(layout_file(LAYOUTS[view], absolute_namespace(context), prefix))
+    if view == 'plotjuggler':
+        viewer = Node(
             package='plotjuggler',
             executable='plotjuggler',
-            arguments=['--layout', layouts['plotjuggler.xml']],
-            condition=has_view('plotjuggler'),
+            arguments=['--layout', layout],
             on_exit=[Shutdown(reason='plotjuggler was closed')],
-        ),
-        Node(
-            package='foxglove_bridge',
-            executable='foxglove_bridge',
-            parameters=[clock],
-            condition=has_view('foxglove'),
-        ),
+        )
+    elif view == 'rviz':
+        viewer = node(
+            'rviz2',
+            package='rviz2',
+            arguments=['-d', layout],
+            on_exit=[Shutdown(reason='rviz2 was closed')],
+        )
+    else:
+        viewer = node('foxglove_bridge', package='foxglove_bridge')
+    return [
+        # The truth is in map and the estimate in odom; both are drawn from a common start.
+        static_transform(SensorTransform('odom', 'odom', (0.0, 0.0, 0.0)), parent='map'),
+        viewer,
         LogInfo(
-            msg=f'open ws://localhost:8765 in Foxglove and import {layouts["foxglove.json"]}',
+            msg=f'open ws://localhost:8765 in Foxglove and import {layout}',
             condition=has_view('foxglove'),
         ),
     ]

@@ -32,6 +32,7 @@ from sim2real_eval.ros_launch.arguments import (
 from sim2real_eval.ros_launch.nodes import (
     LaunchRun,
     LaunchRuns,
+    absolute_namespace,
     include,
     set_noise_free_imu,
     set_transforms_file,
@@ -69,7 +70,7 @@ def generate_launch_description() -> LaunchDescription:
             *declare(judge=JUDGE_OR_NONE, profile='clean'),
             *declare(judge_params_file=profile_file(), navsat_params_file=profile_file(NAVSAT)),
             *declare('sensor_transforms', 'static_transforms_file'),
-            *declare('namespace', 'log_level', use_sim_time='true'),
+            *declare('namespace', 'frame_prefix', 'log_level', use_sim_time='true'),
             check_packages(),
             set_transforms_file(),
             set_noise_free_imu(),
@@ -91,14 +92,18 @@ def start_experiment(context: LaunchContext) -> list:
         if bag.exists():
             raise ParameterError('experiment', 'out', f'{bag} exists already; choose another')
     folder.mkdir(parents=True, exist_ok=True)
+    namespace = absolute_namespace(context)
+    tf_static = '/tf_static' if value('frame_prefix') else f'{name_prefix(namespace)}tf_static'
     return LaunchRuns(
-        lambda number: describe_run(bags[number], scenario, value('judge'), value('namespace')),
+        lambda number: describe_run(bags[number], scenario, value('judge'), namespace, tf_static),
         bags,
         float(value('settle')),
     ).actions()
 
 
-def describe_run(bag: Path, scenario: str, judge: str, namespace: str) -> LaunchRun:
+def describe_run(
+    bag: Path, scenario: str, judge: str, namespace: str, tf_static: str
+) -> LaunchRun:
     """Return the processes of one recording, which ends with the motion."""
     prefix = name_prefix(namespace)
     topics = [prefix + topic for topic in RECORDED]
@@ -122,7 +127,7 @@ def describe_run(bag: Path, scenario: str, judge: str, namespace: str) -> Launch
             *('--storage', LaunchConfiguration('storage'), '--use-sim-time'),
             *('--disable-keyboard-controls', '--custom-data', f'scenario={scenario}'),
             *('--qos-profile-overrides-path', str(write_recorder_qos(topics))),
-            *('--topics', *topics, prefix + ESTIMATE, '/tf_static'),
+            *('--topics', *topics, prefix + ESTIMATE, tf_static),
         ],
         output='screen',
         # Time to write the cache to the disk.

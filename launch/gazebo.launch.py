@@ -28,6 +28,7 @@ from sim2real_eval.ros_launch.arguments import (
     JUDGE_OR_NONE,
     NAVSAT,
     NO_JUDGE,
+    STATED_GPS,
     check_packages,
     declare,
     profile_file,
@@ -37,6 +38,7 @@ from sim2real_eval.ros_launch.nodes import (
     fail_on_error,
     include,
     node,
+    set_imu_topic,
     set_transforms_file,
 )
 from sim2real_eval.ros_launch.sensors import write_temporary_file
@@ -50,16 +52,16 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             *declare('world_file', 'bridge_file', 'robot_file', 'iterations', 'headless'),
-            *declare(
-                'sensors', 'imu', 'gps', 'mag', 'seed', 'run', 'sensors_params_file', 'faults_file'
-            ),
+            *declare('sensors', 'imu', 'imu_data_raw', 'mag', gps=STATED_GPS),
+            *declare('seed', 'run', 'sensors_params_file', 'faults_file'),
             *declare('noise_free_gps', 'noise_free_mag', noise_free_imu='true'),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge=JUDGE_OR_NONE, judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),
             *declare(out=Parameter('', '', 'Folder of the bag. Empty: nothing is recorded.')),
-            *declare('storage', 'namespace', 'log_level', use_sim_time='true'),
+            *declare('storage', 'namespace', 'frame_prefix', 'log_level', use_sim_time='true'),
             check_packages(),
+            set_imu_topic(),
             set_transforms_file(),
             include('sensors.launch.py', 'sensors_params_file'),
             # The sensors publish their transforms.

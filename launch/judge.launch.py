@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import yaml
 from launch import Action, LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
 from launch.conditions import IfCondition
@@ -25,6 +26,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from sim2real_eval.judge.external.installed import find_robot_localization
+from sim2real_eval.judge.robot_localization.parameter_file import read_node_parameters
 from sim2real_eval.ros_launch.arguments import (
     ARGUMENTS,
     NAVSAT,
@@ -33,13 +35,23 @@ from sim2real_eval.ros_launch.arguments import (
     profile_file,
 )
 from sim2real_eval.ros_launch.nodes import (
+    absolute_namespace,
     activate,
     fail_on_error,
     node,
     static_transform,
     typed_argument,
 )
-from sim2real_eval.ros_launch.sensors import SensorTransform, write_transforms_file
+from sim2real_eval.ros_launch.sensors import (
+    SensorTransform,
+    name_prefix,
+    write_temporary_file,
+    write_transforms_file,
+)
+
+FILTER = 'ekf_filter_node'
+FRAMES = {'map_frame': 'map', 'odom_frame': 'odom', 'base_link_frame': 'base_link'}
+IMU_REMAPPINGS = [(topic, LaunchConfiguration('imu_topic')) for topic in ('imu', 'imu/data')]
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -53,10 +65,12 @@ def generate_launch_description() -> LaunchDescription:
                 navsat_params_file=profile_file(NAVSAT),
             ),
             *declare('navsat', 'static_transforms_file', 'assume_identity_frames'),
-            *declare('use_sim_time', 'namespace', 'log_level', 'sensor_transforms'),
+            *declare('imu_topic', 'use_sim_time', 'namespace', 'frame_prefix', 'log_level'),
+            *declare('sensor_transforms'),
             *declare('imu_x', 'imu_y', 'imu_z', 'imu_roll', 'imu_pitch', 'imu_yaw'),
             *declare('gps_x', 'gps_y', 'gps_z'),
             check_packages(),
+            OpaqueFunction(function=set_frames_file),
             OpaqueFunction(function=publish_transforms),
             *robot_localization_nodes(),
             judge_node(),
@@ -72,9 +86,10 @@ def robot_localization_nodes() -> list[Action]:
         'ekf_node',
         package='robot_localization',
         is_lifecycle=is_lifecycle,
-        name='ekf_filter_node',
+        name=FILTER,
         condition=IfCondition(is_chosen),
-        parameters=[LaunchConfiguration('params_file')],
+        parameters=[LaunchConfiguration('params_file'), LaunchConfiguration('frames_file')],
+        remappings=IMU_REMAPPINGS,
         on_exit=fail_on_error,
     )
     return [
@@ -87,7 +102,7 @@ def robot_localization_nodes() -> list[Action]:
             condition=IfCondition(AndSubstitution(is_chosen, LaunchConfiguration('navsat'))),
             parameters=[LaunchConfiguration('navsat_params_file')],
             # gps/fix, odometry/gps and odometry/filtered are its default names.
-            remappings=[('imu', 'imu/data')],
+            remappings=IMU_REMAPPINGS,
             on_exit=fail_on_error,
         ),
     ]
@@ -99,19 +114,38 @@ def judge_node() -> Node:
     )
     return node(
         'judge_node',
-        name='ekf_filter_node',
+        name=FILTER,
         condition=IfCondition(EqualsSubstitution(LaunchConfiguration('judge'), 'judge_node')),
         parameters=[
             LaunchConfiguration('params_file'),
+            LaunchConfiguration('frames_file'),
             {
                 'navsat_params_file': ParameterValue(navsat_file, value_type=str),
                 'static_transforms_file': typed_argument('static_transforms_file', str),
                 'assume_identity_frames': typed_argument('assume_identity_frames', bool),
             },
         ],
-        remappings=[('imu', 'imu/data')],
+        remappings=IMU_REMAPPINGS,
         on_exit=fail_on_error,
     )
+
+
+def set_frames_file(context: LaunchContext) -> None:
+    """Write the frames of the parameter file with the prefix to a parameter file of their own.
+
+    robot_localization declares a parameter tf_prefix, which has no effect in ROS 2.
+    """
+    arguments = context.launch_configurations
+    arguments['frames_file'] = arguments['params_file']
+    if not (prefix := arguments['frame_prefix']):
+        return
+    reader = read_node_parameters(arguments['params_file'], FILTER)
+    frames = {name: reader.text(name, default) for name, default in FRAMES.items()}
+    frames['world_frame'] = reader.text('world_frame', frames['odom_frame'])
+    parameters = {name: prefix + frame for name, frame in frames.items()}
+    section = name_prefix(absolute_namespace(context)) + FILTER
+    content = yaml.safe_dump({section: {'ros__parameters': parameters}})
+    arguments['frames_file'] = str(write_temporary_file('frames', '.yaml', content))
 
 
 def publish_transforms(context: LaunchContext) -> list[Node]:
@@ -128,5 +162,6 @@ def publish_transforms(context: LaunchContext) -> list[Node]:
         SensorTransform('gps', 'gps_link', gps),
     ]
     if not arguments['static_transforms_file']:
-        arguments['static_transforms_file'] = str(write_transforms_file(sensor_transforms))
+        path = write_transforms_file(sensor_transforms, arguments['frame_prefix'])
+        arguments['static_transforms_file'] = str(path)
     return [static_transform(transform) for transform in sensor_transforms]

@@ -18,11 +18,18 @@ from launch.conditions import IfCondition
 from launch.substitutions import EqualsSubstitution, IfElseSubstitution, LaunchConfiguration
 from launch_ros.actions import Node
 
-from sim2real_eval.ros_launch.arguments import NAVSAT, check_packages, declare, profile_file
+from sim2real_eval.ros_launch.arguments import (
+    NAVSAT,
+    STATED_GPS,
+    check_packages,
+    declare,
+    profile_file,
+)
 from sim2real_eval.ros_launch.nodes import (
     fail_on_error,
     include,
     node,
+    set_imu_topic,
     set_transforms_file,
     typed_argument,
 )
@@ -40,12 +47,14 @@ def generate_launch_description() -> LaunchDescription:
                     'Parameter file of path_follower_node; it overrides the other arguments.',
                 )
             ),
-            *declare('seed', 'run', 'imu', 'gps', 'sensors_params_file', 'faults_file'),
+            *declare('seed', 'run', 'imu', 'imu_data_raw', gps=STATED_GPS),
+            *declare('sensors_params_file', 'faults_file'),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge='judge_node', judge_params_file=profile_file()),
             *declare(navsat_params_file=profile_file(NAVSAT)),
-            *declare('namespace', 'use_sim_time', 'log_level'),
+            *declare('namespace', 'frame_prefix', 'use_sim_time', 'log_level'),
             check_packages(),
+            set_imu_topic(),
             set_transforms_file(),
             include('sensors.launch.py', 'sensors_params_file'),
             # The sensors publish their transforms.
@@ -78,6 +87,7 @@ def start_follower(context: LaunchContext) -> list[Node]:
                     'controller': typed_argument('controller', str),
                     'at_robot': typed_argument('at_robot', bool),
                     'stamped': typed_argument('stamped', bool),
+                    'frame_prefix': typed_argument('frame_prefix', str),
                 },
                 *([file] if file else []),
             ],

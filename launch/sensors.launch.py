@@ -17,8 +17,15 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 
-from sim2real_eval.ros_launch.arguments import check_packages, declare
-from sim2real_eval.ros_launch.nodes import fail_on_error, node, static_transform
+from sim2real_eval.ros_launch.arguments import STATED_GPS, check_packages, declare
+from sim2real_eval.ros_launch.nodes import (
+    absolute_namespace,
+    fail_on_error,
+    node,
+    set_imu_topic,
+    static_transform,
+    typed_argument,
+)
 from sim2real_eval.ros_launch.sensors import odometry_qos, of_models, world_configuration
 from sim_sensors.core.config_files import parse_yaml
 from sim_sensors.core.shipped import config_path
@@ -28,8 +35,9 @@ from sim_sensors.sensor.catalogue import KINDS
 def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
-            *declare('sensors', 'imu', 'gps', 'mag', 'camera', 'wheels', 'vision', 'world'),
-            *declare('seed', 'run'),
+            *declare('sensors', 'imu', gps=STATED_GPS),
+            *declare('mag', 'camera', 'wheels', 'vision', 'world'),
+            *declare('seed', 'run', 'imu_data_raw'),
             *declare(
                 'faults_file',
                 'ground_truth',
@@ -40,10 +48,12 @@ def generate_launch_description() -> LaunchDescription:
                 'lossless',
                 'params_file',
                 'namespace',
+                'frame_prefix',
                 'use_sim_time',
                 'log_level',
             ),
             check_packages(),
+            set_imu_topic(),
             OpaqueFunction(function=start_sensors),
         ]
     )
@@ -61,10 +71,13 @@ def start_sensors(context: LaunchContext) -> list[Node]:
     if file := value('params_file'):
         files.append(file)
     parameters: dict[str, Any] = {
-        'sensors': ParameterValue(LaunchConfiguration('sensors'), value_type=list[str])
+        'sensors': ParameterValue(LaunchConfiguration('sensors'), value_type=list[str]),
+        'frame_prefix': typed_argument('frame_prefix', str),
     }
     if value('lossless') == 'true':
-        parameters |= odometry_qos(value('namespace'), value('ground_truth'), names)
+        parameters |= odometry_qos(
+            absolute_namespace(context), value('ground_truth'), names, value('imu_topic')
+        )
     return [
         node(
             'sensors_node',

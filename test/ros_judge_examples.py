@@ -123,26 +123,30 @@ class Heard:
 
 
 class Graph:
-    """A ROS graph of one judge_node and of its publishers and subscribers in this process."""
+    """A ROS graph of one judge_node and of its publishers and subscribers in this process.
 
-    def __init__(self, folder: Path, arguments: list[str]) -> None:
+    `prefix` is the namespace of the node and of all topics, such as /robot1, with its clock.
+    """
+
+    def __init__(self, folder: Path, arguments: list[str], prefix: str = '') -> None:
         self.context = Context()
         rclpy.init(context=self.context, domain_id=int(os.environ['ROS_DOMAIN_ID']))
         self.node = rclpy.create_node('driver', context=self.context)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
-        self.clock = self.node.create_publisher(Clock, '/clock', 10)
+        self.clock = self.node.create_publisher(Clock, f'{prefix}/clock', 10)
         self.publishers = {
-            input_name: self.node.create_publisher(message, topic, 10)
+            input_name: self.node.create_publisher(message, prefix + topic, 10)
             for input_name, (topic, message, _) in TAKERS.items()
         }
-        self.status_client = self.node.create_client(Trigger, '/ekf_filter_node/status')
-        self.reset_client = self.node.create_client(Trigger, '/ekf_filter_node/reset')
+        name = f'{prefix}/ekf_filter_node'
+        self.status_client = self.node.create_client(Trigger, f'{name}/status')
+        self.reset_client = self.node.create_client(Trigger, f'{name}/reset')
         self.filtered, self.gps = Heard(), Heard()
         self.back = Heard(ros_type='sensor_msgs/msg/NavSatFix')
-        self._subscribe('/odometry/filtered', self.filtered)
-        self._subscribe('/odometry/gps', self.gps)
-        self._subscribe('/gps/filtered', self.back, NavSatFix)
+        self._subscribe(f'{prefix}/odometry/filtered', self.filtered)
+        self._subscribe(f'{prefix}/odometry/gps', self.gps)
+        self._subscribe(f'{prefix}/gps/filtered', self.back, NavSatFix)
         self.sent: dict[str, int] = {}
         self.log = (folder / 'judge_node.log').open('ab')
         self.arguments = arguments

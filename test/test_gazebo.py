@@ -69,7 +69,7 @@ def test_every_bridged_topic_exists_in_the_world(
     text = (repository / 'gazebo_ws_plugins' / 'config' / 'bridge.yaml').read_text('utf-8')
     bridge = {entry['ros_topic_name']: entry for entry in yaml.safe_load(text)}
     topics = {element.text for tag in ('topic', 'odom_topic') for element in world.iter(tag)}
-    truth = {f'/ground_truth/{name}' for name in ('odometry', 'imu', 'fix')}
+    truth = {f'ground_truth/{name}' for name in ('odometry', 'imu', 'fix')}
     assert {*truth, '/clock'} <= set(bridge)
     # Gazebo publishes /clock by itself.
     assert {entry['gz_topic_name'] for entry in bridge.values()} <= topics | {'/clock'}

@@ -36,6 +36,7 @@ UNNAMED = {'rosbag2_storage_sqlite3'}
         ('sensors', 'imu'),
         ('sensors', '[]'),
         ('sensors', '[imu'),
+        ('sensors', '[imu, gsp]'),
         ('sensors_params_file', '/gone.yaml'),
         ('scenario', 'drive_lin'),
     ],

@@ -20,8 +20,10 @@ from launch_examples import Started, description, started
 
 from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, required_packages
+from sim2real_eval.ros_launch.layouts import layout_file
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.shipped import config_path
+from sim_sensors.gps.gps import load_gps
 
 PACKAGE = 'sim2real_sensors'
 OTHERS = {
@@ -78,12 +80,14 @@ def test_sensors_get_their_parameters_and_the_transforms_of_their_models(tmp_pat
     )  # fmt: skip
     sensors = process_of(processes, 'sensors_node')
     imu, gps = sensors.parameters['/**/imu_node'], sensors.parameters['/**/gps_node']
-    labels = {'seed': 7, 'run': 'a/1/b'}
+    labels = {'seed': 7, 'run': 'a/1/b', 'faults_file': ''}
     odometry = {'noise_free.enabled': False}
-    assert imu == {'model': str(model), 'gravity': 9.80665, **odometry, **labels}
+    imu_settings = {'model': str(model), 'gravity': 9.80665, 'data_raw': False}
+    assert imu == {**imu_settings, **odometry, **labels}
     datum = {'datum.latitude_deg': 43.07, 'datum.longitude_deg': -89.4, 'datum.altitude_m': 260.0}
     assert gps == {'model': 'ch_rw', **datum, 'noise_free.enabled': True, **labels}
-    assert sensors.parameters['/**'] == {'sensors': ['imu', 'gps'], 'use_sim_time': False}
+    shared = {'sensors': ['imu', 'gps'], 'frame_prefix': '', 'use_sim_time': False}
+    assert sensors.parameters['/**'] == shared
     assert '__ns:=/car' in sensors.words
     first, second = named(processes, 'static_transform_publisher')
     text = ' '.join(first.words)
@@ -197,7 +201,8 @@ def test_an_experiment_records_the_topics_of_a_recording(tmp_path: Path) -> None
     assert f'bag record --output {bag} --storage mcap --use-sim-time' in text
     assert '--custom-data scenario=line' in text
     topics = recorder.words[recorder.words.index('--topics') + 1 :]
-    assert {'/car/ground_truth/odometry', '/car/imu/data', '/car/gps/fix'} < set(topics)
+    expected = ('ground_truth/odometry', 'imu/data', 'gps/fix', 'tf_static')
+    assert {f'/car/{topic}' for topic in expected} < set(topics)
     motion = process_of(nodes, 'trajectory_node').own
     settings = {'motion': 'drive_line', 'run': 'line_3', 'seed': 2, 'clock': True}
     assert settings.items() <= motion.items()
@@ -286,6 +291,93 @@ def test_with_a_wrong_argument_nothing_is_started(
         started(file, into=processes, **arguments)
     assert not processes
     assert not Path('out').exists()
+
+
+ROBOT = {'namespace': 'robot1'}
+PREFIX = {'frame_prefix': 'robot1/'}
+
+
+def test_transforms_are_in_the_namespace_unless_frames_have_a_prefix(tmp_path: Path) -> None:
+    for arguments, topic in ((ROBOT, 'tf_static'), ({**ROBOT, **PREFIX}, '/tf_static')):
+        processes = started('demo.launch.py', **arguments)
+        assert len(named(processes, 'static_transform_publisher')) == 2
+        for process in processes:
+            assert f'/tf_static:={topic}' in process.words
+            assert '/clock:=/robot1/clock' in process.words
+            assert '__ns:=/robot1' in process.words
+    file = tmp_path / 'own.yaml'
+    file.write_text('ekf_filter_node: {ros__parameters: {base_link_frame: base, frequency: 9.0}}')
+    processes = started('demo.launch.py', judge_params_file=str(file), **ROBOT, **PREFIX)
+    text = ' '.join(process_of(processes, 'judge_node').words)
+    assert 'own.yaml' in text
+    frames = {'map_frame': 'map', 'odom_frame': 'odom', 'base_link_frame': 'base'}
+    frames = {name: f'robot1/{frame}' for name, frame in frames.items()}
+    judge = process_of(processes, 'judge_node')
+    section = '/robot1/ekf_filter_node'
+    assert {**frames, 'world_frame': 'robot1/odom'}.items() <= judge.parameters[section].items()
+    transforms = read_transforms(Path(judge.own['static_transforms_file']))
+    ends = {(transform.parent, transform.child) for transform in transforms}
+    base = 'robot1/base_link'
+    assert ends == {(base, 'robot1/imu_link'), (base, 'robot1/gps_link')}
+    published = ' '.join(named(processes, 'static_transform_publisher')[0].words)
+    assert '--frame-id robot1/base_link --child-frame-id robot1/imu_link' in published
+    for name in ('sensors_node', 'trajectory_node'):
+        assert process_of(processes, name).own['frame_prefix'] == 'robot1/'
+
+
+def test_a_shared_clock_stays_outside_the_namespace() -> None:
+    """The simulator of all robots publishes it."""
+    for file in ('sensors.launch.py', 'judge.launch.py'):
+        for process in started(file, **ROBOT):
+            assert not any(word.startswith('/clock:=') for word in process.words)
+
+
+@pytest.mark.parametrize(
+    ('imu', 'data_raw', 'topic'),
+    [('chrono', 'true', 'imu/data_raw'), ('chrono_ahrs', 'true', 'imu/data'),
+     ('chrono', 'false', 'imu/data')],
+)  # fmt: skip
+def test_the_judge_listens_to_the_topic_of_the_imu(imu: str, data_raw: str, topic: str) -> None:
+    processes = started('demo.launch.py', imu=imu, imu_data_raw=data_raw)
+    judge = process_of(processes, 'judge_node')
+    assert {f'imu:={topic}', f'imu/data:={topic}'} <= set(judge.words)
+    awaited = process_of(processes, 'trajectory_node').own['awaited'].split()
+    assert topic in awaited
+    assert 'ground_truth/odometry:wheel_odometry_node' in awaited
+    sensors = process_of(processes, 'sensors_node').parameters
+    assert sensors['/**/imu_node']['data_raw'] is (data_raw == 'true')
+
+
+def test_live_receivers_state_a_covariance_and_recorded_ones_are_those_of_the_paper(
+    tmp_path: Path,
+) -> None:
+    waypoints = tmp_path / 'path.csv'
+    waypoints.write_text('t,x,y\n0,0,0\n1,1,0\n')
+    for file, arguments in (
+        ('demo.launch.py', {}), ('sensors.launch.py', {}),
+        ('path_follower.launch.py', {'path': str(waypoints)}),
+    ):  # fmt: skip
+        sensors = process_of(started(file, **arguments), 'sensors_node').parameters
+        covariance = load_gps(sensors['/**/gps_node']['model']).covariance
+        assert covariance.type in ('approximated', 'diagonal_known')
+    experiment = started('experiment.launch.py', out=str(tmp_path))
+    assert process_of(experiment, 'sensors_node').parameters['/**/gps_node']['model'] == 'ch_gauss'
+
+
+def test_a_viewer_shows_the_robot_of_its_namespace() -> None:
+    shipped = config_path('layouts', 'sim2real.rviz').read_text('utf-8')
+    viewer = process_of(started('demo.launch.py', view='rviz', **ROBOT, **PREFIX), 'rviz2')
+    shown = Path(viewer.words[viewer.words.index('-d') + 1]).read_text('utf-8')
+    expected = re.sub('Value: /', 'Value: /robot1/', shipped)
+    assert shown == expected.replace('Fixed Frame: map', 'Fixed Frame: robot1/map')
+    for view, name in (('plotjuggler', 'plotjuggler.xml'), ('foxglove', 'foxglove.json')):
+        layout = layout_file(name, '/robot1', 'robot1/').read_text('utf-8')
+        topics = set(re.findall(r'/[\w/]*(?:odometry|imu|gps|evaluation)\w*', layout))
+        assert {topic for topic in topics if not topic.startswith('/diagnostics')} == {
+            topic for topic in topics if topic.startswith('/robot1/')
+        }, view
+        assert '/diagnostics' in layout
+    assert layout_file('foxglove.json', '/', '') == config_path('layouts', 'foxglove.json')
 
 
 @pytest.mark.parametrize('view', ['none', 'rviz', 'plotjuggler', 'foxglove'])

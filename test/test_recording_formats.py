@@ -146,6 +146,25 @@ def test_a_transform_between_two_tf_frames_can_be_the_truth(
             read_recording(tmp_path / 'bag', topics={'truth': f'/tf:{pair}'})
 
 
+@pytest.mark.parametrize('robots', [('robot1',), ('robot1', 'robot2')])
+def test_transforms_in_the_namespace_of_a_robot_are_those_of_its_recording(
+    tmp_path: Path, truth: OdometryArray, robots: tuple[str, ...]
+) -> None:
+    """As Nav2 and demo.launch.py publish them; both robots have the same frames."""
+    kind = MESSAGE_TYPES['nav_msgs/msg/Odometry']
+    content: list[Any] = []
+    for height, robot in enumerate(robots, 1):
+        mast = StaticTransform('base_link', 'gps_link', (0.0, 0.0, float(height)))
+        content += [
+            (f'/{robot}/odom', kind.name, truth.stamp_ns, encode(kind, truth, 'here')),
+            (f'/{robot}/tf_static', TF_TYPE, np.array([1]), [encode_transforms([mast], 0)]),
+        ]
+    write_bag(tmp_path / 'bag', content)
+    for height, robot in enumerate(robots, 1):
+        read = read_recording(tmp_path / 'bag', topics={'truth': f'{robot}/odom'})
+        assert [transform.translation[2] for transform in read.transforms] == [height]
+
+
 def test_a_truth_of_tf_with_an_unset_rotation_is_refused(tmp_path: Path) -> None:
     unset = encode_transforms([StaticTransform('map', 'cart', (0, 0, 0), (0, 0, 0, 0))], START_NS)
     write_bag(tmp_path / 'unset', [('/tf', TF_TYPE, np.array([1]), [unset])])

@@ -129,3 +129,25 @@ def test_a_wrong_transition_is_refused_and_the_node_lives(graph: Graph) -> None:
 def test_a_wrong_model_ends_the_process_at_once(graph: Graph) -> None:
     with pytest.raises(ParameterError, match='adis'):
         graph.start('imu_node', 'model:=adis', 'autostart:=false')
+
+
+def test_an_imu_without_orientation_is_on_imu_data_raw_if_data_raw_is_set(graph: Graph) -> None:
+    """REP 145; a model that changes the topic needs a cleanup, as the message says."""
+    raw = '/imu/data_raw'
+    graph.listen(raw, Imu)
+    graph.start('imu_node', 'model:=chrono', 'data_raw:=true')
+    graph.wait(lambda: graph.odometry.get_subscription_count() == 1, 'the subscription')
+    got = graph.received[raw]
+    graph.play(TRUTH, lambda k: len(got) >= len(final_stamps(TRUTH, 100.0, k)))
+    assert {message.orientation_covariance[0] for message in got} == {-1.0}
+    assert change(graph, 'deactivate')
+    accepted, reason = set_parameter(graph, 'model', 'chrono_ahrs')
+    assert not accepted
+    assert 'imu/data_raw' in reason
+    assert change(graph, 'cleanup')
+    assert set_parameter(graph, 'model', 'chrono_ahrs')[0]
+    assert change(graph, 'configure')
+    assert change(graph, 'activate')
+    count = len(got)
+    assert {message.orientation_covariance[0] for message in play(graph)} != {-1.0}
+    assert len(got) == count

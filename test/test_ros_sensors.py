@@ -14,7 +14,8 @@ pytest.importorskip('rclpy', reason='no ROS')
 
 import numpy as np
 import yaml
-from geometry_msgs.msg import TwistStamped, Vector3Stamped
+from geometry_msgs.msg import PoseWithCovarianceStamped, TwistStamped, Vector3Stamped
+from nav_msgs.msg import Odometry
 from ros_examples import DEEP, Graph, final_stamps, fix_bits, graph_of_its_own, imu_bits, stamps
 from sensor_msgs.msg import Imu, NavSatFix
 from std_srvs.srv import Trigger
@@ -229,3 +230,32 @@ def test_two_imus_of_different_models_run_in_one_process(graph: Graph, tmp_path:
         )  # fmt: skip
         rows = batch.take(slice(0, len(got[space])))
         assert imu_bits(got[space]) == imu_bits(list(messages_of(rows)))
+
+
+def test_a_frame_prefix_is_before_the_frames_of_all_messages(graph: Graph) -> None:
+    """As robot1/imu_link, also those of a pose in a world and of the truth; bits are the same."""
+    frames = {
+        'imu/data': ('imu_link', Imu), 'gps/fix': ('gps_link', NavSatFix),
+        'wheel/odometry': ('odom', Odometry), 'vision/pose': ('map', PoseWithCovarianceStamped),
+        'gps_node/truth/position_error': ('map', Vector3Stamped),
+    }  # fmt: skip
+    for topic, (_, kind) in frames.items():
+        graph.listen(topic, kind)
+    sensors = ['imu', 'gps', 'wheels', 'vision']
+    graph.start('sensors_node', f'sensors:=[{", ".join(sensors)}]', 'frame_prefix:=robot1/', *DEEP)
+    measurements = [topic for topic in frames if '/truth/' not in topic]
+    graph.wait(
+        lambda: (
+            graph.odometry.get_subscription_count() == len(sensors)
+            and all(graph.node.count_publishers(topic) for topic in frames)
+        ),
+        'the sensors',
+    )
+    for message in messages_of(TRUTH):
+        graph.odometry.publish(message)
+    graph.wait(lambda: all(graph.received[topic] for topic in measurements), 'each sensor')
+    graph.wait(lambda: graph.received['gps_node/truth/position_error'], 'an error')
+    for topic, (frame, _) in frames.items():
+        assert {m.header.frame_id for m in graph.received[topic]} == {f'robot1/{frame}'}, topic
+    wheels = graph.received['wheel/odometry']
+    assert {message.child_frame_id for message in wheels} == {'robot1/base_link'}

@@ -23,7 +23,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.ros_launch.arguments import ARGUMENTS, JUDGE_OR_NONE, NAVSAT, as_text
+from sim2real_eval.ros_launch.arguments import (
+    ARGUMENTS,
+    JUDGE_OR_NONE,
+    NAVSAT,
+    STATED_GPS,
+    as_text,
+)
 from sim2real_eval.study.options import ComparedSensors
 from sim_sensors.core.config_files import file_comment
 from sim_sensors.core.parameters import Parameter, Parameters
@@ -220,6 +226,7 @@ def arguments(file: str) -> dict[str, Parameter]:
     known: dict[str, Any] = {
         **{one.__name__: one for one in (ComparedSensors, Parameter)},
         **{'ARGUMENTS': ARGUMENTS, 'NAVSAT': NAVSAT, 'JUDGE_OR_NONE': JUDGE_OR_NONE},
+        'STATED_GPS': STATED_GPS,
         **{'dataclasses': dataclasses, 'profile_file': lambda *_: 'of the profile'},
         'motion_file': lambda: 'config/ros/motion.yaml',
     }

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -201,7 +201,8 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
         if ros_type in named:
             return topic.strip('/') == (named[ros_type] or '').strip('/')
         if ros_type == TF_TYPE:
-            return topic in (TF_STATIC, pair[0] if pair else f'/{truth.strip("/")}')
+            moving_topic = pair[0] if pair else f'/{truth.strip("/")}'
+            return topic == moving_topic or topic.endswith(TF_STATIC)
         return ros_type in MESSAGE_TYPES or ros_type == GPS_FIX.name
 
     bag = _read_raw_bag(path, is_wanted, reader)
@@ -213,7 +214,13 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
         content.notes.append(checks.NO_DEFINITION(topic, found=bag.ignored[topic]))
     moving: list[tuple[int, StaticTransform]] = []
     has_fixes = any(raw.ros_type == _NAV_SAT_FIX for raw in bag.topics.values())
+    static = _static_topics(
+        [name for name, raw in bag.topics.items() if raw.ros_type == TF_TYPE], topics
+    )
     for topic, raw in bag.topics.items():
+        if raw.ros_type == TF_TYPE and topic.endswith(TF_STATIC) and topic not in static:
+            content.ignored.append(f'{topic} ({raw.ros_type})')
+            continue
         if raw.ros_type == GPS_FIX.name and has_fixes and topic != topics.get('gps'):
             content.ignored.append(f'{topic} ({raw.ros_type})')
             continue
@@ -221,7 +228,7 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
             counts = {'found': raw.count, 'announced': raw.announced}
             problem = Remark('{found:d} messages found, {announced:d} announced', **counts)
             content.notes.append(checks.CUT_SHORT(topic, problem=problem))
-        if raw.ros_type == TF_TYPE and topic == TF_STATIC:
+        if topic in static:
             content.transforms += [transform for _, transform in raw.transforms()]
         elif raw.ros_type == TF_TYPE and pair is None:
             raise RecordingError(f'{path}: {_explain_frames(topic, raw)}')
@@ -234,6 +241,20 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
             f'{path}: {truth}', *pair[1:], moving, content.transforms
         )
     return content
+
+
+def _static_topics(names: Iterable[str], topics: Mapping[str, str | None]) -> list[str]:
+    """Return the topics of static transforms: /tf_static, and that in the namespace of the robot.
+
+    Of several robots it is the one whose topics have a role.
+    """
+    found = [name for name in names if name.endswith(TF_STATIC)]
+    named = [f'/{(topic or "").strip("/")}' for topic in topics.values()]
+    robots = [name for name in found if name != TF_STATIC]
+    if len(robots) > 1:
+        prefixes = {name: name.removesuffix(TF_STATIC[1:]) for name in robots}
+        robots = [n for n in robots if any(topic.startswith(prefixes[n]) for topic in named)]
+    return [name for name in found if name == TF_STATIC or name in robots]
 
 
 def _explain_frames(topic: str, raw: RawTopic) -> str:

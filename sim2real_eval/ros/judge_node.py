@@ -419,7 +419,9 @@ class JudgeNode(Node):
             if name not in ('cmd_vel', 'set_pose')
         }
         if self.get_parameter('use_sim_time').value:
-            publishers['/clock'] = self.count_publishers('/clock')
+            # The topic may be remapped, as for robots with a clock each.
+            clock = self.resolve_topic_name('/clock')
+            publishers[clock] = self.count_publishers(clock)
         return publishers
 
     def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:

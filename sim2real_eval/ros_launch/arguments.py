@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real_eval.study.options import PROFILE, ComparedSensors, StudyOptions
+from sim_sensors.core.config_files import parse_yaml
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.parameters import Parameter, Parameters, non_negative, parameter
 from sim_sensors.core.registry import is_in_file
@@ -81,7 +82,11 @@ def _mounting_arguments() -> dict[str, Parameter]:
 
 ARGUMENTS: dict[str, Parameter] = {
     # All launch files.
-    'namespace': _text('Namespace of the nodes and of their relative topics.'),
+    'namespace': _text('Namespace of the nodes, of their relative topics, and of tf_static.'),
+    'frame_prefix': _text(
+        'Text before all frame ids, such as robot1/. The transforms are then on /tf_static, '
+        'outside of the namespace.'
+    ),
     'use_sim_time': _text('Use the time of /clock, as with a played bag or a simulator.', False),
     'log_level': _text(
         'Lowest severity of logged messages.', 'info', ('debug', 'info', 'warn', 'error', 'fatal')
@@ -119,6 +124,11 @@ ARGUMENTS: dict[str, Parameter] = {
         )
         for kind in kinds()
     },
+    'imu_data_raw': _text(
+        'Publish an IMU without orientation on imu/data_raw, as REP 145 says, instead of '
+        'imu/data.',
+        False,
+    ),
     'world': _text(
         'World of the sensors, with its gravity and its place on the Earth: a preset, which '
         'sim2real models lists, or the path of a YAML file. Empty: default, but chessboard for a '
@@ -173,6 +183,10 @@ ARGUMENTS: dict[str, Parameter] = {
     'navsat_params_file': _text(
         'Parameter file of navsat_transform_node instead of that of the profile.'
     ),
+    'imu_topic': _text(
+        'Topic of the IMU for a judge whose parameters say imu/data, such as imu/data_raw.',
+        'imu/data',
+    ),
     'navsat': _text('Start navsat_transform_node, which turns gps/fix into odometry/gps.', True),
     'static_transforms_file': _text(
         'File with static transforms for judge_node, in the format of '
@@ -223,6 +237,11 @@ ARGUMENTS: dict[str, Parameter] = {
 }
 """Arguments of all launch files by name. Default None: the argument is required."""
 
+STATED_GPS = 'zed_f9p_rtk'
+"""GPS of the live launch files: it states its covariance, as the driver of a receiver does.
+
+The default of a GPS node and of recordings is that of the paper, whose covariance is unknown.
+"""
 JUDGE_OR_NONE = dataclasses.replace(
     ARGUMENTS['judge'], default='judge_node', choices=(*ARGUMENTS['judge'].choices, NO_JUDGE)
 )
@@ -240,6 +259,11 @@ def check(name: str, text: str) -> None:
     if name == 'sensors' and not re.fullmatch(r'\[\s*[^\[\],]+(,[^\[\],]+)*\]', text):
         problem = f'{text!r} is not allowed; must be a list such as [imu, front/gps]'
         raise ParameterError('launch', name, problem)
+    for label in parse_yaml(text, name) if name == 'sensors' else ():
+        kind = str(label).rpartition('/')[2]
+        if kind not in KINDS.names():
+            problem = not_among(f'{label!r} is unknown', kind, KINDS.names())
+            raise ParameterError('launch', name, problem)
     if declaration.kind in (int, float):
         is_integer = declaration.kind is int and re.fullmatch(r'[-+]?\d+', text)
         declaration.parse(int(text) if is_integer else text, 'launch', name)

@@ -21,20 +21,36 @@ from launch.event_handlers import OnProcessExit, OnProcessIO, OnProcessStart
 from launch.events import matches_action
 from launch.events.process import ShutdownProcess
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
-from launch_ros.actions import LifecycleNode, Node
+from launch.substitutions import (
+    EqualsSubstitution,
+    IfElseSubstitution,
+    LaunchConfiguration,
+    PathJoinSubstitution,
+)
+from launch_ros.actions import LifecycleNode, Node, SetRemap
 from launch_ros.event_handlers import OnStateTransition
 from launch_ros.events.lifecycle import ChangeState
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+from launch_ros.utilities import make_namespace_absolute, prefix_namespace
 from lifecycle_msgs.msg import Transition
 
 from sim_sensors.motion.motions import has_noise_free_imu
-from .sensors import SensorTransform, of_models, write_transforms_file
+from sim_sensors.ros.node_settings import imu_topic
+from sim_sensors.sensor.catalogue import KINDS
+from .sensors import SensorTransform, name_prefix, of_models, write_transforms_file
 
 PACKAGE = 'sim2real_sensors'
 ENDING_RUN = 'ending_run'
 """Launch configuration that is true while the processes of a run, but not the launch, end."""
+
+
+_FRAME_PREFIX = LaunchConfiguration('frame_prefix', default='')
+TF_REMAPPINGS = [
+    (f'/{topic}', IfElseSubstitution(EqualsSubstitution(_FRAME_PREFIX, ''), topic, f'/{topic}'))
+    for topic in ('tf', 'tf_static')
+]
+"""Remappings of the transforms into the namespace of a node, unless the frames have a prefix."""
 
 
 def typed_argument(name: str, kind: type) -> Any:
@@ -52,6 +68,9 @@ def node(
 ) -> Any:
     """Return a node with the namespace and log level of the arguments.
 
+    Its transforms are on NAMESPACE/tf and NAMESPACE/tf_static, as in Nav2, or with `frame_prefix`
+    on /tf and /tf_static.
+
     `clock` is the argument that sets use_sim_time, which overrides a parameter file. None: a node
     that publishes the clock and never follows it. A lifecycle node needs the actions of
     `activate`. `options` are those of `launch_ros.actions.Node`.
@@ -64,6 +83,7 @@ def node(
         executable=executable,
         namespace=LaunchConfiguration('namespace'),
         parameters=parameters,
+        remappings=[*TF_REMAPPINGS, *options.pop('remappings', ())],
         output='screen',
         ros_arguments=['--log-level', LaunchConfiguration('log_level')],
         **options,
@@ -103,7 +123,7 @@ def activate(lifecycle_node: Any) -> list[Any]:
 def static_transform(
     transform: SensorTransform, *, parent: str = 'base_link', **options: Any
 ) -> Any:
-    """Return a publisher of a static transform from the frame `parent`."""
+    """Return a publisher of a static transform from the frame `parent`, both with the prefix."""
     numbers = zip(
         ('x', 'y', 'z', 'roll', 'pitch', 'yaw'),
         (*transform.translation, *transform.rpy),
@@ -115,9 +135,12 @@ def static_transform(
         name=f'{transform.sensor}_transform',
         namespace=LaunchConfiguration('namespace'),
         arguments=[
-            *('--frame-id', parent, '--child-frame-id', transform.frame),
+            *('--frame-id', [_FRAME_PREFIX, parent]),
+            *('--child-frame-id', [_FRAME_PREFIX, transform.frame]),
             *(word for key, value in numbers for word in (f'--{key}', repr(float(value)))),
         ],
+        remappings=TF_REMAPPINGS,
+        on_exit=fail_on_error,
         **options,
     )
 
@@ -129,6 +152,7 @@ def trajectory_node(parameters: Mapping[str, Any], **options: Any) -> Any:
         'duration': typed_argument('duration', float),
         'factor': typed_argument('factor', float),
         'seed': typed_argument('seed', int),
+        'frame_prefix': typed_argument('frame_prefix', str),
         'clock': True,
     }
     return node(
@@ -137,6 +161,26 @@ def trajectory_node(parameters: Mapping[str, Any], **options: Any) -> Any:
         parameters=[LaunchConfiguration('motion_params_file'), {**shared, **parameters}],
         **options,
     )
+
+
+def absolute_namespace(context: Any) -> str:
+    """Return the argument `namespace` within the groups that enclose the launch, as /robot1."""
+    arguments = context.launch_configurations
+    outer, inner = arguments.get('ros_namespace', ''), arguments['namespace']
+    return str(make_namespace_absolute(prefix_namespace(outer, inner)))
+
+
+def set_clock_topic() -> Any:
+    """Return an action that moves the clock of this launch into its namespace.
+
+    For a launch with a clock of its own. The name is absolute, since sensors may be in namespaces
+    below that of the launch.
+    """
+
+    def remap(context: Any) -> list[Any]:
+        return [SetRemap('/clock', f'{name_prefix(absolute_namespace(context))}clock')]
+
+    return OpaqueFunction(function=remap)
 
 
 def set_noise_free_imu() -> Any:
@@ -180,8 +224,20 @@ def set_transforms_file() -> Any:
         arguments = context.launch_configurations
         if not arguments['static_transforms_file']:
             models = {kind: arguments[kind] for kind in ('imu', 'gps')}
-            path = write_transforms_file(of_models(models))
+            path = write_transforms_file(of_models(models), arguments['frame_prefix'])
             arguments['static_transforms_file'] = str(path)
+
+    return OpaqueFunction(function=set_argument)
+
+
+def set_imu_topic() -> Any:
+    """Return an action that sets `imu_topic`, for the judge, from `imu_data_raw` and the model."""
+
+    def set_argument(context: Any) -> None:
+        arguments = context.launch_configurations
+        model = KINDS.get('imu').load(arguments['imu'])
+        data_raw = arguments['imu_data_raw'] == 'true'
+        arguments['imu_topic'] = imu_topic(model, data_raw=data_raw)
 
     return OpaqueFunction(function=set_argument)
 

@@ -59,12 +59,12 @@ def of_models(models: Mapping[str, str]) -> list[SensorTransform]:
     return list(transforms.values())
 
 
-def write_transforms_file(transforms: Sequence[SensorTransform]) -> Path:
+def write_transforms_file(transforms: Sequence[SensorTransform], frame_prefix: str = '') -> Path:
     """Write a static_transforms.yaml that exists until this process ends; return its path."""
     content = [
         {
-            'parent': 'base_link',
-            'child': transform.frame,
+            'parent': f'{frame_prefix}base_link',
+            'child': f'{frame_prefix}{transform.frame}',
             'translation': list(transform.translation),
             'rotation_xyzw': [
                 round(part, _DECIMALS) for part in quaternion_from_euler(*transform.rpy)
@@ -110,12 +110,13 @@ _DEPTH = 1000
 
 
 def odometry_qos(
-    namespace: str, ground_truth: str, sensors: Sequence[str]
+    namespace: str, ground_truth: str, sensors: Sequence[str], imu_topic: str = 'imu/data'
 ) -> dict[str, str | int]:
     """Return ROS parameters for reliable odometry and deep queues of sensors.
 
     `namespace` is that of their process, `ground_truth` the topic of the odometry. `sensors` are
-    as for sensors_node: a kind such as imu, optionally in a namespace.
+    as for sensors_node: a kind such as imu, optionally in a namespace. `imu_topic` is the topic of
+    an IMU.
     """
     parameters: dict[str, str | int] = {}
     for sensor in sensors:
@@ -125,9 +126,24 @@ def odometry_qos(
         parameters[f'qos_overrides.{odometry}.subscription.reliability'] = 'reliable'
         parameters[f'qos_overrides.{odometry}.subscription.depth'] = _DEPTH
         if kind in KINDS.names():
-            for topic in (KINDS.get(kind).topic, *KINDS.get(kind).more_topics):
+            first = imu_topic if kind == 'imu' else KINDS.get(kind).topic
+            for topic in (first, *KINDS.get(kind).more_topics):
                 parameters[f'qos_overrides.{prefix}{topic}.publisher.depth'] = _DEPTH
     return parameters
+
+
+def sensor_topics(sensors: Sequence[str], imu_topic: str) -> dict[str, str]:
+    """Return the relative topic of each sensor by the relative name of its node.
+
+    For the arguments see `odometry_qos`.
+    """
+    topics = {}
+    for sensor in sensors:
+        namespace, _, name = sensor.rpartition('/')
+        kind = KINDS.get(name)
+        prefix = f'{namespace}/' if namespace else ''
+        topics[f'{prefix}{kind.node}'] = prefix + (imu_topic if name == 'imu' else kind.topic)
+    return topics
 
 
 def name_prefix(namespace: str) -> str:

@@ -177,6 +177,16 @@ def vector_message(stamp: int, frame: str, vector: FloatArray) -> Vector3Stamped
     return message
 
 
+def add_frame_prefix(message: Any, prefix: str) -> None:
+    """Put a text before the frames that a message names; None is left as it is."""
+    for owner, name in (
+        (getattr(message, 'header', None), 'frame_id'),
+        (message, 'child_frame_id'),
+    ):
+        if frame := getattr(owner, name, ''):
+            setattr(owner, name, prefix + frame)
+
+
 def _header(stamp: int, frame: str) -> Header:
     return Header(stamp=time_message(stamp), frame_id=frame)
 

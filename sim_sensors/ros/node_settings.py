@@ -28,6 +28,11 @@ def diagnostics_period() -> Any:
     return setting(1.0, 's', 'Wall-time period of the diagnostics.', minimum=0.01, maximum=1e6)
 
 
+def frame_prefix() -> Any:
+    """Declare the prefix of frames, named as that of robot_state_publisher."""
+    return setting('', '', 'Text before all frame ids, such as robot1/.')
+
+
 @dataclasses.dataclass(frozen=True)
 class SensorSettings(Parameters):
     """Parameters that all sensor nodes have."""
@@ -74,11 +79,16 @@ class SensorSettings(Parameters):
     autostart: bool = setting(
         True, '', 'Configure and activate the node when it starts; false: a manager does.'
     )
+    frame_prefix: str = frame_prefix()
     diagnostics_period: float = diagnostics_period()
 
     def surroundings(self) -> dict[str, Any]:
         """Return the properties of the world that `start` of a model takes, by keyword."""
         return {}
+
+    def topic(self, model: Any) -> str:
+        """Return the relative topic of the measurements of a model."""
+        return str(model.topic)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,10 +116,28 @@ class ImuSettings(SensorSettings):
     noise_free: NoiseFreeSettings = dataclasses.field(default_factory=NoiseFreeSettings)
 
     gravity: float = non_negative(STANDARD_GRAVITY, 'm/s^2', 'Gravity of the simulated world.')
+    data_raw: bool = setting(
+        False,
+        '',
+        'Publish on imu/data_raw instead of imu/data if the model has no orientation (REP 145).',
+    )
 
     def surroundings(self) -> dict[str, Any]:
         """Return the gravity."""
         return {'gravity': self.gravity}
+
+    def topic(self, model: Any) -> str:
+        """Return the relative topic of the measurements of a model."""
+        return imu_topic(model, data_raw=self.data_raw)
+
+
+def imu_topic(model: Any, *, data_raw: bool) -> str:
+    """Return the topic of an IMU model: imu/data, or imu/data_raw of [REP145].
+
+    The latter is chosen by `data_raw` for a model without orientation.
+    """
+    is_raw = data_raw and not model.orientation.publishes
+    return 'imu/data_raw' if is_raw else str(model.topic)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,6 +242,7 @@ class TrajectorySettings(Parameters):
     )
     frame_id: str = setting('map', '', 'Frame of the pose.')
     child_frame_id: str = setting('base_link', '', 'Frame of the twist.')
+    frame_prefix: str = frame_prefix()
 
     def _check(self) -> None:
         if self.loop and not self.clock:
@@ -246,4 +275,5 @@ class PathFollowerSettings(Parameters):
     )
     stamped: bool = setting(True, '', 'Publish cmd_vel as TwistStamped; otherwise as Twist.')
     frame_id: str = setting('base_link', '', 'Frame of cmd_vel.')
+    frame_prefix: str = frame_prefix()
     diagnostics_period: float = diagnostics_period()

@@ -146,7 +146,8 @@ class PathFollowerNode(Node):
     def _publish(self, stamp: int, command: VelocityCommand) -> None:
         linear = np.array([command.speed, 0.0, 0.0])
         angular = np.array([0.0, 0.0, command.yaw_rate])
-        message = twist_message(stamp, self._settings.frame_id, linear, angular)
+        frame = self._settings.frame_prefix + self._settings.frame_id
+        message = twist_message(stamp, frame, linear, angular)
         self._command_publisher.publish(message if self._settings.stamped else message.twist)
         self._published += 1
 

@@ -20,7 +20,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from sim_sensors.core.errors import MotionError
+from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.live.sensor import LiveOdometry, LiveSensor, Verdict
@@ -31,7 +31,7 @@ from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.world import World, load_world
 from .diagnostics import Reporter, SensorHealth, diagnostic
 from .managed_node import ManagedNode
-from .messages import message_class
+from .messages import add_frame_prefix, message_class
 from .node_settings import SensorSettings, WorldSettings
 from .outputs import OUTPUTS
 from .parameters import NodeParameters, overridable_publisher
@@ -107,16 +107,17 @@ class SensorNode(ManagedNode):
     def configure(self) -> None:
         """Switch the sensor on, which compiles its code, and announce its topics."""
         self._switch_on_anew()
+        self._topic = self._settings.topic(self._model)
         messages = {
             **self._output.topics_before,
-            self.kind.topic: self.message_type,
+            self._topic: self.message_type,
             **self._output.topics_after,
         }
         self._topic_publishers: dict[str, Any] = {
             topic: overridable_publisher(self, message, topic)
             for topic, message in messages.items()
         }
-        self._publisher = self._topic_publishers[self.kind.topic]
+        self._publisher = self._topic_publishers[self._topic]
         truth_topic, truth_type = self._output.truth
         self._truth_publisher = overridable_publisher(self, truth_type, truth_topic)
 
@@ -335,12 +336,19 @@ class SensorNode(ManagedNode):
                     pairs = list(
                         self._output.messages(self._model, self._settings, stamp_ns, measurement)
                     )
+                    for pair in pairs if self._settings.frame_prefix else ():
+                        self._add_frame_prefix(pair)
                     for k, arrival in zip(*self._live.sensor.channel.send(stamp_ns), strict=True):
                         self._waiting.append((int(arrival), int(stamp_ns[k]), *pairs[k]))
                     self._release()
                 return
             except MotionError as error:
                 self._note_failure(error)
+
+    def _add_frame_prefix(self, pair: tuple[tuple[object, ...], object]) -> None:
+        measurement, truth = pair
+        for message in (*measurement, truth):
+            add_frame_prefix(message, self._settings.frame_prefix)
 
     def _note_failure(self, error: MotionError) -> None:
         self._health.count_failure(str(error))
@@ -399,10 +407,19 @@ class SensorNode(ManagedNode):
         self.get_logger().info(f'reset: {reason}')
 
     def _check_change(self, sets: Mapping[str, Parameters]) -> None:
-        """Refuse a model that cannot be loaded."""
+        """Refuse a model that cannot be loaded, or whose topic is not announced."""
         settings: Any = sets['']
+        # Absent while another model is declared.
+        model: Any = sets.get(self.kind.name, self._model)
         if settings.model != self._settings.model:
-            self.kind.load(settings.model)
+            model = self.kind.load(settings.model)
+        topic = settings.topic(model)
+        if self.state != 'unconfigured' and topic != self._topic:
+            raise ParameterError(
+                self.get_name(),
+                '',
+                f'the topic would change from {self._topic} to {topic}; clean the node up first',
+            )
         if settings.faults_file:
             read_faults(settings.faults_file)
 

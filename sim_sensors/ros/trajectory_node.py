@@ -64,8 +64,8 @@ class TrajectoryNode(Node):
         motion, settings = self._create_motion(parameters), self._settings
         self._odometry = dataclasses.replace(
             truth_of(motion, rate=settings.rate, start_ns=settings.start_ns),
-            frame=settings.frame_id,
-            child_frame=settings.child_frame_id,
+            frame=settings.frame_prefix + settings.frame_id,
+            child_frame=settings.frame_prefix + settings.child_frame_id,
         )
         self._noise_free = noise_free_imu(motion, start_ns=settings.start_ns)
         self._index = self._noise_free_index = 0
@@ -76,7 +76,9 @@ class TrajectoryNode(Node):
         self._publisher = overridable_publisher(self, Odometry, ODOMETRY_TOPIC, _DEPTH)
         self._truth_publishers = [self._publisher]
         if self._noise_free is not None:
-            self._noise_free = dataclasses.replace(self._noise_free, frame=settings.child_frame_id)
+            self._noise_free = dataclasses.replace(
+                self._noise_free, frame=self._odometry.child_frame
+            )
             topic = KINDS.get('imu').ideal_topic
             self._noise_free_publisher = overridable_publisher(self, Imu, topic, _DEPTH)
             self._truth_publishers.append(self._noise_free_publisher)
