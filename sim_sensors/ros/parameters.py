@@ -58,6 +58,22 @@ def descriptor(declaration: Parameter) -> ParameterDescriptor:
     return result
 
 
+class ParameterNode(Node):
+    """Node that takes an empty list at its start, which ROS passes as a parameter without value.
+
+    rclpy refuses to declare it. The first base class of a node, if there are more.
+    """
+
+    def declare_parameters(
+        self, namespace: str, parameters: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Declare as Node does; what has no value may get one of any type."""
+        for _, value, description in (words for words in parameters if len(words) == 3):
+            if value is None:
+                description.dynamic_typing = True
+        return super().declare_parameters(namespace, parameters, *args, **options)
+
+
 def start_parameters(node: Node) -> dict[str, Any]:
     """Return the parameters that a node was started with, without those that all nodes have.
 
@@ -174,7 +190,8 @@ class NodeParameters:
             ParameterDescriptor(dynamic_typing=True),
             ignore_override=self._ignores_overrides,
         )
-        parsed = declaration.parse(_from_ros(parameter.value), self._node.get_name(), key)
+        value = [] if parameter.value is None else _from_ros(parameter.value)
+        parsed = declaration.parse(value, self._node.get_name(), key)
         self._node.undeclare_parameter(key)
         described = descriptor(declaration)
         if described.read_only and self._can_restart is not None and key not in self._fixed:
