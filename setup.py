@@ -44,6 +44,12 @@ setup(
     description='Simulated GPS and IMU sensors, and a judge of how far they are from real ones',
     author='The sim2real_sensors contributors',
     license='Apache-2.0',
+    # Those of package.xml, as a test holds.
+    url='https://github.com/sim2real-sensors/sim2real_sensors',
+    project_urls={
+        'Bug Tracker': 'https://github.com/sim2real-sensors/sim2real_sensors/issues',
+        'Source': 'https://github.com/sim2real-sensors/sim2real_sensors',
+    },
     keywords=['ROS', 'robotics', 'simulation', 'IMU', 'GPS', 'sim2real'],
     classifiers=[
         'Development Status :: 5 - Production/Stable',
@@ -123,6 +129,8 @@ setup(
             'catkin-pkg>=1.0',
             'colcon-common-extensions>=0.3',
             CLUSTER,
+            # Reads the changelog for bloom.
+            'docutils>=0.20',
             'filterpy>=1.4.5',
             GTSAM,
             'hypothesis>=6.100',
@@ -168,6 +176,7 @@ setup(
             'trajectory_node = sim_sensors.executables:trajectory_node',
             'vision_node = sim_sensors.executables:vision_node',
             'wheel_odometry_node = sim_sensors.executables:wheel_odometry_node',
-        ]
+        ],
+        'ament_copyright.license': ['apache2_spdx = sim_sensors.core.licence:APACHE_2'],
     },
 )

@@ -27,6 +27,7 @@ from sim2real_eval.ros_launch.arguments import (
 from sim2real_eval.ros_launch.layouts import layout_file
 from sim2real_eval.ros_launch.nodes import (
     absolute_namespace,
+    describe,
     fail_on_error,
     include,
     node,
@@ -45,7 +46,7 @@ LAYOUTS = {'rviz': 'sim2real.rviz', 'plotjuggler': 'plotjuggler.xml', 'foxglove'
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('scenario', 'factor', 'loop', duration='60.0'),
             *declare(motion_params_file=motion_file()),

@@ -10,7 +10,6 @@ ros2 launch sim2real_sensors evaluate.launch.py real:='bags/*' models:=ch_rw,ch_
 
 from __future__ import annotations
 
-import glob
 import json
 import shlex
 from typing import Any
@@ -22,7 +21,7 @@ from launch.substitutions import LaunchConfiguration, TextSubstitution
 from launch_ros.parameter_descriptions import ParameterValue
 
 from sim2real_eval.ros_launch.arguments import declare
-from sim2real_eval.ros_launch.nodes import failure, node, typed_argument
+from sim2real_eval.ros_launch.nodes import describe, failure, node, typed_argument
 from sim2real_eval.study.options import ComparedSensors
 from sim_sensors.core.parameters import Parameter
 
@@ -43,7 +42,7 @@ SWITCHES = ('overwrite', 'match_rates', 'start_heading', 'off_ticks')
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('real', 'models', out=Parameter('result', '', 'Folder to write.')),
             *declare(imu=ComparedSensors.declarations()['imu'], judge='judge_node'),
@@ -62,10 +61,7 @@ def start_evaluation(context: LaunchContext) -> list:
     def split_argument(name: str) -> list[str]:
         return shlex.split(LaunchConfiguration(name).perform(context))
 
-    lists = {
-        'real': [path for pattern in split_argument('real') for path in expand_pattern(pattern)],
-        'topics': split_argument('topics'),
-    }
+    lists = {name: split_argument(name) for name in ('real', 'topics')}
     parameters: dict[str, Any] = {
         **{name: typed_argument(name, str) for name in TEXTS},
         **{name: typed_argument(name, kind) for name, kind in NUMBERS.items()},
@@ -91,12 +87,6 @@ def start_evaluation(context: LaunchContext) -> list:
             sigterm_timeout='30',
         )
     ]
-
-
-def expand_pattern(pattern: str) -> list[str]:
-    # A pattern without a match stays, so that the node reports it. Path.glob takes no absolute
-    # patterns.
-    return sorted(glob.glob(pattern)) or [pattern]  # noqa: PTH207
 
 
 def on_end(event: ProcessExited, context: LaunchContext) -> list:

@@ -33,6 +33,7 @@ from sim2real_eval.ros_launch.nodes import (
     LaunchRun,
     LaunchRuns,
     absolute_namespace,
+    describe,
     include,
     set_noise_free_imu,
     set_transforms_file,
@@ -60,7 +61,7 @@ RECORDER = '/rosbag2_recorder'
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('scenario', 'duration', 'factor', motion_params_file=motion_file()),
             *declare('runs', 'first_run', 'out', 'storage', 'delay', 'settle'),
@@ -75,7 +76,9 @@ def generate_launch_description() -> LaunchDescription:
             set_transforms_file(),
             set_noise_free_imu(),
             OpaqueFunction(function=start_experiment),
-        ]
+        ],
+        include('sensors.launch.py', 'sensors_params_file'),
+        include('judge.launch.py', 'judge_params_file'),
     )
 
 

@@ -35,6 +35,7 @@ from sim2real_eval.ros_launch.arguments import (
 )
 from sim2real_eval.ros_launch.nodes import (
     PACKAGE,
+    describe,
     fail_on_error,
     include,
     node,
@@ -49,7 +50,7 @@ COMMANDS = {'gz': ('gz', 'sim'), 'ign': ('ign', 'gazebo')}
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('world_file', 'bridge_file', 'robot_file', 'iterations', 'headless'),
             *declare('sensors', 'imu', 'imu_data_raw', 'mag', gps=STATED_GPS),

@@ -37,6 +37,7 @@ from sim2real_eval.ros_launch.arguments import (
 from sim2real_eval.ros_launch.nodes import (
     absolute_namespace,
     activate,
+    describe,
     fail_on_error,
     node,
     static_transform,
@@ -55,7 +56,7 @@ IMU_REMAPPINGS = [(topic, LaunchConfiguration('imu_topic')) for topic in ('imu',
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('judge', 'profile'),
             *declare(

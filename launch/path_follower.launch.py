@@ -26,6 +26,7 @@ from sim2real_eval.ros_launch.arguments import (
     profile_file,
 )
 from sim2real_eval.ros_launch.nodes import (
+    describe,
     fail_on_error,
     include,
     node,
@@ -37,7 +38,7 @@ from sim_sensors.core.parameters import Parameter
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('path', 'controller', 'at_robot', 'stamped', 'feedback', 'ground_truth'),
             *declare(

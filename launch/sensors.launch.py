@@ -20,6 +20,7 @@ from launch_ros.parameter_descriptions import ParameterFile, ParameterValue
 from sim2real_eval.ros_launch.arguments import STATED_GPS, check_packages, declare
 from sim2real_eval.ros_launch.nodes import (
     absolute_namespace,
+    describe,
     fail_on_error,
     node,
     set_imu_topic,
@@ -33,7 +34,7 @@ from sim_sensors.sensor.catalogue import KINDS
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
+    return describe(
         [
             *declare('sensors', 'imu', gps=STATED_GPS),
             *declare('mag', 'camera', 'wheels', 'vision', 'world'),

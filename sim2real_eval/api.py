@@ -39,6 +39,7 @@ from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.recordings import OFF_TICKS_NS
 from sim_sensors.core.errors import ParameterError, Sim2RealError, whole_number
+from sim_sensors.core.installation import pip_install
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.gps.gps import GpsModel, load_gps
@@ -237,7 +238,7 @@ class VepdResult:
         except ImportError:
             raise Sim2RealError(
                 'to_dataframe needs pandas, which is not installed; '
-                "pip install 'sim2real_sensors[pandas]', or take to_dict()"
+                f'{pip_install("pandas")}, or take to_dict()'
             ) from None
         return pandas.DataFrame(self._rows())
 

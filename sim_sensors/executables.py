@@ -10,6 +10,8 @@ import importlib
 import sys
 from functools import partial
 
+from sim_sensors.core.installation import ROS_LIBRARIES, pip_install
+
 
 def run_node(module: str, *arguments: str, name: str = '') -> int:
     """Run the `main` of a node's module; return its exit status, 2 if ROS is missing.
@@ -27,7 +29,7 @@ def run_node(module: str, *arguments: str, name: str = '') -> int:
             print(
                 f'{name or module.split(".")[-1]}: error: {missing} is not installed; source a '
                 "ROS 2 workspace, or install ROS 2 Jazzy's from PyPI: "
-                "pip install 'sim2real_sensors[ros]'",
+                f'{pip_install(*ROS_LIBRARIES)}',
                 file=sys.stderr,
             )
             return 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ import re
 
 import pytest
 from ament_index_python.packages import get_package_prefix
-from launch_examples import Started, description, started
+from launch import LaunchContext
+from launch_examples import FILES, Started, description, started
 
 from sim2real_eval.recording.metadata import read_transforms
 from sim2real_eval.ros_launch.arguments import ARGUMENTS, required_packages
@@ -230,15 +232,42 @@ def test_an_experiment_overwrites_no_run_and_needs_no_judge(tmp_path: Path) -> N
         started('experiment.launch.py', runs='2', out=str(tmp_path))
 
 
-def test_the_evaluation_gets_its_parameters_with_their_types(tmp_path: Path) -> None:
-    for name in ('b', 'a'):
-        (tmp_path / name).mkdir()
+@pytest.mark.parametrize('file', FILES)
+def test_unknown_arguments_are_refused_first_in_the_launched_file_only(
+    file: str, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Known are also the arguments of included files, and those of ros2 launch itself."""
+    path = str(repository / 'launch' / file)
+
+    def begin(*words: str, argv: str) -> None:
+        monkeypatch.setattr(sys, 'argv', ['/opt/ros/bin/ros2', 'launch', *argv.split(), *words])
+        context = LaunchContext(argv=words)
+        context.extend_locals({'current_launch_file_path': path})
+        description(file).entities[0].visit(context)
+
+    for argv in (f'{PACKAGE} {file}', f'--debug {path}'):
+        with pytest.raises(ParameterError, match=r'namespce.*namespace'):
+            begin('namespce:=a', argv=argv)
+        begin('namespace:=a', 'launch-prefix:=gdb', argv=argv)
+    begin('mine:=7', argv=f'my_robot {file}')
+    begin('mine:=7', argv='my_robot.launch.py')
+
+
+def test_arguments_of_included_files_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in ('demo.launch.py', 'experiment.launch.py'):
+        monkeypatch.setattr(sys, 'argv', ['ros2', 'launch', PACKAGE, file])
+        context = LaunchContext(argv=['lossless:=true', 'gps_z:=1.2'])
+        context.extend_locals({'current_launch_file_path': file})
+        description(file).entities[0].visit(context)
+
+
+def test_the_evaluation_gets_its_parameters_with_their_types() -> None:
     (node,) = started(
-        'evaluate.launch.py', real=f'{tmp_path}/? 12', models='ch_rw,airsim', seed='4', out='12',
+        'evaluate.launch.py', real='bags/* 12', models='ch_rw,airsim', seed='4', out='12',
         topics='truth=/odom imu=/imu', rate_factor='2', start_heading='true',
     )  # fmt: skip
     expected = {
-        'real': [f'{tmp_path}/a', f'{tmp_path}/b', '12'], 'topics': ['truth=/odom', 'imu=/imu'],
+        'real': ['bags/*', '12'], 'topics': ['truth=/odom', 'imu=/imu'],
         'models': 'ch_rw,airsim', 'out': '12', 'seed': 4, 'rate_factor': 2.0,
         'start_heading': True,
     }  # fmt: skip

@@ -272,3 +272,16 @@ def test_a_reset_repeats_the_noise() -> None:
     again = navsat_inputs(sensor, TRUTH)
     rates = [[m.angular_velocity.tobytes() for _, m in runs] for runs in (first, again)]
     assert rates[0] == rates[1]
+
+
+def test_sensors_that_share_samples_share_the_motion() -> None:
+    """Two sensors in one process interpolate once; samples of another record are kept apart."""
+    rows = [TRUTH.take([k]) for k in range(6)]
+    first, second, other = odometry(), odometry(), odometry()
+    for row in rows:
+        first.push(row)
+        second.push(row)
+        other.push(dataclasses.replace(row))
+    end_ns = int(rows[-2].stamp_ns[0])
+    assert first.motion(end_ns) is second.motion(end_ns)
+    assert first.motion(end_ns) is not other.motion(end_ns)

@@ -23,15 +23,17 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from ros_judge_examples import start_judge_node_here
 from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import Imu
 
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external import NodeJudgeSetup, connections
-from sim2real_eval.judge.external.connections import GraphEstimator, Senders, publishers_of
+from sim2real_eval.judge.external.connections import GraphEstimator, Senders
 from sim2real_eval.judge.external.expected import PendingMessage, RecordedFeed
 from sim2real_eval.judge.external.graph import ReplayClock, free_domain, private_context
 from sim2real_eval.judge.external.graph_estimators import FilterEstimator
 from sim2real_eval.judge.external.process import executable, input_topics
+from sim2real_eval.judge.external.publishers import StrangerError, publishers_of
 from sim2real_eval.judge.robot_localization.replay_options import Clock, Options
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode_transforms
@@ -219,6 +221,37 @@ def test_other_publishers_of_clock_or_estimates_are_an_error(tmp_path: Path, wor
         )
         with pytest.raises(JudgeError, match=f'^{topic}: /other'):
             replay_clock.play()
+
+
+@pytest.mark.parametrize(
+    ('topic', 'message'),
+    [('/clock', ClockMessage), ('/real/imu/data', Imu), ('/real/odometry/filtered', Odometry)],
+)
+def test_a_publisher_that_joins_during_a_run_is_named(
+    tmp_path: Path, world: World, topic: str, message: type
+) -> None:
+    """A judge of the command line and one of evaluation_node have the same watch."""
+    node, executor = world
+    run = curve(0.5)
+    setup = setup_of_everything(tmp_path).with_start(start_ns=run.start_ns)
+    with contextlib.ExitStack() as opened:
+
+        def join(now_ns: int) -> None:
+            if '/other' not in publishers_of(node, topic):
+                context = opened.enter_context(private_context(node.context.get_domain_id()))
+                other = Node('other', context=context)
+                opened.callback(other.destroy_node)
+                other.create_publisher(message, topic, 1)
+                until(lambda: '/other' in publishers_of(node, topic))
+
+        estimator = opened.enter_context(FilterEstimator(node, 'real', setup, run))
+        feeds = [RecordedFeed(run, setup)]
+        replay_clock = ReplayClock(
+            node, [estimator], feeds, executor=executor, start_ns=run.start_ns, on_step=join
+        )
+        with pytest.raises(StrangerError, match=f'^{topic}: /other'):
+            replay_clock.play()
+    until(lambda: '/other' not in publishers_of(node, topic))
 
 
 @contextlib.contextmanager

@@ -167,7 +167,7 @@ def test_a_judge_that_is_not_installed_is_refused_in_one_line(
     monkeypatch.setattr(external, 'find_spec', lambda name: None)
     outcome = call(capsys, *of_judge, 'judge_node')
     assert outcome.status == 2
-    assert 'sim2real_sensors[ros]' in outcome.err
+    assert 'pip install ros-jazzy-' in outcome.err
     assert not out.exists()
 
 

@@ -19,6 +19,7 @@ from catkin_pkg.package import Package, parse_package
 
 import sim2real_eval
 import sim_sensors
+from sim_sensors.core.installation import ROS_LIBRARIES
 from sim_sensors.executables import run_node
 
 # Names of imports in pip and rosdep; keys are from rosdep/python.yaml of ros/rosdistro.
@@ -133,6 +134,48 @@ def test_every_import_is_a_dependency_for_pip_and_for_rosdep(
     assert set(bounds) == {pip for pip, _ in LIBRARIES.values()}
     assert {rosdep for _, rosdep in LIBRARIES.values() if rosdep} <= keys
     assert not [key for key in keys if key.endswith('-pip')]
+
+
+def test_hints_install_libraries_and_not_an_extra_of_a_package_that_pypi_lacks(
+    metadata: dict[str, Any], repository: Path
+) -> None:
+    """Anyone could publish a package of our name on PyPI."""
+    files = [
+        file
+        for folder in (*CORE, 'docs', 'examples', 'launch', 'test', 'config')
+        for file in (repository / folder).rglob('*')
+        if file.suffix in ('.py', '.md', '.yaml', '.yml', '.txt', '.ipynb')
+    ]
+    files += [repository / name for name in ('README.md', 'CHANGELOG.md', 'constraints.txt')]
+    command = re.compile(r"pip install[^\n`]*\s'?sim2real[_-]sensors")
+    assert [file for file in files if command.search(file.read_text('utf-8'))] == []
+    assert list(ROS_LIBRARIES) == metadata['extras_require']['ros']
+
+
+def test_the_addresses_of_the_project_are_the_same_for_pip_and_for_ament(
+    manifest: Package, metadata: dict[str, Any]
+) -> None:
+    addresses = {url.type: url.url for url in manifest.urls}
+    assert metadata['url'] == addresses['website']
+    assert metadata['project_urls'] == {
+        'Source': addresses['repository'],
+        'Bug Tracker': addresses['bugtracker'],
+    }
+
+
+def test_libraries_without_a_rosdep_key_are_named_in_the_support_page(repository: Path) -> None:
+    page = (repository / 'docs' / 'reference' / 'support.md').read_text('utf-8')
+    (row,) = [line for line in page.splitlines() if 'none of apt' in line]
+    named = set(re.findall(r'\w+', row.split('|')[1]))
+    assert named == {pip for pip, rosdep in LIBRARIES.values() if rosdep is None} - {'Jinja2'}
+
+
+def test_a_workspace_installs_the_package_once(repository: Path) -> None:
+    """pip brings the libraries; the package itself is colcon's."""
+    text = (repository / '.ci' / 'ros_dependencies').read_text('utf-8')
+    commands = [line.split(' -m pip ')[1] for line in text.splitlines() if ' -m pip ' in line]
+    assert '"$source_folder"' in commands[0]
+    assert commands[-1] == 'uninstall --yes sim2real_sensors'
 
 
 def test_the_constraints_of_a_release_pin_every_library(

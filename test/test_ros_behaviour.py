@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import array
 import dataclasses
+import json
 import signal
 from collections.abc import Iterator
 
@@ -31,6 +33,7 @@ from std_srvs.srv import Trigger
 from sim_sensors.core.measurements import OdometryArray
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.ros.messages import messages_of
+from sim_sensors.sensor.catalogue import KINDS, kinds
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=3.0, parameters={}))
 TOPIC = 'imu/data'
@@ -185,10 +188,12 @@ def test_parameters_are_checked_before_they_are_applied(graph: Graph) -> None:
     for name, value, reason in (
         (std, [0.1, -0.1, 0.1], f'{std}: [0.1, -0.1, 0.1]'),
         (std, [0.1], std),
-        (std, 'loud', ''),
+        (std, 'loud', f"{std}: 'loud'"),
+        (std, True, std),
+        ('imu.covariance', 1, 'imu.covariance: 1'),
         ('imu.covariance', 'none', "'none'"),
-        ('imu.latency', -1.0, 'out of range'),
-        ('imu.latency', float('nan'), 'out of range'),
+        ('imu.latency', -1.0, 'imu.latency: -1.0'),
+        ('imu.latency', float('nan'), 'imu.latency: nan'),
         ('imu.rate', 50.0, 'not active'),
         ('seed', 4, 'not active'),
     ):
@@ -231,10 +236,48 @@ def test_parameter_descriptors_state_unit_range_and_access(graph: Graph) -> None
     assert gravity.description == 'Gravity of the simulated world. [m/s^2]'
 
 
+@pytest.mark.parametrize('kind', [kind.name for kind in kinds()])
+def test_parameters_keep_the_types_of_their_descriptors_whatever_is_set(
+    graph: Graph, kind: str
+) -> None:
+    """Whole numbers and texts for numbers, and a number for three; at the start and later."""
+    sensor = KINDS.get(kind)
+    (node,) = graph.start(sensor.node)
+    names = list(node.get_parameters_by_prefix(''))
+    types = {name: node.describe_parameter(name).type for name in names}
+    assert {name: node.get_parameter(name).type_.value for name in names} == types
+    own = [name for name in names if name.startswith(f'{kind}.')]
+    words, count = [], 0
+    for name in own:
+        descriptor, value = node.describe_parameter(name), node.get_parameter(name).value
+        if descriptor.type == ParameterType.PARAMETER_DOUBLE_ARRAY and len(value) == 3:
+            # The first one is allowed in a combination with the others.
+            changes = [value[0], repr(value[0]), [repr(number) for number in value]]
+            assert 'a number or a list of 3 numbers' in descriptor.additional_constraints
+        elif descriptor.type == ParameterType.PARAMETER_DOUBLE:
+            changes = [repr(value), *([int(value)] if value == int(value) else [])]
+        else:
+            changes = [list(value) if isinstance(value, array.array) else value]
+        if changes[-1] != []:  # rclpy takes no empty list at the start
+            words.append(f'{name}:={json.dumps(changes[-1])}')
+        for change in changes:
+            (result,) = node.set_parameters([Parameter(name, value=change)])
+            is_fixed = descriptor.read_only or 'not active' in descriptor.additional_constraints
+            assert result.successful != is_fixed, (name, change, result.reason)
+            assert node.get_parameter(name).type_.value == types[name], (name, change)
+            count += result.successful
+    assert count
+    graph.end(node)
+    (node,) = graph.start(sensor.node, *words)
+    assert {name: node.describe_parameter(name).type for name in names} == types
+    assert {name: node.get_parameter(name).type_.value for name in names} == types
+
+
 @pytest.mark.parametrize(
     ('command', 'named'),
     [
         ('imu_node imu.rate:=-1', 'imu.rate: -1'),
+        ('gps_node gps.outages.given:=[]', 'without a value'),
         ('imu_node imu.gyroscope.std:=loud', "imu.gyroscope.std: 'loud'"),
         ('imu_node model:=ch_rw', "'ch_rw'"),
         ('imu_node seed:=-1', 'seed: -1'),

@@ -224,6 +224,19 @@ def test_a_second_publisher_of_the_truth_is_refused(
     graph.node.destroy_publisher(truth)
 
 
+@pytest.mark.parametrize('form', ['real:={}/*', 'real:=["{}/li*", "{}/circle_1"]'])
+def test_recordings_can_be_patterns(
+    graph: Graph, bags: list[Path], tmp_path: Path, form: str
+) -> None:
+    """As of the launch file, whose words it passes on."""
+    real = form.replace('{}', str(bags[0].parent))
+    with node_of(graph, real, f'out:={tmp_path / "out"}') as node:
+        assert {recording.name for recording in node.study.plan.recordings} == {
+            bag.name for bag in bags
+        }
+        assert str(bags[0]) in node.study.plan.file.command
+
+
 def test_explicit_options_are_not_adapted_to_the_recordings(
     real_dir: Path, tmp_path: Path
 ) -> None:

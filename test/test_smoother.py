@@ -251,7 +251,7 @@ def test_a_missing_gtsam_is_an_error_that_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, 'gtsam', None)
-    with pytest.raises(JudgeError, match=r"pip install 'sim2real_sensors\[gtsam\]'"):
+    with pytest.raises(JudgeError, match='pip install gtsam'):
         SmootherJudge.load()
 
 

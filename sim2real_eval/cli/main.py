@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sim2real_eval.common.process import interruptible
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.installation import pip_install
 from .parser import CommandParser, build_parser, complain
 
 
@@ -83,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         # Linux distributions have no packages of bokeh, pygeomag and rosbags.
         library = str(error.name).partition('.')[0]
-        complain(f'needs the Python package {library}: pip install {library}')
+        complain(f'needs the Python package {library}: {pip_install(library)}')
         return 2
     except MemoryError as error:
         # The error of NumPy names the size of the array.

@@ -16,6 +16,7 @@ import numpy as np
 from sim2real_eval.common.findings import RecordingError
 from sim_sensors.core.blocks import BLOCK
 from sim_sensors.core.errors import Remark
+from sim_sensors.core.installation import pip_install
 from . import checks
 from .cdr import DecodedTopic, TopicDecoder, decode_transforms, typestore
 from .message_types import (
@@ -481,7 +482,7 @@ def _read_by_rosbag2_py(path: Path, is_wanted: TopicFilter) -> RawBag:
         import rosbag2_py
     except ImportError:
         raise RecordingError(
-            f'{path}: neither rosbags (pip install rosbags) nor rosbag2_py (source a ROS '
+            f'{path}: neither rosbags ({pip_install("rosbags")}) nor rosbag2_py (source a ROS '
             'installation) can be imported'
         ) from None
     storage = {'.mcap': 'mcap', '.db3': 'sqlite3'}.get(path.suffix, '')

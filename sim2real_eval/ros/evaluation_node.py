@@ -19,12 +19,19 @@ from rclpy.clock_type import ClockType
 from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
 from sim2real_eval.cli.study import print_study
 from sim2real_eval.judge.estimate import JudgedRun
+from sim2real_eval.judge.external.publishers import (
+    GONE_AFTER_S,
+    StrangerError,
+    identifiers_of,
+    refuse_other_publishers,
+)
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import finish_study
 from sim2real_eval.study.outcome import RunKey, RunStore, describe_failures
@@ -33,6 +40,7 @@ from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.runner import conclude, discard_study, hold_study
 from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.ros.diagnostics import Reporter
+from sim_sensors.ros.running import VALUELESS_PARAMETER, is_valueless_parameter
 from sim_sensors.ros.truth_topics import ODOMETRY_TOPIC
 from .evaluation.run import Pace, Pass, Stop, Stopped, Tally, first_difference
 from .evaluation.study import LiveStudy
@@ -79,9 +87,10 @@ class EvaluationNode(Node):
         self._replay.create_timer(
             _POLL_S, stop.check, clock=Clock(clock_type=ClockType.STEADY_TIME)
         )
-        self._truth = self._replay.create_publisher(
-            Odometry, self.resolve_topic_name(ODOMETRY_TOPIC), QoSProfile(depth=100)
-        )
+        self._truth_topic = self.resolve_topic_name(ODOMETRY_TOPIC)
+        self._truth: Publisher | None = None
+        self._truth_identifiers: set[bytes] = set()
+        self._patience_s = GONE_AFTER_S
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._vepd = self.create_publisher(String, '~/vepd', latched)
         self._reporter = Reporter(self, lambda: self.tally.status(self.get_fully_qualified_name()))
@@ -134,35 +143,99 @@ class EvaluationNode(Node):
             self.tally.running = f'{name}, {label}'
             self.publish_progress()
             wall_start = time.monotonic()
-            with Pass(
-                node=self._replay,
-                executor=self._replay_executor,
-                truth=self._truth,
-                setup=self.study.setup,
-                plan=plan,
-                run=run,
-                rate_factor=self.study.settings.rate_factor,
-                poll=self._poll,
-            ) as played:
-                played.play()
-                real, simulated = played.judged_runs()
-                recording = played.recording()
+            real, simulated, recording, pace = self._play_alone(plan, run)
             if first_real is None:
                 first_real = real
                 if not has_real:
                     self._store_run(study_recording, plan, plan.real, plan.maker.real, real)
                 has_real = True
             elif difference := first_difference(first_real, real, exact=exact):
-                note = f'{name}: the estimates of the real side differ with {label}: {difference}'
-                self.tally.notes.append(note)
-                self.get_logger().warning(note)
-            rmse = self._store_run(study_recording, plan, run, recording, simulated, played.pace)
+                self._warn(
+                    f'{name}: the estimates of the real side differ with {label}: {difference}'
+                )
+            rmse = self._store_run(study_recording, plan, run, recording, simulated, pace)
             self.publish_progress()
             self.get_logger().info(
                 f'{self.tally.done} of {self.tally.total}: {name}, {label}: RMSE '
                 f'{rmse:.4f} m/s in {time.monotonic() - wall_start:.1f} s, '
-                f'{played.pace.factor:.1f} times real time'
+                f'{pace.factor:.1f} times real time'
             )
+
+    def _warn(self, note: str) -> None:
+        self.tally.notes.append(note)
+        self.get_logger().warning(note)
+
+    def _play_alone(
+        self, plan: RunPlan, run: PlannedRun
+    ) -> tuple[JudgedRun, JudgedRun, Recording, Pace]:
+        """Play a run, and once more if another node publishes one of its topics; see `_play`."""
+        try:
+            played = self._play(plan, run)
+        except StrangerError as error:
+            if not self._patience_s:
+                raise
+            self._warn(f'{self.tally.running} is repeated: {error}')
+            topic = error.topic
+        else:
+            self._patience_s = GONE_AFTER_S
+            return played
+        # The handler has ended, whose traceback would keep the nodes of the first run.
+        self._wait_for_end(topic)
+        return self._play(plan, run)
+
+    def _play(
+        self, plan: RunPlan, run: PlannedRun
+    ) -> tuple[JudgedRun, JudgedRun, Recording, Pace]:
+        """Return the real and the simulated run, the simulated recording, and the pace.
+
+        StrangerError if another node publishes one of the topics.
+        """
+        with Pass(
+            node=self._replay,
+            executor=self._replay_executor,
+            truth=self._claim_truth(),
+            setup=self.study.setup,
+            plan=plan,
+            run=run,
+            rate_factor=self.study.settings.rate_factor,
+            poll=self._poll,
+        ) as played:
+            played.play()
+            return (*played.judged_runs(), played.recording(), played.pace)
+
+    def _claim_truth(self) -> Publisher:
+        """Return the publisher of the truth, whose existence keeps other evaluations waiting.
+
+        StrangerError if another node publishes the truth.
+        """
+        if self._truth is None:
+            refuse_other_publishers(self._replay, self._truth_topic)
+            self._truth = self._replay.create_publisher(
+                Odometry, self._truth_topic, QoSProfile(depth=100)
+            )
+            self._truth_identifiers = identifiers_of(self._replay, self._truth_topic)
+        return self._truth
+
+    def _wait_for_end(self, topic: str) -> None:
+        """Wait until no other node publishes the truth and a topic; give up after a while.
+
+        One of two evaluations that began at the same time gives way.
+        """
+        foreign = identifiers_of(self._replay, self._truth_topic) - self._truth_identifiers
+        if self._truth is not None and foreign and min(foreign) < min(self._truth_identifiers):
+            self._replay.destroy_publisher(self._truth)
+            self._truth = None
+        end = time.monotonic() + self._patience_s
+        while time.monotonic() < end:
+            try:
+                for awaited in (self._truth_topic, topic):
+                    refuse_other_publishers(self._replay, awaited)
+                return
+            except StrangerError:
+                self._replay_executor.spin_once(timeout_sec=_POLL_S)
+                self._poll()
+        # The next recordings do not wait for a node that stays.
+        self._patience_s = 0.0
 
     def _key(self, recording: StudyRecording, run: PlannedRun) -> RunKey:
         return RunKey(self.study.judge.label, recording.name, run.model, run.repetition)
@@ -226,6 +299,10 @@ def main(args: Sequence[str] | None = None) -> int:
             return _evaluate(stop)
         except (Sim2RealError, OSError) as error:
             return _refuse(_error_text(error))
+        except ValueError as error:
+            if not is_valueless_parameter(error):
+                raise
+            return _refuse(VALUELESS_PARAMETER)
         except Stopped as stopped:
             _print_error(f'{stopped.word}; nothing was written')
             return stopped.status

@@ -8,15 +8,16 @@ An argument that is a parameter of a node is declared with the node. Only `decla
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sim2real_eval.study.options import PROFILE, ComparedSensors, StudyOptions
 from sim_sensors.core.config_files import parse_yaml
-from sim_sensors.core.errors import ParameterError, not_among
+from sim_sensors.core.errors import ParameterError, did_you_mean, not_among
 from sim_sensors.core.parameters import Parameter, Parameters, non_negative, parameter
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.core.shipped import config_names, config_path
@@ -24,6 +25,7 @@ from sim_sensors.motion.motions import motion_names
 from sim_sensors.ros.node_settings import PathFollowerSettings, SensorSettings, TrajectorySettings
 from sim_sensors.sensor.catalogue import KINDS, kinds
 
+PACKAGE = 'sim2real_sensors'
 NAVSAT = '_navsat'
 """Profiles are pairs: NAME.yaml for ekf_node and NAME_navsat.yaml for navsat_transform_node."""
 NO_JUDGE = 'none'
@@ -267,6 +269,35 @@ def check(name: str, text: str) -> None:
     if declaration.kind in (int, float):
         is_integer = declaration.kind is int and re.fullmatch(r'[-+]?\d+', text)
         declaration.parse(int(text) if is_integer else text, 'launch', name)
+
+
+# `ros2 launch` has them for all files.
+_ARGUMENTS_OF_ROS2 = ('launch-prefix', 'launch-prefix-filter')
+
+
+def is_started_by_ros2(file: str, words: Sequence[str]) -> bool:
+    """Return True if the command line `words` is a `ros2 launch` of a launch file.
+
+    It names the file by its path, or by the package and the name of the file.
+    """
+    if not (file and len(words) > 2 and Path(words[0]).stem == 'ros2' and words[1] == 'launch'):
+        return False
+    path = Path(file)
+    return any(
+        (before == PACKAGE and word == path.name)
+        or (Path(word).name == path.name and Path(word).resolve() == path.resolve())
+        for before, word in itertools.pairwise(words[1:])
+    )
+
+
+def refuse_unknown_arguments(words: Iterable[str], declared_names: Collection[str]) -> None:
+    """Raise ParameterError if a word such as `imu:=chrono` sets an undeclared argument."""
+    for word in words:
+        name, is_argument, _ = word.partition(':=')
+        if is_argument and name not in declared_names and name not in _ARGUMENTS_OF_ROS2:
+            hint = did_you_mean(name, declared_names)
+            problem = f'unknown argument{hint}; --show-args lists all arguments'
+            raise ParameterError('launch', name, problem)
 
 
 def as_text(value: Any) -> Any:

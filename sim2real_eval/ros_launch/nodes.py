@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import dataclasses
 import signal
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from launch import LaunchDescription
 from launch.actions import (
     EmitEvent,
     GroupAction,
@@ -38,9 +40,9 @@ from lifecycle_msgs.msg import Transition
 from sim_sensors.motion.motions import has_noise_free_imu
 from sim_sensors.ros.node_settings import imu_topic
 from sim_sensors.sensor.catalogue import KINDS
+from .arguments import PACKAGE, is_started_by_ros2, refuse_unknown_arguments
 from .sensors import SensorTransform, name_prefix, of_models, write_transforms_file
 
-PACKAGE = 'sim2real_sensors'
 ENDING_RUN = 'ending_run'
 """Launch configuration that is true while the processes of a run, but not the launch, end."""
 
@@ -215,6 +217,31 @@ def include(file: str, params_file: str, *, condition: Any = None, **arguments: 
     return GroupAction(
         [IncludeLaunchDescription(source, launch_arguments=launch_arguments)], condition=condition
     )
+
+
+def describe(entities: Iterable[Any], *included: Any) -> LaunchDescription:
+    """Return a launch description that refuses unknown arguments of `ros2 launch`.
+
+    Known are its arguments and those of the files that it includes, as `--show-args` lists them,
+    and those of the actions `included`, which are started later. A launch file that includes this
+    one may have arguments of its own.
+    """
+    description = LaunchDescription(entities)
+
+    def refuse_unknown(context: Any) -> None:
+        file = context.get_locals_as_dict().get('current_launch_file_path', '')
+        if is_started_by_ros2(file, sys.argv):
+            with_later = LaunchDescription([*description.entities, *included])
+            declared = with_later.get_launch_arguments_with_include_launch_description_actions()
+            # `include` replaces the parameter file.
+            names = {
+                argument.name
+                for argument, includes in declared
+                if includes is None or argument.name != 'params_file'
+            }
+            refuse_unknown_arguments(context.argv, names)
+
+    return LaunchDescription([OpaqueFunction(function=refuse_unknown), *description.entities])
 
 
 def set_transforms_file() -> Any:

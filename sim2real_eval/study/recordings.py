@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -330,6 +330,19 @@ def read_recordings(
         result += [StudyRecording(stand_in.drive.run, group, stand_in) for stand_in in stand_ins]
     recordings.refuse_twice([recording.name for recording in result], _NAME_ROLE)
     return tuple(result)
+
+
+def expand_patterns(words: Iterable[str]) -> list[str]:
+    """Return the files and folders that patterns such as `bags/*` match, in order.
+
+    Existing paths and patterns without a match stay as they are.
+    """
+    paths = []
+    for word in words:
+        # Path.glob takes no absolute patterns.
+        matches = [] if Path(word).exists() else sorted(glob.glob(word))  # noqa: PTH207
+        paths += matches or [word]
+    return paths
 
 
 def recordings_from_sources(sources: Sequence[RecordingSource]) -> tuple[StudyRecording, ...]:

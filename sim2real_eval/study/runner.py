@@ -32,6 +32,7 @@ from sim2real_eval.metrics.series import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty import UNCERTAINTY_COLUMNS, uncertainty_fields
 from sim2real_eval.recording.reading import RecordingSource
 from sim_sensors.core.errors import ParameterError, Sim2RealError
+from sim_sensors.core.installation import pip_install
 from .answer import study_answer
 from .options import ONE_DRAW
 from .outcome import (
@@ -432,7 +433,7 @@ def judge_on_cluster(
         import distributed
     except ImportError:
         raise ParameterError(
-            '--cluster', '', "needs dask.distributed: pip install 'sim2real_sensors[cluster]'"
+            '--cluster', '', f'needs dask.distributed: {pip_install("distributed")}'
         ) from None
     client = _client(distributed, address)
     failures: list[list[StudyFailure]] = [[] for _ in units]

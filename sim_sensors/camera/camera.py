@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import SensorError
@@ -79,6 +78,8 @@ class Scene:
         Raises SensorError when an id does not fit 32 bits, or a landmark has the id of the corner
         of a tag.
         """
+        from scipy.spatial.transform import Rotation
+
         landmarks, tags = world.landmarks, world.tags
         corners = tags.ids[:, None] * 4 + np.arange(4) + FIRST_TAG_ID
         ids = np.concatenate([landmarks.ids, corners.reshape(-1)])
@@ -225,6 +226,8 @@ class CameraModel(MountedModel[CameraMessages]):
         rotation : (4,)
             Quaternion x y z w, optical frame to body.
         """
+        from scipy.spatial.transform import Rotation
+
         turn = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
         with warnings.catch_warnings():
             # Gimbal lock at a pitch of 90 degrees, as for a camera with the axes of the body.
@@ -272,6 +275,8 @@ class CameraSensor(Sensor[CameraMeasurement]):
     model: CameraModel
 
     def __init__(self, model: CameraModel, seed: int, run: str, sensor: str, scene: Scene) -> None:
+        from scipy.spatial.transform import Rotation
+
         super().__init__(model, seed, run, sensor)
         self.scene = scene
         self._noise = stream(seed, run, sensor, 'pixel_white')
@@ -354,6 +359,8 @@ class CameraSensor(Sensor[CameraMeasurement]):
         self, cameras: FloatArray, depth: FloatArray, true_pixels: FloatArray
     ) -> dict[str, Any]:
         """Return the features and the pose of one frame as rows of a `CameraMeasurement`."""
+        from scipy.spatial.transform import Rotation
+
         model, scene = self.model, self.scene
         # Drawn for all features, so that the noise of one does not depend on the visible others.
         measured = true_pixels + self._std * self._noise.standard_normal((len(scene), 2))

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import SensorError
 from sim_sensors.core.measurements import FloatArray
@@ -347,6 +346,8 @@ class _Reprojection:
 
 
 def _apply_step(pose: CameraPose, step: FloatArray) -> CameraPose:
+    from scipy.spatial.transform import Rotation
+
     rotation = Rotation.from_rotvec(step[3:]).as_matrix() @ pose.rotation
     return dataclasses.replace(pose, position=pose.position + step[:3], rotation=rotation)
 
@@ -357,6 +358,8 @@ def _mirror_pose(pose: CameraPose, points: FloatArray) -> CameraPose:
     The scene is rotated by 180 degrees about its normal and then about the line of sight. A point
     keeps its position across the line of sight and takes the opposite one along it.
     """
+    from scipy.spatial.transform import Rotation
+
     centre = points.mean(axis=0)
     normal = np.linalg.svd(points - centre, full_matrices=False)[2][2]
     sight = pose.rotation.T @ (centre - pose.position)

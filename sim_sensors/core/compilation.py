@@ -3,7 +3,7 @@
 
 Compiled functions keep IEEE double precision and the written order of operations: stepping and
 array runs agree bit for bit. Division by zero follows IEEE instead of raising, and the GIL is
-released.
+released. numba, which takes 125 MB, is imported by the first call that needs it.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ import logging
 import os
 import shutil
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import filelock
-import numba
-
-from .heartbeat import heartbeat
+import numpy as np
 
 F = TypeVar('F', bound=Callable[..., object])
 
 _LOG = logging.getLogger(__name__)
-# numba's types are partial.
-_CONFIG: Any = numba.config
-_NJIT: Any = numba.njit
 _MESSAGE = 'compiling for this machine, once'
 _SILENT_S = 1.0
+_SAME_START_S = 600.0
+"""Longest pause between compilations of one start, such as those of the nodes of a launch."""
 _OUTDATED_S = 7 * 86400.0
 """Age above which machine code of other sources is deleted."""
 _WORDS = (b'numba', b'compilation')
@@ -70,7 +69,7 @@ def cache_folder(bases: list[Path]) -> Path | None:
 
 
 def _prepare_cache() -> Path | None:
-    """Direct numba's cache to a private folder; return its lock file, or None without a folder."""
+    """Prepare a private folder for numba's cache; return its lock file, or None without one."""
     package = Path(__file__).resolve().parents[1]
     caches = Path(os.environ.get('XDG_CACHE_HOME') or '~/.cache').expanduser()
     bases = [package / '__pycache__', caches / 'sim2real_sensors']
@@ -84,30 +83,61 @@ def _prepare_cache() -> Path | None:
             with contextlib.suppress(OSError):
                 if other != folder and time.time() - other.stat().st_mtime > _OUTDATED_S:
                     shutil.rmtree(other, ignore_errors=True)
-    _CONFIG.CACHE_DIR = str(folder)
     return folder / 'compiling.lock'
 
 
 _LOCK_FILE = _prepare_cache()
 _THREAD = threading.local()
 
+PREPARED: list[str] = []
+"""Names of the functions that this process has compiled, or loaded from the cache, in order."""
+
+_CREATION = threading.RLock()
+FEW_ROWS = 32
+"""Largest number of rows that a row loop runs in the interpreter."""
+
 
 @contextlib.contextmanager
-def announce(say: Callable[[str], None], interval_s: float = 10.0) -> Iterator[None]:
-    """Say that functions are being compiled if it takes longer than a second, then regularly."""
-    timer = threading.Timer(_SILENT_S, say, [_MESSAGE])
+def _announced() -> Iterator[None]:
+    """Log that functions are being compiled if it takes longer than a second; once in a start."""
+    timer = threading.Timer(_SILENT_S, _announce)
     timer.daemon = True
     timer.start()
     try:
-        with heartbeat(say, lambda: _MESSAGE, interval_s):
-            yield
+        yield
     finally:
         timer.cancel()
 
 
+def _announce() -> None:
+    if _LOG.isEnabledFor(logging.INFO) and _is_first_of_start():
+        _LOG.info(_MESSAGE)
+
+
+def _is_first_of_start() -> bool:
+    """Return True if no process of this session has compiled in the last minutes.
+
+    The nodes of a launch and the workers of a command are in one session. A file beside the cache
+    holds the session of the last process that compiled.
+    """
+    if _LOCK_FILE is None:
+        return True
+    # Windows has no sessions.
+    session = str(os.getsid(0)) if hasattr(os, 'getsid') else ''
+    file = _LOCK_FILE.with_name('compiling_session')
+    with filelock.FileLock(f'{file}.lock'):
+        is_same = (
+            file.exists()
+            and file.read_text('utf-8') == session
+            and time.time() - file.stat().st_mtime < _SAME_START_S
+        )
+        file.write_text(session, 'utf-8')
+    return not is_same
+
+
 def compiled(function: F) -> F:
     """Compile a function with numba; cache the machine code on disk."""
-    return _compile(function)
+    return cast(F, _Compiled(function))
 
 
 def kernel(function: F) -> F:
@@ -116,7 +146,7 @@ def kernel(function: F) -> F:
     numba counts no references of its arguments. It would count them at every call, with atomic
     instructions. A function that allocates is refused when it is compiled.
     """
-    return _compile(function, forceinline=True, _nrt=False)
+    return cast(F, _Compiled(function, forceinline=True, _nrt=False))
 
 
 def section(function: F) -> F:
@@ -125,24 +155,112 @@ def section(function: F) -> F:
     numba inserts its statements into the caller, which is compiled once instead of twice. Long
     callers take disproportionately long to compile, so this suits functions of few statements.
     """
-    return _compile(function, inline='always', _nrt=False)
+    return cast(F, _Compiled(function, inline='always', _nrt=False))
 
 
-def _compile(function: F, **options: bool | str) -> F:
-    if _CONFIG.DISABLE_JIT:
-        return function
-    dispatcher = _NJIT(
-        cache=_LOCK_FILE is not None,
-        nogil=True,
-        error_model='numpy',
-        no_cfunc_wrapper=True,
-        **options,
-    )(function)
-    dispatcher.compile = _compile_alone(dispatcher.compile)
-    return cast(F, dispatcher)
+def row_loop(function: F) -> F:
+    """Compile a loop over the rows of arrays; `FEW_ROWS` or less run in the interpreter.
+
+    The results are the same bits, so a node that measures a few samples at a time needs no numba.
+    The function must be written for both: no power operator and no `math.hypot`, of which numba
+    and Python have versions that differ in the last bit, and no root of a negative number.
+    """
+    return cast(F, _RowLoop(function))
 
 
-def _compile_alone(compile_signature: Callable[[object], object]) -> Callable[[object], object]:
+def scalar_kernel(function: F) -> F:
+    """Compile a kernel of numbers and tuples; called from Python it runs in the interpreter.
+
+    It must be written for both, as a row loop.
+    """
+    return cast(F, _RowLoop(function, forceinline=True, _nrt=False))
+
+
+@contextlib.contextmanager
+def interpreted() -> Iterator[None]:
+    """Run all row loops in the interpreter within the block, unless numba is loaded already.
+
+    This suits a process that needs them once, for less time than numba takes to load.
+    """
+    if 'numba' not in sys.modules:
+        _RowLoop.most = sys.maxsize
+    try:
+        yield
+    finally:
+        _RowLoop.most = FEW_ROWS
+
+
+class _Compiled:
+    """Function that numba compiles at the first call, with the options of `numba.njit`."""
+
+    def __init__(self, function: Callable[..., object], **options: bool | str) -> None:
+        functools.update_wrapper(self, function)
+        self._function = cast(FunctionType, function)
+        self._options = options
+
+    def __call__(self, *arguments: object) -> object:
+        return self.dispatcher(*arguments)
+
+    def __reduce__(self) -> str:
+        return self._function.__qualname__
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """The compiled function; it is created at the first use."""
+        with _CREATION:
+            # Another thread may have been first.
+            if 'dispatcher' not in self.__dict__:
+                self.__dict__['dispatcher'] = self._create_dispatcher()
+            return self.__dict__['dispatcher']
+
+    def _create_dispatcher(self) -> Any:
+        import numba
+
+        config: Any = numba.config
+        if config.DISABLE_JIT:
+            return self._function
+        if _LOCK_FILE is not None:
+            config.CACHE_DIR = str(_LOCK_FILE.parent)
+        # numba must see the dispatchers of the functions that this one calls, by their names.
+        code, scope = self._function.__code__, self._function.__globals__
+        called = {
+            name: scope[name].dispatcher
+            for name in code.co_names
+            if isinstance(scope.get(name), _Compiled)
+        }
+        function = FunctionType(
+            code,
+            {**scope, **called},
+            code.co_name,
+            self._function.__defaults__,
+            self._function.__closure__,
+        )
+        dispatcher = cast(Any, numba.njit)(
+            cache=_LOCK_FILE is not None,
+            nogil=True,
+            error_model='numpy',
+            no_cfunc_wrapper=True,
+            **self._options,
+        )(functools.update_wrapper(function, self._function))
+        dispatcher.compile = _compile_alone(self._function.__name__, dispatcher.compile)
+        return dispatcher
+
+
+class _RowLoop(_Compiled):
+    """Function over rows that runs in the interpreter where they are few."""
+
+    most = FEW_ROWS
+
+    def __call__(self, *arguments: object) -> object:
+        if any(len(rows) > self.most for rows in arguments if isinstance(rows, np.ndarray)):
+            return self.dispatcher(*arguments)
+        with np.errstate(all='ignore'):
+            return self._function(*arguments)
+
+
+def _compile_alone(
+    name: str, compile_signature: Callable[[object], object]
+) -> Callable[[object], object]:
     """Let one process at a time compile, or load compiled code, and announce long waits.
 
     Two processes that add to one index of numba's cache could otherwise mix up two versions of a
@@ -155,10 +273,11 @@ def _compile_alone(compile_signature: Callable[[object], object]) -> Callable[[o
             # Another function of ours calls this one.
             return compile_signature(signature)
         _THREAD.is_compiling = True
+        PREPARED.append(name)
         # A lock of its own for each call: a forked process must not use that of its parent.
         lock = filelock.FileLock(_LOCK_FILE) if _LOCK_FILE else contextlib.nullcontext()
         try:
-            with announce(_LOG.info), lock:
+            with _announced(), lock:
                 return compile_signature(signature)
         finally:
             _THREAD.is_compiling = False

@@ -24,7 +24,6 @@ from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.transform import Rotation
 
 from .measurements import FloatArray
 
@@ -47,7 +46,7 @@ _E = [value / math.factorial(2 * k + 2) for k, value in enumerate(_BERNOULLI)]
 
 def cross(a: FloatArray, b: FloatArray) -> FloatArray:
     """Cross product of `(n, 3)` arrays, row by row."""
-    result = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    result = np.empty(np.broadcast(a, b).shape)
     result[:, 0] = a[:, 1] * b[:, 2] - a[:, 2] * b[:, 1]
     result[:, 1] = a[:, 2] * b[:, 0] - a[:, 0] * b[:, 2]
     result[:, 2] = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
@@ -82,7 +81,7 @@ def multiply(p: FloatArray, q: FloatArray) -> FloatArray:
     """Hamilton product p q of `(n, 4)` arrays: the rotation q first, then p."""
     px, py, pz, pw = p[:, 0], p[:, 1], p[:, 2], p[:, 3]
     qx, qy, qz, qw = q[:, 0], q[:, 1], q[:, 2], q[:, 3]
-    result = np.empty(np.broadcast_shapes(p.shape, q.shape))
+    result = np.empty(np.broadcast(p, q).shape)
     result[:, 0] = pw * qx + px * qw + py * qz - pz * qy
     result[:, 1] = pw * qy - px * qz + py * qw + pz * qx
     result[:, 2] = pw * qz + px * qy - py * qx + pz * qw
@@ -235,6 +234,8 @@ def quaternion_from_euler(
     roll: float, pitch: float, yaw: float
 ) -> tuple[float, float, float, float]:
     """Return the quaternion x y z w, with w >= 0, of roll, pitch, yaw, rad."""
+    from scipy.spatial.transform import Rotation
+
     library = _tf_transformations()
     if library is None:
         numbers = Rotation.from_euler('xyz', (roll, pitch, yaw)).as_quat().tolist()
@@ -250,6 +251,8 @@ def euler_from_quaternion(quaternion: npt.ArrayLike) -> tuple[float, float, floa
 
     Raises ValueError for a quaternion of length zero.
     """
+    from scipy.spatial.transform import Rotation
+
     # Checked and scaled here, because the libraries differ for other than unit quaternions.
     unit = Rotation.from_quat(np.asarray(quaternion, dtype=np.float64))
     library = _tf_transformations()

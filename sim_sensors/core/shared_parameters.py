@@ -4,20 +4,26 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from .measurements import FloatArray
 from .parameters import Parameter, Parameters, non_negative, parameter
+
+if TYPE_CHECKING:
+    from scipy.spatial.transform import Rotation
 
 P = TypeVar('P', bound=Parameters)
 
 
 def mounting_quaternion(rpy: ArrayLike) -> FloatArray:
     """Return the quaternion x y z w, `(1, 4)`, of roll, pitch, yaw about fixed axes, rad."""
+    if not np.any(rpy):
+        return np.array([[0.0, 0.0, 0.0, 1.0]])
+    from scipy.spatial.transform import Rotation
+
     return np.asarray(Rotation.from_euler('xyz', np.asarray(rpy)).as_quat()[None, :])
 
 

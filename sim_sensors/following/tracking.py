@@ -16,7 +16,6 @@ import math
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
@@ -50,6 +49,8 @@ class ReferenceMotion:
     """
 
     def __init__(self, waypoints: Waypoints, interpolation: str = 'spline') -> None:
+        from scipy.interpolate import CubicSpline
+
         if interpolation not in INTERPOLATIONS:
             allowed = ', '.join(INTERPOLATIONS)
             raise MotionError(

@@ -401,7 +401,7 @@ class GpsMeasurement(Measurement[FixArray]):
 
     @property
     def position_covariance_type(self) -> IntArray:
-        """NavSatFix position_covariance_type of each message, `(n,)`; unknown without a fix."""
+        """Type of the position covariance of each message, `(n,)`; unknown without a fix."""
         return np.where(self.status < 0, COVARIANCE_TYPES['unknown'], self.covariance_type)
 
 

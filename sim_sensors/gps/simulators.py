@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import non_negative, parameter, positive
 from sim_sensors.core.seeding import Streams, stream, streams
@@ -103,7 +103,7 @@ class BoundedWalk:
         return _integrate(self.value, self.speed, dt, steps, normals, self._step, *law)
 
 
-@compiled
+@row_loop
 def _integrate(
     e: FloatArray,
     s: FloatArray,
@@ -580,8 +580,7 @@ class _StepMarkov:
         self, rng: np.random.Generator, a: float, std: FloatArray, rate: float | None = None
     ) -> None:
         self._rng, self._a, self._std, self._rate = rng, a, std, rate
-        self._elapsed = 0.0
-        self._taken = 0
+        self._elapsed, self._taken = 0.0, 0
         self.value: FloatArray = np.zeros(3)
 
     def advance(self, dt: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim_sensors.core import rotations
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import non_negative, parameter
 from sim_sensors.core.seeding import Streams, stream
@@ -536,7 +536,7 @@ class HectorAttitude(Attitude):
         return rotations.multiply(rotations.multiply(yaw, tilt), truth)
 
 
-@compiled
+@row_loop
 def _drift(
     value: FloatArray, std: FloatArray, frequency: FloatArray, dt: FloatArray, normals: FloatArray
 ) -> FloatArray:

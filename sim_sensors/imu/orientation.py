@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.installation import pip_install
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from sim_sensors.core.seeding import stream
@@ -150,7 +151,7 @@ class Orientation(OrientationModel):
     the real intervals: like the fusion of a BNO055 in its IMU mode. Gravity corrects the tilt. The
     yaw is the integral of the measured rates, so it drifts with their bias. It starts at the true
     attitude. No covariance is stated (zeros, unknown). Install it with `pip install
-    'sim2real_sensors[fusion]'`; without it the mode is refused.
+    imufusion`; without it the mode is refused.
 
     `two_antennas` is a moving-base receiver. The antennas are `baseline` apart along the x axis of
     the IMU; each position errs horizontally by a Gauss-Markov process n of `antenna_std` and
@@ -196,7 +197,7 @@ class Orientation(OrientationModel):
                 type(self).__name__,
                 'mode',
                 "'fusion' needs the library imufusion, which is not installed; run "
-                "pip install 'sim2real_sensors[fusion]'",
+                f'{pip_install("imufusion")}',
             )
 
     @property

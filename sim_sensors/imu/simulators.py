@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
@@ -249,7 +249,7 @@ class EulerDrift(LastValueProcess):
         return self.keep_last(_euler_drift(self.value, self._std, self._time, dt, normals))
 
 
-@compiled
+@row_loop
 def _euler_drift(
     value: FloatArray, std: FloatArray, time: float, dt: FloatArray, normals: FloatArray
 ) -> FloatArray:

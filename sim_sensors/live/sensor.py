@@ -12,6 +12,7 @@ import bisect
 import collections
 import dataclasses
 import enum
+import functools
 import math
 import statistics
 from collections.abc import Callable, Iterator
@@ -188,10 +189,13 @@ class LiveSamples(Generic[M]):
 
         MotionError if there are no samples.
         """
+        return _concatenate(self._rows(before_ns))
+
+    def _rows(self, before_ns: int) -> list[M]:
         if not self._window:
             raise MotionError(f'{self.title} has 0 samples; at least 3 are needed')
         past = bisect.bisect_left(self._window, before_ns, key=lambda row: int(row.stamp_ns[0]))
-        return _concatenate(self._window[: max(past - 1, 0) + _WINDOW])
+        return self._window[: max(past - 1, 0) + _WINDOW]
 
     def trim(self, before_ns: int) -> None:
         """Delete the samples that only times before `before_ns` depend on."""
@@ -257,8 +261,7 @@ class LiveOdometry(LiveSamples[OdometryArray]):
         MotionError if there are fewer than three samples.
         """
         origin_ns = 0 if self.origin_ns is None else self.origin_ns
-        samples = self.samples(before_ns)
-        return OdometryMotion(samples, origin_ns=origin_ns, velocity=self._velocity)
+        return _motion_of(tuple(self._rows(before_ns)), origin_ns, self._velocity)
 
     def _is_valid(self, sample: OdometryArray) -> bool:
         """Return True if `check_values` accepts the sample, after a faster test."""
@@ -273,6 +276,12 @@ class LiveOdometry(LiveSamples[OdometryArray]):
         except MotionError:
             return False
         return True
+
+
+@functools.lru_cache(maxsize=8)
+def _motion_of(rows: tuple[OdometryArray, ...], origin_ns: int, velocity: str) -> OdometryMotion:
+    """Return the motion of samples; the sensors of a process that share them share the motion."""
+    return OdometryMotion(_concatenate(list(rows)), origin_ns=origin_ns, velocity=velocity)
 
 
 class LiveNoiseFree(LiveSamples[Any]):

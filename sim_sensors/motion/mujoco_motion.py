@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim_sensors.core.errors import MotionError, ParameterError
+from sim_sensors.core.installation import pip_install
 from sim_sensors.core.measurements import ImuArray, OdometryArray
 from sim_sensors.core.parameters import non_negative, parameter
 from .ideal import InertialMotion
@@ -38,8 +39,7 @@ def load_mujoco() -> ModuleType:
         import mujoco
     except ImportError as error:
         raise MotionError(
-            'motion in MuJoCo needs mujoco, which is not installed: pip install '
-            "'sim2real_sensors[mujoco]'"
+            f'motion in MuJoCo needs mujoco, which is not installed: {pip_install("mujoco")}'
         ) from error
     module: ModuleType = mujoco
     # By default mujoco writes warnings into a file in the current folder.

@@ -8,7 +8,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.ndimage import spline_filter
 
 from sim_sensors.core.compilation import compiled, kernel
 from sim_sensors.core.errors import MotionError, ParameterError, not_among
@@ -107,6 +106,8 @@ class Road:
     def __init__(
         self, road: str, rng: np.random.Generator, *, side: int = 1024, spacing: float = 0.02
     ) -> None:
+        from scipy.ndimage import spline_filter
+
         self.heights = road_heights(road, side, side, spacing, rng)
         self._spacing = spacing
         self._coefficients = np.asarray(

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim_sensors.core.compilation import compiled, kernel
+from sim_sensors.core.compilation import compiled, row_loop, scalar_kernel
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from .planar import Pose, advance
@@ -163,7 +163,7 @@ class AckermannVehicle(Parameters):
         return rear_axle.at_lever_arm((self.cg_to_rear, 0.0, 0.0))
 
 
-@compiled
+@row_loop
 def _advance(
     samples: FloatArray,
     state: _State,
@@ -197,7 +197,7 @@ def _advance(
     return state
 
 
-@kernel
+@scalar_kernel
 def _rates(state: _State, throttle: float, steering: float, constants: _Constants) -> _State:
     _, _, heading, speed, steer, steer_rate, drive = state
     wheelbase, leverage, inertia, stall, no_load, linear, constant, lag, tau = constants
@@ -218,7 +218,7 @@ def _rates(state: _State, throttle: float, steering: float, constants: _Constant
     )
 
 
-@kernel
+@scalar_kernel
 def _add_step(state: _State, rates: _State, step: float) -> _State:
     return (
         state[0] + step * rates[0],

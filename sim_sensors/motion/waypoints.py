@@ -6,12 +6,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import BSpline, make_interp_spline
-from scipy.spatial.transform import Rotation, RotationSpline
 
 from sim_sensors.core import rotations
 from sim_sensors.core.config_files import read_columns
@@ -21,6 +19,10 @@ from sim_sensors.core.parameters import LARGEST
 from .planar import Pose
 from .sampling import ahead_of_time
 from .trajectory import LONGEST, Trajectory, times_within
+
+if TYPE_CHECKING:
+    from scipy.interpolate import BSpline
+    from scipy.spatial.transform import RotationSpline
 
 _GAP_FACTOR = 2.5
 # m/s: of a robot, and of one that is not at rest.
@@ -257,6 +259,8 @@ class WaypointMotion:
         *,
         rest_ends: bool = False,
     ) -> None:
+        from scipy.interpolate import make_interp_spline
+
         t = np.asarray(times, dtype=np.float64)
         p = np.asarray(positions, dtype=np.float64)
         least = 2 if rest_ends else _DEGREE + 1
@@ -309,6 +313,8 @@ class WaypointMotion:
 
 
 def _rotation_spline(times: FloatArray, orientations: ArrayLike) -> RotationSpline:
+    from scipy.spatial.transform import Rotation, RotationSpline
+
     q = np.asarray(orientations, dtype=np.float64)
     if q.shape != (len(times), 4):
         raise MotionError(f'waypoints: orientations of shape {q.shape}, must be {(len(times), 4)}')

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
 from .processes import LastValueProcess, per_axis
@@ -48,7 +48,7 @@ class LowPass:
         return _filter(self._state, self._omega, self._order, clean + noise, variance, dt)
 
 
-@compiled
+@row_loop
 def _filter(
     state: FloatArray,
     omega: float,
@@ -126,7 +126,7 @@ class IncrementQuantiser:
         return _increments(self._unreported, self._step, values, dt)
 
 
-@compiled
+@row_loop
 def _increments(
     unreported: FloatArray, step: FloatArray, values: FloatArray, dt: FloatArray
 ) -> FloatArray:
@@ -181,7 +181,7 @@ class Ramp(LastValueProcess):
         return self.keep_last(elapsed[1:, None] * self._slope)
 
 
-@compiled
+@row_loop
 def _decay(
     value: FloatArray, limit: FloatArray, time_constant: float, dt: FloatArray
 ) -> FloatArray:

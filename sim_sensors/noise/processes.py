@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.measurements import FloatArray
 
 # Largest ratio of neighbouring time constants; the ripple of the plateau stays below 0.1 %.
@@ -363,7 +363,7 @@ class Flicker(_RandomProcess):
 
 # These recursions are compiled and take exp() sample by sample. NumPy's vector exp may differ from
 # its scalar one in the last bit, so that an array run and stepping would differ.
-@compiled
+@row_loop
 def _gauss_markov(
     value: FloatArray,
     std: FloatArray,
@@ -381,7 +381,7 @@ def _gauss_markov(
     return out
 
 
-@compiled
+@row_loop
 def _flicker(
     state: FloatArray, std: FloatArray, times: FloatArray, dt: FloatArray, normals: FloatArray
 ) -> FloatArray:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import array
 import dataclasses
+import functools
 import math
 import operator
 from collections.abc import Iterator, Sequence
@@ -203,10 +205,7 @@ def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
     sensor_msgs/PointCloud, which VINS takes, is deprecated and has channels of 32 bits, which
     round a pixel to about 1e-5. PointCloud2 declares its fields, and RViz shows x, y, z.
     """
-    fields = [
-        PointField(name=name, offset=offset, datatype=kind, count=1)
-        for name, offset, kind in FIELDS
-    ]
+    fields = _point_fields()
     rows = feature_rows(features)
     for k in range(len(features)):
         frame_rows = rows[features.rows(k)]
@@ -218,15 +217,23 @@ def feature_messages(features: FeatureArray) -> Iterator[PointCloud2]:
             is_bigendian=False,
             point_step=ROW.itemsize,
             row_step=ROW.itemsize * len(frame_rows),
-            data=frame_rows.tobytes(),
+            # The message checks bytes one by one.
+            data=array.array('B', frame_rows.tobytes()),
             is_dense=is_dense(frame_rows),
         )
 
 
+@functools.cache
+def _point_fields() -> list[PointField]:
+    return [
+        PointField(name=name, offset=offset, datatype=kind, count=1)
+        for name, offset, kind in FIELDS
+    ]
+
+
 def camera_info(intrinsics: Intrinsics, stamp: int, frame: str) -> CameraInfo:
     """Return a sensor_msgs/CameraInfo of a monocular camera."""
-    stamps = np.array([stamp])
-    info = CameraInfoArray.from_intrinsics(intrinsics, stamps, stamps, frame)
+    info = _camera_info_row(intrinsics)
     width, height = info.size[0].tolist()
     return CameraInfo(
         header=_header(stamp, frame),
@@ -238,3 +245,10 @@ def camera_info(intrinsics: Intrinsics, stamp: int, frame: str) -> CameraInfo:
         r=info.rectification[0].ravel(),
         p=info.projection[0].ravel(),
     )
+
+
+@functools.lru_cache(maxsize=8)
+def _camera_info_row(intrinsics: Intrinsics) -> CameraInfoArray:
+    """Return the row of a camera; stamp and frame are those of a message."""
+    stamps = np.zeros(1, dtype=np.int64)
+    return CameraInfoArray.from_intrinsics(intrinsics, stamps, stamps, '')

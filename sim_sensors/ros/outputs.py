@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import (
@@ -19,17 +20,11 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import CameraInfo, JointState, PointCloud2
 from std_srvs.srv import Trigger
 
-from sim_sensors.camera.camera import CameraModel, Scene
-from sim_sensors.camera.features import CameraMeasurement
+from sim_sensors.core.compilation import FEW_ROWS
 from sim_sensors.core.errors import ParameterError, SensorError
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.registry import Registry
-from sim_sensors.gps.gps import GpsMeasurement, GpsModel
-from sim_sensors.imu.imu import ImuMeasurement, ImuModel
-from sim_sensors.magnetometer.magnetometer import MagneticMeasurement, Magnetometer
 from sim_sensors.sensor.catalogue import KINDS
-from sim_sensors.vision.vision_pose import VisionMeasurement, VisionModel
-from sim_sensors.wheels.wheel_odometry import WheelMeasurement, WheelOdometryModel
 from .messages import (
     camera_info,
     feature_messages,
@@ -48,6 +43,15 @@ from .node_settings import (
     WorldSettings,
 )
 
+if TYPE_CHECKING:
+    from sim_sensors.camera.camera import CameraModel
+    from sim_sensors.camera.features import CameraMeasurement
+    from sim_sensors.gps.gps import GpsMeasurement, GpsModel
+    from sim_sensors.imu.imu import ImuMeasurement, ImuModel
+    from sim_sensors.magnetometer.magnetometer import MagneticMeasurement, Magnetometer
+    from sim_sensors.vision.vision_pose import VisionMeasurement, VisionModel
+    from sim_sensors.wheels.wheel_odometry import WheelMeasurement, WheelOdometryModel
+
 Messages = Iterator[tuple[tuple[object, ...], object]]
 
 
@@ -58,12 +62,14 @@ class SensorOutput:
     settings: type[SensorSettings]  # parameters besides those of the model
     truth: tuple[str, type]  # private topic and message type of the errors of the measurements
     # Takes model, settings, stamps `(n,)` ns and measurement. Yields for each sample its messages,
-    # in the order of the topics, with None for a message that is not sent, and its error.
+    # in the order of the topics, with None for a message that is not sent, and its error, or a
+    # function that creates the error, which is called if somebody subscribes to it.
     messages: Callable[[Any, Any, IntArray, Any], Messages]
     # Message types of further topics, which are sent before or after the measurement.
     topics_before: Mapping[str, type] = dataclasses.field(default_factory=dict)
     topics_after: Mapping[str, type] = dataclasses.field(default_factory=dict)
-    chunk: int = 1000  # measurements made at once; see `LiveSensor`
+    # Measurements made at once, see `LiveSensor`; so few need no numba.
+    chunk: int = FEW_ROWS
     # Called when the node is ready, for its own services and last checks.
     on_ready: Callable[[Any], None] = lambda node: None
 
@@ -77,9 +83,13 @@ def _with_error(error_message: Callable[[Any, Any, int, int], object]) -> Callab
     def messages(model: Any, settings: object, stamp_ns: IntArray, measured: Any) -> Messages:
         rows = messages_of(measured.messages(stamp_ns, model.frame_id))
         for k, (stamp, row) in enumerate(zip(stamp_ns.tolist(), rows, strict=True)):
-            yield (row,), error_message(model, measured, stamp, k)
+            yield (row,), partial(error_message, model, measured, stamp, k)
 
     return messages
+
+
+def _item(rows: Callable[[], list[Any]], k: int) -> object:
+    return rows()[k]
 
 
 def _imu_error(model: ImuModel, measured: ImuMeasurement, stamp: int, k: int) -> TwistStamped:
@@ -135,16 +145,18 @@ def _camera_messages(
 ) -> Messages:
     """Yield camera info, features and the pose or None, and the true features."""
     frame = model.frame_id
-    rows = feature_messages(measured.messages(stamp_ns, frame))
-    truths = feature_messages(measured.true_messages(stamp_ns, frame))
+    truths = cache(lambda: list(feature_messages(measured.true_messages(stamp_ns, frame))))
     poses = messages_of(measured.poses(stamp_ns, settings.world_frame))
-    for k, (row, truth) in enumerate(zip(rows, truths, strict=True)):
+    for k, row in enumerate(feature_messages(measured.messages(stamp_ns, frame))):
         pose = next(poses) if measured.has_pose[k] else None
-        yield (camera_info(model.intrinsics, int(stamp_ns[k]), frame), row, pose), truth
+        info = camera_info(model.intrinsics, int(stamp_ns[k]), frame)
+        yield (info, row, pose), partial(_item, truths, k)
 
 
 def _refuse_empty_world(node: Any) -> None:
     """Raise ParameterError if the world has no features for a camera."""
+    from sim_sensors.camera.camera import Scene
+
     if not len(Scene.from_world(node.world)):
         raise ParameterError(
             node.get_name(),
@@ -161,15 +173,15 @@ def _wheel_messages(
     measured: WheelMeasurement,
 ) -> Messages:
     """Yield odometry with the encoder angles, rad, and the odometry of error-free wheels."""
+    truths = cache(lambda: list(messages_of(measured.true_messages(stamp_ns, model.frame_id))))
     rows = zip(
         stamp_ns.tolist(),
         messages_of(measured.messages(stamp_ns, model.frame_id)),
         np.hstack([measured.wheel_angle, measured.steering_angle]),
-        messages_of(measured.true_messages(stamp_ns, model.frame_id)),
         strict=True,
     )
-    for stamp, row, joints, truth in rows:
-        yield (row, joint_message(stamp, model.drive.names, joints)), truth
+    for k, (stamp, row, joints) in enumerate(rows):
+        yield (row, joint_message(stamp, model.drive.names, joints)), partial(_item, truths, k)
 
 
 def _true_pose(model: VisionModel, measured: VisionMeasurement, stamp: int, k: int) -> PoseStamped:

@@ -13,6 +13,8 @@ from rcl_interfaces.msg import (
     FloatingPointRange,
     IntegerRange,
     ParameterDescriptor,
+    ParameterType,
+    ParameterValue,
     SetParametersResult,
 )
 from rclpy.node import Node
@@ -101,9 +103,9 @@ class NodeParameters:
     """Parameter sets of a node, each under a prefix, which are also its ROS parameters.
 
     A set `imu` with a part `gyroscope` and its parameter `std` becomes `imu.gyroscope.std`.
-    Values from the command line or a file are parsed as those of a YAML file, so an integer is
-    accepted as a number. Later changes are checked against the declarations; all changes of one
-    request take effect, or none.
+    Values are parsed as those of a YAML file, at the start and later: an integer is accepted as a
+    number, and a number as a list of three equal ones. The ROS parameter has the type of its
+    descriptor whatever was set. All changes of one request take effect, or none.
 
     The node must be created with `automatically_declare_parameters_from_overrides`.
 
@@ -135,6 +137,8 @@ class NodeParameters:
         self.overrides = list(start_parameters(node))
         for name in self.overrides:
             node.undeclare_parameter(name)
+        self._declarations: dict[str, Parameter] = {}
+        self._refusal: ParameterError | None = None
         self._sets: dict[str, Parameters] = {}
         self._candidate: dict[str, Parameters] = {}
         self._on_change: Callable[[set[str]], None] | None = None
@@ -182,6 +186,7 @@ class NodeParameters:
         return result
 
     def _declare_one(self, key: str, declaration: Parameter, default: Any) -> Any:
+        self._declarations[key] = declaration
         # Declared twice: first with any type, so that a wrong value is refused with the words of
         # the declaration, then with the descriptor and the parsed value.
         parameter = self._node.declare_parameter(
@@ -197,8 +202,20 @@ class NodeParameters:
         if described.read_only and self._can_restart is not None and key not in self._fixed:
             described.read_only = False
             described.additional_constraints += '; can be set while the node is not active'
-        self._node.declare_parameter(key, _to_ros(parsed), described, ignore_override=True)
+        if parsed == ():
+            self._declare_empty_list(key, described)
+        elif parsed is None:
+            kind = rclpy.parameter.Parameter.Type.from_parameter_value(declaration.kind())
+            self._node.declare_parameter(key, kind, described, ignore_override=True)
+        else:
+            self._node.declare_parameter(key, _to_ros(parsed), described, ignore_override=True)
         return parsed
+
+    def _declare_empty_list(self, key: str, described: ParameterDescriptor) -> None:
+        """Declare an empty list of numbers, which rclpy would take for one of bytes."""
+        self._node.declare_parameter(key, [], ignore_override=True)
+        described.type = ParameterType.PARAMETER_DOUBLE_ARRAY
+        self._node.set_descriptor(key, described, ParameterValue(type=described.type))
 
     def replace(self, parameters: P, prefix: str) -> P:
         """Declare another set in place of the one under `prefix`; return it.
@@ -257,12 +274,35 @@ class NodeParameters:
             Called before a change with all sets by prefix; a ParameterError refuses the change.
         """
         self._on_change, self._check_change = on_change, check
+        self._node.add_pre_set_parameters_callback(self._convert)
         self._node.add_on_set_parameters_callback(self._check)
         self._node.add_post_set_parameters_callback(self._apply)
+
+    def _convert(
+        self, changes: list[rclpy.parameter.Parameter]
+    ) -> list[rclpy.parameter.Parameter]:
+        """Return changes of the declared types; `_check` refuses those that have other types."""
+        self._refusal = None
+        return [self._converted(change) for change in changes]
+
+    def _converted(self, change: rclpy.parameter.Parameter) -> rclpy.parameter.Parameter:
+        declaration = self._declarations.get(change.name)
+        if declaration is None:
+            return change
+        try:
+            parsed = declaration.parse(_from_ros(change.value), self._node.get_name(), change.name)
+        except ParameterError as error:
+            self._refusal = self._refusal or error
+            # rclpy would refuse another type before `_check` can say what is allowed.
+            return self._node.get_parameter_or(change.name)
+        kind = rclpy.parameter.Parameter.Type.DOUBLE_ARRAY if isinstance(parsed, tuple) else None
+        return rclpy.parameter.Parameter(change.name, kind, _to_ros(parsed))
 
     def _check(self, changes: list[rclpy.parameter.Parameter]) -> SetParametersResult:
         candidate = dict(self._sets)
         try:
+            if self._refusal is not None:
+                raise self._refusal
             for change in changes:
                 for prefix, parameters in candidate.items():
                     candidate[prefix] = self._change(

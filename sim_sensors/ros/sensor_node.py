@@ -367,7 +367,7 @@ class SensorNode(ManagedNode):
                 if message is not None:
                     publisher.publish(message)
             if self._truth_publisher.get_subscription_count():
-                self._truth_publisher.publish(truth)
+                self._truth_publisher.publish(truth() if callable(truth) else truth)
             self._published += 1
             self._last_ns = stamp
             self._health.count_published(stamp)

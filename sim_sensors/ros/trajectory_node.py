@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import sys
@@ -17,6 +18,7 @@ from rclpy.duration import Duration
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Imu
 
+from sim_sensors.core.compilation import interpreted
 from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.motion.motions import (
@@ -41,6 +43,7 @@ _DEPTH = 1000
 # Wall time between two looks at the graph, and between two log lines, s.
 _POLL_S = 0.05
 _LOG_S = 5.0
+_SHORT_S = 120.0
 
 
 class TrajectoryNode(ParameterNode):
@@ -102,13 +105,16 @@ class TrajectoryNode(ParameterNode):
             motion_settings = scenario.to_mapping()
             motion_settings.pop('duration', None)
         parameters.refuse_unknown()
-        return motion_of(
-            settings.motion,
-            seed=settings.seed,
-            run=settings.run,
-            duration=settings.duration,
-            parameters=motion_settings,
-        )
+        # Loading numba takes longer than a short drive in the interpreter, and twice the memory.
+        is_short = settings.duration <= _SHORT_S
+        with interpreted() if is_short else contextlib.nullcontext():
+            return motion_of(
+                settings.motion,
+                seed=settings.seed,
+                run=settings.run,
+                duration=settings.duration,
+                parameters=motion_settings,
+            )
 
     def _parameters_class(self) -> type[Parameters] | None:
         name = self._settings.motion

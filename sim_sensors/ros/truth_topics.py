@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable
 from typing import Any, cast
@@ -29,6 +30,8 @@ ODOMETRY_TOPIC = 'ground_truth/odometry'
 
 # One second at ten times real time, or of a physics engine.
 _DEPTH = 1000
+# Odometry messages that a sensor takes before the next sensor does.
+_BURST = 200
 
 
 def subscribe_odometry(node: Node, callback: Callable[[bytes], None]) -> Subscription:
@@ -96,11 +99,13 @@ _STAMP = struct.Struct('<iI')
 _LENGTH = struct.Struct('<I')
 
 
+@functools.lru_cache(maxsize=2 * _BURST)
 def odometry_of_bytes(data: bytes) -> OdometryArray:
     """Decode a serialised nav_msgs/Odometry to one row, equal to that of `array_of`.
 
     Other encodings than little-endian CDR, which no known middleware sends, are decoded by way of
-    the message object. MotionError if the bytes are no nav_msgs/Odometry.
+    the message object. MotionError if the bytes are no nav_msgs/Odometry. The sensors of a process
+    get one object, with which they share the motion.
     """
     try:
         if data[:2] == _CDR_LE:

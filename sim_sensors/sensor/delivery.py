@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray
 from sim_sensors.core.parameters import Parameters, non_negative
 from sim_sensors.core.seeding import stream
@@ -142,7 +142,7 @@ class Channel:
         return lost
 
 
-@compiled
+@row_loop
 def _lost_messages(
     elapsed: FloatArray, uniform: FloatArray, share: float, time_constant: float, was_lost: bool
 ) -> np.typing.NDArray[np.bool_]:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.config_files import (
     branch,
     file_phrase,
@@ -391,8 +390,8 @@ def simulate(model: SensorModel[Messages], motion: Motion, **settings: Any) -> M
     21
     """
     if not isinstance(model, SensorModel):
-        problem = f'{model!r} is not allowed; must be a sensor model, such as load_gps(...)'
-        raise ParameterError('simulate', 'model', problem)
+        problem = 'is not allowed; must be a sensor model, such as load_gps(...)'
+        raise ParameterError('simulate', 'model', f'{model!r} {problem}')
     return model.simulate(motion, **settings)
 
 
@@ -411,6 +410,8 @@ class MountedModel(SensorModel[Messages]):
         rotation : (4,)
             Quaternion x y z w, sensor to body.
         """
+        from scipy.spatial.transform import Rotation
+
         mounting = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
         return with_mounting(with_lever_arm(self, translation), mounting)
 
@@ -552,8 +553,8 @@ class WhiteNoiseCovariance:
         matrices[:, [0, 1, 2], [0, 1, 2]] = variance
         for i, j, c in zip((0, 0, 1), (1, 2, 2), self._correlation, strict=True):
             if c:
-                matrices[:, i, j] = c * np.sqrt(variance[:, i] * variance[:, j])
-                matrices[:, j, i] = matrices[:, i, j]
+                shared = variance[:, i] * variance[:, j]
+                matrices[:, i, j] = matrices[:, j, i] = c * np.sqrt(shared)
         return matrices
 
 
@@ -572,8 +573,7 @@ class OuterProductCovariance:
 
         (y[k] - m[k]) (y[k] - m[k])^T / max(k - 2, 1),   m[k] = mean of y[1] ... y[k]
 
-    Its rank is one and it fades like 1/k. The handler counts from zero, hence the 2. The first
-    matrix is zero.
+    Its rank is one and it fades like 1/k. The handler counts from zero, hence the 2.
     """
 
     def __init__(self) -> None:
@@ -584,7 +584,7 @@ class OuterProductCovariance:
         return _outer_products(self._state, measured)
 
 
-@compiled
+@row_loop
 def _outer_products(state: FloatArray, measured: FloatArray) -> FloatArray:
     """Return the matrices `(n, 3, 3)` and advance `state` in place."""
     out = np.zeros((measured.shape[0], 3, 3))
@@ -595,6 +595,5 @@ def _outer_products(state: FloatArray, measured: FloatArray) -> FloatArray:
         divisor = max(state[3] - 2.0, 1.0)
         for i in range(3):
             for j in range(3):
-                product = (measured[k, i] - state[i]) * (measured[k, j] - state[j])
-                out[k, i, j] = product / divisor
+                out[k, i, j] = (measured[k, i] - state[i]) * (measured[k, j] - state[j]) / divisor
     return out

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled
@@ -386,6 +385,8 @@ class VisionSensor(Sensor[VisionMeasurement]):
     channel: AcceptedPoseChannel
 
     def __init__(self, model: VisionModel, seed: int, run: str, sensor: str, world: World) -> None:
+        from scipy.spatial.transform import Rotation
+
         tags = world.tags
         if not len(tags):
             raise SensorError(

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import ParameterError, SensorError
+from sim_sensors.core.installation import pip_install
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter
 from sim_sensors.motion.trajectory import Trajectory
@@ -217,8 +218,8 @@ def wmm_field(frame: LocalFrame, year: float) -> tuple[float, float, float]:
         from pygeomag import GeoMag
     except ModuleNotFoundError:
         raise SensorError(
-            "the Earth's field 'wmm' needs pygeomag, which is not installed; run pip install "
-            "pygeomag, or give the world's earth_field the model constant"
+            "the Earth's field 'wmm' needs pygeomag, which is not installed; run "
+            f"{pip_install('pygeomag')}, or give the world's earth_field the model constant"
         ) from None
     model = GeoMag(coefficients_file=f'wmm/WMM_{epoch}.COF')
     # Kilometres in, nanotesla out: x north, y east, z down.

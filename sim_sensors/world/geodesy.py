@@ -7,14 +7,17 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from pyproj import Transformer
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import compiled, row_loop
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, parameter
+
+if TYPE_CHECKING:
+    from pyproj import Transformer
 
 # Standard gravity, m/s^2, CGPM 1901; robot_localization removes it and AirSim adds it.
 STANDARD_GRAVITY = 9.80665
@@ -70,6 +73,7 @@ class LocalFrame(Parameters):
             points[:, 0], points[:, 1], points[:, 2], direction='INVERSE'
         )
         geodetic = np.stack([latitude, longitude, altitude], axis=1)
+        self._check_finite(points, geodetic)
         # PROJ uses Earth-centred coordinates, whose last bit is 1 nm. Each repetition removes the
         # remaining error, down to the last bit of a degree.
         for _ in range(2):
@@ -83,6 +87,7 @@ class LocalFrame(Parameters):
         """Return positions in this frame, `(n, 3)` m; the inverse of `to_geodetic`."""
         columns = (latitude_deg, longitude_deg, altitude_m)
         geodetic = np.stack([np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in columns], 1)
+        self._check_finite(geodetic, geodetic)
         enu: FloatArray = _to_enu(geodetic, self._origin())
         self._check_finite(geodetic, enu)
         return enu
@@ -114,6 +119,8 @@ class LocalFrame(Parameters):
 @functools.lru_cache(maxsize=32)
 def _transformer(frame: LocalFrame) -> Transformer:
     """Return the PROJ pipeline from longitude, latitude, altitude to east, north, up."""
+    from pyproj import Transformer
+
     return Transformer.from_pipeline(
         '+proj=pipeline +step +proj=unitconvert +xy_in=deg +xy_out=rad '
         '+step +proj=cart +ellps=WGS84 '
@@ -122,7 +129,7 @@ def _transformer(frame: LocalFrame) -> Transformer:
     )
 
 
-@compiled
+@row_loop
 def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
     """Return east, north, up of latitude, longitude (deg), altitude (m), each `(n, 3)`.
 
@@ -147,14 +154,16 @@ def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
         dl = math.radians(turn)
         h = geodetic[k, 2]
         dh = h - origin[2]
-        w = math.sqrt(1.0 - WGS84_E2 * math.sin(f) ** 2)
+        sine = math.sin(f)
+        w = math.sqrt(1.0 - WGS84_E2 * (sine * sine))
         n = WGS84_A / w
         dn = WGS84_A * WGS84_E2 * math.sin(f + f0) * math.sin(2.0 * half) / (w * w0 * (w + w0))
         dcos = -2.0 * math.sin(f0 + half) * math.sin(half)
         dsin = 2.0 * math.cos(f0 + half) * math.sin(half)
         p = (n + h) * math.cos(f)
         # Outward from the axis in the origin's meridian plane, and along the axis.
-        dx = (n + h) * dcos + (dn + dh) * cos0 - 2.0 * p * math.sin(0.5 * dl) ** 2
+        turned = math.sin(0.5 * dl)
+        dx = (n + h) * dcos + (dn + dh) * cos0 - 2.0 * p * (turned * turned)
         dz = (n * (1.0 - WGS84_E2) + h) * dsin + (dn * (1.0 - WGS84_E2) + dh) * sin0
         out[k, 0] = p * math.sin(dl)
         out[k, 1] = cos0 * dz - sin0 * dx
@@ -162,15 +171,16 @@ def _to_enu(geodetic: FloatArray, origin: FloatArray) -> FloatArray:
     return out
 
 
-@compiled
+@row_loop
 def _small_step(geodetic: FloatArray, enu: FloatArray) -> FloatArray:
     """Return the change of latitude, longitude, altitude for a small shift `enu`, `(n, 3)` m."""
     out = np.empty_like(geodetic)
     for k in range(geodetic.shape[0]):
         f = math.radians(geodetic[k, 0])
-        w = math.sqrt(1.0 - WGS84_E2 * math.sin(f) ** 2)
+        sine = math.sin(f)
+        w = math.sqrt(1.0 - WGS84_E2 * (sine * sine))
         h = geodetic[k, 2]
-        out[k, 0] = math.degrees(enu[k, 1] / (WGS84_A * (1.0 - WGS84_E2) / w**3 + h))
+        out[k, 0] = math.degrees(enu[k, 1] / (WGS84_A * (1.0 - WGS84_E2) / (w * w * w) + h))
         # At a pole the longitude has no effect, so the radius is bounded.
         radius = max((WGS84_A / w + h) * math.cos(f), 1.0)
         out[k, 1] = math.degrees(enu[k, 0] / radius)
@@ -222,7 +232,7 @@ def to_geodetic(
     return rows[:, 0].copy(), rows[:, 1].copy(), times * frame.altitude_m + enu[:, 2]
 
 
-@compiled
+@row_loop
 def _chrono_sphere(latitude0: float, longitude0: float, enu: FloatArray) -> FloatArray:
     out = np.empty((len(enu), 2))
     for k in range(len(enu)):
@@ -232,11 +242,11 @@ def _chrono_sphere(latitude0: float, longitude0: float, enu: FloatArray) -> Floa
     return out
 
 
-@compiled
+@row_loop
 def _hector(latitude0: float, longitude0: float, enu: FloatArray) -> FloatArray:
     sine, cosine = math.sin(math.radians(latitude0)), math.cos(math.radians(latitude0))
     w = math.sqrt(1.0 - WGS84_E2 * sine * sine)
-    meridian, parallel = WGS84_A * (1.0 - WGS84_E2) / w**3, WGS84_A / w * cosine
+    meridian, parallel = WGS84_A * (1.0 - WGS84_E2) / (w * w * w), WGS84_A / w * cosine
     out = np.empty((len(enu), 2))
     for k in range(len(enu)):
         out[k, 0] = latitude0 + math.degrees(enu[k, 1] / meridian)

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
-from sim_sensors.core.compilation import compiled
+from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.config_files import check_keys, read_yaml_mapping
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.measurements import FloatArray, IntArray
@@ -113,9 +112,12 @@ class Dipoles:
         The frames have the `positions` `(n, 3)` m and the rotations `rpy` `(n, 3)`: roll, pitch,
         yaw about fixed axes of the world, rad.
         """
-        angles = np.asarray(rpy, dtype=np.float64).reshape(-1, 3)
+        axes = np.asarray(rpy, dtype=np.float64).reshape(-1, 3)
         sizes = np.asarray(moments, dtype=np.float64).reshape(-1, 1)
-        axes = Rotation.from_euler('xyz', angles).apply([0.0, 0.0, 1.0]) if len(angles) else angles
+        if len(axes):
+            from scipy.spatial.transform import Rotation
+
+            axes = Rotation.from_euler('xyz', axes).apply([0.0, 0.0, 1.0])
         return cls(np.asarray(positions).reshape(-1, 3), sizes * axes, radius)
 
     def concatenate(self, other: Dipoles) -> Dipoles:
@@ -136,7 +138,7 @@ class Dipoles:
         return _field(positions, self.positions, self.moments, self.radius)
 
 
-@compiled
+@row_loop
 def _field(
     points: FloatArray, positions: FloatArray, moments: FloatArray, radius: float
 ) -> FloatArray:
@@ -149,7 +151,7 @@ def _field(
             mx, my, mz = moments[j, 0], moments[j, 1], moments[j, 2]
             r2 = x * x + y * y + z * z
             if r2 < radius * radius:
-                inside = 2.0 * _K / radius**3
+                inside = 2.0 * _K / (radius * radius * radius)
                 out[k, 0] += inside * mx
                 out[k, 1] += inside * my
                 out[k, 2] += inside * mz
@@ -224,6 +226,8 @@ class Tags:
         local = self.sizes[:, None, None] * square
         if not len(self):
             return local
+        from scipy.spatial.transform import Rotation
+
         rotations = Rotation.from_quat(self.orientations).as_matrix()
         return np.asarray(self.positions[:, None, :] + np.einsum('nij,nkj->nki', rotations, local))
 
@@ -260,6 +264,8 @@ class Boxes:
 
         Points on the surface of a box are visible from outside.
         """
+        from scipy.spatial.transform import Rotation
+
         hidden = np.zeros(len(points), dtype=np.bool_)
         for position, orientation, size in zip(
             self.positions, self.orientations, self.sizes, strict=True
@@ -285,6 +291,8 @@ def chessboard(
     square, m, `position` `(3,)` m the first corner in the world, and `rpy` roll, pitch, yaw of the
     board about fixed axes of the world, rad.
     """
+    from scipy.spatial.transform import Rotation
+
     grid = np.zeros((rows, columns, 3))
     grid[:, :, 1] = square * np.arange(columns)
     grid[:, :, 2] = square * np.arange(rows)[:, None]
@@ -544,6 +552,8 @@ def _landmarks(points: list[_Landmark], boards: list[_Chessboard], where: str) -
 def _tags(tags: list[_Tag], where: str) -> Tags:
     if not tags:
         return Tags()
+    from scipy.spatial.transform import Rotation
+
     with _naming_list(where, 'tags'):
         return Tags(
             np.array([tag.id for tag in tags]),
@@ -556,6 +566,8 @@ def _tags(tags: list[_Tag], where: str) -> Tags:
 def _boxes(boxes: list[_Box]) -> Boxes:
     if not boxes:
         return Boxes()
+    from scipy.spatial.transform import Rotation
+
     rotations = Rotation.from_euler('xyz', [box.rpy for box in boxes]).as_quat()
     return Boxes([box.position for box in boxes], rotations, [box.size for box in boxes])  # type: ignore[arg-type]
 

@@ -584,8 +584,7 @@ def estimate_events(
     )
     if not np.isfinite(states).all():
         raise AttitudeError(
-            'the estimate is not finite; the covariances that the sensors state must be positive '
-            'definite'
+            'the estimate is not finite; the covariances of the sensors must be positive definite'
         )
     last = np.append(events.stamp_ns[1:] != events.stamp_ns[:-1], True)
     innovations = []

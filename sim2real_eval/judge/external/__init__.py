@@ -22,6 +22,7 @@ from sim2real_eval.judge.protocol import Judge, JudgeRequest
 from sim2real_eval.judge.setup import JudgeSetup, check_for_nodes
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.installation import ROS_LIBRARIES, pip_install
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.shipped import config_names, named_file
 from .declaration import INITIAL_POSE, RosStack
@@ -226,8 +227,8 @@ def _require_rclpy(request: JudgeRequest) -> None:
     if find_spec('rclpy') is None:
         request.refuse(
             'judge',
-            f'{request.judge!r} needs rclpy: source the setup file of ROS, or pip install '
-            "'sim2real_sensors[ros]'; embedded needs nothing",
+            f'{request.judge!r} needs rclpy: source the setup file of ROS, or '
+            f'{pip_install(*ROS_LIBRARIES)}; embedded needs nothing',
         )
 
 

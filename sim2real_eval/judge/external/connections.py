@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections to an estimator: publishers, subscriptions, services, and waits for them."""
+"""Connections to an estimator: publishers, subscriptions and services."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import abc
 import dataclasses
 import json
 import os
-import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from geometry_msgs.msg import PoseWithCovarianceStamped, TwistStamped, TwistWithCovarianceStamped
@@ -37,6 +36,8 @@ from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from .expected import PendingMessage
 from .process import TOPICS_BESIDE_INPUTS, JudgeProcess, input_topics
+from .publishers import PublisherWatch, publishers_of
+from .waits import Wait, Work, call_service
 
 # Humble has this module under its older name.
 _EVENTS = import_module(
@@ -56,102 +57,6 @@ MESSAGES: Mapping[str, tuple[Any, str]] = {
 _DEPTH = 1000
 _ACK_TIMEOUT = Duration(seconds=2)
 _NO_WAIT = Duration(nanoseconds=1)
-# DDS reports a participant that was killed for up to 20 s.
-_GONE_AFTER_S = 25.0
-RETRY_S = 0.5
-"""Pause after which a request may have been lost."""
-
-
-class Wait(NamedTuple):
-    """A condition to wait for, polled until it is true."""
-
-    is_met: Callable[[], bool]
-    description: str  # for the error message after a timeout
-
-
-Work = Generator[Wait, None, None]
-"""Work that yields the conditions it waits for; the `ReplayClock` runs several in parallel."""
-
-
-def call_service(client: Any, request: Any, description: str) -> Generator[Wait, None, Any]:
-    """Call a service until it answers; return the answer to the last request.
-
-    A request or an answer is lost before client and server have discovered each other, whatever
-    `service_is_ready` says. So the request may be repeated and must change nothing. The pause
-    doubles, since a service queues few requests, and all of them are answered before this ends.
-    """
-    futures = [client.call_async(request)]
-    due = time.monotonic() + RETRY_S
-
-    def is_answered() -> bool:
-        nonlocal due
-        if any(future.done() for future in futures):
-            return bool(futures[-1].done())
-        if time.monotonic() > due:
-            futures.append(client.call_async(request))
-            due = time.monotonic() + RETRY_S * 2 ** len(futures)
-        return False
-
-    yield Wait(is_answered, description)
-    return futures[-1].result()
-
-
-def publishers_of(node: Node, topic: str) -> list[str]:
-    """Return the full names of the nodes that publish a topic, as known to `node`.
-
-    The name is empty while it is not known yet; it becomes known after the publisher.
-    """
-    return [_node_name(publisher) for publisher in node.get_publishers_info_by_topic(topic)]
-
-
-def _node_name(publisher: Any) -> str:
-    if 'UNKNOWN' in publisher.node_name:
-        return ''
-    return f'{publisher.node_namespace.rstrip("/")}/{publisher.node_name}'
-
-
-def wait_for_only_publisher(node: Node, topic: str, own_name: str, reason: str) -> Work:
-    """Wait until the node `own_name` is the only publisher of a topic.
-
-    JudgeError with the reason if another publisher stays. A publisher without a name is new or
-    about to end, which takes long on a busy machine. Another node of the same name existed before.
-    """
-    until = time.monotonic() + _GONE_AFTER_S
-    other_names: list[str] = []
-
-    def is_decided() -> bool:
-        other_names[:] = _other_publishers(node, topic, own_name)
-        return not other_names or bool({*other_names} - {'', own_name}) or time.monotonic() > until
-
-    yield Wait(is_decided, f'the end of another publisher of {topic}')
-    if other_names:
-        labels = {'': 'another node', own_name: f'another {own_name}'}
-        publishers = ', '.join(labels.get(name, name) for name in other_names)
-        raise JudgeError(
-            f'{topic}: {publishers} publishes it too; '
-            f'end that, or take another ROS_DOMAIN_ID: {reason}'
-        )
-
-
-def _other_publishers(node: Node, topic: str, own_name: str) -> list[str]:
-    """Return the names of the publishers of a topic without one publisher of the node `own_name`.
-
-    The participant of that node may still list destroyed publishers without a name; these are
-    left out, too.
-    """
-    publishers = [(_node_name(info), info) for info in node.get_publishers_info_by_topic(topic)]
-    own_participants = {_participant(info) for name, info in publishers if name == own_name}
-    other_names = [
-        name for name, info in publishers if name or _participant(info) not in own_participants
-    ]
-    if own_name in other_names:
-        other_names.remove(own_name)
-    return other_names
-
-
-def _participant(publisher: Any) -> bytes:
-    """Return the part of a publisher's DDS identifier that identifies its participant."""
-    return bytes(publisher.endpoint_gid[:12])
 
 
 def filter_topics(
@@ -242,18 +147,26 @@ class Senders:
 
 
 class Inbox:
-    """Queue of serialised messages received on one topic, by default nav_msgs/Odometry."""
+    """Queue of serialised messages received on one topic, by default nav_msgs/Odometry.
+
+    `watch` decides which messages are those of the run.
+    """
 
     def __init__(
-        self, node: Node, closing: ExitStack, topic: str, message: Any = Odometry
+        self,
+        node: Node,
+        closing: ExitStack,
+        watch: PublisherWatch,
+        topic: str,
+        message: Any = Odometry,
     ) -> None:
         self.waiting: list[bytes] = []
         self.lost = 0
         """Number of messages that the middleware reports as lost."""
-        self._node = node
+        self._node, self._watch, self._topic = node, watch, topic
         subscribe = partial(
             node.create_subscription,
-            *(message, topic, self.waiting.append, QoSProfile(depth=_DEPTH)),
+            *(message, topic, self._receive, QoSProfile(depth=_DEPTH)),
             raw=True,
         )
         callbacks = _EVENTS.SubscriptionEventCallbacks(message_lost=self._on_lost)
@@ -263,6 +176,10 @@ class Inbox:
             # Not every middleware counts lost messages.
             self._subscription = subscribe()
         closing.callback(node.destroy_subscription, self._subscription)
+
+    def _receive(self, data: bytes, info: Mapping[str, Any]) -> None:
+        if self._watch.accept(self._topic, info):
+            self.waiting.append(data)
 
     def _on_lost(self, event: Any) -> None:
         self.lost = event.total_count
@@ -432,6 +349,7 @@ class GraphEstimator(abc.ABC):
         self._closing = ExitStack()
         self._process: JudgeProcess | None = None
         self._probe: ProcessingProbe | None = None
+        self._watch = PublisherWatch(node)
 
     def __enter__(self: EstimatorType) -> EstimatorType:
         return self
@@ -490,6 +408,10 @@ class GraphEstimator(abc.ABC):
     @abc.abstractmethod
     def finish_step(self, now_ns: int) -> None:
         """Finish the step."""
+
+    def refuse_strangers(self, *, is_last: bool = False) -> None:
+        """Raise StrangerError if another node publishes a topic; see `PublisherWatch.check`."""
+        self._watch.check(is_last=is_last)
 
     def check(self) -> None:
         """Raise JudgeError if the process has ended."""

@@ -26,11 +26,13 @@ from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.recording import Recording
-from .connections import GraphEstimator, Work, wait_for_only_publisher
+from .connections import GraphEstimator
 from .declaration import RosStack
 from .expected import ArrayFeed, Feed, RecordedFeed
 from .graph_estimators import DeclaredEstimator, FilterEstimator
 from .messages import stack_inputs
+from .publishers import PublisherWatch
+from .waits import Work
 
 # Ports of higher domains are in the range of ephemeral ports of Linux.
 _DOMAINS = range(1, 102)
@@ -179,19 +181,22 @@ class ReplayClock:
         self._node, self._executor = node, executor
         self._feeds = dict(zip(estimators, feeds, strict=True))
         self._start_ns, self._rate = start_ns, rate_factor
+        self._watch = PublisherWatch(node)
         self._start_timeout_s = start_timeout_s or _START_TIMEOUT_S
         self._on_step = on_step
 
     def play(self) -> None:
         """Replay until all feeds have ended, plus the run-on time of each estimator.
 
-        JudgeError if a node ends or does not answer, or another node sets the clock.
+        JudgeError if a node ends or does not answer, StrangerError if another node publishes the
+        clock, an input of a judge or its estimates.
         """
         self._clock = self._node.create_publisher(Clock, '/clock', QoSProfile(depth=10))
         try:
             self._refuse_other_clock()
             self._play()
         finally:
+            self._watch.end('/clock')
             self._node.destroy_publisher(self._clock)
 
     def _play(self) -> None:
@@ -239,6 +244,12 @@ class ReplayClock:
                 estimator.finish_step(now)
             if self._on_step is not None:
                 self._on_step(now)
+        self._refuse_strangers(is_last=True)
+
+    def _refuse_strangers(self, *, is_last: bool = False) -> None:
+        self._watch.check(is_last=is_last)
+        for estimator in self._feeds:
+            estimator.refuse_strangers(is_last=is_last)
 
     def run_work(self, estimator: GraphEstimator, work: Work) -> None:
         """Run work of an estimator before or after a run."""
@@ -250,9 +261,8 @@ class ReplayClock:
         self._clock.publish(message)
 
     def _refuse_other_clock(self) -> None:
-        reason = 'the clock must have one publisher, which waits for the judges'
         own_name = self._node.get_fully_qualified_name()
-        for wait in wait_for_only_publisher(self._node, '/clock', own_name, reason):
+        for wait in self._watch.begin_alone('/clock', own_name):
             while not wait.is_met():
                 self._executor.spin_once(timeout_sec=_POLL_S)
 
@@ -295,6 +305,7 @@ class ReplayClock:
                 self._set_clock(clock_ns)
                 last_clock = now
             self._executor.spin_once(timeout_sec=_POLL_S)
+            self._refuse_strangers()
             if not has_progress and now > last_progress + _POLL_S:
                 for estimator in waits:
                     estimator.check()

@@ -38,18 +38,14 @@ from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim_sensors.core.measurements import MessageArray
 from .connections import (
-    RETRY_S,
     GraphEstimator,
     Inbox,
     ProcessingProbe,
     Senders,
     StaticFrames,
-    Wait,
-    Work,
     coinciding_frames,
     filter_topics,
     interface_class,
-    wait_for_only_publisher,
 )
 from .declaration import RosStack
 from .expected import (
@@ -72,6 +68,8 @@ from .process import (
     make_scratch_folder,
     stack_command,
 )
+from .publishers import PublisherWatch
+from .waits import RETRY_S, Wait, Work
 
 # Service queues hold ten requests.
 _MAX_PENDING = 8
@@ -153,12 +151,14 @@ class FilterEstimator(GraphEstimator):
         folder = make_scratch_folder(self._files)
         # The order counts: once the node answers, it also knows what was created before.
         topics = filter_topics(namespace, self._setup.filter, self._all_inputs)
+        self._watched = {topic for topic, _ in topics.values()} | {f'{namespace}/{FILTERED_TOPIC}'}
         self._senders = Senders(node, closing, topics, self._frames)
         self._static = StaticFrames(node, closing, namespace, self._recording, self._transformed)
-        self._filtered = Inbox(node, closing, f'{namespace}/{FILTERED_TOPIC}')
+        self._filtered = Inbox(node, closing, self._watch, f'{namespace}/{FILTERED_TOPIC}')
         self._positions: Inbox | None = None
         if self._setup.navsat is not None and not self._is_real:
-            self._positions = Inbox(node, closing, f'{namespace}/{NAVSAT_TOPIC}')
+            self._positions = Inbox(node, closing, self._watch, f'{namespace}/{NAVSAT_TOPIC}')
+            self._watched.add(f'{namespace}/{NAVSAT_TOPIC}')
         self._probe: ProcessingProbe = ProcessingProbe(node, closing, f'{namespace}/{NODE_NAME}')
         command = filter_command(self._kind, folder, namespace, self._setup, self._recording)
         self._start_process(command, folder)
@@ -184,13 +184,8 @@ class FilterEstimator(GraphEstimator):
         yield from probe.match()
         # The node has read its files.
         self._files.close()
-        own_name, filtered = (
-            f'{self._namespace}/{NODE_NAME}',
-            f'{self._namespace}/{FILTERED_TOPIC}',
-        )
-        yield from wait_for_only_publisher(
-            self._node, filtered, own_name, 'only the judge may publish it'
-        )
+        for topic in sorted(self._watched):
+            yield from self._watch.begin_alone(topic, f'{self._namespace}/{NODE_NAME}')
         if not self._is_real:
             ours = {f'{self._namespace}/{topic}' for topic in (FILTERED_TOPIC, NAVSAT_TOPIC)}
             yield from probe.wait_for_status(
@@ -370,7 +365,8 @@ class DeclaredEstimator(GraphEstimator):
         parents = {transform.child: transform.parent for transform in transforms}
         StaticFrames(node, closing, '', recording, parents)
         message = interface_class(output.type, 'output.type')
-        self._inbox = Inbox(node, closing, _absolute_name(output.topic), message)
+        self._watch = PublisherWatch(node)
+        self._inbox = Inbox(node, closing, self._watch, _absolute_name(output.topic), message)
         command = stack_command(self._stack, self._declaration, folder)
         self._start_process(command, folder, self._declaration.parent.resolve())
 
@@ -438,6 +434,11 @@ class DeclaredEstimator(GraphEstimator):
                 self._probe = ProcessingProbe(node, self._closing, _absolute_name(stepped_node))
             yield from self._probe.match()
             yield from self._settle(_ANSWERS_AFTER_CLOCK)
+        watched = [topic for topic, _ in self._topics.values()]
+        if stack.output.type != TF_TYPE:  # several nodes may publish transforms
+            watched.append(_absolute_name(stack.output.topic))
+        for watched_topic in watched:
+            self._watch.begin(watched_topic)
         self._inbox.take()
         self._began = time.monotonic()
         self._deadline = self._began + stack.time_limit

@@ -10,7 +10,8 @@ from typing import Any
 from rclpy.node import Node
 
 from sim2real_eval.common.findings import JudgeError
-from .connections import RETRY_S, Wait, Work, call_service, interface_class
+from .connections import interface_class
+from .waits import RETRY_S, Wait, Work, call_service
 
 _TRANSITIONS = {'unconfigured': 1, 'inactive': 3}
 """Transitions to `active` by state: configure and activate."""

@@ -14,7 +14,6 @@ import numpy as np
 
 from sim_sensors.core.compilation import kernel, section
 from sim_sensors.core.measurements import FloatArray, IntArray
-from . import navsat as gps_node
 from .filter import advance, process, select_states
 from .navsat import (
     Navsat,
@@ -24,6 +23,7 @@ from .navsat import (
     receive_fix,
     receive_heading,
     receive_odometry,
+    tick,
 )
 from .parts import COMMAND_PART, FIX_PART, HEADING_PART, Memory, Messages
 from .preparation import prepare
@@ -242,7 +242,7 @@ def _receive_for_navsat(
 def _navsat_tick(
     navsat: Navsat, navsat_state: NavsatState, out: Output, now: int, scratch: np.record
 ) -> None:
-    number = gps_node.tick(navsat, navsat_state, scratch.position, scratch.covariance)
+    number = tick(navsat, navsat_state, scratch.position, scratch.covariance)
     if number >= 0:
         publish_gps(out, number, now, scratch.position, scratch.covariance)
     if publishes_filtered_gps(navsat_state):

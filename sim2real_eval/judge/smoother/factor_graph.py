@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import JudgeError
 from sim2real_eval.judge.inertial.alignment import FirstAttitude, InertialInputs
 from sim2real_eval.judge.inertial.settings import InertialSettings
+from sim_sensors.core.installation import pip_install
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.world.earth import TurningEarth
 
@@ -120,8 +121,7 @@ def load_gtsam() -> Any:
         gtsam = importlib.import_module('gtsam')
     except ImportError:
         raise JudgeError(
-            'judge gtsam: needs gtsam, which is not installed: pip install '
-            "'sim2real_sensors[gtsam]'"
+            f'judge gtsam: needs gtsam, which is not installed: {pip_install("gtsam")}'
         ) from None
     if not hasattr(gtsam, 'GPSFactorArm'):
         raise JudgeError('judge gtsam: this gtsam is too old; must be 4.3 or later')

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.installation import pip_install
 from sim_sensors.core.measurements import FloatArray
 
 _SCRIPTS = ('bokeh.min.js', 'bokeh-api.min.js')
@@ -49,7 +50,7 @@ def library() -> str:
     """Return Bokeh's script, 1.4 MB, without importing Bokeh."""
     spec = importlib.util.find_spec('bokeh')
     if spec is None or not spec.submodule_search_locations:
-        raise Sim2RealError('the report page needs Bokeh; pip install bokeh')
+        raise Sim2RealError(f'the report page needs Bokeh; {pip_install("bokeh")}')
     folder = Path(spec.submodule_search_locations[0], 'server', 'static', 'js')
     text = '\n'.join((folder / name).read_text('utf-8').strip() for name in _SCRIPTS)
     # A closing tag in a string of the script would end the script element.

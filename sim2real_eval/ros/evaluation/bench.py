@@ -7,7 +7,8 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 
-from sim2real_eval.judge.external.connections import wait_for_only_publisher
+from sim2real_eval.judge.external.publishers import PublisherWatch
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, MessageType
 from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
@@ -74,6 +75,7 @@ class _MeasuredSensor:
     arrival_ns: IntArray
     latency_ns: int
     subscription: Any
+    watch: PublisherWatch
     received: list[bytes]
     frame: str
     returned: int = 0  # number of measurements that `take_new` has returned
@@ -86,8 +88,13 @@ class _MeasuredSensor:
                 entry = handle.take_message(self.node.message_type, True)
                 if entry is None:
                     return False
-                self.received.append(entry[0])
+                self.accept(*entry)
         return True
+
+    def accept(self, data: bytes, info: Mapping[str, Any]) -> None:
+        """Keep a message if it is one of the sensor."""
+        if self.watch.accept(self.subscription.topic_name, info):
+            self.received.append(data)
 
     def array(self, count: int, first: int = 0) -> MessageArray:
         """Return received measurements with their arrival at the judge."""
@@ -100,7 +107,7 @@ class _MeasuredSensor:
 
     def take_new(self) -> MessageArray | None:
         """Return the measurements received since the last call."""
-        first, self.returned = self.returned, len(self.received)
+        first, self.returned = self.returned, min(len(self.received), self.node.published)
         return self.array(self.returned, first) if self.returned > first else None
 
 
@@ -140,6 +147,7 @@ class SensorBench:
         _refuse_noise_free(maker.real, sensors)
         self._node = node
         self._poll = poll
+        self._watch = PublisherWatch(node)
         self._truth = truth
         self._real = add_sensor_transforms(maker.real, sensors.placed.values())
         self._stamps = maker.truth.stamp_ns
@@ -196,10 +204,13 @@ class SensorBench:
             )
             opened.callback(sensor.destroy_node)
             self._executor.add_node(sensor)
-            received: list[bytes] = []
             arrival_ns = _arrivals(sensors, role, placed, int(self._stamps[-1]))
             subscription = node.create_subscription(
-                sensor.message_type, topic, received.append, QoSProfile(depth=depth), raw=True
+                sensor.message_type,
+                topic,
+                partial(self._accept, role),
+                QoSProfile(depth=depth),
+                raw=True,
             )
             opened.callback(node.destroy_subscription, subscription)
             self._sensors[role] = _MeasuredSensor(
@@ -208,7 +219,8 @@ class SensorBench:
                 arrival_ns=arrival_ns,
                 latency_ns=round(placed.model.latency * 1e9),
                 subscription=subscription,
-                received=received,
+                watch=self._watch,
+                received=[],
                 frame=placed.model.frame_id,
             )
         self._wait(
@@ -225,11 +237,14 @@ class SensorBench:
             sensor.subscription.topic_name: sensor.node for sensor in self._sensors.values()
         }
         for topic, owner in owners.items():
-            own_name = owner.get_fully_qualified_name()
-            for wait in wait_for_only_publisher(
-                node, topic, own_name, 'the messages of both would mix'
-            ):
+            for wait in self._watch.begin_alone(topic, owner.get_fully_qualified_name()):
                 self._wait(wait.is_met, f'to see {wait.description}')
+        for measured in self._sensors.values():
+            # Nothing was measured yet.
+            measured.received.clear()
+
+    def _accept(self, role: str, data: bytes, info: Mapping[str, Any]) -> None:
+        self._sensors[role].accept(data, info)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -239,7 +254,8 @@ class SensorBench:
     def measure(self, now_ns: int) -> None:
         """Let the sensors measure until all measurements that reach a judge by `now_ns` exist.
 
-        Sim2RealError if a sensor cannot measure the truth, or the middleware loses messages.
+        Sim2RealError if a sensor cannot measure the truth, or the middleware loses messages;
+        StrangerError if another node publishes the truth or measurements.
         """
         while not self.finished and not all(
             _is_ahead(sensor, now_ns) for sensor in self._sensors.values()
@@ -279,14 +295,25 @@ class SensorBench:
         self._open.close()
         self._sensors.clear()
 
+    def refuse_strangers(self, *, is_last: bool = False) -> None:
+        """Raise StrangerError if another node publishes the truth or measurements."""
+        for sensor in self._sensors.values():
+            if sensor.node.received > self._next:
+                self._watch.suspect(self._truth.topic_name)
+            if len(sensor.received) > sensor.node.published:
+                self._watch.suspect(sensor.subscription.topic_name)
+        self._watch.check(is_last=is_last)
+
     def _finish(self) -> None:
         self.finished = True
-        for role, sensor in self._sensors.items():
+        for sensor in self._sensors.values():
             sensor.node.finish()
+        self.refuse_strangers(is_last=True)
+        for role, sensor in self._sensors.items():
             if sensor.node.received != self._next:
                 raise Sim2RealError(
                     f'simulated {role}: {sensor.node.received} odometry messages arrived, not '
-                    f'{self._next}: another node published {self._truth.topic_name} meanwhile'
+                    f'{self._next}; the middleware lost some'
                 )
             total = len(sensor.arrival_ns)
             if sensor.node.published != total:
@@ -310,6 +337,7 @@ class SensorBench:
                     f'simulated sensors: waited {_TIMEOUT_S:g} s for them {purpose}'
                 )
             self._poll()
+            self.refuse_strangers()
             self._executor.spin_once(timeout_sec=0.01)
 
 

@@ -25,7 +25,7 @@ from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.ros_launch.arguments import EvaluationSettings
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.plan import StudyPlan
-from sim2real_eval.study.recordings import recordings_from_sources
+from sim2real_eval.study.recordings import expand_patterns, recordings_from_sources
 from sim2real_eval.study.runner import check_folder
 from sim2real_eval.study.study_file import StudyFile
 from sim2real_eval.study.variants import StudyJudge
@@ -71,7 +71,11 @@ class LiveStudy:
         command_options = options
         if declared_options.without_deriving(_changed_names(declared_options)) == options:
             command_options = declared_options
-        real = _declare_texts(node, 'real', 'Real recordings with ground truth: paths of bags.')
+        real = expand_patterns(
+            _declare_texts(
+                node, 'real', 'Real recordings with ground truth: paths or patterns of bags.'
+            )
+        )
         topics = _declare_texts(
             node, 'topics', 'Topics of the imu, gps or truth, each ROLE=TOPIC.'
         )

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits for nodes of a graph: conditions, and calls of services."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
+
+RETRY_S = 0.5
+"""Pause after which a request may have been lost."""
+
+
+class Wait(NamedTuple):
+    """A condition to wait for, polled until it is true."""
+
+    is_met: Callable[[], bool]
+    description: str  # for the error message after a timeout
+
+
+Work = Generator[Wait, None, None]
+"""Work that yields the conditions it waits for; the `ReplayClock` runs several in parallel."""
+
+
+def call_service(client: Any, request: Any, description: str) -> Generator[Wait, None, Any]:
+    """Call a service until it answers; return the answer to the last request.
+
+    A request or an answer is lost before client and server have discovered each other, whatever
+    `service_is_ready` says. So the request may be repeated and must change nothing. The pause
+    doubles, since a service queues few requests, and all of them are answered before this ends.
+    """
+    futures = [client.call_async(request)]
+    due = time.monotonic() + RETRY_S
+
+    def is_answered() -> bool:
+        nonlocal due
+        if any(future.done() for future in futures):
+            return bool(futures[-1].done())
+        if time.monotonic() > due:
+            futures.append(client.call_async(request))
+            due = time.monotonic() + RETRY_S * 2 ** len(futures)
+        return False
+
+    yield Wait(is_answered, description)
+    return futures[-1].result()

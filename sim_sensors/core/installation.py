@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that install libraries without which a part of the package does not work."""
+
+from __future__ import annotations
+
+import shlex
+
+ROS_LIBRARIES = (
+    'ros-jazzy-diagnostic-msgs',
+    'ros-jazzy-geometry-msgs',
+    'ros-jazzy-nav-msgs',
+    'ros-jazzy-rclpy',
+    'ros-jazzy-rmw-fastrtps-cpp',
+    'ros-jazzy-rosgraph-msgs',
+    'ros-jazzy-sensor-msgs',
+    'ros-jazzy-std-msgs',
+    'ros-jazzy-std-srvs',
+)
+"""Community builds of ROS 2 Jazzy on PyPI, as the extra `ros` of setup.py has them."""
+
+
+def pip_install(*libraries: str) -> str:
+    """Return the command that installs libraries from PyPI.
+
+    It names the libraries instead of an extra of this package, which PyPI does not have.
+
+    Examples
+    --------
+    >>> pip_install('imufusion')
+    'pip install imufusion'
+    """
+    return shlex.join(['pip', 'install', *libraries])
