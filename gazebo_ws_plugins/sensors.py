@@ -43,7 +43,8 @@ from sim_sensors.core.measurements import (
     OdometryArray,
 )
 from sim_sensors.core.seeding import run_label
-from sim_sensors.live.sensor import LiveNoiseFree, LiveOdometry, LiveSensor
+from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry
+from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.motion.ideal import Mounting
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.sensor import SensorModel

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -13,7 +14,14 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.following.follower import Follower, FollowSettings, PoseSensor, drive_along
+from sim_sensors.following.follower import (
+    Follower,
+    FollowSettings,
+    LiveFollower,
+    OdometryUse,
+    PoseSensor,
+    drive_along,
+)
 from sim_sensors.following.tracking import (
     TRACKERS,
     DistancePid,
@@ -26,8 +34,10 @@ from sim_sensors.following.tracking import (
     YawPid,
     tracking_error,
 )
+from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.planar import Pose, advance, heading_of, relative, twist_between, wrap
+from sim_sensors.motion.time_line import NEW_LINE_COUNT
 from sim_sensors.motion.vehicles import DifferentialDrive, WheelRates
 from sim_sensors.motion.waypoints import Waypoints, repair_waypoints
 
@@ -328,3 +338,25 @@ def test_wrong_settings_are_refused() -> None:
     with pytest.raises(MotionError, match="'step'"):
         ReferenceMotion(line(1.0, 2.0), 'step')
     assert FollowSettings.from_mapping(FollowSettings().to_mapping(), 'x') == FollowSettings()
+
+
+def test_a_live_follower_refuses_one_wrong_stamp_and_follows_another_time_line() -> None:
+    truth = truth_of(motion_of('circle', seed=0, run='', duration=3.0, parameters={}), rate=50.0)
+
+    def follower() -> LiveFollower:
+        live = LiveFollower(DifferentialDrive(), TRACKERS['nonlinear'](), control_rate=20.0)
+        times = np.arange(4.0)
+        live.follow(repair_waypoints(times, times, 0.0 * times, where='path'))
+        return live
+
+    rows = [truth.take([k]) for k in range(len(truth))]
+    expected = [*map(follower().push, rows)]
+    future = dataclasses.replace(rows[50], stamp_ns=np.array([(2**31 - 1) * 10**9]))
+    live = follower()
+    steps = [live.push(row) for row in [*rows[:50], future, *rows[50:]]]
+    assert steps.pop(50).odometry_use is OdometryUse.AHEAD
+    assert steps == expected
+    again = [live.push(dataclasses.replace(row, stamp_ns=row.stamp_ns - 10**12)) for row in rows]
+    assert {step.odometry_use for step in again[: NEW_LINE_COUNT - 1]} == {OdometryUse.LATE}
+    assert [step.restarts for step in again].index(True) == NEW_LINE_COUNT - 1
+    assert sum(step.restarts for step in again) == 1

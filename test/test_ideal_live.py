@@ -18,7 +18,8 @@ from sim_sensors.core.measurements import MessageArray
 from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.live.sensor import LiveNoiseFree, LiveOdometry, LiveSensor, Verdict
+from sim_sensors.live.samples import LiveNoiseFree, LiveOdometry, Verdict
+from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.ideal import Mounting
@@ -151,3 +152,41 @@ def test_the_waiting_messages_of_a_stalled_stream_are_limited() -> None:
     assert stream.samples(int(ideal.stamp_ns[-1])).stamp_ns[0] == ideal.stamp_ns[499]
     stream.keep_last(10)
     assert stream.origin_ns == ideal.stamp_ns[-10]
+
+
+def test_both_streams_change_to_an_earlier_time_line_with_the_same_bits() -> None:
+    """Far stamps are refused before; the new line begins with its first sample."""
+    motion = motion_of('swaying', duration=1.2)
+    recording = recorded(motion, {'ideal_imu': noise_free_imu(motion)})
+    kind = KINDS.get('imu')
+    around = kind.surroundings(load_world('default'))
+    model = load_imu('xsens_mtx')
+    live = LiveSensor(
+        lambda: model.start(3, 'a', 'imu'),
+        model.rate,
+        LiveOdometry(velocity='twist', gap_factor=1.8, longest_gap=60.0),
+        noise_free=LiveNoiseFree.from_kind(kind, Mounting(), lambda: around),
+    )
+
+    def shifted(row: Any, by_ns: int) -> Any:
+        return dataclasses.replace(row, stamp_ns=row.stamp_ns + by_ns)
+
+    def play(by_ns: int, *, outlier: bool) -> list[tuple[int, bytes]]:
+        got = []
+        for number, (role, row) in enumerate(arriving(recording, 1)):
+            push = live.push if role == 'truth' else live.push_noise_free
+            if outlier and number in (60, 61):
+                push(shifted(row, 10**18))
+            push(shifted(row, by_ns))
+            for stamps, measured in live.measure():
+                rates = measured.messages(stamps, '').angular_velocity
+                got += [
+                    (int(stamp) - by_ns, rate.tobytes())
+                    for stamp, rate in zip(stamps, rates, strict=True)
+                ]
+        return got
+
+    first = play(0, outlier=False)
+    live.reset()
+    assert play(0, outlier=True) == first
+    assert play(-(10**12), outlier=False) == first

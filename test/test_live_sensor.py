@@ -18,11 +18,13 @@ from sim_sensors.gps import gps
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu import imu
 from sim_sensors.imu.imu import load_imu
-from sim_sensors.live.sensor import LiveOdometry, LiveSensor, Verdict
+from sim_sensors.live.samples import LiveOdometry, Verdict
+from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import load_mag
 from sim_sensors.motion.motions import motion_of, truth_of
 from sim_sensors.motion.odometry import OdometryMotion
+from sim_sensors.motion.time_line import NEW_LINE_COUNT
 from sim_sensors.sensor.delivery import Delivery
 from sim_sensors.vision import vision_pose
 from sim_sensors.vision.vision_pose import load_vision
@@ -160,9 +162,8 @@ def test_a_sample_grid_that_starts_before_the_odometry_keeps_its_phase() -> None
     stamps = np.concatenate([stamp for stamp, _ in navsat_inputs(sensor, TRUTH)])
     assert stamps[0] == start + 8_000_000
     far = start + 100 * 10**9
-    assert sensor.push(at(far)) is Verdict.RESTARTED
-    for k in (1, 2, 3):
-        sensor.push(at(far + k * 10**7))
+    verdicts = [sensor.push(at(far + k * 10**7)) for k in range(4)]
+    assert verdicts == [Verdict.HELD, Verdict.HELD, Verdict.RESTARTED, Verdict.ACCEPTED]
     (chunk, _), = sensor.measure()  # fmt: skip
     assert chunk[0] == far + 8_000_000
 
@@ -208,14 +209,13 @@ def test_a_long_gap_is_interpolated_and_a_longer_one_restarts_the_sensor() -> No
     for stamp in stamps:
         verdicts.append(sensor.push(at(stamp)))
         sizes += [len(chunk) for chunk, _ in sensor.measure()]
-    assert verdicts[4] is Verdict.GAP
+    assert verdicts[4:] == [Verdict.HELD, Verdict.HELD, Verdict.GAP]
     assert sensor.odometry.gap == pytest.approx(49.7)
     assert max(sizes) == 1000
     assert sum(sizes) == 50_100
-    assert sensor.push(at(stamps[-1] + 61 * 10**9)) is Verdict.RESTARTED
-    assert not list(sensor.measure())
-    for k in (1, 2):
-        sensor.push(at(stamps[-1] + 61 * 10**9 + k * 10**7))
+    far = stamps[-1] + 61 * 10**9
+    verdicts = [sensor.push(at(far + k * 10**7)) for k in range(3)]
+    assert verdicts == [Verdict.HELD, Verdict.HELD, Verdict.RESTARTED]
     (chunk, _), = sensor.measure()  # fmt: skip
     assert chunk[0] == stamps[-1] + 61 * 10**9
 
@@ -285,3 +285,76 @@ def test_sensors_that_share_samples_share_the_motion() -> None:
     end_ns = int(rows[-2].stamp_ns[0])
     assert first.motion(end_ns) is second.motion(end_ns)
     assert first.motion(end_ns) is not other.motion(end_ns)
+
+
+def earlier(by_s: int, count: int) -> list[OdometryArray]:
+    return [at(int(TRUTH.stamp_ns[k]) - by_s * 10**9, k) for k in range(count)]
+
+
+@pytest.mark.parametrize('ahead_s', [0.2, 30.0, 2**31 - 1 - 1.7e9])
+def test_a_single_sample_ahead_of_time_has_no_effect(ahead_s: float) -> None:
+    sensors = [LiveSensor(lambda: CHRONO.start(4, 'a'), 100.0, odometry()) for _ in range(2)]
+    outlier = at(int(TRUTH.stamp_ns[100]) + round(ahead_s * 1e9), 100)
+    rows = [TRUTH.take([k]) for k in range(len(TRUTH))]
+    outputs = []
+    for sensor, samples in zip(sensors, (rows, [*rows[:100], outlier, *rows[100:]]), strict=True):
+        out = []
+        for row in samples:
+            assert sensor.push(row).is_accepted
+            out += [m.messages(stamp, '') for stamp, m in sensor.measure()]
+        outputs.append(out)
+    assert [part.angular_velocity.tobytes() for part in outputs[0]] == [
+        part.angular_velocity.tobytes() for part in outputs[1]
+    ]
+    assert [sensor.odometry.outliers for sensor in sensors] == [0, 1]
+
+
+def test_an_earlier_time_line_begins_with_its_first_sample_after_20_of_them() -> None:
+    sensor = LiveSensor(lambda: CHRONO.start(4, 'a'), 100.0, odometry())
+    first = navsat_inputs(sensor, TRUTH)
+    rows = earlier(100, 200)
+    verdicts = [sensor.push(row) for row in rows[:NEW_LINE_COUNT]]
+    assert set(verdicts[:-1]) == {Verdict.LATE}
+    assert verdicts[-1] is Verdict.REWOUND
+    assert sensor.odometry.origin_ns == rows[0].stamp_ns[0]
+    # The jump of the clock that follows changes nothing.
+    assert sensor.odometry.take_jump()
+    assert not sensor.odometry.take_jump()
+    again = list(sensor.measure())
+    for row in rows[NEW_LINE_COUNT:]:
+        sensor.push(row)
+        again += list(sensor.measure())
+    joined = [np.concatenate([m.angular_velocity for _, m in run])[:190] for run in (first, again)]
+    assert joined[0].tobytes() == joined[1].tobytes()
+
+
+def test_late_samples_between_accepted_ones_begin_no_time_line() -> None:
+    live = odometry()
+    for k in range(100):
+        assert live.push(TRUTH.take([k])).is_accepted
+        for row in earlier(100, NEW_LINE_COUNT - 1):
+            if k:
+                assert live.push(row) is Verdict.LATE
+
+
+def test_a_fast_second_publisher_does_not_replace_the_time_line() -> None:
+    """Its messages of a millisecond are a short silence of the first one."""
+    live = odometry()
+    for k in range(50):
+        live.push(TRUTH.take([k]))
+    start = int(TRUTH.stamp_ns[0]) - 10**12
+    verdicts = {live.push(at(start + k * 10**6)) for k in range(50)}
+    assert verdicts == {Verdict.LATE}
+
+
+def test_samples_of_other_frames_are_refused_until_they_are_a_new_stream() -> None:
+    live = odometry()
+    renamed = dataclasses.replace(TRUTH, frame='odom')
+    for k in range(50):
+        live.push(TRUTH.take([k]))
+    assert live.push(renamed.take([50])) is Verdict.OTHER_FRAME
+    assert live.push(TRUTH.take([51])) is Verdict.GAP
+    verdicts = [live.push(renamed.take([k])) for k in range(52, 52 + NEW_LINE_COUNT)]
+    assert set(verdicts[:-1]) == {Verdict.OTHER_FRAME}
+    assert verdicts[-1] is Verdict.RENAMED
+    assert live.origin_ns == TRUTH.stamp_ns[52]

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 import pytest
 
 pytest.importorskip('rclpy', reason='no ROS')
 
+from builtin_interfaces.msg import Time
 from live_examples import curve
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
@@ -16,7 +18,6 @@ from ros_examples import Graph, batch_bits, final_stamps, graph_of_its_own, imu_
 from ros_judge_examples import Script, play
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu
-from std_srvs.srv import Trigger
 
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.live import LiveJudge
@@ -25,6 +26,7 @@ from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.metadata import FrameTree
 from sim_sensors.core.shipped import config_path
 from sim_sensors.motion.motions import motion_of, truth_of
+from sim_sensors.motion.time_line import NEW_LINE_COUNT
 from sim_sensors.ros.messages import messages_of
 
 TRUTH = truth_of(motion_of('circle', seed=0, run='', duration=1.0, parameters={'ramp_time': 0.5}))
@@ -77,7 +79,7 @@ def test_reordered_odometry_is_ignored_and_counted(sensor: Graph) -> None:
 
 @pytest.mark.parametrize('clock', ['goes on', 'begins anew'])
 def test_measurements_continue_after_a_restart_of_the_simulator(sensor: Graph, clock: str) -> None:
-    """At once if its time continues; after a reset if its time restarts without /clock."""
+    """At once if its time continues; from its first sample if its time restarts without /clock."""
     first = TRUTH.take(slice(0, 61))
     sensor.play(first, lambda k: len(sensor.received[TOPIC]) >= len(final_stamps(first, 100.0, k)))
     sensor.node.destroy_publisher(sensor.odometry)
@@ -86,19 +88,40 @@ def test_measurements_continue_after_a_restart_of_the_simulator(sensor: Graph, c
         Odometry, 'ground_truth/odometry', QoSProfile(depth=500)
     )
     sensor.wait(lambda: sensor.values()['odometry publishers'] == '1', 'the new one')
+    rows = TRUTH.take(slice(61, None))
     if clock == 'begins anew':
-        for row in messages_of(first):
-            sensor.odometry.publish(row)
-        sensor.wait(lambda: sensor.values()['odometry late'] == '60', 'the refusals')
-        assert sensor.said('refused: stamp before the newest')
-        assert sensor.call(Trigger, 'imu_node/reset', Trigger.Request()).success
         sensor.received[TOPIC].clear()
-        rows = messages_of(TRUTH)
-    else:
-        rows = messages_of(TRUTH.take(slice(61, None)))
-    for row in rows:
+        rows = TRUTH
+    for row in messages_of(rows):
         sensor.odometry.publish(row)
     assert imu_bits(heard(sensor)) == batch_bits(TRUTH)
+    late = str(NEW_LINE_COUNT - 1) if clock == 'begins anew' else '0'
+    sensor.wait(lambda: sensor.values()['odometry late'] == late, 'the count')
+    assert sensor.values()['resets'] == ('1' if clock == 'begins anew' else '0')
+
+
+def test_a_single_message_in_the_far_future_is_refused_and_changes_nothing(sensor: Graph) -> None:
+    rows = list(messages_of(TRUTH))
+    future = next(messages_of(TRUTH.take([50])))
+    future.header.stamp = Time(sec=2**31 - 1)
+    for row in [*rows[:50], future, *rows[50:]]:
+        sensor.odometry.publish(row)
+    assert imu_bits(heard(sensor)) == batch_bits(TRUTH)
+    sensor.wait(lambda: sensor.values()['odometry ahead of time'] == '1', 'the count')
+    assert sensor.values()['odometry accepted'] == str(len(TRUTH))
+    assert sensor.values()['resets'] == '0'
+
+
+def test_messages_of_other_frames_are_refused_like_in_a_recording(sensor: Graph) -> None:
+    for number, row in enumerate(messages_of(TRUTH)):
+        sensor.odometry.publish(row)
+        if number % 10 == 5:
+            stranger = next(messages_of(dataclasses.replace(TRUTH.take([number]), frame='odom')))
+            stranger.header.stamp.nanosec += 5_000_000
+            stranger.pose.pose.position.x += 100.0
+            sensor.odometry.publish(stranger)
+    assert imu_bits(heard(sensor)) == batch_bits(TRUTH)
+    sensor.wait(lambda: sensor.values()['recording.other_frame'] == '10', 'the count')
 
 
 WHEELS = curve(1.5).messages['/wheel/odom']
@@ -234,3 +257,20 @@ def test_the_judge_restarts_after_a_jump_of_the_clock(judged: Judged, by: str) -
     again = judged.play(script)
     assert judged.node.health.resets == 1
     assert again == first == expected(script)
+
+
+def test_the_judge_restarts_with_an_earlier_time_line_of_its_measurements(judged: Judged) -> None:
+    """The simulator starts again without /clock, which goes on: 20 messages are not estimated."""
+    script = script_of(range(20))
+    now = script[-1][1]
+    judged.play(script)
+    long_ago = dataclasses.replace(WHEELS, stamp_ns=WHEELS.stamp_ns - 100 * 10**9)
+    again: Script = []
+    for row in range(25):
+        again += [('clock', now + row * 50_000_000), ('odom0', long_ago.take([row]))]
+    estimates = judged.play([*again, ('clock', now + 2_000_000_000)])
+    assert judged.node.health.resets == 1
+    assert 'earlier time line' in judged.node.health.last_reset
+    (part,) = judged.node.live.parts
+    assert part.fused == 25 - NEW_LINE_COUNT + 1
+    assert estimates

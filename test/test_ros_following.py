@@ -114,7 +114,7 @@ def test_a_path_on_the_topic_is_followed(graph: Graph) -> None:
         pose.pose.position.x, pose.pose.position.y = 10.0 + k, -1.0
         message.poses.append(pose)
     publisher.publish(message)
-    graph.wait(lambda: graph.said('following'), 'the path')
+    graph.wait(lambda: graph.said('no odometry: no message arrived'), 'the path')
     row = next(messages_of(TRUTH.take([0])))
     row.pose.pose.position.x = 10.0
     graph.odometry.publish(row)

@@ -18,12 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import sum_by_blocks
+from sim_sensors.core.blocks import block_means, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.motion.truth_intervals import SIGMAS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
-from .delays import SIGMAS, effective_count
-from .evidence import Evidence, block_means, mean_row
+from .delays import effective_count
+from .evidence import Evidence, mean_row
 from .inertial import fit_mountings, force_sizes, unknown_turn
 from .outcome import Measure
 

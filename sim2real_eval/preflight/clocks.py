@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from sim_sensors.motion.truth_intervals import SIGMAS
 from . import findings
-from .delays import EXPLAINED, SIGMAS, DelayFit
+from .delays import EXPLAINED, DelayFit
 from .evidence import Evidence
 from .inertial import fit_turning
 from .outcome import Measure

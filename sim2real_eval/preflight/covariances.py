@@ -14,11 +14,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import blocks, sum_by_blocks
+from sim_sensors.core.blocks import block_means, blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, is_absent
 from . import findings
 from .arrays import robust_variance
-from .evidence import Evidence, Rows, block_means, intervals
+from .evidence import Evidence, Rows, intervals
 from .outcome import Measure
 from .positions import fix_error
 

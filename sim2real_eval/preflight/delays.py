@@ -11,10 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sim_sensors.core.measurements import FloatArray
-
-SIGMAS = 4.0
-"""Standard errors beyond which an estimate is significant: 6e-5 of Gaussian estimates are by
-chance, so that 30 estimates of 200 good recordings give less than one false alarm."""
+from sim_sensors.motion.truth_intervals import SIGMAS
 
 _DELAY_S = 2.0
 _LONG_DELAY_S = 30.0

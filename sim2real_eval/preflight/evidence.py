@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -19,8 +18,7 @@ from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.recording.truth import select_valid_fixes
 from sim2real_eval.simulation.twin import find_span
 from sim2real_eval.simulation.twin_maker import TwinMaker, ideal_imu_of_motion
-from sim_sensors.core import rotations
-from sim_sensors.core.blocks import BLOCK, blocks, is_steady, seconds, sum_by_blocks
+from sim_sensors.core.blocks import blocks, is_steady, seconds, sum_by_blocks
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import (
     FixArray,
@@ -31,6 +29,7 @@ from sim_sensors.core.measurements import (
 )
 from sim_sensors.imu.imu import IdealMeasurement
 from sim_sensors.motion.trajectory import Motion
+from sim_sensors.motion.truth_intervals import TruthIntervals
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from .track import Track, make_track
@@ -261,22 +260,12 @@ class Evidence:
         return float(np.ptp(up, axis=1).max()) > math.radians(0.1)
 
     @cached_property
-    def velocities(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None:
-        """Series of the intervals of the truth; None if it has no velocities.
-
-        Their lengths, differences of positions over time, and recorded velocities in their own
-        axes and rotated to the world.
-        """
+    def velocities(self) -> TruthIntervals | None:
+        """Velocities of the truth between its samples; None if it has none."""
         truth = self.truth
         if truth is None or not truth.linear_velocity.any() or len(truth) < 4:
             return None
-        steps = intervals(truth)
-        moved = np.diff(truth.position, axis=0) / steps[:, None]
-        world = rotations.rotate(truth.orientation, truth.linear_velocity)
-        body, world = (
-            0.5 * (velocity[1:] + velocity[:-1]) for velocity in (truth.linear_velocity, world)
-        )
-        return steps, moved, body, world
+        return TruthIntervals.from_odometry(truth)
 
     @cached_property
     def imu(self) -> ImuArray | None:
@@ -427,30 +416,3 @@ def intervals(array: MessageArray) -> FloatArray:
 def mean_row(rows: FloatArray | Rows) -> FloatArray:
     """Return the mean of rows, (n, k)."""
     return np.asarray(sum_by_blocks(np.asarray, rows) / len(rows))
-
-
-def block_means(
-    function: Callable[..., FloatArray],
-    time: FloatArray,
-    length: float,
-    *values: FloatArray | Rows,
-) -> FloatArray:
-    """Return the means of `function(*values)`, (n, k), over blocks of time of a length, s.
-
-    The function must work row by row. It is evaluated on some thousand rows at a time, since all
-    of them may be too many for memory.
-    """
-    number = np.empty(len(time), np.intp)
-    for part in blocks(len(time)):
-        number[part] = np.floor((time[part] - time[0]) / length)
-    starts = np.append(0, np.flatnonzero(number[1:] != number[:-1]) + 1)
-    edges = np.append(starts, len(time))
-    cuts = np.searchsorted(starts, np.arange(BLOCK, len(time), BLOCK), side='right')
-    sums = []
-    for low, high in itertools.pairwise([0, *cuts.tolist(), len(starts)]):
-        if low < high:
-            first, end = edges[low], edges[high]
-            rows = function(*(array[first:end] for array in values))
-            sums.append(np.add.reduceat(rows, starts[low:high] - first, axis=0))
-    means: FloatArray = np.concatenate(sums) / np.diff(edges)[:, None]
-    return means

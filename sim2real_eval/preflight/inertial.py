@@ -23,13 +23,14 @@ from scipy.spatial.transform import Rotation
 
 from sim2real_eval.recording.poses import derive_velocities
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import blocks, sum_by_blocks
+from sim_sensors.core.blocks import block_means, blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.motion.truth_intervals import SIGMAS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .arrays import plane
-from .delays import SIGMAS, DelayFit, effective_count, fit_delay
-from .evidence import Evidence, block_means, mean_row
+from .delays import DelayFit, effective_count, fit_delay
+from .evidence import Evidence, mean_row
 from .outcome import Measure
 
 # A bias of 0.2 m/s^2 tilts the mean force by 1.2 deg. A truth without roll and pitch does not know

@@ -15,12 +15,13 @@ import numpy as np
 
 from sim2real_eval.recording.truth import local_frame_at_first_fix
 from sim_sensors.core import rotations
-from sim_sensors.core.blocks import seconds
+from sim_sensors.core.blocks import block_means, seconds
 from sim_sensors.core.measurements import FloatArray, MessageArray, OdometryArray, TwistArray
+from sim_sensors.motion.truth_intervals import SIGMAS
 from . import input_findings
 from .arrays import plane, robust_variance
-from .delays import SIGMAS, DelayFit, fit_delay
-from .evidence import Evidence, block_means
+from .delays import DelayFit, fit_delay
+from .evidence import Evidence
 from .outcome import Measure
 from .velocities import match_unit
 

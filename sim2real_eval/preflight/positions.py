@@ -21,9 +21,10 @@ import numpy as np
 from sim2real_eval.recording.corrections import TruthCorrection
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
+from sim_sensors.motion.truth_intervals import JUMP_M, MOST_ERROR_M, SIGMAS, jump_limit
 from . import findings
 from .arrays import plane
-from .delays import SIGMAS, DelayFit
+from .delays import DelayFit
 from .evidence import Evidence, intervals
 from .outcome import Measure
 from .track import Track
@@ -40,11 +41,7 @@ _LEAST_ARM_M = 0.5
 _INDEPENDENT_S = 10.0
 # Ratio of singular values below which the columns of a fit are not independent.
 _LEAST_INDEPENDENT = 0.03
-_JUMP_FACTOR = 10.0
-_JUMP_M = 0.5
 _FIX_JUMP_M = 2.0
-_MOST_ERROR_M = 100.0
-"""Error of fixes and steps that is wrong however much they scatter."""
 # Multipath of tens of metres lasts for seconds; from fix to fix a poor receiver errs by metres.
 _MOST_WHITE_M = 20.0
 # Share of the errors of the fixes below which the truth rests.
@@ -400,12 +397,11 @@ def measure_jumps(evidence: Evidence) -> Iterator[Measure]:
         steps = intervals(truth)
         usual = steps < 3.0 * np.median(steps)
         if velocities is not None:
-            _, moved, _, world = velocities
-            errors = np.linalg.norm((moved - world) * steps[:, None], axis=1)
+            errors = velocities.position_errors
         else:
             usual = usual[1:] & usual[:-1]
             errors = np.linalg.norm(np.diff(truth.position, n=2, axis=0), axis=1)
-        count, largest, limit = _outliers(errors[usual], _JUMP_M)
+        count, largest, limit = _outliers(errors[usual], JUMP_M)
         topic = evidence.topic('truth')
         finding = findings.TRUTH_JUMPS(topic, count=count, step=largest) if count else None
         yield Measure(largest, limit, finding, 'truth')
@@ -423,8 +419,7 @@ def _outliers(steps: FloatArray, least: float) -> tuple[int, float, float]:
     """Return the number of steps beyond the limit, the largest step, and the limit."""
     if not len(steps):
         return 0, 0.0, least
-    limit = max(least, _JUMP_FACTOR * 1.4826 * float(np.median(steps)))
-    limit = min(limit, _MOST_ERROR_M)
+    limit = jump_limit(steps, least)
     return int((steps > limit).sum()), float(steps.max()), limit
 
 
@@ -439,7 +434,7 @@ def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
     stated = math.sqrt(max(float(np.median(variance)), 0.0))
     white = _white_deviation(track)
     finding = None
-    if error > _MOST_ERROR_M or white > _MOST_WHITE_M:
+    if error > MOST_ERROR_M or white > _MOST_WHITE_M:
         finding = findings.FIX_ERRORS(
             evidence.topic('gps'),
             north=float(np.std(track.residual.imag)),
@@ -455,7 +450,7 @@ def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
     if finding is not None:
         evidence.doubtful |= {'fixes', 'fix errors'}
     is_white = white > _MOST_WHITE_M
-    yield Measure(error, _MOST_ERROR_M, None if is_white else finding, 'gps')
+    yield Measure(error, MOST_ERROR_M, None if is_white else finding, 'gps')
     yield Measure(white, _MOST_WHITE_M, finding if is_white else None, 'gps noise')
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.core.blocks import blocks
+from sim_sensors.core.blocks import block_means, blocks
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -18,7 +18,7 @@ from sim_sensors.core.measurements import (
 )
 from sim_sensors.world.geodesy import LocalFrame
 from . import findings
-from .evidence import Evidence, block_means
+from .evidence import Evidence
 from .outcome import Measure
 
 _FROZEN_S = 0.5

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim2real_eval.recording.truth import local_frame_at_first_fix
-from sim_sensors.core.blocks import seconds
+from sim_sensors.core.blocks import block_means, seconds
 from sim_sensors.core.measurements import FloatArray
 from . import findings
 from .arrays import plane
-from .evidence import Evidence, Rows, block_means, mean_row
+from .evidence import Evidence, Rows, mean_row
 from .outcome import Measure
 
 _BLOCK_S = 0.5

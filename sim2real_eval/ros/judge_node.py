@@ -54,6 +54,7 @@ from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FixArray, MessageArray, TwistArray
 from sim_sensors.core.rotations import euler_from_quaternion
+from sim_sensors.motion.time_line import TopicTimeLines
 from sim_sensors.ros.diagnostics import Reporter, diagnostic, warn_of_publishers
 from sim_sensors.ros.parameters import start_parameters
 from sim_sensors.ros.running import on_backward_jump, run
@@ -74,6 +75,7 @@ class JudgeHealth:
         self.received: dict[str, int] = {}
         self.published = 0
         self.resets = 0
+        self.last_reset = ''
         self._refused: dict[str, tuple[int, str]] = {}
         # By topic: the newest stamp, and the number of messages that repeat a stamp.
         self._stamps: dict[str, int] = {}
@@ -123,7 +125,7 @@ class JudgeHealth:
         if self._orientation is not None:
             heading = math.degrees(euler_from_quaternion(self._orientation)[2])
             values.append(('heading [deg]', f'{heading:.1f}'))
-        values.append(('resets', self.resets))
+        values += [('resets', self.resets), ('last reset', self.last_reset)]
         values += [(f'{name} received', count) for name, count in sorted(self.received.items())]
         values += [(f'{name} refused', n) for name, (n, _) in sorted(self._refused.items())]
         for part in self._live.parts:
@@ -216,6 +218,7 @@ class JudgeNode(Node):
         self.live.warm_up()
         self.health = JudgeHealth(self.get_fully_qualified_name(), self.live)
         self._timers_due: Grids | None = None
+        self._time_lines = TopicTimeLines(_MAX_AHEAD_NS)
         self._filtered = self.create_publisher(Odometry, 'odometry/filtered', 10)
         self._gps = self._filtered_gps = None
         if parameters.navsat is not None:
@@ -297,6 +300,8 @@ class JudgeNode(Node):
         arrival = np.array([self._now()], dtype=np.int64)
         array = decode(kind, [data], arrival, topic).array
         _refuse_future_stamp(array, topic)
+        if topic != 'set_pose' and self._time_lines.begins_earlier(topic, int(array.stamp_ns[0])):
+            self._reset(f'{topic} has begun an earlier time line')
         self.health.check_stamp(topic, int(array.stamp_ns[0]))
         return array
 
@@ -383,7 +388,9 @@ class JudgeNode(Node):
     def _reset(self, reason: str) -> None:
         self.live.reset()
         self.live.start(self._now())
+        self._time_lines.clear()
         self.health.resets += 1
+        self.health.last_reset = reason
         self.get_logger().info(f'reset: {reason}')
 
     def _on_status(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:

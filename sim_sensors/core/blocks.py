@@ -7,6 +7,7 @@ function that makes such temporaries is evaluated on a few thousand rows at a ti
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -92,3 +93,30 @@ def _sum_rows(rows: NDArray[Any]) -> Any:
     if rows.ndim == 1 or not len(rows) or rows[0].size > 32:
         return rows.sum(axis=0)
     return np.add.reduceat(rows, [0], axis=0)[0]
+
+
+def block_means(
+    function: Callable[..., NDArray[np.float64]],
+    time: NDArray[np.float64],
+    length: float,
+    *values: Any,
+) -> NDArray[np.float64]:
+    """Return the means of `function(*values)`, (n, k), over blocks of time of a length, s.
+
+    The function must work row by row. It is evaluated on some thousand rows at a time, since all
+    of them may be too many for memory.
+    """
+    number = np.empty(len(time), np.intp)
+    for part in blocks(len(time)):
+        number[part] = np.floor((time[part] - time[0]) / length)
+    starts = np.append(0, np.flatnonzero(number[1:] != number[:-1]) + 1)
+    edges = np.append(starts, len(time))
+    cuts = np.searchsorted(starts, np.arange(BLOCK, len(time), BLOCK), side='right')
+    sums = []
+    for low, high in itertools.pairwise([0, *cuts.tolist(), len(starts)]):
+        if low < high:
+            first, end = edges[low], edges[high]
+            rows = function(*(array[first:end] for array in values))
+            sums.append(np.add.reduceat(rows, starts[low:high] - first, axis=0))
+    means: NDArray[np.float64] = np.concatenate(sums) / np.diff(edges)[:, None]
+    return means

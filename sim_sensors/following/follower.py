@@ -16,6 +16,7 @@ from sim_sensors.core.parameters import Parameters, non_negative, parameter, pos
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.odometry import check_values
 from sim_sensors.motion.planar import Pose, heading_of
+from sim_sensors.motion.time_line import AHEAD_COUNT, NEW_LINE_COUNT, NewTimeLine, UsualStep
 from sim_sensors.motion.vehicles import DifferentialDrive, RobotState, WheelRates
 from sim_sensors.motion.waypoints import Waypoints
 from .tracking import (
@@ -33,6 +34,8 @@ from .tracking import (
 )
 
 _NS = 1_000_000_000
+# Longest step between two messages of odometry that has begun another time line.
+_LONGEST_STEP_NS = 60 * _NS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,22 +235,35 @@ class OdometryUse(enum.Enum):
     NO_PATH = 'there is no path'
     LATE = 'its stamp does not come after the latest'
     INVALID = 'it holds no pose'
+    AHEAD = 'its stamp is far ahead'
+    OTHER_FRAME = 'its frames are not those before'
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the message has no effect."""
+        return self not in (OdometryUse.USED, OdometryUse.EARLY, OdometryUse.NO_PATH)
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """Result of one odometry message: a command if one was due, and the tracking error."""
+    """Result of one odometry message: a command if one was due, and the tracking error.
+
+    `restarts` is True if the path starts again with it, since odometry has begun another time line
+    or has other frames.
+    """
 
     odometry_use: OdometryUse
     command: VelocityCommand | None = None
     error: TrackingError | None = None
+    restarts: bool = False
 
 
 @dataclasses.dataclass
 class LiveFollower:
     """Path follower for live odometry; a batch run over the same messages gives the same bits.
 
-    A path begins with the first odometry message after `follow`.
+    A path begins with the first odometry message after `follow`. A single message that is late,
+    far ahead of time or of other frames is refused; see `NewTimeLine` for many of them.
 
     Parameters
     ----------
@@ -272,6 +288,11 @@ class LiveFollower:
     _waypoints: Waypoints | None = dataclasses.field(default=None, init=False)
     _follower: Follower | None = dataclasses.field(default=None, init=False)
     _latest_ns: int | None = dataclasses.field(default=None, init=False)
+    _frames: tuple[str, str] = dataclasses.field(default=('', ''), init=False)
+    _usual: UsualStep = dataclasses.field(default_factory=UsualStep, init=False)
+    _new_line: NewTimeLine[None] = dataclasses.field(
+        default_factory=lambda: NewTimeLine(_LONGEST_STEP_NS), init=False
+    )
 
     @property
     def has_path(self) -> bool:
@@ -287,6 +308,8 @@ class LiveFollower:
         """Restart the path with the next odometry message, whatever its stamp."""
         self._follower = None
         self._latest_ns = None
+        self._usual = UsualStep()
+        self._new_line.clear()
 
     def push(self, odometry: OdometryArray) -> Step:
         """Process one odometry message."""
@@ -295,11 +318,21 @@ class LiveFollower:
         except MotionError:
             return Step(OdometryUse.INVALID)
         stamp_ns = int(odometry.stamp_ns[0])
-        if self._latest_ns is not None and stamp_ns <= self._latest_ns:
-            return Step(OdometryUse.LATE)
-        self._latest_ns = stamp_ns
+        frames = odometry.frame, odometry.child_frame
+        problem, restarts = self._check_order(stamp_ns, frames), False
+        if problem is not None:
+            count = AHEAD_COUNT if problem is OdometryUse.AHEAD else NEW_LINE_COUNT
+            if not self._new_line.add(None, stamp_ns, problem, count, self._usual.ns):
+                return Step(problem)
+            restarts = problem is not OdometryUse.AHEAD
+            if restarts:
+                self.reset()
+        elif self._latest_ns is not None:
+            self._usual.add(stamp_ns - self._latest_ns)
+        self._new_line.clear()
+        self._latest_ns, self._frames = stamp_ns, frames
         if self._waypoints is None:
-            return Step(OdometryUse.NO_PATH)
+            return Step(OdometryUse.NO_PATH, restarts=restarts)
         x, y, _ = odometry.position[0].tolist()
         pose = Pose(x, y, heading_of(*odometry.orientation[0].tolist()))
         if self._follower is None:
@@ -308,6 +341,18 @@ class LiveFollower:
             self._follower = Follower(reference, self.robot, self.tracker, self.control_rate)
         command = self._follower.push(stamp_ns, pose)
         if command is None:
-            return Step(OdometryUse.EARLY)
+            return Step(OdometryUse.EARLY, restarts=restarts)
         target = self._follower.reference.at(self._follower.time_of(stamp_ns)).pose
-        return Step(OdometryUse.USED, command, tracking_error(target, pose))
+        return Step(OdometryUse.USED, command, tracking_error(target, pose), restarts)
+
+    def _check_order(self, stamp_ns: int, frames: tuple[str, str]) -> OdometryUse | None:
+        """Return why a message does not continue the odometry, or None."""
+        if self._latest_ns is None:
+            return None
+        if stamp_ns <= self._latest_ns:
+            return OdometryUse.LATE
+        if frames != self._frames:
+            return OdometryUse.OTHER_FRAME
+        step_ns = stamp_ns - self._latest_ns
+        is_ahead = step_ns > _LONGEST_STEP_NS or self._usual.is_exceeded(step_ns)
+        return OdometryUse.AHEAD if is_ahead else None

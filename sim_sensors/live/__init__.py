@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from sim_sensors.core import lazily
 
 if TYPE_CHECKING:
-    from .sensor import LiveNoiseFree, LiveOdometry, LiveSensor, Verdict
+    from .samples import LiveNoiseFree, LiveOdometry, Verdict
+    from .sensor import LiveSensor
 
 __all__ = ['LiveNoiseFree', 'LiveOdometry', 'LiveSensor', 'Verdict']
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'sensor')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'samples', 'sensor')

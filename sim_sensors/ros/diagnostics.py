@@ -11,7 +11,8 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
-from sim_sensors.live.sensor import Verdict
+from sim_sensors.live.samples import Verdict
+from .truth_report import TruthReport
 
 # Lines per report; without a limit each of a thousand messages may add one.
 _MAX_LINES = 5
@@ -57,16 +58,20 @@ class ReportLines:
 class SensorHealth:
     """Counts of a sensor node, in total and since the last report.
 
-    `name` is the full name of the node, `hardware` the model of the sensor.
+    `name` is the full name of the node, `hardware` the model of the sensor, `truth` the monitor of
+    its odometry. `outliers` is the number of odometry samples that were held as ahead of time, and
+    then refused.
     """
 
-    def __init__(self, name: str, hardware: str) -> None:
+    def __init__(self, name: str, hardware: str, truth: TruthReport) -> None:
         self._name = name
         self._hardware = hardware
+        self.truth = truth
         self._odometry: collections.Counter[Verdict] = collections.Counter()
         self._published = 0
         self._resets = 0
         self._failures = 0
+        self.outliers = 0
         self._longest_gap = 0.0
         self._last_stamp_ns: int | None = None
         self._lines = ReportLines()
@@ -88,14 +93,16 @@ class SensorHealth:
                 'bridged' if verdict is Verdict.GAP else 'not interpolated: the sensor restarted'
             )
             self._lines.add(f'odometry gap of {gap:.3g} s, {effect}', DiagnosticStatus.WARN)
-        elif not verdict.is_accepted:
+        elif verdict is Verdict.OTHER_FRAME:
+            self.truth.refuse_frame()
+        elif verdict is Verdict.HELD or not verdict.is_accepted:
             level = DiagnosticStatus.WARN
             if verdict is Verdict.INVALID:
                 level = DiagnosticStatus.ERROR
             self._lines.add(f'odometry {verdict.value}', level)
 
-    def note_refused_noise_free(self, verdict: Verdict) -> None:
-        """Report a refused message of the noise-free sensor."""
+    def note_noise_free(self, verdict: Verdict) -> None:
+        """Report a message of the noise-free sensor that was refused or begins a time line."""
         self._lines.add(f'noise-free sensor {verdict.value}', DiagnosticStatus.WARN)
 
     def note_missing_noise_free(self, topic: str) -> None:
@@ -134,6 +141,8 @@ class SensorHealth:
             reason = 'no message arrived' if publishers else 'the topic has no publisher'
             level, messages = DiagnosticStatus.WARN, [f'no odometry: {reason}']
         self._has_news = False
+        truth_level, truth_messages = self.truth.take()
+        level, messages = max(level, truth_level), [*truth_messages, *messages]
         if self.faults:
             names = ', '.join(self.faults)
             level, messages = max(level, DiagnosticStatus.WARN), [f'fault: {names}', *messages]
@@ -152,12 +161,13 @@ class SensorHealth:
         count = self._odometry
         accepted = sum(number for verdict, number in count.items() if verdict.is_accepted)
         return [
-            ('odometry accepted', accepted),
+            ('odometry accepted', accepted - self.outliers),
             ('odometry repeated', count[Verdict.REPEATED]),
             ('odometry late', count[Verdict.LATE]),
             ('odometry stale', count[Verdict.STALE]),
             ('odometry after the end', count[Verdict.FINISHED]),
             ('odometry invalid', count[Verdict.INVALID]),
+            ('odometry ahead of time', self.outliers),
             ('gaps', count[Verdict.GAP] + count[Verdict.RESTARTED]),
             ('longest gap [s]', f'{self._longest_gap:.9g}'),
             ('published', self._published),
@@ -165,6 +175,7 @@ class SensorHealth:
             ('resets', self._resets),
             ('failures', self._failures),
             ('faults', ', '.join(self.faults)),
+            *self.truth.values(),
         ]
 
 

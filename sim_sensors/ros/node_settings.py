@@ -275,5 +275,13 @@ class PathFollowerSettings(Parameters):
     )
     stamped: bool = setting(True, '', 'Publish cmd_vel as TwistStamped; otherwise as Twist.')
     frame_id: str = setting('base_link', '', 'Frame of cmd_vel.')
+    odometry_timeout: float = setting(
+        1.0,
+        's',
+        'Wall time without odometry after which zero is commanded; 0: never. Set it to several '
+        'intervals of the odometry if the simulator is much slower than real time.',
+        minimum=0.0,
+        maximum=1e6,
+    )
     frame_prefix: str = frame_prefix()
     diagnostics_period: float = diagnostics_period()

@@ -13,20 +13,27 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Twist, TwistStamped, Vector3Stamped
 from nav_msgs.msg import Path
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
 from std_srvs.srv import Trigger
 
 from sim_sensors.core.errors import MotionError
 from sim_sensors.following.follower import LiveFollower, OdometryUse, Step, VelocityCommand
 from sim_sensors.following.tracking import TRACKERS, TrackerModel
 from sim_sensors.motion.planar import heading_of
-from sim_sensors.motion.vehicles import DifferentialDrive
+from sim_sensors.motion.vehicles import DifferentialDrive, WheelRates
 from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repair_waypoints
 from .diagnostics import Reporter, ReportLines, diagnostic, warn_of_publishers
 from .messages import stamp_ns, twist_message, vector_message
 from .node_settings import PathFollowerSettings
 from .parameters import NodeParameters, ParameterNode, overridable_publisher
 from .running import on_backward_jump, run
+from .truth_report import TruthReport
 from .truth_topics import odometry_of_bytes, subscribe_odometry
+
+_STANDSTILL = VelocityCommand(WheelRates(0.0, 0.0), 0.0, 0.0, finished=False)
+_DELIVERY = Duration(seconds=1)
 
 
 def path_waypoints(message: Path) -> Waypoints:
@@ -49,8 +56,9 @@ def path_waypoints(message: Path) -> Waypoints:
 class PathFollowerNode(ParameterNode):
     """Publisher of `cmd_vel` and `~/error` at the stamps of `ground_truth/odometry`.
 
-    The output depends on the messages alone and equals that of the batch run bit for bit. A wrong
-    parameter or path raises Sim2RealError.
+    The output depends on the messages alone and equals that of the batch run bit for bit, except
+    that zero is commanded once when odometry is silent or invalid, and at the end of the node. A
+    wrong parameter or path raises Sim2RealError.
     """
 
     def __init__(self, **node_options: Any) -> None:
@@ -72,7 +80,15 @@ class PathFollowerNode(ParameterNode):
         self._published = 0
         self._finished = False
         self._lines = ReportLines()
+        # The follower uses poses only.
+        self._truth = TruthReport(self.get_logger().warning, reads_twist=False)
         self._last: Step | None = None
+        # Stamp of the newest accepted odometry, and whether the robot was told to move last.
+        self._newest_ns: int | None = None
+        self._moves = False
+        self._stops = 0
+        self._silent_ticks = 0
+        self._has_news = False
         # Waypoints of a file are relative to the first one; those of the topic are not.
         self._waypoints = read_waypoints(settings.path) if settings.path else None
         if self._waypoints is not None:
@@ -108,6 +124,13 @@ class PathFollowerNode(ParameterNode):
         )
         self._path_subscription = self.create_subscription(Path, 'path', self._on_path, 1)
         self._subscription = subscribe_odometry(self, self._on_odometry)
+        self._silence_timer = None
+        if timeout := self._settings.odometry_timeout:
+            # Odometry that waits in the queue after a stall of this process is taken between two
+            # ticks.
+            self._silence_timer = self.create_timer(
+                0.5 * timeout, self._on_silence, clock=Clock(clock_type=ClockType.STEADY_TIME)
+            )
 
     def _on_path(self, message: Path) -> None:
         try:
@@ -128,9 +151,24 @@ class PathFollowerNode(ParameterNode):
             step = Step(OdometryUse.INVALID)
         else:
             step = self._live.push(odometry)
-        self._counts[step.odometry_use] += 1
-        if step.odometry_use in (OdometryUse.LATE, OdometryUse.INVALID):
-            self._lines.add(f'odometry left out: {step.odometry_use.value}', DiagnosticStatus.WARN)
+        use = step.odometry_use
+        self._counts[use] += 1
+        if use.is_refused:
+            level = DiagnosticStatus.WARN
+            if use is OdometryUse.INVALID:
+                level = DiagnosticStatus.ERROR
+                self.stop()
+            elif use is OdometryUse.OTHER_FRAME:
+                self._truth.refuse_frame()
+            self._lines.add(f'odometry left out: {use.value}', level)
+            return
+        self._newest_ns = int(odometry.stamp_ns[0])
+        self._end_silence()
+        if step.restarts:
+            self._truth.restart()
+        self._truth.push(odometry)
+        if step.restarts:
+            self._note_restart('odometry has begun another time line, or has other frames')
         if step.command is None or step.error is None:
             return
         stamp = int(odometry.stamp_ns[0])
@@ -149,6 +187,35 @@ class PathFollowerNode(ParameterNode):
         message = twist_message(stamp, frame, linear, angular)
         self._command_publisher.publish(message if self._settings.stamped else message.twist)
         self._published += 1
+        self._moves = bool(command.speed or command.yaw_rate)
+
+    def stop(self) -> None:
+        """Command zero, unless the latest command was zero already."""
+        if not self._moves or self._newest_ns is None:
+            return
+        self._publish(self._newest_ns, _STANDSTILL)
+        self._stops += 1
+
+    def end(self) -> None:
+        """Command zero and wait until it has arrived."""
+        self.stop()
+        self._command_publisher.wait_for_all_acked(_DELIVERY)
+
+    def _on_silence(self) -> None:
+        self._silent_ticks += 1
+        if self._is_silent:
+            self.stop()
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether odometry has come, and none for the timeout."""
+        return self._newest_ns is not None and self._silent_ticks > 1
+
+    def _end_silence(self) -> None:
+        self._has_news = True
+        if self._silence_timer is not None:
+            self._silent_ticks = 0
+            self._silence_timer.reset()
 
     def _on_reset(self, request: object, response: Any) -> Any:
         self._restart('requested')
@@ -162,6 +229,10 @@ class PathFollowerNode(ParameterNode):
 
     def _restart(self, reason: str) -> None:
         self._live.reset()
+        self._truth.restart()
+        self._note_restart(reason)
+
+    def _note_restart(self, reason: str) -> None:
         self._finished = False
         self._lines.add(f'reset: {reason}', DiagnosticStatus.OK)
         self.get_logger().info(f'reset: {reason}')
@@ -169,24 +240,24 @@ class PathFollowerNode(ParameterNode):
     def _status(self) -> DiagnosticStatus:
         publishers = self._subscription.get_publisher_count()
         level, messages = self._lines.take()
-        if not messages:
-            if not self._live.has_path:
-                level, messages = DiagnosticStatus.WARN, ['no path']
-            elif not publishers:
-                level, messages = (
-                    DiagnosticStatus.WARN,
-                    ['no odometry: the topic has no publisher'],
-                )
-            else:
-                messages = ['the path has ended' if self._finished else 'following']
+        if self._is_silent and self._live.has_path and not self._finished:
+            level = DiagnosticStatus.ERROR
+            messages = ['odometry is silent: zero is commanded', *messages]
+        elif not messages:
+            level, messages = self._describe(publishers)
+        self._has_news = False
+        truth_level, truth_messages = self._truth.take()
+        level, messages = max(level, truth_level), [*truth_messages, *messages]
         if warning := warn_of_publishers('odometry', publishers):
             level, messages = max(level, DiagnosticStatus.WARN), [*warning, *messages]
         error = None if self._last is None else self._last.error
         values = [
             *((f'odometry: {use.value}', self._counts[use]) for use in OdometryUse),
             ('published', self._published),
+            ('stops', self._stops),
             ('distance [m]', '' if error is None else f'{error.distance:.6g}'),
             ('yaw error [rad]', '' if error is None else f'{error.yaw:.6g}'),
+            *self._truth.values(),
             ('odometry publishers', publishers),
             ('subscriptions', self._command_publisher.get_subscription_count()),
             ('truth subscriptions', self._error_publisher.get_subscription_count()),
@@ -194,10 +265,31 @@ class PathFollowerNode(ParameterNode):
         name, hardware = self.get_fully_qualified_name(), self._settings.controller
         return diagnostic(f'{name}: follower', level, '; '.join(messages), values, hardware)
 
+    def _describe(self, publishers: int) -> tuple[bytes, list[str]]:
+        """Return level and message of a period without events."""
+        if not self._live.has_path:
+            return DiagnosticStatus.WARN, ['no path']
+        if self._finished:
+            return DiagnosticStatus.OK, ['the path has ended']
+        if not self._has_news:
+            reason = 'no message arrived' if publishers else 'the topic has no publisher'
+            return DiagnosticStatus.WARN, [f'no odometry: {reason}']
+        return DiagnosticStatus.OK, ['following']
+
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a path follower until it is stopped; return the exit status."""
-    return run('path_follower_node', lambda: [PathFollowerNode()], args)
+    nodes: list[PathFollowerNode] = []
+
+    def create_nodes() -> list[PathFollowerNode]:
+        nodes.append(PathFollowerNode())
+        return nodes
+
+    def stop() -> None:
+        for node in nodes:
+            node.end()
+
+    return run('path_follower_node', create_nodes, args, stop=stop)
 
 
 if __name__ == '__main__':

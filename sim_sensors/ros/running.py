@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import gc
 import logging
+import os
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ from rclpy.exceptions import NameValidationException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.expand_topic_name import expand_topic_name
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from sim_sensors.core.errors import ParameterError, Sim2RealError
@@ -31,6 +33,7 @@ def run(
     make: Callable[[], Sequence[Node]],
     args: Sequence[str] | None = None,
     finished: Callable[[], bool] = lambda: False,
+    stop: Callable[[], None] | None = None,
 ) -> int:
     """Create nodes and spin them in one executor until the process is stopped.
 
@@ -44,6 +47,8 @@ def run(
         Command line without the executable; None: that of the process.
     finished : callable
         Polled after each callback; True ends the process with status 0.
+    stop : callable, optional
+        Called at the end, also after SIGINT and SIGTERM, while the nodes can still publish.
 
     Returns
     -------
@@ -53,9 +58,13 @@ def run(
     if args is None:
         # Skips a last garbage collection of the compiler's objects, which takes 0.2 s.
         atexit.register(gc.freeze)
-    interrupt = _InterruptRecorder()
+    interrupt = _InterruptRecorder() if stop is None else _EndRequest()
     try:
-        rclpy.init(args=None if args is None else [name, *args])
+        rclpy.init(
+            args=None if args is None else [name, *args],
+            # The handlers of rclpy end the context, so that nothing can be published.
+            signal_handler_options=None if stop is None else SignalHandlerOptions.NO,
+        )
     except RuntimeError as error:
         # The parser of --ros-args refused an argument.
         interrupt.restore()
@@ -70,7 +79,9 @@ def run(
         nodes = make()
         for node in nodes:
             executor.add_node(node)
-        while rclpy.ok() and not finished():
+        if isinstance(interrupt, _EndRequest):
+            interrupt.wake_by(nodes[0].create_guard_condition(lambda: None).trigger)
+        while rclpy.ok() and not finished() and not interrupt.occurred:
             executor.spin_once()
     except Sim2RealError as error:
         return _print_error(name, str(error))
@@ -88,6 +99,8 @@ def run(
             raise
         return 0
     finally:
+        if stop is not None and rclpy.ok():
+            stop()
         executor.shutdown()
         # The threads of the middleware end with the last node. If they still run while the
         # process ends, they may read what it has freed already: a segmentation fault.
@@ -120,6 +133,50 @@ class _InterruptRecorder:
     def restore(self) -> None:
         if self._previous is not None:
             signal.signal(signal.SIGINT, self._previous)
+
+
+class _EndRequest(_InterruptRecorder):
+    """Handler of SIGINT and SIGTERM that lets the running callback finish.
+
+    Until `wake_by` is called, both raise KeyboardInterrupt, since making nodes may take long. The
+    executor waits outside of Python, where no handler runs, so that a thread wakes it.
+    """
+
+    def __init__(self) -> None:
+        self.occurred = False
+        self._previous = {}
+        self._is_spinning = False
+        if threading.current_thread() is threading.main_thread():
+            self._pipe = os.pipe()
+            os.set_blocking(self._pipe[1], False)
+            self._previous_pipe = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._record)
+
+    def _record(self, number: int, frame: FrameType | None) -> None:
+        self.occurred = True
+        if not self._is_spinning:
+            raise KeyboardInterrupt
+
+    def wake_by(self, wake: Callable[[], None]) -> None:
+        """Take the function that wakes the executor."""
+        self._is_spinning = True
+        if self._previous:
+            threading.Thread(target=self._wait, args=(wake,), daemon=True).start()
+
+    def _wait(self, wake: Callable[[], None]) -> None:
+        while os.read(self._pipe[0], 1):
+            wake()
+
+    def restore(self) -> None:
+        if not self._previous:
+            return
+        previous, self._previous = self._previous, {}
+        signal.set_wakeup_fd(self._previous_pipe)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        # The thread ends with the pipe.
+        os.close(self._pipe[1])
 
 
 class _RosLogHandler(logging.Handler):

@@ -23,7 +23,8 @@ from std_srvs.srv import SetBool, Trigger
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.parameters import Parameters
-from sim_sensors.live.sensor import LiveOdometry, LiveSensor, Verdict
+from sim_sensors.live.samples import LiveOdometry, Verdict
+from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.sensor.faults import FaultProcess, read_faults, to_entries
@@ -36,6 +37,7 @@ from .node_settings import SensorSettings, WorldSettings
 from .outputs import OUTPUTS
 from .parameters import NodeParameters, overridable_publisher
 from .running import on_backward_jump, run
+from .truth_report import TruthReport
 from .truth_topics import (
     live_noise_free,
     odometry_of_bytes,
@@ -181,8 +183,9 @@ class SensorNode(ManagedNode):
         """Make the sensor with the parameters in force."""
         # The file of the world may have changed while the node was not active.
         self.__dict__.pop('world', None)
-        self._health = SensorHealth(self.get_fully_qualified_name(), self._settings.model)
         settings = self._settings
+        truth = TruthReport(self.get_logger().warning, reads_twist=settings.velocity == 'twist')
+        self._health = SensorHealth(self.get_fully_qualified_name(), settings.model, truth)
         self._live: LiveSensor[Any] = LiveSensor(
             self.switch_on,
             self._model.rate,
@@ -282,8 +285,8 @@ class SensorNode(ManagedNode):
     def _push_noise_free(self, messages: list[MessageArray]) -> None:
         for message in messages:
             verdict = self._live.push_noise_free(message)
-            if not verdict.is_accepted:
-                self._health.note_refused_noise_free(verdict)
+            if verdict.is_new_start or not verdict.is_accepted:
+                self._health.note_noise_free(verdict)
 
     def _take_all(self) -> None:
         """Take all queued messages."""
@@ -317,11 +320,18 @@ class SensorNode(ManagedNode):
     def _take(self, samples: list[OdometryArray]) -> None:
         for sample in samples:
             stamp_ns = int(sample.stamp_ns[0])
-            if self._live.odometry.is_new_start(stamp_ns):
+            if self._live.odometry.is_new_start(sample):
                 self._measure()
             verdict = self._live.push(sample)
             self._health.count_odometry(verdict, self._live.odometry.gap)
-            if not verdict.is_accepted:
+            self._health.outliers = self._live.odometry.outliers
+            if verdict in (Verdict.ACCEPTED, Verdict.GAP):
+                self._health.truth.push(sample)
+            elif verdict is Verdict.RESTARTED:
+                self._health.truth.restart()
+            if verdict in (Verdict.REWOUND, Verdict.RENAMED):
+                self._restart(f'odometry {verdict.value}')
+            elif not verdict.is_accepted:
                 self.get_logger().warning(
                     f'odometry {verdict.value} ({stamp_ns} ns)', throttle_duration_sec=_THROTTLE_S
                 )
@@ -375,6 +385,8 @@ class SensorNode(ManagedNode):
     def _on_jump(self) -> None:
         # Queued messages belong to the time before the jump.
         self._take_all()
+        if self._live.odometry.take_jump():
+            return
         again = self._live.rewind()
         self._restart('the clock jumped backward')
         self._take(again)
@@ -403,6 +415,7 @@ class SensorNode(ManagedNode):
             self._publish_faults()
         self._waiting.clear()
         self._published, self._last_ns = 0, None
+        self._health.truth.restart()
         self._health.count_reset(reason)
         self.get_logger().info(f'reset: {reason}')
 

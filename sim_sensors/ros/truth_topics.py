@@ -19,7 +19,7 @@ from rclpy.subscription import Subscription
 from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 from sim_sensors.core.shared_parameters import mounting_quaternion
-from sim_sensors.live.sensor import LiveNoiseFree
+from sim_sensors.live.samples import LiveNoiseFree
 from sim_sensors.motion.ideal import Mounting
 from sim_sensors.sensor.sensor import SensorModel
 from .messages import array_of
