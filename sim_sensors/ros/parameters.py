@@ -60,22 +60,6 @@ def descriptor(declaration: Parameter) -> ParameterDescriptor:
     return result
 
 
-class ParameterNode(Node):
-    """Node that takes an empty list at its start, which ROS passes as a parameter without value.
-
-    rclpy refuses to declare it. The first base class of a node, if there are more.
-    """
-
-    def declare_parameters(
-        self, namespace: str, parameters: Any, *args: Any, **options: Any
-    ) -> Any:
-        """Declare as Node does; what has no value may get one of any type."""
-        for _, value, description in (words for words in parameters if len(words) == 3):
-            if value is None:
-                description.dynamic_typing = True
-        return super().declare_parameters(namespace, parameters, *args, **options)
-
-
 def start_parameters(node: Node) -> dict[str, Any]:
     """Return the parameters that a node was started with, without those that all nodes have.
 
@@ -345,6 +329,22 @@ class NodeParameters:
         self._sets = self._candidate
         if changed and self._on_change is not None:
             self._on_change(changed)
+
+
+class ParameterNode(Node):
+    """Node that takes an empty list at its start, which ROS passes as a parameter without value.
+
+    rclpy refuses to declare it. The first base class of a node, if there are more.
+    """
+
+    def declare_parameters(
+        self, namespace: str, parameters: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Declare as Node does; what has no value may get one of any type."""
+        for _, value, description in (words for words in parameters if len(words) == 3):
+            if value is None:
+                description.dynamic_typing = True
+        return super().declare_parameters(namespace, parameters, *args, **options)
 
 
 def _flat_names(parameters: Parameters) -> list[str]:
