@@ -230,6 +230,7 @@ def wandering(metres: float) -> Change:
 def with_input(
     *, twist: bool = False, frame: str = 'base_link', world: bool = False, delay: float = 0.0,
     factor: float = 1.0, rate_factor: float = 1.0, noise: float = 0.02, stated: float = 0.02,
+    topic: str = '/input',
 ) -> Change:  # fmt: skip
     """Add wheel odometry or a twist at 25 Hz with a fault."""
 
@@ -252,7 +253,7 @@ def with_input(
             if twist
             else dataclasses.replace(part, frame='odom', child_frame=frame, **fields)
         )
-        return dataclasses.replace(recording, messages={**recording.messages, '/input': array})
+        return dataclasses.replace(recording, messages={**recording.messages, topic: array})
 
     return change
 

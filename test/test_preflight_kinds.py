@@ -277,6 +277,7 @@ def test_each_fault_is_one_kind_of_finding_and_its_correction_removes_it(name: s
         (BOAT, with_input(twist=True)),
         (CAR, with_input(twist=True, world=True, frame='map')),
         (HILL, with_input(world=True, frame='map')),
+        (CAR, with_input(twist=True, factor=-1.0, stated=0.0, topic='/imu_node/truth/bias')),
         (CAR, of_capture(2.0, 0.0, 0.0)),
         (BOAT, of_capture(2.0, 0.0, 0.0)),
         (HILL, of_capture(2.0, 0.005, 0.003)),

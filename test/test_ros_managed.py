@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +66,7 @@ def test_another_model_needs_no_other_process(graph: Graph) -> None:
     graph.connect(TOPIC)
     assert imu_bits(play(graph)) == batch_bits(TRUTH)
     assert not set_parameter(graph, 'model', 'adis16448')[0]
+    assert set_parameter(graph, 'model', 'chrono')[0], 'as `ros2 param load` of a dump sets it'
     assert change(graph, 'deactivate')
     graph.wait(lambda: graph.odometry.get_subscription_count() == 0, 'the end of its subscription')
     assert graph.node.count_publishers(TOPIC) == 1
@@ -150,3 +152,19 @@ def test_an_imu_without_orientation_is_on_imu_data_raw_if_data_raw_is_set(graph:
     count = len(got)
     assert {message.orientation_covariance[0] for message in play(graph)} != {-1.0}
     assert len(got) == count
+
+
+def test_a_dump_with_an_empty_list_starts_a_node(graph: Graph, tmp_path: Path) -> None:
+    (node,) = graph.start('gps_node')
+    assert list(node.get_parameter('gps.outages.given').value) == []
+    graph.end(node)
+    file = tmp_path / 'gps_node.yaml'
+    # As `ros2 param dump` writes it.
+    file.write_text('/**: {ros__parameters: {gps: {outages: {given: []}, rate: 5.0}}}')
+    (node,) = graph.start('gps_node', file=file)
+    assert node.get_parameter('gps.rate').value == 5.0
+    graph.end(node)
+    file.write_text('/**: {ros__parameters: {gps: {rate: []}}}')
+    with pytest.raises(ParameterError) as error:
+        graph.start('gps_node', file=file)
+    assert error.value.key == 'gps.rate'

@@ -37,6 +37,8 @@ _LATE_S = 0.15
 _COVARIANCE_RATIO = 100.0
 _UNITS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s'}
 _WINDOW_S = 2.0
+# What sensor nodes publish beside their measurements: true wheel odometry, errors of an IMU.
+_NODE_TRUTH = '/truth/'
 _WORLD_FRAMES = ('map', 'odom', 'world', 'earth', 'enu')
 
 
@@ -56,6 +58,7 @@ def other_inputs(evidence: Evidence) -> dict[str, OdometryArray | TwistArray]:
         topic: array
         for topic, array in evidence.recording.messages.items()
         if topic not in roles
+        and _NODE_TRUTH not in topic
         and isinstance(array, OdometryArray | TwistArray)
         and len(array) >= _LEAST
         and array.linear_velocity[:, :2].any()

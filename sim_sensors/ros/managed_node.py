@@ -9,11 +9,12 @@ from typing import Any
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from sim_sensors.core.errors import Sim2RealError
+from .parameters import ParameterNode
 
 _CHANGE_STATE = '/change_state'
 
 
-class ManagedNode(LifecycleNode):
+class ManagedNode(ParameterNode, LifecycleNode):
     """Managed node: `ros2 lifecycle set NODE configure`, `activate`, `deactivate`, `cleanup`.
 
     Its constructor declares and checks the parameters, so that a wrong one ends the process at

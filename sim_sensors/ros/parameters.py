@@ -185,7 +185,8 @@ class NodeParameters:
             ParameterDescriptor(dynamic_typing=True),
             ignore_override=self._ignores_overrides,
         )
-        parsed = declaration.parse(_from_ros(parameter.value), self._node.get_name(), key)
+        value = [] if parameter.value is None else _from_ros(parameter.value)
+        parsed = declaration.parse(value, self._node.get_name(), key)
         self._node.undeclare_parameter(key)
         described = descriptor(declaration)
         if described.read_only and self._can_restart is not None and key not in self._fixed:
@@ -308,10 +309,13 @@ class NodeParameters:
         for name, declaration in parameters.declarations().items():
             if _join(prefix, name) == key:
                 parsed = declaration.parse(value, self._node.get_name(), key)
-                if declaration.read_only and self._can_restart and not self._can_restart():
+                replaced = self._replace(parameters, {name: parsed}, prefix)
+                # `ros2 param load` of a dump sets every value, most of them as they are.
+                is_other = declaration.read_only and replaced != parameters
+                if is_other and self._can_restart and not self._can_restart():
                     problem = 'can only be set while the node is not active'
                     raise ParameterError(self._node.get_name(), key, problem)
-                return self._replace(parameters, {name: parsed}, prefix)
+                return replaced
         for name, part in parameters.parts().items():
             inner = _join(prefix, name)
             if key.startswith(f'{inner}.'):
@@ -331,6 +335,22 @@ class NodeParameters:
         self._sets = self._candidate
         if changed and self._on_change is not None:
             self._on_change(changed)
+
+
+class ParameterNode(Node):
+    """Node that takes an empty list at its start, which ROS passes as a parameter without value.
+
+    rclpy refuses to declare it. The first base class of a node, if there are more.
+    """
+
+    def declare_parameters(
+        self, namespace: str, parameters: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Declare as Node does; what has no value may get one of any type."""
+        for _, value, description in (words for words in parameters if len(words) == 3):
+            if value is None:
+                description.dynamic_typing = True
+        return super().declare_parameters(namespace, parameters, *args, **options)
 
 
 def _flat_names(parameters: Parameters) -> list[str]:

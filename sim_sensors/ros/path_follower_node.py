@@ -16,7 +16,6 @@ from nav_msgs.msg import Path
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.duration import Duration
-from rclpy.node import Node
 from std_srvs.srv import Trigger
 
 from sim_sensors.core.errors import MotionError
@@ -28,7 +27,7 @@ from sim_sensors.motion.waypoints import Waypoints, read_waypoints, repair_waypo
 from .diagnostics import Reporter, ReportLines, diagnostic, warn_of_publishers
 from .messages import stamp_ns, twist_message, vector_message
 from .node_settings import PathFollowerSettings
-from .parameters import NodeParameters, overridable_publisher
+from .parameters import NodeParameters, ParameterNode, overridable_publisher
 from .running import on_backward_jump, run
 from .truth_report import TruthReport
 from .truth_topics import odometry_of_bytes, subscribe_odometry
@@ -54,7 +53,7 @@ def path_waypoints(message: Path) -> Waypoints:
     return dataclasses.replace(waypoints, x=waypoints.x + x0, y=waypoints.y + y0)
 
 
-class PathFollowerNode(Node):
+class PathFollowerNode(ParameterNode):
     """Publisher of `cmd_vel` and `~/error` at the stamps of `ground_truth/odometry`.
 
     The output depends on the messages alone and equals that of the batch run bit for bit, except

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.sensor.catalogue import KINDS
 from .outputs import OUTPUTS
-from .parameters import NodeParameters
+from .parameters import NodeParameters, ParameterNode
 from .running import run
 from .sensor_node import SensorNode
 from .truth_topics import ODOMETRY_TOPIC
@@ -29,7 +29,9 @@ def sensor_nodes(**node_options: Any) -> list[Node]:
     `sensor`, so that two sensors draw different noise. All sensors subscribe to the topic that
     `ground_truth/odometry` is for the process. A wrong parameter raises ParameterError.
     """
-    parent = Node(_NAME, automatically_declare_parameters_from_overrides=True, **node_options)
+    parent = ParameterNode(
+        _NAME, automatically_declare_parameters_from_overrides=True, **node_options
+    )
     declared = NodeParameters(parent)
     labels = parent.declare_parameter(
         'sensors',

@@ -15,7 +15,6 @@ from nav_msgs.msg import Odometry
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.duration import Duration
-from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Imu
 
@@ -34,7 +33,7 @@ from sim_sensors.motion.trajectory import Motion
 from sim_sensors.sensor.catalogue import KINDS
 from .messages import messages_of
 from .node_settings import TrajectorySettings
-from .parameters import NodeParameters, overridable_publisher
+from .parameters import NodeParameters, ParameterNode, overridable_publisher
 from .running import AwaitedConnections, run
 from .truth_topics import ODOMETRY_TOPIC
 
@@ -47,7 +46,7 @@ _LOG_S = 5.0
 _SHORT_S = 120.0
 
 
-class TrajectoryNode(Node):
+class TrajectoryNode(ParameterNode):
     """Publisher of nav_msgs/Odometry on `ground_truth/odometry`, and optionally of /clock.
 
     For a body in MuJoCo it also publishes the sensor_msgs/Imu of a noise-free IMU on
