@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from scipy import stats
 
 from sim_sensors.core.errors import ParameterError
@@ -217,6 +218,7 @@ def test_a_scenario_is_read_written_and_part_of_the_model(tmp_path: Path) -> Non
         ('{fault: outage}', r'faults\[1\].sensor'),
         ('{sensor: camera, fault: outage}', r"faults\[1\].sensor: 'camera'"),
         ('{sensor: gps, fault: outtage}', r"faults\[1\].fault: 'outtage'.*outage"),
+        ('{sensor: gps, fault: [outage]}', r"faults\[1\].fault: \['outage'\]"),
         ('{sensor: gps, fault: outage, start: 5, end: 5}', r'faults\[1\].end: 5.0'),
         ('{sensor: gps, fault: outage, start: -1}', r'faults\[1\].start: -1'),
         ('{sensor: gps, fault: outage, power: 1}', r'faults\[1\].power: unknown'),
@@ -239,3 +241,29 @@ def test_a_fault_of_a_sensor_that_is_not_simulated_is_refused(tmp_path: Path) ->
     file.write_text('faults: [{sensor: front/imu, fault: stuck}]\n')
     with pytest.raises(ParameterError, match='front/imu'):
         with_faults(MODELS, file)
+
+
+def test_faults_of_model_and_file_that_act_together_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / 'faults.yaml'
+    file.write_text('faults: [{sensor: gps, fault: outage, start: 5}]\n')
+    model = dataclasses.replace(MODELS['gps'], faults=(Outage(start=2.0, end=6.0),))
+    with pytest.raises(ParameterError, match='within another outage'):
+        with_faults({'gps': model}, file)
+
+
+@pytest.mark.parametrize('off', [15.0, 22.0, 35.0])
+def test_a_switched_fault_ends_when_a_given_one_begins(tmp_path: Path, off: float) -> None:
+    """The faults so far are always a scenario that can be read back."""
+    given = Outage(start=20.0, end=30.0)
+    sensor = dataclasses.replace(MODELS['gps'], faults=(given,)).start(3, 'r', 'gps')
+    sensor.measure(MOTION.at([10.0]))
+    sensor.faults.switch_on(Outage())
+    file = tmp_path / 'faults.yaml'
+    for time in (off, 40.0):
+        file.write_text(yaml.safe_dump(to_entries(sensor.faults.faults, sensor='gps')))
+        assert read_faults(file)['gps'] == sensor.faults.faults
+        sensor.measure(MOTION.at([time]))
+        sensor.faults.switch_off('outage')
+    first, second = sensor.faults.faults
+    assert first.end == pytest.approx(min(off, 20.0))
+    assert (second.start, second.end) == (20.0, pytest.approx(22.0 if off == 22.0 else 30.0))

@@ -22,8 +22,9 @@ from ros_examples import (
     messages_of,
     stamps,
 )
-from sensor_msgs.msg import Imu
+from sensor_msgs.msg import Imu, NavSatFix
 
+from sim_sensors.core.compilation import PREPARED
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.imu.imu import load_imu, simulate
 from sim_sensors.motion.motions import motion_of, truth_of
@@ -168,3 +169,30 @@ def test_a_dump_with_an_empty_list_starts_a_node(graph: Graph, tmp_path: Path) -
     with pytest.raises(ParameterError) as error:
         graph.start('gps_node', file=file)
     assert error.value.key == 'gps.rate'
+
+
+def test_an_unexpected_error_leaves_nothing_behind(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (node,) = graph.start('imu_node', 'autostart:=false')
+    assert change(graph, 'configure')
+    monkeypatch.setattr(type(node), '_offer_faults', lambda node: 1 // 0)
+    assert not change(graph, 'activate')
+    assert node.state == 'unconfigured'
+    assert graph.node.count_publishers(TOPIC) == 0
+    monkeypatch.undo()
+    assert change(graph, 'configure')
+    assert change(graph, 'activate')
+    assert imu_bits(play(graph)) == batch_bits(TRUTH)
+
+
+def test_a_slow_receiver_is_compiled_before_it_measures(graph: Graph) -> None:
+    """The random walk takes 100 steps from fix to fix, too many for the interpreter."""
+    graph.start('gps_node', 'model:=ch_rw', 'gps.rate:=1.0')
+    graph.listen('/gps/fix', NavSatFix)
+    graph.wait(lambda: graph.odometry.get_subscription_count() == 1, 'the subscription')
+    before = list(PREPARED)
+    count = len(final_stamps(TRUTH, 1.0))
+    graph.play(TRUTH, lambda k: True)
+    graph.wait(lambda: len(graph.received['/gps/fix']) >= count, 'the fixes')
+    assert PREPARED == before

@@ -172,3 +172,23 @@ def test_a_wrong_scenario_ends_the_process_in_one_line(
     (line,) = refused(capsys, 'sensors_node', f'faults_file:={file}')
     assert named in line
     assert 'faults.yaml' in line
+
+
+def test_another_scenario_keeps_the_parameters_of_the_model(graph: Graph, tmp_path: Path) -> None:
+    file = tmp_path / 'faults.yaml'
+    file.write_text(SCENARIO)
+    (node,) = graph.start('gps_node', 'gps.noise.std:=[3.0, 2.0, 1.0]')
+    assert node.trigger_deactivate().name == 'SUCCESS'
+    set_parameter(graph, 'gps_node', 'faults_file', str(file))
+    assert list(node.get_parameter('gps.noise.std').value) == [3.0, 2.0, 1.0]
+    assert node.trigger_activate().name == 'SUCCESS'
+    assert [fault.kind for fault in node.sensor.faults.faults] == ['outage', 'jamming', 'spoofing']
+    # The file is read again, and its faults are those of the label in force.
+    assert node.trigger_deactivate().name == 'SUCCESS'
+    set_parameter(graph, 'gps_node', 'sensor', 'rear/gps')
+    assert node.trigger_activate().name == 'SUCCESS'
+    assert node.sensor.faults.faults == ()
+    assert node.trigger_deactivate().name == 'SUCCESS'
+    file.unlink()
+    assert node.trigger_activate().name == 'FAILURE'
+    assert node.state == 'inactive'

@@ -120,3 +120,25 @@ def test_places_that_wgs84_cannot_convert_are_refused(count: int, wrong: float) 
     if not np.isfinite(wrong):
         with pytest.raises(MotionError):
             geodesy.DEFAULT_ORIGIN.to_enu(*places.T)
+
+
+def test_a_row_loop_that_diverges_gives_what_the_compiled_one_does() -> None:
+    """Python raises for sin(inf); compiled code continues with NaN."""
+    enu = np.array([[1.0, 2.0, 3.0], [np.inf, 0.0, 0.0]])
+    expected = geodesy._chrono_sphere.dispatcher(43.07, -89.4, enu)
+    assert bits(geodesy._chrono_sphere(43.07, -89.4, enu)) == bits(expected)
+    value = np.array([1.0])
+    args = (value, np.array([0.0]), 1.0, np.array([0.5, -1e300]))
+    assert bits(electronics._decay(*args)) == bits(electronics._decay.dispatcher(*args))
+
+
+def test_a_servo_too_fast_for_the_integrator_is_one_line() -> None:
+    car = vehicles.AckermannVehicle(steering_lag=1e-4)
+    start = vehicles.VehicleState(0.0, 0.0, 0.0, 0.0)
+    with pytest.raises(MotionError, match='not finite'):
+        car.drive(
+            lambda time, state: vehicles.VehicleCommand(0.5, 0.3),
+            duration=1.0,
+            start=start,
+            control_rate=100.0,
+        )

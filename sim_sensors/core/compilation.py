@@ -252,10 +252,18 @@ class _RowLoop(_Compiled):
     most = FEW_ROWS
 
     def __call__(self, *arguments: object) -> object:
-        if any(len(rows) > self.most for rows in arguments if isinstance(rows, np.ndarray)):
+        arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+        if any(len(rows) > self.most for rows in arrays):
             return self.dispatcher(*arguments)
-        with np.errstate(all='ignore'):
-            return self._function(*arguments)
+        before = [array.copy() for array in arrays]
+        try:
+            with np.errstate(all='ignore'):
+                return self._function(*arguments)
+        except (ArithmeticError, ValueError):
+            # Python raises where compiled code has an infinite value or NaN, such as sin(inf).
+            for array, values in zip(arrays, before, strict=True):
+                array[...] = values
+            return self.dispatcher(*arguments)
 
 
 def _compile_alone(

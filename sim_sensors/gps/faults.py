@@ -40,12 +40,8 @@ class FixSignals:
         )
 
 
-class GpsFault(Fault):
-    """Fault of a GPS receiver."""
-
-
 @dataclasses.dataclass(frozen=True)
-class Outage(GpsFault):
+class Outage(Fault):
     """No fix: the last position is repeated with status -1."""
 
     kind: ClassVar[str] = 'outage'
@@ -58,7 +54,7 @@ class Outage(GpsFault):
 
 
 @dataclasses.dataclass(frozen=True)
-class FixState(GpsFault):
+class FixState(Fault):
     """Kind of fix that the receiver has, with the status and scales of its `states`.
 
     Most models have one error for all states; `error_scale` makes a float solution worse.
@@ -82,7 +78,7 @@ class FixState(GpsFault):
 
 
 @dataclasses.dataclass(frozen=True)
-class Degradation(GpsFault):
+class Degradation(Fault):
     """Larger errors, as under trees or with few satellites. `stated_scale` 1: it does not know."""
 
     kind: ClassVar[str] = 'degradation'
@@ -99,7 +95,7 @@ class Degradation(GpsFault):
 
 
 @dataclasses.dataclass(frozen=True)
-class JammingFault(Jammer, GpsFault):
+class JammingFault(Jammer, Fault):
     """Jammer near the receiver; see `sim_sensors.gps.events.Jamming` for its law."""
 
     kind: ClassVar[str] = 'jamming'
@@ -115,7 +111,7 @@ class JammingFault(Jammer, GpsFault):
 
 
 @dataclasses.dataclass(frozen=True)
-class SpoofingFault(Spoofer, GpsFault):
+class SpoofingFault(Spoofer, Fault):
     """Spoofer that moves the position away; see `sim_sensors.gps.events.Spoofing` for its law."""
 
     kind: ClassVar[str] = 'spoofing'

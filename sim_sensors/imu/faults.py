@@ -26,12 +26,8 @@ class InertialSignals:
     force_before: FloatArray
 
 
-class ImuFault(Fault):
-    """Fault of an IMU."""
-
-
 @dataclasses.dataclass(frozen=True)
-class Saturation(ImuFault):
+class Saturation(Fault):
     """Signals beyond a range are cut off, as with a range that is set too small."""
 
     kind: ClassVar[str] = 'saturation'
@@ -51,7 +47,7 @@ class Saturation(ImuFault):
 
 
 @dataclasses.dataclass(frozen=True)
-class Stuck(ImuFault):
+class Stuck(Fault):
     """Signals repeat the last value before the fault, or the first of the sensor."""
 
     kind: ClassVar[str] = 'stuck'

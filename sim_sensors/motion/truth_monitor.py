@@ -81,12 +81,12 @@ class TruthMonitor:
     def __init__(self, *, reads_twist: bool = True) -> None:
         self._reads_twist = reads_twist
         self.counts: collections.Counter[TruthProblem] = collections.Counter()
+        self.largest_jump = 0.0
         self.restart()
 
     def restart(self) -> None:
-        """Begin with another stream; the counts stay."""
+        """Begin with another stream; the counts and the largest jump stay."""
         self.holding: set[TruthProblem] = set()
-        self.largest_jump = 0.0
         self._last_ns: int | None = None
         self._position = self._body = self._world = _ZERO
         # Last step of the position, m, and its length; the length is 0 after a gap.

@@ -90,6 +90,10 @@ class ManagedNode(ParameterNode, LifecycleNode):
             self.on_deactivate(state)
         return self._remove('configure')
 
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Clean up after an error that `activate` or `configure` did not expect."""
+        return self._remove('configure')
+
     def destroy_node(self) -> None:
         """Destroy the node with its state machine, whose topic and services rclpy leaves."""
         self._state_machine.destroy_when_not_in_use()
@@ -106,6 +110,7 @@ class ManagedNode(ParameterNode, LifecycleNode):
             self._made[step] = [entity for entity in self._entities() if entity not in before]
             self._remove(step)
             if not isinstance(error, Sim2RealError):
+                self.get_logger().error(f'{step}: {error!r}')
                 raise
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import logging
 import os
@@ -18,7 +19,7 @@ import rclpy
 import rclpy.logging
 from rclpy.clock import ClockChange, JumpHandle, JumpThreshold, TimeJump
 from rclpy.duration import Duration
-from rclpy.exceptions import NameValidationException
+from rclpy.exceptions import InvalidHandle, NameValidationException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.expand_topic_name import expand_topic_name
 from rclpy.node import Node
@@ -166,7 +167,10 @@ class _EndRequest(_InterruptRecorder):
 
     def _wait(self, wake: Callable[[], None]) -> None:
         while os.read(self._pipe[0], 1):
-            wake()
+            # Ctrl-C at a terminal comes twice with `ros2 launch`: the second time, the node may be
+            # destroyed already.
+            with contextlib.suppress(InvalidHandle):
+                wake()
 
     def restore(self) -> None:
         if not self._previous:

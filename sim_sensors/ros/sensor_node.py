@@ -27,7 +27,7 @@ from sim_sensors.live.samples import LiveOdometry, Verdict
 from sim_sensors.live.sensor import LiveSensor
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.sensor.catalogue import KINDS
-from sim_sensors.sensor.faults import FaultProcess, read_faults, to_entries
+from sim_sensors.sensor.faults import Fault, FaultProcess, add_faults, read_faults, to_entries
 from sim_sensors.sensor.sensor import SensorModel
 from sim_sensors.world.world import World, load_world
 from .diagnostics import Reporter, SensorHealth, diagnostic
@@ -49,6 +49,8 @@ from .truth_topics import (
 # Odometry messages that are taken before other callbacks run.
 _MAX_BURST = 200
 _THROTTLE_S = 5.0
+# Longest interval between the measurements that compile code, s.
+_PREPARED_S = 1.0
 # Prefix of the parameters of faults.
 _FAULT = 'fault.'
 # Arrival and stamp, ns, messages and error.
@@ -96,13 +98,14 @@ class SensorNode(ManagedNode):
             _fill_defaults(kind, settings or self._output.settings())
         )
         self._model: Any = self.declared.declare(
-            self._with_faults(model or kind.load(self._settings.model)), kind.name
+            model or kind.load(self._settings.model), kind.name
         )
         for fault in kind.fault_kinds:
             self.declared.declare(fault(), _FAULT + fault.kind, skip=('start', 'end'))
         self._reporter = Reporter(self, self._status, self._settings.diagnostics_period)
         if strict:
             self.declared.refuse_unknown()
+        self._read_faults()
         self.declared.accept_changes(self._on_change, self._check_change)
         self.start(autostart=self._settings.autostart)
 
@@ -130,21 +133,22 @@ class SensorNode(ManagedNode):
         self.create_service(Trigger, '~/finish', self._on_finish)
         self._offer_faults()
         self._output.on_ready(self)
-        self._jump_handle = on_backward_jump(self, self._on_jump)
         self._subscription = subscribe_odometry(self, self._on_odometry)
         self._noise_free = None
         if self._live.noise_free is not None:
             self._noise_free = subscribe_noise_free(
                 self, self.kind, self.message_type, self._on_noise_free
             )
+        # Last, since an activation that fails removes publishers and the like, but no handle.
+        self._jump_handle = on_backward_jump(self, self._on_jump)
 
-    def _with_faults(self, model: Any) -> Any:
-        """Return the model with the faults of the file that `faults_file` names."""
-        settings: SensorSettings = self.declared.get()
-        if not settings.faults_file:
-            return model
-        faults = read_faults(settings.faults_file).get(settings.sensor, ())
-        return dataclasses.replace(model, faults=(*model.faults, *faults)) if faults else model
+    def _read_faults(self) -> None:
+        """Read the faults of this sensor in the file that `faults_file` names."""
+        path = self._settings.faults_file
+        self._played: tuple[Fault, ...] = ()
+        if path:
+            self._played = read_faults(path).get(self._settings.sensor, ())
+        add_faults(self._model, self._played, path)
 
     def _offer_faults(self) -> None:
         """Offer a service for each fault, and publish all faults so far."""
@@ -183,8 +187,9 @@ class SensorNode(ManagedNode):
 
     def _switch_on_anew(self) -> None:
         """Make the sensor with the parameters in force."""
-        # The file of the world may have changed while the node was not active.
+        # The files of world and faults may have changed while the node was not active.
         self.__dict__.pop('world', None)
+        self._read_faults()
         settings = self._settings
         truth = TruthReport(self.get_logger().warning, reads_twist=settings.velocity == 'twist')
         self._health = SensorHealth(self.get_fully_qualified_name(), settings.model, truth)
@@ -204,8 +209,9 @@ class SensorNode(ManagedNode):
         self._last_ns: int | None = None
         # Measurements wait until odometry of their time of arrival has come.
         self._waiting: collections.deque[_WaitingMeasurement] = collections.deque()
-        # The first measurement compiles code; while the node runs, odometry would pile up.
-        self.switch_on().measure(Standstill().at([0.0]))
+        # The first measurements compile code; while the node runs, odometry would pile up.
+        period = min(1.0 / self._model.rate, _PREPARED_S)
+        self.switch_on().measure(Standstill(duration=period).at([0.0, period]))
 
     @property
     def message_type(self) -> Any:
@@ -230,6 +236,7 @@ class SensorNode(ManagedNode):
         """Return a sensor in its initial state, with the parameters in force."""
         settings: SensorSettings = self.declared.get()
         model = self.declared.get(self.kind.name)
+        model = add_faults(model, self._played, settings.faults_file)
         return model.start(settings.seed, settings.run, settings.sensor, **self._surroundings())
 
     def _surroundings(self) -> dict[str, Any]:
@@ -438,12 +445,8 @@ class SensorNode(ManagedNode):
 
     def _on_change(self, changed: set[str]) -> None:
         before, self._settings = self._settings, self.declared.get()
-        if (before.model, before.faults_file) != (
-            self._settings.model,
-            self._settings.faults_file,
-        ):
-            model = self._with_faults(self.kind.load(self._settings.model))
-            self.declared.replace(model, self.kind.name)
+        if before.model != self._settings.model:
+            self.declared.replace(self.kind.load(self._settings.model), self.kind.name)
         self._model = self.declared.get(self.kind.name)
         if not self.is_active:
             return

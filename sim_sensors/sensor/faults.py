@@ -2,13 +2,15 @@
 """Faults of a sensor in operation: given by time, or switched on and off while it measures.
 
 A fault acts on the measurements of its time only. The others have the bits that they would have
-without it, and what a switched fault does is repeated by a given one at the same times.
+without it, and what a switched fault does is repeated by a given one at the same times. Only an
+orientation that an IMU estimates from its own signals keeps the error afterwards.
 """
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -116,10 +118,16 @@ class FaultProcess:
     def switch_on(self, fault: Fault) -> None:
         """Let a fault act from the next measurement on.
 
-        It replaces one of its kind, and then ends with it.
+        It replaces one of its kind and ends with it, or when a given one of its kind begins.
         """
-        end = next((other.end for other in self.active if other.kind == fault.kind), None)
+        ends = [other.end for other in self.active if other.kind == fault.kind]
         self.switch_off(fault.kind)
+        ends += [
+            other.start
+            for other in self._faults
+            if other.kind == fault.kind and other.start > self._next
+        ]
+        end = min((end for end in ends if end is not None), default=None)
         self._faults.append(dataclasses.replace(fault, start=self._next, end=end))
 
     def switch_off(self, kind: str) -> None:
@@ -161,32 +169,36 @@ def faults_from(
     """
     if not kinds or 'faults' not in mapping:
         return ()
-    faults: list[Fault] = []
-    for place, entry in _entries(mapping['faults'], where, f'{path}.faults' if path else 'faults'):
-        faults.append(_fault_from(entry, kinds, faults, where, place))
-    return tuple(faults)
+    key = f'{path}.faults' if path else 'faults'
+    faults = [
+        (place, _fault_from(entry, kinds, where, place))
+        for place, entry in _entries(mapping['faults'], where, key)
+    ]
+    return _one_at_a_time(faults, where)
 
 
 def _fault_from(
-    entry: Mapping[str, object],
-    kinds: Sequence[type[Fault]],
-    others: Sequence[Fault],
-    where: str,
-    place: str,
+    entry: Mapping[str, object], kinds: Sequence[type[Fault]], where: str, place: str
 ) -> Fault:
-    """Return the fault in a mapping, which must not act together with `others` of its kind."""
+    """Return the fault in a mapping."""
     by_kind = {kind.kind: kind for kind in kinds}
     name = entry.get('fault')
-    if name not in by_kind:
+    if not isinstance(name, str) or name not in by_kind:
         problem = not_among(f'{name!r} is unknown', name, by_kind)
         raise ParameterError(where, f'{place}.fault', problem)
     parameters = {key: value for key, value in entry.items() if key != 'fault'}
-    fault = by_kind[str(name)].from_mapping(parameters, where, place)
-    for other in others:
-        if other.kind == fault.kind and _overlap(other, fault):
-            problem = f'{fault.start!r} is within another {name}; must be after its end'
-            raise ParameterError(where, f'{place}.start', problem)
-    return fault
+    return by_kind[name].from_mapping(parameters, where, place)
+
+
+def _one_at_a_time(faults: Sequence[tuple[str, Fault]], where: str) -> tuple[Fault, ...]:
+    """Return faults, each given with its key; ParameterError if two of a kind act at a time."""
+    in_order = sorted(faults, key=lambda keyed: (keyed[1].kind, keyed[1].start))
+    for (_, first), (key, second) in itertools.pairwise(in_order):
+        is_over = first.end is not None and first.end <= second.start
+        if first.kind == second.kind and not is_over:
+            problem = f'{second.start!r} is within another {second.kind}; must be after its end'
+            raise ParameterError(where, f'{key}.start', problem)
+    return tuple(fault for _, fault in faults)
 
 
 def _entries(entries: object, where: str, key: str) -> list[tuple[str, Mapping[str, object]]]:
@@ -199,13 +211,6 @@ def _entries(entries: object, where: str, key: str) -> list[tuple[str, Mapping[s
             problem = f'{entry!r} is not allowed; must be a mapping'
             raise ParameterError(where, f'{key}[{number}]', problem)
     return [(f'{key}[{number}]', entry) for number, entry in enumerate(entries)]
-
-
-def _overlap(first: Fault, second: Fault) -> bool:
-    first_end, second_end = (
-        math.inf if fault.end is None else fault.end for fault in (first, second)
-    )
-    return first.start < second_end and second.start < first_end
 
 
 def to_entries(faults: Sequence[Fault], **labels: str) -> dict[str, list[dict[str, Any]]]:
@@ -246,7 +251,7 @@ def read_faults(path: str | Path) -> dict[str, tuple[Fault, ...]]:
     mapping = read_yaml_mapping(Path(path))
     check_keys(mapping, ('faults',), where)
     kinds_of = {kind.name: kind.fault_kinds for kind in kinds() if kind.fault_kinds}
-    by_sensor: dict[str, list[Fault]] = {}
+    by_sensor: dict[str, list[tuple[str, Fault]]] = {}
     for place, entry in _entries(mapping.get('faults', []), where, 'faults'):
         sensor = str(entry.get('sensor'))
         name = sensor.rpartition('/')[2]
@@ -254,9 +259,18 @@ def read_faults(path: str | Path) -> dict[str, tuple[Fault, ...]]:
             problem = not_among(f'{sensor!r} has no faults', sensor, kinds_of)
             raise ParameterError(where, f'{place}.sensor', problem)
         parameters = {key: value for key, value in entry.items() if key != 'sensor'}
-        faults = by_sensor.setdefault(sensor, [])
-        faults.append(_fault_from(parameters, kinds_of[name], faults, where, place))
-    return {sensor: tuple(faults) for sensor, faults in by_sensor.items()}
+        fault = _fault_from(parameters, kinds_of[name], where, place)
+        by_sensor.setdefault(sensor, []).append((place, fault))
+    return {sensor: _one_at_a_time(faults, where) for sensor, faults in by_sensor.items()}
+
+
+def add_faults(model: Any, faults: Sequence[Fault], where: str) -> Any:
+    """Return a model with further faults, which come from `where`.
+
+    ParameterError if one acts together with another of its kind.
+    """
+    together = [('faults', fault) for fault in (*model.faults, *faults)]
+    return dataclasses.replace(model, faults=_one_at_a_time(together, where))
 
 
 def with_faults(models: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
@@ -269,6 +283,5 @@ def with_faults(models: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
         if sensor not in models:
             problem = not_among(f'{sensor!r} is not simulated', sensor, models)
             raise ParameterError(str(path), 'faults', problem)
-        model = models[sensor]
-        faulty[sensor] = dataclasses.replace(model, faults=(*model.faults, *faults))
+        faulty[sensor] = add_faults(models[sensor], faults, str(path))
     return faulty
