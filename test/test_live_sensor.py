@@ -309,6 +309,22 @@ def test_a_single_sample_ahead_of_time_has_no_effect(ahead_s: float) -> None:
     assert [sensor.odometry.outliers for sensor in sensors] == [0, 1]
 
 
+def test_every_sample_that_is_held_and_not_confirmed_is_counted() -> None:
+    live = odometry()
+    for k in range(100):
+        live.push(TRUTH.take([k]))
+    newest = int(TRUTH.stamp_ns[99])
+    for ahead_s in (3000, 2000, 1000):
+        assert live.push(at(newest + ahead_s * 10**9)) is Verdict.HELD
+    assert live.push(at(newest - 10**9)) is Verdict.LATE
+    assert live.outliers == 3
+    assert live.push(at(newest + 1000 * 10**9)) is Verdict.HELD
+    live.finish()
+    assert live.outliers == 4
+    live.reset()
+    assert live.outliers == 4
+
+
 def test_an_earlier_time_line_begins_with_its_first_sample_after_20_of_them() -> None:
     sensor = LiveSensor(lambda: CHRONO.start(4, 'a'), 100.0, odometry())
     first = navsat_inputs(sensor, TRUTH)

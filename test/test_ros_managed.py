@@ -195,4 +195,4 @@ def test_a_slow_receiver_is_compiled_before_it_measures(graph: Graph) -> None:
     count = len(final_stamps(TRUTH, 1.0))
     graph.play(TRUTH, lambda k: True)
     graph.wait(lambda: len(graph.received['/gps/fix']) >= count, 'the fixes')
-    assert PREPARED == before
+    assert before == PREPARED

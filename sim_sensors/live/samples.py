@@ -104,6 +104,7 @@ class LiveSamples(Generic[M]):
         """
         if self._new_line.reason is Verdict.HELD and not self._exceeds_longest_gap():
             self._bridge()
+        self._refuse_held()
         self.finished = True
         if len(self._window) <= SAMPLES_AHEAD:
             raise MotionError(
@@ -113,6 +114,7 @@ class LiveSamples(Generic[M]):
     def reset(self) -> None:
         """Delete all samples; the next sample is the first."""
         self._discard()
+        self._refuse_held()
         self._new_line.clear()
         self._ceiling_ns = self._rewound_ns = None
 
@@ -170,10 +172,15 @@ class LiveSamples(Generic[M]):
             return place
         if place is not Verdict.ACCEPTED:
             return self._hold(sample, stamp, place)
-        if self._new_line.reason is Verdict.HELD:
-            self.outliers += len(self._new_line.messages)
+        self._refuse_held()
         self._new_line.clear()
         return self._append(sample, stamp)
+
+    def _refuse_held(self) -> None:
+        """Refuse the samples ahead of time that no further ones have confirmed."""
+        if self._new_line.reason is Verdict.HELD:
+            self.outliers += len(self._new_line.messages)
+            self._new_line.clear()
 
     def _place(self, sample: M) -> Verdict:
         """Return how a sample follows the newest one; `ACCEPTED` if it continues the line."""
@@ -191,6 +198,8 @@ class LiveSamples(Generic[M]):
 
     def _hold(self, sample: M, stamp: int, place: Verdict) -> Verdict:
         count = AHEAD_COUNT if place is Verdict.HELD else NEW_LINE_COUNT
+        if not self._new_line.is_continued_by(stamp, place):
+            self._refuse_held()
         if not self._new_line.add(sample, stamp, place, count, self._usual.ns):
             return place
         if place is Verdict.LATE:

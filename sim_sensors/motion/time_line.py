@@ -81,7 +81,7 @@ class NewTimeLine(Generic[M]):
         usual_step_ns : int
             Usual step of the present line; 0 if it is unknown.
         """
-        if not self._is_consistent(stamp_ns, reason):
+        if not self.is_continued_by(stamp_ns, reason):
             return False
         silence_ns = _SILENT_STEPS * usual_step_ns if count > AHEAD_COUNT else 0
         return len(self.messages) + 1 >= count and stamp_ns - self._first_ns >= silence_ns
@@ -91,7 +91,7 @@ class NewTimeLine(Generic[M]):
     ) -> bool:
         """Hold a message, and return whether it completes a new line; see `is_complete_with`."""
         is_complete = self.is_complete_with(stamp_ns, reason, count, usual_step_ns)
-        if not self._is_consistent(stamp_ns, reason):
+        if not self.is_continued_by(stamp_ns, reason):
             self.messages = []
             self._first_ns = stamp_ns
         if len(self.messages) < _MAX_HELD:
@@ -99,7 +99,8 @@ class NewTimeLine(Generic[M]):
         self.reason, self._last_ns = reason, stamp_ns
         return is_complete
 
-    def _is_consistent(self, stamp_ns: int, reason: Hashable) -> bool:
+    def is_continued_by(self, stamp_ns: int, reason: Hashable) -> bool:
+        """Return whether a message would be consistent with the held ones."""
         step_ns = stamp_ns - self._last_ns
         return (
             bool(self.messages) and reason == self.reason and 0 < step_ns <= self._longest_step_ns

@@ -171,6 +171,7 @@ class _EndRequest(_InterruptRecorder):
             # destroyed already.
             with contextlib.suppress(InvalidHandle):
                 wake()
+        os.close(self._pipe[0])
 
     def restore(self) -> None:
         if not self._previous:
@@ -179,8 +180,10 @@ class _EndRequest(_InterruptRecorder):
         signal.set_wakeup_fd(self._previous_pipe)
         for number, handler in previous.items():
             signal.signal(number, handler)
-        # The thread ends with the pipe.
+        # The thread ends with the pipe, and closes its other end.
         os.close(self._pipe[1])
+        if not self._is_spinning:
+            os.close(self._pipe[0])
 
 
 class _RosLogHandler(logging.Handler):
