@@ -34,7 +34,7 @@ raise SystemExit(run('late', lambda: [Late()], []))
 """
 
 
-def ended(first: str) -> subprocess.CompletedProcess[str]:
+def ended(program: str) -> subprocess.CompletedProcess[str]:
     with free_domain() as domain:
         environment = {
             **os.environ,
@@ -42,7 +42,7 @@ def ended(first: str) -> subprocess.CompletedProcess[str]:
             'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
         }
         return subprocess.run(
-            [sys.executable, '-c', PROGRAM.format(first=first)],
+            [sys.executable, '-c', program],
             env=environment, capture_output=True, text=True, timeout=180, check=False,
         )  # fmt: skip
 
@@ -50,7 +50,7 @@ def ended(first: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize('first', ['rclpy.shutdown()', 'rclpy.shutdown(); raise SystemError'])
 def test_a_callback_that_fails_after_a_signal_is_not_an_error(first: str) -> None:
     """SIGINT shuts the context down before a callback publishes, or within compiled code."""
-    done = ended(first)
+    done = ended(PROGRAM.format(first=first))
     assert (done.returncode, done.stderr) == (0, '')
 
 
@@ -67,11 +67,37 @@ INTERRUPTED = """
 
 
 def test_an_interrupt_that_compiled_code_converts_is_not_an_error() -> None:
-    done = ended(INTERRUPTED.strip())
+    done = ended(PROGRAM.format(first=INTERRUPTED.strip()))
     assert (done.returncode, done.stderr) == (0, '')
 
 
 def test_an_error_of_the_node_is_shown() -> None:
-    done = ended('pass')
+    done = ended(PROGRAM.format(first='pass'))
     assert done.returncode == 1
     assert 'RuntimeError: a fault' in done.stderr
+
+
+TWICE = """
+import os, signal, time
+from rclpy.node import Node
+from sim_sensors.ros.running import run
+
+class Interrupted(Node):
+    def __init__(self):
+        super().__init__('interrupted')
+        self.create_timer(0.01, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    def destroy_node(self):
+        super().destroy_node()
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+
+status = run('interrupted', lambda: [Interrupted()], [], stop=lambda: None)
+raise SystemExit(status)
+"""
+
+
+def test_a_second_interrupt_while_the_node_is_destroyed_is_not_an_error() -> None:
+    """A terminal and `ros2 launch` both send SIGINT."""
+    done = ended(TWICE)
+    assert (done.returncode, done.stderr) == (0, '')
