@@ -211,6 +211,15 @@ def test_a_scenario_is_read_written_and_part_of_the_model(tmp_path: Path) -> Non
         assert to_entries(again.faults) == to_entries(faults[name])
 
 
+def test_a_scenario_may_end_as_ros2_topic_echo_ends_it(tmp_path: Path) -> None:
+    file = tmp_path / 'repeat.yaml'
+    file.write_text('faults:\n- {sensor: gps, fault: outage}\n\n---\n')
+    assert read_faults(file) == {'gps': (Outage(),)}
+    file.write_text('faults: []\n---\nfaults: []\n')
+    with pytest.raises(ParameterError, match='another document'):
+        read_faults(file)
+
+
 @pytest.mark.parametrize(
     ('line', 'named'),
     [

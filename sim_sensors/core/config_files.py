@@ -65,6 +65,8 @@ def parse_yaml(text: str, where: str) -> Any:
     """
     # OpenCV's cv::FileStorage writes a first line that is not a directive of YAML.
     text = text.removeprefix('%YAML:1.0')
+    # `ros2 topic echo` ends a message with the line `---`, after which nothing follows.
+    text = re.sub(r'\n---\s*\Z', '\n', text)
     try:
         return copy.deepcopy(_parsed(text)) if len(text) <= _LONGEST_KEPT else _parse(text)
     except yaml.YAMLError as error:
