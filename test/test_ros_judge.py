@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import subprocess
 import sys
 import time
@@ -37,12 +36,16 @@ from ros_judge_examples import Graph, Heard, Script, play
 from std_srvs.srv import Empty, SetBool
 
 from sim2real_eval.judge.external.graph import free_domain, private_context
+from sim2real_eval.judge.robot_localization.advice import NO_MESSAGE
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.health import (
+    ERROR,
     MESSAGES_REFUSED,
+    NO_ESTIMATE,
     SEVERAL_PUBLISHERS,
     TOGGLED_OFF,
+    WARN,
 )
 from sim2real_eval.judge.robot_localization.rehearsal import rehearse
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
@@ -54,12 +57,24 @@ from sim_sensors.core.measurements import PoseArray
 
 SECONDS = 1.6
 STEP_NS = 10_000_000
+# A quaternion without length.
+NO_POSE = PoseArray(
+    stamp_ns=[0], arrival_ns=[0], frame='odom', position=[[0.0, 0.0, 0.0]],
+    orientation=[[0.0, 0.0, 0.0, 0.0]], pose_covariance=np.eye(6)[None],
+)  # fmt: skip
 
 
 @pytest.fixture(scope='module', autouse=True)
 def isolated() -> Iterator[None]:
     with free_domain() as domain, private_context(domain):
         yield
+
+
+@pytest.fixture
+def domain() -> Iterator[int]:
+    """Domain of a second node of the same name and topics, which `graph` must not hear."""
+    with free_domain() as domain:
+        yield domain
 
 
 @pytest.fixture(scope='module')
@@ -261,10 +276,41 @@ def test_a_message_with_an_unknown_frame_is_reported(graph: Graph, run: Recordin
     assert len(report.message) <= 80
     assert 'imu_of_another_robot' in values()[MESSAGES_REFUSED.code]
     assert MESSAGES_REFUSED.code in [finding['code'] for finding in status['findings']]
-    # A good message, and 5 s, end it; the clock stands, so that nothing else does.
+    # 5 s after the last one a good message ends it, for set_pose without another message. The
+    # clock stands, so that no estimate comes.
     graph.step('imu0', dataclasses.replace(run.imu.take([0]), stamp_ns=[status['now_ns']]))
+    graph.step('set_pose', NO_POSE)
+    graph.until(lambda: 'set_pose' in values().get(MESSAGES_REFUSED.code, ''))
     graph.until(lambda: MESSAGES_REFUSED.code not in values())
+    assert NO_ESTIMATE.code in values()
+    assert received[-1].status[0].level == bytes([ERROR])
     assert 'odom1 pose fused' in values()
+
+
+def test_a_silent_input_is_a_warning_until_it_is_heard_again(graph: Graph, run: Recording) -> None:
+    """After 5 s of the node's clock in which the other inputs go on."""
+    now = graph.status()['now_ns']
+    wheels = run.messages['/wheel/odom'].take([0])
+    graph.call(graph.reset_client)
+
+    def silent(*names: str, seconds: float) -> list[str]:
+        nonlocal now
+        for _ in range(round(seconds / 0.25)):
+            now += 250_000_000
+            for name, array in (('odom0', wheels), ('imu0', run.imu.take([0]))):
+                if name not in names:
+                    stamped = dataclasses.replace(array, stamp_ns=np.array([now], dtype=np.int64))
+                    graph.step(name, stamped)
+            graph.step('clock', now)
+        return [
+            finding['subject'].split()[0]
+            for finding in graph.status()['findings']
+            if finding['code'] == NO_MESSAGE.code
+        ]
+
+    assert 'imu0' in silent('imu0', seconds=7.0)
+    assert graph.status()['level'] == WARN
+    assert 'imu0' not in silent(seconds=1.0)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +337,29 @@ def test_a_wrong_parameter_ends_the_node_with_one_line_and_status_2(
     assert name in line
 
 
-def test_static_transforms_are_read_from_tf2_messages(folder: Path) -> None:
+def test_a_dump_with_an_empty_list_starts_the_node(folder: Path, domain: int) -> None:
+    """As `ros2 param dump` writes it."""
+    import rclpy
+    from rclpy.context import Context
+
+    file = folder / 'dump.yaml'
+    file.write_text('/**: {ros__parameters: {correct: [], autostart: false}}')
+    context = Context()
+    rclpy.init(
+        args=[
+            '--ros-args', '--params-file', str(folder / 'params.yaml'),
+            '--params-file', str(file),
+        ],
+        context=context,
+        domain_id=domain,
+    )  # fmt: skip
+    node = JudgeNode(context=context)
+    assert node._settings.correct == frozenset()
+    node.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def test_static_transforms_are_read_from_tf2_messages(folder: Path, domain: int) -> None:
     """The wire format of tf2_msgs/TFMessage; the subscription itself needs tf2_msgs installed."""
     import rclpy
     from rclpy.context import Context
@@ -300,7 +368,7 @@ def test_static_transforms_are_read_from_tf2_messages(folder: Path) -> None:
     rclpy.init(
         args=['--ros-args', '--params-file', str(folder / 'params.yaml')],
         context=context,
-        domain_id=int(os.environ['ROS_DOMAIN_ID']),
+        domain_id=domain,
     )
     node = JudgeNode(context=context)
     for transform in MOUNTED:
@@ -313,7 +381,9 @@ def test_static_transforms_are_read_from_tf2_messages(folder: Path) -> None:
     rclpy.shutdown(context=context)
 
 
-def test_the_node_publishes_at_its_rate_on_the_system_clock(tmp_path: Path) -> None:
+def test_the_node_publishes_at_its_rate_on_the_system_clock(
+    tmp_path: Path, domain: int
+) -> None:
     """Wheel odometry stamped now, and Twist commands, which act from their arrival."""
     import rclpy
     from geometry_msgs.msg import Twist
@@ -329,7 +399,7 @@ def test_the_node_publishes_at_its_rate_on_the_system_clock(tmp_path: Path) -> N
             '-r', 'odometry/gps:=somewhere_else',
         ],
         context=context,
-        domain_id=int(os.environ['ROS_DOMAIN_ID']),
+        domain_id=domain,
     )  # fmt: skip
     judge_node, driver = JudgeNode(context=context), rclpy.create_node('driver', context=context)
     executor = SingleThreadedExecutor(context=context)
@@ -449,6 +519,9 @@ def test_another_configuration_needs_no_other_process(
         assert not set_parameter(graph, name, value)
     assert change_state(graph, 'activate')
     graph.match(before)
+    # A value in force is no change: `ros2 param load` of a dump sets all of them.
+    assert set_parameter(graph, 'process_noise_covariance', noise)
+    assert not set_parameter(graph, 'frequency', 30.0)
 
     filtered, gps = graph.listen('/odometry/filtered'), graph.listen('/odometry/gps')
     script, _ = in_steps(folder, run)
@@ -479,10 +552,6 @@ def test_nothing_is_compiled_and_little_is_logged_while_the_clock_loops(
 ) -> None:
     """The log has one line per finding, however often the clock goes back."""
     script, _ = in_steps(folder, run)
-    wrong = PoseArray(
-        stamp_ns=[0], arrival_ns=[0], frame='odom', position=[[0.0, 0.0, 0.0]],
-        orientation=[[0.0, 0.0, 0.0, 0.0]], pose_covariance=np.eye(6)[None],
-    )  # fmt: skip
     graph.log.flush()
     log = Path(graph.log.name)
     lines = len(log.read_text().splitlines())
@@ -494,7 +563,7 @@ def test_nothing_is_compiled_and_little_is_logged_while_the_clock_loops(
         for shift in range(4):
             stamp_ns = late.stamp_ns + shift * 1_000_000_000
             graph.step('imu0', dataclasses.replace(late, stamp_ns=stamp_ns))
-            graph.step('set_pose', wrong)
+            graph.step('set_pose', NO_POSE)
         graph.play(script[1:40])
         graph.call(graph.reset_client)
     status = graph.status()
@@ -549,7 +618,7 @@ rclpy.spin(node)
     ],
 )
 def test_services_have_the_names_of_the_release(
-    folder: Path, run: Recording, release: str, prefix: str, starts_disabled: bool
+    folder: Path, run: Recording, domain: int, release: str, prefix: str, starts_disabled: bool
 ) -> None:
     """With the types of robot_localization, toggle and set_pose act in the same way."""
     import rclpy
@@ -564,7 +633,7 @@ def test_services_have_the_names_of_the_release(
             '-p', 'assume_identity_frames:=true',
         ],
         context=context,
-        domain_id=int(os.environ['ROS_DOMAIN_ID']),
+        domain_id=domain,
     )  # fmt: skip
     node = JudgeNode(context=context)
     names = {node.resolve_service_name(service.srv_name) for service in node.services}

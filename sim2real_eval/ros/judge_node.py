@@ -485,7 +485,11 @@ class JudgeNode(ManagedNode):
 
     def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         """Refuse changes while the node is active, and wrong values at any time."""
-        changes = [parameter for parameter in parameters if parameter.name != 'use_sim_time']
+        changes = [
+            parameter
+            for parameter in parameters
+            if parameter.name != 'use_sim_time' and self._is_change(parameter)
+        ]
         reason = ''
         if changes and self.is_active:
             reason = f'{changes[0].name} is read when the node is activated; deactivate it first'
@@ -495,6 +499,11 @@ class JudgeNode(ManagedNode):
             except Sim2RealError as error:
                 reason = str(error)
         return SetParametersResult(successful=not reason, reason=reason)
+
+    def _is_change(self, parameter: Parameter) -> bool:
+        """Return False for a value in force: `ros2 param load` of a dump sets all of them."""
+        present = self.get_parameter_or(parameter.name)
+        return bool(present.get_parameter_value() != parameter.get_parameter_value())
 
     def _send(self, publisher: Any, kind: MessageType, array: MessageArray) -> None:
         publisher.publish(encode(kind, array, publisher.topic_name)[0])
