@@ -19,6 +19,7 @@ from live_examples import MOUNTED, curve, everything
 from nav_msgs.msg import Odometry
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
 from ros_examples import signals_left_alone
 from ros_judge_examples import write_parameters
 from std_srvs.srv import Empty
@@ -81,6 +82,10 @@ def test_a_dump_with_an_empty_list_starts_the_node(folder: Path, domain: int) ->
     )  # fmt: skip
     node = JudgeNode(context=context)
     assert node._settings.correct == frozenset()
+    # `ros2 param dump` writes this one.
+    assert node.get_parameter('correct').value == []
+    again = Parameter('correct', Parameter.Type.BOOL_ARRAY, [])
+    assert node.set_parameters([again])[0].successful
     node.destroy_node()
     rclpy.shutdown(context=context)
 
