@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import rclpy
+import yaml
 from geometry_msgs.msg import PoseWithCovarianceStamped, TwistStamped
-from live_examples import Published, give
+from live_examples import MOUNTED, Published, everything, give
 from nav_msgs.msg import Odometry
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
@@ -29,6 +30,7 @@ from sim2real_eval.judge.robot_localization.live import LiveJudge
 from sim2real_eval.judge.robot_localization.replay_options import Grids
 from sim2real_eval.recording.cdr import decode, encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
+from sim2real_eval.recording.metadata import transform_mappings
 from sim2real_eval.ros.judge_node import JudgeNode
 from sim_sensors.core.measurements import MessageArray, OdometryArray
 
@@ -73,6 +75,16 @@ def start_in_this_process(
     estimator._closing.callback(judge.destroy_node)
     executor.add_node(judge)
     estimator._closing.callback(executor.remove_node, judge)
+
+
+def write_parameters(folder: Path) -> Path:
+    """Write parameter files and transforms as a user has them; return the folder."""
+    everything(folder, stamped_control=True)
+    navsat = {'/**': {'ros__parameters': {'frequency': 20.0, 'use_odometry_yaw': False}}}
+    (folder / 'navsat_params.yaml').write_text(yaml.safe_dump(navsat), encoding='utf-8')
+    transforms = yaml.safe_dump(transform_mappings(MOUNTED))
+    (folder / 'static_transforms.yaml').write_text(transforms, encoding='utf-8')
+    return folder
 
 
 def command(*arguments: str) -> list[str]:

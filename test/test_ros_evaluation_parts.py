@@ -40,7 +40,7 @@ from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray, Intrinsics
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.gps.gps import load_gps
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.ros.messages import message_class
@@ -235,6 +235,18 @@ def test_recordings_can_be_patterns(
             bag.name for bag in bags
         }
         assert str(bags[0]) in node.study.plan.file.command
+
+
+def test_a_dump_with_empty_lists_starts_the_node(
+    graph: Graph, bags: list[Path], tmp_path: Path
+) -> None:
+    """As `ros2 param dump` writes it; an empty list where a value is needed is refused by name."""
+    real, out = f'real:={bags[0]}', f'out:={tmp_path / "out"}'
+    with node_of(graph, real, out, 'topics:=[]') as node:
+        assert len(node.study.plan.recordings) == 1
+    with pytest.raises(ParameterError) as error, node_of(graph, 'real:=[]', out):
+        pass
+    assert error.value.key == 'real'
 
 
 def test_explicit_options_are_not_adapted_to_the_recordings(

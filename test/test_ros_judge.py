@@ -4,56 +4,56 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 pytest.importorskip('rclpy')
 
 from lifecycle_msgs.srv import ChangeState
 from live_examples import (
-    MOUNTED,
     Published,
     arrivals,
     curve,
     estimate_bits,
-    everything,
     gps_bits,
     live_judge,
 )  # fmt: skip
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
-from ros_examples import signals_left_alone
-from ros_judge_examples import Graph, Heard, Script, play
+from ros_judge_examples import Graph, Heard, Script, play, write_parameters
 from std_srvs.srv import Empty, SetBool
 
 from sim2real_eval.judge.external.graph import free_domain, private_context
+from sim2real_eval.judge.robot_localization.advice import NO_MESSAGE
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig, NavsatConfig
 from sim2real_eval.judge.robot_localization.embedded import judge
 from sim2real_eval.judge.robot_localization.health import (
+    ERROR,
     MESSAGES_REFUSED,
+    NO_ESTIMATE,
     SEVERAL_PUBLISHERS,
     TOGGLED_OFF,
+    WARN,
 )
 from sim2real_eval.judge.robot_localization.rehearsal import rehearse
 from sim2real_eval.judge.robot_localization.replay_options import Clock, ReplayOptions
-from sim2real_eval.recording.cdr import encode_transforms
-from sim2real_eval.recording.metadata import FrameTree, transform_mappings
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.ros.judge_node import JudgeNode, main
 from sim_sensors.core.measurements import PoseArray
 
 SECONDS = 1.6
 STEP_NS = 10_000_000
+# A quaternion without length.
+NO_POSE = PoseArray(
+    stamp_ns=[0], arrival_ns=[0], frame='odom', position=[[0.0, 0.0, 0.0]],
+    orientation=[[0.0, 0.0, 0.0, 0.0]], pose_covariance=np.eye(6)[None],
+)  # fmt: skip
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -64,14 +64,7 @@ def isolated() -> Iterator[None]:
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Parameter files and transforms as a user has them."""
-    folder = tmp_path_factory.mktemp('judge_node')
-    everything(folder, stamped_control=True)
-    navsat = {'/**': {'ros__parameters': {'frequency': 20.0, 'use_odometry_yaw': False}}}
-    (folder / 'navsat_params.yaml').write_text(yaml.safe_dump(navsat), encoding='utf-8')
-    transforms = yaml.safe_dump(transform_mappings(MOUNTED))
-    (folder / 'static_transforms.yaml').write_text(transforms, encoding='utf-8')
-    return folder
+    return write_parameters(tmp_path_factory.mktemp('judge_node'))
 
 
 @pytest.fixture(scope='module')
@@ -261,108 +254,41 @@ def test_a_message_with_an_unknown_frame_is_reported(graph: Graph, run: Recordin
     assert len(report.message) <= 80
     assert 'imu_of_another_robot' in values()[MESSAGES_REFUSED.code]
     assert MESSAGES_REFUSED.code in [finding['code'] for finding in status['findings']]
-    # A good message, and 5 s, end it; the clock stands, so that nothing else does.
+    # 5 s after the last one a good message ends it, for set_pose without another message. The
+    # clock stands, so that no estimate comes.
     graph.step('imu0', dataclasses.replace(run.imu.take([0]), stamp_ns=[status['now_ns']]))
+    graph.step('set_pose', NO_POSE)
+    graph.until(lambda: 'set_pose' in values().get(MESSAGES_REFUSED.code, ''))
     graph.until(lambda: MESSAGES_REFUSED.code not in values())
+    assert NO_ESTIMATE.code in values()
+    assert received[-1].status[0].level == bytes([ERROR])
     assert 'odom1 pose fused' in values()
 
 
-@pytest.mark.parametrize(
-    ('parameter', 'name'),
-    [
-        ('frequncy:=3.0', 'frequncy'),
-        ('sensor_timeout:=often', 'sensor_timeout'),
-        ('navsat_params_file:=/nowhere.yaml', '/nowhere.yaml'),
-        ('filter:=kf', 'filter'),
-        ('correct:=gravity', 'correct'),
-        ('correct:=[unscented]', 'unscented'),
-    ],
-)
-def test_a_wrong_parameter_ends_the_node_with_one_line_and_status_2(
-    folder: Path, capsys: pytest.CaptureFixture[str], parameter: str, name: str
-) -> None:
-    node_arguments = ['--params-file', str(folder / 'params.yaml'), '-p', parameter]
-    with signals_left_alone():
-        assert main(['--ros-args', *node_arguments]) == 2
-    output = capsys.readouterr()
-    assert output.out == ''
-    (line,) = output.err.splitlines()
-    assert line.startswith('judge_node: error: ')
-    assert name in line
+def test_a_silent_input_is_a_warning_until_it_is_heard_again(graph: Graph, run: Recording) -> None:
+    """After 5 s of the node's clock in which the other inputs go on."""
+    now = graph.status()['now_ns']
+    wheels = run.messages['/wheel/odom'].take([0])
+    graph.call(graph.reset_client)
 
+    def silent(*names: str, seconds: float) -> list[str]:
+        nonlocal now
+        for _ in range(round(seconds / 0.25)):
+            now += 250_000_000
+            for name, array in (('odom0', wheels), ('imu0', run.imu.take([0]))):
+                if name not in names:
+                    stamped = dataclasses.replace(array, stamp_ns=np.array([now], dtype=np.int64))
+                    graph.step(name, stamped)
+            graph.step('clock', now)
+        return [
+            finding['subject'].split()[0]
+            for finding in graph.status()['findings']
+            if finding['code'] == NO_MESSAGE.code
+        ]
 
-def test_static_transforms_are_read_from_tf2_messages(folder: Path) -> None:
-    """The wire format of tf2_msgs/TFMessage; the subscription itself needs tf2_msgs installed."""
-    import rclpy
-    from rclpy.context import Context
-
-    context = Context()
-    rclpy.init(
-        args=['--ros-args', '--params-file', str(folder / 'params.yaml')],
-        context=context,
-        domain_id=int(os.environ['ROS_DOMAIN_ID']),
-    )
-    node = JudgeNode(context=context)
-    for transform in MOUNTED:
-        node.receive_transforms(encode_transforms([transform], 0))
-    rotation, position = node.live.frames.lookup('imu_link', 'gps_link', 'test')
-    expected, place = FrameTree(MOUNTED).lookup('imu_link', 'gps_link', 'test')
-    np.testing.assert_array_equal(rotation, expected)
-    np.testing.assert_array_equal(position, place)
-    node.destroy_node()
-    rclpy.shutdown(context=context)
-
-
-def test_the_node_publishes_at_its_rate_on_the_system_clock(tmp_path: Path) -> None:
-    """Wheel odometry stamped now, and Twist commands, which act from their arrival."""
-    import rclpy
-    from geometry_msgs.msg import Twist
-    from nav_msgs.msg import Odometry
-    from rclpy.context import Context
-    from rclpy.executors import SingleThreadedExecutor
-
-    config = everything(tmp_path)
-    context = Context()
-    rclpy.init(
-        args=[
-            '--ros-args', '--params-file', config.where, '-p', 'assume_identity_frames:=true',
-            '-r', 'odometry/gps:=somewhere_else',
-        ],
-        context=context,
-        domain_id=int(os.environ['ROS_DOMAIN_ID']),
-    )  # fmt: skip
-    judge_node, driver = JudgeNode(context=context), rclpy.create_node('driver', context=context)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(judge_node)
-    executor.add_node(driver)
-    wheel = driver.create_publisher(Odometry, '/wheel/odom', 10)
-    commanded = driver.create_publisher(Twist, '/cmd_vel', 10)
-    received: list[Odometry] = []
-    driver.create_subscription(Odometry, '/odometry/filtered', received.append, 10)
-
-    def send() -> None:
-        message = Odometry(child_frame_id='base_link')
-        message.header.stamp = driver.get_clock().now().to_msg()
-        message.header.frame_id = 'odom'
-        message.twist.twist.linear.x = 2.0
-        message.twist.covariance = 0.01 * np.eye(6).ravel()
-        wheel.publish(message)
-        commanded.publish(Twist())
-
-    driver.create_timer(0.01, send)
-    end = time.monotonic() + 180.0
-    while len(received) < 10 or not judge_node.health.received.get('cmd_vel'):
-        assert time.monotonic() < end
-        executor.spin_once(timeout_sec=0.1)
-    stamps = [
-        message.header.stamp.sec * 10**9 + message.header.stamp.nanosec for message in received
-    ]
-    assert (np.diff(stamps) > 0).all()
-    assert received[-1].twist.twist.linear.x == pytest.approx(2.0, abs=0.3)
-    executor.shutdown()
-    judge_node.destroy_node()
-    driver.destroy_node()
-    rclpy.shutdown(context=context)
+    assert 'imu0' in silent('imu0', seconds=7.0)
+    assert graph.status()['level'] == WARN
+    assert 'imu0' not in silent(seconds=1.0)
 
 
 def request(graph: Graph, kind: Any, name: str, message: Any) -> Any:
@@ -401,6 +327,7 @@ def test_toggle_and_the_services_of_robot_localization(
 ) -> None:
     """Names of 3.8, types of std_srvs, because robot_localization is not installed here."""
     script = in_steps(folder, run)[0][:80]
+    graph.reach(script[0][1] + 3_600_000_000_000, lambda status: True)
     resets = graph.status()['resets']
     graph.reach(script[0][1], lambda status: bool(status['resets'] > resets))
     graph.play(script[1:])
@@ -449,6 +376,9 @@ def test_another_configuration_needs_no_other_process(
         assert not set_parameter(graph, name, value)
     assert change_state(graph, 'activate')
     graph.match(before)
+    # A value in force is no change: `ros2 param load` of a dump sets all of them.
+    assert set_parameter(graph, 'process_noise_covariance', noise)
+    assert not set_parameter(graph, 'frequency', 30.0)
 
     filtered, gps = graph.listen('/odometry/filtered'), graph.listen('/odometry/gps')
     script, _ = in_steps(folder, run)
@@ -479,10 +409,6 @@ def test_nothing_is_compiled_and_little_is_logged_while_the_clock_loops(
 ) -> None:
     """The log has one line per finding, however often the clock goes back."""
     script, _ = in_steps(folder, run)
-    wrong = PoseArray(
-        stamp_ns=[0], arrival_ns=[0], frame='odom', position=[[0.0, 0.0, 0.0]],
-        orientation=[[0.0, 0.0, 0.0, 0.0]], pose_covariance=np.eye(6)[None],
-    )  # fmt: skip
     graph.log.flush()
     log = Path(graph.log.name)
     lines = len(log.read_text().splitlines())
@@ -494,7 +420,7 @@ def test_nothing_is_compiled_and_little_is_logged_while_the_clock_loops(
         for shift in range(4):
             stamp_ns = late.stamp_ns + shift * 1_000_000_000
             graph.step('imu0', dataclasses.replace(late, stamp_ns=stamp_ns))
-            graph.step('set_pose', wrong)
+            graph.step('set_pose', NO_POSE)
         graph.play(script[1:40])
         graph.call(graph.reset_client)
     status = graph.status()
@@ -538,49 +464,3 @@ node = rclpy.create_node('stranger')
 node.create_publisher(Imu, '/imu/data', 10)
 rclpy.spin(node)
 """
-
-
-@pytest.mark.parametrize(
-    ('release', 'prefix', 'starts_disabled'),
-    [
-        ('3.8', '', True),
-        ('3.10', '/ekf_filter_node', True),
-        ('rolling', '/ekf_filter_node', False),
-    ],
-)
-def test_services_have_the_names_of_the_release(
-    folder: Path, run: Recording, release: str, prefix: str, starts_disabled: bool
-) -> None:
-    """With the types of robot_localization, toggle and set_pose act in the same way."""
-    import rclpy
-    from geometry_msgs.msg import PoseWithCovarianceStamped
-    from rclpy.context import Context
-
-    context = Context()
-    rclpy.init(
-        args=[
-            '--ros-args', '--params-file', str(folder / 'params.yaml'),
-            '-p', f"rl_version:='{release}'", '-p', 'disabled_at_startup:=true',
-            '-p', 'assume_identity_frames:=true',
-        ],
-        context=context,
-        domain_id=int(os.environ['ROS_DOMAIN_ID']),
-    )  # fmt: skip
-    node = JudgeNode(context=context)
-    names = {node.resolve_service_name(service.srv_name) for service in node.services}
-    assert {f'{prefix}/enable', f'{prefix}/toggle', '/reset'} <= names
-    assert node.live.enabled == (not starts_disabled)
-    node._on_enable(Empty.Request(), Empty.Response())
-    assert node.live.enabled
-    answers = [node._on_toggle(SimpleNamespace(on=on), SimpleNamespace()) for on in (False, False)]
-    assert [answer.status for answer in answers] == [True, False]
-    assert not node.live.processing
-    pose = PoseWithCovarianceStamped()
-    pose.header.frame_id, pose.pose.pose.orientation.w = 'odom', 1.0
-    pose.pose.pose.position.x = 4.0
-    node._on_set_pose(SimpleNamespace(pose=pose), SimpleNamespace())
-    node.live.receive('odom0', run.messages['/wheel/odom'].take([0]))
-    assert node.health.received == {'set_pose': 1}
-    assert node.live._filter.x[0] == 4.0
-    node.destroy_node()
-    rclpy.shutdown(context=context)

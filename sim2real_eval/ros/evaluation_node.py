@@ -40,7 +40,7 @@ from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.runner import conclude, discard_study, hold_study
 from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.ros.diagnostics import Reporter
-from sim_sensors.ros.running import VALUELESS_PARAMETER, is_valueless_parameter
+from sim_sensors.ros.parameters import ParameterNode
 from sim_sensors.ros.truth_topics import ODOMETRY_TOPIC
 from .evaluation.run import Pace, Pass, Stop, Stopped, Tally, first_difference
 from .evaluation.study import LiveStudy
@@ -50,7 +50,7 @@ _POLL_S = 0.02
 _DELIVERY = Duration(seconds=2)
 
 
-class EvaluationNode(Node):
+class EvaluationNode(ParameterNode):
     """Node that evaluates recordings one after another and publishes its progress.
 
     `stop` is checked between runs and often during them. Sim2RealError for a wrong parameter, a
@@ -299,10 +299,6 @@ def main(args: Sequence[str] | None = None) -> int:
             return _evaluate(stop)
         except (Sim2RealError, OSError) as error:
             return _refuse(_error_text(error))
-        except ValueError as error:
-            if not is_valueless_parameter(error):
-                raise
-            return _refuse(VALUELESS_PARAMETER)
         except Stopped as stopped:
             _print_error(f'{stopped.word}; nothing was written')
             return stopped.status

@@ -139,6 +139,14 @@ class JudgeNode(ManagedNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__('ekf_filter_node', allow_undeclared_parameters=True, **options)
+        # A dump has null for a parameter without a value, which is what `[]` is at the start.
+        self.set_parameters(
+            [
+                Parameter(name, Parameter.Type.STRING_ARRAY, [])
+                for name, setting in start_parameters(self).items()
+                if setting is None
+            ]
+        )
         self._settings = JudgeParameters.from_node(self)
         self.add_on_set_parameters_callback(self._on_parameters)
         self._reporter = Reporter(self, self._report)
@@ -485,13 +493,15 @@ class JudgeNode(ManagedNode):
 
     def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         """Refuse changes while the node is active, and wrong values at any time."""
-        changes = [parameter for parameter in parameters if parameter.name != 'use_sim_time']
+        # A value in force is no change: `ros2 param load` of a dump sets all of them.
+        present, wanted = start_parameters(self), start_parameters(self, parameters)
+        changes = [name for name in wanted if wanted[name] != present.get(name)]
         reason = ''
         if changes and self.is_active:
-            reason = f'{changes[0].name} is read when the node is activated; deactivate it first'
+            reason = f'{changes[0]} is read when the node is activated; deactivate it first'
         elif changes:
             try:
-                JudgeParameters.from_node(self, changes)
+                JudgeParameters.from_node(self, parameters)
             except Sim2RealError as error:
                 reason = str(error)
         return SetParametersResult(successful=not reason, reason=reason)

@@ -278,7 +278,7 @@ TRUTH_RATE = assumed(
 )
 WARMUP = assumed(
     'study.warmup',
-    'the first {warmup:g s} are left out, because {count:d} recordings start at up to '
+    'the first {warmup:g s} are left out; recordings that start in motion: {count:d}, at up to '
     '{most:.1f m/s}',
     'A judge that starts at rest needs time to reach the speed. To refuse it in a study file: '
     '`metric: {warmup: 0}`.',

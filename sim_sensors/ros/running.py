@@ -86,10 +86,6 @@ def run(
             executor.spin_once()
     except Sim2RealError as error:
         return _print_error(name, str(error))
-    except ValueError as error:
-        if not is_valueless_parameter(error):
-            raise
-        return _print_error(name, VALUELESS_PARAMETER)
     except (KeyboardInterrupt, ExternalShutdownException):
         return 0
     except (RuntimeError, SystemError):
@@ -195,19 +191,6 @@ class _RosLogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._log.info(record.getMessage())
-
-
-VALUELESS_PARAMETER = (
-    'a parameter is [] or null, without a value; leave it out, or give it a value'
-)
-
-
-def is_valueless_parameter(error: ValueError) -> bool:
-    """Return True for the error of rclpy about a parameter that is an empty list or null.
-
-    It has no type for such a value at the start of a node, and does not name the parameter.
-    """
-    return 'PARAMETER_NOT_SET' in str(error)
 
 
 def _print_error(name: str, problem: str) -> int:

@@ -191,7 +191,8 @@ def _declare_texts(node: Node, name: str, doc: str) -> list[str]:
     """Declare a list of texts, and return it; a single text counts as a list of one."""
     list_descriptor = ParameterDescriptor(description=doc, read_only=True, dynamic_typing=True)
     value: Any = node.declare_parameter(name, [''], list_descriptor).value
-    texts = [value] if isinstance(value, str) else value
+    # ROS passes an empty list as no value.
+    texts = [value] if isinstance(value, str) else value or []
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ParameterError(
             node.get_name(), name, f'{value!r} is not allowed; must be a list of texts'
