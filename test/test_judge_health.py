@@ -6,12 +6,14 @@ from __future__ import annotations
 import math
 
 import pytest
+from judge_examples import imu, stamps
 
 from sim2real_eval.judge.robot_localization.advice import NO_MESSAGE
 from sim2real_eval.judge.robot_localization.configuration import FilterConfig
 from sim2real_eval.judge.robot_localization.health import (
     DISABLED,
     ERROR,
+    INPUT_SILENT,
     MESSAGES_REFUSED,
     NO_ESTIMATE,
     NOT_FINITE,
@@ -105,6 +107,18 @@ def test_a_silent_input_is_a_warning_after_five_seconds_and_only_then(
     codes = situation.codes()
     assert codes == [NO_MESSAGE.code] * 2
     assert level_of(situation.health.findings(int(situation.now * NS), {})) == WARN
+
+
+def test_an_input_that_has_sent_messages_is_silent_and_not_absent(situation: Situation) -> None:
+    live = situation.live
+    live.start(NS)
+    messages = imu(stamps(100, 0.3, NS))
+    live.receive('imu0', messages.take(slice(0, 10)))
+    live.tick(2 * NS)
+    situation.estimate(4.0)
+    situation.estimate(6.0)
+    codes = situation.codes()
+    assert (codes.count(INPUT_SILENT.code), codes.count(NO_MESSAGE.code)) == (1, 1)
 
 
 def test_a_finding_is_news_once_until_it_has_cleared(situation: Situation) -> None:

@@ -24,6 +24,7 @@ from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.motion.motions import motion_names
 from sim_sensors.ros.node_settings import PathFollowerSettings, SensorSettings, TrajectorySettings
 from sim_sensors.sensor.catalogue import KINDS, kinds
+from sim_sensors.sensor.faults import read_faults
 
 PACKAGE = 'sim2real_sensors'
 NAVSAT = '_navsat'
@@ -255,6 +256,8 @@ def check(name: str, text: str) -> None:
     declaration = ARGUMENTS[name]
     if (name.endswith('_file') or name == 'path') and text and not Path(text).is_file():
         raise ParameterError('launch', name, f'{text!r} is not a file that can be read')
+    if name == 'faults_file' and text:
+        read_faults(text)
     if name == 'scenario' and not is_in_file(text) and text not in motion_names():
         problem = not_among(f'{text!r} is unknown', text, motion_names())
         raise ParameterError('launch', name, f'{problem}, or a class in a file')

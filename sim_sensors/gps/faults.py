@@ -17,7 +17,7 @@ from .events import FIX_STATES, Jammer, Spoofer
 
 @dataclasses.dataclass(eq=False)
 class FixSignals:
-    """What faults change of `n` fixes, before the position is computed."""
+    """Properties of `n` fixes that faults change, before the position is computed."""
 
     state: IntArray  # (n,) index in `FIX_STATES`
     error_scale: FloatArray  # (n,) factor of the error of the receiver

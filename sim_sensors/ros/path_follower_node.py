@@ -34,6 +34,8 @@ from .truth_topics import odometry_of_bytes, subscribe_odometry
 
 _STANDSTILL = VelocityCommand(WheelRates(0.0, 0.0), 0.0, 0.0, finished=False)
 _DELIVERY = Duration(seconds=1)
+# Ticks of the timer without odometry that make the timeout.
+_TICKS = 2
 
 
 def path_waypoints(message: Path) -> Waypoints:
@@ -129,7 +131,7 @@ class PathFollowerNode(ParameterNode):
             # Odometry that waits in the queue after a stall of this process is taken between two
             # ticks.
             self._silence_timer = self.create_timer(
-                0.5 * timeout, self._on_silence, clock=Clock(clock_type=ClockType.STEADY_TIME)
+                timeout / _TICKS, self._on_silence, clock=Clock(clock_type=ClockType.STEADY_TIME)
             )
 
     def _on_path(self, message: Path) -> None:
@@ -204,12 +206,14 @@ class PathFollowerNode(ParameterNode):
     def _on_silence(self) -> None:
         self._silent_ticks += 1
         if self._is_silent:
+            if self._silent_ticks == _TICKS:
+                self.get_logger().error('odometry is silent: zero is commanded')
             self.stop()
 
     @property
     def _is_silent(self) -> bool:
         """Whether odometry has come, and none for the timeout."""
-        return self._newest_ns is not None and self._silent_ticks > 1
+        return self._newest_ns is not None and self._silent_ticks >= _TICKS
 
     def _end_silence(self) -> None:
         self._has_news = True

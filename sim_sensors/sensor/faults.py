@@ -113,7 +113,8 @@ class FaultProcess:
     @property
     def _next(self) -> float:
         """Time just after the latest measurement, s."""
-        return 0.0 if self._latest is None else self._latest + _AFTER
+        # Rounded, so that the text of a scenario is readable.
+        return 0.0 if self._latest is None else round(self._latest + _AFTER, 9)
 
     def switch_on(self, fault: Fault) -> None:
         """Let a fault act from the next measurement on.
@@ -216,7 +217,7 @@ def _entries(entries: object, where: str, key: str) -> list[tuple[str, Mapping[s
 def to_entries(faults: Sequence[Fault], **labels: str) -> dict[str, list[dict[str, Any]]]:
     """Return the mapping that `faults_from` reads back, empty without faults.
 
-    With the label `sensor`, `read_faults` reads it.
+    `read_faults` reads it if the label `sensor` is given.
     """
     entries = [
         {

@@ -16,6 +16,7 @@ from sim2real_eval.common.findings import Finding, Severity, by_severity, decisi
 from sim2real_eval.judge.estimate import PartCount
 from sim2real_eval.recording.checks import STAMP_REPEATED
 from sim_sensors.core.rotations import euler_from_quaternion
+from .advice import NO_MESSAGE
 from .live import LiveJudge
 
 OK, WARN, ERROR = range(3)
@@ -63,8 +64,16 @@ MESSAGES_REFUSED = decisive(
     'Refused messages do not reach the filter. The finding ends 5 s after the last of them; for '
     'an input it also takes a good message.',
 )
+INPUT_SILENT = decisive(
+    'live.input_silent',
+    'no message for {seconds:g s}',
+    'The input has sent messages before; odometry/gps comes from gps/fix.',
+    'check whether its publisher runs and has a fix',
+)
 _ERRORS = (NO_ESTIMATE, NOT_FINITE)
-LIVE_KINDS = (*_ERRORS, DISABLED, TOGGLED_OFF, SEVERAL_PUBLISHERS, MESSAGES_REFUSED)
+LIVE_KINDS = (
+    *_ERRORS, DISABLED, TOGGLED_OFF, SEVERAL_PUBLISHERS, MESSAGES_REFUSED, INPUT_SILENT
+)  # fmt: skip
 """Kinds of findings that only a live judge has."""
 
 
@@ -163,8 +172,18 @@ class JudgeHealth:
         ]
         past = self._past_counts(now_ns)
         if past is not None:
-            warnings += self._live.notes(past)
+            warnings += map(self._in_live_words, self._live.notes(past))
         return [*errors, *by_severity(warnings)]
+
+    def _in_live_words(self, finding: Finding) -> Finding:
+        """Return the finding, or that the input has fallen silent."""
+        if finding.kind is not NO_MESSAGE:
+            return finding
+        source = finding.subject.split()[0]
+        had_messages = any(
+            part.received for part in self._live.parts if part.name.split()[0] == source
+        )
+        return INPUT_SILENT(finding.subject, seconds=_SILENT_S) if had_messages else finding
 
     def _output_findings(self, now_ns: int) -> list[Finding]:
         live = self._live
