@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """White noise behind a low pass: how well its density is found, and what else is claimed.
 

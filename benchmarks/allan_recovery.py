@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """How often fitted terms are within three sigma of what was simulated; takes minutes.
 

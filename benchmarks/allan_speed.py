@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Six hours of an IMU, six axes, fifty averaging times: ours against allantools in turns."""
 

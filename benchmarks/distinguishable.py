@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """How often a study calls the nearest model distinguishable: equal sensors, and a noisy IMU.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Results that the documentation prints: experiment B, the thesis, speed errors of real drives.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Do estimators rank GPS models equally? Markdown tables of studies with several judges.
 

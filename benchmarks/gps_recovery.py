@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Whether fits to a receiver at standstill are as sure as they say, on logs of known law.
 

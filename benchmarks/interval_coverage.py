@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """How often the 95 % interval holds the true distance, law by law, and when the output warns.
 

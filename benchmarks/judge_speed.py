@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Steps per second of the judge's filter against filterpy and numpy; time of a judged run.
 

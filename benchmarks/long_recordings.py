@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Memory and time of each verb on a long recording, and reading beside rosbags' AnyReader."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Memory and time of a study of many short recordings, and of one of many models; their pages."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Drives a node on a domain of its own with odometry at a given rate, and times what it answers.
 

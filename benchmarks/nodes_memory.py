@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Memory of each node after 20 s of work, beside an rclpy node that only subscribes.
 

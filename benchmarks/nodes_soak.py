@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Sensor nodes for an hour at 1 kHz: memory, CPU and loss, and what bursts of 5 kHz do.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """What sensor nodes cost and how fast they answer, beside a relay that has no model."""
 

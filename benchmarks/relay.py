@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The least that an rclpy node costs: it answers each Odometry with an Imu of the same stamp."""
 

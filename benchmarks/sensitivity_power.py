@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """How often fresh studies reveal errors of the size that `sim2real sensitivity` states."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The least that the messages of a kind of sensor cost: a node that publishes them at their rate.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """CPU of `sensors_node` with sensors of all kinds, beside relays that publish the same messages.
 

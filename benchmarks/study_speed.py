@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Time of a study of the paper's size: 30 drives x 20 s, 5 GPS models and a real receiver.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The judge's filter in plain numpy and in filterpy: the same algebra on dense matrices."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Which measure tells what a filter tuned in simulation costs on drives that nobody has seen?
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """How often intervals cover and tests reject, for processes of known distance; takes long.
 

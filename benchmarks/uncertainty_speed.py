@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Time of everything that resampling tells of 5 models and 30 runs, against a loop over scipy."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Measure every claim of `claims.py` and write docs/explanation/validation.md.
 

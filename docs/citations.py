@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Makes links of the keys of sources, such as [Groves2013], on all pages of the site."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Topics of Gazebo Transport from Python, without its libraries: ZeroMQ, and discovery by UDP.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Sensors with realistic errors on the topics of a running Gazebo: `python sensors.py WORLD.sdf`.
 

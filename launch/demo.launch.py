@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Demonstration without input: a car drives, sensors measure it, and the judge estimates.
 

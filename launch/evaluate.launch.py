@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """VEPD of real bags: each is replayed beside simulated sensors, and both sides are judged.
 

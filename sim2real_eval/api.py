@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The Python interface of `import sim2real_eval`: from a recording to VEPD in a few calls.
 

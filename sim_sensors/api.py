@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Names of `import sim_sensors`: motions, sensor models and simulations."""
 

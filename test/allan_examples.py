@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Records of known noise, for tests and benchmarks of the Allan analysis."""
 

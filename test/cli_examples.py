@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Helpers for tests of the command: short recordings, a runner, and folders as bytes."""
 

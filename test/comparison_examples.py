@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Twins, a study of them, its outcome and folder, for tests of one comparison."""
 

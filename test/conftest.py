@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Shared fixtures, the order of the test files, and the copy of the package under test."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Fuzzing of every reader with randomly changed inputs; `make fuzz` runs it for a time.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Helpers of the tests of the inertial judges: measurements of a motion with noise as stated."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Good recordings and faults with the code of their finding, for the tests of `check`."""
 

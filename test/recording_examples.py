@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """For the tests of recordings: a valid one of every message type, bags of it, bit equality."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Bags recorded from a live graph, and evaluation_node as a process, for its tests."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Truths, twins and options for short runs, shared by the tests of `compare`."""
 

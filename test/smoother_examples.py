@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Drives with sensors that have exactly the noise of the settings, for smoother tests."""
 

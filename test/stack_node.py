@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Lifecycle node with a reset, for test_ros_stack.py; it publishes the number of fixes."""
 

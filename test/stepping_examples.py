@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Check that a sensor gives the same bits for a whole and a divided trajectory."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The quaternion filter of [Ligorio2015] against scipy, filterpy and its own covariance."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Sensors of a body at rest: comparison with the truth, and detection of motion.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The feature tracker: what it sees, how wrong it is, and the same bits however stepped."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Fits to a receiver at standstill recover the simulated noise, as far as it is observable."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C and SIGTERM that arrive while C code, such as LLVM, calls Python."""
 

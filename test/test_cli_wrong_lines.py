@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Wrong command lines end with exit status 2 and one error line, and write nothing."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Recordings compared by their signals: what is put in comes out, and the folder is repeatable."""
 

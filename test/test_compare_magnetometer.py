@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Magnetometers, as in [Ligorio2015], against the turned field of the place and each other."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """ament_copyright accepts the headers; it runs where ROS's linters are installed."""
 

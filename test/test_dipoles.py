@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The field of point dipoles: Maxwell's equations, the laws of the dipole, a room full of them."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Exported IMU files: what a simulator makes of them, round trips, and wrong input."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Exported GPS files: increments of the simulated position, round trips, and wrong input."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """docs/howto/extend.md as a newcomer follows it: its package is installed and its commands run."""
 

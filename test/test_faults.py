@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Faults of GPS and IMU: their laws, and that they leave everything else alone."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Readers take what they are given or refuse it in one line; `make fuzz` asks for longer."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The Gazebo world is consistent and has the topics of a recording; Gazebo is not run."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The companion of Gazebo turns its messages into sensor messages with the bits of the batch.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Drifting GPS of Hector and PX4, and geodesies, to 4.5 standard errors; seeds are fixed."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Jamming and spoofing. Bounds are 4.5 standard errors; seeds are fixed."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Statistics of the errors of Chrono's and AirSim's IMU, on a body at rest.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """IMUs of Chrono and of Gazebo have the laws and the defects of their sources.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The IMU of [Hector]. Bounds are 4.5 standard errors (7e-6 per comparison); seeds are fixed."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Vibration of an engine has lines of the right size and frequency, including aliases."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The error-state judge on recordings of the scenarios, with the sensor models as they ship."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """case.yaml: the order of delivery, the clock and the topics of a run."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Deviations that can be corrected: gravity in the right axes, increments as body velocities."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Measurements of the inputs as plain arrays are those that the filter fuses."""
 

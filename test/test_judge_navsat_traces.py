@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """navsat_transform against traces of the real node that come with the tests; traces/README.md."""
 

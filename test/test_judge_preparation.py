@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """From messages to measurements, calculated by hand: frames, lever arms, gravity, masks."""
 

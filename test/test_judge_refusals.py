@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Times at which the judge accepted its inputs, and long runs of rejections by a gate."""
 

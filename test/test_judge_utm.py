@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Fixes on the UTM grid, against the registry of zones of PROJ."""
 

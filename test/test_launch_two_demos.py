@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """demo.launch.py twice in one graph, under two namespaces, with the real launch."""
 

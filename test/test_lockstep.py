@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Judge nodes in lockstep over real DDS give what the batch judge gives."""
 

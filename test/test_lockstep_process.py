@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Judge nodes as child processes: they end with their parent, and their graphs do not meet."""
 

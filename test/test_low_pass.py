@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Low passes of sensors are found in the spectrum, and white noise is told from behind them."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Laws of the score of one run: resampling, RMSE, Wiener entropy [Mahajan2024]."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Laws of VEPD over sets of runs, its table, and the numbers printed in the paper."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Motions of a physics engine: a pendulum with a closed solution, roads, the car on springs."""
 

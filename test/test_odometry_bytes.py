@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Odometry from its bytes is what its message says, and what is no odometry is an error."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Plots show every run and have reproducible bytes; tables fit a terminal."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Pose differences do not depend on units and have the statistics of VEPD."""
 

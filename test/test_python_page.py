@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """docs/howto/python.md does what it says, on recordings that it makes and on real ones."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """QUALITY_DECLARATION.md (REP-2004) claims what the repository shows."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """A field that is not finite costs neither the message nor the topic; its remedy works."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Files that other programs left: foreign channels, compressed and cut files, odd clocks."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Fixes at places where the vehicle cannot be are dropped when a recording is read."""
 

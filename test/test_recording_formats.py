@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Bags and files as other tools write them: ROS 1, poses alone, trajectory files, GPSFix."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Logs of Gazebo's transport are read; made here as SQLite and protocol buffers have them."""
 

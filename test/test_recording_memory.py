@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Reading and writing keep the arrays of the messages in memory, not their bytes."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Logs of PX4, written here byte by byte from the published format, are read in ROS's axes."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Constant twist, constant acceleration and tables are exact and equal those of GTSAM."""
 

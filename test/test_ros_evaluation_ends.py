@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """evaluation_node ends without a running process: refused, interrupted or with failures."""
 

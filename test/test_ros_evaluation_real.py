@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """evaluation_node with ekf_node of robot_localization as the judge, where it is installed."""
 

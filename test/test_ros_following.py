@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """path_follower_node over real DDS gives the commands of the batch run, bit for bit."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """magnetometer_node over real DDS publishes the bits of the batch run."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Sensor nodes under replay: ten times real time, clocks that pause or jump, broken files."""
 

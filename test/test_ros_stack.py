@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Estimators of ROS that a YAML file declares: real nodes over real DDS, in lockstep and paced."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Nodes on a truth that is wrong, silent, or of a simulator that dies; each is a process."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """wheel_odometry_node and vision_node over real DDS: the bits of the batch run."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Gaps, repeats, motion and outliers are removed from a record before its analysis."""
 

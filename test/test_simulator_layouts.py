@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """docs/howto/simulators.md: a bag laid out as each section says becomes what it should be.
 

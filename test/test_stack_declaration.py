@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Declared estimators of ROS where there is no ROS: files, and estimates of every type."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Stamps that cannot be right: samples that differ are kept, and the rate is that of the sensor.
 

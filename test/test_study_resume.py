@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Studies on the disk: killed, continued, changed, damaged, or run by two at a time."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Studies have the numbers of single comparisons; a failure drops only its own run."""
 

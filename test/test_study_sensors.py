@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Studies vary and rank wheels, tags and other sensors like GPS and IMU."""
 

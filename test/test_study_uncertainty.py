@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Uncertainty of the distances of a study: equal numbers in files, page and API."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The transfer loss is the cost of tuning in simulation, with valid intervals and tests."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """A twin measures the motion of the recording: same stamps and mounting, same bits again."""
 

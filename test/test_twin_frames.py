@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """A twin measures where the robot carries its sensors, whatever frame the truth is given for."""
 

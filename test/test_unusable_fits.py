@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """A solution that did not converge or contradicts its data is an error, and nothing is written."""
 

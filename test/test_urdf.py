@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The robot's URDF is physically possible and equals the robot of sim_sensors; needs xacro."""
 

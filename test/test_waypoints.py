@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Waypoints are repaired, noted, read from tables, or refused in one line."""
 

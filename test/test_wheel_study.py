@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Wheels with a camera, fused by the judge: drift, consistency, VEPD; `sim2real wheels`."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """A textbook filter on dense matrices: what the compiled loops of the judge are held to."""
 

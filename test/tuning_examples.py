@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Recordings of a motion that obeys the filter's own model, with known best parameters."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Test values that NOAA publishes with the World Magnetic Model: 200 places and times.
 

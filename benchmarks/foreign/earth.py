@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """WGS 84: places, gravity and a dipole for the magnetic field. Angles in degrees."""
 

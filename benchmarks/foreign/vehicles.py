@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Motions of a car, a truck, a drone and a boat, twice differentiable by construction.
 

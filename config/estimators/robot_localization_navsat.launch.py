@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """ekf_node and navsat_transform_node of robot_localization; see the YAML file of the same name."""
 

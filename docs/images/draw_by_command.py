@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Draw scenario.png and dipole_room.png: pictures that commands make, with fewer colours.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Draw camera.png: feature tracks in the image, and the error of the poses that come from them.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Draw characterize.png: a simulated receiver at rest for half an hour, characterised.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Draw gazebo_*.png: drives in Gazebo, the delay of its twist, its gyroscope beside the model.
 

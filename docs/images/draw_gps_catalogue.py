@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Draw gps_catalogue.png: how the errors of the GPS presets change, and a receiver whose fix does.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Draw imu_catalogue.png: Allan deviations of the IMU presets, at rest, at two rates.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Draw report.png: the first screen of the page that the tutorial leads to.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """VQF for the attitude and filterpy's Kalman filter for the velocity: pip install vqf filterpy.
 

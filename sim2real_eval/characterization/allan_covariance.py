@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """How uncertain the points of an Allan curve are, and how much neighbours say the same.
 

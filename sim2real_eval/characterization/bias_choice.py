@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Does the bias flicker for ever, or is it a Gauss-Markov process that comes back?
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """A calibration recording: the GPS and the IMU in it, each as far as it is there."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """A GPS from recordings with standstills: its error, its stated covariance, and models of both.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Bias, scale and misalignment of an IMU that was held still in many poses, without a rate table.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Units as data sheets print them: their size in SI, and the usual ones of each noise term."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Trends of the mean of a record at rest: a straight line, or a warm-up that falls off.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Chrono's bounded random walk from fixes at standstill, as [Mahajan2024] reads it off.
 

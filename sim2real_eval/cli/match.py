@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """`sim2real match`: a standstill recording becomes the file of a simulator, judged on drives."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """`sim2real transfer`: what a filter that was tuned in simulation costs on the robot."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """IMUs of simulators whose files are code: Pegasus, Isaac Lab, Webots, gnss-ins-sim and MATLAB."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Allan deviation and increments that the laws of sensor models have, without simulation."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Best parameters of a simulator's own law of a GPS for a receiver model."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """IMUs of simulators with XML files: Gazebo, RotorS, PX4's and Hector's plugins, and MuJoCo."""
 

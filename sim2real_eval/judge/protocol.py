@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Base class of judges, and all judges by name: ours, of other packages, and of a user's file.
 

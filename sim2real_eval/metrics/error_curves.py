@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Autocorrelation, spectrum and number of independent samples of the errors of one run.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Interval for the distance between two sets of runs, with scored runs, draws and W1 kernels.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Options of scores and uncertainty, declared once, and findings about scored runs."""
 

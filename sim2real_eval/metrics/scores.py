@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Scores of runs, VEPD and energy distance between sets of runs, and their limits."""
 

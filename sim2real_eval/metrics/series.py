@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Velocity series: estimated and true speed of one run, and CSV files and folders of them.
 

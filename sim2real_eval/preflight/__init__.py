@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Pre-flight of recordings before they are used: units, axes, clocks, mounting, covariances.
 

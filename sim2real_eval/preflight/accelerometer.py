@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Checks of the bias and scale of an accelerometer, which compete for the same errors.
 

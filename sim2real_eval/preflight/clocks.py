@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Checks of the clocks of GPS and IMU against that of the truth: another time, another rate."""
 

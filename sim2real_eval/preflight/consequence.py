@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Consequence of corrections: the speed error of the judge as recorded, and corrected."""
 

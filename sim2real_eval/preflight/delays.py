@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Fit of the delay and gain of a measurement behind a reference, by least squares."""
 

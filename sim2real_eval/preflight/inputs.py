@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Checks of the other inputs of a judge: velocities of odometry and twist topics.
 

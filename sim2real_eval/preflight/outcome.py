@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Outcomes of the checks of recordings: pass, warn or fail, line by line."""
 

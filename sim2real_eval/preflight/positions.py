@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Checks of fixes and truth against each other: axes, turn, scale, delay, lever arm and jumps.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Recordings of real and simulated runs: read, checked, written; their frames and truth."""
 

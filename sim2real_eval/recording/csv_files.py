@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """CSV files of messages, plain or gzip, and folders of them. Numbers are exact both ways."""
 

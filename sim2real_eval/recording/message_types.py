@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """ROS message types of a recording: array class, serialised field order and CSV columns.
 

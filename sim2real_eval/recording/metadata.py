@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """recording.yaml, static transforms from YAML or URDF files, and the digest of a recording."""
 

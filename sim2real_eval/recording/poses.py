@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Truth without velocities: a topic of poses, two frames of /tf, or a TUM or KITTI file."""
 

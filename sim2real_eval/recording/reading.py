@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Reading of recordings: ROS bags, logs of Gazebo and PX4, CSV files and trajectory files."""
 

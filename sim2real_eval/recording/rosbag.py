@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Messages of a ROS 2 or ROS 1 bag, read by the `rosbags` library or by ROS itself."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Static transforms of a recording: those of its data, its recording.yaml and its lever arms."""
 

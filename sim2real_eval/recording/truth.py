@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Truth of a recording: body frame, place on the Earth, axes, and a zero-phase low-pass filter."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Writing of recordings as mcap, sqlite3 or a folder of CSV files, to new folders only."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Allan deviations: table of noise terms, log-log plot, and the folder of `sim2real allan`."""
 

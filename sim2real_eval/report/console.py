@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Tables for the terminal, all with the same look; tables of text for pages; numbers in both."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Colours of plots and pages: one per model, the same wherever the model is drawn.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Layout that the results of `fit`, `tune` and `sensitivity` share: records and files."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """A comparison of signals: tables for the terminal, and the folder of tables, series and plots."""
 

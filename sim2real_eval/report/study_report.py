@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The report of a study: its page, its tables for a paper, and its answer and findings."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """judge_node: the embedded judge as a node, in place of robot_localization's nodes."""
 

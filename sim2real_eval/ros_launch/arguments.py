@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Arguments of the launch files, which mean the same in all files, and the packages they need.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Sensors of a launch: their transforms, their world, and whether a bag has all their messages.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The answer of a comparison of signals: per sensor, whose errors are like the real ones."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Comparison of camera features with those of an ideal camera, as in [Ligorio2015] table 3."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Sensors of the simulated twin of a recording, their mounting, and the time they share."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Blocks of the recordings of a study: those of one drive are no independent evidence."""
 

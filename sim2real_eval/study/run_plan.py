@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Runs that follow from a recording, and the numbers and signals that a study keeps of each.
 

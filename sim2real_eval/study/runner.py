@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Carry out a study in its folder, with processes of this machine or workers of a cluster.
 

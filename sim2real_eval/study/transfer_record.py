@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """The record of a transfer in the folder of a study, or of `sim2real transfer`."""
 

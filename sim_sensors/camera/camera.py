@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Camera with a feature tracker: true motion and a scene in, feature tracks and poses out.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Lenses: distortion of the rays X/Z, Y/Z of a camera, by the models of OpenCV and ROS."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Rotations for compiled loops, one at a time; `core.rotations` has the array versions.
 

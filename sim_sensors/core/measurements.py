@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Arrays of sensor messages: output of the sensor models, content of recordings, judge input.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Rotations over arrays: quaternions, the exponential of SO(3) and its right Jacobian.
 

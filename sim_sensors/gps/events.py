@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Events of a GPS receiver: outages, jamming, spoofing, and changes of the kind of fix."""
 

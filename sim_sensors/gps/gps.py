@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Satellite positioning: true motion in, fixes with errors and a stated covariance out.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """IMUs of Gazebo: plugins of Gazebo classic, the noise of SDF, and hector_gazebo."""
 

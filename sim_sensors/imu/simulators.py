@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """IMUs of CARLA, gnss-ins-sim, MATLAB and RotorS (also of its copies in PX4 and Pegasus)."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Magnetometers: true motion through the world's magnetic field in, field with errors out."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Motion of a body in MuJoCo, with the measurements of its noise-free IMU at every step."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Poses in the plane (the group SE(2)): one at a time, and steps over whole motions.
 

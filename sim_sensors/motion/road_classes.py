@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Roughness classes of roads ([ISO8608]); quick to import for the options of a command."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Uneven ground ([ISO8608]), and the ART vehicle on springs in MuJoCo."""
 

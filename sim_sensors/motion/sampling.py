@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Sample times of sensors: a grid of integer stamps, and the detection of stamps ahead of time."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Motions in space: constant twist, constant acceleration, swaying, and tables of motion.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Waypoints in the plane, checked, repaired and read from CSV, and splines through waypoints."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Node with the life cycle of a managed node, which starts itself unless it is told not to."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Node that follows a path: it takes odometry and publishes cmd_vel, for any robot."""
 

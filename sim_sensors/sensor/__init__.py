@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Base classes of all sensors, the delivery of their messages and the registry of kinds."""
 

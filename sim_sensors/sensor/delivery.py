@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Delivery of the messages of a sensor: latency, jitter and drop-outs."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Pose of the robot from tags: the true pose with an error that depends on the visible tags.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Drives of wheel odometry, and their encoders: white noise, slips, counts, steering zeros."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """World that all sensors of a simulation share: its contents, and worlds by name."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Extended Kalman filter of [Ligorio2015], equations 8 to 12, and the samples that it processes.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Compiled preintegration of samples, with Jacobians and covariance, or of many draws at once.
 

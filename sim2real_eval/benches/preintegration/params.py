@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Parameters of a preintegration: gravity, noise and mounting of the IMU, and its bias."""
 

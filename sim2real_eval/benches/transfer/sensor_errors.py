@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Sizes of sensor errors, real and simulated, that explain why a filter is tuned otherwise."""
 

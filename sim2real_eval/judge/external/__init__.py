@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Judges that are ROS nodes, which get a recording message by message and tick by tick.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Declaration of a ROS estimator in a YAML file: its start, inputs, output and clock."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Messages for a judge node, and the comparison of its output with the embedded judge."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """A ROS graph for judges: a DDS domain of its own, one clock, and the runs on it."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Error-state judge, a GNSS/INS Kalman filter, and the inputs that it shares with the smoother."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Error-state judge: a GNSS/INS Kalman filter that estimates the biases of its IMU.
 

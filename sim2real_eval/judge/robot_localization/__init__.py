@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """robot_localization's nodes, embedded: offline, live and exactly repeatable."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Front ends around the kernels of `navsat`: projection of fixes, mounting, live operation."""
 

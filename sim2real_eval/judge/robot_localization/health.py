@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Health of a live judge: counts of its messages, and findings about what needs attention now."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Parameter files of ROS nodes: sections, the node that is meant, and strict reading of values."""
 

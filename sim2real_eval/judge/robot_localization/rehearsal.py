@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Rehearsal of a live judge: every code path that its configuration can reach, before it starts.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Event loop of the nodes, compiled: deliveries, filter ticks and navsat ticks in their order.
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Clock, timers and other options of a judged run, and the `case.yaml` of these."""
 

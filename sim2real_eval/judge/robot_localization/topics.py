@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Assignment of a recording's topics to the inputs of the judge, with order and latency."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Plots of a page as plain data, which Bokeh's script draws in the page."""
 

@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Sections of a page and their plots: one judge, and the other metrics, options and judges."""
 

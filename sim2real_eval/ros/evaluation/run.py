@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """One pass over a recording, with one of its twins on one clock, and the progress of all."""
 

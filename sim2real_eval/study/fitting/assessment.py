@@ -1,3 +1,4 @@
+# Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
 """Credibility of a fit: prediction of held-out recordings, and intervals of the parameters."""
 
