@@ -144,7 +144,7 @@ def test_hints_install_libraries_and_not_an_extra_of_a_package_that_pypi_lacks(
         for file in (repository / folder).rglob('*')
         if file.suffix in ('.py', '.md', '.yaml', '.yml', '.txt', '.ipynb')
     ]
-    files += [repository / name for name in ('README.md', 'CHANGELOG.md', 'constraints.txt')]
+    files += [repository / name for name in ('README.md', 'CHANGELOG.rst', 'constraints.txt')]
     command = re.compile(r"pip install[^\n`]*\s'?sim2real[_-]sensors")
     assert [file for file in files if command.search(file.read_text('utf-8'))] == []
     assert list(ROS_LIBRARIES) == metadata['extras_require']['ros']
