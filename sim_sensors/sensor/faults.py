@@ -271,6 +271,8 @@ def add_faults(model: Any, faults: Sequence[Fault], where: str) -> Any:
 
     ParameterError if one acts together with another of its kind.
     """
+    if not faults:
+        return model
     together = [('faults', fault) for fault in (*model.faults, *faults)]
     return dataclasses.replace(model, faults=_one_at_a_time(together, where))
 
