@@ -8,10 +8,12 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -91,6 +93,19 @@ def parse(description: str, repetitions: int, *, json_option: bool = False) -> a
             file=sys.stderr,
         )
     return options
+
+
+def end_processes(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """Interrupt processes, and kill those that do not end within 20 s."""
+    running = list(processes)
+    for process in running:
+        process.send_signal(signal.SIGINT)
+    for process in running:
+        try:
+            process.wait(20.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def write(out: Path, name: str, result: dict[str, Any]) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from measuring import table, write
+from measuring import end_processes, table, write
 
 ROOT = Path(__file__).resolve().parents[1]
 JUDGE = ROOT / 'config' / 'judge'
@@ -85,14 +84,7 @@ def running(names: list[str], domain: int) -> Iterator[dict[str, subprocess.Pope
             processes[name] = subprocess.Popen(command(name), env=environment)
         yield processes
     finally:
-        for process in processes.values():
-            process.send_signal(signal.SIGINT)
-        for process in processes.values():
-            try:
-                process.wait(20.0)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        end_processes(processes.values())
 
 
 def measure(seconds: float, names: list[str]) -> dict[str, dict[str, float]]:

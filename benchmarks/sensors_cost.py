@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from measuring import parse, spread, table, write
+from measuring import end_processes, parse, spread, table, write
 
 RATE, SECONDS = 100.0, 20.0
 READY_S = 180.0
@@ -116,14 +115,7 @@ def run_once(sensors: str) -> dict[str, Any]:
                 for name, process in processes.items()
             }
         finally:
-            for process in processes.values():
-                process.send_signal(signal.SIGINT)
-            for process in processes.values():
-                try:
-                    process.wait(20.0)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+            end_processes(processes.values())
             executor.shutdown()
             node.destroy_node()
     return {'cpu': cpu, 'messages': counts}

@@ -147,11 +147,10 @@ class FaultProcess:
         """Let the faults act on the signals at the next times, `(n,)` s."""
         if len(times):
             self._latest = float(times[-1])
-        if not self._faults:
-            return
-        for kind in self._kinds:
+        faults = self.faults
+        for kind in self._kinds if faults else ():
             is_free = np.ones(len(times), dtype=np.bool_)
-            for fault in self.faults:
+            for fault in faults:
                 if fault.kind == kind and (rows := fault.is_active(times) & is_free).any():
                     if kind not in self._rng:
                         self._rng[kind] = self._make_rng(kind)
