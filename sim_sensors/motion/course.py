@@ -107,14 +107,8 @@ def _velocities(
         variance = np.interp(indices, inside, np.maximum(pooled, square))
         before = at[indices] - at[indices - spacing]
         after = at[indices + spacing] - at[indices]
-        whole = before + after
-        slopes = np.stack(
-            [
-                -after / (before * whole),
-                (after - before) / (before * after),
-                before / (after * whole),
-            ]
-        )
+        slopes = np.stack([-after / before, after / before - before / after, before / after])
+        slopes /= before + after
         near = indices + spacing * np.arange(-1, 2)[:, None]
         velocity = np.einsum('ki,kic->ic', slopes, mean[near])
         scatter = _WALK * np.linalg.norm(slopes, axis=0) * np.sqrt(variance)
