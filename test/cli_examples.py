@@ -24,6 +24,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.report import style
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.gps.gps import load_gps
@@ -113,6 +114,7 @@ def pictures_left_blank() -> Iterator[None]:
     with (
         mock.patch.object(FigureCanvasAgg, 'print_png', _draw_nothing),
         mock.patch.object(ConstrainedLayoutEngine, 'execute'),
+        mock.patch.object(style, 'fit_texts'),
     ):
         yield
 
