@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from sim2real_eval.benches.following import FollowedRun, driven_recording, pooled_statistics
-from sim2real_eval.common.findings import Finding, to_records
+from sim2real_eval.common.findings import FINDINGS, Finding, to_records
 from sim2real_eval.common.results import Field, fresh_folder, versions, write_csv, write_json
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import BAG_FILES, Storage, write_recording
@@ -105,40 +105,37 @@ def following_figure(run: FollowedRun) -> Figure:
 
 
 def wheel_figure(run: FollowedRun) -> Figure:
-    """Draw the rates of both wheels over time, a row per controller.
+    """Draw the rates of both wheels and their difference over time, a row per controller.
 
-    Each panel shows the rates between the waypoints, the commands and the driven rates.
+    Each panel shows the rates from waypoint to waypoint, the commands and the driven rates.
     """
-    figure = style.new_figure(11.0, 1.7 * len(run.drives) + 1.3)
-    panels = figure.subplots(len(run.drives), 2, squeeze=False, sharex=True, sharey='row')
+    figure = style.new_figure(12.0, 1.7 * len(run.drives) + 1.3)
+    panels = figure.subplots(len(run.drives), 3, squeeze=False, sharex=True, sharey='col')
     colours = palette.model_colours(run.drives)
-    time = run.reference.waypoints.time
-    needed = run.reference.wheel_rates(run.robot)
+    edges = run.reference.waypoints.time
+    needed = run.reference.wheel_rates(run.robot)[:-1]
     for row, (controller, drive) in zip(panels, run.drives.items(), strict=True):
-        for wheel, (panel, side) in enumerate(zip(row, ('left', 'right'), strict=True)):
-            panel.step(
-                time, needed[:, wheel], where='post', color=palette.TRUTH_COLOUR, linewidth=0.8,
-                linestyle=':', zorder=3,
-            )  # fmt: skip
-            commands = drive.wheel_commands[:, wheel]
-            panel.step(
-                drive.time, commands, where='post', color=palette.REAL_COLOUR, linewidth=0.7
-            )
-            panel.plot(
-                drive.time, drive.wheel_rates[:, wheel], color=colours[controller], linewidth=1.1
-            )
-            panel.set_title(f'{controller}, {side} wheel', fontsize=9)
+        for panel, (name, weights) in zip(row, _WHEELS.items(), strict=True):
+            driven = {'color': colours[controller], 'linewidth': 1.8}
+            panel.plot(drive.time, drive.wheel_rates @ weights, **driven)
+            commands = {'color': palette.UNKNOWN, 'linewidth': 0.8, 'where': 'post'}
+            panel.step(drive.time, drive.wheel_commands @ weights, **commands)
+            look = {'color': palette.TRUTH_COLOUR, 'linewidth': 0.8, 'linestyle': ':'}
+            panel.stairs(needed @ weights, edges, baseline=None, **look)
+            panel.set_title(f'{controller}: {name}', fontsize=9)
             style.tidy(panel, grid=True)
     handles = [
         style.legend_line('from waypoint to waypoint', palette.TRUTH_COLOUR, linestyle=':'),
-        style.legend_line('commanded', palette.REAL_COLOUR),
+        style.legend_line('commanded', palette.UNKNOWN, linewidth=0.8),
         *(style.legend_line(f'driven, {name}', colours[name]) for name in run.drives),
     ]
     style.figure_legend(figure, handles, 4, f'{run.name}: rates of the wheels')
     figure.supxlabel('time since the first waypoint [s]', fontsize=9)
-    figure.supylabel('rate of the wheel [rad/s]', fontsize=9)
+    figure.supylabel('rate [rad/s]', fontsize=9)
     return figure
 
+
+_WHEELS = {'left': [1.0, 0.0], 'right': [0.0, 1.0], 'right minus left': [-1.0, 1.0]}
 
 MARK = 'follow.json'
 """File that every result of this kind holds."""
@@ -224,7 +221,7 @@ def write_following(
 
 def _files_of(record: dict[str, Any]) -> list[str]:
     """Return the files of an older result as globs, including those of its comparison."""
-    patterns = [f'compare/{name}' for name in ('*.csv', 'comparison.json', *PLOTS)]
+    patterns = [f'compare/{name}' for name in ('*.csv', 'comparison.json', FINDINGS, *PLOTS)]
     for run in record['runs']:
         name = escape(run['run'])
         patterns += [f'{name}.png', f'{name}_wheels.png', f'waypoints/{name}.csv']
