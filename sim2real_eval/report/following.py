@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from rich.table import Table
 
 from sim2real_eval.benches.following import FollowedRun, driven_recording, pooled_statistics
@@ -90,6 +91,7 @@ def following_figure(run: FollowedRun) -> Figure:
         style.tidy(panel, grid=True)
         panel.set_ylabel(label, fontsize=8)
     panels[0].set_yscale('log')
+    panels[0].yaxis.set_minor_formatter(NullFormatter())
     panels[-1].set_xlabel('time since the first waypoint [s]', fontsize=9)
     margin = 0.15 * max(float(np.ptp(x)), float(np.ptp(y)), 1.0)
     axes.set_xlim(float(x.min()) - margin, float(x.max()) + margin)

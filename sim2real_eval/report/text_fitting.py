@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from collections.abc import Iterator
 
 from matplotlib.axes import Axes
@@ -12,11 +13,11 @@ from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
-from matplotlib.ticker import FixedFormatter
+from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import BboxBase
 
 _PAD = 6.0  # pixels between a text and the end of its room
-_HANDLE = 45.0  # pixels of the line and the gaps beside an entry of a legend
+_HANDLE = 70.0  # pixels of the line and the gaps beside an entry of a legend
 _MOST_LINES = 4
 # Part of the figure that the labels of the ticks may take.
 _TICK_SHARE = 0.35
@@ -30,11 +31,20 @@ def fit_texts(figure: Figure) -> None:
     half-way to the next panel, that of others at the edge of the canvas.
     """
     layout = figure.get_layout_engine()
+    # Before the layout too, which fails for labels that leave no room for the panels.
+    _shorten_texts(figure)
     for _ in range(_ROUNDS):
         if layout is not None:
-            layout.execute(figure)
-        if not [text for text, room in _rooms(figure) if _shorten(text, room)]:
+            with warnings.catch_warnings():
+                warnings.filterwarnings('ignore', 'constrained_layout not applied')
+                layout.execute(figure)
+        if not _shorten_texts(figure):
             return
+
+
+def _shorten_texts(figure: Figure) -> bool:
+    shortened = [_shorten(text, room) for text, room in _rooms(figure)]
+    return any(shortened)
 
 
 def _rooms(figure: Figure | SubFigure) -> Iterator[tuple[Text | Axis, float]]:
@@ -52,8 +62,9 @@ def _rooms(figure: Figure | SubFigure) -> Iterator[tuple[Text | Axis, float]]:
 
 
 def _legend_rooms(legend: Legend, room: float) -> Iterator[tuple[Text, float]]:
-    yield legend.get_title(), room - _PAD
-    if legend.get_window_extent().width > room:
+    legend.get_title().set_multialignment('center')
+    yield legend.get_title(), room - 3.0 * _PAD
+    if legend.get_window_extent().width > room - _PAD:
         columns = min(legend._ncols, len(legend.get_texts()))  # type: ignore[attr-defined]
         for text in legend.get_texts():
             yield text, room / columns - _HANDLE
@@ -116,20 +127,16 @@ def _shorten(text: Text | Axis, room: float) -> bool:
 
 
 def _shorten_ticks(axis: Axis, room: float) -> bool:
-    formatter = axis.get_major_formatter()
-    if not isinstance(formatter, FixedFormatter):
+    if not isinstance(axis.get_major_locator(), FixedLocator):
         return False
     labels = axis.get_majorticklabels()
-    is_x = isinstance(axis, XAxis)
-    lengths = [
-        label.get_window_extent().height if is_x else label.get_window_extent().width
-        for label in labels
-    ]
+    boxes = [label.get_window_extent() for label in labels]
+    lengths = [box.height if isinstance(axis, XAxis) else box.width for box in boxes]
     if max(lengths, default=0.0) <= room + 1.0:
         return False
-    share = room / max(lengths)
-    longest = max(len(label.get_text()) for label in labels)
-    formatter.seq = [_wrap(label.get_text(), share, longest) for label in labels]
+    longest = max(len(line) for label in labels for line in label.get_text().split('\n'))
+    texts = [_wrap(label.get_text(), room / max(lengths), longest) for label in labels]
+    axis.set_ticks(axis.get_majorticklocs(), labels=texts)
     return True
 
 
