@@ -4,29 +4,22 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
-import math
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 import numpy as np
 import pytest
-import yaml
 
 pytest.importorskip('rclpy', reason='no ROS')
 
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped, Vector3Stamped
-from layout_examples import TOPICS, demo_fields
 from nav_msgs.msg import Path
 from ros_examples import Graph, graph_of_its_own, refused
 
 from sim_sensors.core.measurements import OdometryArray
-from sim_sensors.core.shipped import config_path
 from sim_sensors.following.follower import LiveFollower, Step
 from sim_sensors.following.tracking import TRACKERS
 from sim_sensors.motion.motions import motion_of, truth_of
-from sim_sensors.motion.planar import Pose, advance
 from sim_sensors.motion.vehicles import DifferentialDrive
 from sim_sensors.motion.waypoints import read_waypoints
 from sim_sensors.ros.messages import messages_of, stamp_ns, time_message
@@ -137,57 +130,3 @@ def test_a_missing_path_is_refused_in_one_line(
 ) -> None:
     (line,) = refused(capsys, 'path_follower_node', 'path:=/gone.csv')
     assert '/gone.csv' in line
-
-
-def test_every_field_of_the_layouts_has_data_while_a_path_is_followed(
-    graph: Graph, tmp_path: FilePath
-) -> None:
-    """With the nodes of path_follower.launch.py and feedback:=judge, and a robot that obeys."""
-    path, models = tmp_path / 'path.csv', tmp_path / 'models.yaml'
-    path.write_text(table(), encoding='utf-8')
-    nodes = {
-        'imu_node': 'chrono_ahrs',
-        'gps_node': 'zed_f9p_rtk',
-        'wheel_odometry_node': 'differential',
-    }
-    models.write_text(
-        yaml.safe_dump({f'/**/{n}': {'ros__parameters': {'model': m}} for n, m in nodes.items()})
-    )
-    fields = sorted(demo_fields())
-    for topic in {topic for topic, _ in fields} - set(graph.received):
-        package, _, name = TOPICS[topic].split('/')
-        graph.listen(topic, getattr(importlib.import_module(f'{package}.msg'), name))
-    graph.listen('cmd_vel', TwistStamped)
-    graph.start('path_follower_node', f'path:={path}', 'controller:=nonlinear')
-    graph.start('sensors_node', 'sensors:=[imu, gps, wheels]', file=models)
-    navsat = config_path('judge', 'clean_navsat.yaml')
-    judge = config_path('judge', 'clean.yaml')
-    frames = 'assume_identity_frames:=true'
-    graph.start('judge_node', frames, f'navsat_params_file:={navsat}', file=judge)
-    graph.wait(lambda: graph.odometry.get_subscription_count() >= 4, 'the follower and 3 sensors')
-    commands, pose, period = graph.received['cmd_vel'], Pose(0.0, 0.0, 0.0), 0.02
-    for k in range(150):
-        twist = commands[-1].twist if commands else Twist()
-        speed, turn = twist.linear.x, twist.angular.z
-        pose = advance(pose, speed * period, 0.0, turn * period)
-        message = next(messages_of(TRUTH.take([0])))
-        message.header.stamp = time_message(int(TRUTH.stamp_ns[0]) + k * 20_000_000)
-        message.pose.pose.position.x, message.pose.pose.position.y = pose.x, pose.y
-        quaternion = message.pose.pose.orientation
-        quaternion.z, quaternion.w = math.sin(pose.heading / 2.0), math.cos(pose.heading / 2.0)
-        message.twist.twist.linear.x, message.twist.twist.angular.z = speed, turn
-        graph.odometry.publish(message)
-        for _ in range(20):
-            graph.executor.spin_once(timeout_sec=0.001)
-    graph.wait(lambda: all(graph.received[topic] for topic, _ in fields), 'all topics')
-    assert len(commands) > 50
-    constant = set()
-    for topic, names in fields:
-        if names:
-            values = [functools.reduce(getattr, names, m) for m in graph.received[topic]]
-            assert np.isfinite(values).all(), (topic, names)
-            if len(set(values)) == 1:
-                constant.add((topic, names))
-    # A robot with differential drive neither rolls, pitches, nor moves sideways.
-    planar = {'orientation.x', 'orientation.y', 'linear.y'}
-    assert {field for field in constant if '.'.join(field[1][-2:]) not in planar} == set()
