@@ -272,6 +272,16 @@ def test_controllers_rank_as_in_the_thesis_on_real_data(real_dir: Path, capsys: 
 
 
 @pytest.mark.usefixtures('blank_pictures')
+def test_the_yaw_of_an_imu_without_orientation_is_compared_by_rates(
+    real_dir: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    line = ['follow', *segments(real_dir, [9]), '--controllers', 'yaw_pid', '--compare']
+    line += ['--imu', 'bno055_fusion', '--out', tmp_path / 'o', '--yaw', 'gyro']
+    assert call(capsys, *line).status == 0
+    assert (tmp_path / 'o' / 'compare' / 'yaw_error.png').exists()
+
+
+@pytest.mark.usefixtures('blank_pictures')
 def test_compare_reports_the_yaw_error_of_the_drive(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_examples import overhang
 from matplotlib.figure import Figure
 from test_plots import scores, series
 
@@ -22,13 +23,6 @@ from sim_sensors.motion.waypoints import repair_waypoints
 
 SPACED = 'a name of many words ' * 9
 LONG = 'name_without_a_single_space_' * 6
-
-
-def overhang(figure: Figure) -> float:
-    """Return by how many pixels the drawn content exceeds the canvas."""
-    box, dpi = figure.get_tightbbox(figure.canvas.get_renderer()), figure.dpi
-    right, top = figure.bbox.width - box.x1 * dpi, figure.bbox.height - box.y1 * dpi
-    return -float(min(box.x0 * dpi, box.y0 * dpi, right, top))
 
 
 def titled_panels(name: str) -> Figure:

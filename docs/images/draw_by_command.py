@@ -18,7 +18,8 @@ from PIL import Image
 
 from sim2real_eval.cli.main import main
 
-_SEGMENT = '{real}/drive0708/segments/drive0708_seg09/bag'
+_SEGMENT = '{{real}}/drive0708/segments/drive0708_seg{:02d}/bag'
+_SEGMENTS = [_SEGMENT.format(number) for number in range(12)]
 # Command line up to where it writes, the picture there, colours.
 PICTURES = {
     'scenario.png': (
@@ -33,13 +34,19 @@ PICTURES = {
         256,
     ),
     'following.png': (
-        f'follow {_SEGMENT} --json --out {{}}/driven',
+        f'follow {_SEGMENTS[9]} --json --out {{}}/driven',
         'driven/drive0708_seg09.png',
         64,
     ),
     'following_wheels.png': (
-        f'follow {_SEGMENT} --controllers yaw_pid,nonlinear --json --out {{}}/driven',
+        f'follow {_SEGMENTS[9]} --controllers yaw_pid,nonlinear --json --out {{}}/driven',
         'driven/drive0708_seg09_wheels.png',
+        64,
+    ),
+    'following_yaw.png': (
+        f'follow {" ".join(_SEGMENTS)} --imu bno055_fusion --yaw gyro --compare --json '
+        '--out {}/driven',
+        'driven/compare/yaw_error.png',
         64,
     ),
 }
