@@ -47,7 +47,7 @@ PICTURES = {
         f'follow {" ".join(_SEGMENTS)} --imu bno055_fusion --yaw gyro --compare --json '
         '--out {}/driven',
         'driven/compare/yaw_error.png',
-        64,
+        160,
     ),
 }
 
