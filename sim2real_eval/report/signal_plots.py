@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from sim2real_eval.signals.comparison import SignalComparison
 from sim2real_eval.signals.prepared import PreparedQuantity
 from . import palette, style
+from .yaw_plots import save_yaw_plots
 
 UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
 """Displayed units and their number per SI unit; ticks in tesla would need exponents."""
@@ -80,7 +81,7 @@ _DECADES = 12
 _TRUTH = 'truth (real runs)'
 _KINDS = {'error': 'errors', 'signal': 'signals'}
 
-PLOTS = ('yaw_error.png', 'psd_*.png', 'scatter.png', 'signals_*.png')
+PLOTS = ('yaw_*.png', 'psd_*.png', 'scatter.png', 'signals_*.png')
 """Globs of all possible plots."""
 
 
@@ -89,6 +90,7 @@ def save_signal_plots(folder: Path, comparison: SignalComparison) -> None:
     quantities = [name for ready in comparison.prepared.values() for name in ready]
     if 'yaw' in quantities:
         style.save_png(yaw_figure(comparison), folder / 'yaw_error.png')
+        save_yaw_plots(folder, comparison)
     for kind, name in _KINDS.items():
         style.save_png(psd_figure(comparison, kind), folder / f'psd_{name}.png')
     if 'angular_rate' in quantities:
