@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from sim_sensors.motion.waypoints import Waypoints
     from sim_sensors.world.geodesy import LocalFrame
 
-_CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear', 'lqr')
+_CONTROLLERS = (
+    'open_loop', 'yaw_pid', 'yaw_distance_pid', 'pure_pursuit', 'nonlinear', 'lqr',
+    'neural_network',
+)  # fmt: skip
 
 DESCRIPTION = (
     'Take waypoints from recordings or CSV tables (t,x,y[,theta]), let a simulated '
