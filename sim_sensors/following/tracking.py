@@ -494,10 +494,10 @@ class NeuralNetwork(TrackerModel):
     in the frame of the vehicle, its outputs throttle and steering. Here the inputs are those of
     `waypoint_errors` and the outputs are speed and yaw rate; see `Network`. It imitates `lqr` and
     `pure_pursuit`, which drove a robot with a wheel lag of 0.1 s at 20 Hz along lines and circles
-    from offsets of up to 1 m and 0.8 rad, at up to 25 m/s and 1.5 rad/s.
+    from offsets of up to 3 m along, 2 m across and 0.8 rad, at up to 25 m/s and 1.5 rad/s.
 
     Beyond these limits it acts as at the limit: it drives along a faster reference at 25 m/s, and
-    returns to a farther one as from 1 m. It has no parameters.
+    returns to a farther one as from there. It has no parameters.
     """
 
     kind = 'neural_network'
