@@ -15,7 +15,7 @@ from sim_sensors.motion.planar import Pose, relative, twist_between
 
 PREVIEW = 0.3
 """Time to the next waypoint that the network sees, s."""
-LIMITS = np.array([3.0, 2.0, 0.8, 25.0, 1.5])
+LIMITS = np.array([3.0, 2.0, 1.5, 25.0, 1.5])
 """Largest magnitudes of the inputs in training: m, m, rad, m/s, rad/s."""
 MIRROR = np.array([1.0, -1.0, -1.0, 1.0, -1.0])
 """Signs of the inputs of a mirrored state."""

@@ -260,15 +260,23 @@ def _steer(wheels: WheelRates, correction: float, error: float) -> WheelRates:
 class _PurePursuitTracker(Tracker):
     def command(self, time: float, pose: Pose) -> WheelRates:
         horizon = self.model.horizon
-        ahead = min(time + horizon, self.reference.end)
-        x, y, _ = relative(pose, self.reference.at(ahead).pose)
+        reverse = self.reference.at(time).speed < 0.0
+        x, y, turn = relative(
+            pose, self.reference.at(min(time + horizon, self.reference.end)).pose
+        )
+        if reverse:
+            x, y = -x, -y
         distance = math.hypot(x, y)
-        if distance == 0.0:
-            return self.robot.inverse(0.0, 0.0)
-        bearing = math.atan(y / x) if x else math.copysign(0.5 * math.pi, y)
-        arc = math.copysign(distance, x) * (bearing / math.sin(bearing) if bearing else 1.0)
-        fade = min(distance / self.model.least_distance, 1.0)
-        return self.robot.inverse(arc / horizon, 2.0 * bearing * fade / horizon)
+        if math.cos(turn) < 0.0:
+            speed, yaw_rate = 0.0, 2.0 * turn / horizon
+        elif x <= 0.0:
+            speed, yaw_rate = x / horizon, turn / horizon
+        else:
+            bearing = math.atan2(y, x)
+            arc = distance * (bearing / math.sin(bearing) if bearing else 1.0)
+            fade = min(distance / self.model.least_distance, 1.0)
+            speed, yaw_rate = arc / horizon, 2.0 * bearing * fade / horizon
+        return self.robot.inverse(-speed if reverse else speed, yaw_rate)
 
 
 class _NonlinearTracker(Tracker):
@@ -422,9 +430,11 @@ class PurePursuitTracker(TrackerModel):
 
         v = d b / (T sin b)        w = 2 b / T
 
-    It reverses to a position behind it. Small errors across a moving reference decay with the
-    natural frequency sqrt(2) / T and the damping ratio 1 / sqrt(2). Near the end of the reference
-    the distance shrinks, and the turn fades below `least_distance`.
+    A robot whose heading differs from that of the reference by more than a right angle turns on
+    the spot, and one that is ahead of the position backs up straight. A reference in reverse is
+    followed in reverse. Small errors across a moving reference decay with the natural frequency
+    sqrt(2) / T and the damping ratio 1 / sqrt(2). Near the end of the reference the distance
+    shrinks, and the turn fades below `least_distance`.
     """
 
     kind = 'pure_pursuit'
@@ -494,7 +504,7 @@ class NeuralNetwork(TrackerModel):
     in the frame of the vehicle, its outputs throttle and steering. Here the inputs are those of
     `waypoint_errors` and the outputs are speed and yaw rate; see `Network`. It imitates `lqr` and
     `pure_pursuit`, which drove a robot with a wheel lag of 0.1 s at 20 Hz along lines and circles
-    from offsets of up to 3 m along, 2 m across and 0.8 rad, at up to 25 m/s and 1.5 rad/s.
+    from offsets of up to 3 m along, 2 m across and 1.5 rad, at up to 25 m/s and 1.5 rad/s.
 
     Beyond these limits it acts as at the limit: it drives along a faster reference at 25 m/s, and
     returns to a farther one as from there. It has no parameters.
