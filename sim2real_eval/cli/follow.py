@@ -71,6 +71,13 @@ class FollowOptions(Parameters):
     config: str = parameter('', '', 'YAML file with robot, controllers and pose (see the docs).')
     imu: str = parameter('', '', 'IMU model or file for the recordings (default: no IMU).')
     gps: str = parameter('', '', 'GPS model or file for the recordings (default: no GPS).')
+    yaw: str = parameter(
+        'auto',
+        '',
+        'Yaw that --compare compares: auto: that of the orientation, otherwise the integral of '
+        'the z rate; gyro: always the integral.',
+        choices=('auto', 'gyro'),
+    )
 
 
 _FOLLOW = OptionSet(
@@ -223,7 +230,9 @@ def _comparison(
     from sim2real_eval.signals.options import SignalOptions
 
     real = [run_input.recording for run_input in followed if run_input.recording is not None]
-    comparison = compare_signals(real, recordings, SignalOptions(seed=options.seed))
+    comparison = compare_signals(
+        real, recordings, SignalOptions(seed=options.seed, yaw=options.yaw)
+    )
     record = comparison_record(comparison)
     write_signals(Path(options.out) / 'compare', comparison, record)
     return comparison, record

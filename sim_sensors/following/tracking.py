@@ -85,6 +85,21 @@ class ReferenceMotion:
             return np.asarray(self._spline(np.clip(times, 0.0, self.end)))
         return np.array([self.at(time).pose for time in times.tolist()]).reshape(-1, 3)
 
+    def wheel_rates(self, robot: DifferentialDrive) -> FloatArray:
+        """Return the rates of the left and right wheel from each waypoint to the next, rad/s.
+
+        They are the inverse kinematics of the constant twist between two waypoints `(n, 2)`, as in
+        [Cesenek2019], section 3.2.1. At the last waypoint the robot stops. The lateral part of a
+        twist, which no such robot can drive, is left out.
+        """
+        rates = []
+        for pose, other, span in zip(
+            self._poses[:-1], self._poses[1:], np.diff(self._time).tolist(), strict=True
+        ):
+            forward, _, turn = twist_between(pose, other)
+            rates.append(robot.inverse(forward / span, turn / span))
+        return np.array([*rates, WheelRates(0.0, 0.0)])
+
     @functools.cached_property
     def top_speed(self) -> float:
         """Greatest speed between waypoints, m/s."""
