@@ -78,9 +78,10 @@ def examples(numbers: Iterable[int]) -> tuple[FloatArray, FloatArray]:
         expert = EXPERTS[number % 2]
         driven = drive_along(reference, settings, expert, offset=offset)
         tracker = NetworkTracker(NeuralNetwork(), reference, settings.robot, 0.05)
-        for time, left, right, row in driven.commands[::3]:
-            inputs.append(tracker.inputs(time, Pose(*driven.poses[int(row)])))
-            commands.append(settings.robot.forward(WheelRates(left, right)))
+        # Commands are 5 samples apart, at 20 and 100 Hz.
+        for row in range(0, len(driven.time), 15):
+            inputs.append(tracker.inputs(float(driven.time[row]), Pose(*driven.poses[row])))
+            commands.append(settings.robot.forward(WheelRates(*driven.wheel_commands[row])))
     z = np.array(inputs) / LIMITS
     inside = (np.abs(z) <= 1.0).all(axis=1)
     return z[inside], np.array(commands)[inside]

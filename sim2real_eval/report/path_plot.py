@@ -57,7 +57,8 @@ def path_of(signals: EstimateSignals) -> FloatArray:
     velocity = rotate(signals.true_orientation, signals.true_velocity)[:, :2]
     steps = 0.5 * np.diff(signals.true_time)[:, None] * (velocity[1:] + velocity[:-1])
     path = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
-    return path[np.unique(np.linspace(0, len(path) - 1, _MOST_POINTS).astype(int))]
+    rows = np.unique(np.linspace(0, len(path) - 1, _MOST_POINTS).astype(int))
+    return np.asarray(path[rows])
 
 
 def paths_figure(paths: Paths) -> Figure:
