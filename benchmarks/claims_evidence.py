@@ -7,7 +7,6 @@ from __future__ import annotations
 from claim import Claim
 
 _UNCERTAINTY = 'docs/explanation/uncertainty.md'
-_EXPERIMENTS = 'docs/explanation/experiments.md'
 
 
 def _drive(what: str, figure: str, high: float, low: float, *printed: str) -> Claim:

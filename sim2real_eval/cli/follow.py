@@ -27,15 +27,19 @@ if TYPE_CHECKING:
     from sim_sensors.motion.waypoints import Waypoints
     from sim_sensors.world.geodesy import LocalFrame
 
-_CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear', 'lqr')
+_CONTROLLERS = (
+    'open_loop', 'yaw_pid', 'yaw_distance_pid', 'pure_pursuit', 'nonlinear', 'lqr',
+    'neural_network',
+)  # fmt: skip
 
 DESCRIPTION = (
     'Take waypoints from recordings or CSV tables (t,x,y[,theta]), let a simulated '
     'differential-drive robot follow them, and report the tracking errors of each controller.'
 )
 EPILOG = """\
-controllers: open_loop, yaw_pid, yaw_distance_pid (as in [Cesenek2019]), nonlinear (with a proof
-             of convergence), lqr (optimal), or all
+controllers: open_loop, yaw_pid, yaw_distance_pid (as in [Cesenek2019]), pure_pursuit,
+             nonlinear (with a proof of convergence), lqr (optimal), neural_network (trained on
+             lqr and pure_pursuit, as [Mahajan2024] drove), or all
 
 examples:
   sim2real follow my_bag

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -95,7 +95,7 @@ def yaw_run_figure(comparison: SignalComparison, name: str) -> Figure:
     window = lines[0].ready.trend_window(comparison.options)
     for line in (*lines[1:], lines[0]):
         wide = 1.6 if line.sensor == 'real' else 0.8
-        look = {'color': colours[line.sensor], 'linewidth': wide}
+        look: dict[str, Any] = {'color': colours[line.sensor], 'linewidth': wide}
         for panel, (first, final) in panels:
             _draw_part(panel, line, first, final, look)
         step = max(1, len(line.run.even.time) // _POINTS)
@@ -135,7 +135,7 @@ def yaw_run_figure(comparison: SignalComparison, name: str) -> Figure:
 
 
 def _draw_part(
-    panel: Axes, line: _Line, first: float, final: float, look: dict[str, object]
+    panel: Axes, line: _Line, first: float, final: float, look: dict[str, Any]
 ) -> None:
     even = line.run.even
     inside = (even.time >= first) & (even.time <= final)

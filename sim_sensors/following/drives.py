@@ -12,6 +12,7 @@ from sim_sensors.core.errors import MotionError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.rotations import heading
 from sim_sensors.core.seeding import stream
+from sim_sensors.motion.course import course
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.paths import CONTROL_RATE, Pilot, RunVariation
 from sim_sensors.motion.planar import Pose
@@ -23,7 +24,7 @@ from sim_sensors.motion.vehicles import (
     VehicleCommand,
     VehicleState,
 )
-from sim_sensors.motion.waypoints import Waypoints, course
+from sim_sensors.motion.waypoints import Waypoints
 from .follower import FollowSettings, drive_along
 from .tracking import ReferenceMotion
 

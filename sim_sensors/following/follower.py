@@ -23,8 +23,10 @@ from sim_sensors.motion.waypoints import Waypoints
 from .tracking import (
     INTERPOLATIONS,
     LqrTracker,
+    NeuralNetwork,
     NonlinearTracker,
     OpenLoop,
+    PurePursuitTracker,
     ReferenceMotion,
     TrackerModel,
     TrackingError,
@@ -68,8 +70,10 @@ class FollowSettings(Parameters):
     open_loop: OpenLoop = dataclasses.field(default_factory=OpenLoop)
     yaw_pid: YawPid = dataclasses.field(default_factory=YawPid)
     yaw_distance_pid: YawDistancePid = dataclasses.field(default_factory=YawDistancePid)
+    pure_pursuit: PurePursuitTracker = dataclasses.field(default_factory=PurePursuitTracker)
     nonlinear: NonlinearTracker = dataclasses.field(default_factory=NonlinearTracker)
     lqr: LqrTracker = dataclasses.field(default_factory=LqrTracker)
+    neural_network: NeuralNetwork = dataclasses.field(default_factory=NeuralNetwork)
 
     def tracker(self, name: str) -> TrackerModel:
         """Return the controller by name, one of `TRACKERS`."""
