@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results that the documentation prints: experiment B, speed errors of real drives.
 
-`documented.py study` runs shipped studies; `documented.py drives` judges the recordings below SIM2REAL_REAL.
+`documented.py study` runs shipped studies; `documented.py drives` judges the recordings below
+SIM2REAL_REAL.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.truth import true_heading
 from sim2real_eval.study.recordings import OFF_TICKS_NS
-from sim_sensors.core import rotations
 from sim_sensors.core.shipped import config_path
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,11 +13,15 @@ import numpy as np
 import pytest
 import yaml
 from cli_examples import call, check_refused
-from signal_examples import gyroscope_run
+from signal_examples import made as twin_of
+from signal_examples import truth_of
 
+from sim2real_eval.recording.recording import Recording
 from sim2real_eval.signals.comparison import compare_signals
 from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
+from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.shipped import config_path
+from sim_sensors.imu.gazebo import HectorImu, HectorYaw
 
 pytest.importorskip('imufusion', reason='the stand-in has the yaw of a fusion')
 
@@ -33,6 +37,12 @@ def thesis(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp('thesis') / 'out'
     assert main(['study', 'thesis_imu', '--runs', '1', '--out', str(out), '--quiet']) == 0
     return out
+
+
+def turned(offset: float) -> Recording:
+    """A circle with an IMU whose yaw is off by a constant angle, rad."""
+    imu = HectorImu(orientation=HectorYaw(offset=offset))
+    return twin_of(truth_of('circle', 1), Twin('turned', None, imu))
 
 
 def yaw_of(folder: Path) -> dict[tuple[str, str], dict[str, float]]:
@@ -88,21 +98,26 @@ def test_the_drift_has_its_power_at_low_frequencies(thesis: Path) -> None:
     ],
 )
 def test_what_signals_do_not_have_is_refused(
-    change: dict[str, object], words: str, tmp_path: Path, capsys: Capture
+    change: dict[str, object],
+    words: str,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    file = tmp_path / 'mine.yaml'
+    monkeypatch.chdir(tmp_path)
+    file = Path('mine.yaml')
     file.write_text(yaml.safe_dump(yaml.safe_load(THESIS.read_text('utf-8')) | change), 'utf-8')
-    check_refused(capsys, words, 'study', file, '--out', tmp_path / 'out')
-    assert not (tmp_path / 'out').exists()
+    check_refused(capsys, words, 'study', file, '--out', 'out')
 
 
 @pytest.mark.parametrize(
     'words', [('--judge-config', 'clean'), ('--warmup', '5'), ('--simulate-on', 'drive')]
 )
 def test_options_of_judges_are_refused(
-    words: tuple[str, str], tmp_path: Path, capsys: Capture
+    words: tuple[str, str], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_refused(capsys, 'thesis_imu', 'study', 'thesis_imu', *words, '--out', tmp_path / 'out')
+    monkeypatch.chdir(tmp_path)
+    check_refused(capsys, 'thesis_imu', 'study', 'thesis_imu', *words, '--out', 'out')
 
 
 def test_a_study_of_signals_takes_recordings(tmp_path: Path, capsys: Capture) -> None:
@@ -112,7 +127,8 @@ def test_a_study_of_signals_takes_recordings(tmp_path: Path, capsys: Capture) ->
     assert call(capsys, 'simulate', *words, '--out', made).status == 0
     real = sorted(made.iterdir()) if made.is_dir() else []
     real = [path for path in real if path.is_dir()] or [made]
-    told = call(capsys, 'study', 'thesis_imu', '--real', *real, '--out', tmp_path / 'out', '--json')
+    words = ('--real', *real, '--out', tmp_path / 'out', '--json')
+    told = call(capsys, 'study', 'thesis_imu', *words)
     assert told.status == 0, told.err
     record = json.loads(told.out)
     assert len(record['real']) == len(real)
@@ -120,23 +136,18 @@ def test_a_study_of_signals_takes_recordings(tmp_path: Path, capsys: Capture) ->
 
 
 def test_opposite_drifts_are_alike_in_size() -> None:
-    """W1 of the signed errors is twice the mean size, and 0 of the sizes."""
-    real, other = (gyroscope_run(name, drift) for name, drift in (('a', 0.01), ('b', -0.01)))
-    signed, sizes = (
-        next(
-            row
-            for row in compare_signals(
-                [real], [other], SignalOptions(quantities='yaw', sizes=chosen)
-            ).rows
-        )
-        for chosen in (False, True)
-    )
-    assert sizes.error_distance < 1e-6 < 0.05 < signed.error_distance
+    """Offsets of 0.1 and -0.1 rad: W1 of the errors is 0.2 rad, and 0 of the sizes."""
+    real, other = turned(0.1), turned(-0.1)
+    for sizes, distance in ((False, 0.2), (True, 0.0)):
+        options = SignalOptions(quantities='yaw', sizes=sizes)
+        (row,) = compare_signals([real], [other], options).rows
+        assert row.error_distance == pytest.approx(distance, abs=1e-6)
 
 
 def test_an_error_of_rounding_has_no_spectrum() -> None:
-    real, still = gyroscope_run('a', 0.01), gyroscope_run('b', 0.0)
-    (row,) = compare_signals([real], [still], SignalOptions(quantities='yaw')).rows
+    noisy = HectorImu(orientation=HectorYaw(gaussian_noise=0.01))
+    real = twin_of(truth_of('circle', 1), Twin('noisy', None, noisy))
+    (row,) = compare_signals([real], [turned(0.0)], SignalOptions(quantities='yaw')).rows
     assert row.spectrum_distance is None
     (row,) = compare_signals([real], [real], SignalOptions(quantities='yaw')).rows
     assert row.spectrum_distance == 0.0

@@ -50,7 +50,7 @@ def carry_out_signals(file: StudyFile, over: Overrides, options: argparse.Namesp
         if not options.quiet:
             print(file.title)
             if any(recording.synthetic for recording in file.recordings):
-                print('Recordings are SYNTHETIC stand-ins: the numbers do not describe a real sensor.')
+                print('Recordings are SYNTHETIC stand-ins, which are no real sensors.')
             print()
         print_signals(comparison, options.out, quiet=options.quiet)
 

@@ -171,7 +171,9 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     `error` or `signal`. With `signal`, the true signal of the real runs is drawn as a dashed line.
     """
     signals = list(dict.fromkeys(row.signal for row in comparison.rows))
-    figure, axes = style.small_multiples(len(signals), 3, (3.3, 2.3), (0.0, 0.8), sharex=True)
+    figure, axes = style.small_multiples(
+        len(signals), 3, (3.3, 2.3), (0.0, 0.8), narrowest=6.6, sharex=True
+    )
     # Each quantity with three axes fills a row; scalar quantities follow.
     order = sorted(signals, key=lambda signal: (signal == 'yaw', signals.index(signal)))
     panels = dict(zip(order, axes, strict=True))

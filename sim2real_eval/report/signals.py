@@ -275,9 +275,9 @@ def write_signals(
 ) -> None:
     """Write the result folder of a comparison: tables, series and plots.
 
-    The files are comparison.csv, comparison.json, runs.csv, trend.csv, psd.csv, yaw.csv and the plots. The
-    folder is written completely or not at all; an existing one is refused unless it may be
-    replaced. `record` holds plain values for comparison.json.
+    The files are comparison.csv, comparison.json, runs.csv, trend.csv, psd.csv, yaw.csv and the
+    plots. The folder is written completely or not at all; an existing one is refused unless it
+    may be replaced. `record` holds plain values for comparison.json.
     """
     with fresh_folder(folder, MARK, overwrite=overwrite, older=lambda record: PLOTS) as fresh:
         write_csv(fresh / 'comparison.csv', tuple(_ROW), map(_row, comparison.rows))

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Yaw of each run beside that of its simulated sensors: over time, in detail, error and spectra."""
+"""Yaw of each run beside that of its simulated sensors: over time, error and spectra."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from sim_sensors.core.measurements import FloatArray
 from . import palette, style
 
 YAW_COLUMNS = (
-    'run', 'path', 'sensor', 'largest_1_min_deg', 'largest_11_min_deg', 'last_trend_deg', 'rmse_deg',
+    'run', 'path', 'sensor', 'largest_1_min_deg', 'largest_11_min_deg', 'last_trend_deg',
+    'rmse_deg',
 )  # fmt: skip
 """Errors of yaw in degrees: largest of the first 1 and 11 minutes, trend at the end, RMSE."""
 
@@ -127,16 +128,12 @@ def yaw_run_figure(comparison: SignalComparison, name: str) -> Figure:
     for panel in (whole, minute, end, error, yaw_psd, error_psd):
         style.tidy(panel, grid=True)
     handles = [style.legend_line(line.sensor, colours[line.sensor]) for line in lines]
-    handles.append(
-        style.legend_line('truth', palette.TRUTH_COLOUR, linewidth=0.8, linestyle='--')
-    )
+    handles.append(style.legend_line('truth', palette.TRUTH_COLOUR, linewidth=0.8, linestyle='--'))
     style.figure_legend(figure, handles, min(len(handles), 6), f'{name}: yaw')
     return figure
 
 
-def _draw_part(
-    panel: Axes, line: _Line, first: float, final: float, look: dict[str, Any]
-) -> None:
+def _draw_part(panel: Axes, line: _Line, first: float, final: float, look: dict[str, Any]) -> None:
     even = line.run.even
     inside = (even.time >= first) & (even.time <= final)
     step = max(1, int(inside.sum()) // _POINTS)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from sim_sensors.core.errors import Sim2RealError, not_among
 from sim_sensors.core.parameters import Parameters, parameter, rare
 
-
 QUANTITY_NAMES = ('angular_rate', 'specific_force', 'yaw', 'position', 'magnetic_field')
 """What can be compared, in the order of the tables."""
 
