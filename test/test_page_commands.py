@@ -27,8 +27,10 @@ from sim2real_eval.cli.parser import build_parser
 
 ROOT = Path(__file__).resolve().parent.parent
 TUTORIAL = ROOT / 'docs' / 'tutorial.md'
-PAGES = [ROOT / 'README.md', *sorted((ROOT / 'docs' / 'howto').glob('*.md'))]
-PAGES = [page for page in PAGES if page.stem != 'extend']
+PAGES = [
+    ROOT / 'README.md',
+    *(page for page in sorted((ROOT / 'docs' / 'howto').glob('*.md')) if page.stem != 'extend'),
+]
 _BLOCK = re.compile(
     r'(?:^ *(?P<marker><!-- not run: [^>]+ -->)\n|`(?P<file>[\w/]+\.\w+)`:\n\n)?'
     r'^(?P<indent> *)```(?P<kind>\w+)\n(?P<text>.*?)^(?P=indent)```$',
@@ -63,7 +65,9 @@ def run(line: str) -> None:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), pictures_left_blank():
         try:
-            status = main([*words[1:], *_SMALL.get(words[1], [])])
+            # A study of signals has no resamples.
+            small = ['--jobs=1'] if 'thesis_imu' in words else _SMALL.get(words[1], [])
+            status = main([*words[1:], *small])
         except SystemExit as stop:
             status = int(stop.code or 0)
     assert status == 0, f'{line}\n{out.getvalue()}'

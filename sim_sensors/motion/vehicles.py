@@ -139,6 +139,13 @@ class AckermannVehicle(Parameters):
         weight = self.mass * GRAVITY * math.sin(self.incline)
         return self.gear_ratio * self.wheel_radius * weight
 
+    def throttle_at(self, speed: float) -> float:
+        """Return the throttle whose top speed on level ground is `speed` m/s, 0 to 1."""
+        rate = speed / (self.gear_ratio * self.wheel_radius)
+        resistance = self.linear_resistance * rate + self.constant_resistance
+        throttle = rate / self.no_load_rate + resistance / self.stall_torque
+        return min(throttle, 1.0) if speed > 0.0 else 0.0
+
     def drive(
         self,
         controller: Controller,
