@@ -103,7 +103,8 @@ def test_other_noise_as_upstream_does_not_depend_on_the_rate():
 def test_the_imu_of_airsim_in_the_paper_is_that_of_chrono():
     truth = Circle(duration=10.0).at(np.arange(300) * 0.01 + 5.0)
     paper, chrono, own = (
-        load_imu(name).start(1, 'a').measure(truth) for name in ('airsim_paper', 'chrono', 'airsim')
+        load_imu(name).start(1, 'a').measure(truth)
+        for name in ('airsim_paper', 'chrono', 'airsim')
     )
     for field in ('angular_velocity', 'linear_acceleration', 'linear_acceleration_covariance'):
         np.testing.assert_array_equal(getattr(paper, field), getattr(chrono, field))

@@ -298,7 +298,7 @@ def test_real_recordings_replace_stand_ins(tmp_path: Path, capsys: Capture) -> N
     assert done.status == 0
     outcome = StudyOutcome.read(out)
     assert outcome.judges == ['clean', 'paper_released']
-    assert outcome.models == ['chrono', 'airsim']
+    assert outcome.models == ['chrono', 'airsim_paper', 'airsim']
     assert outcome.record['recordings'][0]['path'] == str(paths[0])
 
 
