@@ -63,7 +63,7 @@ _MODELS = OptionSet(
     mag='--mag LIST',
     camera='--camera LIST',
 )
-_METHOD = OptionSet(SignalOptions, base_frame='--base-frame FRAME')
+_METHOD = OptionSet(SignalOptions, base_frame='--base-frame FRAME', feature='--feature ID')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     STUDY.add(inputs, 'match_rates', 'repetitions')
     add_shared(inputs, 'topic')
     method = parser.add_argument_group('method')
-    names = ('rate', 'trend_window', 'align', 'max_lag', 'yaw', 'gravity', 'base_frame')
+    names = ('rate', 'trend_window', 'align', 'max_lag', 'yaw', 'gravity', 'base_frame', 'feature')
     _METHOD.add(method, *names)
     # The declaration uses 0 and -1 for these words.
     method.add_argument(

@@ -61,6 +61,14 @@ class SignalOptions(Parameters):
         'gyro: always the integral.',
         choices=('auto', 'gyro'),
     )
+    feature: int | None = rare(
+        None,
+        '',
+        'Feature of the camera that is drawn over time, by its id in the world (default: the one '
+        'that both sides find in most frames).',
+        optional=int,
+        minimum=0,
+    )
     # Standard gravity, CGPM 1901.
     gravity: float = rare(9.80665, 'm/s^2', 'Gravity in the true specific force.', above=0.0)
     base_frame: str = rare('base_link', '', 'Body frame of the robot.')
