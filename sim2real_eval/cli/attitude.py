@@ -127,7 +127,7 @@ def _show(study: AttitudeStudy, *, recorded: bool) -> None:
 
 
 def _run_simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
-    from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup, simulated_study
+    from sim2real_eval.benches.attitude.study import AttitudeSetup, simulated_study
     from sim_sensors.camera.camera import load_camera
     from sim_sensors.imu.imu import load_imu
     from sim_sensors.magnetometer.magnetometer import load_mag
@@ -143,9 +143,7 @@ def _run_simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _
         seed=options.seed,
         run='attitude',
         duration=chosen.duration,
-        parameters={**HAND_HELD, **motion_settings}
-        if chosen.motion == SimulationSettings.motion
-        else motion_settings,
+        parameters=motion_settings,
     )
     world = options.world or _WORLD
     setup = AttitudeSetup(

@@ -35,9 +35,7 @@ def save_series_plots(folder: Path, comparison: SignalComparison) -> None:
                 break
 
 
-def series_figure(
-    real: SensorSeries, simulated: SensorSeries, model: str, name: str
-) -> Figure:
+def series_figure(real: SensorSeries, simulated: SensorSeries, model: str, name: str) -> Figure:
     """Return a row of panels per axis: signals over time, and simulated over real.
 
     `model` and `name` are those of the simulated set and of the real run.
