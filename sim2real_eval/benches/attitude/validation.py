@@ -16,33 +16,34 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.benches.settings import AttitudeSettings
-from sim2real_eval.recording.metadata import StaticTransform
-from sim2real_eval.recording.recording import Recording
+from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.truth import low_pass_truth
 from sim2real_eval.signals.comparison import SignalComparison, compare_runs
 from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import make_twin_maker, synthetic_recording
-from sim_sensors.camera.camera import CameraModel
+from sim_sensors.camera.camera import CameraModel, load_camera
 from sim_sensors.camera.lens import PlumbBob
 from sim_sensors.core import rotations
 from sim_sensors.core.seeding import stream
-from sim_sensors.imu.imu import ImuModel
-from sim_sensors.magnetometer.magnetometer import Magnetometer
+from sim_sensors.imu.chain import ImuChain
+from sim_sensors.imu.imu import ImuModel, load_imu
+from sim_sensors.magnetometer.magnetometer import Magnetometer, load_mag
 from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.world.world import Dipoles, World
-from .study import AttitudeError, AttitudeRun, AttitudeStudy, recorded_run, study_of
+from .filter import AttitudeError
+from .study import AttitudeRun, AttitudeStudy, recorded_run, study_of
 
-SIMULATED = 'simulated'
+SIMULATED = 'twin'
 STAND_IN = 'stand_in'
 """Name of the recording that stands in for a real one."""
 
 # Delays of the stamps, s, motion capture and gradient of the field as measured on BROAD, see
 # docs/explanation/attitude.md; a camera stamps the end of an exposure of 30 ms.
 _DELAYS = {'imu': 0.004, 'mag': 0.015, 'features': 0.015, 'camera_pose': 0.015}
-_ROTATION_STD, _POSITION_STD, _CUTOFF_HZ = 0.00175, 0.0003, 12.0  # rad, m
+_ROTATION_STD, _POSITION_STD, _CUTOFF_HZ = 0.00175, 0.0001, 6.0  # rad, m
 _MISALIGNED_RPY = (0.004, -0.003, 0.005)  # of the motion capture against the board, rad
 _IRON = {'position': (1.0, 0.3, -0.4), 'moment': (0.0, 0.0, 8.0)}  # m, A m^2
 
@@ -64,32 +65,34 @@ class ValidatedModels:
     mag: Magnetometer | None = None
     camera: CameraModel | None = None
 
-    def twin(self, recording: Recording | None = None) -> Twin:
-        """Return the twin of the sensors of a recording, or of all."""
-        others: dict[str, Any] = {'mag': self.mag, 'camera': self.camera}
-        if recording is not None:
-            others['mag'] = self.mag if recording.mag is not None else None
-            others['camera'] = self.camera if recording.features is not None else None
-        chosen = {kind: model for kind, model in others.items() if model is not None}
-        return Twin(SIMULATED, None, self.imu, chosen)
+    def twin(self, recording: Recording) -> Twin:
+        """Return the twin of the sensors that a recording has."""
+        others: dict[str, Any] = {}
+        if self.mag is not None and recording.mag is not None:
+            others['mag'] = self.mag
+        if self.camera is not None and recording.features is not None:
+            others['camera'] = self.camera
+        return Twin(SIMULATED, None, self.imu, others)
 
 
-def stand_in(models: ValidatedModels, motion: Motion, world: World, *, seed: int) -> Recording:
+def stand_in(motion: Motion, world: World, *, seed: int) -> Recording:
     """Return a simulated recording in place of that of the real box of [Ligorio2015].
 
-    Its unit has errors of calibration, its messages are late, iron is near, its motion capture is
-    noisy and not aligned with the board. Camera info and transforms state the nominal calibration.
+    Its MTx and webcam have errors of calibration, its messages are late, iron is near, its motion
+    capture is noisy and not aligned with the board. Camera info and transforms state the nominal
+    calibration. None of this depends on the models that are compared with it.
     """
-    unit = dataclasses.replace(
-        models,
-        imu=_uncalibrated_imu(models.imu),
-        mag=None if models.mag is None else _uncalibrated_magnetometer(models.mag),
-        camera=None if models.camera is None else _uncalibrated_camera(models.camera),
+    camera = load_camera('webcam_vga')
+    unit = Twin(
+        STAND_IN,
+        None,
+        _uncalibrated_imu(),
+        {'mag': _uncalibrated_magnetometer(), 'camera': _uncalibrated(camera)},
     )
     iron = Dipoles(np.array([_IRON['position']]), np.array([_IRON['moment']]))
     recording = synthetic_recording(
         motion,
-        unit.twin(),
+        unit,
         seed=seed,
         run=STAND_IN,
         scenario=STAND_IN,
@@ -103,7 +106,7 @@ def stand_in(models: ValidatedModels, motion: Motion, world: World, *, seed: int
             stamps = late.stamp_ns + round(1e9 * delay)
             late = dataclasses.replace(late, stamp_ns=stamps, arrival_ns=stamps)
             recording = recording.with_messages(role, late)
-    return _with_nominal_calibration(recording, models)
+    return _with_nominal_calibration(recording, camera)
 
 
 def _with_motion_capture(recording: Recording, seed: int) -> Recording:
@@ -134,7 +137,9 @@ def _with_motion_capture(recording: Recording, seed: int) -> Recording:
     return recording.with_messages('truth', captured)
 
 
-def _uncalibrated_imu(model: ImuModel) -> ImuModel:
+def _uncalibrated_imu() -> ImuModel:
+    model = load_imu('xsens_mtx')
+    assert isinstance(model, ImuChain)
     gyroscope = dataclasses.replace(
         model.gyroscope,
         scale=(0.005, -0.003, 0.004),
@@ -152,7 +157,8 @@ def _uncalibrated_imu(model: ImuModel) -> ImuModel:
     return dataclasses.replace(model, gyroscope=gyroscope, accelerometer=accelerometer)
 
 
-def _uncalibrated_magnetometer(model: Magnetometer) -> Magnetometer:
+def _uncalibrated_magnetometer() -> Magnetometer:
+    model = load_mag('xsens_mtx')
     chain = dataclasses.replace(
         model.magnetometer,
         scale=(0.02, -0.015, 0.01),
@@ -163,7 +169,7 @@ def _uncalibrated_magnetometer(model: Magnetometer) -> Magnetometer:
     return dataclasses.replace(model, magnetometer=chain)
 
 
-def _uncalibrated_camera(model: CameraModel) -> CameraModel:
+def _uncalibrated(model: CameraModel) -> CameraModel:
     lens = model.intrinsics
     return dataclasses.replace(
         model,
@@ -181,10 +187,9 @@ def _uncalibrated_camera(model: CameraModel) -> CameraModel:
     )
 
 
-def _with_nominal_calibration(recording: Recording, models: ValidatedModels) -> Recording:
-    camera, info = models.camera, recording.camera_info
-    if camera is None or info is None:
-        return recording
+def _with_nominal_calibration(recording: Recording, camera: CameraModel) -> Recording:
+    info = recording.camera_info
+    assert info is not None
     nominal = type(info).from_intrinsics(
         camera.intrinsics, info.stamp_ns, info.arrival_ns, info.frame
     )
@@ -221,7 +226,7 @@ def validate(
         local = dataclasses.replace(world, earth_field=early.earth_field)
         maker = make_twin_maker(recording, local, seed=seed, base_frame=base_frame)
         twin = models.twin(maker.real)
-        if not twin.others and maker.real.imu is None:
+        if maker.real.imu is None:
             raise AttitudeError(f'{recording.path or recording.name}: has no messages of imu')
         for side, messages in (('real', maker.real), (SIMULATED, maker.make(twin))):
             sensors = list(twin.models)
