@@ -106,9 +106,10 @@ colcon: $(VENV)/.installed-test ## colcon build and colcon test in a scratch wor
 bench: $(VENV)/.installed-test ## measure speed; a few minutes
 	@set -e; for script in benchmarks/*_speed.py; do echo "== $$script"; $(BIN)/python $$script; done
 
-validation: $(VENV)/.installed-test ## hold check against foreign recordings, measure the tables of docs/explanation/validation.md; about an hour, can be interrupted
+validation: $(VENV)/.installed-test ## hold check against foreign recordings, run docs/sources.md, measure the tables of docs/explanation/validation.md; about an hour, can be interrupted
 	$(BIN)/python benchmarks/foreign/validate_check.py
 	$(BIN)/python benchmarks/allan_low_pass.py --seeds 2
+	$(BIN)/python benchmarks/sources.py
 	$(BIN)/python benchmarks/validation.py
 
 fuzz: $(VENV)/.installed-test ## fuzz every reader for SECONDS=600; inputs that break one are kept in fuzz_found/

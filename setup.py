@@ -63,7 +63,7 @@ setup(
     ],
     packages=find_packages(include=['sim_sensors*', 'sim2real_eval*']),
     package_data={
-        'sim_sensors': ['py.typed'],
+        'sim_sensors': ['py.typed', 'following/network.npz'],
         'sim2real_eval': ['py.typed', 'report/page/templates/*'],
     },
     data_files=[

@@ -49,7 +49,9 @@ def generate_launch_description() -> LaunchDescription:
                     'Parameter file of path_follower_node; it overrides the other arguments.',
                 )
             ),
-            *declare('seed', 'run', 'imu', 'imu_data_raw', gps=STATED_GPS),
+            *declare('seed', 'run', 'imu_data_raw', sensors='[imu, gps, wheels]'),
+            # As in the demo, so that the layouts show yaw and wheels.
+            *declare(imu='chrono_ahrs', gps=STATED_GPS, wheels='differential'),
             *declare('sensors_params_file', 'faults_file'),
             *declare('sensor_transforms', 'static_transforms_file'),
             *declare('profile', judge='judge_node', judge_params_file=profile_file()),

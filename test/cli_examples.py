@@ -15,15 +15,18 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.report import style
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import synthetic_recording
 from sim_sensors.gps.gps import load_gps
@@ -103,6 +106,26 @@ def call_process(*arguments: object) -> Outcome:
 PNG = b'\x89PNG\r\n\x1a\n'
 
 
+def overhang(figure: Figure) -> float:
+    """Return by how many pixels the content of a drawn figure exceeds the canvas."""
+    box, dpi = figure.get_tightbbox(figure.canvas.get_renderer()), figure.dpi
+    right, top = figure.bbox.width - box.x1 * dpi, figure.bbox.height - box.y1 * dpi
+    return -float(min(box.x0 * dpi, box.y0 * dpi, right, top))
+
+
+_print_png = FigureCanvasAgg.print_png
+
+
+def _draw_within_the_canvas(canvas: FigureCanvasAgg, *words: Any, **options: Any) -> None:
+    """Draw a figure; the test fails if a text of it leaves the canvas."""
+    _print_png(canvas, *words, **options)
+    assert overhang(canvas.figure) < 3.0
+
+
+# In all tests that import this module, and so in those of all commands.
+FigureCanvasAgg.print_png = _draw_within_the_canvas
+
+
 def _draw_nothing(canvas: object, file: io.BytesIO, **options: object) -> None:
     file.write(PNG)
 
@@ -113,6 +136,7 @@ def pictures_left_blank() -> Iterator[None]:
     with (
         mock.patch.object(FigureCanvasAgg, 'print_png', _draw_nothing),
         mock.patch.object(ConstrainedLayoutEngine, 'execute'),
+        mock.patch.object(style, 'fit_texts'),
     ):
         yield
 

@@ -19,7 +19,8 @@ ODOMETRY = 'nav_msgs/msg/Odometry'
 # Topics that launches and nodes publish in the root namespace; test_ros_* check the nodes.
 TOPICS = {
     '/ground_truth/odometry': ODOMETRY, '/odometry/filtered': ODOMETRY, '/odometry/gps': ODOMETRY,
-    '/wheel/odometry': ODOMETRY, '/real/odometry/filtered': ODOMETRY,
+    '/wheel/odometry': ODOMETRY, '/wheel_odometry_node/truth/odometry': ODOMETRY,
+    '/real/odometry/filtered': ODOMETRY,
     '/sim/odometry/filtered': ODOMETRY, '/imu/data': 'sensor_msgs/msg/Imu',
     '/gps/fix': 'sensor_msgs/msg/NavSatFix',
     '/imu_node/truth/bias': 'geometry_msgs/msg/TwistStamped',

@@ -13,11 +13,15 @@ import numpy as np
 import pytest
 from cli_examples import call, check_refused, contents, run_of, segments
 
-from sim2real_eval.benches.following import waypoints_of
+from sim2real_eval.benches.following import FollowedRun, follow_waypoints, waypoints_of
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.report.following import following_figure, wheel_figure
 from sim2real_eval.simulation.twin import VISION_TOPIC, WHEEL_TOPIC
+from sim_sensors.following.follower import FollowSettings
 from sim_sensors.following.tracking import TRACKERS
+from sim_sensors.motion.vehicles import DifferentialDrive
+from sim_sensors.motion.waypoints import repair_waypoints
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 from sim_sensors.world.world import load_world
 
@@ -54,6 +58,72 @@ def test_equal_seeds_give_equal_folders(bag: Path, tmp_path: Path, capsys: Captu
     way = real.truth.position[-1] - real.truth.position[0]
     assert driven.truth.position[-1] == pytest.approx(way, abs=0.2)
     assert np.mean(driven.imu.linear_acceleration[:, 2]) == pytest.approx(9.8, abs=0.5)
+
+
+def test_wheel_rates_are_written_with_waypoints_and_series(
+    bag: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """trajectory_data.csv of [Cesenek2019]; equal wheels give the speed."""
+    call(capsys, 'follow', bag, '--controllers', 'yaw_pid', '--out', tmp_path / 'o')
+    folder = tmp_path / 'o'
+    waypoints = list(csv.DictReader((folder / 'waypoints' / 'circle_1.csv').open()))
+    assert list(waypoints[0]) == ['t', 'x', 'y', 'theta', 'left_rate', 'right_rate']
+    series = list(csv.DictReader((folder / 'series' / 'circle_1_yaw_pid.csv').open()))
+    columns = {name: np.array([float(row[name]) for row in series]) for name in series[0]}
+    speed = 0.1 * (columns['left_rate'] + columns['right_rate']) / 2.0
+    np.testing.assert_allclose(columns['speed'], speed, atol=1e-9)
+    # A circle to the left: the right wheel is the faster one.
+    assert np.median(columns['right_command'] - columns['left_command']) > 0.0
+    assert (folder / 'circle_1_wheels.png').stat().st_size > 10_000
+
+
+def followed_circle(settings: FollowSettings, controllers: list[str]) -> FollowedRun:
+    """Coarse waypoints of a circle: a chord is 0.24 m from the arc."""
+    time = np.arange(0.0, 13.0, 1.0)
+    path = repair_waypoints(time, 2.0 * np.sin(time), 2.0 - 2.0 * np.cos(time), time)
+    return follow_waypoints('circle', path, settings, controllers)
+
+
+def test_the_figure_draws_the_reference_of_the_errors_not_chords() -> None:
+    """On the figure the robot is as far from the reference as its errors say."""
+    run = followed_circle(FollowSettings(), ['nonlinear'])
+    plan = following_figure(run).axes[0]
+    lines = {line.get_label(): np.column_stack(line.get_data()) for line in plan.lines}
+    gaps = np.hypot(*(lines['reference'] - lines['nonlinear']).T)
+    np.testing.assert_allclose(gaps, run.drives['nonlinear'].errors.distance, atol=1e-12)
+
+
+@pytest.mark.parametrize('lag', [0.0, 0.5])
+def test_the_panel_of_the_distance_shows_errors_of_any_size(lag: float) -> None:
+    """Also below 1 mm, which a perfect robot has."""
+    settings = FollowSettings(robot=DifferentialDrive(wheel_lag=lag), interpolation='twist')
+    run = followed_circle(settings, ['open_loop', 'nonlinear'])
+    panel = following_figure(run).axes[1]
+    low, high = panel.get_ylim()
+    for line, drive in zip(panel.lines, run.drives.values(), strict=True):
+        drawn = np.asarray(line.get_ydata())
+        assert np.isfinite(drawn).all()
+        assert low < drawn.min() <= drawn.max() < high
+        assert np.mean(drawn > drawn.min()) > 0.5 or drive.errors.distance.max() < 1e-8
+
+
+def test_the_figure_of_the_wheels_draws_commands_and_driven_rates() -> None:
+    run = followed_circle(FollowSettings(), ['yaw_pid', 'lqr'])
+    figure = wheel_figure(run)
+    assert len(figure.axes) == 6
+    for controller, row in zip(run.drives, (figure.axes[:3], figure.axes[3:]), strict=True):
+        drive = run.drives[controller]
+        for panel, wheel in zip(row[:2], (0, 1), strict=True):
+            driven, commanded = (np.asarray(line.get_ydata()) for line in panel.lines)
+            np.testing.assert_allclose(driven, drive.wheel_rates[:, wheel])
+            np.testing.assert_allclose(commanded, drive.wheel_commands[:, wheel])
+
+
+@pytest.mark.usefixtures('blank_pictures')
+def test_overwrite_replaces_a_comparison(bag: Path, tmp_path: Path, capsys: Capture) -> None:
+    line = ['follow', bag, '--controllers', 'yaw_pid', '--imu', 'airsim', '--compare']
+    line += ['--out', tmp_path / 'o', '--overwrite']
+    assert [call(capsys, *line).status for _ in range(2)] == [0, 0]
 
 
 @pytest.mark.usefixtures('blank_pictures')
@@ -199,6 +269,16 @@ def test_controllers_rank_as_in_the_thesis_on_real_data(real_dir: Path, capsys: 
     assert distance['nonlinear'] < 0.15
     assert yaw['yaw_pid'] < yaw['nonlinear'] < yaw['yaw_distance_pid']
     assert yaw['yaw_pid'] < 0.3 * yaw['open_loop']
+
+
+@pytest.mark.usefixtures('blank_pictures')
+def test_the_yaw_of_an_imu_without_orientation_is_compared_by_rates(
+    real_dir: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    line = ['follow', *segments(real_dir, [9]), '--controllers', 'yaw_pid', '--compare']
+    line += ['--imu', 'bno055_fusion', '--out', tmp_path / 'o', '--yaw', 'gyro']
+    assert call(capsys, *line).status == 0
+    assert (tmp_path / 'o' / 'compare' / 'yaw_error.png').exists()
 
 
 @pytest.mark.usefixtures('blank_pictures')

@@ -164,6 +164,35 @@ def test_open_loop_drives_a_line_and_a_circle_exactly_with_a_perfect_robot(
     assert np.abs(drive.errors.yaw).max() < 1e-9
 
 
+def test_wheel_rates_from_waypoint_to_waypoint_reach_each_waypoint() -> None:
+    """Inverse and forward kinematics, held between the waypoints of an arc, forward and back."""
+    path = circle(2.0, 1.0, 8.0)
+    for waypoints in (path, dataclasses.replace(path, x=path.x[::-1], y=path.y[::-1],
+                                                heading=path.heading[::-1])):  # fmt: skip
+        rates = ReferenceMotion(waypoints).wheel_rates(PERFECT)
+        assert rates.shape == (len(waypoints), 2)
+        assert rates[-1] == pytest.approx(0.0)
+        pose = Pose(float(waypoints.x[0]), float(waypoints.y[0]), float(waypoints.heading[0]))
+        for k, span in enumerate(np.diff(waypoints.time)):
+            speed, yaw_rate = PERFECT.forward(WheelRates(*rates[k]))
+            pose = advance(pose, speed * span, 0.0, yaw_rate * span)
+            place = (waypoints.x[k + 1], waypoints.y[k + 1], waypoints.heading[k + 1])
+            assert pose == pytest.approx(place, abs=1e-9)
+
+
+def test_the_wheels_of_a_drive_follow_their_commands_with_the_lag() -> None:
+    robot = DifferentialDrive(wheel_lag=0.2)
+    drive = drive_along(
+        ReferenceMotion(circle(2.0, 1.0, 8.0)), FollowSettings(robot=robot), 'nonlinear'
+    )
+    rates, commands = drive.wheel_rates, drive.wheel_commands
+    decay = math.exp(-0.01 / 0.2)
+    expected = commands[:-1] + (rates[:-1] - commands[:-1]) * decay
+    np.testing.assert_allclose(rates[1:], expected, atol=1e-9)
+    # A command is held for a control period, 5 samples.
+    assert np.count_nonzero(np.any(np.diff(commands, axis=0), axis=1)) <= len(commands) / 5
+
+
 def test_differences_as_in_the_thesis_give_the_chord_of_an_arc() -> None:
     """Per step of turn a the projected chord is R sin(a), the arc R a."""
     radius, period, rate = 2.0, 0.2, 5.0

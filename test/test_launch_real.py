@@ -187,6 +187,9 @@ def test_a_path_follower_gets_the_truth_or_the_estimate(
     assert f'ground_truth/odometry:={odometry}' in follower.words
     assert 'ground_truth/odometry:=true_odometry' in sensors.words
     assert sensors.parameters['/**/gps_node']['model'] == 'ch_rw'
+    # The layouts show yaw and wheels of the robot.
+    assert sensors.parameters['/**/imu_node']['model'] == 'chrono_ahrs'
+    assert sensors.parameters['/**/wheel_odometry_node']['model'] == 'differential'
     expected = {'path': str(path), 'controller': 'nonlinear', 'stamped': True}
     expected |= {'at_robot': False, 'nonlinear.bandwidth': 1.5}
     assert expected.items() <= follower.own.items()

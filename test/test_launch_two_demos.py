@@ -58,6 +58,7 @@ PATIENCE_S = 400.0
 SHARED = {'/rosout', '/parameter_events', '/diagnostics'}
 TOPICS = {
     'clock': Clock, 'ground_truth/odometry': Odometry, 'odometry/filtered': Odometry,
+    'wheel_odometry_node/truth/odometry': Odometry,
     'odometry/gps': Odometry, 'wheel/odometry': Odometry, 'imu/data': Imu, 'gps/fix': NavSatFix,
     'imu_node/truth/bias': TwistStamped, 'gps_node/truth/position_error': Vector3Stamped,
 }  # fmt: skip

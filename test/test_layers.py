@@ -57,6 +57,31 @@ def test_scripts_import_only_existing_names(repository: Path) -> None:
     assert missing == []
 
 
+def constants_bound_twice(source: str) -> list[str]:
+    """Return constants that a module binds again, including those in tuples."""
+    bound: set[str] = set()
+    again = []
+    for statement in ast.parse(source).body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            targets = [statement.target]
+        for node in (node for target in targets for node in ast.walk(target)):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                again += [node.id] if node.id in bound and node.id.isupper() else []
+                bound.add(node.id)
+    return again
+
+
+def test_no_module_binds_a_constant_twice(repository: Path) -> None:
+    """The second value would also hold for the functions above it; no linter has this rule."""
+    assert constants_bound_twice('_A, _B = 1, 2\ndef f(): return _B\n_B: int = 3') == ['_B']
+    folders = (*ROOTS, 'test', 'benchmarks', 'docs', 'launch', 'examples')
+    scripts = [path for folder in folders for path in repository.glob(f'{folder}/**/*.py')]
+    assert len(scripts) > 500
+    twice = {path: constants_bound_twice(path.read_text(encoding='utf-8')) for path in scripts}
+    assert {str(path): names for path, names in twice.items() if names} == {}
+
+
 def test_files_that_the_suite_runs_first_exist(repository: Path) -> None:
     """A renamed file would silently lose its place in the order."""
     names = [*conftest._COMPILING, *conftest._MEANWHILE, *conftest._WAITING]

@@ -238,6 +238,22 @@ def test_signals_end_workers_and_their_nodes(
     assert not (tmp_path / 'out/runs.csv').exists()
 
 
+@NO_PROC
+def test_a_parent_under_nohup_that_ends_at_once_leaves_no_node(tmp_path: Path) -> None:
+    """A process below `nohup` ignores SIGHUP, and its children do so until they change it."""
+    mark = uuid.uuid4().hex
+    program = (
+        'import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n'
+        'from sim2real_eval.judge.external.process import JudgeProcess\n'
+        "JudgeProcess('node', ['/bin/sleep', '600']).__enter__(); os._exit(0)"
+    )
+    for _ in range(5):
+        subprocess.run(
+            [sys.executable, '-c', program], env={**os.environ, 'MARK': mark}, check=True
+        )
+    until(lambda: not processes(mark), 'the end of all')
+
+
 def folders(folder: Path) -> list[Path]:
     return list(folder.glob('sim2real_judge_*'))
 

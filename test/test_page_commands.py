@@ -27,8 +27,10 @@ from sim2real_eval.cli.parser import build_parser
 
 ROOT = Path(__file__).resolve().parent.parent
 TUTORIAL = ROOT / 'docs' / 'tutorial.md'
-PAGES = [ROOT / 'README.md', *sorted((ROOT / 'docs' / 'howto').glob('*.md'))]
-PAGES = [page for page in PAGES if page.stem != 'extend']
+PAGES = [
+    ROOT / 'README.md',
+    *(page for page in sorted((ROOT / 'docs' / 'howto').glob('*.md')) if page.stem != 'extend'),
+]
 _BLOCK = re.compile(
     r'(?:^ *(?P<marker><!-- not run: [^>]+ -->)\n|`(?P<file>[\w/]+\.\w+)`:\n\n)?'
     r'^(?P<indent> *)```(?P<kind>\w+)\n(?P<text>.*?)^(?P=indent)```$',

@@ -15,6 +15,7 @@ from sim2real_eval.metrics.scores import RunScore, VepdRow
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.report.console import vepd_console_table
 from sim2real_eval.report.palette import model_colours
+from sim2real_eval.report.path_plot import paths_figure
 from sim2real_eval.report.run_plots import (
     RMSE,
     Overlay,
@@ -55,6 +56,20 @@ def test_a_model_far_away_makes_the_axis_logarithmic(far: float, scale: str) -> 
     sim = {'near': scores(5, 0.2), 'far': scores(5, far)}
     (panel,) = scores_figure(scores(12, 0.2), sim, RMSE).axes
     assert panel.get_xscale() == scale
+
+
+def test_each_driven_path_is_a_line_in_the_panel_of_its_scenario() -> None:
+    path = np.column_stack([np.arange(50.0), np.zeros(50)])
+    figure = paths_figure({
+        ('real', 'line'): [path, 2.0 * path],
+        ('real', 'circle'): [path],
+        ('simulated', 'line'): [path],
+    })  # fmt: skip
+    lines = [
+        len([line for line in panel.lines if line.get_marker() != 'o']) for panel in figure.axes
+    ]
+    assert lines == [2, 1, 1]
+    assert all(panel.get_aspect() == 1.0 for panel in figure.axes)
 
 
 def test_densities_are_sums_of_gaussians_of_scotts_width() -> None:

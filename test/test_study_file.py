@@ -97,6 +97,10 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
             {'recordings': [{'stand_in': {'vehicle': {'mass': 0}}}]},
             'recordings[0].stand_in.vehicle.mass: 0',
         ),
+        (
+            {'recordings': [{'stand_in': {'controller': 'yaw_pd'}}]},
+            "recordings[0].stand_in.controller: 'yaw_pd'",
+        ),
         ({'recordings': [{'stand_in': STAND_IN}] * 2}, "'line_1'"),
         ({'recordings': [{'stand_in': STAND_IN, 'group': 'a/b'}]}, "recordings[0].group: 'a/b'"),
         ({'models': {'gps': ['ch_rvv'], 'imu': ['chrono']}}, "models.gps[0]: 'ch_rvv'"),

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from sim_sensors.core.errors import MotionError
-from sim_sensors.motion.waypoints import course, read_waypoints, repair_waypoints
+from sim_sensors.motion.course import course
+from sim_sensors.motion.waypoints import read_waypoints, repair_waypoints
 
 
 def test_waypoints_are_repaired_with_remarks_and_moved_to_the_origin() -> None:

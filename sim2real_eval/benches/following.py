@@ -24,6 +24,7 @@ from sim_sensors.following.follower import FollowSettings, SimulatedDrive, drive
 from sim_sensors.following.tracking import ErrorStatistics, ReferenceMotion
 from sim_sensors.motion.motions import START_NS
 from sim_sensors.motion.planar import heading_of
+from sim_sensors.motion.vehicles import DifferentialDrive
 from sim_sensors.motion.waypoints import Waypoints, repair_waypoints, thin_samples
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN, LocalFrame
 from sim_sensors.world.world import World
@@ -38,6 +39,7 @@ class FollowedRun:
     start_ns: int  # stamp of the first waypoint
     reference: ReferenceMotion
     drives: Mapping[str, SimulatedDrive]  # by controller
+    robot: DifferentialDrive = dataclasses.field(default_factory=DifferentialDrive)
     origin: LocalFrame = DEFAULT_ORIGIN  # position of the first waypoint on the Earth
 
     def statistics(self) -> dict[str, dict[str, ErrorStatistics]]:
@@ -140,7 +142,7 @@ def follow_waypoints(
         controller: drive_along(reference, settings, controller, seed=seed, run=name)
         for controller in controllers
     }
-    return FollowedRun(name, start_ns, reference, drives, origin)
+    return FollowedRun(name, start_ns, reference, drives, settings.robot, origin)
 
 
 def driven_recording(

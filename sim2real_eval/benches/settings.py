@@ -111,6 +111,12 @@ class ScenarioSettings(Parameters):
         "How rotation is integrated; tangent is GTSAM's own.",
         choices=('tangent', 'manifold'),
     )
+    noise: str = parameter(
+        'seeded',
+        '',
+        "Random numbers: by --seed, or those of GTSAM's ScenarioRunner on Linux or on macOS.",
+        choices=('seeded', 'gtsam', 'gtsam_macos'),
+    )
     runs: int = parameter(1000, '1', 'Number of Monte Carlo runs.', minimum=20)
 
     def _check(self) -> None:

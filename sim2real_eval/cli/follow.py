@@ -27,15 +27,19 @@ if TYPE_CHECKING:
     from sim_sensors.motion.waypoints import Waypoints
     from sim_sensors.world.geodesy import LocalFrame
 
-_CONTROLLERS = ('open_loop', 'yaw_pid', 'yaw_distance_pid', 'nonlinear', 'lqr')
+_CONTROLLERS = (
+    'open_loop', 'yaw_pid', 'yaw_distance_pid', 'pure_pursuit', 'nonlinear', 'lqr',
+    'neural_network',
+)  # fmt: skip
 
 DESCRIPTION = (
     'Take waypoints from recordings or CSV tables (t,x,y[,theta]), let a simulated '
     'differential-drive robot follow them, and report the tracking errors of each controller.'
 )
 EPILOG = """\
-controllers: open_loop, yaw_pid, yaw_distance_pid (as in [Cesenek2019]), nonlinear (with a proof
-             of convergence), lqr (optimal), or all
+controllers: open_loop, yaw_pid, yaw_distance_pid (as in [Cesenek2019]), pure_pursuit,
+             nonlinear (with a proof of convergence), lqr (optimal), neural_network (trained on
+             lqr and pure_pursuit, as [Mahajan2024] drove), or all
 
 examples:
   sim2real follow my_bag
@@ -67,6 +71,13 @@ class FollowOptions(Parameters):
     config: str = parameter('', '', 'YAML file with robot, controllers and pose (see the docs).')
     imu: str = parameter('', '', 'IMU model or file for the recordings (default: no IMU).')
     gps: str = parameter('', '', 'GPS model or file for the recordings (default: no GPS).')
+    yaw: str = parameter(
+        'auto',
+        '',
+        'Yaw that --compare compares: auto: that of the orientation, otherwise the integral of '
+        'the z rate; gyro: always the integral.',
+        choices=('auto', 'gyro'),
+    )
 
 
 _FOLLOW = OptionSet(
@@ -219,7 +230,9 @@ def _comparison(
     from sim2real_eval.signals.options import SignalOptions
 
     real = [run_input.recording for run_input in followed if run_input.recording is not None]
-    comparison = compare_signals(real, recordings, SignalOptions(seed=options.seed))
+    comparison = compare_signals(
+        real, recordings, SignalOptions(seed=options.seed, yaw=options.yaw)
+    )
     record = comparison_record(comparison)
     write_signals(Path(options.out) / 'compare', comparison, record)
     return comparison, record

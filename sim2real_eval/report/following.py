@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from rich.table import Table
 
 from sim2real_eval.benches.following import FollowedRun, driven_recording, pooled_statistics
-from sim2real_eval.common.findings import Finding, to_records
+from sim2real_eval.common.findings import FINDINGS, Finding, to_records
 from sim2real_eval.common.results import Field, fresh_folder, versions, write_csv, write_json
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import BAG_FILES, Storage, write_recording
@@ -50,29 +51,33 @@ def following_console_table(
 
 
 _LABELS = {
-    'distance': 'distance [m]\n(from 1 mm on)',
+    'distance': 'distance [m]',
     'across': 'to the left [m]',
     'along': 'ahead [m]',
     'yaw': 'yaw error [°]',
 }
-_LEAST_DISTANCE = 1e-3
+# Smallest drawn distance: 0 has no logarithm, and less than this is rounding.
+_LEAST_DISTANCE = 1e-9
 
 
 def following_figure(run: FollowedRun) -> Figure:
     """Draw the reference and the paths on the left, and four errors over time on the right.
 
-    If a controller leaves the reference by far more than the size of the reference, the plan cuts
-    its path off. Its distance over time, on a logarithmic axis, shows how far it went.
+    The reference is the interpolated path, to which the errors refer. If a controller leaves it
+    by far more than its size, the plan cuts the path off. The distance over time, on a logarithmic
+    axis, shows how far it went. That axis begins at a tenth of the smallest rms of a controller.
     """
     figure = style.new_figure(11.0, 6.2)
     plan, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.0, 1.15))[0]
     axes = plan.subplots()
     style.tidy(axes, grid=True)
-    w = run.reference.waypoints
-    axes.plot(w.x, w.y, color=palette.TRUTH_COLOUR, linewidth=1.0, label='reference', zorder=5)
-    axes.plot(w.x[0], w.y[0], 'o', color=palette.TRUTH_COLOUR, markersize=4, zorder=6)
+    x, y, _ = run.reference.poses(next(iter(run.drives.values())).time).T
+    axes.plot(x, y, color=palette.TRUTH_COLOUR, linewidth=1.0, label='reference', zorder=5)
+    axes.plot(x[0], y[0], 'o', color=palette.TRUTH_COLOUR, markersize=4, zorder=6)
     panels = right.subplots(len(_LABELS), 1, sharex=True)
     colours = palette.model_colours(run.drives)
+    distances = [errors['distance'].rms for errors in run.statistics().values()]
+    least = max(0.1 * min(distances), _LEAST_DISTANCE)
     for controller, drive in run.drives.items():
         line = {'color': colours[controller], 'linewidth': 1.2}
         axes.plot(drive.poses[:, 0], drive.poses[:, 1], label=controller, **line)
@@ -80,17 +85,17 @@ def following_figure(run: FollowedRun) -> Figure:
             values = getattr(drive.errors, name)
             plotted = np.degrees(values) if name == 'yaw' else values
             if name == 'distance':
-                # The robot starts on the reference, where the distance has no logarithm.
-                plotted = np.where(plotted > _LEAST_DISTANCE, plotted, np.nan)
+                plotted = np.maximum(plotted, least)
             panel.plot(drive.time, plotted, **line)
     for panel, label in zip(panels, _LABELS.values(), strict=True):
         style.tidy(panel, grid=True)
         panel.set_ylabel(label, fontsize=8)
     panels[0].set_yscale('log')
+    panels[0].yaxis.set_minor_formatter(NullFormatter())
     panels[-1].set_xlabel('time since the first waypoint [s]', fontsize=9)
-    margin = 0.15 * max(float(np.ptp(w.x)), float(np.ptp(w.y)), 1.0)
-    axes.set_xlim(float(w.x.min()) - margin, float(w.x.max()) + margin)
-    axes.set_ylim(float(w.y.min()) - margin, float(w.y.max()) + margin)
+    margin = 0.15 * max(float(np.ptp(x)), float(np.ptp(y)), 1.0)
+    axes.set_xlim(float(x.min()) - margin, float(x.max()) + margin)
+    axes.set_ylim(float(y.min()) - margin, float(y.max()) + margin)
     axes.set_aspect('equal', adjustable='box')
     axes.set_anchor('N')
     axes.set_xlabel('x [m]', fontsize=9)
@@ -100,6 +105,39 @@ def following_figure(run: FollowedRun) -> Figure:
     right.suptitle('errors of the robot against the reference', fontsize=10)
     return figure
 
+
+def wheel_figure(run: FollowedRun) -> Figure:
+    """Draw the rates of both wheels and their difference over time, a row per controller.
+
+    Each panel shows the rates from waypoint to waypoint, the commands and the driven rates.
+    """
+    figure = style.new_figure(12.0, 1.7 * len(run.drives) + 1.3)
+    panels = figure.subplots(len(run.drives), 3, squeeze=False, sharex=True, sharey='col')
+    colours = palette.model_colours(run.drives)
+    edges = run.reference.waypoints.time
+    needed = run.reference.wheel_rates(run.robot)[:-1]
+    for row, (controller, drive) in zip(panels, run.drives.items(), strict=True):
+        for panel, (name, weights) in zip(row, _WHEELS.items(), strict=True):
+            driven = {'color': colours[controller], 'linewidth': 1.8}
+            panel.plot(drive.time, drive.wheel_rates @ weights, **driven)
+            commands = {'color': palette.UNKNOWN, 'linewidth': 0.8, 'where': 'post'}
+            panel.step(drive.time, drive.wheel_commands @ weights, **commands)
+            look = {'color': palette.TRUTH_COLOUR, 'linewidth': 0.8, 'linestyle': ':'}
+            panel.stairs(needed @ weights, edges, baseline=None, **look)
+            panel.set_title(f'{controller}: {name}', fontsize=9)
+            style.tidy(panel, grid=True)
+    handles = [
+        style.legend_line('from waypoint to waypoint', palette.TRUTH_COLOUR, linestyle=':'),
+        style.legend_line('commanded', palette.UNKNOWN, linewidth=0.8),
+        *(style.legend_line(f'driven, {name}', colours[name]) for name in run.drives),
+    ]
+    style.figure_legend(figure, handles, 4, f'{run.name}: rates of the wheels')
+    figure.supxlabel('time since the first waypoint [s]', fontsize=9)
+    figure.supylabel('rate [rad/s]', fontsize=9)
+    return figure
+
+
+_WHEELS = {'left': [1.0, 0.0], 'right': [0.0, 1.0], 'right minus left': [-1.0, 1.0]}
 
 MARK = 'follow.json'
 """File that every result of this kind holds."""
@@ -111,9 +149,11 @@ ERROR_COLUMNS = (
     'controller',
     *(f'{name}_{kind}_{"deg" if name == "yaw" else "m"}' for name in _ERRORS for kind in _KINDS),
 )
+WAYPOINT_COLUMNS = ('t', 'x', 'y', 'theta', 'left_rate', 'right_rate')
 _SERIES = (
     't', 'ref_x', 'ref_y', 'ref_theta', 'x', 'y', 'theta', 'speed', 'yaw_rate',
     'along', 'across', 'distance', 'yaw_error',
+    'left_rate', 'right_rate', 'left_command', 'right_command',
 )  # fmt: skip
 
 
@@ -183,10 +223,10 @@ def write_following(
 
 def _files_of(record: dict[str, Any]) -> list[str]:
     """Return the files of an older result as globs, including those of its comparison."""
-    patterns = [f'compare/{name}' for name in ('*.csv', 'comparison.json', *PLOTS)]
+    patterns = [f'compare/{name}' for name in ('*.csv', 'comparison.json', FINDINGS, *PLOTS)]
     for run in record['runs']:
         name = escape(run['run'])
-        patterns += [f'{name}.png', f'waypoints/{name}.csv']
+        patterns += [f'{name}.png', f'{name}_wheels.png', f'waypoints/{name}.csv']
         for drive in (f'{name}_{controller}' for controller in run['controllers']):
             patterns += [f'series/{drive}.csv', *(f'{drive}/{file}' for file in BAG_FILES)]
     return patterns
@@ -194,16 +234,19 @@ def _files_of(record: dict[str, Any]) -> list[str]:
 
 def _write_run(folder: Path, run: FollowedRun) -> None:
     w = run.reference.waypoints
-    table = zip(w.time, w.x, w.y, w.heading, strict=True)
-    write_csv(folder / 'waypoints' / f'{run.name}.csv', ('t', 'x', 'y', 'theta'), table)
+    rates = run.reference.wheel_rates(run.robot)
+    table = zip(w.time, w.x, w.y, w.heading, *rates.T, strict=True)
+    write_csv(folder / 'waypoints' / f'{run.name}.csv', WAYPOINT_COLUMNS, table)
     for controller, drive in run.drives.items():
         reference, errors = run.reference.poses(drive.time), drive.errors
         columns = [drive.time, *reference.T, *drive.poses.T, drive.speed, drive.yaw_rate]
         columns += [errors.along, errors.across, errors.distance, errors.yaw]
+        columns += [*drive.wheel_rates.T, *drive.wheel_commands.T]
         write_csv(
             folder / 'series' / f'{run.name}_{controller}.csv', _SERIES, zip(*columns, strict=True)
         )
     style.save_png(following_figure(run), folder / f'{run.name}.png')
+    style.save_png(wheel_figure(run), folder / f'{run.name}_wheels.png')
 
 
 def _rows(runs: Sequence[FollowedRun]) -> list[list[Field]]:

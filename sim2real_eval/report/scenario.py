@@ -162,6 +162,7 @@ def scenario_record(study: ScenarioStudy) -> dict[str, Any]:
         'duration_s': round(pim.delta_tij() / setup.dt) * setup.dt,
         'sample_time_s': setup.dt,
         'seed': setup.seed,
+        'noise': setup.noise,
         'form': setup.params.form,
         'gravity': setup.params.n_gravity.tolist(),
         'bias': setup.bias.vector.tolist(),

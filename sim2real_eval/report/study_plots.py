@@ -31,6 +31,7 @@ from . import palette, style
 from .console import short_number
 from .page.figure import thin_line
 from .page.tables import Standing, differs, first_distance, representative_runs, standings
+from .path_plot import driven_paths
 from .ranking_tables import RankLines, metric_lines
 
 if TYPE_CHECKING:
@@ -83,6 +84,9 @@ def begin_plots(
                 subtitle=subtitle,
                 **labels,
             )
+    if paths := driven_paths(outcome, real_label):
+        plots.mkdir(parents=True, exist_ok=True)
+        figures[plots / 'paths.png'] = partial(_paths, paths)
     # The slowest plots are drawn first.
     waits = [workers.begin_map(_save, list(figures.items())[::-1])]
     tables = side_results(outcome).overall_metrics[:MOST_DRAWN]
@@ -116,6 +120,12 @@ def _speeds(overlays: Mapping[str, _Overlay], **how: Any) -> Figure:
     from .run_plots import Overlay, overlay_figure
 
     return overlay_figure({name: Overlay(*series) for name, series in overlays.items()}, **how)
+
+
+def _paths(*paths: Any) -> Figure:
+    from .path_plot import paths_figure
+
+    return paths_figure(*paths)
 
 
 def _ranks(panels: Sequence[RankLines]) -> Figure:

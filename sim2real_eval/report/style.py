@@ -19,6 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
 from sim2real_eval.common.results import fresh_files, write_bytes
+from .text_fitting import fit_texts
 
 
 def log_x(axes: Axes) -> None:
@@ -98,10 +99,9 @@ def figure_legend(
 
 def save_png(figure: Figure, path: str | Path) -> Path:
     """Write the figure as PNG without metadata: equal figures give equal bytes."""
-    layout = figure.get_layout_engine()
-    if layout is not None:
-        # The layout is computed only once, because measuring text takes most of the time.
-        layout.execute(figure)
+    # The layout is computed before, because measuring text takes most of the time.
+    fit_texts(figure)
+    if figure.get_layout_engine() is not None:
         figure.set_layout_engine('none')
     buffer = io.BytesIO()
     canvas: Any = FigureCanvasAgg(figure)

@@ -44,7 +44,7 @@ from .options import (
 from .variants import STAND_IN, Entry, StudyJudge, read_model
 
 _DURATION_S = 20.0
-_DRIVE_KEYS = ('duration', 'vehicle', 'variation')
+_DRIVE_KEYS = ('duration', 'vehicle', 'variation', 'controller')
 _NAME_ROLE = 'name of several recordings'
 
 P = TypeVar('P', bound=Parameters)
@@ -61,6 +61,7 @@ class PathDrive:
     vehicle: AckermannVehicle = ART
     # Differences between runs.
     variation: RunVariation = dataclasses.field(default_factory=RunVariation)
+    controller: str = ''  # one of TRACKERS; empty: pure pursuit, or exactly along the scenario
 
     @property
     def label(self) -> str:
@@ -69,8 +70,11 @@ class PathDrive:
 
     def motion(self) -> Motion:
         """Return the true motion."""
-        if self.scenario in DRIVES:
+        if self.scenario in DRIVES or self.controller:
             return _drive_path(self)
+        return self._scenario_motion()
+
+    def _scenario_motion(self) -> Motion:
         return motion_of(
             self.scenario, seed=self.seed, run=self.run, duration=self.duration, parameters={}
         )
@@ -89,13 +93,28 @@ class PathDrive:
             'duration': self.duration,
             'vehicle': self.vehicle.to_mapping(),
             'variation': self.variation.to_mapping(),
+            **({'controller': self.controller} if self.controller else {}),
         }
 
 
 @functools.lru_cache(maxsize=4)
 def _drive_path(plan: PathDrive) -> Motion:
     # Cached, because a drive takes longer than a judge and units of a recording follow each other.
+    if plan.scenario not in DRIVES:
+        from sim_sensors.following.drives import drive_robot
+
+        return drive_robot(
+            plan._scenario_motion(),
+            plan.controller,
+            seed=plan.seed,
+            run=plan.run,
+            variation=plan.variation,
+        )
     labels: Any = {'seed': plan.seed, 'run': plan.run, 'duration': plan.duration}
+    if plan.controller:
+        from sim_sensors.following.drives import pilot_of
+
+        labels['pilot'] = pilot_of(plan.controller)
     if type(plan.vehicle) is not AckermannVehicle:
         from sim_sensors.motion.roads import SprungCar, drive_on_springs
 
@@ -203,7 +222,12 @@ def _read_path_drive(fields: dict[str, Entry], scenario: str, seed: int, run: st
         duration = fields['duration'].number('s', minimum=0.0, above=True)
     vehicle = _change(_vehicle(fields.get('vehicle')), fields.get('vehicle'))
     variation = _change(RunVariation(), fields.get('variation'))
-    return PathDrive(scenario, seed, run, duration, vehicle, variation)
+    controller = ''
+    if 'controller' in fields:
+        from sim_sensors.following.tracking import TRACKERS
+
+        controller = fields['controller'].text(tuple(TRACKERS))
+    return PathDrive(scenario, seed, run, duration, vehicle, variation, controller)
 
 
 def _vehicle(entry: Entry | None) -> AckermannVehicle:

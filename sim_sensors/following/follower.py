@@ -23,8 +23,10 @@ from sim_sensors.motion.waypoints import Waypoints
 from .tracking import (
     INTERPOLATIONS,
     LqrTracker,
+    NeuralNetwork,
     NonlinearTracker,
     OpenLoop,
+    PurePursuitTracker,
     ReferenceMotion,
     TrackerModel,
     TrackingError,
@@ -68,8 +70,10 @@ class FollowSettings(Parameters):
     open_loop: OpenLoop = dataclasses.field(default_factory=OpenLoop)
     yaw_pid: YawPid = dataclasses.field(default_factory=YawPid)
     yaw_distance_pid: YawDistancePid = dataclasses.field(default_factory=YawDistancePid)
+    pure_pursuit: PurePursuitTracker = dataclasses.field(default_factory=PurePursuitTracker)
     nonlinear: NonlinearTracker = dataclasses.field(default_factory=NonlinearTracker)
     lqr: LqrTracker = dataclasses.field(default_factory=LqrTracker)
+    neural_network: NeuralNetwork = dataclasses.field(default_factory=NeuralNetwork)
 
     def tracker(self, name: str) -> TrackerModel:
         """Return the controller by name, one of `TRACKERS`."""
@@ -146,8 +150,8 @@ class SimulatedDrive:
         x, y [m] and heading [rad], not wrapped.
     speed, yaw_rate : (n,) m/s, rad/s
         Speed and yaw rate over the ground.
-    commands : (m, 4)
-        Time [s], commanded rates of the left and right wheel [rad/s], and number of the sample.
+    wheel_rates, wheel_commands : (n, 2) rad/s
+        Rates of the left and right wheel, and the latest command of the controller.
     """
 
     controller: str
@@ -155,7 +159,8 @@ class SimulatedDrive:
     poses: FloatArray
     speed: FloatArray
     yaw_rate: FloatArray
-    commands: FloatArray
+    wheel_rates: FloatArray
+    wheel_commands: FloatArray
     errors: TrackingErrors
 
     def truth(self, start_ns: int) -> OdometryArray:
@@ -203,7 +208,7 @@ def drive_along(
         error = (drawn * [sensor.position_std, sensor.position_std, sensor.yaw_std]).tolist()
     delay = round(sensor.latency * rate)
     states: list[RobotState] = []
-    commands: list[tuple[float, float, float, float]] = []
+    commands: list[WheelRates] = []
     for k in range(steps + 1):
         states.append(state)
         pose = states[max(k - delay, 0)].pose
@@ -212,7 +217,7 @@ def drive_along(
         command = follower.push(round(k * _NS / rate), pose)
         if command is not None:
             wheels = command.wheels
-            commands.append((k * dt, *wheels, float(k)))
+        commands.append(wheels)
         if k < steps:
             state = robot.step(state, wheels, dt, grip[k])
     time = np.arange(steps + 1) / rate
@@ -223,7 +228,8 @@ def drive_along(
         poses,
         np.array([state.speed for state in states]),
         np.array([state.yaw_rate for state in states]),
-        np.array(commands).reshape(-1, 4),
+        np.array([state.wheels for state in states]),
+        np.array(commands),
         TrackingErrors.from_poses(reference, time, poses),
     )
 

@@ -24,6 +24,7 @@ from sim_sensors.core.parameters import Parameters, non_negative, parameter, pos
 from sim_sensors.motion.planar import Pose, advance, relative, twist_between, wrap
 from sim_sensors.motion.vehicles import DifferentialDrive, WheelRates
 from sim_sensors.motion.waypoints import Waypoints
+from .network import PREVIEW, Network, waypoint_errors
 
 INTERPOLATIONS = ('spline', 'twist')
 
@@ -83,6 +84,21 @@ class ReferenceMotion:
         if self._spline is not None:
             return np.asarray(self._spline(np.clip(times, 0.0, self.end)))
         return np.array([self.at(time).pose for time in times.tolist()]).reshape(-1, 3)
+
+    def wheel_rates(self, robot: DifferentialDrive) -> FloatArray:
+        """Return the rates of the left and right wheel from each waypoint to the next, rad/s.
+
+        They are the inverse kinematics of the constant twist between two waypoints `(n, 2)`, as in
+        [Cesenek2019], section 3.2.1. At the last waypoint the robot stops. The lateral part of a
+        twist, which no such robot can drive, is left out.
+        """
+        rates = []
+        for pose, other, span in zip(
+            self._poses[:-1], self._poses[1:], np.diff(self._time).tolist(), strict=True
+        ):
+            forward, _, turn = twist_between(pose, other)
+            rates.append(robot.inverse(forward / span, turn / span))
+        return np.array([*rates, WheelRates(0.0, 0.0)])
 
     @functools.cached_property
     def top_speed(self) -> float:
@@ -256,6 +272,28 @@ def _steer(wheels: WheelRates, correction: float, error: float) -> WheelRates:
     return WheelRates(wheels.left - correction, wheels.right + correction)
 
 
+class _PurePursuitTracker(Tracker):
+    def command(self, time: float, pose: Pose) -> WheelRates:
+        horizon = self.model.horizon
+        reverse = self.reference.at(time).speed < 0.0
+        x, y, turn = relative(
+            pose, self.reference.at(min(time + horizon, self.reference.end)).pose
+        )
+        if reverse:
+            x, y = -x, -y
+        distance = math.hypot(x, y)
+        if math.cos(turn) < 0.0:
+            speed, yaw_rate = 0.0, 2.0 * turn / horizon
+        elif x <= 0.0:
+            speed, yaw_rate = x / horizon, turn / horizon
+        else:
+            bearing = math.atan2(y, x)
+            arc = distance * (bearing / math.sin(bearing) if bearing else 1.0)
+            fade = min(distance / self.model.least_distance, 1.0)
+            speed, yaw_rate = arc / horizon, 2.0 * bearing * fade / horizon
+        return self.robot.inverse(-speed if reverse else speed, yaw_rate)
+
+
 class _NonlinearTracker(Tracker):
     def command(self, time: float, pose: Pose) -> WheelRates:
         # For a reference at rest k2 v_r is 0 for any k2, so the lower bound has no effect.
@@ -299,6 +337,21 @@ class _LqrTracker(Tracker):
         gains = -np.linalg.solve(effort + b.T @ cost @ b, b.T @ cost @ a)
         gains[:, 1] *= min(abs(speed) / model.least_speed, 1.0)
         return gains.tolist()
+
+
+class NetworkTracker(Tracker):
+    """Running controller of `NeuralNetwork`."""
+
+    def inputs(self, time: float, pose: Pose) -> FloatArray:
+        """Return the inputs of the network, see `waypoint_errors`."""
+        now, ahead = (
+            self.reference.at(min(max(t, 0.0), self.reference.end)) for t in (time, time + PREVIEW)
+        )
+        return waypoint_errors(now.pose, ahead.pose, pose)
+
+    def command(self, time: float, pose: Pose) -> WheelRates:
+        """Return the wheel rates for one period; see `Tracker.command`."""
+        return self.robot.inverse(*Network.shipped().command(self.inputs(time, pose)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -383,6 +436,29 @@ class YawDistancePid(TrackerModel):
 
 
 @dataclasses.dataclass(frozen=True)
+class PurePursuitTracker(TrackerModel):
+    """Pure pursuit [Coulter1992] of timed waypoints, a horizon T ahead.
+
+    The robot turns onto the arc, tangent to its heading, through the position that the reference
+    has after T, with the speed that reaches it then. With the bearing b of that position at the
+    distance d:
+
+        v = d b / (T sin b)        w = 2 b / T
+
+    A robot whose heading differs from that of the reference by more than a right angle turns on
+    the spot, and one that is ahead of the position backs up straight. A reference in reverse is
+    followed in reverse. Small errors across a moving reference decay with the natural frequency
+    sqrt(2) / T and the damping ratio 1 / sqrt(2). Near the end of the reference the distance
+    shrinks, and the turn fades below `least_distance`.
+    """
+
+    kind = 'pure_pursuit'
+    tracker = _PurePursuitTracker
+    horizon: float = positive(0.6, 's', 'T, time by which the pursued position is ahead.')
+    least_distance: float = positive(0.1, 'm', 'Distance below which the turn fades to zero.')
+
+
+@dataclasses.dataclass(frozen=True)
 class NonlinearTracker(TrackerModel):
     """Nonlinear tracking with a Lyapunov function [Samson1991], in the form of [DeLuca2001],
     section 5.2.
@@ -434,6 +510,33 @@ class LqrTracker(TrackerModel):
     )
 
 
-_ALL = (OpenLoop, YawPid, YawDistancePid, NonlinearTracker, LqrTracker)
+@dataclasses.dataclass(frozen=True)
+class NeuralNetwork(TrackerModel):
+    """Small neural network trained by imitation, as those of [Zhang2024] and the one that drove
+    [Mahajan2024].
+
+    The inputs of [Zhang2024] are the errors of position, heading and speed of a waypoint 1 m ahead
+    in the frame of the vehicle, its outputs throttle and steering. Here the inputs are those of
+    `waypoint_errors` and the outputs are speed and yaw rate; see `Network`. It imitates `lqr` and
+    `pure_pursuit`, which drove a robot with a wheel lag of 0.1 s at 20 Hz along lines and circles
+    from offsets of up to 3 m along, 2 m across and 1.5 rad, at up to 25 m/s and 1.5 rad/s.
+
+    Beyond these limits it acts as at the limit: it drives along a faster reference at 25 m/s, and
+    returns to a farther one as from there. It has no parameters.
+    """
+
+    kind = 'neural_network'
+    tracker = NetworkTracker
+
+
+_ALL = (
+    OpenLoop,
+    YawPid,
+    YawDistancePid,
+    PurePursuitTracker,
+    NonlinearTracker,
+    LqrTracker,
+    NeuralNetwork,
+)
 TRACKERS = {tracker.kind: tracker for tracker in _ALL}
 """Controllers by name, the three of [Cesenek2019] first."""

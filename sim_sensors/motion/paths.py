@@ -290,6 +290,14 @@ def waypoints(scenario: str, length: float) -> FloatArray:
 
 V = TypeVar('V', bound=AckermannVehicle)
 
+Pilot = Callable[[FloatArray, AckermannVehicle, float], Controller]
+"""Maker of a controller from waypoints `(n, 2)` m, vehicle and throttle on the straight."""
+
+
+def pure_pursuit(points: FloatArray, vehicle: AckermannVehicle, throttle: float) -> Controller:
+    """Return the default pilot of `drive`, at a constant throttle."""
+    return PurePursuit(points, vehicle, throttle=throttle)
+
 
 @dataclasses.dataclass(frozen=True)
 class PreparedRun(Generic[V]):
@@ -308,6 +316,7 @@ def prepare_run(
     duration: float,
     vehicle: V,
     variation: RunVariation | None = None,
+    pilot: Pilot = pure_pursuit,
 ) -> PreparedRun[V]:
     """Draw the variation of one run; see `drive` for parameters and errors."""
     if not 0.0 < duration <= LONGEST:
@@ -332,12 +341,12 @@ def prepare_run(
     )
     # The path is long enough that even the fastest run does not reach its end.
     points = waypoints(scenario, 5.0 + duration * car.top_speed(1.0))
-    pursuit = PurePursuit(points, car, throttle=throttle)
+    steered = pilot(points, car, throttle)
     count = math.ceil(duration * CONTROL_RATE) + 1
     wander = vary.steering_disturbance * _wander(draw('steering', count), vary.disturbance_time)
 
     def controller(time: float, state: VehicleState) -> VehicleCommand:
-        command = pursuit(time, state)
+        command = steered(time, state)
         disturbed = command.steering + trim + wander[round(time * CONTROL_RATE)]
         return VehicleCommand(command.throttle, float(disturbed))
 
@@ -360,17 +369,19 @@ def drive(
     duration: float = 20.0,
     vehicle: AckermannVehicle = ART,
     variation: RunVariation | None = None,
+    pilot: Pilot = pure_pursuit,
 ) -> Trajectory:
     """Drive a scenario once from rest; return the motion of the centre of gravity at 1 kHz.
 
     The scenario is `line`, `circle` or `half_sine`. The labels `seed` and `run` determine the
-    random variation: equal labels give equal drives. `duration` is in s.
+    random variation: equal labels give equal drives. `duration` is in s. `pilot` steers.
 
     Raises MotionError for an unknown scenario or a duration that is not positive.
     """
     prepared = prepare_run(
-        scenario, seed=seed, run=run, duration=duration, vehicle=vehicle, variation=variation
-    )
+        scenario, seed=seed, run=run, duration=duration, vehicle=vehicle, variation=variation,
+        pilot=pilot,
+    )  # fmt: skip
     return prepared.vehicle.drive(
         prepared.controller, duration=duration, start=prepared.start, control_rate=CONTROL_RATE
     )

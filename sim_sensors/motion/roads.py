@@ -16,7 +16,7 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.parameters import non_negative, parameter, positive
 from sim_sensors.core.seeding import stream
 from .mujoco_motion import PhysicalMotion, compile_with_sensors, load_mujoco, load_spec, ride
-from .paths import CONTROL_RATE, RunVariation, prepare_run
+from .paths import CONTROL_RATE, Pilot, RunVariation, prepare_run, pure_pursuit
 from .road_classes import REFERENCE_FREQUENCY, ROADS, ROUGHNESS, SMOOTH
 from .vehicles import REST_RATE, AckermannVehicle, Controller, VehicleState
 
@@ -462,12 +462,13 @@ def drive_on_springs(
     duration: float = 20.0,
     car: SprungCar | None = None,
     variation: RunVariation | None = None,
+    pilot: Pilot = pure_pursuit,
 ) -> PhysicalMotion:
     """Drive a scenario once with the car on springs; every run has its own ground.
 
     Parameters
     ----------
-    scenario, seed, run, duration, variation
+    scenario, seed, run, duration, variation, pilot
         See `sim_sensors.motion.paths.drive`.
     car : SprungCar, optional
         The default car drives on a plane.
@@ -485,6 +486,7 @@ def drive_on_springs(
         duration=duration,
         vehicle=SprungCar() if car is None else car,
         variation=variation,
+        pilot=pilot,
     )
     rng = stream(seed, run, 'vehicle', 'ground')
     return prepared.vehicle.ride(prepared.controller, rng, duration=duration, start=prepared.start)

@@ -112,6 +112,13 @@ class AckermannVehicle(Parameters):
         rate = (self.stall_torque * throttle - self.constant_resistance) / slope
         return max(rate, 0.0) * self.gear_ratio * self.wheel_radius
 
+    def throttle_at(self, speed: float) -> float:
+        """Return the throttle whose top speed is `speed` m/s, 0 to 1."""
+        rate = speed / (self.gear_ratio * self.wheel_radius)
+        resistance = self.linear_resistance * rate + self.constant_resistance
+        throttle = rate / self.no_load_rate + resistance / self.stall_torque
+        return min(throttle, 1.0) if speed > 0.0 else 0.0
+
     def drive(
         self,
         controller: Controller,

@@ -17,6 +17,7 @@ from sim_sensors.core.config_files import read_columns
 from sim_sensors.core.errors import MotionError, Remark
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import LARGEST
+from .course import course
 from .planar import Pose
 from .sampling import ahead_of_time
 from .trajectory import LONGEST, Trajectory, times_within
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from scipy.spatial.transform import RotationSpline
 
 _GAP_FACTOR = 2.5
-# m/s: of a robot, and of one that is not at rest.
-_FASTEST, _SLOWEST = 60.0, 0.3
+_FASTEST = 60.0  # m/s of a robot
 Plane = tuple[FloatArray, FloatArray]
 """Components of vectors in a plane, `(n,)` each."""
 
@@ -146,33 +146,6 @@ def repair_waypoints(
         angle = course(table[:, 0], table[:, 1], table[:, 2])
         table = np.column_stack([table, angle])
     return _move_to_origin(table, tuple(notes))
-
-
-def course(time: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return the course over ground, rad, unwrapped, from central differences.
-
-    At the ends the course is that of the circle through the end point that has the course of the
-    next point. This is exact on lines and circles, where a one-sided difference lags by half a
-    step.
-
-    Below 0.3 m/s the course of the latest faster point is held, because differences at rest are
-    noise. Earlier points take the course of the first faster point; without any, the course is 0.
-    The heading of a robot that drives backward is opposite to this course.
-    """
-    vx, vy = np.gradient(x, time), np.gradient(y, time)
-    is_moving = np.hypot(vx, vy) >= _SLOWEST
-    moving = np.flatnonzero(is_moving)
-    if not len(moving):
-        return np.zeros_like(x)
-    angle = np.arctan2(vy, vx)
-    for end, beside in ((0, 1), (-1, -2)):
-        if len(x) > 2 and is_moving[end] and is_moving[beside]:
-            # The chord, whose direction is that of the one-sided difference, halves the turn.
-            turn = math.remainder(angle[end] - angle[beside], math.tau)
-            if abs(turn) < math.pi / 4.0:
-                angle[end] += turn
-    latest = np.clip(np.searchsorted(moving, np.arange(len(x)), side='right') - 1, 0, None)
-    return np.unwrap(angle[moving[latest]])
 
 
 def thin_samples(time: FloatArray, rate: float) -> NDArray[np.intp]:

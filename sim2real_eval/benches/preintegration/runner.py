@@ -20,6 +20,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from sim_sensors.motion.trajectory import Motion, NavState, States, local_coordinates
+from .gtsam_normals import ACCELEROMETER_SEED, GYROSCOPE_SEED, GtsamNormals
 from .integration import TANGENT, integrate_all
 from .measurements import (
     PreintegratedCombinedMeasurements,
@@ -66,8 +67,11 @@ class ScenarioRunner:
     mounting S and noise samples n of covariance C / dt. The true `bias` is 0 by default.
 
     `seed` and `run` are labels of the draws. The k-th corrupted integration of a runner equals the
-    k-th of any other runner with the same labels. Raises PreintegrationError when the sample time,
-    s, is not above 0.
+    k-th of any other runner with the same labels. With `noise` gtsam or gtsam_macos the draws are
+    those of GTSAM, to rounding, whatever the labels are; see `GtsamNormals`.
+
+    Raises PreintegrationError when the sample time, s, is not above 0, and for GTSAM's noise when
+    a covariance is not diagonal, or 0 on some axes only.
     """
 
     measurements: type[Preintegration[Any]] = PreintegratedImuMeasurements
@@ -81,6 +85,7 @@ class ScenarioRunner:
         *,
         seed: int = 0,
         run: str = 'scenario',
+        noise: str = 'seeded',
     ) -> None:
         if not (math.isfinite(imu_sample_time) and imu_sample_time > 0.0):
             raise PreintegrationError(
@@ -90,6 +95,14 @@ class ScenarioRunner:
         self.bias = bias or ConstantBias()
         self._dt = float(imu_sample_time)
         self._labels = seed, run
+        self._gtsam: dict[str, GtsamNormals] = {}
+        if noise != 'seeded':
+            _check_diagonal(params)
+            seeds = {'acc': ACCELEROMETER_SEED, 'gyro': GYROSCOPE_SEED}
+            self._gtsam = {
+                name: GtsamNormals(one, macos=noise == 'gtsam_macos')
+                for name, one in seeds.items()
+            }
         self._streams = {name: self._stream(name) for name in ('one_acc', 'one_gyro')}
         self._integrations = 0
         self._latest_bias = self.bias
@@ -117,13 +130,13 @@ class ScenarioRunner:
     def measured_angular_velocity(self, t: float) -> FloatArray:
         """Return the angular velocity at `t` s with bias and newly drawn noise, `(3,)` rad/s."""
         noise = self._root(self.params.gyroscope_covariance)
-        drawn = noise @ self._streams['one_gyro'].standard_normal(3)
+        drawn = noise @ self._streams['one_gyro'].standard_normal((3,))
         return np.asarray(self.actual_angular_velocity(t) + self.bias.gyroscope + drawn)
 
     def measured_specific_force(self, t: float) -> FloatArray:
         """Return the specific force at `t` s with bias and newly drawn noise, `(3,)` m/s^2."""
         noise = self._root(self.params.accelerometer_covariance)
-        drawn = noise @ self._streams['one_acc'].standard_normal(3)
+        drawn = noise @ self._streams['one_acc'].standard_normal((3,))
         return np.asarray(self.actual_specific_force(t) + self.bias.accelerometer + drawn)
 
     def measurements_of(
@@ -147,7 +160,8 @@ class ScenarioRunner:
         """Return the preintegrated measurements of the first T s.
 
         Only whole samples are integrated, with a tolerance of a nanosecond. `estimated_bias`, by
-        default 0, is subtracted from every sample. `corrupted` adds the true bias and noise.
+        default 0, is subtracted from every sample. `corrupted` adds the true bias and noise; it is
+        False by default, as in GTSAM's code, although the page [ScenarioRunner] writes True.
 
         Raises PreintegrationError when T is shorter than a sample, and MotionError when T is
         beyond the scenario.
@@ -280,9 +294,14 @@ class ScenarioRunner:
         return draw
 
     def _root(self, covariance: FloatArray) -> FloatArray:
+        if self._gtsam:
+            return np.asarray(np.sqrt(covariance / self._dt))
         return noise_root(covariance / self._dt)
 
-    def _stream(self, source: str) -> np.random.Generator:
+    def _stream(self, source: str) -> np.random.Generator | GtsamNormals:
+        # GTSAM has one stream per sensor, which goes on from one purpose to the next.
+        if (sensor := source.rpartition('/')[2].removeprefix('one_')) in self._gtsam:
+            return self._gtsam[sensor]
         seed, run = self._labels
         return stream(seed, run, 'scenario_runner', source)
 
@@ -290,6 +309,17 @@ class ScenarioRunner:
 def _check_count(N: int) -> None:
     if not 2 <= N <= _MOST_RUNS:
         raise PreintegrationError(f'N: {N!r} is not allowed; must be >= 2 and <= {_MOST_RUNS}')
+
+
+def _check_diagonal(params: PreintegrationParams) -> None:
+    for name in ('accelerometer_covariance', 'gyroscope_covariance'):
+        covariance = getattr(params, name)
+        variances = np.diag(covariance)
+        # GTSAM draws nothing for a variance of 0, which would shift what follows.
+        if not np.array_equal(covariance, np.diag(variances)) or len({*(variances > 0.0)}) > 1:
+            raise PreintegrationError(
+                f'{name}: must be diagonal, and positive or 0 on all axes, for the noise of GTSAM'
+            )
 
 
 class CombinedScenarioRunner(ScenarioRunner):
@@ -394,12 +424,15 @@ class ScenarioSetup:
     estimated_bias: ConstantBias  # subtracted from every sample
     runs: int = 1000  # of the Monte Carlo estimate
     seed: int = 0
+    noise: str = 'seeded'  # or that of GTSAM: gtsam, gtsam_macos
 
     def runner(self) -> ScenarioRunner:
         """Return a new runner of this set-up."""
         walks = isinstance(self.params, PreintegrationCombinedParams)
         kind = CombinedScenarioRunner if walks else ScenarioRunner
-        return kind(self.scenario, self.params, self.dt, self.bias, seed=self.seed)
+        return kind(
+            self.scenario, self.params, self.dt, self.bias, seed=self.seed, noise=self.noise
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -194,6 +194,8 @@ def _child_setup(parent: int) -> Callable[[], None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
         if prctl is None:
             return
+        # Below nohup it is ignored, until the keeper has its handler.
+        signal.signal(ORPHANED, signal.SIG_DFL)
         prctl(_PR_SET_PDEATHSIG, ORPHANED)
         if os.getppid() != parent:
             os._exit(1)

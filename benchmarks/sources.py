@@ -1,0 +1,311 @@
+# Copyright 2026 The sim2real_sensors contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Run every line of docs/sources.md, compare with the printed numbers, and write the page.
+
+`sources.py` runs all documents, `sources.py --only Ligorio2015` one. An interrupted run continues:
+commands that succeeded are kept in build/sources. `--write` runs nothing and writes the page from
+docs/sources/*.yaml and the figures of the last run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import doctest
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import yaml
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from measuring import machine
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / 'build' / 'sources'
+FIGURES = Path(__file__).parent / 'results' / 'sources.json'
+DOCUMENTS = ROOT / 'docs' / 'sources'
+PAGE = ROOT / 'docs' / 'sources.md'
+_BLOCK = re.compile(r'(<!-- (source|run): ?(\w*) -->\n).*?(<!-- end -->)', re.S)
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """A printed number, and where a command writes ours.
+
+    `ours` is FILE.json#/json/pointer, or FILE.csv?column=value&column=value#column.
+    """
+
+    name: str
+    printed: str
+    ours: str
+    unit: str = ''
+    reason: str = ''
+
+    def read(self, folder: Path) -> float:
+        """Return our number from the files of a folder."""
+        path, _, wanted = self.ours.partition('#')
+        path, _, chosen = path.partition('?')
+        text = (folder / path).read_text(encoding='utf-8')
+        if path.endswith('.json'):
+            value = json.loads(text)
+            for key in wanted.strip('/').split('/'):
+                value = value[int(key)] if isinstance(value, list) else value[key]
+            return float(value)
+        lines = [line for line in text.splitlines() if not line.startswith('#')]
+        conditions = dict(parse_qsl(chosen, strict_parsing=True)) if chosen else {}
+        rows = [
+            row for row in csv.DictReader(lines)
+            if all(row[column] == value for column, value in conditions.items())
+        ]  # fmt: skip
+        if len(rows) != 1:
+            raise ValueError(f'{self.ours}: {len(rows)} rows')
+        return float(rows[0][wanted])
+
+    def is_met(self, ours: float) -> bool:
+        """Return whether ours, rounded like the printed number, is the printed number."""
+        step = Decimal(1).scaleb(int(Decimal(self.printed).as_tuple().exponent))
+        return abs(Decimal(ours) - Decimal(self.printed)) <= Decimal('0.5001') * step
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A part of a document, what it shows, and what makes it here."""
+
+    where: str
+    what: str
+    page: str
+    command: str = ''
+    python: str = ''
+    small: str = ''
+    missing: str = ''
+    files: tuple[str, ...] = ()
+    numbers: tuple[Number, ...] = ()
+
+    @property
+    def commands(self) -> list[str]:
+        """Commands of the row, with continued lines joined."""
+        return [line.strip() for line in self.command.replace('\\\n', ' ').splitlines() if line]
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the row needs ROS."""
+        return any(line.startswith('ros2 ') for line in self.commands)
+
+    @property
+    def is_script(self) -> bool:
+        """Whether the row runs a script of this tree, which tests run only in small form."""
+        return any(line.startswith('python ') for line in self.commands)
+
+
+@dataclasses.dataclass(frozen=True)
+class Document:
+    """A document that the package follows; `numbered` are its figures, tables and equations."""
+
+    key: str
+    title: str
+    authors: str
+    words: tuple[str, ...]
+    numbered: dict[str, str]
+    rows: tuple[Row, ...]
+
+
+def documents() -> list[Document]:
+    """Return the documents of docs/sources."""
+    found = []
+    for path in sorted(DOCUMENTS.glob('*.yaml')):
+        told = yaml.safe_load(path.read_text(encoding='utf-8'))
+        rows = []
+        for row in told.pop('rows'):
+            numbers = [
+                Number(**{**one, 'printed': str(one['printed'])}) for one in row.pop('numbers', ())
+            ]
+            rows.append(Row(**{**row, 'files': tuple(row.get('files', ()))}, numbers=(*numbers,)))
+        words = tuple(told.pop('words'))
+        numbered = told.pop('numbered', {})
+        found.append(Document(path.stem, rows=(*rows,), words=words, numbered=numbered, **told))
+    return found
+
+
+# Runs.
+
+
+def run(document: Document) -> dict[str, float]:
+    """Run the rows of a document in one folder; return our numbers by their names."""
+    folder = FOLDER / document.key
+    folder.mkdir(parents=True, exist_ok=True)
+    ours = {}
+    for row in document.rows:
+        if not row.is_live:
+            for line in row.commands:
+                _run_once(line, folder)
+            run_python(row)
+            for name in row.files:
+                if not (folder / name).exists():
+                    raise SystemExit(f'{document.key}, {row.where}: {name} was not written')
+            ours.update((f'{row.where}: {one.name}', one.read(folder)) for one in row.numbers)
+    return ours
+
+
+def _run_once(line: str, folder: Path) -> None:
+    done = folder / f'.done_{hashlib.sha256(line.encode()).hexdigest()[:12]}'
+    if done.exists():
+        return
+    began = time.perf_counter()
+    tools = {'PATH': f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'}
+    told = subprocess.run(
+        words_of(line), cwd=folder, env={**os.environ, **tools}, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    if told.returncode:
+        raise SystemExit(f'{told.stdout}\n{line}: exit status {told.returncode} in {folder}')
+    done.touch()
+    print(f'{time.perf_counter() - began:6.0f} s  {line}', flush=True)
+
+
+def words_of(line: str) -> list[str]:
+    """Return the words of a command, with benchmarks/ of this tree."""
+    words = shlex.split(line)
+    if words[0] == 'python':
+        return [sys.executable, str(ROOT / words[1]), *words[2:]]
+    return words
+
+
+def run_python(row: Row) -> None:
+    """Run the Python lines of a row; end with a message if they print something else."""
+    test = doctest.DocTestParser().get_doctest(row.python, {}, row.where, None, None)
+    if doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed:
+        raise SystemExit(f'{row.where}: its Python lines fail')
+
+
+# The page.
+
+
+def page(told: dict[str, Any]) -> str:
+    """Return the page with its blocks written anew."""
+    known = {one.key: one for one in documents()}
+
+    def block(found: re.Match[str]) -> str:
+        if found[2] == 'source' and found[3] not in known:
+            return found[0]
+        if found[2] == 'run':
+            lines = [_about(told, list(known.values()))]
+        else:
+            lines = _section(known[found[3]], told['figures'].get(found[3], {}))
+        return '\n'.join([found[1], *lines, '', found[4]])
+
+    return _BLOCK.sub(block, PAGE.read_text(encoding='utf-8'))
+
+
+def _about(told: dict[str, Any], known: list[Document]) -> str:
+    rows = [row for one in known for row in one.rows]
+    numbers = [(key, name) for key, found in told['figures'].items() for name in found]
+    missed = sum(not _is_met(known, key, name, told) for key, name in numbers)
+    return (
+        f'{len(rows)} lines, {len(numbers)} printed numbers, {len(numbers) - missed} of them met '
+        f'to the printed digit. Run on {told["date"]}, Python {told["machine"]["python"]}.'
+    )
+
+
+def _is_met(known: list[Document], key: str, name: str, told: dict[str, Any]) -> bool:
+    one = numbers_of(next(each for each in known if each.key == key))[name]
+    return one.is_met(told['figures'][key][name])
+
+
+def numbers_of(document: Document) -> dict[str, Number]:
+    """Return the printed numbers of a document by place and name."""
+    return {f'{row.where}: {one.name}': one for row in document.rows for one in row.numbers}
+
+
+def _section(document: Document, figures: dict[str, float]) -> list[str]:
+    lines = [
+        f'*{document.title}*, {document.authors} [{document.key}]: {", ".join(document.words)}.',
+        '',
+        '| In the document | What | Read | Run |',
+        '|---|---|---|---|',
+    ]
+    for row in document.rows:
+        name = row.page.partition('#')[0].removesuffix('.md').rpartition('/')[2]
+        link = f'[{name.replace("_", " ")}]({row.page})'
+        lines.append(f'| {row.where} | {row.what} | {link} | {_ran(row)} |')
+    for row in document.rows:
+        if row.python:
+            lines += _folded(
+                f'Python: {row.where}', ['```python', *row.python.splitlines(), '```']
+            )
+    if figures:
+        table = ['| Number | Printed | Ours | Difference | Why |', '|---|---|---|---|---|']
+        table += [_compared(*one, figures[one[0]]) for one in numbers_of(document).items()]
+        lines += _folded(f'Printed numbers of {document.key} and ours', table)
+    return lines
+
+
+def _folded(title: str, lines: list[str]) -> list[str]:
+    """Return lines that open on a click, here and on GitHub."""
+    return [
+        '',
+        '<details markdown="1">',
+        f'<summary>{title}</summary>',
+        '',
+        *lines,
+        '',
+        '</details>',
+    ]
+
+
+def _compared(name: str, one: Number, ours: float) -> str:
+    unit = f' {one.unit}' if one.unit else ''
+    digits = max(-int(Decimal(one.printed).as_tuple().exponent), 0)
+    met = one.is_met(ours)
+    shown = f'{ours:.{digits}f}' if met else f'{ours:.4g}'
+    far = '' if met else f'{ours - float(one.printed):+.2g}'
+    return f'| {name} | {one.printed}{unit} | {shown}{unit} | {far} | {one.reason} |'
+
+
+def _ran(row: Row) -> str:
+    if row.missing:
+        return f'missing: {row.missing}'
+    if row.python:
+        return 'Python, below'
+    needs = ' (needs ROS)' if row.is_live else ''
+    return '<br>'.join(f'`{line}`' for line in row.commands) + needs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--only', metavar='KEY', help='one document')
+    parser.add_argument('--write', action='store_true', help='run nothing, write the page')
+    options = parser.parse_args()
+    told = json.loads(FIGURES.read_text(encoding='utf-8')) if FIGURES.exists() else {}
+    if not options.write:
+        chosen = [one for one in documents() if options.only in (None, one.key)]
+        if not chosen:
+            parser.error(f'--only {options.only}: must be one of {[d.key for d in documents()]}')
+        figures = told.get('figures', {}) | {one.key: run(one) for one in chosen}
+        told = {'date': time.strftime('%Y-%m-%d'), 'machine': machine(), 'figures': figures}
+        FIGURES.write_text(json.dumps(told, indent=1) + '\n', encoding='utf-8')
+    PAGE.write_text(page(told), encoding='utf-8')
+    unexplained = [
+        f'{document.key}, {name}: printed {one.printed}, ours {ours:.4g}, without a reason'
+        for document in documents()
+        for name, one in numbers_of(document).items()
+        if (ours := told['figures'].get(document.key, {}).get(name)) is not None
+        and not (one.is_met(ours) or one.reason)
+    ]
+    print('\n'.join(unexplained))
+    sys.exit(bool(unexplained))
+
+
+if __name__ == '__main__':
+    main()
