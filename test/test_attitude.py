@@ -70,7 +70,7 @@ def swaying(duration: float = 4.0, **more: object) -> HandHeld:
 @functools.cache
 def right_model() -> AttitudeSetup:
     imu, mag, world = load_imu('xsens_mtx'), load_mag('xsens_mtx'), load_world('chessboard')
-    return AttitudeSetup(swaying(), imu, mag, world=world, runs=RUNS, seed=2)
+    return AttitudeSetup(swaying(), imu, mag, world=world, runs=RUNS, seed=2, name='swaying')
 
 
 @functools.cache

@@ -122,10 +122,11 @@ def test_wrong_options_are_refused(capsys: Capture, tmp_path: Path) -> None:
 
 
 def test_a_stand_in_has_larger_errors_than_its_twin_and_only_the_twin_is_consistent(
-    capsys: Capture, tmp_path: Path
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Errors of calibration are known to the stand-in only; [Ligorio2015], tables 2 to 4."""
-    out = tmp_path / 'mimu'
+    monkeypatch.chdir(tmp_path)
+    out = Path('mimu')
     outcome = call(capsys, 'attitude', '--validation', '--duration', 12, '--out', out)
     assert outcome.status == 0
     record = json.loads((out / 'validation.json').read_text(encoding='utf-8'))

@@ -109,7 +109,7 @@ def test_the_disturbance_is_the_field_of_the_dipoles_and_has_a_panel_per_axis() 
     level = world_map(world, (0.0, 8.0, 0.0, 10.0), 1.2)
     at = np.array([level.place(0), level.place(1234)])
     drawn = level.disturbance.reshape(-1, 3)[[0, 1234]]
-    np.testing.assert_allclose(drawn, world.dipoles.magnetic_field(at), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(drawn, world.dipoles.field(at), rtol=1e-9, atol=1e-15)
     titles = [axes.get_title(loc='left') for axes in components_figure(level, 'room').axes]
     assert [title[:1] for title in titles if title] == ['x', 'y', 'z']
 
