@@ -7,28 +7,12 @@ from __future__ import annotations
 from claim import Claim
 
 _UNCERTAINTY = 'docs/explanation/uncertainty.md'
-_EXPERIMENTS = 'docs/explanation/experiments.md'
 
 
 def _drive(what: str, figure: str, high: float, low: float, *printed: str) -> Claim:
     return Claim(
         f'drive0708, {what}', 'exact permutations', 'drive_blocks', figure, high, low,
         stated=tuple((_UNCERTAINTY, words) for words in printed),
-    )  # fmt: skip
-
-
-def _heading(what: str, model: str, high: float, low: float, printed: str) -> Claim:
-    """The W1 distance of yaw RMSE and the ends of its interval."""
-    return Claim(
-        f'yaw RMSE over 10 min on stand-ins, {what}: W1 distance', 'seed 0 as printed', 'thesis',
-        f'{model}: W1 of yaw RMSE', high, low, 'deg', ((_EXPERIMENTS, printed),),
-    )  # fmt: skip
-
-
-def _drift(what: str, figure: str, high: float, low: float) -> Claim:
-    return Claim(
-        f'rms yaw error of {what} after 10 min', 'an Ornstein-Uhlenbeck process', 'thesis',
-        f'{figure}: 10 min', high, low, 'deg',
     )  # fmt: skip
 
 
@@ -86,10 +70,4 @@ RECORDINGS = (
            'in blocks of two with 0.031'),
     _drive('blocks of three: lower ends of the intervals', 'low, blocks of 3', 0.0, 0.0,
            'both intervals reach 0'),
-    _heading('generic IMU', 'generic', 0.615, 0.435, '0.52 [0.44, 0.61]'),
-    _heading('Hector, 0.005 Hz', 'hector_200s', 2.15, 1.545, '1.8 [1.6, 2.1]'),
-    _heading('Hector, 0.001 Hz', 'hector_1000s', 3.55, 2.15, '2.8 [2.2, 3.5]'),
-    # drift sqrt(1 - exp(-2 f t)) is 2.9 and 5.4 degrees; of 12 runs the rms is in here with 99 %.
-    _drift('Hector, 0.005 Hz', 'hector_200s', 4.4, 1.4),
-    _drift('Hector, 0.001 Hz', 'hector_1000s', 8.3, 2.7),
 )  # fmt: skip

@@ -1,9 +1,9 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Results that the documentation prints: experiment B, the thesis, speed errors of real drives.
+"""Results that the documentation prints: experiment B, speed errors of real drives.
 
-`documented.py study` and `documented.py thesis` run shipped studies; `documented.py drives` judges
-the recordings below SIM2REAL_REAL.
+`documented.py study` runs shipped studies; `documented.py drives` judges the recordings below
+SIM2REAL_REAL.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from sim2real_eval.judge.protocol import JudgeRequest, load_judge
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.truth import true_heading
 from sim2real_eval.study.recordings import OFF_TICKS_NS
-from sim_sensors.core import rotations
 from sim_sensors.core.shipped import config_path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -100,52 +99,14 @@ def drives() -> dict[str, float]:
     return found
 
 
-def thesis(jobs: int) -> dict[str, float | list[float]]:
-    """Return distances of yaw errors, and yaw errors since the start, in study `thesis_imu`.
-
-    The first are W1 distances of the yaw RMSE with their intervals, deg: HEPD times the deviation
-    that it was divided by. The others are root mean squares over the runs of a real sensor or a
-    model, deg.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        outcome = s2r.run_study('thesis_imu', f'{folder}/t', seed=0, jobs=jobs)
-        with Path(folder, 't', 'pose.csv').open(encoding='utf-8') as file:
-            rows = [row for row in csv.DictReader(file) if row['difference'] == 'HEPD']
-        errors: dict[str, list[float]] = {}
-        for run in outcome.runs:
-            signals = outcome.signals(run.key)
-            true = np.unwrap(rotations.heading(signals.true_orientation))
-            yaw = np.unwrap(rotations.heading(signals.orientation))
-            error = yaw - np.interp(signals.time, signals.true_time, true)
-            for minutes in (1, 10):
-                # Of the last second, without the noise of a sample.
-                end = signals.time[0] + 60.0 * minutes
-                last = (signals.time > end - 1.0) & (signals.time <= end)
-                since = error[last].mean() - error[signals.time < signals.time[0] + 1.0].mean()
-                errors.setdefault(f'{run.key.model}: {minutes} min', []).append(since)
-    found: dict[str, float | list[float]] = {
-        f'{row["model"]}: W1 of yaw RMSE': [
-            float(np.degrees(float(row[end]) * float(row['deviation'])))
-            for end in ('distance', 'low', 'high')
-        ]
-        for row in rows
-    }
-    return found | {
-        name: float(np.degrees(np.sqrt(np.mean(np.square(each))))) for name, each in errors.items()
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('what', choices=['study', 'thesis', 'drives'])
+    parser.add_argument('what', choices=['study', 'drives'])
     parser.add_argument('--jobs', type=int, default=1, help='default %(default)s')
     parser.add_argument('--out', type=Path, default=Path(__file__).parent / 'results')
     options = parser.parse_args()
     figures: Mapping[str, float | list[float]]
-    if options.what == 'drives':
-        figures = drives()
-    else:
-        figures = {'study': study, 'thesis': thesis}[options.what](options.jobs)
+    figures = drives() if options.what == 'drives' else study(options.jobs)
     for name, value in figures.items():
         print(f'{name}:', *(f'{one:.4g}' for one in np.atleast_1d(value)))
     write(options.out, f'documented_{options.what}', {'figures': figures})

@@ -44,7 +44,8 @@ _BLOCK = re.compile(r'(<!-- (source|run): ?(\w*) -->\n).*?(<!-- end -->)', re.S)
 class Number:
     """A printed number, and where a command writes ours.
 
-    `ours` is FILE.json#/json/pointer, or FILE.csv?column=value&column=value#column.
+    `ours` is FILE.json#/json/pointer (~1 is a slash of a key), or
+    FILE.csv?column=value&column=value#column.
     """
 
     name: str
@@ -61,7 +62,8 @@ class Number:
         if path.endswith('.json'):
             value = json.loads(text)
             for key in wanted.strip('/').split('/'):
-                value = value[int(key)] if isinstance(value, list) else value[key]
+                name = key.replace('~1', '/')
+                value = value[int(key)] if isinstance(value, list) else value[name]
             return float(value)
         lines = [line for line in text.splitlines() if not line.startswith('#')]
         conditions = dict(parse_qsl(chosen, strict_parsing=True)) if chosen else {}
@@ -88,7 +90,7 @@ class Row:
     page: str
     command: str = ''
     python: str = ''
-    small: str = ''
+    small: str | dict[str, str] = ''  # arguments that shorten each command, or each by its verb
     missing: str = ''
     files: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()

@@ -51,7 +51,6 @@ SCRIPTS = {
     'gps': ('gps_recovery.py --logs 90', 'gps_recovery'),
     'study': ('documented.py study', 'documented_study'),
     'drives': ('documented.py drives', 'documented_drives'),
-    'thesis': ('documented.py thesis', 'documented_thesis'),
     'coverage': ('interval_coverage.py --trials 40 --resamples 500 --jobs 1', 'interval_coverage'),
     'together': (
         "interval_coverage.py --together --only 'log-normal 0.9' --trials 40 --jobs 1",

@@ -65,7 +65,9 @@ def run(line: str) -> None:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), pictures_left_blank():
         try:
-            status = main([*words[1:], *_SMALL.get(words[1], [])])
+            # A study of signals has no resamples.
+            small = ['--jobs=1'] if 'thesis_imu' in words else _SMALL.get(words[1], [])
+            status = main([*words[1:], *small])
         except SystemExit as stop:
             status = int(stop.code or 0)
     assert status == 0, f'{line}\n{out.getvalue()}'

@@ -13,16 +13,20 @@ from test_trajectory import assert_consistent, assert_identical, chunked
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError, ParameterError
+from sim_sensors.motion.closed_curves import ClosedCurve, PathA, PathB, PathC, PathD
 from sim_sensors.motion.motions import SCENARIOS
 from sim_sensors.motion.paths import CurvePath, figure_eight_path, half_sine_path
 from sim_sensors.motion.scenarios import Circle, FigureEight, HalfSine, Line
 
+LOOPS = [PathA, PathB, PathC, PathD]
 MOVING = [
     Line(heading=0.3),
     Circle(heading=-1.0),
     Circle(clockwise=True, stop=True),
     HalfSine(heading=2.0, length=9.0, amplitude=-2.0),
     FigureEight(stop=True, rest_time=1.0),
+    ClosedCurve(heading=0.5),
+    *(kind() for kind in LOOPS),
 ]
 
 
@@ -161,3 +165,22 @@ def test_parameters_are_equal_after_conversion_to_a_mapping_and_back(scenario):
     again = type(scenario).from_mapping(scenario.to_mapping(), 'here')
     assert again == scenario
     assert dataclasses.replace(again, duration=21.0) != scenario
+
+
+@pytest.mark.parametrize('kind', LOOPS)
+def test_the_paths_of_the_thesis_close_smoothly(kind: type[ClosedCurve]) -> None:
+    """They begin along x in the origin; loops last 65 to 75 s, B is driven once in 11 minutes."""
+    path = kind(duration=700.0).path
+    assert isinstance(path, CurvePath)
+    seconds = path.length / kind().speed
+    assert 640.0 < seconds < 660.0 if kind is PathB else 65.0 < seconds < 75.0
+    ends = path.at(np.array([0.0, path.length * (1.0 - 1e-9)]))
+    np.testing.assert_allclose([ends.x, ends.y], 0.0, atol=1e-6)
+    assert abs(ends.heading[0]) < 1e-15
+    assert ends.curvature[0] == pytest.approx(ends.curvature[1], abs=1e-5)
+
+
+def test_a_curve_with_a_cusp_is_refused() -> None:
+    """A cardioid: x = 2 cos u + cos 2u, y = 2 sin u + sin 2u stops at u = pi."""
+    with pytest.raises(ParameterError, match='cusp'):
+        ClosedCurve(cosines=(2.0, 1.0, 0.0), sines=(2.0, 1.0, 0.0))

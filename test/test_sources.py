@@ -58,7 +58,7 @@ def test_every_figure_table_and_equation_has_a_line(document: sources.Document) 
         listed = [
             part
             for row in document.rows
-            for part in re.findall(rf'{kind}s? ((?:[\d.I]+(?:, | to )?)+)', row.where)
+            for part in re.findall(rf'{kind}s? ((?:[\d.I]+(?:, | to )?)+)', row.where, re.I)
         ]
         missing = numbers(wanted) - set().union(*map(numbers, listed))
         assert not missing, f'{kind}: {sorted(missing)}'
@@ -93,12 +93,13 @@ def test_every_line_works(
                 number.read(tmp_path)
 
 
-def run_small(line: str, small: str) -> None:
+def run_small(line: str, given: str | dict[str, str]) -> None:
     words = shlex.split(line)
+    small = given if isinstance(given, str) else given.get(words[1], '')
     if words[0] == 'ros2':
-        given = {word.partition(':=')[0] for word in words if ':=' in word}
+        names = {word.partition(':=')[0] for word in words if ':=' in word}
         assert words[:3] == ['ros2', 'launch', 'sim2real_sensors']
-        assert given <= {*arguments(words[3])}, line
+        assert names <= {*arguments(words[3])}, line
     elif words[0] == 'python':
         if small:
             subprocess.run([*sources.words_of(line), *shlex.split(small)], check=True)

@@ -53,6 +53,7 @@ PICTURES = {
         'driven/drive0708_seg09_wheels.png',
         64,
     ),
+    'thesis_yaw.png': ('study thesis_imu --json --out {}/thesis', 'thesis/yaw_path_a_1.png', 64),
     'following_yaw.png': (
         f'follow {" ".join(_SEGMENTS)} --imu bno055_fusion --yaw gyro --compare --json '
         '--out {}/driven',

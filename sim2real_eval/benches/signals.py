@@ -23,6 +23,7 @@ from sim2real_eval.signals.measured import SensorSignals, run_signals
 from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import make_twin_maker
+from sim2real_eval.study.recordings import StudyRecording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.world.world import World
 
@@ -43,11 +44,13 @@ class SignalStudy:
     world: World | None = None
 
 
+Source = RecordingSource | StudyRecording
+"""A recording that is read, or a stand-in of a study file that is simulated."""
 _SignalSets = dict[str, list[SensorSignals]]
 
 
 def study_signals(
-    real: Sequence[RecordingSource],
+    real: Sequence[Source],
     study: SignalStudy,
     options: SignalOptions,
     *,
@@ -62,7 +65,7 @@ def study_signals(
     Returns the comparison and the recordings that could not be read. Raises Sim2RealError
     if no real or no simulated recording could be read.
     """
-    tasks = [(source, REAL) for source in real]
+    tasks: list[tuple[Source, str]] = [(source, REAL) for source in real]
     tasks += [(source, SIMULATED) for source in study.simulated]
     read = functools.partial(_read, study=study, options=options)
     outcomes = map_in_processes(read, tasks, jobs=jobs, progress=progress)
@@ -70,7 +73,7 @@ def study_signals(
     failures: dict[str, list[Failure]] = {REAL: [], SIMULATED: []}
     for (source, side), outcome in zip(tasks, outcomes, strict=True):
         if isinstance(outcome, str):
-            failures[side].append(Failure(source.path, outcome))
+            failures[side].append(Failure(_place(source), outcome))
             continue
         for label, runs in outcome.items():
             sets.setdefault(label, []).extend(runs)
@@ -87,6 +90,10 @@ def study_signals(
     return comparison, failures[REAL] + failures[SIMULATED]
 
 
+def _place(source: Source) -> str:
+    return source.path if isinstance(source, RecordingSource) else source.name
+
+
 def _select_measurable(real: Sequence[SensorSignals], sets: _SignalSets) -> _SignalSets:
     """Leave out the models of a sensor that the real runs lack, unless that leaves none."""
     common = set.intersection(*(set(run.measured) for run in real))
@@ -99,7 +106,7 @@ def _select_measurable(real: Sequence[SensorSignals], sets: _SignalSets) -> _Sig
 
 
 def _read(
-    task: tuple[RecordingSource, str], study: SignalStudy, options: SignalOptions
+    task: tuple[Source, str], study: SignalStudy, options: SignalOptions
 ) -> _SignalSets | str:
     source, side = task
     # Only real sensors with a simulated counterpart are compared.
@@ -136,7 +143,7 @@ def _read(
 def study_record(
     comparison: SignalComparison,
     failures: Sequence[Failure],
-    real: Sequence[RecordingSource],
+    real: Sequence[Source],
     study: SignalStudy,
 ) -> Mapping[str, Any]:
     """Return everything needed to repeat and to read a comparison, as JSON values.
@@ -145,16 +152,15 @@ def study_record(
     """
     failed = {failure.recording for failure in failures}
 
-    def records(sources: Sequence[RecordingSource]) -> list[dict[str, Any]]:
-        return [
-            {
-                'path': source.path,
-                'name': source.name,
-                'topics': dict(source.topics),
-                'sha256': None if source.path in failed else recording_digest(source.path),
-            }
-            for source in sources
-        ]
+    def record(source: Source) -> dict[str, Any]:
+        if not isinstance(source, RecordingSource):
+            return source.to_mapping()
+        return {
+            'path': source.path,
+            'name': source.name,
+            'topics': dict(source.topics),
+            'sha256': None if source.path in failed else recording_digest(source.path),
+        }
 
     return {
         'format': 1,
@@ -162,8 +168,8 @@ def study_record(
         'repetitions': study.repetitions,
         'match_rates': study.match_rates,
         'models': {twin.label: twin.to_mapping() for twin in study.twins},
-        'real': records(real),
-        'simulated': records(study.simulated),
+        'real': [record(source) for source in real],
+        'simulated': [record(source) for source in study.simulated],
         'failures': [dataclasses.asdict(failure) for failure in failures],
         **comparison_record(comparison),
     }

@@ -88,8 +88,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     STUDY.add(inputs, 'match_rates', 'repetitions')
     add_shared(inputs, 'topic')
     method = parser.add_argument_group('method')
-    names = ('rate', 'trend_window', 'align', 'max_lag', 'yaw', 'gravity', 'base_frame', 'feature')
-    _METHOD.add(method, *names)
+    _METHOD.add(method, 'quantities', 'sizes', 'rate', 'trend_window', 'align', 'max_lag')
+    _METHOD.add(method, 'yaw', 'gravity', 'base_frame', 'feature')
     # The declaration uses 0 and -1 for these words.
     method.add_argument(
         '--nperseg',

@@ -293,7 +293,12 @@ def run(options: argparse.Namespace) -> int:
         from sim2real_eval.study.plan import StudyPlan
         from sim2real_eval.study.study_file import StudyFile
 
-        file = StudyFile.read(options.study, overrides(options))
+        over = overrides(options)
+        file = StudyFile.read(options.study, over)
+        if file.signals is not None:
+            from .signal_study import carry_out_signals
+
+            return carry_out_signals(file, over, options)
         return carry_out(StudyPlan.from_file(file), options, workers)
 
 

@@ -16,6 +16,7 @@ from sim2real_eval.signals.comparison import SignalComparison
 from sim2real_eval.signals.measured import SensorSeries
 from sim2real_eval.signals.prepared import PreparedQuantity
 from . import palette, style
+from .yaw_plots import save_yaw_plots
 
 UNITS = {'m/s^2': ('m/s²', 1.0), 'T': ('µT', 1e6)}
 """Displayed units and their number per SI unit; ticks in tesla would need exponents."""
@@ -81,7 +82,7 @@ _DECADES = 12
 _TRUTH = 'truth (real runs)'
 _KINDS = {'error': 'errors', 'signal': 'signals'}
 
-PLOTS = ('yaw_error.png', 'psd_*.png', 'scatter.png', 'signals_*.png')
+PLOTS = ('yaw_*.png', 'psd_*.png', 'scatter.png', 'signals_*.png')
 """Globs of all possible plots."""
 
 
@@ -90,6 +91,7 @@ def save_signal_plots(folder: Path, comparison: SignalComparison) -> None:
     quantities = [name for ready in comparison.prepared.values() for name in ready]
     if 'yaw' in quantities:
         style.save_png(yaw_figure(comparison), folder / 'yaw_error.png')
+        save_yaw_plots(folder, comparison)
     for kind, name in _KINDS.items():
         style.save_png(psd_figure(comparison, kind), folder / f'psd_{name}.png')
     if 'angular_rate' in quantities:
@@ -178,7 +180,9 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
     `error` or `signal`. With `signal`, the true signal of the real runs is drawn as a dashed line.
     """
     signals = list(dict.fromkeys(row.signal for row in comparison.rows))
-    figure, axes = style.small_multiples(len(signals), 3, (3.3, 2.3), (0.0, 0.8), sharex=True)
+    figure, axes = style.small_multiples(
+        len(signals), 3, (3.3, 2.3), (0.0, 0.8), narrowest=6.6, sharex=True
+    )
     # Each quantity with three axes fills a row; scalar quantities follow.
     order = sorted(signals, key=lambda signal: (signal == 'yaw', signals.index(signal)))
     panels = dict(zip(order, axes, strict=True))

@@ -34,6 +34,7 @@ from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
 from .answer import AnswerLine
 from .console import add_numbers, count_text, plain_table, round_text, short_number
 from .signal_plots import PLOTS, UNITS, save_signal_plots, save_track_plot
+from .yaw_plots import YAW_COLUMNS, yaw_rows
 
 
 def signal_tables(comparison: SignalComparison, *, published: bool = False) -> Group:
@@ -184,7 +185,7 @@ def _distances(models: Mapping[str, list[SignalRow]]) -> Table:
         columns.append(('\nsplit', lambda row: _number(row.error_split_half, row.unit)))
     if judged:
         columns.append(('\np', lambda row: _p_value(row.error_p)))
-    columns.append(('spectra\ndB', lambda row: f'{row.spectrum_distance:.1f}'))
+    columns.append(('spectra\ndB', lambda row: round_text(row.spectrum_distance, 1)))
     if split_half:
         columns.append(('\nsplit', lambda row: round_text(row.spectrum_split_half, 1)))
     if judged:
@@ -274,9 +275,9 @@ def write_signals(
 ) -> None:
     """Write the result folder of a comparison: tables, series and plots.
 
-    The files are comparison.csv, comparison.json, runs.csv, trend.csv, psd.csv and the plots. The
-    folder is written completely or not at all; an existing one is refused unless it may be
-    replaced. `record` holds plain values for comparison.json.
+    The files are comparison.csv, comparison.json, runs.csv, trend.csv, psd.csv, yaw.csv and the
+    plots. The folder is written completely or not at all; an existing one is refused unless it
+    may be replaced. `record` holds plain values for comparison.json.
     """
     with fresh_folder(folder, MARK, overwrite=overwrite, older=lambda record: PLOTS) as fresh:
         write_csv(fresh / 'comparison.csv', tuple(_ROW), map(_row, comparison.rows))
@@ -291,6 +292,8 @@ def write_signals(
             ('model', 'signal', 'frequency_hz', 'unit', 'signal_psd', 'truth_psd', 'error_psd'),
             _densities(comparison),
         )
+        if any('yaw' in quantities for quantities in comparison.prepared.values()):
+            write_csv(fresh / 'yaw.csv', YAW_COLUMNS, yaw_rows(comparison))
         if comparison.features:
             columns = ('model', 'quantity', 'unit', 'real', 'simulated')
             rows = (

@@ -13,6 +13,7 @@ import numpy as np
 from sim2real_eval.common.findings import Finding, by_severity, merge_findings
 from sim2real_eval.metrics import permutation_test
 from sim2real_eval.recording.recording import Recording
+from sim_sensors.core.measurements import FloatArray
 from .agreement import (
     ErrorDistance,
     SeriesAgreement,
@@ -52,9 +53,10 @@ class SignalRow:
     lag_real_std: float | None
     lag_simulated_std: float | None
     lag_between_std: float | None
-    # Wasserstein distance of the errors, unit of the signal, and their log spectral one, dB
+    # Wasserstein distance of the errors, unit of the signal, and their log spectral one, dB: None
+    # where one side has no errors but rounding, and so no spectrum
     error_distance: float
-    spectrum_distance: float
+    spectrum_distance: float | None
     # Median of the same distances between halves of the real runs; None with one real run
     error_split_half: float | None
     spectrum_split_half: float | None
@@ -248,7 +250,8 @@ def _compare_model(
     quantities = [
         quantity
         for quantity in QUANTITIES
-        if all(quantity.name in run.measured for run in (*real, *runs))
+        if quantity.name in options.chosen
+        and all(quantity.name in run.measured for run in (*real, *runs))
     ]
     subjects_by_finding: dict[Finding, list[str]] = {}
     if unlike := _unlike_yaw((*real, *runs)):
@@ -297,8 +300,9 @@ def _compare_model(
         )
         for column, signal in enumerate(quantity.labels()):
             errors = [
-                run.sampled.error_of(column)
+                np.abs(error) if options.sizes else error
                 for run in (*ready_quantity.real, *ready_quantity.simulated)
+                for error in [run.sampled.error_of(column)]
             ]
             density = np.stack(
                 [spectrum.density[:, column] for spectrum in ready_quantity.spectra['error']]
@@ -326,7 +330,7 @@ def _compare_model(
                     between=_mean_agreement(pairs, column) if pairs else None,
                     **lags,
                     error_distance=wasserstein(errors[:n], errors[n:]),
-                    spectrum_distance=float(log_spectral_distance(*spectra)),
+                    spectrum_distance=_spectral(*spectra),
                     error_split_half=split_half[0],
                     spectrum_split_half=split_half[1],
                 )
@@ -343,6 +347,17 @@ def _compare_model(
         note.restrict_to(', '.join(subjects)) for note, subjects in subjects_by_finding.items()
     ]
     return rows, prepared, notes, too_few
+
+
+_ROUNDING = 1e-18
+"""Share of the power of the other side, below which errors are those of rounding."""
+
+
+def _spectral(real: FloatArray, simulated: FloatArray) -> float | None:
+    power = sorted([float(real.sum()), float(simulated.sum())])
+    if power[0] <= _ROUNDING * power[1] and power[1] > 0.0:
+        return None
+    return float(log_spectral_distance(real, simulated))
 
 
 def _unlike_yaw(runs: Sequence[SensorSignals]) -> Finding | None:

@@ -7,8 +7,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError, not_among
 from sim_sensors.core.parameters import Parameters, parameter, rare
+
+QUANTITY_NAMES = ('angular_rate', 'specific_force', 'yaw', 'position', 'magnetic_field')
+"""What can be compared, in the order of the tables."""
 
 
 class SignalComparisonError(Sim2RealError):
@@ -69,6 +72,18 @@ class SignalOptions(Parameters):
         optional=int,
         minimum=0,
     )
+    quantities: str = rare(
+        '',
+        '',
+        'Compare only these, separated by commas, of angular_rate, specific_force, yaw, position '
+        'and magnetic_field; default all.',
+    )
+    sizes: bool = rare(
+        False,
+        '',
+        'Compare the sizes of the errors, without their signs, as [Cesenek2019] does: two sensors '
+        'that drift in opposite directions are alike.',
+    )
     # Standard gravity, CGPM 1901.
     gravity: float = rare(9.80665, 'm/s^2', 'Gravity in the true specific force.', above=0.0)
     base_frame: str = rare('base_link', '', 'Body frame of the robot.')
@@ -87,7 +102,17 @@ class SignalOptions(Parameters):
     )
     seed: int = parameter(0, '', 'Seed of drawn permutations.', minimum=0)
 
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """Names of the quantities to compare."""
+        names = tuple(name.strip() for name in self.quantities.split(','))
+        return names if any(names) else QUANTITY_NAMES
+
     def _check(self) -> None:
+        for name in self.chosen:
+            if name not in QUANTITY_NAMES:
+                problem = not_among(f'unknown name {name!r}', name, QUANTITY_NAMES)
+                raise SignalComparisonError(f'quantities: {problem}')
         if self.trend_window % 2 == 0:
             raise SignalComparisonError(
                 f'trend window: {self.trend_window} is not allowed; must be odd, 2k + 1'

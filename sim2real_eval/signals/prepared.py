@@ -147,15 +147,20 @@ def prepare(
     spectra = {
         'signal': tuple(spectrum_of(run.measured, run_rate) for run, run_rate in by_rate),
         'true': tuple(true_spectrum(run.true, run_rate) for run, run_rate in by_rate),
-        # A spectrum needs angles that are not wrapped.
         'error': tuple(
-            spectrum_of(run.measured - run.true, run_rate) for run, run_rate in by_rate
+            spectrum_of(_spectral_error(run, options), run_rate) for run, run_rate in by_rate
         ),
     }
     ready = [GriddedRun(*both) for both in zip(runs, even, strict=True)]
     return PreparedQuantity(
         quantity, rate, tuple(ready[: len(real)]), tuple(ready[len(real) :]), spectra, tuple(notes)
     )
+
+
+def _spectral_error(run: SensorSeries, options: SignalOptions) -> FloatArray:
+    """Return the error for a spectrum, which needs angles that are not wrapped."""
+    error = run.measured - run.true
+    return np.abs(error) if options.sizes else error
 
 
 def _rate(run: SensorSeries, rate: float) -> float:

@@ -19,7 +19,7 @@ from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.motion.paths import DRIVES
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World, load_world
@@ -207,6 +207,9 @@ class StudyPlan:
         Sim2RealError
             When simulated sensors cannot follow drives as the file asks.
         """
+        if file.signals is not None:
+            problem = 'compares signals without judges; run it by `sim2real study`'
+            raise ParameterError(file.where, 'signals', problem)
         file = dataclasses.replace(file, recordings=read_contents(file.recordings))
         examined: dict[str, RecordingProperties] = {}
         if file.options.adapts or file.options.block == AUTO:

@@ -13,6 +13,7 @@ from typing import Any
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.drives import AUTO, NONE
 from sim2real_eval.recording.reading import RecordingSource
+from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.config_files import read_yaml_mapping
 from sim_sensors.core.shipped import config_names, config_path
@@ -52,11 +53,16 @@ KEYS = MappingProxyType(
         'uncertainty': 'Options of the statistics.',
         'transfer': 'Also measure the transfer loss under the first judge: {} or options of '
         '`sim2real transfer`, such as {objective: position}.',
+        'signals': 'Compare the signals of the sensors, in place of judges: options of '
+        '`sim2real compare`, such as {quantities: yaw}.',
         'more_metrics': 'Metrics in files, such as my_metric.py:MyMetric.',
     }
 )
 """Keys of a study file and their meaning."""
 
+_WITH_SIGNALS = (
+    *('title', 'about', 'seed', 'repetitions', 'recordings', 'models', 'set', 'world', 'signals'),
+)
 _OPTIONS = (*StudyOptions.declarations(), 'metric', 'uncertainty')
 
 
@@ -120,6 +126,8 @@ class StudyFile:
         Command of the study; a file that is not shipped is named without its folder.
     transfer : TransferOptions or None
         Whether and how the transfer loss is measured.
+    signals : SignalOptions or None
+        How the signals of the sensors are compared; None: they are judged.
     settings : mapping
         Parameters set over those of the models, by kind and parameter, such as `gps.rate`.
     """
@@ -139,6 +147,7 @@ class StudyFile:
     is_shipped: bool = False
     command: tuple[str, ...] = ()
     transfer: TransferOptions | None = None
+    signals: SignalOptions | None = None
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -171,6 +180,9 @@ class StudyFile:
         where, folder = str(path), path.parent
         whole = Entry(where, '', read_yaml_mapping(path))
         fields = whole.fields(tuple(KEYS), required=('title', 'models'))
+        if 'signals' in fields:
+            for name in fields.keys() - {*_WITH_SIGNALS}:
+                fields[name].refuse('cannot be used with signals, which are not judged')
         values = {name: fields[name].value for name in _OPTIONS if name in fields}
         if 'block' in fields and (block := fields['block'].text()) not in (AUTO, NONE):
             values['block'] = str(folder / block)
@@ -204,6 +216,7 @@ class StudyFile:
             is_shipped=shipped,
             command=('sim2real', 'study', name, *over.command),
             transfer=_read_transfer(fields.get('transfer'), where),
+            signals=_read_signals(fields.get('signals'), options.seed),
         )
 
 
@@ -213,6 +226,14 @@ def _read_transfer(entry: Entry | None, where: str) -> TransferOptions | None:
     fields = entry.fields(tuple(TransferOptions.declarations()))
     values = {name: field.value for name, field in fields.items()}
     return TransferOptions.from_mapping(values, where, entry.key)
+
+
+def _read_signals(entry: Entry | None, seed: int) -> SignalOptions | None:
+    if entry is None:
+        return None
+    fields = entry.fields(tuple(SignalOptions.declarations()))
+    values = {'seed': seed, **{name: field.value for name, field in fields.items()}}
+    return SignalOptions.from_mapping(values, entry.where, entry.key)
 
 
 def study_path(name_or_path: str | Path) -> Path:

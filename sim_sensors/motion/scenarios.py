@@ -101,7 +101,7 @@ class Standstill(Scenario):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Drive(Scenario):
+class RampedDrive(Scenario):
     """Scenario with a speed profile."""
 
     speed: float = positive(1.0, 'm/s', 'Speed after the ramp.')
@@ -150,14 +150,14 @@ class _Drive(Scenario):
 
 
 @dataclasses.dataclass(frozen=True)
-class Line(_Drive):
+class Line(RampedDrive):
     """Straight line."""
 
     kind = 'line'
 
 
 @dataclasses.dataclass(frozen=True)
-class Circle(_Drive):
+class Circle(RampedDrive):
     """Circle.
 
     At full speed v: yaw rate v / radius and specific force v^2 / radius to the left.
@@ -174,7 +174,7 @@ class Circle(_Drive):
 
 
 @dataclasses.dataclass(frozen=True)
-class HalfSine(_Drive):
+class HalfSine(RampedDrive):
     """Half a sine wave, then a straight line.
 
     y = amplitude sin(pi x / length) for 0 <= x <= length, with the x axis at `heading`. The body
@@ -193,7 +193,7 @@ class HalfSine(_Drive):
 
 
 @dataclasses.dataclass(frozen=True)
-class FigureEight(_Drive):
+class FigureEight(RampedDrive):
     """Repeated figure-eight.
 
     x = (length/2) sin u, y = (width/2) sin 2u, with the x axis at `heading`; it begins at the

@@ -40,7 +40,7 @@ SIMULATED = 'twin'
 STAND_IN = 'stand_in'
 """Name of the recording that stands in for a real one."""
 
-# Delays of the stamps, s, motion capture and gradient of the field as measured on BROAD, see
+# Delays of the stamps, s, and noise of the attitude as measured on BROAD, see
 # docs/explanation/attitude.md; a camera stamps the end of an exposure of 30 ms.
 _DELAYS = {'imu': 0.004, 'mag': 0.015, 'features': 0.015, 'camera_pose': 0.015}
 _ROTATION_STD, _POSITION_STD, _CUTOFF_HZ = 0.00175, 0.0001, 6.0  # rad, m

@@ -1,0 +1,72 @@
+# Copyright 2026 The sim2real_sensors contributors
+# SPDX-License-Identifier: Apache-2.0
+"""`sim2real study` of a file with `signals`: sensors are compared by their signals."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sim_sensors.core.errors import ParameterError
+from .output import conclude, print_signals, progress_bar, report_failures
+
+if TYPE_CHECKING:
+    from sim2real_eval.study.study_file import Overrides, StudyFile
+
+_TAKEN = ('seed', 'repetitions', 'match_rates')
+"""Options of a study that signals have, too."""
+
+
+def carry_out_signals(file: StudyFile, over: Overrides, options: argparse.Namespace) -> int:
+    """Compare the signals of a study file into the folder --out; return the exit status."""
+    from sim2real_eval.benches.signals import SignalStudy, study_record, study_signals
+    from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.report import signals as report
+    from sim_sensors.world.world import load_world
+
+    assert file.signals is not None
+    _refuse_options_of_judges(file, over)
+    check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
+    study = SignalStudy(
+        twins=file.twins,
+        repetitions=file.options.repetitions,
+        match_rates=file.options.match_rates,
+        world=load_world(file.world) if file.world else None,
+    )
+    total = len(file.recordings)
+    with progress_bar(total, 'recordings', quiet=options.quiet) as progress:
+        comparison, failures = study_signals(
+            file.recordings, study, file.signals, jobs=options.jobs, progress=progress
+        )
+    record = {
+        'title': file.title,
+        'command': list(file.command),
+        **study_record(comparison, failures, file.recordings, study),
+    }
+    report.write_signals(options.out, comparison, record, overwrite=options.overwrite)
+    report_failures([str(failure) for failure in failures], of=total)
+
+    def tell() -> None:
+        if not options.quiet:
+            print(file.title)
+            if any(recording.synthetic for recording in file.recordings):
+                print('Recordings are SYNTHETIC stand-ins, which are no real sensors.')
+            print()
+        print_signals(comparison, options.out, quiet=options.quiet)
+
+    where = None if options.quiet else 'Tables, series and plots'
+    return conclude(options, record, tell, where, failures)
+
+
+def _refuse_options_of_judges(file: StudyFile, over: Overrides) -> None:
+    from sim2real_eval.study.options import StudyOptions
+
+    problem = f'cannot be used with {file.where}, which compares signals and has no judge'
+    if over.judges is not None:
+        raise ParameterError('--judge, --judge-config', '', problem)
+    if over.simulate_on is not None:
+        raise ParameterError('--simulate-on', '', problem)
+    default = StudyOptions().to_mapping()
+    for name, value in file.options.to_mapping().items():
+        if name not in _TAKEN and value != default[name]:
+            raise ParameterError(f'--{name.replace("_", "-")}', '', problem)
