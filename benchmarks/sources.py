@@ -199,8 +199,6 @@ def page(told: dict[str, Any]) -> str:
     known = {one.key: one for one in documents()}
 
     def block(found: re.Match[str]) -> str:
-        if found[2] == 'source' and found[3] not in known:
-            return found[0]
         if found[2] == 'run':
             lines = [_about(told, list(known.values()))]
         else:
