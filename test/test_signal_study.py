@@ -147,10 +147,44 @@ def test_opposite_drifts_are_alike_in_size() -> None:
 def test_an_error_of_rounding_has_no_spectrum() -> None:
     noisy = HectorImu(orientation=HectorYaw(gaussian_noise=0.01))
     real = twin_of(truth_of('circle', 1), Twin('noisy', None, noisy))
-    (row,) = compare_signals([real], [turned(0.0)], SignalOptions(quantities='yaw')).rows
-    assert row.spectrum_distance is None
+    for sides in ((real, turned(0.0)), (turned(0.0), real), (turned(0.0), turned(1e-15))):
+        first, second = ([one] * 8 for one in sides)
+        (row,) = compare_signals(first, second, SignalOptions(quantities='yaw')).rows
+        assert (row.spectrum_distance, row.spectrum_split_half, row.spectrum_p) == (None,) * 3
+        assert row.error_p is not None
     (row,) = compare_signals([real], [real], SignalOptions(quantities='yaw')).rows
     assert row.spectrum_distance == 0.0
+
+
+def test_what_has_no_spectrum_is_left_out_of_the_test() -> None:
+    """Of one signal, p of the W1 distance alone and adjusted are then one number."""
+    noisy = Twin('noisy', None, HectorImu(orientation=HectorYaw(gaussian_noise=0.01)))
+    real = [twin_of(truth_of('circle', 1), noisy, seed=seed) for seed in range(8)]
+    (row,) = compare_signals(real, [turned(0.0)] * 8, SignalOptions(quantities='yaw')).rows
+    assert row.p_adjusted == row.error_p
+    assert row.verdict == 'different'
+
+
+@pytest.mark.parametrize('chosen', ['angular_rate', 'specific_force,yaw', 'yaw'])
+def test_any_choice_of_quantities_has_its_figures(
+    chosen: str, tmp_path: Path, capsys: Capture
+) -> None:
+    made, out = tmp_path / 'made', tmp_path / 'out'
+    words = ('--motion', 'circle', '--duration', 20, '--imu', 'chrono_ahrs', '--out', made)
+    assert call(capsys, 'simulate', *words).status == 0
+    words = ('--imu', 'hector_imu', '--quantities', chosen, '--out', out)
+    told = call(capsys, 'compare', '--real', made, *words)
+    assert told.status == 0, told.err
+    assert (out / 'scatter.png').exists() == (chosen != 'yaw')
+    assert (out / 'yaw_error.png').exists() == ('yaw' in chosen)
+
+
+def test_a_quantity_that_no_run_has_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    made = tmp_path / 'made'
+    words = ('--motion', 'circle', '--duration', 20, '--gps', 'none', '--out', made)
+    assert call(capsys, 'simulate', *words).status == 0
+    words = ('--imu', 'ideal', '--quantities', 'position', '--out', tmp_path / 'out')
+    check_refused(capsys, 'position', 'compare', '--real', made, *words)
 
 
 def test_an_unknown_quantity_is_refused() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class SignalRow:
     lag_simulated_std: float | None
     lag_between_std: float | None
     # Wasserstein distance of the errors, unit of the signal, and their log spectral one, dB: None
-    # where one side has no errors but rounding, and so no spectrum
+    # where a side has no errors but rounding, and so no spectrum
     error_distance: float
     spectrum_distance: float | None
     # Median of the same distances between halves of the real runs; None with one real run
@@ -260,8 +261,9 @@ def _compare_model(
     if not quantities and _features(model, runs, real) is not None:
         return [], {}, list(subjects_by_finding), None
     if not quantities:
+        common = f'{" or ".join(options.chosen)}' if options.quantities else 'sensor'
         lacking = unlike or (
-            'real and simulated runs have no sensor in common; all must have an IMU, or all a '
+            f'real and simulated runs have no {common} in common; all must have an IMU, or all a '
             'GPS receiver, or all a camera that finds landmarks of the world'
         )
         raise SignalComparisonError(f'{model}: {lacking}')
@@ -282,7 +284,7 @@ def _compare_model(
         )
     rows: list[SignalRow] = []
     prepared: dict[str, PreparedQuantity] = {}
-    distances: list[permutation_test.Divisible] = []
+    distances: list[list[permutation_test.Divisible]] = []  # of each row
     for quantity in quantities:
         ready_quantity = prepare(
             [run.measured[quantity.name] for run in real],
@@ -304,17 +306,22 @@ def _compare_model(
                 for run in (*ready_quantity.real, *ready_quantity.simulated)
                 for error in [run.sampled.error_of(column)]
             ]
-            density = np.stack(
-                [spectrum.density[:, column] for spectrum in ready_quantity.spectra['error']]
+            density, signal_density = (
+                np.stack([one.density[:, column] for one in ready_quantity.spectra[kind]])
+                for kind in ('error', 'signal')
             )
+            has_spectra = _has_spectra(density[:n], density[n:], signal_density)
+            found: list[permutation_test.Divisible] = [ErrorDistance.of(errors)]
+            halves: list[permutation_test.Divisible] = [ErrorDistance.of(errors[:n])]
+            if has_spectra:
+                found.append(SpectrumDistance(density))
+                halves.append(SpectrumDistance(density[:n]))
             if enough:
-                distances += ErrorDistance.of(errors), SpectrumDistance(density)
+                distances.append(found)
             split_half: list[float | None] = [None, None]
             if n > 1:
-                split_half = [
-                    permutation_test.split_half_distance(distance, n, options.seed)
-                    for distance in (ErrorDistance.of(errors[:n]), SpectrumDistance(density[:n]))
-                ]
+                for k, half in enumerate(halves):
+                    split_half[k] = permutation_test.split_half_distance(half, n, options.seed)
             spectra = density[:n].mean(axis=0), density[n:].mean(axis=0)
             rows.append(
                 SignalRow(
@@ -330,18 +337,20 @@ def _compare_model(
                     between=_mean_agreement(pairs, column) if pairs else None,
                     **lags,
                     error_distance=wasserstein(errors[:n], errors[n:]),
-                    spectrum_distance=_spectral(*spectra),
+                    spectrum_distance=(
+                        float(log_spectral_distance(*spectra)) if has_spectra else None
+                    ),
                     error_split_half=split_half[0],
                     spectrum_split_half=split_half[1],
                 )
             )
     if enough:
-        p_values = permutation_test.distance_p_values(distances, permutations)
+        p_values = permutation_test.distance_p_values([*chain(*distances)], permutations)
+        ends = accumulate(map(len, distances))
+        parts = [slice(end - len(found), end) for end, found in zip(ends, distances, strict=True)]
         rows = [
-            _add_verdict(
-                row, p_values.single[2 * i :][:2], p_values.adjusted[2 * i :][:2], options.level
-            )
-            for i, row in enumerate(rows)
+            _add_verdict(row, p_values.single[part], p_values.adjusted[part], options.level)
+            for row, part in zip(rows, parts, strict=True)
         ]
     notes = [
         note.restrict_to(', '.join(subjects)) for note, subjects in subjects_by_finding.items()
@@ -350,14 +359,13 @@ def _compare_model(
 
 
 _ROUNDING = 1e-18
-"""Share of the power of the other side, below which errors are those of rounding."""
+"""Share of the power of the signal, or of the other errors, below which errors are rounding."""
 
 
-def _spectral(real: FloatArray, simulated: FloatArray) -> float | None:
-    power = sorted([float(real.sum()), float(simulated.sum())])
-    if power[0] <= _ROUNDING * power[1] and power[1] > 0.0:
-        return None
-    return float(log_spectral_distance(real, simulated))
+def _has_spectra(real: FloatArray, simulated: FloatArray, signal: FloatArray) -> bool:
+    """Return whether the errors of both sides are more than rounding; see `_ROUNDING`."""
+    powers = [float(side.mean(axis=0).sum()) for side in (real, simulated, signal)]
+    return min(powers[:2]) > _ROUNDING * max(powers)
 
 
 def _unlike_yaw(runs: Sequence[SensorSignals]) -> Finding | None:
@@ -378,7 +386,7 @@ def _add_verdict(
     return dataclasses.replace(
         row,
         error_p=single[0],
-        spectrum_p=single[1],
+        spectrum_p=single[1] if len(single) > 1 else None,
         p_adjusted=smallest,
         verdict='different' if smallest <= level else 'not significant',
     )
