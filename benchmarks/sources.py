@@ -47,7 +47,7 @@ class Number:
     """A printed number, and where a command writes ours.
 
     `ours` is FILE.json#/json/pointer (~1 is a slash of a key), or
-    FILE.csv?column=value&column=value#column.
+    FILE.csv?column=value&column=value#column. It is multiplied by `times`, for a printed unit.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Number:
     ours: str
     unit: str = ''
     reason: str = ''
+    times: float = 1.0
 
     def read(self, folder: Path) -> float:
         """Return our number from the files of a folder."""
@@ -66,7 +67,7 @@ class Number:
             for key in wanted.strip('/').split('/'):
                 name = key.replace('~1', '/')
                 value = value[int(key)] if isinstance(value, list) else value[name]
-            return float(value)
+            return float(value) * self.times
         lines = [line for line in text.splitlines() if not line.startswith('#')]
         conditions = dict(parse_qsl(chosen, strict_parsing=True)) if chosen else {}
         rows = [
@@ -75,7 +76,7 @@ class Number:
         ]  # fmt: skip
         if len(rows) != 1:
             raise ValueError(f'{self.ours}: {len(rows)} rows')
-        return float(rows[0][wanted])
+        return float(rows[0][wanted]) * self.times
 
     def is_met(self, ours: float) -> bool:
         """Return whether ours, rounded like the printed number, is the printed number."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from imu_examples import G, bound, many, moving, still, upstream
 from scipy.spatial.transform import Rotation
+from scipy.stats import kstest
 
 from sim_sensors.core.errors import SensorError
 from sim_sensors.imu.gazebo import HectorAccelerometer, HectorGyroscope, HectorImu, HectorYaw
@@ -32,6 +33,49 @@ def test_hector_drift_depends_on_the_rate_as_upstream(rate):
             expected *= dt * math.sqrt(2.0 / (1.0 - math.exp(-2.0 * dt)))
             assert expected == pytest.approx(0.3 * math.sqrt(dt), rel=0.06)
         assert bias.std() == pytest.approx(expected, rel=bound(3.0 * 980.0))
+
+
+def driving_noise(drift, sigma, f, dt):
+    """Return gauss(1) of drift = exp(-dt f) drift + dt gauss(sqrt(2 f) sigma), [Hector]."""
+    before, after = drift[:-1], drift[1:]
+    return (after - math.exp(-dt * f) * before) / (dt * math.sqrt(2.0 * f) * sigma)
+
+
+@pytest.mark.parametrize('signal', ['rate', 'accel', 'yaw'])
+def test_each_drift_follows_the_line_of_sensor_model_h(signal):
+    """Solved for its noise, it is normal, white and of unit variance; 200 s at 50 Hz."""
+    rate, sigma, f, n = 50.0, 0.2, 0.3, 10_000
+    part = {'drift': sigma, 'drift_frequency': f}
+    model = HectorImu(
+        rate=rate,
+        variant='as_upstream',
+        gyroscope=HectorGyroscope(offset=0.4, **part),
+        accelerometer=HectorAccelerometer(**(part if signal == 'accel' else {})),
+        orientation=HectorYaw(offset=0.1, **part),
+    )
+    result = model.start(5, 'a').measure(still(n, rate))
+    gravity = np.full((n, 3), [0.0, 0.0, G])
+    gravity[0] = 0.0  # there is no interval before the first sample
+    drift = {
+        'rate': result.angular_velocity - 0.4,
+        'accel': result.linear_acceleration - gravity,
+        'yaw': rotation_vectors(result)[:, 2:] - 0.1,
+    }[signal]  # fmt: skip
+    for axis in drift.T:
+        noise = driving_noise(axis, sigma, f, 1.0 / rate)
+        assert abs(noise.mean()) < 4.5 / math.sqrt(n)
+        assert noise.std() == pytest.approx(1.0, rel=bound(n))
+        assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 4.5 / math.sqrt(n)
+        assert kstest(noise, 'norm').pvalue > 1e-5
+
+
+def test_the_preset_as_upstream_steps_as_the_thesis_says():
+    """[Cesenek2019] (3.47), (3.48) with 1.118 rad, 0.001 Hz at 100 Hz: 5.00e-4 rad, from 0."""
+    model = load_imu('hector_imu:as_upstream')
+    yaw = rotation_vectors(model.start(1, 'a').measure(still(20_000)))[:, 2]
+    assert yaw[0] == 0.0
+    assert np.diff(yaw).std() == pytest.approx(5.00e-4, rel=bound(20_000))
+    assert driving_noise(yaw, 1.118, 0.001, 0.01).std() == pytest.approx(1.0, rel=bound(20_000))
 
 
 def test_hector_drift_starts_with_its_deviation_in_both_variants():

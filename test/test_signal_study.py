@@ -173,18 +173,21 @@ def test_any_choice_of_quantities_has_its_figures(
     words = ('--motion', 'circle', '--duration', 20, '--imu', 'chrono_ahrs', '--out', made)
     assert call(capsys, 'simulate', *words).status == 0
     words = ('--imu', 'hector_imu', '--quantities', chosen, '--out', out)
-    told = call(capsys, 'compare', '--real', made, *words)
+    told = call(capsys, 'compare', '--real', made / 'circle_1', *words)
     assert told.status == 0, told.err
     assert (out / 'scatter.png').exists() == (chosen != 'yaw')
     assert (out / 'yaw_error.png').exists() == ('yaw' in chosen)
 
 
-def test_a_quantity_that_no_run_has_is_refused(tmp_path: Path, capsys: Capture) -> None:
+def test_a_quantity_that_no_run_has_is_refused(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     made = tmp_path / 'made'
     words = ('--motion', 'circle', '--duration', 20, '--gps', 'none', '--out', made)
     assert call(capsys, 'simulate', *words).status == 0
     words = ('--imu', 'ideal', '--quantities', 'position', '--out', tmp_path / 'out')
-    check_refused(capsys, 'position', 'compare', '--real', made, *words)
+    check_refused(capsys, 'position', 'compare', '--real', made / 'circle_1', *words)
 
 
 def test_an_unknown_quantity_is_refused() -> None:

@@ -69,6 +69,7 @@ def test_every_number_was_compared_and_each_difference_is_explained(
     document: sources.Document,
 ) -> None:
     found = FIGURES['figures'][document.key]
+    assert len(sources.numbers_of(document)) == sum(len(row.numbers) for row in document.rows)
     for name, one in sources.numbers_of(document).items():
         assert one.is_met(found[name]) or one.reason, f'{name}: {found[name]}'
 

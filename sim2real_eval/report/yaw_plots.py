@@ -82,17 +82,18 @@ def _lines(comparison: SignalComparison, name: str) -> list[_Line]:
 def yaw_run_figure(comparison: SignalComparison, name: str) -> Figure:
     """Return six panels about the yaw of a run by the real sensor and by each model.
 
-    Yaw over the whole run, after a minute and at the end, as figures 4.2, 4.4 and 4.7 of
-    [Cesenek2019]; the size of the error with its running median (4.9); spectra of yaw (4.10) and
-    of its error (4.11).
+    Yaw over the whole run, after a minute (at the start of runs below 80 s) and at the end, as
+    figures 4.2, 4.4 and 4.7 of [Cesenek2019]; the size of the error with its running median (4.9);
+    spectra of yaw (4.10) and of its error (4.11).
     """
     figure = style.new_figure(12.0, 6.4)
-    (whole, minute, end), (error, yaw_psd, error_psd) = figure.subplots(2, 3)
+    (whole, early, end), (error, yaw_psd, error_psd) = figure.subplots(2, 3)
     lines = _lines(comparison, name)
     colours = {'real': palette.REAL_COLOUR, **palette.model_colours(comparison.models)}
     last = min(float(line.run.even.time[-1]) for line in lines)
-    parts = ((0.0, last), (60.0, 60.0 + _DETAIL_S), (last - _DETAIL_S, last))
-    panels = [one for one in zip((whole, minute, end), parts, strict=True) if one[1][1] <= last]
+    minute = 60.0 if last >= 60.0 + _DETAIL_S else 0.0
+    parts = ((0.0, last), (minute, minute + _DETAIL_S), (last - _DETAIL_S, last))
+    panels = [*zip((whole, early, end), parts, strict=True)]
     window = lines[0].ready.trend_window(comparison.options)
     for line in (*lines[1:], lines[0]):
         wide = 1.6 if line.sensor == 'real' else 0.8
@@ -113,9 +114,9 @@ def yaw_run_figure(comparison: SignalComparison, name: str) -> Figure:
             truth.time[inside][::step], np.degrees(truth.true[inside, 0][::step]), '--',
             color=palette.TRUTH_COLOUR, linewidth=0.8,
         )  # fmt: skip
-    titles = ('yaw [deg]', 'after a minute [deg]', 'at the end [deg]')
-    for panel, title in zip((whole, minute, end), titles, strict=True):
-        panel.set_title(title, fontsize=9)
+    titles = ('yaw', 'after a minute' if minute else 'at the start', 'at the end')
+    for (panel, _), title in zip(panels, titles, strict=True):
+        panel.set_title(f'{title} [deg]', fontsize=9)
         panel.set_xlabel('time [s]', fontsize=8)
     error.set_title(f'size of the yaw error [deg], median of {window} samples', fontsize=9)
     error.set_xlabel('time [s]', fontsize=8)
@@ -125,7 +126,7 @@ def yaw_run_figure(comparison: SignalComparison, name: str) -> Figure:
         low, high = panel.get_ylim()
         panel.set_ylim(max(low, high * 10.0**-_DECADES), high)
         panel.minorticks_off()
-    for panel in (whole, minute, end, error, yaw_psd, error_psd):
+    for panel in (whole, early, end, error, yaw_psd, error_psd):
         style.tidy(panel, grid=True)
     handles = [style.legend_line(line.sensor, colours[line.sensor]) for line in lines]
     handles.append(style.legend_line('truth', palette.TRUTH_COLOUR, linewidth=0.8, linestyle='--'))

@@ -255,7 +255,8 @@ def _compare_model(
         and all(quantity.name in run.measured for run in (*real, *runs))
     ]
     subjects_by_finding: dict[Finding, list[str]] = {}
-    if unlike := _unlike_yaw((*real, *runs)):
+    unlike = _unlike_yaw((*real, *runs)) if 'yaw' in options.chosen else None
+    if unlike:
         quantities = [quantity for quantity in quantities if quantity.name != 'yaw']
         subjects_by_finding[unlike] = [model]
     if not quantities and _features(model, runs, real) is not None:
