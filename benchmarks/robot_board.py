@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,20 @@ from sim_sensors.camera.lens import PlumbBob
 from sim_sensors.camera.pinhole import CameraInfoArray, Intrinsics
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 
+TABLES = Path(__file__).parent / 'robot_board'
+ORIGIN = """Copyright 2018 Jonathan Meyer
+SPDX-License-Identifier: Apache-2.0
+rct_examples/data/test_set_10x10 of https://github.com/Jmeyer1292/robot_cal_tools at 2089a06:
+poses of the robot's wrist, m; dots in its images, px, found by benchmarks/robot_board.py"""
+POSE = ('x', 'y', 'z', 'qx', 'qy', 'qz', 'qw')
+COLUMNS = {'poses': ('image', *POSE), 'dots': ('image', 'u', 'v')}
 SIDE = 10
+SQUARE = 0.0254
+"""Distance of two dots, m: `spacing` of its target.yaml."""
+INTRINSICS = Intrinsics(
+    width=640, height=480, fx=542.324, fy=543.515, cx=320.474, cy=226.039, distortion=PlumbBob()
+)
+"""Of its camera_intr_calibrated.yaml; the images are said to be undistorted."""
 START_NS = 1_600_000_000_000_000_000
 """Stamp of the first image; the images state none."""
 INTERVAL = 2.0  # s from image to image: the arm stands still at each
@@ -51,23 +65,17 @@ class Images:
         Pixels of the dots, `(n, 100, 2)`, row by row; the large one is the first.
     wrists, turns : ndarray, Rotation
         Pose of the wrist in the frame of the robot's base, `(n, 3)` m.
-    square : float
-        Distance of two dots, m, as stated.
-    intrinsics : Intrinsics
-        As stated.
     """
 
     dots: FloatArray
     wrists: FloatArray
     turns: Rotation
-    square: float
-    intrinsics: Intrinsics
 
     @property
     def board(self) -> FloatArray:
         """Places of the dots in the board's frame, `(100, 3)` m, as in `chessboard`."""
         row, column = np.divmod(np.arange(SIDE * SIDE), SIDE)
-        return np.stack([np.zeros(SIDE * SIDE), column, row], axis=1) * self.square
+        return np.stack([np.zeros(SIDE * SIDE), column, row], axis=1) * SQUARE
 
     def cameras(self, fit: FloatArray) -> tuple[FloatArray, Rotation]:
         """Return the poses of the camera in the board's frame, by a calibration.
@@ -84,7 +92,7 @@ class Images:
 
         `fit` may go on with fx, fy, cx, cy, k1, and the share of the stated distance.
         """
-        k = self.intrinsics
+        k = INTRINSICS
         more = fit[12:] if len(fit) > 12 else np.array([k.fx, k.fy, k.cx, k.cy, 0.0, 1.0])
         places, turns = self.cameras(fit)
         local = np.stack([
@@ -93,7 +101,7 @@ class Images:
         ])  # fmt: skip
         xy = local[..., :2] / local[..., 2:]
         bent = xy * (1.0 + more[4] * np.sum(xy**2, axis=-1, keepdims=True))
-        return bent * more[:2] + more[2:4]
+        return np.asarray(bent * more[:2] + more[2:4])
 
     def take(self, kept: NDArray[np.bool_]) -> Images:
         """Return some of the images."""
@@ -103,7 +111,11 @@ class Images:
 
     def fitted(self, start: FloatArray) -> FloatArray:
         """Return the calibration that fits all dots best by least squares."""
-        return np.asarray(least_squares(lambda fit: (self.pixels(fit) - self.dots).ravel(), start).x)
+
+        def error(fit: FloatArray) -> FloatArray:
+            return (self.pixels(fit) - self.dots).ravel()
+
+        return np.asarray(least_squares(error, start).x)
 
     def calibration(self) -> FloatArray:
         """Return the best calibration `(12,)` from 16 turns of the camera and the board."""
@@ -148,34 +160,42 @@ def dots_of(image: Image) -> FloatArray | None:
     return (grid if clockwise else grid.transpose(1, 0, 2)).reshape(-1, 2)
 
 
-def images_of(folder: Path) -> tuple[Images, int]:
-    """Return what is found in the images of a folder, and in how many nothing is found."""
+def detected(folder: Path) -> dict[str, FloatArray]:
+    """Return the tables of a folder of images; an image without all dots is left out."""
     import cv2
 
     def read(name: str) -> Any:
         return yaml.safe_load((folder / name).read_text(encoding='utf-8'))
 
-    dots, poses, size = [], [], (0, 0)
     entries = read('cal_data.yaml')
+    rows, poses = [], []
     for entry in sorted(entries, key=lambda one: int(Path(one['image']).stem)):
+        number, pose = int(Path(entry['image']).stem), read(entry['pose'])
+        poses.append([number, *(pose[name] for name in POSE)])
         image = cv2.imread(str(folder / entry['image']), cv2.IMREAD_GRAYSCALE)
-        found = dots_of(image)
+        found = dots_of(np.asarray(image, dtype=np.uint8))
         if found is not None:
-            dots.append(found)
-            pose = read(entry['pose'])
-            poses.append([pose[name] for name in ('x', 'y', 'z', 'qx', 'qy', 'qz', 'qw')])
-            size = image.shape[::-1]
-    k = read('camera_intr_calibrated.yaml')['intrinsics']
-    intrinsics = Intrinsics(
-        width=size[0], height=size[1], fx=k['fx'], fy=k['fy'], cx=k['cx'], cy=k['cy'],
-        distortion=PlumbBob(),
-    )  # fmt: skip
-    robot = np.array(poses)
+            rows.append(np.column_stack([np.full(len(found), number), found]))
+    return {'poses': np.array(poses), 'dots': np.concatenate(rows)}
+
+
+def saved(tables: dict[str, FloatArray]) -> None:
+    """Keep the tables."""
+    for name, form in (('poses', '%.12g'), ('dots', '%.6g')):
+        head = f'{ORIGIN}\n{",".join(COLUMNS[name])}'
+        np.savetxt(TABLES / f'{name}.csv', tables[name], form, delimiter=',', header=head)
+
+
+def images_of(tables: dict[str, FloatArray]) -> tuple[Images, int]:
+    """Return what was found in the images, and in how many not all dots were."""
+    poses, dots = tables['poses'], tables['dots']
+    found = np.unique(dots[:, 0])
+    robot = poses[np.isin(poses[:, 0], found), 1:]
     images = Images(
-        np.array(dots), robot[:, :3], Rotation.from_quat(robot[:, 3:]),
-        read('target.yaml')['target_finder']['spacing'], intrinsics,
+        dots[:, 1:].reshape(len(found), SIDE * SIDE, 2), robot[:, :3],
+        Rotation.from_quat(robot[:, 3:]),
     )  # fmt: skip
-    return images, len(entries) - len(dots)
+    return images, len(poses) - len(found)
 
 
 def held_out(images: Images, fit: FloatArray) -> tuple[FloatArray, Rotation]:
@@ -213,9 +233,9 @@ def recording_of(images: Images, places: FloatArray, turns: Rotation, name: str)
     features = FeatureArray(
         stamp_ns=at, arrival_ns=at, frame='base_link', first=each * np.arange(n + 1),
         ids=np.tile(np.arange(each), n), pixels=pixels, previous=np.full_like(pixels, np.nan),
-        age=np.zeros(len(pixels), dtype=np.int64), rays=images.intrinsics.rays(pixels),
+        age=np.zeros(len(pixels), dtype=np.int64), rays=INTRINSICS.rays(pixels),
     )  # fmt: skip
-    info = CameraInfoArray.from_intrinsics(images.intrinsics, at, at, 'base_link')
+    info = CameraInfoArray.from_intrinsics(INTRINSICS, at, at, 'base_link')
     return Recording(
         name=name, scenario='robot_board', path='',
         messages={
@@ -229,52 +249,40 @@ def recording_of(images: Images, places: FloatArray, turns: Rotation, name: str)
     )  # fmt: skip
 
 
-def parts(images: Images, places: FloatArray, turns: Rotation) -> dict[str, Any]:
-    """Split the error of the dots, px: what the robot's pose explains, and what is left.
+def parts(images: Images, places: FloatArray, turns: Rotation) -> dict[str, list[float]]:
+    """Split the root mean square error of the dots, px, by what explains it.
 
     A correction of the camera's pose in each image by least squares removes errors of the pose.
     """
-    k = images.intrinsics
     errors, left = [], []
     for dots, place, turn in zip(images.dots, places, turns, strict=True):
-
-        def difference(
-            change: FloatArray,
-            dots: FloatArray = dots,
-            place: FloatArray = place,
-            turn: Rotation = turn,
-        ) -> FloatArray:
-            moved = turn * Rotation.from_rotvec(change[:3])
-            return k.project(moved.inv().apply(images.board - place - change[3:])) - dots
-
-        best = least_squares(lambda change: difference(change).ravel(), np.zeros(6)).x
-        errors.append(difference(np.zeros(6)))
-        left.append(difference(best))
+        seen = functools.partial(_difference, dots, turn.inv().apply(images.board - place))
+        errors.append(seen(np.zeros(6)).reshape(-1, 2))
+        left.append(seen(least_squares(seen, np.zeros(6)).x).reshape(-1, 2))
     error, rest = np.array(errors), np.array(left)
-    large = rest[:, 0]
-
-    def rms(values: FloatArray) -> list[float]:
-        return np.sqrt(np.mean(values**2, axis=(0, 1))).round(4).tolist()
-
-    mean = error.mean(axis=1, keepdims=True)
+    mean = np.broadcast_to(error.mean(axis=1, keepdims=True), error.shape)
     return {
-        'error': rms(error),
-        'of the whole image': rms(np.broadcast_to(mean, error.shape)),
-        'left with the pose of the dots': rms(rest),
-        'left, median of images': np.median(np.sqrt(np.mean(rest**2, axis=1)), axis=0)
-        .round(4)
-        .tolist(),
-        'left, large dot': np.sqrt(np.mean(large**2, axis=0)).round(4).tolist(),
-        'correlation of two dots of an image': [
-            round(float(np.mean(mean[:, 0, axis] ** 2) / np.mean(error[..., axis] ** 2)), 4)
-            for axis in range(2)
-        ],
+        'error': _rms(error),
+        'shift of whole images': _rms(mean),
+        'left with the pose by the dots': _rms(rest),
+        'the same without the large dot': _rms(rest[:, 1:]),
+        'the same of the large dot': _rms(rest[:, :1]),
     }
 
 
-def camera_file(images: Images, noise: list[float]) -> dict[str, Any]:
+def _difference(dots: FloatArray, local: FloatArray, change: FloatArray) -> FloatArray:
+    """Return the error of dots at places in the optical frame that are turned and moved."""
+    moved = Rotation.from_rotvec(change[:3]).apply(local) + change[3:]
+    return (INTRINSICS.project(moved) - dots).ravel()
+
+
+def _rms(values: FloatArray) -> list[float]:
+    return [round(float(value), 4) for value in np.sqrt(np.mean(values**2, axis=(0, 1)))]
+
+
+def camera_file(noise: list[float]) -> dict[str, Any]:
     """Return a camera model with the stated intrinsics and white noise, px."""
-    k = images.intrinsics
+    k = INTRINSICS
     # The body's axes are the optical ones.
     return {
         'model': 'pinhole_camera', 'rate': 1.0 / INTERVAL, 'noise_std': noise,
@@ -288,9 +296,14 @@ def camera_file(images: Images, noise: list[float]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=f'{__doc__} Data: rct_examples/data/test_set_10x10 of '
-        'https://github.com/Jmeyer1292/robot_cal_tools (Jonathan Meyer, 2018, Apache-2.0).'
+        'https://github.com/Jmeyer1292/robot_cal_tools (Apache-2.0).'
     )
-    parser.add_argument('folder', type=Path, help='its test_set_10x10')
+    parser.add_argument(
+        '--images',
+        type=Path,
+        metavar='DIR',
+        help='its test_set_10x10: find the dots anew with OpenCV and keep the tables',
+    )
     parser.add_argument(
         '--out',
         type=Path,
@@ -298,33 +311,37 @@ def main() -> None:
         metavar='DIR',
         help='gets the recording, the world and two camera models',
     )
-    parser.add_argument('--results', type=Path, default=Path(__file__).parent / 'results')
+    parser.add_argument('--results', type=Path, metavar='DIR', help='gets robot_board.json')
     options = parser.parse_args()
-    if not (options.folder / 'cal_data.yaml').is_file():
-        parser.error(f'{options.folder}: has no cal_data.yaml')
-    images, missed = images_of(options.folder)
+    if options.images is not None:
+        if not (options.images / 'cal_data.yaml').is_file():
+            parser.error(f'{options.images}: has no cal_data.yaml')
+        saved(detected(options.images))
+    images, missed = images_of({
+        name: np.loadtxt(TABLES / f'{name}.csv', delimiter=',') for name in COLUMNS
+    })  # fmt: skip
     fit = images.calibration()
     poses = held_out(images, fit)
     write_recording(recording_of(images, *poses, 'robot_board'), options.out / 'robot_board')
     found = parts(images, *poses)
-    board = {'rows': SIDE, 'columns': SIDE, 'square': images.square}
+    board = {'rows': SIDE, 'columns': SIDE, 'square': SQUARE}
     files = {
         'world': {'chessboards': [board]},
-        'detector': camera_file(images, found['left with the pose of the dots']),
-        'all': camera_file(images, found['error']),
+        'detector': camera_file(found['left with the pose by the dots']),
+        'all': camera_file(found['error']),
     }
     for name, content in files.items():
         text = yaml.safe_dump(content, sort_keys=False)
         (options.out / f'{name}.yaml').write_text(text, encoding='utf-8')
-    k = images.intrinsics
+    k = INTRINSICS
     refit = images.fitted(np.concatenate([fit, [k.fx, k.fy, k.cx, k.cy, 0.0, 1.0]]))
-    same = np.sqrt(np.mean((images.pixels(refit) - images.dots) ** 2, axis=(0, 1)))
-    found['error with intrinsics, k1 and distance of dots fitted, same images'] = same.round(
-        4
-    ).tolist()
+    found['error with lens and size of the board fitted to these images'] = _rms(
+        images.pixels(refit) - images.dots
+    )
     table(('part', 'u px', 'v px'), [(name, *map(str, pair)) for name, pair in found.items()])
-    told = {'images': len(images.dots), 'missed': missed, 'parts': found}
-    write(options.results, 'robot_board', told)
+    if options.results is not None:
+        told = {'images': len(images.dots), 'missed': missed, 'parts': found}
+        write(options.results, 'robot_board', told)
 
 
 if __name__ == '__main__':
