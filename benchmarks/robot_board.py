@@ -42,6 +42,7 @@ COLUMNS = {'poses': ('image', *POSE), 'dots': ('image', 'u', 'v')}
 SIDE = 10
 SQUARE = 0.0254
 """Distance of two dots, m: `spacing` of its target.yaml."""
+BOARD = {'rows': SIDE, 'columns': SIDE, 'square': SQUARE}
 INTRINSICS = Intrinsics(
     width=640, height=480, fx=542.324, fy=543.515, cx=320.474, cy=226.039, distortion=PlumbBob()
 )
@@ -186,9 +187,9 @@ def saved(tables: dict[str, FloatArray]) -> None:
         np.savetxt(TABLES / f'{name}.csv', tables[name], form, delimiter=',', header=head)
 
 
-def images_of(tables: dict[str, FloatArray]) -> tuple[Images, int]:
+def tables_read() -> tuple[Images, int]:
     """Return what was found in the images, and in how many not all dots were."""
-    poses, dots = tables['poses'], tables['dots']
+    poses, dots = (np.loadtxt(TABLES / f'{name}.csv', delimiter=',') for name in COLUMNS)
     found = np.unique(dots[:, 0])
     robot = poses[np.isin(poses[:, 0], found), 1:]
     images = Images(
@@ -317,16 +318,13 @@ def main() -> None:
         if not (options.images / 'cal_data.yaml').is_file():
             parser.error(f'{options.images}: has no cal_data.yaml')
         saved(detected(options.images))
-    images, missed = images_of({
-        name: np.loadtxt(TABLES / f'{name}.csv', delimiter=',') for name in COLUMNS
-    })  # fmt: skip
+    images, missed = tables_read()
     fit = images.calibration()
     poses = held_out(images, fit)
     write_recording(recording_of(images, *poses, 'robot_board'), options.out / 'robot_board')
     found = parts(images, *poses)
-    board = {'rows': SIDE, 'columns': SIDE, 'square': SQUARE}
     files = {
-        'world': {'chessboards': [board]},
+        'world': {'chessboards': [BOARD]},
         'detector': camera_file(found['left with the pose by the dots']),
         'all': camera_file(found['error']),
     }
