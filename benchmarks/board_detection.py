@@ -208,7 +208,7 @@ def agreement(recording: Recording) -> FeatureAgreement:
     """Hold features against the truth of their recording."""
     found = feature_agreement(recording, TwinMaker(recording, seed=0, world=world()), 'base_link')
     assert found is not None
-    return found
+    return found[0]
 
 
 def main() -> None:

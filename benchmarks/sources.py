@@ -167,7 +167,7 @@ def _run_once(line: str, folder: Path) -> None:
     began = time.perf_counter()
     tools = {'PATH': f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'}
     told = subprocess.run(
-        words_of(line), cwd=folder, env={**os.environ, **tools}, check=False,
+        words_of(line, folder), cwd=folder, env={**os.environ, **tools}, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     if told.returncode:
@@ -176,9 +176,12 @@ def _run_once(line: str, folder: Path) -> None:
     print(f'{time.perf_counter() - began:6.0f} s  {line}', flush=True)
 
 
-def words_of(line: str) -> list[str]:
-    """Return the words of a command, with benchmarks/ of this tree."""
-    words = shlex.split(line)
+def words_of(line: str, folder: Path) -> list[str]:
+    """Return the words of a command: patterns of paths expanded, benchmarks/ of this tree."""
+    words: list[str] = []
+    for word in shlex.split(line):
+        found = sorted(folder.glob(word)) if '*' in word else []
+        words += [str(path.relative_to(folder)) for path in found] or [word]
     if words[0] == 'python':
         return [sys.executable, str(ROOT / words[1]), *words[2:]]
     return words
@@ -199,8 +202,6 @@ def page(told: dict[str, Any]) -> str:
     known = {one.key: one for one in documents()}
 
     def block(found: re.Match[str]) -> str:
-        if found[2] == 'source' and found[3] not in known:
-            return found[0]
         if found[2] == 'run':
             lines = [_about(told, list(known.values()))]
         else:
@@ -234,13 +235,14 @@ def _section(document: Document, figures: dict[str, float]) -> list[str]:
     lines = [
         f'*{document.title}*, {document.authors} [{document.key}]: {", ".join(document.words)}.',
         '',
-        '| In the document | What | Read | Run |',
-        '|---|---|---|---|',
+        '| In the document | What | Read | Run | Look at |',
+        '|---|---|---|---|---|',
     ]
     for row in document.rows:
         name = row.page.partition('#')[0].removesuffix('.md').rpartition('/')[2]
         link = f'[{name.replace("_", " ")}]({row.page})'
-        lines.append(f'| {row.where} | {row.what} | {link} | {_ran(row)} |')
+        files = ', '.join(f'`{name}`' for name in row.files)
+        lines.append(f'| {row.where} | {row.what} | {link} | {_ran(row)} | {files} |')
     for row in document.rows:
         if row.python:
             lines += _folded(

@@ -29,7 +29,6 @@ from sim2real_eval.benches.attitude.filter import (
     xi_matrices,
 )
 from sim2real_eval.benches.attitude.study import (
-    HAND_HELD,
     AttitudeSetup,
     attitude_errors,
     measure,
@@ -42,7 +41,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer.magnetometer import load_mag
-from sim_sensors.motion.spatial_scenarios import Swaying
+from sim_sensors.motion.spatial_scenarios import HandHeld
 from sim_sensors.world.world import Dipoles, World, load_world
 
 Record = Callable[[str, object], None]
@@ -64,14 +63,14 @@ def estimate_attitude(
     return estimate_events(events, first, gravity=gravity, field=field, initial_std=std)
 
 
-def swaying(duration: float = 4.0, **more: object) -> Swaying:
-    return Swaying.from_mapping({**HAND_HELD, 'duration': duration, **more}, 'test')
+def swaying(duration: float = 4.0, **more: object) -> HandHeld:
+    return HandHeld.from_mapping({'duration': duration, **more}, 'test')
 
 
 @functools.cache
 def right_model() -> AttitudeSetup:
     imu, mag, world = load_imu('xsens_mtx'), load_mag('xsens_mtx'), load_world('chessboard')
-    return AttitudeSetup(swaying(), imu, mag, world=world, runs=RUNS, seed=2)
+    return AttitudeSetup(swaying(), imu, mag, world=world, runs=RUNS, seed=2, name='swaying')
 
 
 @functools.cache
@@ -336,7 +335,7 @@ def test_a_camera_without_visible_features_is_refused() -> None:
 
 
 def test_derivatives_of_the_swaying_motion_are_consistent() -> None:
-    motion = Swaying(
+    motion = HandHeld(
         duration=5.0, position=(1.0, 2.0, 3.0), rpy=(0.1, 0.2, 0.3), sway=(0.1, 0.2, 0.05)
     )
     assert_consistent(motion.at, np.linspace(0.5, 4.5, 50), atol=1e-6)

@@ -20,7 +20,6 @@ from sim2real_eval.benches.attitude.filter import (
     events_of,
 )
 from sim2real_eval.benches.attitude.study import (
-    HAND_HELD,
     AttitudeSetup,
     attitude_errors,
     measure,
@@ -29,7 +28,7 @@ from sim2real_eval.benches.attitude.study import (
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.magnetometer.magnetometer import load_mag
-from sim_sensors.motion.spatial_scenarios import Swaying
+from sim_sensors.motion.spatial_scenarios import HandHeld
 from sim_sensors.world.world import load_world
 
 Capture = pytest.CaptureFixture[str]
@@ -37,7 +36,7 @@ SHORT = '--camera', 'none', '--runs', 2, '--duration', 8, '--jobs', 1
 
 
 def setup(duration: float = 8.0, **more: object) -> AttitudeSetup:
-    motion = Swaying.from_mapping({**HAND_HELD, 'duration': duration, **more}, 'test')
+    motion = HandHeld.from_mapping({'duration': duration, **more}, 'test')
     imu, mag, world = load_imu('xsens_mtx'), load_mag('xsens_mtx'), load_world('chessboard')
     return AttitudeSetup(motion, imu, mag, world=world, runs=2)
 

@@ -215,3 +215,15 @@ def test_a_pose_with_large_residuals_or_few_features_can_be_rejected() -> None:
     assert PoseEstimate().estimate(points, wrong, BENT.rays(wrong), BENT, STD) is not None
     demanding = PoseEstimate(fewest=len(points) + 1)
     assert demanding.estimate(points, pixels, BENT.rays(pixels), BENT, STD) is None
+
+
+@pytest.mark.parametrize('alone', [1, 4])
+def test_corners_on_a_line_but_for_one_give_no_pose(alone: int) -> None:
+    """Noise makes their homography look determined; the pose was wrong by up to 180 degrees."""
+    places = np.array([[4.0, 0.2 * k, 0.0] for k in range(4)] + [[4.0, 0.2 * alone, 0.2]])
+    pixels = VGA.project((places - TILTED.position) @ TILTED.rotation)
+    noise = 0.5 * np.random.default_rng(3).standard_normal((2, *pixels.shape))
+    for noisy in pixels + noise:
+        for method in ('dlt', 'refined'):
+            estimate = PoseEstimate(method=method)
+            assert estimate.estimate(places, noisy, VGA.rays(noisy), VGA, np.full(2, 0.5)) is None

@@ -44,8 +44,8 @@ def refusal(load, path):
 
 PROMISED = {
     'imu': (
-        'adis16448 airsim bno055 bno055_fusion bno055_thesis carla_imu chrono chrono_ahrs '
-        'chrono_default gazebo_classic_imu gazebo_classic_imu_sensor '
+        'adis16448 airsim airsim_paper bno055 bno055_fusion bno055_thesis carla_imu chrono '
+        'chrono_ahrs chrono_default gazebo_classic_imu gazebo_classic_imu_sensor '
         'gazebo_classic_imu_sensor_ros2 gnss_ins_sim_high gnss_ins_sim_low gnss_ins_sim_mid '
         'gz_imu hector_imu ideal kalibr matlab_imu mpu6000 pegasus_imu px4_gz_imu px4_iim42653 '
         'rotors_adis16448 webots_imu xsens_mtx'

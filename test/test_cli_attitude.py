@@ -119,3 +119,24 @@ def test_wrong_options_are_refused(capsys: Capture, tmp_path: Path) -> None:
         outcome = call(capsys, 'attitude', *words)
         assert outcome.status == 2, words
         assert len(outcome.complaints) == 1
+
+
+def test_a_stand_in_has_larger_errors_than_its_twin_and_only_the_twin_is_consistent(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Errors of calibration are known to the stand-in only; [Ligorio2015], tables 2 to 4."""
+    monkeypatch.chdir(tmp_path)
+    out = Path('mimu')
+    outcome = call(capsys, 'attitude', '--validation', '--duration', 12, '--out', out)
+    assert outcome.status == 0
+    record = json.loads((out / 'validation.json').read_text(encoding='utf-8'))
+    assert {len(axes) for axes in record['table_2'].values()} == {3}
+    assert 0.0175 < record['table_2']['angular_rate']['x']['rmse'] < 0.04
+    assert record['table_3']['v']['rmse'] > 2.0
+    angles = record['table_4_deg']
+    assert angles['real']['yaw'] > 3.0 * angles['simulated']['yaw']
+    assert record['nees_ratio']['real'] > 10.0 > 4.0 > record['nees_ratio']['simulated']
+    assert {'quaternion_errors.png', 'signals_feature.png', 'scatter.png'} <= {
+        path.name for path in out.iterdir()
+    }
+    check_refused(capsys, '--runs', 'attitude', '--validation', '--runs', 2)

@@ -38,7 +38,7 @@ def test_a_demo_replaces_an_older_demo_and_is_labelled_synthetic(
     assert b'synthetic' in files['SYNTHETIC.txt']
     for name in ('line_1', 'circle_1', 'half_sine_1'):
         assert f'recordings/{name}/{name}.mcap' in files
-    for name in ('velocity', 'rmse', 'entropy', 'ranking'):
+    for name in ('velocity', 'rmse', 'entropy', 'density', 'ranking'):
         assert f'plots/clean/{name}.png' in files
     assert 'SYNTHETIC' in outcome.out
     assert len(files['vepd.csv'].decode().splitlines()) == 1 + 5 * 4

@@ -88,7 +88,7 @@ def test_json_output_equals_the_written_record(
               for run in ('line_1', 'line_2', 'circle_1')}  # fmt: skip
     assert set(contents(out / 'series/clean')) == series
     plots = {path.name for path in (out / 'plots/clean').iterdir()}
-    assert {'rmse.png', 'entropy.png', 'velocity.png'} <= plots
+    assert {'rmse.png', 'entropy.png', 'density.png', 'velocity.png'} <= plots
 
 
 def test_options_are_recorded_in_the_result(

@@ -15,7 +15,7 @@ from matplotlib import image
 from pygeomag import GeoMag
 
 from sim2real_eval.benches.world import default_area, default_height, object_positions, world_map
-from sim2real_eval.report.world import world_figure
+from sim2real_eval.report.world import components_figure, world_figure
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.world.earth import EarthField, wmm_epoch
 from sim_sensors.world.world import Dipoles, World, chessboard, load_world, world_names
@@ -104,6 +104,16 @@ def test_a_map_through_a_dipole_is_finite_and_infinite_fields_are_refused() -> N
         world_map(huge)
 
 
+def test_the_disturbance_is_the_field_of_the_dipoles_and_has_a_panel_per_axis() -> None:
+    world = load_world('dipole_room')
+    level = world_map(world, (0.0, 8.0, 0.0, 10.0), 1.2)
+    at = np.array([level.place(0), level.place(1234)])
+    drawn = level.disturbance.reshape(-1, 3)[[0, 1234]]
+    np.testing.assert_allclose(drawn, world.dipoles.field(at), rtol=1e-9, atol=1e-15)
+    titles = [axes.get_title(loc='left') for axes in components_figure(level, 'room').axes]
+    assert [title[:1] for title in titles if title] == ['x', 'y', 'z']
+
+
 @pytest.mark.parametrize('name', world_names())
 def test_the_map_of_a_shipped_world_covers_its_objects(name: str) -> None:
     world = load_world(name)
@@ -154,6 +164,8 @@ def test_worlds_are_drawn(
         ('default --year 2031', '2031'),
         ('default --out map.jpg', 'map.jpg'),
         ('default --out .', 'folder'),
+        ('default --components --out map.png', 'dipole_room'),
+        ('dipole_room --components', '--out'),
         ('default --out file.txt/map.png', 'file.txt'),
     ],
 )

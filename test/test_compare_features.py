@@ -19,7 +19,7 @@ import board_detection as board
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.signals.comparison import compare_runs
 from sim2real_eval.signals.measured import SensorSignals, run_signals
-from sim2real_eval.signals.options import SignalOptions
+from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
 from sim2real_eval.simulation.twin_maker import make_twin_maker
 from sim_sensors.camera.camera import Mismatches
 from sim_sensors.camera.features import LineArray, edges
@@ -98,6 +98,24 @@ def test_cameras_are_compared_without_any_other_sensor() -> None:
     (row,) = comparison.features
     assert (row.n_real, row.n_simulated, comparison.rows) == (2, 1, ())
     np.testing.assert_allclose(row.simulated.noise, 1.25 * np.array(row.real.noise), rtol=0.1)
+
+
+def test_the_drawn_feature_is_the_chosen_one_with_its_noise() -> None:
+    real = signals(1, noise_std=(0.4, 0.4), missed=0.2)
+    simulated = {'webcam_vga': [signals(3, noise_std=(0.5, 0.5))]}
+    chosen = compare_runs([real], simulated, dataclasses.replace(OPTIONS, feature=7))
+    model, series, other = chosen.track
+    assert (model, series.quantity.name) == ('webcam_vga', 'feature_7')
+    rows = real.tracks.ids == 7
+    found = np.isfinite(series.measured).all(axis=1)
+    np.testing.assert_array_equal(series.time[found], real.tracks.time[rows])
+    np.testing.assert_array_equal(series.measured[found], real.tracks.pixels[rows])
+    assert np.nanstd(series.error) == pytest.approx(0.4, rel=0.15)
+    assert np.nanstd(other.error) == pytest.approx(0.5, rel=0.15)
+    longest = compare_runs([real], simulated, OPTIONS).track[1].measured
+    assert np.isfinite(longest).all(axis=1).sum() >= found.sum()
+    with pytest.raises(SignalComparisonError):
+        compare_runs([real], simulated, dataclasses.replace(OPTIONS, feature=999))
 
 
 def test_the_calibration_is_recovered_from_camera_info() -> None:

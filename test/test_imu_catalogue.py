@@ -100,6 +100,17 @@ def test_other_noise_as_upstream_does_not_depend_on_the_rate():
         assert (np.abs(slow / fast - 1.0) < np.tile(_ERROR, (2, 1))).all()
 
 
+def test_the_imu_of_airsim_in_the_paper_is_that_of_chrono():
+    truth = Circle(duration=10.0).at(np.arange(300) * 0.01 + 5.0)
+    paper, chrono, own = (
+        load_imu(name).start(1, 'a').measure(truth)
+        for name in ('airsim_paper', 'chrono', 'airsim')
+    )
+    for field in ('angular_velocity', 'linear_acceleration', 'linear_acceleration_covariance'):
+        np.testing.assert_array_equal(getattr(paper, field), getattr(chrono, field))
+        assert not np.array_equal(getattr(own, field), getattr(chrono, field))
+
+
 def test_every_exact_model_measures_the_same_circle():
     """All exact models share one kinematics."""
     truth = Circle(duration=10.0).at(np.arange(300) * 0.01 + 5.0)

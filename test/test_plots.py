@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from matplotlib import image
 from rich.console import Console
+from study_examples import drawn_study
 
+from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.scores import RunScore, VepdRow
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.report.console import vepd_console_table
@@ -24,6 +26,7 @@ from sim2real_eval.report.run_plots import (
     save_scores,
     scores_figure,
 )
+from sim2real_eval.report.study_plots import begin_plots
 from sim2real_eval.report.style import save_png
 from sim_sensors.core.seeding import stream
 
@@ -72,21 +75,39 @@ def test_each_driven_path_is_a_line_in_the_panel_of_its_scenario() -> None:
     assert all(panel.get_aspect() == 1.0 for panel in figure.axes)
 
 
-def test_densities_are_sums_of_gaussians_of_scotts_width() -> None:
+@pytest.mark.parametrize(('number', 'field'), [(0, 'rmse'), (1, 'entropy_difference')])
+def test_densities_are_sums_of_gaussians_of_scotts_width(number: int, field: str) -> None:
     """The scale is arbitrary; equal runs have ticks only."""
     real, sim = scores(12, 0.2), {'ch_rw': scores(9, 0.1), 'same': scores(1, 0.3) * 4}
-    (panel,) = density_figure(real, sim).axes
+    panel = density_figure(real, sim).axes[number]
     curves, ticks = panel.lines[::2], panel.lines[1::2]
     assert [len(line.get_xdata()) for line in ticks] == [12, 9, 4]
     for row, (runs, line) in enumerate(zip((real, sim['ch_rw']), curves, strict=False)):
         at, height = np.asarray(line.get_xdata()), row - np.asarray(line.get_ydata())
-        rmse = np.array([run.rmse for run in runs])
-        width = rmse.std(ddof=1) * len(rmse) ** -0.2
-        density = np.exp(-(((at[:, None] - rmse) / width) ** 2) / 2.0).sum(axis=1)
+        values = np.array([getattr(run, field) for run in runs])
+        width = values.std(ddof=1) * len(values) ** -0.2
+        density = np.exp(-(((at[:, None] - values) / width) ** 2) / 2.0).sum(axis=1)
         assert height / height.max() == pytest.approx(density / density.max(), abs=1e-9)
         assert at.min() >= 0.0
-        assert at.max() == pytest.approx(rmse.max() + 3.0 * width)
+        assert at.max() == pytest.approx(values.max() + 3.0 * width)
     assert len(curves[2].get_xdata()) == 0
+
+
+@pytest.mark.parametrize('scenarios', [('line',), ('line', 'circle')])
+def test_surfaces_with_one_scenario_share_a_plot_of_speeds(
+    tmp_path: Path, scenarios: tuple[str, ...]
+) -> None:
+    surfaces = ('grass', 'sand')
+    outcome = drawn_study(
+        judges=('clean',), groups=surfaces, scenarios=scenarios, models={'ch_rw': 0.1}
+    )
+    with Workers(1) as workers:
+        begin_plots(tmp_path, outcome, workers)()
+    places = [path.parent.name for path in tmp_path.rglob('velocity.png')]
+    assert sorted(places) == (['clean'] if len(scenarios) == 1 else list(surfaces))
+    assert all(
+        (tmp_path / 'plots/clean' / surface / 'density.png').exists() for surface in surfaces
+    )
 
 
 def test_png_files_are_the_same_bytes_and_free_of_metadata(tmp_path: Path) -> None:

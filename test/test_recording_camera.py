@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +23,13 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.simulation.twin import Twin
-from sim2real_eval.simulation.twin_maker import TwinMaker
-from sim_sensors.camera.camera import load_camera, simulate
+from sim2real_eval.simulation.twin_maker import TwinMaker, synthetic_recording
+from sim_sensors.camera.camera import CameraModel, load_camera, simulate
 from sim_sensors.camera.features import CameraMessages, FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.camera.pose import PoseEstimate
+from sim_sensors.imu.imu import load_imu
+from sim_sensors.motion.motions import motion_of
 from sim_sensors.world.world import load_world
 
 Capture = pytest.CaptureFixture[str]
@@ -169,3 +173,37 @@ def test_a_camera_in_a_world_without_features_is_refused(
     monkeypatch.chdir(tmp_path)
     line = ('simulate', '--motion', 'line', '--camera', 'ideal_vga', '--world', 'dipole_room')
     check_refused(capsys, '--camera', *line, '--out', 'out')
+
+
+@pytest.mark.parametrize(
+    ('motion', 'world', 'rpy'),
+    [('swaying', 'chessboard', (0, 0, 0)), ('standstill', 'tag_ring', (0, 1.5, 3.1))],
+)
+def test_the_mounting_that_a_blind_camera_is_given_sees_the_landmarks(
+    motion: str, world: str, rpy: tuple[float, float, float]
+) -> None:
+    scene, path = load_world(world), motion_of(motion, duration=3.0)
+    camera = dataclasses.replace(load_camera('webcam_vga'), mounting_rpy=rpy)
+
+    def recorded(model: CameraModel) -> Recording:
+        twin = Twin('twin', None, load_imu('ideal'), {'camera': model})
+        return synthetic_recording(path, twin, seed=1, run='r', scenario='s', world=scene)
+
+    (note,) = recorded(camera).notes
+    assert note.code == 'twin.nothing_seen'
+    values = dict(re.findall(r'camera\.(\w+)=(\[[^]]*\])', str(note)))
+    mounted = {name: tuple(json.loads(value)) for name, value in values.items()}
+    seen = recorded(dataclasses.replace(camera, **mounted))
+    assert not seen.notes
+    assert np.mean(np.diff(seen.features.first) >= 4) > 0.5
+
+
+@pytest.mark.parametrize(
+    ('motion', 'camera'),
+    [('hand_held', 'webcam_vga'), ('swaying', 'webcam_chessboard'),
+     ('standstill', 'webcam_chessboard')],
+)  # fmt: skip
+def test_the_chessboard_is_in_view_in_all_frames(motion: str, camera: str) -> None:
+    path = motion_of(motion, duration=20.0)
+    seen = simulate(load_camera(camera), path, seed=1, run='r', world=load_world('chessboard'))
+    assert (np.diff(seen.features.first) == 9).all()

@@ -44,15 +44,18 @@ def noisy(images: robot.Images, fit: FloatArray, std: float, shift: float = 0.0)
 
 
 def test_calibration_of_simulated_dots_is_recovered(images: robot.Images, fit: FloatArray) -> None:
-    """3000 numbers with 0.2 px: places to 1 mm, turns to 1 mrad (some five deviations)."""
+    """To 1.5 mm and 1.5 mrad: 4.8 deviations of the widest, false alarm below 1e-4."""
     found = noisy(images, fit, 0.2).fitted(fit + 0.01)
-    np.testing.assert_allclose(found, fit, atol=1e-3)
+    np.testing.assert_allclose(found, fit, atol=1.5e-3)
 
 
 def test_white_noise_is_not_taken_for_errors_of_the_pose(
     images: robot.Images, fit: FloatArray
 ) -> None:
-    """0.3 px in 100 dots: a shift of 0.03 px, within the held-out calibration's own error."""
+    """0.3 px, to 4 deviations of 0.006 px: false alarm 3e-4.
+
+    The shift is 0.037 px with a deviation of 0.007 px.
+    """
     seen = noisy(images, fit, 0.3)
     parts = robot.parts(seen, *robot.held_out(seen, fit))
     np.testing.assert_allclose(parts['error'], 0.3, rtol=0.08)
@@ -63,9 +66,10 @@ def test_white_noise_is_not_taken_for_errors_of_the_pose(
 def test_a_shift_of_whole_images_is_an_error_of_the_pose(
     images: robot.Images, fit: FloatArray
 ) -> None:
+    """2 px are found as 2.3 px with a deviation of 0.5 (15 images): false alarm 2e-3."""
     seen = noisy(images, fit, 0.3, shift=2.0)
     parts = robot.parts(seen, *robot.held_out(seen, fit))
-    assert min(parts['shift of whole images']) > 1.0
+    assert min(parts['shift of whole images']) > 0.8
     np.testing.assert_allclose(parts['left with the pose by the dots'], 0.3, rtol=0.08)
 
 
@@ -88,8 +92,9 @@ def test_compare_has_the_errors_of_the_script(images: robot.Images, fit: FloatAr
     recording = robot.recording_of(images, *poses, 'robot_board')
     world = world_from_mapping({'chessboards': [robot.BOARD]}, 'board')
     maker = make_twin_maker(recording, world, seed=0)
-    agreement = feature_agreement(maker.real, maker, 'base_link')
-    assert agreement is not None
+    found = feature_agreement(maker.real, maker, 'base_link')
+    assert found is not None
+    agreement = found[0]
     # The script's mean is of squares.
     squares = np.square(agreement.rmse) + np.square(agreement.rmse_std)
     error = robot.parts(images, *poses)['error']

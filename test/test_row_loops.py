@@ -34,7 +34,7 @@ TIMES, STD = processes.relaxation_processes(1.0, 1000.0)
 FLICKER = RNG.standard_normal((N, len(TIMES) + 1, 3))
 STEPS = np.ceil(DT / 0.01 - 1e-9).astype(np.int64)
 CAR = (0.3, 0.1, 0.2, 4.0, 0.05, -0.2, 0.4)
-CONSTANTS = (2.9, 0.3, 4.0, 12.0, 300.0, 0.02, 0.4, 0.05, 0.1)
+CONSTANTS = (2.9, 0.3, 4.0, 12.0, 300.0, 0.02, 0.4, 0.05, 0.1, 0.05)
 
 CASES: list[tuple[Any, tuple[Any, ...]]] = [
     (processes._gauss_markov, (np.ones(3), np.ones(3), np.array([1.0, 30.0, 900.0]), DT, THREE)),

@@ -102,7 +102,7 @@ def run_small(line: str, given: str | dict[str, str]) -> None:
         assert names <= {*arguments(words[3])}, line
     elif words[0] == 'python':
         if small:
-            subprocess.run([*sources.words_of(line), *shlex.split(small)], check=True)
+            subprocess.run([*sources.words_of(line, Path.cwd()), *shlex.split(small)], check=True)
         assert (ROOT / words[1]).exists()
     else:
         run(f'{line} {small}')

@@ -20,6 +20,8 @@ from sim2real_eval.metrics.options import REAL
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.report.page.tables import standings
+from sim2real_eval.report.study_plots import _overlays
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import (
@@ -183,6 +185,11 @@ def test_drives_are_equal_for_every_group_and_not_paired_with_recordings(tmp_pat
         key = RunKey('paper_released', f'{group}_line_1', REAL, 1)
         speeds.append(float(np.mean(outcome.signals(key).true_velocity[:, 0])))
     assert speeds[1] < 0.8 * speeds[0]
+    # The picture shows the truth of both: of the run on its surface, and of the simulated drive.
+    for standing in standings(outcome):
+        ((real_run, simulated),) = _overlays(outcome, standing).values()
+        is_slow = standing.group == 'sand'
+        assert (real_run.gt_vel[-1] < 0.8 * simulated['ch_rw'].gt_vel[-1]) == is_slow
     assert [row.n_sim for row in outcome.table('paper_released', 'sand')] == [2, 2]
 
 
@@ -291,7 +298,7 @@ def test_real_recordings_replace_stand_ins(tmp_path: Path, capsys: Capture) -> N
     assert done.status == 0
     outcome = StudyOutcome.read(out)
     assert outcome.judges == ['clean', 'paper_released']
-    assert outcome.models == ['chrono', 'airsim']
+    assert outcome.models == ['chrono', 'airsim_paper', 'airsim']
     assert outcome.record['recordings'][0]['path'] == str(paths[0])
 
 

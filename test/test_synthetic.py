@@ -43,7 +43,8 @@ def test_positions_of_every_motion_are_the_integral_of_its_velocities(name: str)
     tolerance = 1e-3 if name.startswith('sprung') else 1e-4
     np.testing.assert_allclose(moved, way, rtol=0, atol=tolerance)
     # Swaying motions stay in one place by default.
-    assert (np.abs(forward).max() > 0.5) == (name not in ('standstill', 'swaying'))
+    still = ('standstill', 'swaying', 'hand_held')
+    assert (np.abs(forward).max() > 0.2) == (name not in still)
 
 
 def test_drives_vary_between_runs_and_scenarios_do_not() -> None:

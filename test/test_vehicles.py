@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -62,6 +64,42 @@ def test_the_speed_agrees_with_an_independent_integrator():
     np.testing.assert_allclose(motion.at([1.0, 5.0]).velocity[:, 0], exact.y[0], rtol=1e-8)
 
 
+def climbing(incline, heading, throttle, seconds=15.0):
+    """Return a drive straight ahead on ground that rises to the east."""
+    car = dataclasses.replace(ART, incline=incline)
+    start = VehicleState(0.0, 0.0, heading, 0.0)
+    return car.drive(lambda t, s: VehicleCommand(throttle, 0.0), duration=seconds, start=start)
+
+
+@pytest.mark.parametrize(('incline', 'heading'), [(0.05, 0.0), (0.05, 2.5), (-0.03, 0.4)])
+def test_on_an_incline_motor_resistance_and_gravity_balance(incline, heading):
+    """tau_0 (0.75 - w/omega_0) - c_1 w - c_0 = gamma r m g sin(incline) cos(heading)."""
+    leverage = 0.08451952624 / 3.0
+    slowed = leverage * 5.76436 * 9.80665 * np.sin(incline) * np.cos(heading)
+    speed = leverage * (0.3 * 0.75 - 0.02 - slowed) / (0.3 / 30.0 + 1e-4)
+    climb = speed * np.cos(heading) * np.sin(incline)
+    motion = climbing(incline, heading, 0.75)
+    assert np.linalg.norm(motion.velocity[-1]) == pytest.approx(speed, rel=1e-6)
+    assert motion.velocity[-1, 2] == pytest.approx(climb, rel=1e-6)
+    np.testing.assert_allclose(
+        motion.position[:, 2], np.tan(incline) * motion.position[:, 0], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize('heading', [0.0, 0.5, np.pi / 2])
+def test_a_car_parked_on_an_incline_feels_gravity_along_it(heading):
+    """The accelerometer shows g sin(incline) towards the top, divided by the heading."""
+    force = climbing(0.05, heading, 0.0, 1.0).specific_force(9.80665)
+    along = 9.80665 * np.sin(0.05)
+    expected = [along * np.cos(heading), -along * np.sin(heading), 9.80665 * np.cos(0.05)]
+    np.testing.assert_allclose(force, np.tile(expected, (len(force), 1)), atol=1e-12)
+
+
+def test_a_drive_on_an_incline_has_consistent_derivatives():
+    car = dataclasses.replace(ART, incline=0.1)
+    assert_consistent(drive('half_sine', seed=5, run='half_sine_0', vehicle=car))
+
+
 def test_without_throttle_the_car_stays_or_coasts_to_rest():
     still = ART.drive(lambda t, s: VehicleCommand(0.0, 1.0), duration=2.0, start=START)
     assert not still.velocity.any()
@@ -81,8 +119,11 @@ def test_the_steering_angle_is_limited():
 
 @pytest.mark.parametrize('name', DRIVES)
 def test_driven_motion_has_consistent_derivatives(drives, name):
-    """Fields of the integrator against central differences of its own samples, 1 ms apart."""
-    motion = drives[name][0]
+    assert_consistent(drives[name][0])
+
+
+def assert_consistent(motion):
+    """Compare the fields of the integrator with central differences of its samples, 1 ms apart."""
     dt = motion.time[2] - motion.time[0]
 
     def difference(values):

@@ -33,6 +33,16 @@ PICTURES = {
         'room.png',
         256,
     ),
+    'dipole_components.png': (
+        'world dipole_room --area 0,8,0,10 --height 1.2 --components --out {}/components.png',
+        'components.png',
+        128,
+    ),
+    'attitude_validation.png': (
+        'attitude --validation --duration 140 --json --out {}/mimu',
+        'mimu/quaternion_errors.png',
+        64,
+    ),
     'following.png': (
         f'follow {_SEGMENTS[9]} --json --out {{}}/driven',
         'driven/drive0708_seg09.png',

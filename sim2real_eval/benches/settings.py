@@ -69,7 +69,7 @@ class AttitudeSettings(Parameters):
 class SimulationSettings(Parameters):
     """Simulated case study of [Ligorio2015], for attitude without a recording."""
 
-    motion: str = parameter('swaying', '', 'Motion, as for `sim2real simulate`.')
+    motion: str = parameter('hand_held', '', 'Motion, as for `sim2real simulate`.')
     duration: float = parameter(20.0, 's', 'Duration of a run.', above=0.0)
     runs: int = parameter(20, '1', 'Simulated runs.', minimum=1)
     imu: str = parameter('xsens_mtx', '', 'IMU model or file.')

@@ -54,6 +54,11 @@ class WorldMap:
         """Strength of the field, `(ny, nx)` T."""
         return np.asarray(np.linalg.norm(self.field, axis=-1))
 
+    @property
+    def disturbance(self) -> FloatArray:
+        """Field of the dipoles alone, `(ny, nx, 3)` T, east north up."""
+        return np.asarray(self.field - self.world.undisturbed_field)
+
     @functools.cached_property
     def compass_error(self) -> FloatArray | None:
         """Clockwise error of a level compass, `(ny, nx)` rad, -pi to pi.
@@ -208,6 +213,8 @@ def _map_record(world_map: WorldMap) -> dict[str, Any]:
         'least_at_m': list(world_map.place(least)),
         'most_t': float(strength[most]),
         'most_at_m': list(world_map.place(most)),
+        # The rms depends on the point that is nearest to a dipole alone.
+        'disturbance_median_t': np.median(np.abs(world_map.disturbance), axis=(0, 1)).tolist(),
         'compass': _compass_record(world_map),
     }
 

@@ -17,6 +17,7 @@ from .output import attempt_each, conclude, print_notes, print_table, progress_b
 if TYPE_CHECKING:
     from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
     from sim2real_eval.recording.reading import RecordingSource
+    from sim_sensors.motion.trajectory import Motion
 
     # Study, inputs, notes, and the reasons for recordings that were left out.
     _Studied = tuple[AttitudeStudy, dict[str, Any], list[Finding], list[str]]
@@ -34,6 +35,7 @@ examples:
   sim2real attitude --out attitude
   sim2real attitude --camera none --runs 200 --duration 140 --out many
   sim2real attitude --mag disturbed --world dipole_room --camera none
+  sim2real attitude --validation --duration 140 --out mimu
   sim2real attitude my_bag --without magnetometer --acceleration 1 --out real
 """
 
@@ -70,6 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'measured in the first 2 s)',
     )
     arguments.add_shared(parser, 'topic', 'base_frame')
+    parser.add_argument(
+        '--validation',
+        action='store_true',
+        help='tables 2 to 4 of [Ligorio2015]: simulate the sensors on the truth of each recording '
+        'and compare both; without recordings, of a stand-in: a simulated unit with errors of '
+        'calibration, delays and noisy motion capture',
+    )
     filter_group = parser.add_argument_group('filter')
     filter_group.add_argument(
         '--without',
@@ -91,6 +100,8 @@ def run(options: argparse.Namespace) -> int:
 
     used: dict[str, Any] = dict.fromkeys(options.without, False)
     settings = _FILTER.make(options, **used)
+    if options.validation:
+        return _run_validation(options, settings)
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
     make = _run_recorded if options.recordings else _run_simulated
@@ -126,34 +137,104 @@ def _show(study: AttitudeStudy, *, recorded: bool) -> None:
     print(f'Share of quaternion errors within the 99 % bounds: {shares}')
 
 
-def _run_simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
-    from sim2real_eval.benches.attitude.study import HAND_HELD, AttitudeSetup, simulated_study
+def _run_validation(options: argparse.Namespace, settings: AttitudeSettings) -> int:
+    from sim2real_eval.benches.attitude.validation import ValidatedModels, stand_in, validate
+    from sim2real_eval.common.results import check_result_folder
+    from sim2real_eval.report import validation as report
+    from sim_sensors.world.world import load_world
+
+    if options.recordings:
+        _SIMULATION.refuse(options, 'cannot be used with recordings', 'motion', 'duration')
+        if options.set:
+            raise ParameterError('--set', '', 'cannot be used with recordings')
+    elif options.topic:
+        raise ParameterError('--topic', '', 'needs recordings')
+    _SIMULATION.refuse(options, 'cannot be used with --validation', 'runs')
+    if options.out:
+        check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
+    chosen = _SIMULATION.make(options)
+    models = ValidatedModels(*_models(chosen))
+    world = load_world(options.world or _WORLD)
+    if options.recordings:
+        recordings = [
+            source.read() for source in arguments.sources(options.recordings, options.topic)
+        ]
+    else:
+        recordings = [stand_in(_motion(options, chosen), world, seed=options.seed)]
+    with progress_bar(len(recordings), 'recordings') as progress:
+        validation = validate(
+            recordings,
+            models,
+            settings,
+            world,
+            seed=options.seed,
+            base_frame=options.base_frame,
+            progress=progress,
+        )
+    record = report.validation_record(
+        validation,
+        {
+            'recordings': options.recordings or ['stand-in'],
+            **chosen.to_mapping(),
+            'world': options.world or _WORLD,
+            'seed': options.seed,
+            'filter': settings.to_mapping(),
+        },
+    )
+    real = 'real' if options.recordings else 'stand-in'
+    if options.out:
+        report.write_validation(
+            options.out, validation, record, real=real, overwrite=options.overwrite
+        )
+    return conclude(
+        options,
+        record,
+        lambda: print_table(report.validation_tables(record, real=real)),
+        'Figures 5 to 7 and record',
+    )
+
+
+def _models(chosen: SimulationSettings) -> tuple[Any, Any, Any]:
+    """Return IMU, magnetometer or None, and camera or None."""
     from sim_sensors.camera.camera import load_camera
     from sim_sensors.imu.imu import load_imu
     from sim_sensors.magnetometer.magnetometer import load_mag
+
+    return (
+        load_imu(chosen.imu),
+        None if chosen.mag == _NONE else load_mag(chosen.mag),
+        None if chosen.camera == _NONE else load_camera(chosen.camera),
+    )
+
+
+def _motion(options: argparse.Namespace, chosen: SimulationSettings) -> Motion:
     from sim_sensors.motion.motions import motion_of
+
+    return motion_of(
+        chosen.motion,
+        seed=options.seed,
+        run='attitude',
+        duration=chosen.duration,
+        parameters=arguments.motion_parameters(options.set),
+    )
+
+
+def _run_simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
+    from sim2real_eval.benches.attitude.study import AttitudeSetup, simulated_study
     from sim_sensors.world.world import load_world
 
     if options.topic:
         raise ParameterError('--topic', '', 'needs recordings')
     chosen = _SIMULATION.make(options)
     motion_settings = arguments.motion_parameters(options.set)
-    motion = motion_of(
-        chosen.motion,
-        seed=options.seed,
-        run='attitude',
-        duration=chosen.duration,
-        parameters={**HAND_HELD, **motion_settings}
-        if chosen.motion == SimulationSettings.motion
-        else motion_settings,
-    )
     world = options.world or _WORLD
+    imu, mag, camera = _models(chosen)
     setup = AttitudeSetup(
-        motion=motion,
+        motion=_motion(options, chosen),
         name=chosen.motion,
-        imu=load_imu(chosen.imu),
-        mag=None if chosen.mag == _NONE else load_mag(chosen.mag),
-        camera=None if chosen.camera == _NONE else load_camera(chosen.camera),
+        imu=imu,
+        mag=mag,
+        camera=camera,
         world=load_world(world),
         runs=chosen.runs,
         seed=options.seed,

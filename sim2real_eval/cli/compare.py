@@ -63,7 +63,7 @@ _MODELS = OptionSet(
     mag='--mag LIST',
     camera='--camera LIST',
 )
-_METHOD = OptionSet(SignalOptions, base_frame='--base-frame FRAME')
+_METHOD = OptionSet(SignalOptions, base_frame='--base-frame FRAME', feature='--feature ID')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(inputs, 'topic')
     method = parser.add_argument_group('method')
     _METHOD.add(method, 'quantities', 'sizes', 'rate', 'trend_window', 'align', 'max_lag')
-    _METHOD.add(method, 'yaw', 'gravity', 'base_frame')
+    _METHOD.add(method, 'yaw', 'gravity', 'base_frame', 'feature')
     # The declaration uses 0 and -1 for these words.
     method.add_argument(
         '--nperseg',

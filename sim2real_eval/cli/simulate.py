@@ -35,7 +35,8 @@ motions: drive_line, drive_circle, drive_half_sine (the ART vehicle, with variat
          sprung_line, sprung_circle, sprung_half_sine (the same on springs, --set road=C);
          mjcf (a site of a MuJoCo model, --set file=robot.xml --set site=imu);
          standstill, line, circle, half_sine, figure_eight (analytic, with --set KEY=VALUE);
-         constant_twist, accelerating, swaying (the same in space)
+         constant_twist, accelerating, swaying (the same in space);
+         hand_held (swaying before the board of --world chessboard, for --camera)
 
 examples:
   sim2real simulate --motion drive_circle --runs 10 --gps ch_rw --imu chrono --out circles
@@ -44,6 +45,8 @@ examples:
   sim2real simulate --motion circle --gps zed_f9p_rtk --set gps.rate=5 --out circle_5hz
   sim2real simulate --motion circle --origin 48.137,11.575,520 --out munich
   sim2real simulate --motion circle --mag bmm150 --world dipole_room --out room
+  sim2real simulate --motion hand_held --imu xsens_mtx --mag xsens_mtx \
+      --camera webcam_vga --world chessboard --gps none --out box
   sim2real simulate --truth my_bag --camera webcam_vga --world my_room.yaml --out seen
   sim2real simulate --truth my_bag --gps my_receiver.yaml --imu airsim --out twin
   sim2real simulate --motion circle --duration 60 --faults tunnel.yaml --out tunnel

@@ -26,6 +26,7 @@ EPILOG = """\
 examples:
   sim2real world default
   sim2real world dipole_room --area 0,8,0,10 --height 1.2 --out room.png
+  sim2real world dipole_room --area 0,8,0,10 --height 1.2 --components --out components.png
   sim2real world my_room.yaml --year 2027.5 --json
 """
 
@@ -73,6 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     meaning = 'picture of the map to write, FILE.png'
     add_out(parser, meaning, 'overwrite', 'json', metavar='FILE')
     _WORLD.add(parser)
+    parser.add_argument(
+        '--components',
+        action='store_true',
+        help='draw the x, y and z components of the disturbance by the dipoles, as in figure 8 of '
+        '[Ligorio2015], instead of strength and compass error',
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -83,7 +90,12 @@ def run(options: argparse.Namespace) -> int:
     chosen = _WORLD.make(options)
     if options.out is not None:
         _check_out(options.out, overwrite=options.overwrite)
+    elif options.components:
+        raise ParameterError('--components', '', 'needs --out FILE.png')
     world = load_world(options.world)
+    if options.components and not len(world.dipoles):
+        problem = f'needs a world with dipoles, which {options.world} has not; try dipole_room'
+        raise ParameterError('--components', '', problem)
     if chosen.year is not None:
         world = _at(world, chosen.year)
     name = Path(options.world).stem
@@ -91,9 +103,10 @@ def run(options: argparse.Namespace) -> int:
     record = world_record(map_data, name)
     if options.out is not None:
         from sim2real_eval.report.style import save_picture
-        from sim2real_eval.report.world import world_figure
+        from sim2real_eval.report.world import components_figure, world_figure
 
-        save_picture(world_figure(map_data, name), options.out, overwrite=options.overwrite)
+        draw = components_figure if options.components else world_figure
+        save_picture(draw(map_data, name), options.out, overwrite=options.overwrite)
 
     def tell() -> None:
         from sim2real_eval.report.world import world_table

@@ -112,6 +112,7 @@ def attitude_record(study: AttitudeStudy, inputs: Mapping[str, Any]) -> dict[str
         **inputs,
         'angles': list(ANGLES),
         'rmse_rad': study.overall.tolist(),
+        'rmse_deg': dict(zip(ANGLES, np.degrees(study.overall).tolist(), strict=True)),
         'published_rmse_rad': {
             # [Ligorio2015] has no number of the whole rotation.
             'simulated': [*PUBLISHED_SIMULATED, None],

@@ -115,44 +115,64 @@ def draw_scores(
     style.tidy(axes)
 
 
-def density_figure(real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]]) -> Figure:
-    """Return a row per model: the density of the RMSE of its runs, over that of the real runs.
+def density_figure(
+    real: Sequence[RunScore],
+    sim: Mapping[str, Sequence[RunScore]],
+    *,
+    real_label: str = REAL,
+    subtitle: str = '',
+) -> Figure:
+    """Return a row per model: densities of RMSE and of entropy difference, over those of reality.
 
-    The kernels are those of the published script ([SBEL], `computeEPD.py`): Gaussian, of Scott's
-    width, over all scenarios, without correction at 0. Here each curve has its own scale, or a
-    narrow one would flatten the others, and what lies below 0 is cut off. Ticks are the runs;
-    equal runs have no curve.
+    These are Figures 3a and 3b of [Mahajan2024]. The kernels are those of the published script
+    ([SBEL], `computeEPD.py`): Gaussian, of Scott's width, over all scenarios, without correction
+    at 0. Here each curve has its own scale, or a narrow one would flatten the others, and what
+    lies below 0 is cut off. Ticks are the runs; equal runs have no curve.
 
     Examples
     --------
     >>> scores = [RunScore(rmse, 0.2, 0.3, 0.1, 300, 20.0) for rmse in (0.1, 0.2, 0.3)]
     >>> figure = density_figure(scores, {'ch_gauss': scores})
-    >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    ['real (3)', 'ch_gauss (3)']
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['RMSE of speed [m/s]', 'Wiener entropy difference [1]']
     """
-    rows = {REAL: real, **sim}
-    colours = {REAL: palette.REAL_COLOUR, **palette.model_colours(sim)}
-    values = {name: np.array([score.rmse for score in runs]) for name, runs in rows.items()}
-    figure = style.new_figure(7.2, 1.2 + 2.0 * _ROW * len(rows))
-    panel = figure.subplots()
-    of_real, real_height = _density(values[REAL])
-    for row, (name, rmse) in enumerate(values.items()):
+    rows = {real_label: real, **sim}
+    colours = {real_label: palette.REAL_COLOUR, **palette.model_colours(sim)}
+    figure = style.new_figure(9.0, 1.3 + 1.7 * _ROW * len(rows))
+    panels = figure.subplots(1, 2, sharey=True)
+    for panel, axis in zip(panels, (RMSE, ENTROPY), strict=True):
+        _draw_densities(panel, rows, axis, colours)
+    labels = [f'{name} ({len(scores)})' for name, scores in rows.items()]
+    panels[0].set_yticks(range(len(rows)), labels, fontsize=8)
+    panels[0].set_ylim(len(rows) - 0.75, -0.9)
+    first = 'Densities over all runs' + (f', {subtitle}' if subtitle else '')
+    figure.suptitle(
+        f'{first}\nEach on its own scale, that of {real_label} in grey; a tick per run',
+        fontsize=10,
+    )
+    return figure
+
+
+def _draw_densities(
+    panel: Axes,
+    rows: Mapping[str, Sequence[RunScore]],
+    axis: ScoreAxis,
+    colours: Mapping[str, str],
+) -> None:
+    """Draw a density per row over that of the first row, which is reality."""
+    values = [np.array([getattr(run, axis.field) for run in runs]) for runs in rows.values()]
+    of_real, real_height = _density(values[0])
+    for row, (name, scores) in enumerate(zip(rows, values, strict=True)):
         panel.fill_between(
             of_real, row - real_height, row, color=palette.REAL_COLOUR, alpha=0.3, linewidth=0
         )
-        at, height = _density(rmse)
+        at, height = _density(scores)
         panel.plot(at, row - height, color=colours[name], linewidth=1.5)
-        panel.plot(rmse, np.full(len(rmse), row + 0.1), '|', color=colours[name], markersize=5)
-    labels = [f'{name} ({len(scores)})' for name, scores in values.items()]
-    panel.set_yticks(range(len(rows)), labels, fontsize=8)
-    panel.set_ylim(len(rows) - 0.75, -0.9)
+        panel.plot(scores, np.full(len(scores), row + 0.1), '|', color=colours[name], markersize=5)
     panel.set_xlim(left=0.0)
     style.tidy(panel, grid=True)
     panel.tick_params(axis='y', length=0)
-    panel.set_xlabel(RMSE.label, fontsize=9)
-    title = 'Density of RMSE (real: grey), each on its own scale; a tick per run'
-    figure.suptitle(title, fontsize=10)
-    return figure
+    panel.set_xlabel(axis.label, fontsize=9)
 
 
 def _density(values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -215,7 +235,7 @@ def overlay_figure(
     columns = min(len(models), _ACROSS)
     blocks = [models[i : i + columns] for i in range(0, len(models), columns)]
     rows = len(overlays) * len(blocks)
-    figure = style.new_figure(max(2.5 * columns + 0.4, 5.2), 1.9 * rows + 1.1)
+    figure = style.new_figure(max(2.5 * columns + 0.4, 6.4), 1.9 * rows + 1.1)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     lines = [(*item, block) for block in blocks for item in overlays.items()]
     own_truth = False
@@ -234,11 +254,10 @@ def overlay_figure(
     _clip(panels, lines)
     figure.supxlabel('time since the start of the comparison [s]', fontsize=9)
     figure.supylabel(f'{speed_label} [m/s]', fontsize=9)
-    simulated = 'estimate, simulated sensors (colour of the model)'
     handles = [
         style.legend_line('truth', palette.TRUTH_COLOUR, linewidth=1.1),
         style.legend_line(f'estimate, {real_label} sensors', palette.REAL_COLOUR, linewidth=1.6),
-        style.legend_line(simulated, colours[models[0]], linewidth=1.1),
+        style.legend_line('estimate, simulated sensors', colours[models[0]], linewidth=1.1),
     ]
     if own_truth:
         handles.append(

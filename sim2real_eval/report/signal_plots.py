@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from sim2real_eval.signals.comparison import SignalComparison
+from sim2real_eval.signals.measured import SensorSeries
 from sim2real_eval.signals.prepared import PreparedQuantity
 from . import palette, style
 from .yaw_plots import save_yaw_plots
@@ -28,23 +29,23 @@ def save_series_plots(folder: Path, comparison: SignalComparison) -> None:
     for quantity in _QUANTITIES:
         for model, quantities in comparison.prepared.items():
             if quantity in quantities:
-                figure = series_figure(quantities[quantity], model, comparison.names['real'][0])
+                ready = quantities[quantity]
+                series = ready.real[0].sampled, ready.simulated[0].sampled
+                figure = series_figure(*series, model, comparison.names['real'][0])
                 style.save_png(figure, folder / f'signals_{quantity}.png')
                 break
 
 
-def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
+def series_figure(real: SensorSeries, simulated: SensorSeries, model: str, name: str) -> Figure:
     """Return a row of panels per axis: signals over time, and simulated over real.
 
-    The panels show the first real and the first simulated run; `model` and `name` are those of the
-    simulated set and of the real run.
+    `model` and `name` are those of the simulated set and of the real run.
     """
-    real, simulated = ready.real[0].sampled, ready.simulated[0].sampled
-    labels = ready.quantity.labels()
+    labels = real.quantity.labels()
     colour = palette.model_colours([model])[model]
     figure = style.new_figure(10.0, 2.2 * len(labels) + 0.9)
     panels = figure.subplots(len(labels), 2, squeeze=False, width_ratios=[3.0, 1.0])
-    unit, scale = UNITS.get(ready.quantity.unit, (ready.quantity.unit, 1.0))
+    unit, scale = UNITS.get(real.quantity.unit, (real.quantity.unit, 1.0))
     step = max(1, len(real.time) // _POINTS)
     time = real.time[::step]
     for column, label in enumerate(labels):
@@ -57,7 +58,7 @@ def series_figure(ready: PreparedQuantity, model: str, name: str) -> Figure:
         series.plot(time, true, '--', color=palette.TRUTH_COLOUR, linewidth=0.8)
         series.set_title(f'{label} [{unit}]', fontsize=9)
         dots.plot(measured, other, '.', color=colour, markersize=1.5, alpha=0.5)
-        centre = float(measured[0])
+        centre = float(np.nanmean(measured))
         dots.axline((centre, centre), slope=1.0, color=palette.TRUTH_COLOUR, linewidth=0.7)
         dots.set_title('simulated over real', fontsize=9)
         dots.locator_params(nbins=4)
@@ -97,6 +98,14 @@ def save_signal_plots(folder: Path, comparison: SignalComparison) -> None:
         style.save_png(scatter_figure(comparison), folder / 'scatter.png')
     if 'magnetic_field' in quantities:
         save_series_plots(folder, comparison)
+
+
+def save_track_plot(folder: Path, comparison: SignalComparison) -> None:
+    """Write `signals_feature.png` of the compared feature, as figure 6 of [Ligorio2015]."""
+    if comparison.track is not None:
+        model, real, simulated = comparison.track
+        figure = series_figure(real, simulated, model, comparison.names['real'][0])
+        style.save_png(figure, folder / 'signals_feature.png')
 
 
 def _panels(

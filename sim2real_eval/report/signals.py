@@ -33,7 +33,7 @@ from sim2real_eval.signals.features import AXES, FeatureRow
 from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
 from .answer import AnswerLine
 from .console import add_numbers, count_text, plain_table, round_text, short_number
-from .signal_plots import PLOTS, UNITS, save_signal_plots
+from .signal_plots import PLOTS, UNITS, save_signal_plots, save_track_plot
 from .yaw_plots import YAW_COLUMNS, yaw_rows
 
 
@@ -307,6 +307,7 @@ def write_signals(
         write_json(fresh / MARK, record)
         if comparison.rows:
             save_signal_plots(fresh, comparison)
+        save_track_plot(fresh, comparison)
 
 
 def _row(row: SignalRow) -> list[Field]:

@@ -52,8 +52,9 @@ def begin_plots(
 ) -> Callable[[], list[list[Path]]]:
     """Begin to draw a study into plots/ in its folder; return a function that waits for the files.
 
-    Each of the first judges (and groups) has plots of RMSE and entropy of every run, of the
-    ranking, and of true and estimated speed. The ranks by other metrics are in metrics.png.
+    Each of the first judges (and groups) has plots of RMSE and entropy of every run, of their
+    densities, of the ranking, and of true and estimated speed. Groups of a single scenario, such
+    as surfaces, share the plot of speeds. The ranks by other metrics are in metrics.png.
     """
     plots = folder / PLOTS
     synthetic = bool(outcome.record.get('synthetic'))
@@ -61,6 +62,7 @@ def begin_plots(
     warmup = outcome.record['metric'].get('warmup', 0.0)
     left_out = f', first {warmup:g} s left out' if warmup else ''
     figures: dict[Path, Callable[[], Figure]] = {}
+    speeds: dict[tuple[Path, str], dict[str, _Overlay]] = {}
     for standing in standings(outcome)[:MOST_DRAWN]:
         place = plots / standing.judge / standing.group
         place.mkdir(parents=True, exist_ok=True)
@@ -73,17 +75,25 @@ def begin_plots(
         models = {model.model: scores[model.model] for model in standing.pooled_uncertainty.order}
         for name in ('rmse', 'entropy'):
             figures[place / f'{name}.png'] = partial(_scores, scores[REAL], models, name, **labels)
+        figures[place / 'density.png'] = partial(
+            _densities, scores[REAL], models, subtitle=subtitle, **labels
+        )
         figures[place / 'ranking.png'] = partial(
             _ranking, standing.uncertainty, subtitle=subtitle, **labels
         )
         if overlays := _overlays(outcome, standing):
-            figures[place / 'velocity.png'] = partial(
-                _speeds,
-                overlays,
-                speed_label=f'{outcome.record["component"]} speed',
-                subtitle=subtitle,
-                **labels,
-            )
+            shared = len(standing.scenarios) == 1
+            folder_of_speeds = plots / standing.judge if shared else place
+            judge = standing.judge if shared else standing.label
+            speeds.setdefault((folder_of_speeds, judge), {}).update(overlays)
+    for (place, judge), overlays in speeds.items():
+        figures[place / 'velocity.png'] = partial(
+            _speeds,
+            overlays,
+            speed_label=f'{outcome.record["component"]} speed',
+            subtitle=f'judge {judge}{left_out}',
+            real_label=real_label,
+        )
     if paths := driven_paths(outcome, real_label):
         plots.mkdir(parents=True, exist_ok=True)
         figures[plots / 'paths.png'] = partial(_paths, paths)
@@ -111,6 +121,14 @@ def _scores(
     return scores_figure(real, sim, {'rmse': RMSE, 'entropy': ENTROPY}[axis], **how)
 
 
+def _densities(
+    real: Sequence[RunScore], sim: Mapping[str, Sequence[RunScore]], **how: Any
+) -> Figure:
+    from .run_plots import density_figure
+
+    return density_figure(real, sim, **how)
+
+
 def _ranking(*uncertainty: Any, **labels: Any) -> Figure:
 
     return ranking_figure(*uncertainty, **labels)
@@ -136,7 +154,7 @@ def _ranks(panels: Sequence[RankLines]) -> Figure:
 def _overlays(outcome: StudyOutcome, standing: Standing) -> Mapping[str, _Overlay]:
     """Return runs per scenario on the recording with the (lower) median RMSE of real sensors.
 
-    Simulated sensors that follow other drives have no run on a real recording.
+    Simulated sensors that follow other drives are drawn with the first of these.
     """
     overlays: dict[str, _Overlay] = {}
     chosen = representative_runs([run for run in outcome.runs if run.key.judge == standing.judge])
@@ -145,11 +163,7 @@ def _overlays(outcome: StudyOutcome, standing: Standing) -> Mapping[str, _Overla
         real = next((key for key in keys if key.model == REAL), None)
         if real is None:
             continue
-        sim = {
-            key.model: _drawn_series(outcome, key)
-            for key in keys
-            if key != real and (key.recording, key.repetition) == (real.recording, 1)
-        }
+        sim = {key.model: _drawn_series(outcome, key) for key in keys if key != real}
         if sim:
             overlays[real.recording] = _drawn_series(outcome, real), sim
     return overlays

@@ -65,6 +65,8 @@ def _rows(record: Mapping[str, Any]) -> dict[str, str]:
         f'{_ut(level["least_t"])} uT at {_place(level["least_at_m"])} to '
         f'{_ut(level["most_t"])} uT at {_place(level["most_at_m"])} m'
     )
+    x, y, z = map(_ut, level['disturbance_median_t'])
+    rows['disturbance on map'] = f'median size: x {x}, y {y}, z {z} uT'
     if (turned := level['compass']) is not None:
         rows['compass on map'] = (
             f'errs by {turned["median_deg"]:.1f} deg (median), by more than 5 in '
@@ -199,6 +201,7 @@ _TURNED = (-180, -90, -45, -20, -10, -5, 5, 10, 20, 45, 90, 180)
 _BESIDE, _ABOVE, _STACKED_FROM, _RATIO = 5.2, 8.0, 1.5, 4.0
 # Inches: least side of a map, colour bar, text, title.
 _LEAST, _BAR, _TEXT, _TITLE = 2.0, 1.4, 0.9, 0.6
+_AXES = ('x (east)', 'y (north)', 'z (up)')
 # Number of arrows along the longer side; a uniform field needs few.
 _ARROWS, _FEW_ARROWS = 18, 9
 
@@ -255,6 +258,44 @@ def world_figure(world_map: WorldMap, name: str) -> Figure:
     figure.set_layout_engine('constrained', h_pad=0.1)
     if handles := draw_marks(panels[0], world_map):
         figure_legend(figure, handles, 2, below=True)
+    return figure
+
+
+def components_figure(world_map: WorldMap, name: str) -> Figure:
+    """Return maps of the x, y and z components of the disturbance: [Ligorio2015], figure 8."""
+    x0, x1, y0, y1 = world_map.area
+    ratio = float(np.clip((x1 - x0) / (y1 - y0), 1.0 / _RATIO, _RATIO))
+    stacked = ratio > _STACKED_FROM
+    width, height = (_ABOVE, _ABOVE / ratio) if stacked else (3.6, 3.6 / ratio)
+    rows, columns = (3, 1) if stacked else (1, 3)
+    figure = new_figure(columns * width + 2.2, rows * max(height, _LEAST) + _TEXT)
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True)
+    disturbance = 1e6 * world_map.disturbance
+    # One scale for all: its steps grow, because the field near a dipole grows without limit.
+    largest = float(np.percentile(np.abs(disturbance), 100.0 - _CLIPPED)) or 1.0
+    levels = largest * np.geomspace(1.0 / 64.0, 1.0, 7)
+    levels = np.concatenate([-levels[::-1], levels])
+    colours = mpl.colormaps['RdBu_r']
+    for axis, panel in enumerate(panels):
+        image = panel.pcolormesh(
+            *_edges(world_map), disturbance[..., axis], cmap=colours, rasterized=True,
+            norm=BoundaryNorm(levels, colours.N, extend='both'),
+        )  # fmt: skip
+        median = float(np.median(np.abs(disturbance[..., axis])))
+        panel.set_title(f'{_AXES[axis]}: median size {median:.3g} µT', loc='left', fontsize=9)
+        panel.set_aspect('equal')
+        panel.set(xlim=(x0, x1), ylim=(y0, y1))
+        tidy(panel)
+    figure.supxlabel('x (east) [m]', fontsize=9)
+    figure.supylabel('y (north) [m]', fontsize=9)
+    bar = figure.colorbar(image, ax=panels, ticks=levels, format='%.3g')
+    bar.set_label('field of the dipoles [µT]', fontsize=8)
+    bar.ax.tick_params(labelsize=8)
+    figure.suptitle(
+        f'{name} at z = {world_map.height:.4g} m: field of the dipoles, without that of the Earth',
+        fontsize=10,
+        parse_math=False,  # the name is of a file
+    )
     return figure
 
 

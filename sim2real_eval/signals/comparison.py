@@ -24,7 +24,7 @@ from .agreement import (
 )
 from .features import FeatureAgreement, FeatureRow
 from .findings import TOO_FEW_RUNS, YAW_INTEGRATED, YAW_PUBLISHED, YAW_UNLIKE
-from .measured import QUANTITIES, SensorSeries, SensorSignals, run_signals
+from .measured import FEATURE, QUANTITIES, SensorSeries, SensorSignals, run_signals
 from .options import SignalComparisonError, SignalOptions
 from .prepared import GriddedRun, PreparedQuantity, pairs_of, partners, prepare
 
@@ -85,6 +85,8 @@ class SignalComparison:
     features : tuple of FeatureRow
         Comparison of features for models whose runs, like the real ones, have a camera that sees
         landmarks.
+    track : tuple of str, SensorSeries and SensorSeries, or None
+        Model, and one feature of the first real and of the first simulated run.
     """
 
     rows: tuple[SignalRow, ...]
@@ -93,6 +95,7 @@ class SignalComparison:
     options: SignalOptions
     notes: tuple[Finding, ...]
     features: tuple[FeatureRow, ...] = ()
+    track: tuple[str, SensorSeries, SensorSeries] | None = None
 
     @property
     def models(self) -> list[str]:
@@ -182,7 +185,41 @@ def compare_runs(
         options,
         tuple(by_severity([*merge_findings(run_findings), *notes])),
         tuple(filter(None, (_features(*finding, real) for finding in simulated.items()))),
+        _track(real[0], simulated, options.feature),
     )
+
+
+def _track(
+    real: SensorSignals, simulated: Mapping[str, Sequence[SensorSignals]], feature: int | None
+) -> tuple[str, SensorSeries, SensorSeries] | None:
+    """Return the feature to draw of the first model with a camera; see `SignalComparison.track`.
+
+    Raises SignalComparisonError if real and simulated camera do not both find the `feature`.
+    """
+    pairs = [(model, real.tracks, runs[0].tracks) for model, runs in simulated.items()]
+    model, *sides = next((pair for pair in pairs if None not in pair), ('', None, None))
+    first, second = sides
+    if first is None or second is None:
+        if feature is None:
+            return None
+        raise SignalComparisonError('--feature needs a --camera and a --world that both sides see')
+    ids, counts = np.unique(first.ids, return_counts=True)
+    simulated_ids, simulated_counts = np.unique(second.ids, return_counts=True)
+    common, at, simulated_at = np.intersect1d(ids, simulated_ids, return_indices=True)
+    if not len(common) or feature not in (None, *common.tolist()):
+        found = ', '.join(map(str, common[:20])) or 'none'
+        raise SignalComparisonError(
+            f'--feature {feature} is not found by both cameras; must be one of {found}'
+        )
+    if feature is None:
+        frames = np.minimum(counts[at], simulated_counts[simulated_at])
+        feature = int(common[np.argmax(frames)])
+    quantity = dataclasses.replace(FEATURE, name=f'feature_{feature}')
+    series = [
+        SensorSeries(quantity, side.frame_times, *side.track(feature), None)
+        for side in (first, second)
+    ]
+    return model, series[0], series[1]
 
 
 def _features(

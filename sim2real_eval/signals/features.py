@@ -89,9 +89,32 @@ class FeatureRow:
     simulated: FeatureAgreement
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class FeatureTracks:
+    """Found features of a run, and those of an ideal camera; a row per feature and frame.
+
+    `time` `(n,)` is s since the start of the truth, `ids` `(n,)` are those of the world, and
+    `pixels` and `ideal` `(n, 2)` are u and v, px. `frame_times` `(m,)` are those of all frames.
+    """
+
+    time: FloatArray
+    ids: IntArray
+    pixels: FloatArray
+    ideal: FloatArray
+    frame_times: FloatArray
+
+    def track(self, feature: int) -> tuple[FloatArray, FloatArray]:
+        """Return pixels and ideal pixels, `(m, 2)`, in all frames; NaN where it is not found."""
+        rows = self.ids == feature
+        frames = np.searchsorted(self.frame_times, self.time[rows])
+        track = np.full((2, len(self.frame_times), 2), np.nan)
+        track[:, frames] = self.pixels[rows], self.ideal[rows]
+        return track[0], track[1]
+
+
 def feature_agreement(
     recording: Recording, maker: TwinMaker, base_frame: str
-) -> FeatureAgreement | None:
+) -> tuple[FeatureAgreement, FeatureTracks] | None:
     """Compare features with those of an ideal camera on the true motion.
 
     The ideal camera sees the landmarks of the world of `maker`.
@@ -108,7 +131,8 @@ def feature_agreement(
     frames = FrameTree(recording.transforms, assume_identity=not recording.transforms)
     matrix, arm = frames.lookup(base_frame, features.frame, 'camera')
     turn = Rotation.from_matrix(matrix).as_quat()
-    truth = maker.motion.at(seconds(features.stamp_ns, maker.start_ns))
+    times = seconds(features.stamp_ns, maker.start_ns)
+    truth = maker.motion.at(times)
     eyes = truth.at_lever_arm(arm).position
     turns = rotations.multiply(truth.orientation, turn[None])
     order = np.argsort(scene.ids)
@@ -130,15 +154,17 @@ def feature_agreement(
     frame = np.repeat(np.arange(len(features)), [len(feature_rows) for feature_rows in rows])[
         usable
     ]
-    row, ideal = row[usable], ideal[usable]
-    agreement_and_mask = _agreement(frame, place[usable], features.pixels[row], ideal, in_view)
+    row, place, ideal = row[usable], place[usable], ideal[usable]
+    pixels = features.pixels[row]
+    agreement_and_mask = _agreement(frame, place, pixels, ideal, in_view)
     if agreement_and_mask is None:
         return None
     agreement, wrong = agreement_and_mask
     everywhere = np.full_like(features.pixels, np.nan)
     everywhere[row[~wrong]] = ideal[~wrong]
     angle, distance = _line_errors(features, everywhere, maker.world)
-    return dataclasses.replace(agreement, line_angle_rmse=angle, line_distance_rmse=distance)
+    agreement = dataclasses.replace(agreement, line_angle_rmse=angle, line_distance_rmse=distance)
+    return agreement, FeatureTracks(times[frame], scene.ids[place], pixels, ideal, times)
 
 
 def _line_errors(

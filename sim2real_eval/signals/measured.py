@@ -29,7 +29,7 @@ from sim_sensors.core.measurements import (
 )
 from . import findings
 from .agreement import SeriesAgreement, agreements, grid, median_rate, resample, unwrap, wrap
-from .features import FeatureAgreement, feature_agreement
+from .features import AXES, FeatureAgreement, FeatureTracks, feature_agreement
 from .lag import Lag, lag_of
 from .options import SignalComparisonError, SignalOptions
 
@@ -64,6 +64,8 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity('position', 'm', ('x', 'y', 'z'), 'gps'),
     Quantity('magnetic_field', 'T', ('x', 'y', 'z'), 'mag'),
 )
+FEATURE = Quantity('feature', 'px', AXES, 'camera')
+"""Pixel of one feature; features are compared by `feature_agreement`, not as a quantity."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -126,6 +128,7 @@ class SensorSignals:
     measured: dict[str, SensorSeries]
     notes: tuple[Finding, ...]
     features: FeatureAgreement | None = None
+    tracks: FeatureTracks | None = None
 
 
 def run_signals(
@@ -176,9 +179,10 @@ def run_signals(
         else:
             quantities.append(_field(recording.mag, maker, mountings, options))
     series_by_name = {series.quantity.name: series for series in quantities}
-    features = None
+    features = tracks = None
     if 'camera' in sensors:
-        features = feature_agreement(recording, maker, options.base_frame)
+        compared = feature_agreement(recording, maker, options.base_frame)
+        features, tracks = compared or (None, None)
     if not series_by_name and features is None:
         sensor_names = ' or '.join(sensors).replace(
             'camera', 'camera that finds landmarks of the world'
@@ -191,7 +195,7 @@ def run_signals(
             'name its topic with --topic'
         )
     span = maker.start_ns, maker.end_ns
-    return SensorSignals(recording.name, *span, series_by_name, tuple(notes), features)
+    return SensorSignals(recording.name, *span, series_by_name, tuple(notes), features, tracks)
 
 
 def _check(recording: Recording, role: str, count: int) -> None:

@@ -64,6 +64,14 @@ class SignalOptions(Parameters):
         'gyro: always the integral.',
         choices=('auto', 'gyro'),
     )
+    feature: int | None = rare(
+        None,
+        '',
+        'Feature of the camera that is drawn over time, by its id in the world (default: the one '
+        'that both sides find in most frames).',
+        optional=int,
+        minimum=0,
+    )
     quantities: str = rare(
         '',
         '',

@@ -42,6 +42,7 @@ from sim_sensors.vision.vision_pose import VisionModel
 from sim_sensors.wheels.wheel_odometry import WheelOdometryModel
 from sim_sensors.world.geodesy import LocalFrame
 from sim_sensors.world.world import World
+from .camera_view import nothing_seen
 
 REAL_SENSOR = 'real'
 """Name of a recording's own sensor in place of a model."""
@@ -75,12 +76,6 @@ CENTIMETRES = decisive(
     'MuJoCo has no units; they follow from the gravity [MuJoCo]. Positions, velocities and forces '
     'are 100 times those in metres.',
     'scale the lengths of the file to metres, and its gravity to 0 0 -9.81',
-)
-NOTHING_SEEN = routine(
-    'twin.nothing_seen',
-    'the camera saw no feature of the world ({count:d} empty frames)',
-    'The feature tracks are empty.',
-    'check where the camera points and where the motion goes',
 )
 
 
@@ -299,7 +294,14 @@ def simulate_camera(
     recording = recording.with_messages('camera_info', info)
     recording = recording.with_messages('features', features)
     if not len(features.ids):
-        note = NOTHING_SEEN(recording.roles['features'], count=len(features))
+        note = nothing_seen(
+            recording.roles['features'],
+            len(features),
+            placed.model,
+            motion,
+            world,
+            free=placed.transform is not None,
+        )
         recording = dataclasses.replace(recording, notes=(*recording.notes, note))
     return recording.with_messages('camera_pose', measured.poses if len(measured.poses) else None)
 

@@ -71,7 +71,7 @@ _FILES = (
     MARK,
 )  # fmt: skip
 """Files and folders of a study except its plots, the mark last."""
-_PLOTS = ('rmse.png', 'entropy.png', 'ranking.png', 'velocity.png', 'paths.png')
+_PLOTS = ('rmse.png', 'entropy.png', 'density.png', 'ranking.png', 'velocity.png', 'paths.png')
 """Plots in subfolders of the folder plots."""
 
 

@@ -146,6 +146,8 @@ def _linear_pose(
         raise SensorError('a pose from points that coincide; needs different points')
     world = np.column_stack([local / size, np.ones(count)])
     image = (rays - middle) / spread
+    if planar:
+        _check_homography(world)
     columns = world.shape[1]
     system = _equations(world, image)
     # Four points of a plane give fewer equations than entries, so all rows of `right` are needed.
@@ -198,6 +200,19 @@ def _linear_pose(
     )
     slope /= 2.0 * _STEP
     return CameraPose(position, rotation, slope @ noise @ slope.T)
+
+
+def _check_homography(world: FloatArray) -> None:
+    """Raise SensorError if points `(n, 3)`, x y 1, of a plane do not determine a homography.
+
+    Noise hides this in the equations of the measured rays, so those of the exact points are
+    tested: every camera changes them by a regular factor.
+    """
+    values = np.linalg.svd(_equations(world, world[:, :2]), compute_uv=False)
+    if values[7] <= _DEGENERATE * values[0]:
+        raise SensorError(
+            'the points do not determine the pose; must not be on a line, nor all but one of them'
+        )
 
 
 def _equations(world: FloatArray, image: FloatArray) -> FloatArray:

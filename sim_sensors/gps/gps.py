@@ -327,6 +327,7 @@ class HdopCovariance(PositionCovariance):
     first fix, 3.94 after 0.1 s, 0.814 after 10 s, 0.170 after 20 s and 1.07e-3 after 60 s. The
     limit is 2.89e-4 (17 mm). A run of 20 s is therefore judged during the convergence.
 
+    - AirSim in the paper is the GPS `airsim` with the IMU `airsim_paper`.
     - `*_airsim_default` has AirSim's limit 0.1 and 0.9 s.
     - `airsim_code` and `airsim_docs` are AirSim itself with the defaults of its code (from HDOP
       100) and of its documentation (from 25). They run at 50 Hz, 0.2 s late, and are silent for

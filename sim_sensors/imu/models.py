@@ -211,7 +211,8 @@ class AirSimImu(ImuModel):
     `bias_time` is no correlation time, although AirSim's comments speak of bias stability: the
     bias walks for ever. If std = density / sqrt(dt) and drift = bias_stability, this is the model
     of Chrono, except that there the bias moves before it is used. The preset `airsim` also
-    publishes the true orientation with zero (unknown) covariance, as AirSim does.
+    publishes the true orientation with zero (unknown) covariance, as AirSim does. In
+    [Mahajan2024] AirSim has the IMU of Chrono: the preset `airsim_paper`.
 
     References
     ----------

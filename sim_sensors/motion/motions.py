@@ -39,6 +39,7 @@ SCENARIOS: Registry[type[TimedMotion]] = Registry(
         'constant_twist': 'sim_sensors.motion.spatial_scenarios:ConstantTwist',
         'accelerating': 'sim_sensors.motion.spatial_scenarios:Accelerating',
         'swaying': 'sim_sensors.motion.spatial_scenarios:Swaying',
+        'hand_held': 'sim_sensors.motion.spatial_scenarios:HandHeld',
         'mjcf': 'sim_sensors.motion.mujoco_motion:MjcfMotion',
     },
 )

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.core.installation import pip_install
-from sim_sensors.core.measurements import ImuArray, OdometryArray
+from sim_sensors.core.measurements import FloatArray, ImuArray, OdometryArray
 from sim_sensors.core.parameters import non_negative, parameter
 from .ideal import InertialMotion
 from .odometry import OdometryMotion
@@ -29,6 +30,8 @@ MOST_STEPS = 10**7
 
 _STANDARD_GRAVITY = 9.80665
 _GRAVITY_TOLERANCE = 0.05  # m/s^2; on Earth it is 9.78 to 9.83, by default 9.81 in MuJoCo
+
+_LEVEL = np.array([[0.0, 0.0, 0.0, 1.0]])
 
 Control = Callable[[float], None]
 """Function that is called with the time, s, before a step and sets `data.ctrl`."""
@@ -109,7 +112,12 @@ def compile_with_sensors(spec: Any, site: str) -> Any:
 
 
 def ride(
-    model: Any, data: Any, duration: float, *, control: Control | None = None
+    model: Any,
+    data: Any,
+    duration: float,
+    *,
+    control: Control | None = None,
+    axes: FloatArray = _LEVEL,
 ) -> PhysicalMotion:
     """Step a model made by `compile_with_sensors` and return the motion of its site.
 
@@ -121,6 +129,8 @@ def ride(
         Duration, s.
     control : callable, optional
         Function that is called before every step, see `Control`.
+    axes : (1, 4) float
+        Orientation x y z w of the axes of the model in the world, where gravity is along z.
 
     Raises
     ------
@@ -129,7 +139,8 @@ def ride(
     """
     mujoco = load_mujoco()
     step = float(model.opt.timestep)
-    if not step > 0.0 or model.opt.gravity[:2].any():
+    east, north, up = rotations.rotate(axes, model.opt.gravity[None])[0]
+    if not step > 0.0 or max(abs(east), abs(north)) > 1e-9:
         raise MotionError(
             f'MJCF: a timestep of {step:g} s with gravity {model.opt.gravity.tolist()} m/s^2 is '
             'not allowed; must be > 0, and gravity along z'
@@ -154,8 +165,8 @@ def ride(
     stamp_ns = np.rint(np.arange(count) * (step * 1e9)).astype(np.int64)
     truth = OdometryArray.exact(
         stamp_ns,
-        position=rows[:, :3],
-        orientation=rows[:, [4, 5, 6, 3]],
+        position=rotations.rotate(axes, rows[:, :3]),
+        orientation=rotations.multiply(axes, rows[:, [4, 5, 6, 3]]),
         linear_velocity=rows[:, 7:10],
         angular_velocity=rows[:, 10:13],
     )
@@ -171,7 +182,7 @@ def ride(
         angular_velocity_covariance=no_covariance,
         linear_acceleration_covariance=no_covariance,
     )
-    return PhysicalMotion(truth, imu, -float(model.opt.gravity[2]))
+    return PhysicalMotion(truth, imu, -float(up))
 
 
 @dataclasses.dataclass(frozen=True)

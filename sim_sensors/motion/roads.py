@@ -18,7 +18,7 @@ from sim_sensors.core.seeding import stream
 from .mujoco_motion import PhysicalMotion, compile_with_sensors, load_mujoco, load_spec, ride
 from .paths import CONTROL_RATE, Pilot, RunVariation, prepare_run, pure_pursuit
 from .road_classes import REFERENCE_FREQUENCY, ROADS, ROUGHNESS, SMOOTH
-from .vehicles import REST_RATE, AckermannVehicle, Controller, VehicleState
+from .vehicles import GRAVITY, REST_RATE, AckermannVehicle, Controller, VehicleState
 
 
 def road_heights(
@@ -200,7 +200,6 @@ def _planes(
         turns[k, 2], turns[k, 3] = -slope_x / norm, 0.0
 
 
-_GRAVITY = 9.80665
 _BRAKE = 100.0  # N m s/rad
 _SETTLING = 1.0  # s, before time 0, in which the car settles on its springs
 _NO_CONTACT = 'contype="0" conaffinity="0"'
@@ -292,10 +291,10 @@ class SprungCar(AckermannVehicle):
             mass = sprung / 2.0 * loads[0 if front else 1]
             stiffness = mass * (2.0 * math.pi * self.ride_frequency) ** 2
             damping = 2.0 * self.ride_damping * math.sqrt(stiffness * mass)
-            sag = mass * _GRAVITY / stiffness
+            sag = mass * GRAVITY / stiffness
             # MuJoCo places the contact, where the wheel rolls, in the middle of the compression.
             radius = (
-                self.wheel_radius + 0.5 * (mass + self.wheel_mass) * _GRAVITY / self.tyre_stiffness
+                self.wheel_radius + 0.5 * (mass + self.wheel_mass) * GRAVITY / self.tyre_stiffness
             )
             steer = (
                 f'<joint name="{name}_steer" type="hinge" axis="0 0 1" armature="0.001"/>'
@@ -330,8 +329,10 @@ class SprungCar(AckermannVehicle):
             for name in _CORNERS[:2]
         )
         motors = ''.join(f'<motor joint="{name}_spin"/>' for name in _CORNERS[2:])
+        # The physics has the axes of the inclined ground, so gravity leans backwards.
+        gravity = f'{-GRAVITY * math.sin(self.incline)} 0 {-GRAVITY * math.cos(self.incline)}'
         return (
-            f'<mujoco><option timestep="{self.timestep:.9g}" gravity="0 0 {-_GRAVITY}" '
+            f'<mujoco><option timestep="{self.timestep:.9g}" gravity="{gravity}" '
             f'integrator="implicitfast" {_FRICTION}/>'
             '<worldbody><body name="car"><freejoint/>'
             f'<geom type="box" size="{size}" mass="{sprung:.9g}" {_NO_CONTACT}/>'
@@ -392,7 +393,7 @@ class SprungCar(AckermannVehicle):
             ground.follow()
             cockpit(time)
 
-        return ride(model, data, duration, control=control)
+        return ride(model, data, duration, control=control, axes=self.ground)
 
 
 class _Ground:

@@ -128,6 +128,18 @@ class Swaying(TimedMotion, PointQueries):
         return Trajectory.along(t, (np.array(self.position) + way, velocity, change), mean, swung)
 
 
+@dataclasses.dataclass(frozen=True)
+class HandHeld(Swaying):
+    """`Swaying` before the chessboard of [Ligorio2015], world `chessboard`.
+
+    A camera without a mounting of its own sees all corners, from the side.
+    """
+
+    kind = 'hand_held'
+    position: Axes = axes('m', 'Mean position.', (-0.2, 0.15, 0.08))
+    rpy: Axes = axes('rad', 'Mean attitude: roll, pitch, yaw.', (0.0, 0.25, -0.64))
+
+
 def _sines(t: FloatArray, amplitude: FloatArray, frequency: FloatArray) -> rotations.Curve:
     w = 2.0 * np.pi * frequency
     phase = t[:, None] * w

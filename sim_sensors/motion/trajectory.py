@@ -258,6 +258,19 @@ class Trajectory:
             acceleration=self.acceleration + rotations.rotate(q, pull),
         )
 
+    def turned(self, rotation: FloatArray) -> Trajectory:
+        """Return the motion turned about the origin of the world.
+
+        `rotation` is a quaternion x y z w `(1, 4)`.
+        """
+        return dataclasses.replace(
+            self,
+            position=rotations.rotate(rotation, self.position),
+            orientation=rotations.multiply(rotation, self.orientation),
+            velocity=rotations.rotate(rotation, self.velocity),
+            acceleration=rotations.rotate(rotation, self.acceleration),
+        )
+
     def specific_force(self, gravity: ArrayLike) -> FloatArray:
         """Return the specific force R^T (a - g_n) of an ideal accelerometer, `(n, 3)` m/s^2.
 

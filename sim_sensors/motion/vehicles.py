@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim_sensors.core import rotations
 from sim_sensors.core.compilation import compiled, row_loop, scalar_kernel
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, parameter, positive
@@ -35,9 +36,12 @@ from .trajectory import Trajectory
 _State = tuple[float, float, float, float, float, float, float]
 """x, y (rear axle, m), heading (rad), speed (m/s), steer (rad), steer rate (rad/s), drive (1)."""
 
-_Constants = tuple[float, float, float, float, float, float, float, float, float]
+_Constants = tuple[float, float, float, float, float, float, float, float, float, float]
 """Wheelbase, leverage and inertia at the motor, stall torque, no-load rate, linear and constant
-resistance, motor lag, steering lag."""
+resistance, motor lag, steering lag, largest torque of gravity."""
+
+GRAVITY = 9.80665
+"""Gravity on the vehicles, m/s^2."""
 
 REST_RATE = 0.5
 """Motor rate over which the constant resistance sets in, rad/s."""
@@ -79,11 +83,15 @@ class AckermannVehicle(Parameters):
     and steering angle d:
 
         x' = v cos psi,  y' = v sin psi,  psi' = v tan(d) / L
-        v' = T / (gamma r m),  T = tau_0 (u - w / omega_0) - c_1 w - c_0 tanh(w / 0.5 rad/s)
+        v' = T / (gamma r m) - g sin(incline) cos psi
+        T = tau_0 (u - w / omega_0) - c_1 w - c_0 tanh(w / 0.5 rad/s)
         u' = (throttle - u) / motor_lag
         d'' = (d_command - d) / tau^2 - 2 d' / tau,  d_command = steering max_steer
 
-    The motor never brakes below rest: the speed stays >= 0.
+    The motor never brakes below rest, and the vehicle never rolls back: the speed stays >= 0.
+
+    The ground is a plane that rises to the east. Position, heading and speed above are those in
+    this plane, and the motion is turned with it: the vehicle climbs, pitches and rolls.
     """
 
     mass: float = positive(5.76436, 'kg', 'Mass.')
@@ -100,6 +108,18 @@ class AckermannVehicle(Parameters):
     constant_resistance: float = non_negative(0.02, 'N m', 'c_0 at the motor.')
     motor_lag: float = positive(0.1, 's', 'Time constant of the motor controller.')
     steering_lag: float = positive(0.05, 's', 'tau of the steering servo.')
+    incline: float = parameter(
+        0.0,
+        'rad',
+        'Inclination of the ground, which rises to the east.',
+        minimum=-0.5,
+        maximum=0.5,
+    )
+
+    @property
+    def ground(self) -> FloatArray:
+        """Orientation x y z w `(1, 4)` of the plane of the ground in the world."""
+        return rotations.exp(np.array([[0.0, -self.incline, 0.0]]))
 
     @property
     def wheelbase(self) -> float:
@@ -107,13 +127,20 @@ class AckermannVehicle(Parameters):
         return self.cg_to_front + self.cg_to_rear
 
     def top_speed(self, throttle: float) -> float:
-        """Return the speed at which the motor and its resistance balance, m/s."""
-        slope = self.stall_torque / self.no_load_rate + self.linear_resistance
-        rate = (self.stall_torque * throttle - self.constant_resistance) / slope
+        """Return the speed at which motor and resistance balance, m/s: on an incline, downhill."""
+        decline = self.stall_torque / self.no_load_rate + self.linear_resistance
+        torque = self.stall_torque * throttle + abs(self._gravity_torque)
+        rate = (torque - self.constant_resistance) / decline
         return max(rate, 0.0) * self.gear_ratio * self.wheel_radius
 
+    @property
+    def _gravity_torque(self) -> float:
+        """Torque of gravity at the motor against a drive to the east, N m."""
+        weight = self.mass * GRAVITY * math.sin(self.incline)
+        return self.gear_ratio * self.wheel_radius * weight
+
     def throttle_at(self, speed: float) -> float:
-        """Return the throttle whose top speed is `speed` m/s, 0 to 1."""
+        """Return the throttle whose top speed on level ground is `speed` m/s, 0 to 1."""
         rate = speed / (self.gear_ratio * self.wheel_radius)
         resistance = self.linear_resistance * rate + self.constant_resistance
         throttle = rate / self.no_load_rate + resistance / self.stall_torque
@@ -142,6 +169,7 @@ class AckermannVehicle(Parameters):
         constants = (
             self.wheelbase, leverage, leverage * self.mass, self.stall_torque, self.no_load_rate,
             self.linear_resistance, self.constant_resistance, self.motor_lag, self.steering_lag,
+            self._gravity_torque,
         )  # fmt: skip
         time = np.arange(count + 1, dtype=np.float64) * step
         samples = np.empty((count + 1, 7))
@@ -168,7 +196,8 @@ class AckermannVehicle(Parameters):
             (pull, speed * yaw_rate),
             (yaw_rate, pull * curvature + speed * bending),
         )
-        return rear_axle.at_lever_arm((self.cg_to_rear, 0.0, 0.0))
+        motion = rear_axle.at_lever_arm((self.cg_to_rear, 0.0, 0.0))
+        return motion.turned(self.ground) if self.incline else motion
 
 
 @row_loop
@@ -208,11 +237,11 @@ def _advance(
 @scalar_kernel
 def _rates(state: _State, throttle: float, steering: float, constants: _Constants) -> _State:
     _, _, heading, speed, steer, steer_rate, drive = state
-    wheelbase, leverage, inertia, stall, no_load, linear, constant, lag, tau = constants
+    wheelbase, leverage, inertia, stall, no_load, linear, constant, lag, tau, gravity = constants
     rate = speed / leverage
     torque = (
         stall * (drive - rate / no_load) - linear * rate - constant * math.tanh(rate / REST_RATE)
-    )
+    ) - gravity * math.cos(heading)
     if speed <= 0.0:
         torque = max(torque, 0.0)
     return (

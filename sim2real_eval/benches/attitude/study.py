@@ -30,7 +30,7 @@ from sim_sensors.imu import imu
 from sim_sensors.imu.imu import ImuModel
 from sim_sensors.magnetometer import magnetometer
 from sim_sensors.magnetometer.magnetometer import Magnetometer
-from sim_sensors.motion.spatial_scenarios import Swaying
+from sim_sensors.motion.spatial_scenarios import HandHeld
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.world.world import World
 from .filter import (
@@ -276,10 +276,6 @@ PUBLISHED_REAL = tuple(np.radians([0.53, 0.63, 0.96]).tolist())
 """Root mean square errors of yaw, pitch and roll with real sensors, rad."""
 
 
-HAND_HELD = {'position': [-0.2, 0.15, 0.08], 'rpy': [0.0, 0.25, -0.64]}
-"""Parameters of `Swaying` that keep the chessboard of [Ligorio2015] in sight, from the side."""
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttitudeSetup:
     """Simulated sensors and settings of the filter.
@@ -295,7 +291,7 @@ class AttitudeSetup:
     world: World = dataclasses.field(default_factory=World)
     runs: int = 20
     seed: int = 0
-    name: str = Swaying.kind  # of the motion
+    name: str = HandHeld.kind  # of the motion
     settings: AttitudeSettings = dataclasses.field(default_factory=AttitudeSettings)
 
 
