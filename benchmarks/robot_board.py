@@ -262,12 +262,16 @@ def parts(images: Images, places: FloatArray, turns: Rotation) -> dict[str, list
         left.append(seen(least_squares(seen, np.zeros(6)).x).reshape(-1, 2))
     error, rest = np.array(errors), np.array(left)
     mean = np.broadcast_to(error.mean(axis=1, keepdims=True), error.shape)
+    far = np.linalg.norm(images.dots - (INTRINSICS.cx, INTRINSICS.cy), axis=2)
+    # What neighbours share is not white; of white noise with variance 1 the variance is 6.
+    bends = np.diff(rest.reshape(-1, SIDE, SIDE, 2), n=2, axis=2)
     return {
         'error': _rms(error),
         'shift of whole images': _rms(mean),
         'left with the pose by the dots': _rms(rest),
-        'the same without the large dot': _rms(rest[:, 1:]),
-        'the same of the large dot': _rms(rest[:, :1]),
+        'the same within 200 px of the middle': _rms(rest[far < 200.0]),
+        'the same from 300 px on': _rms(rest[far >= 300.0]),
+        'white noise, by second differences of a row': _rms(bends / np.sqrt(6.0)),
     }
 
 
@@ -278,7 +282,9 @@ def _difference(dots: FloatArray, local: FloatArray, change: FloatArray) -> Floa
 
 
 def _rms(values: FloatArray) -> list[float]:
-    return [round(float(value), 4) for value in np.sqrt(np.mean(values**2, axis=(0, 1)))]
+    return [
+        round(float(value), 4) for value in np.sqrt(np.mean(values.reshape(-1, 2) ** 2, axis=0))
+    ]
 
 
 def camera_file(noise: list[float]) -> dict[str, Any]:
