@@ -3,7 +3,8 @@
 """Run every line of docs/sources.md, compare with the printed numbers, and write the page.
 
 `sources.py` runs all documents, `sources.py --only Ligorio2015` one. An interrupted run continues:
-commands that succeeded are kept in build/sources. `--write` runs nothing and writes the page from
+commands that succeeded are kept in
+build/sources until their document is finished. `--write` runs nothing and writes the page from
 docs/sources/*.yaml and the figures of the last run.
 """
 
@@ -18,6 +19,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -145,7 +147,8 @@ def documents() -> list[Document]:
 
 def run(document: Document) -> dict[str, float]:
     """Run the rows of a document in one folder; return our numbers by their names."""
-    folder = FOLDER / document.key
+    commands = '\n'.join(line for row in document.rows for line in row.commands)
+    folder = FOLDER / f'{document.key}_{_digest(commands)}'
     folder.mkdir(parents=True, exist_ok=True)
     ours = {}
     for row in document.rows:
@@ -157,11 +160,16 @@ def run(document: Document) -> dict[str, float]:
                 if not (folder / name).exists():
                     raise SystemExit(f'{document.key}, {row.where}: {name} was not written')
             ours.update((f'{row.where}: {one.name}', one.read(folder)) for one in row.numbers)
+    shutil.rmtree(folder)
     return ours
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
 def _run_once(line: str, folder: Path) -> None:
-    done = folder / f'.done_{hashlib.sha256(line.encode()).hexdigest()[:12]}'
+    done = folder / f'.done_{_digest(line)}'
     if done.exists():
         return
     began = time.perf_counter()
