@@ -220,18 +220,8 @@ def page(told: dict[str, Any]) -> str:
 
 
 def _about(told: dict[str, Any], known: list[Document]) -> str:
-    rows = [row for one in known for row in one.rows]
-    numbers = [(key, name) for key, found in told['figures'].items() for name in found]
-    missed = sum(not _is_met(known, key, name, told) for key, name in numbers)
-    return (
-        f'{len(rows)} lines, {len(numbers)} printed numbers, {len(numbers) - missed} of them met '
-        f'to the printed digit. Run on {told["date"]}, Python {told["machine"]["python"]}.'
-    )
-
-
-def _is_met(known: list[Document], key: str, name: str, told: dict[str, Any]) -> bool:
-    one = numbers_of(next(each for each in known if each.key == key))[name]
-    return one.is_met(told['figures'][key][name])
+    lines = sum(len(one.rows) for one in known)
+    return f'{lines} lines. Run on {told["date"]}, Python {told["machine"]["python"]}.'
 
 
 def numbers_of(document: Document) -> dict[str, Number]:
@@ -258,8 +248,11 @@ def _section(document: Document, figures: dict[str, float]) -> list[str]:
             )
     if figures:
         table = ['| Number | Printed | Ours | Difference | Why |', '|---|---|---|---|---|']
-        table += [_compared(*one, figures[one[0]]) for one in numbers_of(document).items()]
-        lines += _folded(f'Printed numbers of {document.key} and ours', table)
+        numbers = numbers_of(document)
+        table += [_compared(*one, figures[one[0]]) for one in numbers.items()]
+        met = sum(one.is_met(figures[name]) for name, one in numbers.items())
+        title = f'{len(numbers)} printed numbers of {document.key} and ours; {met} are equal'
+        lines += _folded(f'{title} when rounded alike', table)
     return lines
 
 
@@ -279,10 +272,11 @@ def _folded(title: str, lines: list[str]) -> list[str]:
 def _compared(name: str, one: Number, ours: float) -> str:
     unit = f' {one.unit}' if one.unit else ''
     digits = max(-int(Decimal(one.printed).as_tuple().exponent), 0)
-    met = one.is_met(ours)
-    shown = f'{ours:.{digits}f}' if met else f'{ours:.4g}'
-    far = '' if met else f'{ours - float(one.printed):+.2g}'
-    return f'| {name} | {one.printed}{unit} | {shown}{unit} | {far} | {one.reason} |'
+    shown = f'{ours:.{digits + 1}f}' if abs(ours) < 1e4 and digits < 9 else f'{ours:.4g}'
+    far, why = '', ''
+    if not one.is_met(ours):
+        far, why = f'{ours - float(one.printed):+.2g}', one.reason
+    return f'| {name} | {one.printed}{unit} | {shown}{unit} | {far} | {why} |'
 
 
 def _ran(row: Row) -> str:
