@@ -4,7 +4,8 @@
 
 The board is drawn where the true motion has it, blurred, and given pixel noise. Corners that the
 detector finds are held against an ideal camera by `sim2real compare`'s own code, the `noise_std`
-and `missed` of a model are set from that, and its features are held against the same.
+and `missed` of a model are set from that, and its features are held against the same. Then the
+board moves during the exposure, and the rows of the image are exposed one after another.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ ROWS, COLUMNS, SQUARE = 6, 9, 0.03
 _CELL = 60  # px of the drawn board per square
 _FINER = 4  # subpixels along an edge of a pixel
 DETECTORS = ('cornerSubPix', 'findChessboardCornersSB')
+STEP = 1e-3  # s between the pictures that a moving image is made of
+MOVING = ((0.0, 0.0), (10.0, 0.0), (20.0, 0.0), (0.0, 30.0), (10.0, 30.0))  # ms, us
 
 
 def world() -> World:
@@ -74,25 +77,33 @@ def picture(corners: FloatArray, model: CameraModel, blur: float, noise: float, 
 
     `blur`, px, is the deviation of the point spread, `noise` that of a pixel, of 255 levels.
     """
+    return exposed(drawn(corners, model, blur), noise, rng)
+
+
+def exposed(light: Any, noise: float, rng: Any) -> Any:
+    """Return an image with grey levels of a lit scene, away from the ends, and pixel noise."""
+    levels = 40.0 + 170.0 / 255.0 * light + noise * rng.standard_normal(light.shape)
+    return np.clip(np.round(levels), 0, 255).astype(np.uint8)
+
+
+def drawn(corners: FloatArray, model: CameraModel, blur: float) -> Any:
+    """Return the board with its inner corners at these pixels, black on white, without noise."""
     import cv2
 
     across, down = COLUMNS + 3, ROWS + 3  # one square beyond the corners, and a white rim
     tiles = np.full((down, across), 255, dtype=np.uint8)
     black = np.add.outer(np.arange(ROWS + 1), np.arange(COLUMNS + 1)) % 2 == 0
     tiles[1:-1, 1:-1] = np.where(black, 0, 255)
-    drawn = np.kron(tiles, np.full((_CELL, _CELL), 1, dtype=np.uint8))
+    board = np.kron(tiles, np.full((_CELL, _CELL), 1, dtype=np.uint8))
     column, row = np.meshgrid(np.arange(COLUMNS), np.arange(ROWS))
     # Corner (0, 0) is below the first tile of the rim and of the board; centres of pixels count.
     on_board = np.stack([column.ravel() + 2, row.ravel() + 2], axis=1) * _CELL - 0.5
     fine = (corners + 0.5) * _FINER - 0.5
     homography, _ = cv2.findHomography(on_board, fine)
     size = model.intrinsics.width * _FINER, model.intrinsics.height * _FINER
-    image = cv2.warpPerspective(drawn, homography, size, flags=cv2.INTER_AREA, borderValue=255)
+    image = cv2.warpPerspective(board, homography, size, flags=cv2.INTER_AREA, borderValue=255)
     image = cv2.GaussianBlur(image, (0, 0), blur * _FINER)
-    image = cv2.resize(image, None, fx=1 / _FINER, fy=1 / _FINER, interpolation=cv2.INTER_AREA)
-    # Grey levels of a lit scene, away from the ends.
-    levels = 40.0 + 170.0 / 255.0 * image + noise * rng.standard_normal(image.shape)
-    return np.clip(np.round(levels), 0, 255).astype(np.uint8)
+    return cv2.resize(image, None, fx=1 / _FINER, fy=1 / _FINER, interpolation=cv2.INTER_AREA)
 
 
 def detected(image: Any, detector: str) -> FloatArray | None:
@@ -139,6 +150,60 @@ def seen(ideal: Recording, detector: str, blur: float, noise: float) -> Recordin
     return ideal.with_messages('features', measured)
 
 
+def moving(exposure: float, row_time: float, every: int = 400) -> dict[str, float]:
+    """Detect corners in images that take time, and hold them against cameras that do not.
+
+    Each row of an image is the mean of the pictures during its `exposure`, s, and begins
+    `row_time`, s, after the row above. References are an ideal camera at the stamp, and one with
+    that row time in the middle of the exposure. Errors are root mean squares over both axes, px.
+    """
+    paths = [
+        recorded(camera(1.0 / STEP, row_time=rows)).features for rows in (0.0, row_time)
+    ]  # fmt: skip
+    still, rolling = (path for path in paths if path is not None)
+    model, count, rng = camera(1.0), ROWS * COLUMNS, stream(1, 'moving', 'benchmark', 'board')
+    rows = np.arange(model.intrinsics.height) * row_time
+    steps = int(np.ceil((rows[-1] + exposure) / STEP)) + 1
+    middle = round(exposure / 2.0 / STEP)
+    at_stamp, in_middle, speed, missed = [], [], [], 0
+    frames = range(0, len(still) - steps - 1, every)
+    for k in frames:
+        seen = [still.pixels[still.rows(k + j)] for j in range(steps + 1)]
+        if any(len(pixels) < count for pixels in seen):
+            missed += 1
+            continue
+        light: Any = 0.0
+        for j in range(steps):
+            # Share of the picture from this step in each row: its exposure is a box.
+            share = np.clip(1.0 - np.abs(rows - j * STEP) / STEP, 0.0, None)
+            if exposure > 0.0:
+                overlap = np.minimum(rows + exposure, (j + 0.5) * STEP) - np.maximum(
+                    rows, (j - 0.5) * STEP
+                )
+                share = np.clip(overlap, 0.0, None) / exposure
+            if share.any():
+                light = light + share[:, None] * drawn(seen[j], model, 0.7)
+        found = detected(exposed(light, 2.0, rng), 'cornerSubPix')
+        if found is None:
+            missed += 1
+            continue
+        if np.abs(found - seen[0]).sum() > np.abs(found[::-1] - seen[0]).sum():
+            found = found[::-1]
+        at_stamp.append(found - seen[0])
+        in_middle.append(found - rolling.pixels[rolling.rows(k + middle)])
+        speed.append((seen[1] - seen[0]) / STEP)
+    return {
+        'speed px/s': _rms(speed),
+        'RMSE at the stamp': _rms(at_stamp),
+        'RMSE with row_time, mid-exposure': _rms(in_middle),
+        'missed': missed / len(frames),
+    }
+
+
+def _rms(values: Any) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
 def agreement(recording: Recording) -> FeatureAgreement:
     """Hold features against the truth of their recording."""
     found = feature_agreement(recording, TwinMaker(recording, seed=0, world=world()), 'base_link')
@@ -152,7 +217,7 @@ def main() -> None:
     parser.add_argument('--out', type=Path, default=Path(__file__).parent / 'results')
     options = parser.parse_args()
     head = ('detector', 'blur px', 'pixel noise', 'side', 'noise u', 'noise v', 'RMSE u', 'RMSE v',
-            'R u', 'R v', 'missed')  # fmt: skip
+            'std u', 'std v', 'R u', 'R v', 'missed')  # fmt: skip
     rows, ideal = [], recorded(camera(options.rate))
     figures: dict[str, list[float]] = {'RMSE': [], '1 - R': [], 'missed': []}
     for detector in DETECTORS if find_spec('cv2') else ():
@@ -164,7 +229,7 @@ def main() -> None:
             figures['1 - R'] += (1.0 - np.array(real.correlation)).tolist()
             figures['missed'].append(round(100.0 * (real.missed - simulated.missed), 4))
             for side, one in (('detected', real), ('simulated', simulated)):
-                values = (*one.noise, *one.rmse)
+                values = (*one.noise, *one.rmse, *one.rmse_std)
                 rows.append((
                     detector, f'{blur}', f'{noise}', side, *(f'{v:.4f}' for v in values),
                     *(f'{v:.6f}' for v in one.correlation), f'{one.missed:.1%}',
@@ -172,7 +237,14 @@ def main() -> None:
                 print('  '.join(rows[-1]), flush=True)
     table(head, rows)
     told = [dict(zip(head, one, strict=True)) for one in rows]
-    write(options.out, 'board_detection', {'rate': options.rate, 'rows': told, 'figures': figures})
+    taken = [
+        {'exposure ms': exposure, 'row time us': row, **moving(1e-3 * exposure, 1e-6 * row)}
+        for exposure, row in (MOVING if find_spec('cv2') else ())
+    ]
+    if taken:
+        table(tuple(taken[0]), [tuple(f'{value:.4g}' for value in one.values()) for one in taken])
+    content = {'rate': options.rate, 'rows': told, 'moving': taken, 'figures': figures}
+    write(options.out, 'board_detection', content)
 
 
 if __name__ == '__main__':

@@ -207,14 +207,17 @@ def _track(
     ids, counts = np.unique(first.ids, return_counts=True)
     simulated_ids, simulated_counts = np.unique(second.ids, return_counts=True)
     common, at, simulated_at = np.intersect1d(ids, simulated_ids, return_indices=True)
-    if not len(common) or feature not in (None, *common.tolist()):
-        found = ', '.join(map(str, common[:20])) or 'none'
-        raise SignalComparisonError(
-            f'--feature {feature} is not found by both cameras; must be one of {found}'
-        )
     if feature is None:
+        if not len(common):
+            return None
         frames = np.minimum(counts[at], simulated_counts[simulated_at])
         feature = int(common[np.argmax(frames)])
+    elif feature not in common:
+        allowed = f'must be one of {", ".join(map(str, common[:20]))}'
+        raise SignalComparisonError(
+            f'--feature {feature} is not found by both cameras; '
+            f'{allowed if len(common) else "they have no feature in common"}'
+        )
     quantity = dataclasses.replace(FEATURE, name=f'feature_{feature}')
     series = [
         SensorSeries(quantity, side.frame_times, *side.track(feature), None)
@@ -251,22 +254,28 @@ def _compare_model(
     quantities = [
         quantity
         for quantity in QUANTITIES
-        if quantity.name in options.chosen
+        if quantity.name in options.quantity_names
         and all(quantity.name in run.measured for run in (*real, *runs))
     ]
     subjects_by_finding: dict[Finding, list[str]] = {}
-    unlike = _unlike_yaw((*real, *runs)) if 'yaw' in options.chosen else None
+    unlike = _unlike_yaw((*real, *runs)) if 'yaw' in options.quantity_names else None
     if unlike:
         quantities = [quantity for quantity in quantities if quantity.name != 'yaw']
         subjects_by_finding[unlike] = [model]
     if not quantities and _features(model, runs, real) is not None:
         return [], {}, list(subjects_by_finding), None
     if not quantities:
-        common = f'{" or ".join(options.chosen)}' if options.quantities else 'sensor'
-        lacking = unlike or (
-            f'real and simulated runs have no {common} in common; all must have an IMU, or all a '
+        lacking: object = (
+            'real and simulated runs have no sensor in common; all must have an IMU, or all a '
             'GPS receiver, or all a camera that finds landmarks of the world'
         )
+        if unlike:
+            lacking = unlike
+        elif options.quantities:
+            lacking = (
+                f'quantities: {options.quantities} is not allowed; at least one must be measured '
+                'by all real and simulated runs'
+            )
         raise SignalComparisonError(f'{model}: {lacking}')
     numbers = partners(real, runs)
     permutations = permutation_test.permute_labels(
