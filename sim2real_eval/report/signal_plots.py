@@ -94,7 +94,7 @@ def save_signal_plots(folder: Path, comparison: SignalComparison) -> None:
         save_yaw_plots(folder, comparison)
     for kind, name in _KINDS.items():
         style.save_png(psd_figure(comparison, kind), folder / f'psd_{name}.png')
-    if 'angular_rate' in quantities:
+    if {'angular_rate', 'specific_force'} & {*quantities}:
         style.save_png(scatter_figure(comparison), folder / 'scatter.png')
     if 'magnetic_field' in quantities:
         save_series_plots(folder, comparison)
@@ -241,13 +241,14 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
     R is the same as in the tables: the mean over the runs. The correlation of all dots together is
     larger if the motions of the runs differ, and smaller if their biases differ.
     """
-    rates = _panels(comparison, 'angular_rate')
-    forces = _panels(comparison, 'specific_force')
-    figure = style.new_figure(12.0, 2.0 * len(rates) + 0.8)
-    axes = figure.subplots(len(rates), 6, squeeze=False, sharex='col', sharey='col')
+    found = (_panels(comparison, name) for name in ('angular_rate', 'specific_force'))
+    blocks = [panels for panels in found if panels]
+    rows = len(blocks[0])
+    figure = style.new_figure(6.0 * len(blocks), 2.0 * rows + 0.8)
+    axes = figure.subplots(rows, 3 * len(blocks), squeeze=False, sharex='col', sharey='col')
     colours = _colours(comparison)
-    for row, pair in enumerate(zip(rates, forces, strict=True)):
-        for block, (label, ready, side) in enumerate(pair):
+    for row, beside in enumerate(zip(*blocks, strict=True)):
+        for block, (label, ready, side) in enumerate(beside):
             for column, signal in enumerate(ready.quantity.labels()):
                 panel = axes[row][3 * block + column]
                 runs = ready.runs(side)
@@ -279,7 +280,7 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
                 if block == column == 0:
                     panel.set_ylabel(label, fontsize=9)
                 style.tidy(panel)
-    several = any(len(ready.runs(side)) > 1 for _, ready, side in rates)
+    several = any(len(ready.runs(side)) > 1 for _, ready, side in blocks[0])
     meaning = 'mean over the runs' if several else 'correlation coefficient'
     figure.suptitle(
         f'Measured over true. Line: measured = true. R: {meaning}, - where the truth is constant',
