@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run every line of docs/sources.md, compare with the printed numbers, and write the page.
 
-`sources.py` runs all documents, `sources.py --only Ligorio2015` one. An interrupted run continues:
-commands that succeeded are kept in
-build/sources until their document is finished. `--write` runs nothing and writes the page from
-docs/sources/*.yaml and the figures of the last run.
+`sources.py` runs all documents, `sources.py --only Ligorio2015` one. Outputs of commands that
+succeeded are kept in build/sources until their document is finished, so that an interrupted run
+continues. `--write` runs nothing and writes the page from docs/sources/*.yaml and the figures of
+the last run.
 """
 
 from __future__ import annotations
@@ -127,19 +127,20 @@ class Document:
 
 def documents() -> list[Document]:
     """Return the documents of docs/sources."""
-    found = []
+    read = []
     for path in sorted(DOCUMENTS.glob('*.yaml')):
-        told = yaml.safe_load(path.read_text(encoding='utf-8'))
+        fields = yaml.safe_load(path.read_text(encoding='utf-8'))
         rows = []
-        for row in told.pop('rows'):
+        for row in fields.pop('rows'):
             numbers = [
-                Number(**{**one, 'printed': str(one['printed'])}) for one in row.pop('numbers', ())
+                Number(**{**number, 'printed': str(number['printed'])})
+                for number in row.pop('numbers', ())
             ]
             rows.append(Row(**{**row, 'files': tuple(row.get('files', ()))}, numbers=(*numbers,)))
-        words = tuple(told.pop('words'))
-        numbered = told.pop('numbered', {})
-        found.append(Document(path.stem, rows=(*rows,), words=words, numbered=numbered, **told))
-    return found
+        words = tuple(fields.pop('words'))
+        numbered = fields.pop('numbered', {})
+        read.append(Document(path.stem, rows=(*rows,), words=words, numbered=numbered, **fields))
+    return read
 
 
 # Runs.
@@ -159,7 +160,9 @@ def run(document: Document) -> dict[str, float]:
             for name in row.files:
                 if not (folder / name).exists():
                     raise SystemExit(f'{document.key}, {row.where}: {name} was not written')
-            ours.update((f'{row.where}: {one.name}', one.read(folder)) for one in row.numbers)
+            ours.update(
+                (f'{row.where}: {number.name}', number.read(folder)) for number in row.numbers
+            )
     shutil.rmtree(folder)
     return ours
 
@@ -174,12 +177,12 @@ def _run_once(line: str, folder: Path) -> None:
         return
     began = time.perf_counter()
     tools = {'PATH': f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'}
-    told = subprocess.run(
+    process = subprocess.run(
         words_of(line, folder), cwd=folder, env={**os.environ, **tools}, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
-    if told.returncode:
-        raise SystemExit(f'{told.stdout}\n{line}: exit status {told.returncode} in {folder}')
+    if process.returncode:
+        raise SystemExit(f'{process.stdout}\n{line}: exit status {process.returncode} in {folder}')
     done.touch()
     print(f'{time.perf_counter() - began:6.0f} s  {line}', flush=True)
 
@@ -188,8 +191,8 @@ def words_of(line: str, folder: Path) -> list[str]:
     """Return the words of a command: patterns of paths expanded, benchmarks/ of this tree."""
     words: list[str] = []
     for word in shlex.split(line):
-        found = sorted(folder.glob(word)) if '*' in word else []
-        words += [str(path.relative_to(folder)) for path in found] or [word]
+        paths = sorted(folder.glob(word)) if '*' in word else []
+        words += [str(path.relative_to(folder)) for path in paths] or [word]
     if words[0] == 'python':
         return [sys.executable, str(ROOT / words[1]), *words[2:]]
     return words
@@ -205,38 +208,30 @@ def run_python(row: Row) -> None:
 # The page.
 
 
-def page(told: dict[str, Any]) -> str:
-    """Return the page with its blocks written anew."""
-    known = {one.key: one for one in documents()}
+def page(results: dict[str, Any]) -> str:
+    """Return the page with its blocks written anew; `results` are those of the last run."""
+    by_key = {document.key: document for document in documents()}
 
-    def block(found: re.Match[str]) -> str:
-        if found[2] == 'run':
-            lines = [_about(told, list(known.values()))]
+    def block(match: re.Match[str]) -> str:
+        if match[2] == 'run':
+            lines = [_summary(results, by_key)]
         else:
-            lines = _section(known[found[3]], told['figures'].get(found[3], {}))
-        return '\n'.join([found[1], *lines, '', found[4]])
+            lines = _section(by_key[match[3]], results['figures'].get(match[3], {}))
+        return '\n'.join([match[1], *lines, '', match[4]])
 
     return _BLOCK.sub(block, PAGE.read_text(encoding='utf-8'))
 
 
-def _about(told: dict[str, Any], known: list[Document]) -> str:
-    rows = [row for one in known for row in one.rows]
-    numbers = [(key, name) for key, found in told['figures'].items() for name in found]
-    missed = sum(not _is_met(known, key, name, told) for key, name in numbers)
-    return (
-        f'{len(rows)} lines, {len(numbers)} printed numbers, {len(numbers) - missed} of them met '
-        f'to the printed digit. Run on {told["date"]}, Python {told["machine"]["python"]}.'
-    )
-
-
-def _is_met(known: list[Document], key: str, name: str, told: dict[str, Any]) -> bool:
-    one = numbers_of(next(each for each in known if each.key == key))[name]
-    return one.is_met(told['figures'][key][name])
+def _summary(results: dict[str, Any], by_key: dict[str, Document]) -> str:
+    lines = sum(len(document.rows) for document in by_key.values())
+    return f'{lines} lines. Run on {results["date"]}, Python {results["machine"]["python"]}.'
 
 
 def numbers_of(document: Document) -> dict[str, Number]:
     """Return the printed numbers of a document by place and name."""
-    return {f'{row.where}: {one.name}': one for row in document.rows for one in row.numbers}
+    return {
+        f'{row.where}: {number.name}': number for row in document.rows for number in row.numbers
+    }
 
 
 def _section(document: Document, figures: dict[str, float]) -> list[str]:
@@ -250,7 +245,7 @@ def _section(document: Document, figures: dict[str, float]) -> list[str]:
         name = row.page.partition('#')[0].removesuffix('.md').rpartition('/')[2]
         link = f'[{name.replace("_", " ")}]({row.page})'
         files = ', '.join(f'`{name}`' for name in row.files)
-        lines.append(f'| {row.where} | {row.what} | {link} | {_ran(row)} | {files} |')
+        lines.append(f'| {row.where} | {row.what} | {link} | {_command_cell(row)} | {files} |')
     for row in document.rows:
         if row.python:
             lines += _folded(
@@ -258,8 +253,11 @@ def _section(document: Document, figures: dict[str, float]) -> list[str]:
             )
     if figures:
         table = ['| Number | Printed | Ours | Difference | Why |', '|---|---|---|---|---|']
-        table += [_compared(*one, figures[one[0]]) for one in numbers_of(document).items()]
-        lines += _folded(f'Printed numbers of {document.key} and ours', table)
+        numbers = numbers_of(document)
+        table += [_comparison(name, number, figures[name]) for name, number in numbers.items()]
+        met = sum(number.is_met(figures[name]) for name, number in numbers.items())
+        title = f'{len(numbers)} printed numbers of {document.key} and ours; {met} are equal'
+        lines += _folded(f'{title} when rounded alike', table)
     return lines
 
 
@@ -276,16 +274,17 @@ def _folded(title: str, lines: list[str]) -> list[str]:
     ]
 
 
-def _compared(name: str, one: Number, ours: float) -> str:
-    unit = f' {one.unit}' if one.unit else ''
-    digits = max(-int(Decimal(one.printed).as_tuple().exponent), 0)
-    met = one.is_met(ours)
-    shown = f'{ours:.{digits}f}' if met else f'{ours:.4g}'
-    far = '' if met else f'{ours - float(one.printed):+.2g}'
-    return f'| {name} | {one.printed}{unit} | {shown}{unit} | {far} | {one.reason} |'
+def _comparison(name: str, number: Number, ours: float) -> str:
+    unit = f' {number.unit}' if number.unit else ''
+    digits = max(-int(Decimal(number.printed).as_tuple().exponent), 0)
+    rounded = f'{ours:.{digits + 1}f}' if abs(ours) < 1e4 and digits < 9 else f'{ours:.4g}'
+    difference, reason = '', ''
+    if not number.is_met(ours):
+        difference, reason = f'{ours - float(number.printed):+.2g}', number.reason
+    return f'| {name} | {number.printed}{unit} | {rounded}{unit} | {difference} | {reason} |'
 
 
-def _ran(row: Row) -> str:
+def _command_cell(row: Row) -> str:
     if row.missing:
         return f'missing: {row.missing}'
     if row.python:
@@ -299,21 +298,26 @@ def main() -> None:
     parser.add_argument('--only', metavar='KEY', help='one document')
     parser.add_argument('--write', action='store_true', help='run nothing, write the page')
     options = parser.parse_args()
-    told = json.loads(FIGURES.read_text(encoding='utf-8')) if FIGURES.exists() else {}
+    results = json.loads(FIGURES.read_text(encoding='utf-8'))
     if not options.write:
-        chosen = [one for one in documents() if options.only in (None, one.key)]
-        if not chosen:
-            parser.error(f'--only {options.only}: must be one of {[d.key for d in documents()]}')
-        figures = told.get('figures', {}) | {one.key: run(one) for one in chosen}
-        told = {'date': time.strftime('%Y-%m-%d'), 'machine': machine(), 'figures': figures}
-        FIGURES.write_text(json.dumps(told, indent=1) + '\n', encoding='utf-8')
-    PAGE.write_text(page(told), encoding='utf-8')
+        keys = [document.key for document in documents()]
+        if options.only not in (None, *keys):
+            parser.error(f'--only {options.only}: must be one of {", ".join(keys)}')
+        for document in documents():
+            if options.only in (None, document.key):
+                figures = results['figures'] | {document.key: run(document)}
+                results = {
+                    'date': time.strftime('%Y-%m-%d'), 'machine': machine(), 'figures': figures
+                }  # fmt: skip
+                # A later document that fails loses nothing of this one.
+                FIGURES.write_text(json.dumps(results, indent=1) + '\n', encoding='utf-8')
+    PAGE.write_text(page(results), encoding='utf-8')
     unexplained = [
-        f'{document.key}, {name}: printed {one.printed}, ours {ours:.4g}, without a reason'
+        f'{document.key}, {name}: printed {number.printed}, ours {ours:.4g}, without a reason'
         for document in documents()
-        for name, one in numbers_of(document).items()
-        if (ours := told['figures'].get(document.key, {}).get(name)) is not None
-        and not (one.is_met(ours) or one.reason)
+        for name, number in numbers_of(document).items()
+        if (ours := results['figures'].get(document.key, {}).get(name)) is not None
+        and not (number.is_met(ours) or number.reason)
     ]
     print('\n'.join(unexplained))
     sys.exit(bool(unexplained))

@@ -577,7 +577,7 @@ def run_study(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     outcome = run_study('a_imu', f'{folder}/result', runs=1)
     >>> outcome.models, len(outcome.runs)
-    (['chrono', 'airsim'], 6)
+    (['chrono', 'airsim_paper', 'airsim'], 8)
     """
     from sim2real_eval.common.workers import Workers
     from sim2real_eval.study.options import StudyOptions

@@ -246,6 +246,7 @@ def test_without_fixes_the_origin_of_the_world_is_used(tmp_path: Path, capsys: C
         ('--origin 1,2 --imu chrono --out o', '--origin'),
         ('--out {bag}', 'exists'),
         ('--out o --compare', '--compare'),
+        ('--out o --yaw gyro', '--yaw'),
         ('--start 100', '100 s'),
         ('--waypoint-rate 0', '--waypoint-rate'),
     ],

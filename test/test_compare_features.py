@@ -118,6 +118,15 @@ def test_the_drawn_feature_is_the_chosen_one_with_its_noise() -> None:
         compare_runs([real], simulated, dataclasses.replace(OPTIONS, feature=999))
 
 
+def test_cameras_without_a_common_feature_have_no_track() -> None:
+    real, simulated = signals(1), signals(3)
+    tracks = dataclasses.replace(simulated.tracks, ids=simulated.tracks.ids + 1000)
+    apart = {'webcam_vga': [dataclasses.replace(simulated, tracks=tracks)]}
+    assert compare_runs([real], apart, OPTIONS).track is None
+    with pytest.raises(SignalComparisonError):
+        compare_runs([real], apart, dataclasses.replace(OPTIONS, feature=7))
+
+
 def test_the_calibration_is_recovered_from_camera_info() -> None:
     lens = PlumbBob(-0.28, 0.11, 0.001, -0.0008, -0.02)
     bent = Intrinsics(fx=670.0, fy=665.0, cx=333.0, cy=237.0, skew=0.003, distortion=lens)

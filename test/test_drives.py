@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+
 import numpy as np
 import pytest
 
@@ -65,6 +68,17 @@ def test_throttle_and_top_speed_are_inverse() -> None:
     for throttle in (0.1, 0.5, 0.75, 1.0):
         assert ART.throttle_at(ART.top_speed(throttle)) == pytest.approx(throttle)
     assert (ART.throttle_at(-1.0), ART.throttle_at(9.0)) == (0.0, 1.0)
+
+
+def test_the_speed_of_the_reference_does_not_depend_on_the_incline() -> None:
+    inclined = dataclasses.replace(ART, incline=0.05)
+    assert inclined.top_speed(0.75) == ART.top_speed(0.75) == ART.downhill_speed(0.75)
+    # Gravity m g sin(incline) has the leverage of gear ratio times radius.
+    leverage = ART.gear_ratio * ART.wheel_radius
+    torque = leverage * ART.mass * 9.80665 * math.sin(0.05)
+    slope = ART.stall_torque / ART.no_load_rate + ART.linear_resistance
+    gain = inclined.downhill_speed(0.75) - ART.top_speed(0.75)
+    assert gain == pytest.approx(leverage * torque / slope)
 
 
 def test_the_robot_starts_beside_the_scenario_and_returns_to_it() -> None:

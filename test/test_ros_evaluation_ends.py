@@ -64,7 +64,7 @@ def refused(capsys: pytest.CaptureFixture[str], *parameters: str) -> str:
         'navsat_params_file:=none.yaml', 'case_file:=none.yaml', 'repetitions:=0', 'repetition:=2',
         'rate_factor:=-1.0', 'metric.rate:=0.0', 'metric.drop_zeros:=true', 'metric.warm_up:=1.0',
         'component:=up', 'topics:=[odom]', 'topics:=[1, 2]', 'scenario:=all',
-        'real:=[/no/such/bag]', 'real:=1.5', 'out:=""',
+        'real:=[/no/such/bag]', 'real:=/no/such/*', 'real:=1.5', 'out:=""',
     ],
 )  # fmt: skip
 def test_a_malformed_parameter_is_a_one_line_error_with_its_name(

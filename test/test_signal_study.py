@@ -18,8 +18,9 @@ from signal_examples import truth_of
 
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.signals.comparison import compare_signals
-from sim2real_eval.signals.options import SignalComparisonError, SignalOptions
+from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin import Twin
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.shipped import config_path
 from sim_sensors.imu.gazebo import HectorImu, HectorYaw
 
@@ -111,13 +112,22 @@ def test_what_signals_do_not_have_is_refused(
 
 
 @pytest.mark.parametrize(
-    'words', [('--judge-config', 'clean'), ('--warmup', '5'), ('--simulate-on', 'drive')]
+    'words',
+    [
+        ('--judge-config', 'clean'),
+        ('--warmup', '5'),
+        ('--simulate-on', 'drive'),
+        ('--resamples', '100'),
+        ('--no-start-heading',),
+        ('--window', '5'),
+    ],
 )
 def test_options_of_judges_are_refused(
-    words: tuple[str, str], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    check_refused(capsys, 'thesis_imu', 'study', 'thesis_imu', *words, '--out', 'out')
+    option = words[0].removeprefix('--no-').removeprefix('--')
+    check_refused(capsys, option, 'study', 'thesis_imu', *words, '--out', 'out')
 
 
 def test_a_study_of_signals_takes_recordings(tmp_path: Path, capsys: Capture) -> None:
@@ -154,8 +164,8 @@ def test_an_error_of_rounding_has_no_spectrum() -> None:
 
 
 def test_an_unknown_quantity_is_refused() -> None:
-    with pytest.raises(SignalComparisonError, match='angular_rate'):
+    with pytest.raises(ParameterError, match='angular_rate'):
         SignalOptions(quantities='angular_rates')
-    assert dataclasses.replace(SignalOptions(), quantities='yaw, position').chosen == (
+    assert dataclasses.replace(SignalOptions(), quantities='yaw, position').quantity_names == (
         'yaw', 'position',
     )  # fmt: skip

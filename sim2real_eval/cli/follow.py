@@ -10,6 +10,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sim2real_eval.signals.options import SignalOptions
 from sim_sensors.core.errors import MotionError, ParameterError, not_among
 from sim_sensors.core.parameters import Parameters, parameter
 from . import arguments
@@ -71,13 +72,6 @@ class FollowOptions(Parameters):
     config: str = parameter('', '', 'YAML file with robot, controllers and pose (see the docs).')
     imu: str = parameter('', '', 'IMU model or file for the recordings (default: no IMU).')
     gps: str = parameter('', '', 'GPS model or file for the recordings (default: no GPS).')
-    yaw: str = parameter(
-        'auto',
-        '',
-        'Yaw that --compare compares: auto: that of the orientation, otherwise the integral of '
-        'the z rate; gyro: always the integral.',
-        choices=('auto', 'gyro'),
-    )
 
 
 _FOLLOW = OptionSet(
@@ -88,6 +82,7 @@ _FOLLOW = OptionSet(
     imu='--imu MODEL',
     gps='--gps MODEL',
 )
+_COMPARISON = OptionSet(SignalOptions, 'yaw')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,6 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='compare the simulated IMU with the recorded one, as `sim2real compare` does: yaw '
         'error, trend, spectra; in DIR/compare',
     )
+    _COMPARISON.add(parser)
     arguments.add_shared(parser, 'topic', 'json', 'seed')
 
 
@@ -140,6 +136,8 @@ def run(options: argparse.Namespace) -> int:
     origin, world, other_models = arguments.surroundings(options)
     if options.compare and not options.imu:
         raise ParameterError('--compare', '', 'needs --imu and --out')
+    if options.yaw is not None and not options.compare:
+        raise ParameterError('--yaw', '', 'needs --compare, --imu and --out')
     twin = Twin(
         'driven',
         gps=load_gps(options.gps) if options.gps else None,
@@ -227,12 +225,9 @@ def _comparison(
     from sim2real_eval.report.signals import write_signals
     from sim2real_eval.signals.answer import comparison_record
     from sim2real_eval.signals.comparison import compare_signals
-    from sim2real_eval.signals.options import SignalOptions
 
     real = [run_input.recording for run_input in followed if run_input.recording is not None]
-    comparison = compare_signals(
-        real, recordings, SignalOptions(seed=options.seed, yaw=options.yaw)
-    )
+    comparison = compare_signals(real, recordings, _COMPARISON.make(options, seed=options.seed))
     record = comparison_record(comparison)
     write_signals(Path(options.out) / 'compare', comparison, record)
     return comparison, record

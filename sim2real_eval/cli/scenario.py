@@ -29,7 +29,7 @@ The default is the example on GTSAM's page about ScenarioRunner: 0.5 m/s^2 along
 
 examples:
   sim2real scenario
-  sim2real scenario --noise gtsam_macos --out page    # the digits that the page prints
+  sim2real scenario --noise gtsam_macos --out page
   sim2real scenario --motion constant_twist --set 'angular_velocity=[0,0,1]' --out twist
   sim2real scenario --accelerometer-walk 0.03 --gyroscope-walk 0.003 --runs 5000 --out walk
   sim2real scenario --table motion.csv --duration 5 --form manifold --json

@@ -8,13 +8,14 @@ import argparse
 from typing import TYPE_CHECKING
 
 from sim_sensors.core.errors import ParameterError
+from .options import METRIC, STUDY, UNCERTAINTY
 from .output import conclude, print_signals, progress_bar, report_failures
 
 if TYPE_CHECKING:
     from sim2real_eval.study.study_file import Overrides, StudyFile
 
-_TAKEN = ('seed', 'repetitions', 'match_rates')
-"""Options of a study that signals have, too."""
+_COMMON_OPTIONS = ('seed', 'repetitions', 'match_rates')
+"""Options of a study that also apply to signals."""
 
 
 def carry_out_signals(file: StudyFile, over: Overrides, options: argparse.Namespace) -> int:
@@ -25,7 +26,7 @@ def carry_out_signals(file: StudyFile, over: Overrides, options: argparse.Namesp
     from sim_sensors.world.world import load_world
 
     assert file.signals is not None
-    _refuse_options_of_judges(file, over)
+    _refuse_options_of_judges(options, over)
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     study = SignalStudy(
         twins=file.twins,
@@ -58,15 +59,13 @@ def carry_out_signals(file: StudyFile, over: Overrides, options: argparse.Namesp
     return conclude(options, record, tell, where, failures)
 
 
-def _refuse_options_of_judges(file: StudyFile, over: Overrides) -> None:
-    from sim2real_eval.study.options import StudyOptions
-
-    problem = f'cannot be used with {file.where}, which compares signals and has no judge'
+def _refuse_options_of_judges(options: argparse.Namespace, over: Overrides) -> None:
+    problem = f'cannot be used with {options.study}, which compares signals and has no judge'
     if over.judges is not None:
         raise ParameterError('--judge, --judge-config', '', problem)
     if over.simulate_on is not None:
         raise ParameterError('--simulate-on', '', problem)
-    default = StudyOptions().to_mapping()
-    for name, value in file.options.to_mapping().items():
-        if name not in _TAKEN and value != default[name]:
-            raise ParameterError(f'--{name.replace("_", "-")}', '', problem)
+    for group in (STUDY, METRIC, UNCERTAINTY):
+        for name in group.explicit_values(options):
+            if name not in _COMMON_OPTIONS:
+                raise ParameterError(group.flag(name), '', problem)

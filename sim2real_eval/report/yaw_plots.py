@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from sim2real_eval.common.results import Field
 from sim2real_eval.signals.comparison import SignalComparison
-from sim2real_eval.signals.prepared import GriddedRun, PreparedQuantity
+from sim2real_eval.signals.prepared import GriddedRun, PreparedQuantity, followed_name
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
 
@@ -63,14 +63,14 @@ def yaw_rows(comparison: SignalComparison) -> Iterator[tuple[Field, ...]]:
 def _lines(comparison: SignalComparison, name: str) -> list[_Line]:
     """Return the real run of a name, and the first simulated run of each model that follows it."""
     lines: list[_Line] = []
+    real_names = comparison.names['real']
     for label, side, ready in comparison.sides():
         if ready.quantity.name != 'yaw':
             continue
-        names = comparison.names[label]
-        of_name = [k for k, one in enumerate(names) if one == name or one.startswith(f'{name}_')]
-        if not of_name:
+        followed = [followed_name(run, real_names) for run in comparison.names[label]]
+        if name not in followed:
             continue
-        number = of_name[0]
+        number = followed.index(name)
         place = number + (len(ready.real) if side != 'real' else 0)
         densities = tuple(
             ready.spectra[kind][place].density[ready.shown, 0] for kind in ('signal', 'error')
@@ -92,7 +92,11 @@ def yaw_run_figure(comparison: SignalComparison, name: str) -> Figure:
     colours = {'real': palette.REAL_COLOUR, **palette.model_colours(comparison.models)}
     last = min(float(line.run.even.time[-1]) for line in lines)
     parts = ((0.0, last), (60.0, 60.0 + _DETAIL_S), (last - _DETAIL_S, last))
-    panels = [one for one in zip((whole, minute, end), parts, strict=True) if one[1][1] <= last]
+    panels = [
+        (panel, part)
+        for panel, part in zip((whole, minute, end), parts, strict=True)
+        if part[1] <= last
+    ]
     window = lines[0].ready.trend_window(comparison.options)
     for line in (*lines[1:], lines[0]):
         wide = 1.6 if line.sensor == 'real' else 0.8

@@ -206,14 +206,17 @@ def _track(
     ids, counts = np.unique(first.ids, return_counts=True)
     simulated_ids, simulated_counts = np.unique(second.ids, return_counts=True)
     common, at, simulated_at = np.intersect1d(ids, simulated_ids, return_indices=True)
-    if not len(common) or feature not in (None, *common.tolist()):
-        found = ', '.join(map(str, common[:20])) or 'none'
-        raise SignalComparisonError(
-            f'--feature {feature} is not found by both cameras; must be one of {found}'
-        )
     if feature is None:
+        if not len(common):
+            return None
         frames = np.minimum(counts[at], simulated_counts[simulated_at])
         feature = int(common[np.argmax(frames)])
+    elif feature not in common:
+        allowed = f'must be one of {", ".join(map(str, common[:20]))}'
+        raise SignalComparisonError(
+            f'--feature {feature} is not found by both cameras; '
+            f'{allowed if len(common) else "they have no feature in common"}'
+        )
     quantity = dataclasses.replace(FEATURE, name=f'feature_{feature}')
     series = [
         SensorSeries(quantity, side.frame_times, *side.track(feature), None)
@@ -250,7 +253,7 @@ def _compare_model(
     quantities = [
         quantity
         for quantity in QUANTITIES
-        if quantity.name in options.chosen
+        if quantity.name in options.quantity_names
         and all(quantity.name in run.measured for run in (*real, *runs))
     ]
     subjects_by_finding: dict[Finding, list[str]] = {}
@@ -260,10 +263,17 @@ def _compare_model(
     if not quantities and _features(model, runs, real) is not None:
         return [], {}, list(subjects_by_finding), None
     if not quantities:
-        lacking = unlike or (
+        lacking: object = (
             'real and simulated runs have no sensor in common; all must have an IMU, or all a '
             'GPS receiver, or all a camera that finds landmarks of the world'
         )
+        if unlike:
+            lacking = unlike
+        elif options.quantities:
+            lacking = (
+                f'quantities: {options.quantities} is not allowed; at least one must be measured '
+                'by all real and simulated runs'
+            )
         raise SignalComparisonError(f'{model}: {lacking}')
     numbers = partners(real, runs)
     permutations = permutation_test.permute_labels(
@@ -330,7 +340,7 @@ def _compare_model(
                     between=_mean_agreement(pairs, column) if pairs else None,
                     **lags,
                     error_distance=wasserstein(errors[:n], errors[n:]),
-                    spectrum_distance=_spectral(*spectra),
+                    spectrum_distance=_spectrum_distance(*spectra),
                     error_split_half=split_half[0],
                     spectrum_split_half=split_half[1],
                 )
@@ -353,7 +363,8 @@ _ROUNDING = 1e-18
 """Share of the power of the other side, below which errors are those of rounding."""
 
 
-def _spectral(real: FloatArray, simulated: FloatArray) -> float | None:
+def _spectrum_distance(real: FloatArray, simulated: FloatArray) -> float | None:
+    """Return the log spectral distance of two densities, dB; None if one is only rounding."""
     power = sorted([float(real.sum()), float(simulated.sum())])
     if power[0] <= _ROUNDING * power[1] and power[1] > 0.0:
         return None

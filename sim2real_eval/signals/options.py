@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from sim_sensors.core.errors import Sim2RealError, not_among
+from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 from sim_sensors.core.parameters import Parameters, parameter, rare
 
 QUANTITY_NAMES = ('angular_rate', 'specific_force', 'yaw', 'position', 'magnetic_field')
@@ -103,16 +103,16 @@ class SignalOptions(Parameters):
     seed: int = parameter(0, '', 'Seed of drawn permutations.', minimum=0)
 
     @property
-    def chosen(self) -> tuple[str, ...]:
+    def quantity_names(self) -> tuple[str, ...]:
         """Names of the quantities to compare."""
         names = tuple(name.strip() for name in self.quantities.split(','))
         return names if any(names) else QUANTITY_NAMES
 
     def _check(self) -> None:
-        for name in self.chosen:
+        for name in self.quantity_names:
             if name not in QUANTITY_NAMES:
                 problem = not_among(f'unknown name {name!r}', name, QUANTITY_NAMES)
-                raise SignalComparisonError(f'quantities: {problem}')
+                raise ParameterError(type(self).__name__, 'quantities', problem)
         if self.trend_window % 2 == 0:
             raise SignalComparisonError(
                 f'trend window: {self.trend_window} is not allowed; must be odd, 2k + 1'

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,6 +173,18 @@ def _rate(run: SensorSeries, rate: float) -> float:
 
 
 # Simulated and real runs of the same motion.
+def followed_name(name: str, real_names: Iterable[str]) -> str | None:
+    """Return the name of the real run that a simulated run follows by its name, or None.
+
+    Examples
+    --------
+    >>> followed_name('drive_2_1', ['drive', 'drive_2'])
+    'drive_2'
+    """
+    candidates = [real for real in real_names if name == real or name.startswith(f'{real}_')]
+    return max(candidates, key=len, default=None)
+
+
 def partners(
     real: Sequence[SensorSignals], simulated: Sequence[SensorSignals]
 ) -> list[int | None]:
@@ -185,10 +197,7 @@ def partners(
     names = [run.name for run in real]
     numbers: list[int | None] = []
     for run in simulated:
-        candidates = [
-            name for name in names if run.name == name or run.name.startswith(f'{name}_')
-        ]
-        name = max(candidates, key=len, default=None)
+        name = followed_name(run.name, names)
         if name is None or names.count(name) > 1:
             numbers.append(None)
             continue

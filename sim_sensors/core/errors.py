@@ -121,8 +121,12 @@ def not_among(problem: str, name: object, allowed: Iterable[str]) -> str:
     --------
     >>> not_among('unknown key', 'rat', ['rate', 'seed'])
     'unknown key (did you mean rate?); must be one of rate, seed'
+    >>> not_among('unknown parameter', 'gain', [])
+    'unknown parameter; there are none'
     """
     allowed = list(allowed)
+    if not allowed:
+        return f'{problem}; there are none'
     return f'{problem}{did_you_mean(name, allowed)}; must be one of {", ".join(allowed)}'
 
 

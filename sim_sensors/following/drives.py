@@ -36,9 +36,9 @@ _LEAST_SPEED = 0.1  # m/s, below which a commanded turn has no steering angle
 def pilot_of(controller: str) -> Pilot:
     """Return a pilot of the ART vehicle that follows timed waypoints by one of `TRACKERS`.
 
-    The reference moves along the waypoints at the top speed that the throttle gives. Of the
-    command (v, w), v becomes the throttle that holds it, and w the angle atan(L w / v) of the
-    front wheels.
+    The reference moves along the waypoints at the speed that the throttle holds on level ground.
+    Of the command (v, w), v becomes the throttle that holds it there, and w the angle
+    atan(L w / v) of the front wheels.
     """
 
     def pilot(points: FloatArray, vehicle: AckermannVehicle, throttle: float) -> Controller:

@@ -40,10 +40,10 @@ def course(time: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
     means, which smooth motion leaves small. Errors of the kind of a random walk have the same
     ratio for every baseline; those of white noise average out.
 
-    For noise at rest of any size, fewer than 1 % of paths have a significant course if the noise
-    is white, and fewer than 15 % if it is correlated over 10 s (200 and more paths of 225 points
-    each, tested). Paths of fewer than 10 points have no measurable scatter: any displacement is
-    significant.
+    Noise at rest has a significant course in 0 % of the paths if it is white, in 1 % with 2 % of
+    outliers, in up to 3 % if it is correlated over 10 s, and in 13 % if it is a random walk: 400
+    paths of 225 points each, at 1, 5 and 10 Hz. Paths of fewer than 10 points have no measurable
+    scatter: any displacement is significant.
 
     At the ends of a path without noise, the course is that of the circle through the end point
     that has the course of the next point. The heading of a robot that drives backward is opposite

@@ -340,7 +340,7 @@ def prepare_run(
         constant_resistance=vehicle.constant_resistance * friction,
     )
     # The path is long enough that even the fastest run does not reach its end.
-    points = waypoints(scenario, 5.0 + duration * car.top_speed(1.0))
+    points = waypoints(scenario, 5.0 + duration * car.downhill_speed(1.0))
     steered = pilot(points, car, throttle)
     count = math.ceil(duration * CONTROL_RATE) + 1
     wander = vary.steering_disturbance * _wander(draw('steering', count), vary.disturbance_time)

@@ -127,9 +127,15 @@ class AckermannVehicle(Parameters):
         return self.cg_to_front + self.cg_to_rear
 
     def top_speed(self, throttle: float) -> float:
-        """Return the speed at which motor and resistance balance, m/s: on an incline, downhill."""
+        """Return the speed at which motor and resistance balance on level ground, m/s."""
+        return self._balanced_speed(self.stall_torque * throttle)
+
+    def downhill_speed(self, throttle: float) -> float:
+        """Return the speed at which motor, resistance and gravity balance downhill, m/s."""
+        return self._balanced_speed(self.stall_torque * throttle + abs(self._gravity_torque))
+
+    def _balanced_speed(self, torque: float) -> float:
         decline = self.stall_torque / self.no_load_rate + self.linear_resistance
-        torque = self.stall_torque * throttle + abs(self._gravity_torque)
         rate = (torque - self.constant_resistance) / decline
         return max(rate, 0.0) * self.gear_ratio * self.wheel_radius
 
