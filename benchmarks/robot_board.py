@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from measuring import table, write
 
+from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim_sensors.camera.features import FeatureArray
@@ -327,7 +328,10 @@ def main() -> None:
     images, missed = tables_read()
     fit = images.calibration()
     poses = held_out(images, fit)
-    write_recording(recording_of(images, *poses, 'robot_board'), options.out / 'robot_board')
+    try:
+        write_recording(recording_of(images, *poses, 'robot_board'), options.out / 'robot_board')
+    except RecordingError as error:
+        parser.error(str(error))
     found = parts(images, *poses)
     files = {
         'world': {'chessboards': [BOARD]},
