@@ -206,16 +206,3 @@ def test_an_unknown_quantity_is_refused() -> None:
     assert dataclasses.replace(SignalOptions(), quantities='yaw, position').quantity_names == (
         'yaw', 'position',
     )  # fmt: skip
-
-
-@pytest.mark.parametrize('names', ['angular_rate', 'specific_force,yaw', 'yaw'])
-def test_any_choice_of_quantities_has_its_figures(
-    names: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = ('--motion', 'circle', '--duration', 10, '--imu', 'chrono_ahrs', '--out', 'made')
-    assert call(capsys, 'simulate', *words).status == 0
-    words = ('--imu', 'hector_imu', '--quantities', names, '--out', 'out')
-    assert call(capsys, 'compare', '--real', 'made/circle_1', *words).status == 0
-    assert Path('out/scatter.png').exists() == (names != 'yaw')
-    assert Path('out/yaw_error.png').exists() == ('yaw' in names)
