@@ -23,15 +23,20 @@ from scipy.spatial.transform import Rotation, Slerp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from camera_recording import (
+    add_outputs,
+    camera_model,
+    camera_recording,
+    rms,
+    truth_of,
+    write_inputs,
+)
 from measuring import table, write
 
-from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.writing import write_recording
-from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.lens import PlumbBob
-from sim_sensors.camera.pinhole import CameraInfoArray, Intrinsics
-from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.camera.pinhole import Intrinsics
+from sim_sensors.core.measurements import FloatArray
 
 TABLES = Path(__file__).parent / 'robot_board'
 ORIGIN = """Copyright 2018 Jonathan Meyer
@@ -223,31 +228,12 @@ def recording_of(images: Images, places: FloatArray, turns: Rotation, name: str)
     share = np.clip((t - INTERVAL * k - STILL / 2) / (INTERVAL - STILL), 0.0, 1.0)
     way = k + share**3 * (10.0 - 15.0 * share + 6.0 * share**2)
     path = np.stack([np.interp(way, np.arange(n), column) for column in places.T], axis=1)
-    count = len(t)
     stamps = START_NS + np.round(t * 1e9).astype(np.int64)
-    zero, six = np.zeros((count, 3)), np.zeros((count, 6, 6))
-    truth = OdometryArray(
-        stamps, stamps, 'world', 'base_link', path, Slerp(np.arange(n), turns)(way).as_quat(),
-        zero, zero, six, six,
-    )  # fmt: skip
-    pixels = images.dots.reshape(-1, 2)
+    truth = truth_of(stamps, path, Slerp(np.arange(n), turns)(way))
     each = images.dots.shape[1]
-    features = FeatureArray(
-        stamp_ns=at, arrival_ns=at, frame='base_link', first=each * np.arange(n + 1),
-        ids=np.tile(np.arange(each), n), pixels=pixels, previous=np.full_like(pixels, np.nan),
-        age=np.zeros(len(pixels), dtype=np.int64), rays=INTRINSICS.rays(pixels),
-    )  # fmt: skip
-    info = CameraInfoArray.from_intrinsics(INTRINSICS, at, at, 'base_link')
-    return Recording(
-        name=name, scenario='robot_board', path='',
-        messages={
-            '/ground_truth/odometry': truth, '/camera/features': features,
-            '/camera/camera_info': info,
-        },
-        roles={
-            'truth': '/ground_truth/odometry', 'features': '/camera/features',
-            'camera_info': '/camera/camera_info',
-        },
+    return camera_recording(
+        name, truth, INTRINSICS, at, each * np.arange(n + 1), np.tile(np.arange(each), n),
+        images.dots.reshape(-1, 2),
     )  # fmt: skip
 
 
@@ -267,12 +253,12 @@ def parts(images: Images, places: FloatArray, turns: Rotation) -> dict[str, list
     # What neighbours share is not white; of white noise with variance 1 the variance is 6.
     bends = np.diff(rest.reshape(-1, SIDE, SIDE, 2), n=2, axis=2)
     return {
-        'error': _rms(error),
-        'shift of whole images': _rms(mean),
-        'left with the pose by the dots': _rms(rest),
-        'the same within 200 px of the middle': _rms(rest[far < 200.0]),
-        'the same from 300 px on': _rms(rest[far >= 300.0]),
-        'white noise, by second differences of a row': _rms(bends / np.sqrt(6.0)),
+        'error': rms(error),
+        'shift of whole images': rms(mean),
+        'left with the pose by the dots': rms(rest),
+        'the same within 200 px of the middle': rms(rest[far < 200.0]),
+        'the same from 300 px on': rms(rest[far >= 300.0]),
+        'white noise, by second differences of a row': rms(bends / np.sqrt(6.0)),
     }
 
 
@@ -282,23 +268,11 @@ def _difference(dots: FloatArray, local: FloatArray, change: FloatArray) -> Floa
     return (INTRINSICS.project(moved) - dots).ravel()
 
 
-def _rms(values: FloatArray) -> list[float]:
-    return [
-        round(float(value), 4) for value in np.sqrt(np.mean(values.reshape(-1, 2) ** 2, axis=0))
-    ]
-
-
 def camera_file(noise: list[float]) -> dict[str, Any]:
     """Return a camera model with the stated intrinsics and white noise, px."""
-    k = INTRINSICS
     # The body's axes are the optical ones.
-    return {
-        'model': 'pinhole_camera', 'rate': 1.0 / INTERVAL, 'noise_std': noise,
-        'mounting_rpy': [0.0, -np.pi / 2.0, np.pi / 2.0], 'lever_arm': [0.0, 0.0, 0.0],
-        'intrinsics': {
-            'width': k.width, 'height': k.height, 'fx': k.fx, 'fy': k.fy, 'cx': k.cx, 'cy': k.cy,
-        },
-    }  # fmt: skip
+    mounting = [0.0, -np.pi / 2.0, np.pi / 2.0]
+    return camera_model(INTRINSICS, 1.0 / INTERVAL, noise, mounting, [0.0, 0.0, 0.0])
 
 
 def main() -> None:
@@ -312,14 +286,7 @@ def main() -> None:
         metavar='DIR',
         help='its test_set_10x10: find the dots anew with OpenCV and keep the tables',
     )
-    parser.add_argument(
-        '--out',
-        type=Path,
-        required=True,
-        metavar='DIR',
-        help='gets the recording, the world and two camera models',
-    )
-    parser.add_argument('--results', type=Path, metavar='DIR', help='gets robot_board.json')
+    add_outputs(parser, 'robot_board.json')
     options = parser.parse_args()
     if options.images is not None:
         if not (options.images / 'cal_data.yaml').is_file():
@@ -328,22 +295,16 @@ def main() -> None:
     images, missed = tables_read()
     fit = images.calibration()
     poses = held_out(images, fit)
-    try:
-        write_recording(recording_of(images, *poses, 'robot_board'), options.out / 'robot_board')
-    except RecordingError as error:
-        parser.error(str(error))
     found = parts(images, *poses)
     files = {
         'world': {'chessboards': [BOARD]},
         'detector': camera_file(found['left with the pose by the dots']),
         'all': camera_file(found['error']),
     }
-    for name, content in files.items():
-        text = yaml.safe_dump(content, sort_keys=False)
-        (options.out / f'{name}.yaml').write_text(text, encoding='utf-8')
+    write_inputs(parser, options.out, recording_of(images, *poses, 'robot_board'), files)
     k = INTRINSICS
     refit = images.fitted(np.concatenate([fit, [k.fx, k.fy, k.cx, k.cy, 0.0, 1.0]]))
-    found['error with lens and size of the board fitted to these images'] = _rms(
+    found['error with lens and size of the board fitted to these images'] = rms(
         images.pixels(refit) - images.dots
     )
     table(('part', 'u px', 'v px'), [(name, *map(str, pair)) for name, pair in found.items()])

@@ -15,22 +15,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from scipy.io import loadmat
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from camera_recording import (
+    add_outputs,
+    camera_model,
+    camera_recording,
+    rms,
+    truth_of,
+    write_inputs,
+)
 from measuring import table, write
 
-from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.recording import Recording, StaticTransform
-from sim2real_eval.recording.writing import write_recording
-from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.lens import PlumbBob
-from sim_sensors.camera.pinhole import CameraInfoArray, Intrinsics
-from sim_sensors.core.measurements import FloatArray, OdometryArray
+from sim_sensors.camera.pinhole import Intrinsics
+from sim_sensors.core.measurements import FloatArray
 
 ORIGIN = (
     'Data: datasets/dataset3.mat of https://github.com/utiasSTARS/msckf-swf-comparison '
@@ -94,35 +98,14 @@ class Trial:
 def recording_of(trial: Trial, name: str) -> Recording:
     """Return the left eye's features with the pose of the body at each frame as truth."""
     stamps = START_NS + np.round(trial.stamps * 1e9).astype(np.int64)
-    count = len(stamps)
-    zero, six = np.zeros((count, 3)), np.zeros((count, 6, 6))
-    truth = OdometryArray(
-        stamps, stamps, 'world', 'base_link', trial.places, trial.turns.as_quat(), zero, zero, six,
-        six,
-    )  # fmt: skip
     found = np.isfinite(trial.pixels[..., 0])
-    pixels = trial.pixels[found][:, :2]
-    features = FeatureArray(
-        stamp_ns=stamps, arrival_ns=stamps, frame='camera',
-        first=np.concatenate([[0], np.cumsum(found.sum(axis=1))]), ids=np.nonzero(found)[1],
-        pixels=pixels, previous=np.full_like(pixels, np.nan),
-        age=np.zeros(len(pixels), dtype=np.int64), rays=trial.intrinsics.rays(pixels),
-    )  # fmt: skip
+    first = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
     x, y, z = trial.arm.tolist()
     qx, qy, qz, qw = trial.mounting.as_quat().tolist()
-    return Recording(
-        name=name, scenario='starry_night', path='',
-        messages={
-            '/ground_truth/odometry': truth, '/camera/features': features,
-            '/camera/camera_info': CameraInfoArray.from_intrinsics(
-                trial.intrinsics, stamps, stamps, 'camera'
-            ),
-        },
+    return camera_recording(
+        name, truth_of(stamps, trial.places, trial.turns), trial.intrinsics, stamps, first,
+        np.nonzero(found)[1], trial.pixels[found][:, :2], frame='camera',
         transforms=(StaticTransform('base_link', 'camera', (x, y, z), (qx, qy, qz, qw)),),
-        roles={
-            'truth': '/ground_truth/odometry', 'features': '/camera/features',
-            'camera_info': '/camera/camera_info',
-        },
     )  # fmt: skip
 
 
@@ -147,13 +130,13 @@ def parts(trial: Trial) -> dict[str, list[float]]:
     center = float(np.median(row))
     deviation = 1.4826 * float(np.median(np.abs(row - center)))
     return {
-        'error': _rms(error[..., :2]),
-        'error with mounting and clock fitted to it': _rms(fit.fun.reshape(-1, 4)[:, :2]),
+        'error': rms(error[..., :2]),
+        'error with mounting and clock fitted to it': rms(fit.fun.reshape(-1, 4)[:, :2]),
         'fitted delay, ms': [round(1e3 * float(fit.x[6]), 2)],
-        f'shift of whole frames of {FEWEST} and more': _rms(shared),
+        f'shift of whole frames of {FEWEST} and more': rms(shared),
         'its correlation with the next frame': _correlation(shared, 1),
         'its correlation ten frames later': _correlation(shared, 10),
-        'left with the pose by the features': _rms(rest[..., :2]),
+        'left with the pose by the features': rms(rest[..., :2]),
         'correlation of that with the next frame': _correlation(rest[..., :2], 1),
         'deviation of v by the rows of both eyes': [round(deviation, 4)],
         'share of rows beyond six deviations': [
@@ -169,11 +152,6 @@ def _difference(
     return (pixels - trial.project(moved)).ravel()
 
 
-def _rms(values: FloatArray) -> list[float]:
-    flat = values.reshape(-1, 2)
-    return [round(float(value), 4) for value in np.sqrt(np.nanmean(flat**2, axis=0))]
-
-
 def _correlation(values: FloatArray, lag: int) -> list[float]:
     """Return the correlation along the first axis of each last one's numbers."""
     early, late = values[:-lag].reshape(-1, 2), values[lag:].reshape(-1, 2)
@@ -185,31 +163,16 @@ def _correlation(values: FloatArray, lag: int) -> list[float]:
 
 def camera_file(trial: Trial, noise: list[float]) -> dict[str, Any]:
     """Return a camera model with the stated intrinsics and mounting, and white noise, px."""
-    k = trial.intrinsics
-    return {
-        'model': 'pinhole_camera',
-        'rate': round(float(1.0 / np.mean(np.diff(trial.stamps))), 3),
-        'noise_std': noise,
-        'pose': {'method': 'none'},
-        'mounting_rpy': (trial.mounting * OPTICAL.inv()).as_euler('xyz').tolist(),
-        'lever_arm': trial.arm.tolist(),
-        'intrinsics': {
-            'width': k.width, 'height': k.height, 'fx': k.fx, 'fy': k.fy, 'cx': k.cx, 'cy': k.cy,
-        },
-    }  # fmt: skip
+    rate = round(float(1.0 / np.mean(np.diff(trial.stamps))), 3)
+    mounting = (trial.mounting * OPTICAL.inv()).as_euler('xyz').tolist()
+    model = camera_model(trial.intrinsics, rate, noise, mounting, trial.arm.tolist())
+    return {**model, 'pose': {'method': 'none'}}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=f'{__doc__} {ORIGIN}')
     parser.add_argument('file', type=Path, help='its dataset3.mat')
-    parser.add_argument(
-        '--out',
-        type=Path,
-        required=True,
-        metavar='DIR',
-        help='gets the recording, the world and two camera models',
-    )
-    parser.add_argument('--results', type=Path, metavar='DIR', help='gets starry_night.json')
+    add_outputs(parser, 'starry_night.json')
     options = parser.parse_args()
     if not options.file.is_file():
         parser.error(f'{options.file}: no such file')
@@ -218,10 +181,6 @@ def main() -> None:
     if missing:
         parser.error(f'{options.file}: has no {", ".join(sorted(missing))}; give dataset3.mat')
     trial = Trial(content)
-    try:
-        write_recording(recording_of(trial, 'starry_night'), options.out / 'starry_night')
-    except RecordingError as error:
-        parser.error(str(error))
     found = parts(trial)
     points = [
         {'id': number, 'position': place} for number, place in enumerate(trial.landmarks.tolist())
@@ -231,9 +190,7 @@ def main() -> None:
         'features': camera_file(trial, found['left with the pose by the features']),
         'all': camera_file(trial, found['error']),
     }
-    for name, text in files.items():
-        path = options.out / f'{name}.yaml'
-        path.write_text(yaml.safe_dump(text, sort_keys=False), encoding='utf-8')
+    write_inputs(parser, options.out, recording_of(trial, 'starry_night'), files)
     table(('part', 'u', 'v'), [(name, *map(str, (pair * 2)[:2])) for name, pair in found.items()])
     if options.results is not None:
         frames = int(np.isfinite(trial.pixels[..., 0]).any(axis=1).sum())

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from sim2real_eval.signals.options import SignalOptions
 from sim_sensors.core.errors import ParameterError
@@ -21,6 +23,9 @@ from .arguments import (
 )
 from .options import STUDY, OptionSet
 from .output import conclude, print_signals, progress_bar, report_failures
+
+if TYPE_CHECKING:
+    from sim2real_eval.benches.signals import SignalStudy, Source
 
 DESCRIPTION = (
     'Compare angular rate, specific force, yaw, position and magnetic field of real and simulated '
@@ -122,7 +127,7 @@ def _segment(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.benches.signals import SignalStudy, study_record, study_signals
+    from sim2real_eval.benches.signals import SignalStudy
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import signals as report
     from .models import single_sensors
@@ -157,19 +162,41 @@ def run(options: argparse.Namespace) -> int:
             match_rates=runs.match_rates,
             world=world,
         )
+    more = {'set': sensor_settings(options.set)} if options.set else {}
+    return compare_and_write(options, real, study, method, more, published=options.published)
+
+
+def compare_and_write(
+    options: argparse.Namespace,
+    real: Sequence[Source],
+    study: SignalStudy,
+    method: SignalOptions,
+    more: Mapping[str, Any],
+    *,
+    heading: str = '',
+    published: bool = False,
+) -> int:
+    """Compare signals into the folder --out, print them, and return the exit status.
+
+    `options` have out, overwrite, jobs, json and quiet. `more` are further entries of the record,
+    and `heading` is printed above the tables.
+    """
+    from sim2real_eval.benches.signals import study_record, study_signals
+    from sim2real_eval.report.signals import write_signals
+
     total = len(real) + len(study.simulated)
     with progress_bar(total, 'recordings', quiet=options.quiet) as progress:
         comparison, failures = study_signals(
             real, study, method, jobs=options.jobs, progress=progress
         )
-    record = study_record(comparison, failures, real, study)
-    if options.set:
-        record = {**record, 'set': sensor_settings(options.set)}
-    report.write_signals(options.out, comparison, record, overwrite=options.overwrite)
+    record = {**study_record(comparison, failures, real, study), **more}
+    write_signals(options.out, comparison, record, overwrite=options.overwrite)
     report_failures([str(failure) for failure in failures], of=total)
 
     def tell() -> None:
-        print_signals(comparison, options.out, published=options.published, quiet=options.quiet)
+        if heading and not options.quiet:
+            print(f'{heading}\n')
+        print_signals(comparison, options.out, published=published, quiet=options.quiet)
 
     where = None if options.quiet else 'Tables, series and plots'
     return conclude(options, record, tell, where, failures)

@@ -8,8 +8,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from sim_sensors.core.errors import ParameterError
+from .compare import compare_and_write
 from .options import METRIC, STUDY, UNCERTAINTY
-from .output import conclude, print_signals, progress_bar, report_failures
 
 if TYPE_CHECKING:
     from sim2real_eval.study.study_file import Overrides, StudyFile
@@ -20,43 +20,25 @@ _COMMON_OPTIONS = ('seed', 'repetitions', 'match_rates')
 
 def carry_out_signals(file: StudyFile, over: Overrides, options: argparse.Namespace) -> int:
     """Compare the signals of a study file into the folder --out; return the exit status."""
-    from sim2real_eval.benches.signals import SignalStudy, study_record, study_signals
+    from sim2real_eval.benches.signals import SignalStudy
     from sim2real_eval.common.results import check_result_folder
-    from sim2real_eval.report import signals as report
+    from sim2real_eval.report.signals import MARK
     from sim_sensors.world.world import load_world
 
     assert file.signals is not None
     _refuse_options_of_judges(options, over)
-    check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
+    check_result_folder(options.out, MARK, overwrite=options.overwrite)
     study = SignalStudy(
         twins=file.twins,
         repetitions=file.options.repetitions,
         match_rates=file.options.match_rates,
         world=load_world(file.world) if file.world else None,
     )
-    total = len(file.recordings)
-    with progress_bar(total, 'recordings', quiet=options.quiet) as progress:
-        comparison, failures = study_signals(
-            file.recordings, study, file.signals, jobs=options.jobs, progress=progress
-        )
-    record = {
-        'title': file.title,
-        'command': list(file.command),
-        **study_record(comparison, failures, file.recordings, study),
-    }
-    report.write_signals(options.out, comparison, record, overwrite=options.overwrite)
-    report_failures([str(failure) for failure in failures], of=total)
-
-    def tell() -> None:
-        if not options.quiet:
-            print(file.title)
-            if any(recording.synthetic for recording in file.recordings):
-                print('Recordings are SYNTHETIC stand-ins, which are no real sensors.')
-            print()
-        print_signals(comparison, options.out, quiet=options.quiet)
-
-    where = None if options.quiet else 'Tables, series and plots'
-    return conclude(options, record, tell, where, failures)
+    heading = file.title
+    if any(recording.synthetic for recording in file.recordings):
+        heading += '\nRecordings are SYNTHETIC stand-ins, which are no real sensors.'
+    more = {'title': file.title, 'command': list(file.command)}
+    return compare_and_write(options, file.recordings, study, file.signals, more, heading=heading)
 
 
 def _refuse_options_of_judges(options: argparse.Namespace, over: Overrides) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
@@ -18,6 +19,7 @@ from sim2real_eval.benches.attitude.study import (
     BOUND,
     PUBLISHED_REAL,
     PUBLISHED_SIMULATED,
+    AttitudeErrors,
     AttitudeRun,
     AttitudeStudy,
 )
@@ -50,7 +52,35 @@ def attitude_table(study: AttitudeStudy, title: str) -> Table:
 
 _POINTS = 4000
 # Scalar part first, as in figure 7 of [Ligorio2015].
-_COMPONENTS = (('w', 3), ('x', 0), ('y', 1), ('z', 2))
+_COMPONENTS = {'w': 3, 'x': 0, 'y': 1, 'z': 2}
+
+
+def draw_component(
+    panel: Axes, errors: AttitudeErrors, component: str, heading: str, room: float
+) -> None:
+    """Draw the error of a component of the quaternion, w, x, y or z, within its 99 % bounds.
+
+    The scale is `room` times the largest value after the first tenth of the time.
+    """
+    i = _COMPONENTS[component]
+    step = max(1, len(errors.stamp_ns) // _POINTS)
+    time, settled = errors.time[::step], errors.time >= 0.1 * errors.time[-1]
+    bound = BOUND * errors.quaternion_std[:, i]
+    for side in (-bound, bound):
+        panel.plot(time, side[::step], color=palette.TRUTH_COLOUR, linewidth=0.7)
+    panel.plot(time, errors.quaternion[::step, i], color=palette.BLUE, linewidth=0.7)
+    panel.set_title(f'{heading}q{component}: {100.0 * errors.inside[i]:.1f} % inside', fontsize=9)
+    most = np.concatenate([bound[settled], np.abs(errors.quaternion[settled, i])]).max()
+    panel.set_ylim(-room * most, room * most)
+
+
+def component_legend(figure: Figure, title: str) -> None:
+    """Add the legend of `draw_component` and a title."""
+    handles = [
+        style.legend_line('estimated - true', palette.BLUE),
+        style.legend_line('99 % bounds of the filter', palette.TRUTH_COLOUR, linewidth=0.7),
+    ]
+    style.figure_legend(figure, handles, 2, title)
 
 
 def attitude_figure(run: AttitudeRun, title: str) -> Figure:
@@ -64,15 +94,8 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
     figure = style.new_figure(11.0, 7.2)
     panels = figure.subplots(4, 2, sharex=True)
     settled = errors.time >= 0.1 * errors.time[-1]
-    for (name, i), panel in zip(_COMPONENTS, panels[:, 0], strict=True):
-        bound = BOUND * errors.quaternion_std[:, i]
-        for side in (-bound, bound):
-            panel.plot(time, side[::step], color=palette.TRUTH_COLOUR, linewidth=0.7)
-        panel.plot(time, errors.quaternion[::step, i], color=palette.BLUE, linewidth=0.7)
-        inside = 100.0 * errors.inside[i]
-        panel.set_title(f'q{name}: {inside:.1f} % inside', fontsize=9)
-        most = np.concatenate([bound[settled], np.abs(errors.quaternion[settled, i])]).max()
-        panel.set_ylim(-1.4 * most, 1.4 * most)
+    for name, panel in zip(_COMPONENTS, panels[:, 0], strict=True):
+        draw_component(panel, errors, name, '', 1.4)
     for i, name in enumerate(ANGLES):
         panel = panels[i, 1]
         panel.plot(time, np.degrees(errors.angles[::step, i]), color=palette.BLUE, linewidth=0.7)
@@ -84,11 +107,7 @@ def attitude_figure(run: AttitudeRun, title: str) -> Figure:
     for panel in panels.flat:
         style.tidy(panel, grid=True)
         panel.locator_params(axis='y', nbins=5)
-    handles = [
-        style.legend_line('estimated - true', palette.BLUE),
-        style.legend_line('99 % bounds of the filter', palette.TRUTH_COLOUR, linewidth=0.7),
-    ]
-    style.figure_legend(figure, handles, 2, title)
+    component_legend(figure, title)
     figure.supxlabel(
         'time since the first sample [s]; axes are scaled to the data after the first tenth',
         fontsize=9,

@@ -32,24 +32,20 @@ def driven_paths(outcome: StudyOutcome, real_label: str) -> Paths:
     first_judge = outcome.runs[0].key.judge
     runs = [run for run in outcome.runs if run.key.judge == first_judge]
     model = next((run.key.model for run in runs if not run.is_real), '')
+    recorded = {run.key.recording for run in runs if run.is_real}
     paths: dict[tuple[str, str], list[FloatArray]] = {}
-    seen: dict[str, FloatArray] = {}
     for run in sorted(runs, key=lambda run: not run.is_real):
         if run.key.repetition > 1 or run.key.model not in (REAL, model):
+            continue
+        if not run.is_real and run.key.recording in recorded:
             continue
         environment = ' '.join(
             filter(None, (real_label if run.is_real else 'simulated', run.group))
         )
         panel = paths.setdefault((environment, run.scenario), [])
-        if len(panel) >= MOST_PATHS:
-            continue
-        path = path_of(outcome.signals(run.key))
-        if run.is_real:
-            seen[run.key.recording] = path
-        elif np.array_equal(seen.get(run.key.recording, ()), path):
-            continue
-        panel.append(path)
-    return {place: panel for place, panel in paths.items() if panel}
+        if len(panel) < MOST_PATHS:
+            panel.append(path_of(outcome.signals(run.key)))
+    return paths
 
 
 def path_of(signals: EstimateSignals) -> FloatArray:

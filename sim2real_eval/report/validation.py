@@ -14,18 +14,14 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from sim2real_eval.benches.attitude.study import (
-    BOUND,
-    PUBLISHED_REAL,
-    PUBLISHED_SIMULATED,
-    AttitudeRun,
-)
+from sim2real_eval.benches.attitude.study import PUBLISHED_REAL, PUBLISHED_SIMULATED, AttitudeRun
 from sim2real_eval.benches.attitude.validation import Validation
 from sim2real_eval.common.results import fresh_folder, versions, write_json
 from sim2real_eval.signals.answer import comparison_record
 from sim2real_eval.signals.features import AXES
 from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
-from . import palette, style
+from . import style
+from .attitude import component_legend, draw_component
 from .console import add_numbers, plain_table
 from .signal_plots import save_series_plots, save_track_plot, scatter_figure
 
@@ -148,40 +144,15 @@ def write_validation(
         style.save_png(figure, fresh / 'quaternion_errors.png')
 
 
-_POINTS = 4000
-
-
 def quaternion_figure(real: AttitudeRun, simulated: AttitudeRun, name: str) -> Figure:
     """Return errors and 99 % bounds of the quaternion, measured and simulated: figure 7."""
     figure = style.new_figure(11.0, 7.2)
     panels = figure.subplots(4, 2, sharex=True)
     for column, (title, run) in enumerate(((name, real), ('simulated', simulated))):
-        errors = run.errors
-        step = max(1, len(errors.time) // _POINTS)
-        settled = errors.time >= 0.1 * errors.time[-1]
-        for row, (part, i) in enumerate(zip('wxyz', (3, 0, 1, 2), strict=True)):
-            panel = panels[row, column]
-            bound = BOUND * errors.quaternion_std[:, i]
-            for side in (-bound, bound):
-                panel.plot(
-                    errors.time[::step], side[::step], color=palette.TRUTH_COLOUR, linewidth=0.7
-                )
-            panel.plot(
-                errors.time[::step],
-                errors.quaternion[::step, i],
-                color=palette.BLUE,
-                linewidth=0.7,
-            )
-            inside = 100.0 * errors.inside[i]
-            panel.set_title(f'{title}, q{part}: {inside:.1f} % inside', fontsize=9)
-            most = np.concatenate([bound[settled], np.abs(errors.quaternion[settled, i])]).max()
-            panel.set_ylim(-1.2 * most, 1.2 * most)
+        for panel, component in zip(panels[:, column], 'wxyz', strict=True):
+            draw_component(panel, run.errors, component, f'{title}, ', 1.2)
             panel.locator_params(axis='y', nbins=5)
             style.tidy(panel, grid=True)
-    handles = [
-        style.legend_line('estimated - true', palette.BLUE),
-        style.legend_line('99 % bounds of the filter', palette.TRUTH_COLOUR, linewidth=0.7),
-    ]
-    style.figure_legend(figure, handles, 2, 'Errors of the quaternion; each panel has its scale')
+    component_legend(figure, 'Errors of the quaternion; each panel has its scale')
     figure.supxlabel('time since the first sample [s]', fontsize=9)
     return figure

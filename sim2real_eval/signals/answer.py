@@ -13,7 +13,7 @@ import numpy as np
 
 from sim2real_eval.common.findings import to_records
 from .comparison import SignalComparison, SignalRow
-from .measured import QUANTITIES
+from .quantities import QUANTITIES
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,10 @@ from .agreement import (
 )
 from .features import FeatureAgreement, FeatureRow
 from .findings import TOO_FEW_RUNS, YAW_INTEGRATED, YAW_PUBLISHED, YAW_UNLIKE
-from .measured import FEATURE, QUANTITIES, SensorSeries, SensorSignals, run_signals
+from .measured import FEATURE, SensorSeries, SensorSignals, run_signals
 from .options import SignalComparisonError, SignalOptions
 from .prepared import GriddedRun, PreparedQuantity, pairs_of, partners, prepare
+from .quantities import QUANTITIES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -356,11 +357,15 @@ def _compare_model(
             )
     if enough:
         p_values = permutation_test.distance_p_values([*chain(*distances)], permutations)
-        ends = accumulate(map(len, distances))
-        parts = [slice(end - len(found), end) for end, found in zip(ends, distances, strict=True)]
+        single, adjusted = iter(p_values.single), iter(p_values.adjusted)
         rows = [
-            _add_verdict(row, p_values.single[part], p_values.adjusted[part], options.level)
-            for row, part in zip(rows, parts, strict=True)
+            _add_verdict(
+                row,
+                [*islice(single, len(of_row))],
+                [*islice(adjusted, len(of_row))],
+                options.level,
+            )
+            for row, of_row in zip(rows, distances, strict=True)
         ]
     notes = [
         note.restrict_to(', '.join(subjects)) for note, subjects in subjects_by_finding.items()

@@ -32,38 +32,13 @@ from .agreement import SeriesAgreement, agreements, grid, median_rate, resample,
 from .features import AXES, FeatureAgreement, FeatureTracks, feature_agreement
 from .lag import Lag, lag_of
 from .options import SignalComparisonError, SignalOptions
+from .quantities import QUANTITIES, Quantity
 
 _LEAST_SAMPLES = 32
 
 _TrueAt = Callable[[FloatArray], FloatArray]  # true values at times (n,) s
 
 
-@dataclasses.dataclass(frozen=True)
-class Quantity:
-    """A physical quantity that a sensor measures, with its `name` in files.
-
-    `axes` are the names of its columns; a single column has an empty name. `sensor` is the role of
-    its messages. Errors of a `circular` quantity, an angle, are wrapped.
-    """
-
-    name: str
-    unit: str
-    axes: tuple[str, ...]
-    sensor: str
-    circular: bool = False
-
-    def labels(self) -> tuple[str, ...]:
-        """Return the names of the columns, such as `angular_rate_x`."""
-        return tuple(f'{self.name}_{axis}' if axis else self.name for axis in self.axes)
-
-
-QUANTITIES: tuple[Quantity, ...] = (
-    Quantity('angular_rate', 'rad/s', ('x', 'y', 'z'), 'imu'),
-    Quantity('specific_force', 'm/s^2', ('x', 'y', 'z'), 'imu'),
-    Quantity('yaw', 'rad', ('',), 'imu', circular=True),
-    Quantity('position', 'm', ('x', 'y', 'z'), 'gps'),
-    Quantity('magnetic_field', 'T', ('x', 'y', 'z'), 'mag'),
-)
 FEATURE = Quantity('feature', 'px', AXES, 'camera')
 """Pixel of one feature; features are compared by `feature_agreement`, not as a quantity."""
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 from sim_sensors.core.parameters import Parameters, parameter, rare
+from .quantities import QUANTITIES
 
-QUANTITY_NAMES = ('angular_rate', 'specific_force', 'yaw', 'position', 'magnetic_field')
-"""What can be compared, in the order of the tables."""
+_NAMES = tuple(quantity.name for quantity in QUANTITIES)
 
 
 class SignalComparisonError(Sim2RealError):
@@ -106,12 +106,12 @@ class SignalOptions(Parameters):
     def quantity_names(self) -> tuple[str, ...]:
         """Names of the quantities to compare."""
         names = tuple(name.strip() for name in self.quantities.split(','))
-        return names if any(names) else QUANTITY_NAMES
+        return names if any(names) else _NAMES
 
     def _check(self) -> None:
         for name in self.quantity_names:
-            if name not in QUANTITY_NAMES:
-                problem = not_among(f'unknown name {name!r}', name, QUANTITY_NAMES)
+            if name not in _NAMES:
+                problem = not_among(f'unknown name {name!r}', name, _NAMES)
                 raise ParameterError(type(self).__name__, 'quantities', problem)
         if self.trend_window % 2 == 0:
             raise SignalComparisonError(

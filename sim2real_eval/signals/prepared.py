@@ -15,8 +15,9 @@ from sim2real_eval.metrics.error_curves import PowerSpectrum, default_segment, s
 from sim_sensors.core.measurements import FloatArray
 from . import agreement, findings
 from .lag import lag_of
-from .measured import Quantity, SensorSeries, SensorSignals
+from .measured import SensorSeries, SensorSignals
 from .options import SignalComparisonError, SignalOptions
+from .quantities import Quantity
 
 _OFF_GRID = 0.05
 _SAME_RATE = 1e-3

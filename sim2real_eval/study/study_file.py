@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.drives import AUTO, NONE
@@ -16,6 +16,7 @@ from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.world.world import load_world, world_names
 from .metric import METRICS
@@ -215,25 +216,21 @@ class StudyFile:
             text=path.read_bytes(),
             is_shipped=shipped,
             command=('sim2real', 'study', name, *over.command),
-            transfer=_read_transfer(fields.get('transfer'), where),
-            signals=_read_signals(fields.get('signals'), options.seed),
+            transfer=_read_options(fields.get('transfer'), TransferOptions),
+            signals=_read_options(fields.get('signals'), SignalOptions, seed=options.seed),
         )
 
 
-def _read_transfer(entry: Entry | None, where: str) -> TransferOptions | None:
+P = TypeVar('P', bound=Parameters)
+
+
+def _read_options(entry: Entry | None, kind: type[P], **defaults: object) -> P | None:
+    """Return the options of a mapping, or None without one."""
     if entry is None:
         return None
-    fields = entry.fields(tuple(TransferOptions.declarations()))
+    fields = entry.fields(tuple(kind.declarations()))
     values = {name: field.value for name, field in fields.items()}
-    return TransferOptions.from_mapping(values, where, entry.key)
-
-
-def _read_signals(entry: Entry | None, seed: int) -> SignalOptions | None:
-    if entry is None:
-        return None
-    fields = entry.fields(tuple(SignalOptions.declarations()))
-    values = {'seed': seed, **{name: field.value for name, field in fields.items()}}
-    return SignalOptions.from_mapping(values, entry.where, entry.key)
+    return kind.from_mapping({**defaults, **values}, entry.where, entry.key)
 
 
 def study_path(name_or_path: str | Path) -> Path:

@@ -24,11 +24,11 @@ from .ideal import InertialMotion
 from .odometry import OdometryMotion
 from .scenarios import TimedMotion
 from .trajectory import Trajectory
+from .vehicles import GRAVITY
 
 MOST_STEPS = 10**7
 """Greatest number of physics steps in one run."""
 
-_STANDARD_GRAVITY = 9.80665
 _GRAVITY_TOLERANCE = 0.05  # m/s^2; on Earth it is 9.78 to 9.83, by default 9.81 in MuJoCo
 
 _LEVEL = np.array([[0.0, 0.0, 0.0, 1.0]])
@@ -249,7 +249,7 @@ class MjcfMotion(TimedMotion):
                 'replaced by the parameter gravity'
             )
         # That of the Earth is the one in the world of the sensors.
-        return _STANDARD_GRAVITY if abs(z + _STANDARD_GRAVITY) <= _GRAVITY_TOLERANCE else -z
+        return GRAVITY if abs(z + GRAVITY) <= _GRAVITY_TOLERANCE else -z
 
     @property
     def physical_gravity(self) -> float:
