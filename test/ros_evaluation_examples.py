@@ -37,7 +37,7 @@ from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.ros.evaluation.run import Stop
 from sim2real_eval.ros.evaluation_node import EvaluationNode
-from sim2real_eval.study.runner import hold_study
+from sim2real_eval.study.folder import hold_study
 from sim_sensors.core.measurements import MessageArray
 from sim_sensors.core.shipped import config_path
 

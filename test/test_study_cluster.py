@@ -55,7 +55,7 @@ def test_a_worker_without_a_recording_or_with_other_versions_ends_the_study(
     address = cluster.scheduler_address
     with pytest.raises(Sim2RealError, match=r'worker on .*bag'):
         run_study(plan, tmp_path / 'out', cluster=address)
-    monkeypatch.setattr('sim2real_eval.study.runner.versions', _Ageing())
+    monkeypatch.setattr('sim2real_eval.study.cluster.versions', _Ageing())
     with pytest.raises(Sim2RealError, match=r'worker on .* numpy 2'):
         run_study(small_plan(tmp_path), tmp_path / 'other', cluster=address)
 
@@ -73,7 +73,7 @@ class _Ageing:
 def test_an_address_without_a_scheduler_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('sim2real_eval.study.runner._TIMEOUT_S', 1)
+    monkeypatch.setattr('sim2real_eval.study.cluster._TIMEOUT_S', 1)
     file = write_study_file(tmp_path)
     done = call(capsys, 'study', file, '--out', tmp_path / 'out', '--cluster', 'tcp://127.0.0.1:9')
     assert done.status == 2

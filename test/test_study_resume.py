@@ -17,8 +17,9 @@ from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.writing import write_recording
+from sim2real_eval.study.folder import hold_study
 from sim2real_eval.study.outcome import RunStore, StudyOutcome
-from sim2real_eval.study.runner import hold_study, run_study
+from sim2real_eval.study.runner import run_study
 from sim_sensors.core.errors import Sim2RealError
 
 pytestmark = pytest.mark.usefixtures('blank_pictures')

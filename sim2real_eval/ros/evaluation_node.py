@@ -35,10 +35,11 @@ from sim2real_eval.judge.external.publishers import (
 )
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import finish_study
+from sim2real_eval.study.folder import discard_study, hold_study
 from sim2real_eval.study.outcome import RunKey, RunStore, describe_failures
 from sim2real_eval.study.recordings import StudyRecording
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
-from sim2real_eval.study.runner import conclude, discard_study, hold_study
+from sim2real_eval.study.runner import conclude
 from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.ros.diagnostics import Reporter
 from sim_sensors.ros.parameters import ParameterNode

@@ -1,44 +1,28 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Carry out a study in its folder, with processes of this machine or workers of a cluster.
-
-A worker of dask.distributed gets a unit as an object and sends back the files of its runs.
-Recordings are read by path: they are large, and the machines of a cluster share a file system.
-"""
+"""Carry out a study in its folder, with processes of this machine or workers of a cluster."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import functools
-import json
-import platform
-import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sim2real_eval.common.findings import Finding, merge_models, shared_findings, to_records
-from sim2real_eval.common.results import (
-    check_result_folder,
-    hold,
-    versions,
-    write_bytes,
-    write_csv,
-    write_json,
-)
+from sim2real_eval.common.results import write_csv, write_json
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.series import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty import UNCERTAINTY_COLUMNS, uncertainty_fields
-from sim2real_eval.recording.reading import RecordingSource
-from sim_sensors.core.errors import ParameterError, Sim2RealError
-from sim_sensors.core.installation import pip_install
+from sim_sensors.core.errors import Sim2RealError
 from .answer import study_answer
+from .cluster import judge_on_cluster
+from .folder import discard_study, hold_study, write_record
 from .options import ONE_DRAW
 from .outcome import (
-    MARK,
-    RUNS,
     Losses,
     RunKey,
     RunStore,
@@ -46,14 +30,12 @@ from .outcome import (
     StudyOutcome,
     StudyRun,
     describe_failures,
-    encode_run,
     find_copies,
-    seal_record,
     stored_blocks,
 )
-from .plan import StudyPlan, StudyUnit, describe_change, load_compiled
+from .plan import StudyPlan, StudyUnit, load_compiled
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
-from .transfer_record import TRANSFER_FILE, read_transfer
+from .transfer_record import read_transfer
 
 Begin = Callable[[int, int, int], Callable[[], None]]
 """Called with the numbers of runs, stored runs and remaining units. Returns a function to call
@@ -62,17 +44,6 @@ after each unit."""
 Beside = Callable[[StudyOutcome], contextlib.AbstractContextManager[object]]
 """Called with the outcome; returns a context within which the outcome is written. It writes other
 files of the folder, such as the report."""
-
-_STUDY_FILE = 'study.yaml'
-_FILES = (
-    _STUDY_FILE, RUNS, 'series', 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',
-    'sensitivity.csv', 'agreement.json', 'report.html', 'tables.md', 'tables.tex', 'metrics.png',
-    'findings.txt', 'recordings', 'SYNTHETIC.txt', 'sensitivity.json', 'pose.csv', TRANSFER_FILE,
-    MARK,
-)  # fmt: skip
-"""Files and folders of a study except its plots, the mark last."""
-_PLOTS = ('rmse.png', 'entropy.png', 'density.png', 'ranking.png', 'velocity.png', 'paths.png')
-"""Plots in subfolders of the folder plots."""
 
 
 def run_study(
@@ -216,53 +187,6 @@ def _judge(unit: StudyUnit, *, folder: Path, stored: frozenset[RunKey]) -> list[
     return unit.judge(stored, RunStore(folder).save)
 
 
-@contextlib.contextmanager
-def hold_study(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[None]:
-    """Lock the folder of a study, which is new or will be continued.
-
-    Any study in it is removed first if `overwrite` is True. A folder that is locked, or that
-    contains something else or another study, is a Sim2RealError.
-    """
-    with hold(folder):
-        sweep(folder)
-        if not (folder / MARK).is_file():
-            check_result_folder(folder, MARK, overwrite=overwrite)
-            folder.mkdir(exist_ok=True)
-        elif overwrite:
-            # The mark is removed last: a killed command leaves a study to overwrite.
-            _remove_plots(folder / 'plots')
-            _remove(folder / name for name in _FILES)
-        if (folder / MARK).is_file():
-            _check_same(folder, plan)
-        else:
-            _write_record(folder, {**plan.record, 'state': 'unfinished'})
-        text, file = plan.file.text, folder / _STUDY_FILE
-        if text and not (file.is_file() and file.read_bytes() == text):
-            write_bytes(file, text)
-        try:
-            yield
-        finally:
-            # Workers that were ended may have left unfinished files.
-            sweep(folder)
-
-
-def check_folder(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> None:
-    """Raise Sim2RealError if the folder holds something else, or a study not to overwrite."""
-    if not (folder / MARK).is_file():
-        check_result_folder(folder, MARK, overwrite=overwrite)
-    elif not overwrite:
-        _check_same(folder, plan)
-
-
-def discard_study(folder: Path) -> None:
-    """Remove a study without results, and its folder if nothing else is in it."""
-    shutil.rmtree(folder / RUNS, ignore_errors=True)
-    for name in (_STUDY_FILE, MARK):
-        (folder / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
-
-
 def write_study(folder: Path, outcome: StudyOutcome) -> None:
     """Write the results of a study except its series; the mark, now finished, last."""
     numbers = _numbers(outcome.runs)
@@ -297,7 +221,7 @@ def write_answer(folder: Path, outcome: StudyOutcome) -> None:
     """Write study.json; its answer names the cost if the folder has a transfer."""
     runs = [{**run.key._asdict(), **run.to_mapping()} for run in outcome.runs]
     answer = study_answer(outcome).with_transfer(read_transfer(folder)).to_mapping()
-    _write_record(folder, {**outcome.record, 'answer': answer, 'runs': runs})
+    write_record(folder, {**outcome.record, 'answer': answer, 'runs': runs})
 
 
 def begin_series(
@@ -337,186 +261,3 @@ def _numbers(runs: Iterable[StudyRun]) -> list[int]:
         counts[place] += 1
         numbers.append(counts[place])
     return numbers
-
-
-def _write_record(folder: Path, record: Mapping[str, Any]) -> None:
-    text = json.dumps(seal_record(record), indent=1, ensure_ascii=False, allow_nan=False) + '\n'
-    write_bytes(folder / MARK, text.encode())
-
-
-def _check_same(folder: Path, plan: StudyPlan) -> None:
-    try:
-        old = json.loads((folder / MARK).read_text(encoding='utf-8'))
-        assert isinstance(old, dict)
-    except (ValueError, AssertionError, RecursionError):
-        raise Sim2RealError(
-            f'{folder / MARK}: is not a study; choose another --out or give --overwrite'
-        ) from None
-    # JSON turns tuples into lists.
-    new = json.loads(json.dumps(plan.record))
-    if difference := describe_change(old, new):
-        raise Sim2RealError(
-            f'{folder}: holds another study: {difference}; choose another --out or give '
-            '--overwrite'
-        )
-
-
-def sweep(folder: Path) -> None:
-    """Remove unfinished files of killed commands and of ended workers."""
-    _remove(folder.glob('.*.tmp-*'))
-    _remove((folder / RUNS).rglob('.*.tmp-*'))
-    _remove((folder / 'series').glob('.*.tmp-*'))
-
-
-def _remove_plots(folder: Path) -> None:
-    """Remove the plots of a study, and folders that become empty."""
-    if folder.is_symlink():
-        folder.unlink()
-    _remove(path for name in _PLOTS for path in folder.rglob(name))
-    for place in sorted((folder, *folder.rglob('*/')), reverse=True):
-        with contextlib.suppress(OSError):
-            place.rmdir()
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    for path in list(paths):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-
-
-_TIMEOUT_S = 10  # of connecting to a cluster
-
-
-class _UnitResult(NamedTuple):
-    """Files and failures that a cluster worker sends back, or why it did not judge."""
-
-    files: list[tuple[str, bytes]]
-    failures: list[StudyFailure]
-    refusal: str
-
-
-def judge_on_cluster(
-    units: Sequence[StudyUnit],
-    address: str,
-    *,
-    stored: Collection[RunKey],
-    store: RunStore,
-    progress: Callable[[], None] | None = None,
-) -> list[list[StudyFailure]]:
-    """Judge units on a cluster; the result is that of one process.
-
-    Parameters
-    ----------
-    units : sequence of StudyUnit
-    address : str
-        Scheduler, such as `tcp://host:8786`.
-    stored : collection of RunKey
-        Runs that are not judged again.
-    store : RunStore
-        Takes the runs of each unit when it is done.
-    progress : callable, optional
-        Called after each unit.
-
-    Returns
-    -------
-    list of list of StudyFailure
-        In the order of the units.
-
-    Raises
-    ------
-    Sim2RealError
-        When dask.distributed is not installed, there is no scheduler or worker, a worker cannot
-        read a recording or has other versions, or workers die.
-    """
-    try:
-        import distributed
-    except ImportError:
-        raise ParameterError(
-            '--cluster', '', f'needs dask.distributed: {pip_install("distributed")}'
-        ) from None
-    client = _client(distributed, address)
-    failures: list[list[StudyFailure]] = [[] for _ in units]
-    try:
-        with client.as_current():
-            required = versions()
-            futures = {
-                client.submit(
-                    _judge_on_worker, unit, frozenset(stored), required, pure=False
-                ): number
-                for number, unit in enumerate(units)
-            }
-            for future in distributed.as_completed(list(futures)):
-                result = _result(distributed, future)
-                store.write(result.files)
-                failures[futures[future]] = result.failures
-                future.release()
-                if progress is not None:
-                    progress()
-    finally:
-        client.close()
-    return failures
-
-
-def _client(distributed: Any, address: str) -> Any:
-    try:
-        client = distributed.Client(address, timeout=_TIMEOUT_S, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        text = ' '.join(str(error).split())
-        raise ParameterError(
-            '--cluster', '', f'{address!r}: no scheduler answers at this address ({text})'
-        ) from None
-    try:
-        client.wait_for_workers(1, timeout=_TIMEOUT_S)
-    except TimeoutError:
-        client.close()
-        raise ParameterError(
-            '--cluster', '', f'{address!r}: the scheduler has no worker; start one or more'
-        ) from None
-    return client
-
-
-def _result(distributed: Any, future: Any) -> _UnitResult:
-    try:
-        result: _UnitResult = future.result()
-    except distributed.KilledWorker:
-        raise Sim2RealError(
-            'cluster: workers died on one recording, probably out of memory; repeat the command '
-            'to continue'
-        ) from None
-    except (OSError, distributed.CancelledError) as error:
-        raise Sim2RealError(
-            f'cluster: the connection was lost ({error}); repeat the command to continue'
-        ) from None
-    if result.refusal:
-        raise Sim2RealError(f'cluster: {result.refusal}')
-    return result
-
-
-def _judge_on_worker(
-    unit: StudyUnit, stored: frozenset[RunKey], required: dict[str, str]
-) -> _UnitResult:
-    """Judge a unit on a worker of a cluster, which must have the required versions."""
-    if refusal := _refusal(unit, required):
-        return _UnitResult([], [], refusal)
-    files: list[tuple[str, bytes]] = []
-    failures = unit.judge(stored, lambda run, signals: files.extend(encode_run(run, signals)))
-    # Runs of one recording have the file of the ground truth in common.
-    return _UnitResult(list(dict(files).items()), failures, '')
-
-
-def _refusal(unit: StudyUnit, required: dict[str, str]) -> str:
-    """Return why a worker cannot judge a unit; empty if it can."""
-    where = f'worker on {platform.node()}'
-    installed = versions()
-    for package, version in required.items():
-        if installed[package] != version:
-            return f'{where} has {package} {installed[package]}; must have {version}, as here'
-    origin = unit.recording.origin
-    if isinstance(origin, RecordingSource) and not Path(origin.path).exists():
-        return (
-            f'{where} cannot read {origin.path}; recordings must have the same path on every '
-            'machine, for example on a shared file system'
-        )
-    return ''

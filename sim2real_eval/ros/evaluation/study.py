@@ -24,10 +24,10 @@ from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.ros_launch.arguments import EvaluationSettings
+from sim2real_eval.study.folder import check_folder
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.plan import StudyPlan
 from sim2real_eval.study.recordings import expand_patterns, recordings_from_sources
-from sim2real_eval.study.runner import check_folder
 from sim2real_eval.study.study_file import StudyFile
 from sim2real_eval.study.variants import StudyJudge
 from sim_sensors.core.errors import ParameterError, Sim2RealError
