@@ -52,8 +52,8 @@ def test_each_kind_of_sensor_can_be_simulated_while_the_others_stay_real(tmp_pat
     )  # fmt: skip
     assert [twin.label for twin in file.twins] == ['tags', 'frc_2024']
     (unit, *_) = StudyPlan.from_file(file).units(1)
-    plan, recording_of = unit._prepare(unit.judges[0].setup)
-    real, twin = recording_of(plan.real), recording_of(plan.twins[0])
+    plan = unit._prepare(unit.judges[0].setup).plan
+    real, twin = plan.recording(plan.real), plan.recording(plan.twins[0])
     assert {VISION_TOPIC, WHEEL_TOPIC} <= real.messages.keys()
     assert twin.messages[WHEEL_TOPIC] is real.messages[WHEEL_TOPIC]
     assert twin.gps is real.gps

@@ -186,16 +186,18 @@ class _LogLines(logging.Handler):
 @contextlib.contextmanager
 def log_to_stderr() -> Iterator[None]:
     """Show log messages on standard error, such as those about slow compilation."""
-    log = logging.getLogger('sim_sensors')
-    handler = _LogLines(logging.INFO)
-    before = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
+    handler = _LogLines()
+    levels = {'sim_sensors': logging.INFO, 'sim2real_eval': logging.WARNING}
+    before = {name: logging.getLogger(name).level for name in levels}
+    for name, level in levels.items():
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(level)
     try:
         yield
     finally:
-        log.setLevel(before)
-        log.removeHandler(handler)
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+            logging.getLogger(name).removeHandler(handler)
 
 
 @contextlib.contextmanager

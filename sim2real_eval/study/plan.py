@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+import itertools
+import math
+import threading
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +19,6 @@ from sim2real_eval.common.results import file_digest, versions
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.recording.drives import AUTO
-from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
@@ -35,13 +38,11 @@ from .recordings import (
     examine_recordings,
     read_contents,
 )
-from .run_plan import Judging, PlannedRun, RunPlan
+from .run_plan import Judging, PlannedRun, RunPlan, Start
 from .study_file import Overrides, StudyFile
 from .variants import Condition, StudyJudge
 
 Save = Callable[[StudyRun, EstimateSignals], None]
-_Prepared = tuple[RunPlan, Callable[[PlannedRun], Recording]]
-"""Plan of a recording, and a function that returns its simulated recordings from a cache."""
 
 
 class _UnitCase(NamedTuple):
@@ -53,45 +54,146 @@ class _UnitCase(NamedTuple):
     group: str
 
 
+@dataclasses.dataclass(eq=False)
+class _Prepared:
+    """Plan of a recording for judges with the same mountings, and what they share."""
+
+    plan: RunPlan
+    starts: dict[str, Start] = dataclasses.field(default_factory=dict)  # by label of the judge
+    # The last simulated recording: several judges and conditions follow one another on it.
+    _run: PlannedRun | None = None
+    _recording: Recording | None = None
+
+    @functools.cached_property
+    def runs(self) -> dict[tuple[str, int], PlannedRun]:
+        """All runs, by model and repetition."""
+        return {(run.model, run.repetition): run for run in self.plan}
+
+    def recording(self, run: PlannedRun) -> Recording:
+        """Return the recording that is judged in a run."""
+        if self._recording is None or self._run is not run:
+            # Recordings may be hundreds of megabytes each: one at a time.
+            self._recording = None
+            self._run, self._recording = run, self.plan.recording(run)
+        return self._recording
+
+    def start(self, judge: StudyJudge) -> Start:
+        """Return the start of a judge."""
+        if judge.label not in self.starts:
+            self.starts[judge.label] = self.plan.start_of(judge.setup)
+        return self.starts[judge.label]
+
+
+class _Held(threading.local):
+    """What this thread has prepared for the last recording that it judged."""
+
+    def __init__(self) -> None:
+        self.token = ''
+        self.prepared: dict[Any, _Prepared | Sim2RealError] = {}
+
+
+_HELD = _Held()
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyUnit:
-    """A recording with its twins and judges: the work of one process."""
+    """Runs of one recording that one process judges.
+
+    Attributes
+    ----------
+    recording : StudyRecording
+    judges : tuple of StudyJudge
+    conditions : tuple of Condition
+    twins : tuple of Twin
+        Simulated variants.
+    options : StudyOptions
+    world : World or None
+        Surroundings of simulated sensors.
+    token : str
+        Units with the same token share the recording, which a process then prepares once.
+    keys : tuple of RunKey
+        Runs that are to be judged. Those of one simulated recording follow one another.
+    """
 
     recording: StudyRecording
     judges: tuple[StudyJudge, ...]
     conditions: tuple[Condition, ...]
-    twins: tuple[Twin, ...]  # simulated variants
+    twins: tuple[Twin, ...]
     options: StudyOptions
-    world: World | None = None  # surroundings of simulated sensors
+    world: World | None
+    token: str
+    keys: tuple[RunKey, ...] = ()
+
+    def with_all_keys(self) -> StudyUnit:
+        """Return the unit with all runs of its judges."""
+        cases = [self._keys(case) for case in self._cases()]
+        keys = tuple(key for same in zip(*cases, strict=True) for key in same)
+        return dataclasses.replace(self, keys=keys)
 
     def run_groups(self) -> dict[RunKey, str]:
-        """Return the group of each run."""
+        """Return the group of each run of its judges, by judge and condition."""
         return {key: case.group for case in self._cases() for key in self._keys(case)}
 
-    def judge(self, stored: Collection[RunKey], save: Save) -> list[StudyFailure]:
-        """Judge the runs that are not stored yet, and save each with its signals.
+    def split(self, parts: int) -> list[StudyUnit]:
+        """Divide the runs into at most so many units; those of one simulated recording stay."""
+        runs: dict[tuple[str, int], list[RunKey]] = {}
+        for key in self.keys:
+            runs.setdefault((key.model, key.repetition), []).append(key)
+        bounds = [len(runs) * number // parts for number in range(parts + 1)]
+        all_keys = list(runs.values())
+        return [
+            dataclasses.replace(self, keys=tuple(key for keys in all_keys[a:b] for key in keys))
+            for a, b in itertools.pairwise(bounds)
+            if a < b
+        ]
+
+    def judge(
+        self, save: Save, is_over: Callable[[], bool] = lambda: False
+    ) -> tuple[list[StudyFailure], StudyUnit]:
+        """Judge the runs of `keys`, and save each with its signals.
+
+        Parameters
+        ----------
+        save : callable
+        is_over : callable, optional
+            Asked after each run whether the rest is left to another call.
 
         Returns
         -------
         list of StudyFailure
             One for a recording that cannot be read or judged. After a failed run of a variant,
             its other repetitions are not tried.
+        StudyUnit
+            The unit with the runs that are left.
         """
-        failures = []
-        prepared: dict[tuple[str, TransformFile | None], _Prepared] = {}
-        for case in self._cases():
-            if all(key in stored for key in self._keys(case)):
+        cases = {(case.judge.label, case.name): case for case in self._cases()}
+        failures: dict[tuple[str, str, str], StudyFailure] = {}
+
+        def is_futile(key: RunKey) -> bool:
+            return any((*key[:2], model) in failures for model in ('', REAL, key.model))
+
+        for number, key in enumerate(self.keys):
+            if is_futile(key):
                 continue
-            setup = case.judge.setup
-            mounting = (setup.base_link_frame, setup.transforms)
-            try:
-                if mounting not in prepared:
-                    prepared[mounting] = self._prepare(setup)
-            except Sim2RealError as error:
-                failures.append(StudyFailure(case.judge.label, case.name, '', str(error)))
-                continue
-            failures += self._judge(case, *prepared[mounting], stored, save)
-        return failures
+            if failure := self._judge_run(cases[key[:2]], key, save):
+                failures[failure[:3]] = failure
+            if is_over():
+                rest = tuple(key for key in self.keys[number + 1 :] if not is_futile(key))
+                return list(failures.values()), dataclasses.replace(self, keys=rest)
+        return list(failures.values()), dataclasses.replace(self, keys=())
+
+    def _judge_run(self, case: _UnitCase, key: RunKey, save: Save) -> StudyFailure | None:
+        setup, model = case.judge.setup, ''
+        try:
+            prepared = self._prepare(setup)
+            model = key.model
+            plan, run = prepared.plan, prepared.runs[key.model, key.repetition]
+            recording = case.condition.apply(prepared.recording(run), plan.maker.start_ns)
+            judged = setup.judge(recording, **prepared.start(case.judge)._asdict())
+            save(*plan.evaluate(run, setup, recording, judged, key, case.group))
+        except Sim2RealError as error:
+            return StudyFailure(key.judge, key.recording, model, str(error))
+        return None
 
     def _cases(self) -> Iterator[_UnitCase]:
         name, group = self.recording.name, self.recording.group
@@ -114,40 +216,31 @@ class StudyUnit:
         ]
 
     def _prepare(self, setup: Judge) -> _Prepared:
-        recording = self.recording.read(setup.transforms)
-        if self.recording.has_real_run:
-            _check_compared(recording, self.twins)
-        plan = RunPlan(recording, self.twins, Judging(setup, self.options, self.world))
-        # Several judges share the simulated recordings, which may be hundreds of megabytes each.
-        is_shared = len(self.judges) * len(self.conditions) > 1
-        return plan, functools.cache(plan.recording) if is_shared else plan.recording
-
-    def _judge(
-        self,
-        case: _UnitCase,
-        plan: RunPlan,
-        recording_of: Callable[[PlannedRun], Recording],
-        stored: Collection[RunKey],
-        save: Save,
-    ) -> list[StudyFailure]:
-        failures: dict[str, StudyFailure] = {}
-        setup, start_ns = case.judge.setup, plan.maker.start_ns
-        start = plan.start_of(setup)._asdict()
-        for run in plan if self.recording.has_real_run else plan.twins:
-            key = RunKey(case.judge.label, case.name, run.model, run.repetition)
-            if key in stored or key.model in failures:
-                continue
+        """Read and check the recording, unless this thread did so for this unit or another."""
+        if _HELD.token != self.token:
+            release_recording()
+            _HELD.token = self.token
+        topics = tuple(getattr(setup, 'subscribed_topics', ()))
+        mounting = (setup.base_link_frame, setup.transforms, topics)
+        prepared = _HELD.prepared
+        if mounting not in prepared:
             try:
-                recording = case.condition.apply(recording_of(run), start_ns)
-                judged = setup.judge(recording, **start)
-                save(*plan.evaluate(run, setup, recording, judged, key, case.group))
-                # A recording of hours and its estimates would be in memory beside the next ones.
-                del recording, judged
+                recording = self.recording.read(setup.transforms)
+                if self.recording.has_real_run:
+                    _check_compared(recording, self.twins)
+                judging = Judging(setup, self.options, self.world)
+                prepared[mounting] = _Prepared(RunPlan(recording, self.twins, judging))
             except Sim2RealError as error:
-                failures[key.model] = StudyFailure(key.judge, key.recording, key.model, str(error))
-                if key.model == REAL:
-                    break
-        return list(failures.values())
+                prepared[mounting] = error
+        result = prepared[mounting]
+        if isinstance(result, Sim2RealError):
+            raise result
+        return result
+
+
+def release_recording() -> None:
+    """Forget the recording that this thread has prepared."""
+    _HELD.token, _HELD.prepared = '', {}
 
 
 def _check_compared(recording: Recording, twins: tuple[Twin, ...]) -> None:
@@ -171,6 +264,8 @@ _IGNORED = (
 )  # fmt: skip
 """Keys of the record that do not change a run."""
 _MISSING = 'nothing'
+_UNITS_PER_WORKER = 8
+_RUNS_PER_UNIT = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -234,19 +329,25 @@ class StudyPlan:
         record = {**_record(file, recordings), 'adapted': to_records(notes)}
         return cls(file, recordings, record, block_notes)
 
-    def units(self, jobs: int) -> list[StudyUnit]:
-        """Return the units of work, recording by recording.
+    def units(self, workers: int, stored: Collection[RunKey] = frozenset()) -> list[StudyUnit]:
+        """Return the work that is left when some runs are stored, recording by recording.
 
-        Fast judges share a unit, so that they share its recordings, unless there are too few
-        recordings to keep `jobs` processes busy.
+        Judges that are fast share a unit, so that they share its simulated recordings. Units are
+        divided if there are few for so many workers. Runs do not depend on how they are divided.
         """
-        file = self.file
-        fast = tuple(judge for judge in file.judges if judge.is_fast)
-        if len(self.recordings) < 2 * jobs:
-            fast = ()
-        single = [(judge,) for judge in file.judges if judge not in fast]
-        parts = [fast, *single] if fast else single
-        return [self._unit(recording, part) for recording in self.recordings for part in parts]
+        fast = tuple(judge for judge in self.file.judges if judge.is_fast)
+        slow = [(judge,) for judge in self.file.judges if judge not in fast]
+        parts = [fast, *slow] if fast else slow
+        units = []
+        for recording in self.recordings:
+            for part in parts:
+                unit = self._unit(recording, part).with_all_keys()
+                left = tuple(key for key in unit.keys if key not in stored)
+                if left:
+                    units.append(dataclasses.replace(unit, keys=left))
+        if workers > 1 and units:
+            units = [part for unit in units for part in unit.split(_parts(unit, units, workers))]
+        return units
 
     def run_groups(self) -> dict[RunKey, str]:
         """Return the group of each run, sorted by judge and recording."""
@@ -266,7 +367,24 @@ class StudyPlan:
         twins = file.twins
         if file.drive is not None and recording.has_real_run:
             twins = ()
-        return StudyUnit(recording, judges, file.conditions, twins, file.options, self._world)
+        token = f'{self._token}/{recording.name}/{"/".join(judge.label for judge in judges)}'
+        return StudyUnit(
+            recording, judges, file.conditions, twins, file.options, self._world, token
+        )
+
+    @functools.cached_property
+    def _token(self) -> str:
+        return uuid.uuid4().hex
+
+
+def _parts(unit: StudyUnit, units: Sequence[StudyUnit], workers: int) -> int:
+    """Return the number of units into which one is divided, so that no worker is idle for long.
+
+    Every unit reads and checks its recording, which takes as long as a few runs.
+    """
+    evenly = math.ceil(_UNITS_PER_WORKER * workers / len(units))
+    at_least = math.ceil(workers / len(units))
+    return max(1, min(evenly, len(unit.keys) // _RUNS_PER_UNIT), min(at_least, len(unit.keys)))
 
 
 _LOADED: list[tuple[tuple[StudyJudge, ...], tuple[Twin, ...]]] = []
@@ -285,8 +403,9 @@ def load_compiled(file: StudyFile) -> None:
     world = None if file.world is None else load_world(file.world)
     fast = tuple(judge for judge in file.judges if judge.is_fast)
     for judges, twins in ((fast[:1], file.twins), (fast[1:], file.twins[:1])):
-        unit = StudyUnit(drive, judges, file.conditions[:1], twins, options, world)
-        unit.judge((), lambda run, signals: None)
+        unit = StudyUnit(drive, judges, file.conditions[:1], twins, options, world, 'short')
+        unit.with_all_keys().judge(lambda run, signals: None)
+    release_recording()
 
 
 def describe_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:

@@ -15,11 +15,12 @@ from typing import Any
 from sim2real_eval.common.findings import Finding, merge_models, shared_findings, to_records
 from sim2real_eval.common.results import write_csv, write_json
 from sim2real_eval.common.workers import Workers
+from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.series import SeriesKey, write_series_folder
 from sim2real_eval.metrics.uncertainty import UNCERTAINTY_COLUMNS, uncertainty_fields
 from sim_sensors.core.errors import Sim2RealError
 from .answer import study_answer
-from .cluster import judge_on_cluster
+from .cluster import cluster_of
 from .folder import discard_study, hold_study, write_record
 from .options import ONE_DRAW
 from .outcome import (
@@ -33,7 +34,7 @@ from .outcome import (
     find_copies,
     stored_blocks,
 )
-from .plan import StudyPlan, StudyUnit, load_compiled
+from .plan import StudyPlan, StudyUnit, load_compiled, release_recording
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
 from .transfer_record import read_transfer
 
@@ -88,25 +89,15 @@ def run_study(
         store = RunStore(target)
         groups = plan.run_groups()
         stored = frozenset(key for key in groups if store.run(key) is not None)
-        units = [
-            unit for unit in plan.units(workers.jobs) if not unit.run_groups().keys() <= stored
-        ]
-        kinds = {judge.kind for judge in plan.file.judges}
-        is_loaded = workers.preloaded and kinds == {'embedded'}
-        if workers.jobs > 1 and units and cluster is None and not is_loaded:
-            # Workers that compile the same loop at once would do the work several times.
-            load_compiled(plan.file)
-        progress = None if begin is None else begin(len(groups), len(stored), len(units))
         if cluster is None:
-            work = functools.partial(_judge, folder=target, stored=stored)
-            failures = workers.map(work, units, progress=progress)
+            failures = _judge_here(plan, store, target, stored, workers, begin)
         else:
-            failures = judge_on_cluster(
-                units, cluster, stored=stored, store=store, progress=progress
-            )
+            with cluster_of(cluster) as pool:
+                units = plan.units(pool.threads, stored)
+                progress = None if begin is None else begin(len(groups), len(stored), len(units))
+                failures = pool.judge(units, store, progress)
         return conclude(
-            plan, target, store, [failure for unit in failures for failure in unit],
-            workers=workers, beside=beside,
+            plan, target, store, failures, workers=workers, beside=beside
         )  # fmt: skip
 
 
@@ -132,7 +123,8 @@ def conclude(
     # The order of failures does not depend on how the work was divided.
     order = {key[:3]: number for number, key in enumerate(groups)}
     first = {key[:2]: number for number, key in reversed(list(enumerate(groups)))}
-    losses = Losses(sorted(failures, key=lambda f: order.get(f[:3], first[f[:2]])), groups)
+    failures = sorted(_first_failures(failures), key=lambda f: order.get(f[:3], first[f[:2]]))
+    losses = Losses(failures, groups)
     runs = []
     for key in groups:
         if key in losses:
@@ -172,6 +164,15 @@ def conclude(
     return outcome
 
 
+def _first_failures(failures: Iterable[StudyFailure]) -> list[StudyFailure]:
+    """Return the failures that one process would report that judges everything in order."""
+    firsts: dict[tuple[str, str, str], StudyFailure] = {}
+    for failure in failures:
+        firsts.setdefault(failure[:3], failure)
+    whole = {key[:2]: key[2] for key in firsts if key[2] in ('', REAL)}
+    return [failure for key, failure in firsts.items() if whole.get(key[:2], key[2]) == key[2]]
+
+
 def _find_copied_runs(runs: Sequence[StudyRun], blocks: Mapping[str, str]) -> list[Finding]:
     """Return a finding for recordings that gave a judge the same numbers in one group."""
     measured: dict[str, dict[str, Hashable]] = {}
@@ -183,8 +184,33 @@ def _find_copied_runs(runs: Sequence[StudyRun], blocks: Mapping[str, str]) -> li
     )
 
 
-def _judge(unit: StudyUnit, *, folder: Path, stored: frozenset[RunKey]) -> list[StudyFailure]:
-    return unit.judge(stored, RunStore(folder).save)
+def _judge_here(
+    plan: StudyPlan,
+    store: RunStore,
+    folder: Path,
+    stored: frozenset[RunKey],
+    workers: Workers,
+    begin: Begin | None,
+) -> list[StudyFailure]:
+    """Judge the runs that are not stored in processes of this machine."""
+    units = plan.units(workers.jobs, stored)
+    kinds = {judge.kind for judge in plan.file.judges}
+    is_loaded = workers.preloaded and kinds == {'embedded'}
+    if workers.jobs > 1 and units and not is_loaded:
+        # Workers that compile the same loop at once would do the work several times.
+        load_compiled(plan.file)
+    total = len(plan.run_groups())
+    progress = None if begin is None else begin(total, len(stored), len(units))
+    try:
+        parts = workers.map(functools.partial(_judge, folder=folder), units, progress=progress)
+    finally:
+        release_recording()
+    return [failure for part in parts for failure in part]
+
+
+def _judge(unit: StudyUnit, *, folder: Path) -> list[StudyFailure]:
+    failures, _ = unit.judge(RunStore(folder).save)
+    return failures
 
 
 def write_study(folder: Path, outcome: StudyOutcome) -> None:
