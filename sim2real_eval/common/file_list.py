@@ -11,6 +11,7 @@ folder, also through a link, are ignored.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -62,7 +63,7 @@ def list_files(folder: Path, mark: str, names: Iterable[str | Path]) -> None:
         When a file has such a name and is not listed, as it would be replaced.
     """
     old = listed_files(folder, mark)
-    new = {Path(name).as_posix() for name in names} - (old or set())
+    new = {name if isinstance(name, str) else name.as_posix() for name in names} - (old or set())
     if old is None and (folder / list_name(mark)).exists():
         raise Sim2RealError(f'{folder / list_name(mark)}: is not a list of files; move it away')
     if foreign := foreign_file(folder, mark, new):
@@ -82,8 +83,8 @@ def foreign_file(folder: Path, mark: str, names: Iterable[str]) -> Path | None:
     old = listed_files(folder, mark)
     if old is None:
         return None
-    paths = (folder / name for name in sorted(set(names) - old))
-    return next((path for path in paths if os.path.lexists(path)), None)
+    foreign = (name for name in sorted(set(names) - old) if os.path.lexists(f'{folder}/{name}'))
+    return next((folder / name for name in foreign), None)
 
 
 def remove_listed(folder: Path, mark: str, is_outdated: Callable[[str], bool]) -> None:
@@ -91,23 +92,23 @@ def remove_listed(folder: Path, mark: str, is_outdated: Callable[[str], bool]) -
 
     The record and the list stay.
     """
+    is_inside = functools.cache(functools.partial(_is_inside, folder))
     for name in sorted(listed_files(folder, mark) or ()):
-        path = _path_inside(folder, name)
-        if path is None or name in (mark, list_name(mark)) or not is_outdated(name):
+        if name in (mark, list_name(mark)) or not is_outdated(name):
+            continue
+        path, place = folder / name, PurePosixPath(name)
+        if not is_inside(place.parent) or place.name in ('', '..') or place.is_absolute():
             continue
         if os.path.lexists(path) and (path.is_symlink() or path.is_file()):
             path.unlink()
         with contextlib.suppress(OSError):
-            for parent in PurePosixPath(name).parents[:-1]:
+            for parent in place.parents[:-1]:
                 (folder / parent).rmdir()  # fails unless it is an empty folder
 
 
-def _path_inside(folder: Path, name: str) -> Path | None:
-    """Return the path of a listed file, or None if it leads out of the folder."""
-    relative = PurePosixPath(name)
+def _is_inside(folder: Path, part: PurePosixPath) -> bool:
+    """Return whether a relative path is below a folder and leads through no link."""
     try:
-        parent = (folder / relative.parent).resolve()
+        return '..' not in part.parts and (folder / part).resolve() == folder.resolve() / part
     except (OSError, RuntimeError, ValueError):
-        return None
-    is_inside = '..' not in relative.parts and not relative.is_absolute() and relative.name
-    return folder / name if is_inside and parent == folder.resolve() / relative.parent else None
+        return False
