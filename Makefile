@@ -40,7 +40,7 @@ SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
-.PHONY: help demo test suite lint format unit docs oldest colcon constraints bench validation fuzz clean
+.PHONY: help demo test suite lint format unit docs bounds oldest colcon constraints bench validation fuzz clean
 
 help: ## show this list
 	@echo 'Targets (variables: PYTHON=$(PYTHON) VENV=$(VENV)):'
@@ -80,13 +80,20 @@ docs: $(VENV)/.installed-docs ## build the documentation into site/, without net
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo 'Documentation: site/index.html (search needs a server: $(BIN)/python -m http.server -d site)'
 
-# The last Python that the oldest numpy and numba support.
-oldest: ## the test suite with the oldest libraries that setup.py allows; Python <= 3.11
-	$(PYTHON) -m venv $(VENV)-oldest
-	sed -n "/install_requires/,/\]/s/^ *'\(.*\)>=\(.*\)',/\1==\2/p" setup.py > $(VENV)-oldest/constraints.txt
-	$(VENV)-oldest/bin/python -m pip --disable-pip-version-check -qq install \
+# The last Python that the oldest numpy and numba support is 3.11.
+OLDEST := $(VENV)-oldest/bin/python
+bounds: ## the demo and a recording of each kind with the oldest libraries of setup.py and no test tools; Python <= 3.11
+	$(PYTHON) -m venv --clear $(VENV)-oldest
+	sed -n -e "/install_requires/,/\]/s/^ *['\"]\([A-Za-z0-9.]*\)>=\([0-9.]*\).*/\1==\2/p" \
+	  -e "s/^[A-Z]* = ['\"]\([a-z]*\)>=\([0-9.]*\).*/\1==\2/p" setup.py > $(VENV)-oldest/constraints.txt
+	$(OLDEST) -m pip --disable-pip-version-check -qq install \
+	  --constraint $(VENV)-oldest/constraints.txt --editable '.[ulog]'
+	$(OLDEST) test/clean_install.py
+
+oldest: bounds ## what bounds does, then the test suite with these libraries
+	$(OLDEST) -m pip --disable-pip-version-check -qq install \
 	  --constraint $(VENV)-oldest/constraints.txt --editable '.[test]'
-	$(VENV)-oldest/bin/python -m pytest $(ARGS)
+	$(OLDEST) -m pytest $(ARGS)
 
 # Write the part of the test environment that the package itself needs.
 constraints: $(VENV)/.installed-test ## write constraints.txt, the versions of the libraries that passed the tests, for a release

@@ -78,13 +78,19 @@ setup(
     # them. matplotlib: legends outside the axes came with 3.7, Figure.get_supxlabel with 3.8.
     install_requires=[
         'Jinja2>=3.1.2',
+        # What escapes text in the pages; Jinja2 brings it, too.
+        'MarkupSafe>=2.1.5',
         'PyYAML>=6.0.1',
         # Completion in the shell.
         'argcomplete>=3.1.4',
+        # Zstandard, a part of Python from 3.14 on.
+        "backports.zstd>=1.0; python_version < '3.14'",
         # Interactive plots of the report page, whose script it ships: no network is asked.
         'bokeh>=3.4.0',
         # Locks of result folders and of compiled code.
         'filelock>=3.13.1',
+        # Chunks of MCAP files.
+        'lz4>=4.0.2',
         'matplotlib>=3.8.0',
         'numba>=0.58.1',
         'numpy>=1.26.4',
@@ -92,7 +98,8 @@ setup(
         'pygeomag>=1.1.0',
         'pyproj>=3.6.1',
         'rich>=13.7.1',
-        'rosbags>=0.11',
+        # The first that uses backports.zstd, whose errors are caught.
+        'rosbags>=0.11.7',
         'scipy>=1.11.4',
     ],
     extras_require={

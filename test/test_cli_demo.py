@@ -12,6 +12,7 @@ import pytest
 from cli_examples import call, contents
 
 from sim2real_eval.cli.demo import _plan
+from sim2real_eval.common.file_list import write_list
 from sim2real_eval.study.recordings import StandIn
 from sim_sensors.motion.roads import SprungCar
 
@@ -26,7 +27,9 @@ def test_a_demo_replaces_an_older_demo_and_is_labelled_synthetic(
     (out / 'recordings').mkdir(parents=True)
     older = {'command': ['sim2real', 'demo', '--seed', '9'], 'seed': 9}
     (out / 'study.json').write_text(json.dumps(older), encoding='utf-8')
-    (out / 'recordings' / 'stale').touch()
+    for name in ('stale', 'mine'):
+        (out / 'recordings' / name).touch()
+    write_list(out, 'study.json', ['recordings/stale'])
     (out / 'my_notes.md').write_text('mine', encoding='utf-8')
     command = ('demo', '--runs', 1, '--jobs', 1, '--out', out)
     outcome = call(capsys, *command)
@@ -34,6 +37,7 @@ def test_a_demo_replaces_an_older_demo_and_is_labelled_synthetic(
     assert outcome.complaints == []
     files = contents(out)
     assert 'recordings/stale' not in files
+    assert files['recordings/mine'] == b''
     assert files['my_notes.md'] == b'mine'
     assert b'synthetic' in files['SYNTHETIC.txt']
     for name in ('line_1', 'circle_1', 'half_sine_1'):

@@ -8,7 +8,10 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from sim_sensors.core import compilation
 
@@ -91,3 +94,100 @@ def test_the_cache_folder_is_private_and_named_by_the_sources(tmp_path: Path) ->
     assert folder.name.startswith('numba-')
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert compilation.cache_folder([tmp_path]) == folder
+
+
+def _make_open(folder: Path) -> None:
+    folder.chmod(0o777)
+
+
+def _make_writable_by_a_group(folder: Path) -> None:
+    os.chown(folder, -1, 12345)
+    folder.chmod(0o770)
+
+
+def _replace_by_link(folder: Path) -> None:
+    folder.rename(folder.with_name('elsewhere'))
+    folder.symlink_to(folder.with_name('elsewhere'))
+
+
+def _replace_by_file(folder: Path) -> None:
+    folder.rmdir()
+    folder.write_text('theirs')
+
+
+def _give_away(folder: Path) -> None:
+    os.chown(folder, 12345, 12345)
+
+
+def _open_parent(folder: Path) -> None:
+    folder.parent.chmod(0o777)
+
+
+def _open_grandparent(folder: Path) -> None:
+    folder.parent.parent.chmod(0o777)
+
+
+def _give_parent_away(folder: Path) -> None:
+    os.chown(folder.parent, 12345, 12345)
+
+
+_NEED_ROOT = (_give_away, _give_parent_away, _make_writable_by_a_group)
+
+
+@pytest.mark.parametrize(
+    'fault',
+    [_make_open, _replace_by_link, _replace_by_file, _open_parent, _open_grandparent, *_NEED_ROOT],
+)
+def test_a_cache_into_which_others_could_have_written_is_not_used(
+    tmp_path: Path, fault: Callable[[Path], None]
+) -> None:
+    """The index of numba's cache is a pickle: who writes it runs code as the user."""
+    if fault in _NEED_ROOT and os.geteuid() != 0:
+        pytest.skip('needs root')
+    base, other = tmp_path / 'home' / 'cache', tmp_path / 'private'
+    folder = compilation.cache_folder([base])
+    assert folder is not None
+    assert compilation.cache_folder([base]) == folder
+    fault(folder)
+    before = folder.lstat()
+    assert compilation.cache_folder([base]) is None
+    assert folder.lstat().st_mode == before.st_mode, 'is not made to look safe'
+    assert compilation.cache_folder([base, other]) == other / folder.name
+
+
+def test_a_cache_in_a_folder_for_all_users_with_the_sticky_bit_is_used(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    folder = compilation.cache_folder([tmp_path])
+    assert folder is not None
+    assert folder.parent == tmp_path
+
+
+@pytest.mark.parametrize('is_planted', [False, True])
+def test_without_a_private_cache_code_is_compiled_in_memory(
+    tmp_path: Path, is_planted: bool
+) -> None:
+    home = tmp_path / 'home'
+    if is_planted:
+        home.mkdir()
+        folder = compilation.cache_folder([home])
+        assert folder is not None
+        folder.chmod(0o777)
+    else:
+        home.write_text('no folder')
+    before = sorted(tmp_path.rglob('*'))
+    environment = {**os.environ, 'NUMBA_CACHE_DIR': str(home)}
+    code = (
+        'from sim_sensors.core import compilation\n'
+        'import numpy as np\n'
+        'from sim_sensors.core.compilation import compiled\n'
+        '@compiled\n'
+        'def double(values):\n'
+        '    return values.sum() * 2.0\n'
+        'print(compilation._LOCK_FILE, double(np.ones(3)))\n'
+    )
+    (tmp_path / 'code.py').write_text(code)
+    output = subprocess.check_output(
+        [sys.executable, tmp_path / 'code.py'], env=environment, text=True
+    )
+    assert output == 'None 6.0\n'
+    assert sorted(tmp_path.rglob('*')) == sorted([*before, tmp_path / 'code.py'])

@@ -16,9 +16,10 @@ from command_copies import CommandCopy
 from study_file_examples import SMALL, small_plan, write_study_file
 
 from sim2real_eval.cli.main import main
+from sim2real_eval.common.file_list import list_name, listed_files, write_list
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.folder import hold_study
-from sim2real_eval.study.outcome import RunStore, StudyOutcome
+from sim2real_eval.study.outcome import MARK, RunStore, StudyOutcome
 from sim2real_eval.study.runner import run_study
 from sim_sensors.core.errors import Sim2RealError
 
@@ -58,7 +59,6 @@ def test_a_killed_study_of_several_processes_resumes_with_the_same_bytes(
     stored = {path: path.stat().st_mtime_ns for path in _judged(out)}
     assert len(stored) > 0
     assert b'"state": "unfinished"' in (out / 'study.json').read_bytes()
-    (out / 'runs' / '.half.npz.tmp-1').write_bytes(b'half')
     capsys.readouterr()
     _study(tmp_path)
     assert f'{len(stored)} of 12 runs are already finished' in capsys.readouterr().err
@@ -168,7 +168,74 @@ def test_ctrl_c_ends_with_one_line_that_says_how_to_continue(tmp_path: Path) -> 
     assert done.status == 130
     (line,) = done.err.splitlines()
     assert str(out) in line
-    assert not list(out.rglob('.*'))
+    assert [path.name for path in out.rglob('.*')] == [list_name(MARK)]
+
+
+THEIRS = (
+    '.git/config', '.notes.tmp', '.precious.tmp/thesis.tex', '.x.tmp-1',
+    'recordings/line_1/a.mcap', 'plots/mine/velocity.png', 'plots/paper_released/mine.png',
+    'runs/.x.npz.tmp-1',
+    'runs/paper_released/line_1/.ch_rw_0.npz.tmp-2', 'runs/paper_released/line_1/mine.npz',
+    'series/.git/config', 'series/.x.tmp-y', 'series/paper_released/Real/line_99.csv',
+    'series/paper_released/notes.txt', 'notes/runs.csv', 'transfer.json.bak', 'SYNTHETIC.txt',
+)  # fmt: skip
+"""Files of a user in the folder of a study, with names like ours."""
+
+
+def test_files_of_a_user_in_a_study_stay(
+    tmp_path: Path, undisturbed: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _study(tmp_path)
+    out, elsewhere = tmp_path / 'out', tmp_path / 'elsewhere'
+    (elsewhere / 'plots').mkdir(parents=True)
+    (elsewhere / 'plots' / 'velocity.png').write_bytes(b'theirs')
+    (out / 'plots' / 'link').symlink_to(elsewhere / 'plots')
+    for name in THEIRS:
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_bytes(b'theirs')
+    theirs = dict.fromkeys(THEIRS, b'theirs')
+    _study(tmp_path)
+    assert contents(out) == {**undisturbed, **theirs}
+    assert call(capsys, 'report', out).status == 0
+    assert {name: (out / name).read_bytes() for name in THEIRS} == theirs
+    _study(tmp_path, '--overwrite')
+    assert contents(out) == {**undisturbed, **theirs}
+    # Another study leaves none of the older one's files.
+    file = write_study_file(tmp_path, {'models': {'gps': ['airsim'], 'imu': ['chrono']}})
+    assert call(capsys, 'study', file, '--out', out, '--overwrite').status == 0
+    listed = listed_files(out, MARK)
+    assert listed is not None
+    assert set(contents(out)) == listed | set(THEIRS)
+    assert not list(out.rglob('ch_*.npz'))
+    assert (out / 'plots' / 'link').is_symlink()
+    assert contents(elsewhere) == {'plots/velocity.png': b'theirs'}
+
+
+def test_every_file_of_a_study_is_listed(undisturbed: dict[str, bytes], tmp_path: Path) -> None:
+    _study(tmp_path)
+    assert set(undisturbed) == listed_files(tmp_path / 'out', MARK)
+
+
+@pytest.mark.parametrize('kind', ['table', 'run'])
+def test_a_file_of_a_user_is_not_replaced_by_another_study(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / 'out'
+    with hold_study(out, small_plan(tmp_path)):
+        pass
+    names = listed_files(out, MARK)
+    assert names is not None
+    run = next(name for name in names if '/ch_rw' in name)
+    name = 'vepd.csv' if kind == 'table' else run.replace('paper_released', 'clean')
+    write_list(out, MARK, names - {name})
+    (out / name).parent.mkdir(parents=True, exist_ok=True)
+    (out / name).write_bytes(b'theirs')
+    before = contents(out)
+    file = write_study_file(tmp_path, {'judges': ['clean']})
+    done = call(capsys, 'study', file, '--out', out, '--overwrite')
+    assert (done.status, len(done.complaints)) == (2, 1)
+    assert name in done.complaints[0]
+    assert contents(out) == before
 
 
 @pytest.fixture(scope='module')

@@ -41,12 +41,14 @@ eval "$(register-python-argcomplete sim2real)"
 An error is one line: `sim2real: error: what, where, what is allowed`. `--json` prints the result
 as JSON. In a pipe, a finding is one line and tables are not wrapped.
 
-**Files.** Nothing is overwritten unless you give `--overwrite`. Results appear under their final
-name only when they are complete; several files of one result appear together. While a verb works,
-it locks its `--out`; a second command with the same `--out` ends with status 2. After a kill, give
-the same command again: it removes what is left over and completes the result, or says that the
-result is there (status 2). `simulate`, and `judge` with several recordings, make what is missing
-and end with status 1, because they leave what is there.
+**Files.** Nothing is overwritten unless you give `--overwrite`, and then only what the older
+result lists in `.RECORD.files`, such as `.study.json.files`: your own files in a result stay.
+Results appear under their final name only when they are complete; several files of one result
+appear together. While a verb works, it locks its `--out`; a second command with the same `--out`
+ends with status 2. After a kill, give the same command again: it removes what is left over and
+completes the result, or says that the result is there (status 2). On NFS a hidden
+`.NAME.tmp-RANDOM` may stay; delete it by hand. `simulate`, and `judge` with several recordings,
+make what is missing and end with status 1, because they leave what is there.
 
 **Repeatability.** Equal `--seed` gives equal bytes, whatever `--jobs` is.
 

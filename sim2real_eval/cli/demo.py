@@ -86,6 +86,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _demonstrate(options: argparse.Namespace, workers: Workers) -> int:
+    from sim2real_eval.common.file_list import list_files
+    from sim2real_eval.recording.writing import bag_files
+    from sim2real_eval.study.outcome import MARK
     from .study import carry_out
 
     folder = Path(options.out)
@@ -95,6 +98,9 @@ def _demonstrate(options: argparse.Namespace, workers: Workers) -> int:
 
     @contextlib.contextmanager
     def beside(outcome: StudyOutcome) -> Iterator[None]:
+        names = [recording.name for recording in plan.recordings]
+        places = [f'recordings/{name}/{file}' for name in names for file in bag_files(name)]
+        list_files(folder, MARK, ['SYNTHETIC.txt', *places])
         (folder / 'SYNTHETIC.txt').write_text(_LABEL, encoding='utf-8')
         place = folder / 'recordings'
         place.mkdir(exist_ok=True)

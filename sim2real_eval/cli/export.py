@@ -85,7 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.common.results import check_result_files, fresh_files, write_bytes
+    from sim2real_eval.common.new_files import write_bytes
+    from sim2real_eval.common.results import check_result_files, fresh_files
     from sim2real_eval.report import export as report
     from sim2real_eval.report.style import save_png
 

@@ -174,10 +174,17 @@ def run(options: argparse.Namespace) -> int:
         ('followed', benches.waypoint_findings(run_input.waypoints)) for run_input in followed
     )
     record = report.following_record(runs, settings, seed=options.seed, notes=notes)
-    recordings: dict[str, list[Recording]] = {}
+    comparison = None
+
+    def compare(fresh: Path, recordings: Mapping[str, Sequence[Recording]]) -> None:
+        nonlocal comparison
+        if options.compare:
+            folder = fresh / 'compare'
+            comparison, record['compare'] = _comparison(followed, recordings, folder, options)
+
     if options.out:
         with progress_bar(len(runs), 'writing') as advance:
-            recordings = report.write_following(
+            report.write_following(
                 options.out,
                 runs,
                 record,
@@ -188,10 +195,8 @@ def run(options: argparse.Namespace) -> int:
                 storage=options.storage,
                 overwrite=options.overwrite,
                 advance=advance,
+                beside=compare,
             )
-    comparison = None
-    if options.compare:
-        comparison, record['compare'] = _comparison(followed, recordings, options)
 
     def tell() -> None:
         what = runs[0].name if len(runs) == 1 else f'{len(runs)} runs together'
@@ -219,9 +224,10 @@ class _RunInput:
 def _comparison(
     followed: Sequence[_RunInput],
     recordings: Mapping[str, Sequence[Recording]],
+    folder: Path,
     options: argparse.Namespace,
 ) -> tuple[SignalComparison, dict[str, Any]]:
-    """Compare the driven recordings with the real ones, and write the result below --out."""
+    """Compare the driven recordings with the real ones, and write the result into a folder."""
     from sim2real_eval.report.signals import write_signals
     from sim2real_eval.signals.answer import comparison_record
     from sim2real_eval.signals.comparison import compare_signals
@@ -229,7 +235,7 @@ def _comparison(
     real = [run_input.recording for run_input in followed if run_input.recording is not None]
     comparison = compare_signals(real, recordings, _COMPARISON.make(options, seed=options.seed))
     record = comparison_record(comparison)
-    write_signals(Path(options.out) / 'compare', comparison, record)
+    write_signals(folder, comparison, record)
     return comparison, record
 
 

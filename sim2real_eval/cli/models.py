@@ -128,7 +128,8 @@ def run(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     """Write the model of a file of another simulator; return the exit status."""
     from sim2real_eval.common.model_files import model_yaml
-    from sim2real_eval.common.results import check_result_files, fresh_files, write_bytes
+    from sim2real_eval.common.new_files import write_bytes
+    from sim2real_eval.common.results import check_result_files, fresh_files
     from sim2real_eval.exporting.gps_export import sensor_from_text
     from sim_sensors.core.parameters import to_variant
 
@@ -160,7 +161,7 @@ def _convert_sheet(options: argparse.Namespace) -> int:
     """Write or print the model of a data sheet, and print what the sheet leaves open."""
     from sim2real_eval.characterization.data_sheet import read_sheet
     from sim2real_eval.common.findings import to_records
-    from sim2real_eval.common.results import write_bytes
+    from sim2real_eval.common.new_files import write_bytes
 
     if options.name:
         raise ParameterError('--sheet', '', f'is not allowed with the model {options.name}')

@@ -143,7 +143,6 @@ def _write_reference(
     options: argparse.Namespace,
 ) -> dict[str, Any]:
     """Compute and write one recording; return its summary."""
-    from sim2real_eval.common.results import remove_unfinished
     from sim2real_eval.judge.smoother.smoother import make_reference
     from sim2real_eval.recording.writing import write_recording
     from sim2real_eval.report.reference import reference_figure
@@ -151,7 +150,6 @@ def _write_reference(
 
     recording = source.read()
     target = Path(options.out) / recording.name
-    remove_unfinished(target)
     if target.exists():
         raise Sim2RealError(f'{target}: exists already; choose another --out')
     _check_units(source.path, recording, judge.base_link_frame)

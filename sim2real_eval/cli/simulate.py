@@ -98,7 +98,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.common.results import remove_unfinished
     from sim2real_eval.recording.writing import write_recording
     from sim2real_eval.simulation.twin import REAL_SENSOR
     from sim_sensors.sensor.faults import with_faults
@@ -142,7 +141,6 @@ def run(options: argparse.Namespace) -> int:
             # A reference cannot be made without the recorded sensors.
             recording = dataclasses.replace(recording.with_messages('gps', None), reference=None)
         target = out / recording.name
-        remove_unfinished(target)
         if not target.exists():
             write_recording(recording, target, storage=options.storage)
         elif not _is_same(recording, target, options.storage):
@@ -165,14 +163,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _is_same(recording: Recording, target: Path, storage: Storage) -> bool:
     """Return whether the bag at `target` holds exactly this recording."""
-    import tempfile
-
+    from sim2real_eval.common.new_files import unfinished_path
     from sim2real_eval.recording.metadata import recording_digest
     from sim2real_eval.recording.writing import write_recording
 
     # Equal recordings give equal bytes, so a second copy is written and compared.
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f'.{target.name}.tmp-') as folder:
-        again = Path(folder, target.name)
+    with unfinished_path(target, target) as again:
         write_recording(recording, again, storage=storage)
         return recording_digest(again) == recording_digest(target)
 

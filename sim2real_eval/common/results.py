@@ -1,10 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Result folders, tables and records, moved to their place when they are complete.
-
-A killed command leaves at most a hidden folder `.NAME.tmp-PID`, which the next command that writes
-NAME removes. Files that a result does not name are never deleted.
-"""
+"""Result folders, tables and records, moved to their place when they are complete."""
 
 from __future__ import annotations
 
@@ -17,18 +13,18 @@ import itertools
 import json
 import os
 import platform
-import re
-import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.core.errors import Sim2RealError
+from .file_list import foreign_file, list_name, remove_listed, write_list
+from .new_files import unfinished_path, write_bytes
 
 _HOLDERS: dict[Path, int] = {}
 """Places that this process has locked, and the threads that did."""
@@ -40,7 +36,8 @@ def hold(place: str | Path) -> Iterator[None]:
 
     The lock is the file `.NAME.lock` beside the place; it ends with the process. A thread may hold
     a place twice. A place without a possible lock file is not locked. A place that another
-    command or thread holds, or that cannot be made, is a Sim2RealError.
+    command or thread holds, or that cannot be made, is a Sim2RealError, and so is something else
+    with the name of the lock, which is empty.
     """
     from filelock import FileLock, Timeout
 
@@ -52,6 +49,8 @@ def hold(place: str | Path) -> Iterator[None]:
         check_place(target)
     new_parents = [folder for folder in target.parents if not folder.exists()]
     path = target.with_name(f'.{target.name}.lock')
+    if path.is_symlink() or path.is_dir() or (path.exists() and path.stat().st_size):
+        raise Sim2RealError(f'{path}: is not a lock of sim2real; move it, or choose another --out')
     lock = FileLock(path, timeout=0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,113 +119,62 @@ def check_result_files(folder: str | Path, names: Sequence[str], *, overwrite: b
 
 
 @contextlib.contextmanager
-def _unfinished_path(place: Path, target: Path) -> Iterator[Path]:
-    """Yield a path in a new folder `.NAME.tmp-PID` beside a place, removed when the block ends.
-
-    The path has the last name of `target`. Errors that name a file below it are changed to name
-    the file below `target`.
-    """
-    remove_unfinished(place)
-    folder = place.with_name(f'.{place.name}.tmp-{os.getpid()}')
-    folder.mkdir(parents=True)
-    fresh = folder / target.name
-    try:
-        yield fresh
-    except OSError as error:
-        if error.filename and Path(error.filename).is_relative_to(fresh):
-            error.filename = str(target / Path(error.filename).relative_to(fresh))
-        raise
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def remove_unfinished(place: str | Path) -> None:
-    """Remove the folders that killed commands left while they wrote a place."""
-    target = Path(place).resolve()
-    name = re.compile(rf'\.{re.escape(target.name)}\.tmp-(\d+)')
-    if not target.parent.is_dir():
-        return
-    for folder in target.parent.iterdir():
-        match = name.fullmatch(folder.name)
-        if match and folder.is_dir() and not folder.is_symlink() and not _is_running(match[1]):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_running(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        return True
-    return True
-
-
-@contextlib.contextmanager
-def fresh_files(folder: str | Path, names: Sequence[str], *, overwrite: bool) -> Iterator[Path]:
+def fresh_files(
+    folder: str | Path, names: Sequence[str], *, overwrite: bool, mark: str | None = None
+) -> Iterator[Path]:
     """Yield an empty folder whose files are moved into `folder` when the block succeeds.
 
-    The files are among `names`. Older files of these names are replaced or removed, if `overwrite`
-    allows it; all other files stay. See `check_result_files` and `hold` for errors.
+    The files are among `names`. Older files of these names are replaced, if `overwrite` allows it;
+    all other files stay. With the record `mark`, one of `names`, files of an older result that are
+    not written anew are removed. See `check_result_files` and `hold` for errors.
     """
     target = Path(folder).resolve()
     with hold(target / names[0]):
         check_result_files(folder, names, overwrite=overwrite)
-        with _unfinished_path(target / names[0], target) as fresh:
+        with unfinished_path(target / names[0], target) as fresh:
             fresh.mkdir()
             yield fresh
             check_result_files(folder, names, overwrite=overwrite)
-            for name in names:
-                if (fresh / name).exists():
-                    (fresh / name).replace(target / name)
-                else:
-                    (target / name).unlink(missing_ok=True)
+            written = [name for name in names if (fresh / name).exists()]
+            if mark is not None:
+                remove_listed(target, mark, lambda name: name not in written)
+                write_list(fresh, mark, written)
+                written.insert(0, list_name(mark))
+            for name in written:
+                (fresh / name).replace(target / name)
 
 
 @contextlib.contextmanager
-def fresh_folder(
-    folder: str | Path,
-    mark: str,
-    *,
-    overwrite: bool,
-    older: Callable[[Any], Iterable[str]] = lambda record: (),
-) -> Iterator[Path]:
+def fresh_folder(folder: str | Path, mark: str, *, overwrite: bool) -> Iterator[Path]:
     """Yield an empty folder that becomes the result `folder` when the block succeeds.
 
-    An older result is replaced if `overwrite` allows it. Its files that match the globs
-    `older(JSON content of the mark)` are removed; all files that are not written anew stay. See
+    An older result is replaced if `overwrite` allows it; files that it does not list stay. See
     `check_result_folder`, `hold` and `new_folder` for errors.
     """
     target = Path(folder).resolve()
     with hold(folder):
         check_result_folder(folder, mark, overwrite=overwrite)
         is_result = (target / mark).is_file()
-        globs: list[str] = []
-        if is_result:
-            # Nothing is removed that a damaged mark does not name.
-            with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
-                globs += older(json.loads((target / mark).read_text(encoding='utf-8')))
-        with _unfinished_path(target, target) as fresh:
+        with unfinished_path(target, target) as fresh:
             fresh.mkdir()
             yield fresh
-            if is_result and (target / mark).is_file() and _fits_into(fresh, target):
-                _replace_result(fresh, target, mark, globs)
+            names = [path.as_posix() for path in _files(fresh)]
+            write_list(fresh, mark, names)
+            if is_result and (target / mark).is_file() and _fits_into(fresh, target, mark):
+                _replace_result(fresh, target, mark, names)
             else:
                 _appear(fresh, target)
 
 
 @contextlib.contextmanager
-def new_folder(folder: str | Path, replaces: Callable[[], bool] = lambda: False) -> Iterator[Path]:
+def new_folder(folder: str | Path) -> Iterator[Path]:
     """Yield a path, not made yet, that becomes the folder `folder` when the block succeeds.
 
-    A folder that is there is replaced as a whole if `replaces()` is True then. Otherwise the new
-    folder is kept beside it, and a Sim2RealError says where.
+    If a folder is there then, the new one is kept beside it, and a Sim2RealError says where.
     """
     target = Path(folder).resolve()
-    with _unfinished_path(target, target) as fresh:
+    with unfinished_path(target, target) as fresh:
         yield fresh
-        if target.exists() and replaces():
-            target.rename(fresh.with_name(f'{target.name}.older'))
         _appear(fresh, target)
 
 
@@ -241,8 +189,8 @@ def _appear(fresh: Path, target: Path) -> None:
     rescue_path.rmdir()
     fresh.rename(rescue_path)
     raise Sim2RealError(
-        f'{target}: was created or changed during the run and is not replaced; the result is in '
-        f'{rescue_path}'
+        f'{target}: holds files that this command has not written and would replace; the result '
+        f'is in {rescue_path}'
     )
 
 
@@ -252,27 +200,22 @@ def _files(folder: Path) -> list[Path]:
     return [path.relative_to(folder) for path in paths if path.is_symlink() or not path.is_dir()]
 
 
-def _fits_into(fresh: Path, target: Path) -> bool:
-    """Return whether no new file has the name of an old folder, and no new folder of a file."""
-    return not any(
+def _fits_into(fresh: Path, target: Path, mark: str) -> bool:
+    """Return whether the new files replace only files of the older result, and no folders."""
+    files = _files(fresh)
+    return not foreign_file(target, mark, map(str, files)) and not any(
         (target / file).is_dir() or any((target / parent).is_file() for parent in file.parents)
-        for file in _files(fresh)
+        for file in files
     )
 
 
-def _replace_result(fresh: Path, target: Path, mark: str, globs: Iterable[str]) -> None:
+def _replace_result(fresh: Path, target: Path, mark: str, names: Sequence[str]) -> None:
     """Move the files of a new result over those of an older one.
 
     The older mark is removed first and the new one comes last: without it, a folder is no result.
     """
     (target / mark).unlink()
-    for glob in globs:
-        # A damaged record may hold a pattern that is not allowed.
-        with contextlib.suppress(ValueError, NotImplementedError, OSError):
-            for path in list(target.glob(glob)):
-                path.unlink()
-                if not any(path.parent.iterdir()):
-                    path.parent.rmdir()
+    remove_listed(target, mark, lambda name: name not in names)
     for file in sorted(_files(fresh), key=lambda file: file == Path(mark)):
         (target / file).parent.mkdir(parents=True, exist_ok=True)
         (fresh / file).replace(target / file)
@@ -383,28 +326,3 @@ def write_json(path: str | Path, record: Any, *, allow_nan: bool = True) -> Path
     """
     text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=allow_nan)
     return write_bytes(path, f'{text}\n'.encode())
-
-
-def write_bytes(path: str | Path, data: bytes | Iterable[bytes]) -> Path:
-    """Write a file under a temporary name beside `path`, then move it there."""
-    with new_file(path) as file:
-        file.writelines([data] if isinstance(data, bytes) else data)
-    return Path(path)
-
-
-@contextlib.contextmanager
-def new_file(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears at `path` when the block succeeds."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # tempfile would make a file that only its owner can read.
-    temporary = target.with_name(f'.{target.name}.tmp-{os.getpid()}')
-    try:
-        with temporary.open('wb') as file:
-            yield file
-        temporary.replace(target)
-    except OSError as error:
-        # The user knows the final name only.
-        raise OSError(error.errno, error.strerror, str(target)) from None
-    finally:
-        temporary.unlink(missing_ok=True)

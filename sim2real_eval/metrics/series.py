@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.common.results import new_folder, write_columns
+from sim2real_eval.common.results import write_columns
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray, OdometryArray
@@ -514,29 +514,28 @@ def write_series_folder(
     *,
     published_names: bool = False,
 ) -> Path:
-    """Write series in the published layout into a folder that contains nothing else.
+    """Write series in the published layout into a folder.
 
     `series` are by `(source, scenario, run)`, see `SeriesKey`; source `real` is the real set. If
     they are given as pairs, only one series is in memory at a time. The option `published_names`
     gives folders the names of the published data (`chWalk_results`, `path`), so that the scripts
     of the paper find the files.
 
-    The whole folder is written under a temporary name and then moved. An older folder of series is
-    replaced, so that no old run remains. A folder with anything else is refused, and so is a label
-    that cannot be a file name (SeriesError).
+    Files of these names are replaced, and others stay. A label that cannot be a file name is a
+    SeriesError.
     """
     target = Path(folder)
-    _layout_only(target)
-    with new_folder(target, lambda: _layout_only(target)) as fresh:
-        for part in ('Real', 'Sim'):
-            (fresh / part).mkdir(parents=True)
-        pairs = series.items() if isinstance(series, Mapping) else series
-        for (source, scenario, run), run_series in pairs:
-            write_series(fresh / _file_name(source, scenario, run, published_names), run_series)
+    pairs = series.items() if isinstance(series, Mapping) else series
+    for (source, scenario, run), run_series in pairs:
+        name = series_file(source, scenario, run, published_names=published_names)
+        write_series(target / name, run_series)
+    for part in ('Real', 'Sim'):
+        (target / part).mkdir(parents=True, exist_ok=True)
     return target
 
 
-def _file_name(source: str, scenario: str, run: int, published_names: bool) -> Path:
+def series_file(source: str, scenario: str, run: int, *, published_names: bool = False) -> Path:
+    """Return the name of the file of a series in a folder; see `write_series_folder`."""
     for label in (source, scenario):
         if not _LABEL.fullmatch(label):
             raise SeriesError(
@@ -552,22 +551,3 @@ def _file_name(source: str, scenario: str, run: int, published_names: bool) -> P
     if source == REAL:
         return Path('Real', name)
     return Path('Sim', MODEL_FOLDERS.get(source, source) if published_names else source, name)
-
-
-def _layout_only(target: Path) -> bool:
-    """Return whether an older folder exists; refuse one with anything but series in it."""
-    if not target.exists():
-        return False
-    inside = sorted(target.rglob('*')) if target.is_dir() else [target]
-    for path in inside:
-        if not target.is_dir() or not _belongs(path.relative_to(target)):
-            raise SeriesError(f'{path}: is not a series; {target} must contain nothing else')
-    return True
-
-
-def _belongs(path: Path) -> bool:
-    head, depth = path.parts[0], len(path.parts)
-    if head not in ('Real', 'Sim'):
-        return False
-    file_depth = 2 if head == 'Real' else 3
-    return depth < file_depth or (depth == file_depth and bool(_FILE.fullmatch(path.name)))

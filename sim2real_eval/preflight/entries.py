@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from sim2real_eval.common.findings import RecordingError
-from sim2real_eval.common.results import write_bytes
+from sim2real_eval.common.new_files import write_bytes
 from sim2real_eval.recording.metadata import find_own_metadata, load_yaml
 from sim_sensors.core.config_files import parse_yaml
 from sim_sensors.core.errors import ParameterError

@@ -132,7 +132,7 @@ def _check_compressed_chunk(
         stream.seek(8, 1)
         packed = stream.read(end - stream.tell())
         if compression == 'lz4':
-            import lz4.frame  # a dependency of rosbags
+            import lz4.frame
 
             content = bytes(lz4.frame.LZ4FrameDecompressor().decompress(packed, size + 1))
         elif compression == 'zstd':

@@ -15,7 +15,7 @@ import numpy as np
 import yaml
 
 from sim2real_eval.common.findings import RecordingError
-from sim2real_eval.common.results import new_folder, remove_unfinished
+from sim2real_eval.common.results import new_folder
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import CameraInfoArray
 from sim_sensors.core.blocks import BLOCK
@@ -31,15 +31,10 @@ Storage = Literal['mcap', 'sqlite3', 'csv']
 _BAG_VERSION: Literal[8] = 8
 """Version that every rosbag2 since Iron reads; version 9 came with Jazzy's successors."""
 
-BAG_FILES = (
-    'metadata.yaml',
-    'recording.yaml',
-    'static_transforms.yaml',
-    '*.mcap',
-    '*.db3',
-    '*.csv',
-)
-"""Globs of the files that `write_recording` writes without `compress`."""
+
+def bag_files(name: str) -> list[str]:
+    """Return the names of the files of a recording `name` with the storage `mcap`."""
+    return ['metadata.yaml', f'{name}.mcap', 'recording.yaml']
 
 
 def write_recording(
@@ -92,7 +87,6 @@ def write_recording(
         raise ValueError(f'storage must be mcap, sqlite3 or csv, got {storage!r}')
     if not any(len(array) for array in recording.messages.values()):
         raise RecordingError(f'{path}: recording {recording.name} holds no messages to write')
-    remove_unfinished(path)
     if path.exists() or path.is_symlink():
         raise RecordingError(f'{path}: exists already and is not overwritten; name a new folder')
     try:

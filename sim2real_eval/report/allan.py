@@ -34,14 +34,8 @@ from sim2real_eval.characterization.sheet_units import sheet_units, si_unit
 from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.model_files import model_yaml
-from sim2real_eval.common.results import (
-    Field,
-    fresh_files,
-    versions,
-    write_bytes,
-    write_csv,
-    write_json,
-)
+from sim2real_eval.common.new_files import write_bytes
+from sim2real_eval.common.results import Field, fresh_files, versions, write_csv, write_json
 from sim2real_eval.exporting.imu_export import LONGEST_TIME, export_imu
 from sim2real_eval.exporting.text_simulators import Kalibr
 from sim2real_eval.exporting.xml_simulators import GazeboSdf

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sim2real_eval.common.file_list import list_files
 from sim2real_eval.common.findings import from_records
 from sim2real_eval.common.results import write_json
 from sim2real_eval.study.answer import Answer, TransferView, View
 from sim2real_eval.study.options import RMS_UNITS
+from sim2real_eval.study.outcome import MARK as STUDY_MARK
 from sim_sensors.core.errors import Sim2RealError
 from .console import count_text, list_text, p_value_text, short_number
 from .ranking_tables import metric_names
@@ -341,6 +343,7 @@ MARK = 'sensitivity.json'
 
 def write_sensitivity(study: str | Path, record: Mapping[str, Any]) -> None:
     """Write a sensitivity result into the folder of a study, so that its report shows it."""
+    list_files(Path(study), STUDY_MARK, [MARK])
     write_json(Path(study) / MARK, record, allow_nan=False)
 
 

@@ -268,7 +268,6 @@ def write_fit(
         figures={'profiles.png': profile_figure(fit)},
         extra=save_histograms,
         overwrite=overwrite,
-        older=lambda record: [f'{sensor}.yaml' for sensor in _SENSORS],
     )
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,16 @@ from matplotlib.ticker import NullFormatter
 from rich.table import Table
 
 from sim2real_eval.benches.following import FollowedRun, driven_recording, pooled_statistics
-from sim2real_eval.common.findings import FINDINGS, Finding, to_records
+from sim2real_eval.common.findings import Finding, to_records
 from sim2real_eval.common.results import Field, fresh_folder, versions, write_csv, write_json
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.recording.writing import BAG_FILES, Storage, write_recording
+from sim2real_eval.recording.writing import Storage, write_recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.following.follower import FollowSettings
 from sim_sensors.following.tracking import ErrorStatistics
 from sim_sensors.world.world import World
 from . import palette, style
 from .console import add_numbers, add_words, plain_table
-from .signal_plots import PLOTS
 
 
 def following_console_table(
@@ -196,17 +194,18 @@ def write_following(
     storage: Storage = 'mcap',
     overwrite: bool = False,
     advance: Callable[[], None] = lambda: None,
-) -> dict[str, list[Recording]]:
+    beside: Callable[[Path, Mapping[str, Sequence[Recording]]], None] = lambda folder, made: None,
+) -> None:
     """Write the result folder: errors.csv, follow.json, and the files of each run.
 
     The files of a run are waypoints, series, plot and recordings. The folder is written completely
     or not at all; with `overwrite` it replaces an older result of this kind. `record` is from
     `following_record`. The recordings have the sensors of `twin` and, by run, the labels of
-    `scenarios`. They are returned by controller, in the order of the runs. `advance` is called
-    after each run.
+    `scenarios`. `advance` is called after each run. At the end, `beside` gets the new folder and
+    the recordings by controller, in the order of the runs; it may write further files.
     """
     recordings: dict[str, list[Recording]] = {}
-    with fresh_folder(folder, MARK, overwrite=overwrite, older=_files_of) as fresh:
+    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(fresh / 'errors.csv', ERROR_COLUMNS, _rows(runs))
         write_json(fresh / MARK, record)
         for run in runs:
@@ -218,18 +217,7 @@ def write_following(
                 write_recording(recording, fresh / f'{run.name}_{controller}', storage=storage)
                 recordings.setdefault(controller, []).append(recording)
             advance()
-    return recordings
-
-
-def _files_of(record: dict[str, Any]) -> list[str]:
-    """Return the files of an older result as globs, including those of its comparison."""
-    patterns = [f'compare/{name}' for name in ('*.csv', 'comparison.json', FINDINGS, *PLOTS)]
-    for run in record['runs']:
-        name = escape(run['run'])
-        patterns += [f'{name}.png', f'{name}_wheels.png', f'waypoints/{name}.csv']
-        for drive in (f'{name}_{controller}' for controller in run['controllers']):
-            patterns += [f'series/{drive}.csv', *(f'{drive}/{file}' for file in BAG_FILES)]
-    return patterns
+        beside(fresh, recordings)
 
 
 def _write_run(folder: Path, run: FollowedRun) -> None:

@@ -11,14 +11,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from sim2real_eval.common.results import (
-    file_digest,
-    fresh_folder,
-    versions,
-    write_bytes,
-    write_csv,
-    write_json,
-)
+from sim2real_eval.common.new_files import write_bytes
+from sim2real_eval.common.results import file_digest, fresh_folder, versions, write_csv, write_json
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import RecordingSource
@@ -92,7 +86,6 @@ def write_search_result(
     figures: Mapping[str, Figure],
     extra: Callable[[Path], None] = lambda folder: None,
     overwrite: bool = False,
-    older: Callable[[Any], Iterable[str]] = lambda record: (),
 ) -> None:
     """Write a result folder, or nothing if a file cannot be written.
 
@@ -106,10 +99,8 @@ def write_search_result(
         Writes further files into the folder.
     overwrite : bool
         Replace an existing result of the same kind.
-    older : callable, optional
-        Names of files that an older result may hold, from its record.
     """
-    with fresh_folder(folder, mark, overwrite=overwrite, older=older) as fresh:
+    with fresh_folder(folder, mark, overwrite=overwrite) as fresh:
         for name, text in (texts or {}).items():
             write_bytes(fresh / name, text.encode())
         for name, (header, rows) in tables.items():

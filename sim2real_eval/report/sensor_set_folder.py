@@ -17,7 +17,8 @@ from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsR
 from sim2real_eval.characterization.poses import PoseCalibration
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.model_files import model_yaml
-from sim2real_eval.common.results import fresh_files, versions, write_bytes, write_json
+from sim2real_eval.common.new_files import write_bytes
+from sim2real_eval.common.results import fresh_files, versions, write_json
 from sim_sensors.gps.gps import GnssNoise
 from .allan import allan_figure, allan_record
 from .console import add_numbers, add_words, plain_table
@@ -112,9 +113,10 @@ def write_calibration(
     folder: str | Path, calibration: Calibration, record: Mapping[str, Any], *, overwrite: bool
 ) -> None:
     """Write all files or none, and delete those of an older result."""
-    with fresh_files(folder, FILES, overwrite=overwrite) as target:
+    mark = 'characterization.json'
+    with fresh_files(folder, FILES, overwrite=overwrite, mark=mark) as target:
         _write_models(target, calibration)
-        write_json(target / 'characterization.json', record, allow_nan=False)
+        write_json(target / mark, record, allow_nan=False)
 
 
 def _write_models(target: Path, calibration: Calibration) -> None:

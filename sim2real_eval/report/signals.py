@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.common.findings import FINDINGS, Finding, Severity, findings_text
+from sim2real_eval.common.new_files import write_bytes
 from sim2real_eval.common.results import (
     Field,
     format_field,
     fresh_folder,
-    write_bytes,
     write_csv,
     write_json,
     write_rows,
@@ -33,7 +33,7 @@ from sim2real_eval.signals.features import AXES, FeatureRow
 from sim2real_eval.signals.options import LIGORIO_2015, LIGORIO_2015_FEATURES
 from .answer import AnswerLine
 from .console import add_numbers, count_text, plain_table, round_text, short_number
-from .signal_plots import PLOTS, UNITS, save_signal_plots, save_track_plot
+from .signal_plots import UNITS, save_signal_plots, save_track_plot
 from .yaw_plots import YAW_COLUMNS, yaw_rows
 
 
@@ -279,7 +279,7 @@ def write_signals(
     plots. The folder is written completely or not at all; an existing one is refused unless it
     may be replaced. `record` holds plain values for comparison.json.
     """
-    with fresh_folder(folder, MARK, overwrite=overwrite, older=lambda record: PLOTS) as fresh:
+    with fresh_folder(folder, MARK, overwrite=overwrite) as fresh:
         write_csv(fresh / 'comparison.csv', tuple(_ROW), map(_row, comparison.rows))
         write_csv(fresh / 'runs.csv', _RUN_COLUMNS, _runs(comparison))
         write_rows(

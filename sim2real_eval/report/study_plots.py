@@ -19,12 +19,13 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from sim2real_eval.common.file_list import list_files
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import POOLED, RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.uncertainty import Uncertainty
-from sim2real_eval.study.outcome import RunKey, StudyOutcome
+from sim2real_eval.study.outcome import MARK, RunKey, StudyOutcome
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
@@ -65,7 +66,6 @@ def begin_plots(
     speeds: dict[tuple[Path, str], dict[str, _Overlay]] = {}
     for standing in standings(outcome)[:MOST_DRAWN]:
         place = plots / standing.judge / standing.group
-        place.mkdir(parents=True, exist_ok=True)
         labels: dict[str, str] = {'real_label': real_label}
         subtitle = f'judge {standing.label}{left_out}'
         scores = {
@@ -95,14 +95,14 @@ def begin_plots(
             real_label=real_label,
         )
     if paths := driven_paths(outcome, real_label):
-        plots.mkdir(parents=True, exist_ok=True)
         figures[plots / 'paths.png'] = partial(_paths, paths)
+    ranks = folder / 'metrics.png'
+    list_files(folder, MARK, [path.relative_to(folder) for path in (*figures, ranks)])
     # The slowest plots are drawn first.
     waits = [workers.begin_map(_save, list(figures.items())[::-1])]
     tables = side_results(outcome).overall_metrics[:MOST_DRAWN]
     if lines := [metric_lines(table) for table in tables]:
-        ranks = (folder / 'metrics.png', partial(_ranks, lines))
-        waits.append(workers.begin_map(_save, [ranks]))
+        waits.append(workers.begin_map(_save, [(ranks, partial(_ranks, lines))]))
     return lambda: [wait() for wait in waits]
 
 

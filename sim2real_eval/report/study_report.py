@@ -18,7 +18,7 @@ from sim2real_eval.common.findings import (
     findings_text,
     from_records,
 )
-from sim2real_eval.common.results import write_bytes
+from sim2real_eval.common.new_files import write_bytes
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty import uncertainty_notes
 from sim2real_eval.study.answer import Answer, study_answer

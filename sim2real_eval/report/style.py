@@ -18,7 +18,8 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
-from sim2real_eval.common.results import fresh_files, write_bytes
+from sim2real_eval.common.new_files import write_bytes
+from sim2real_eval.common.results import fresh_files
 from .text_fitting import fit_texts
 
 

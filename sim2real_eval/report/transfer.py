@@ -14,11 +14,13 @@ from matplotlib.figure import Figure
 
 from sim2real_eval.benches.transfer.result import ModelTransfer, Transfer
 from sim2real_eval.benches.tuning.parameters import Tunable
+from sim2real_eval.common.file_list import list_files
 from sim2real_eval.common.findings import FINDINGS, findings_text, from_records, to_records
 from sim2real_eval.common.results import write_json
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.study.answer import TransferView
 from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TransferOptions
+from sim2real_eval.study.outcome import MARK as STUDY_MARK
 from sim2real_eval.study.transfer_record import TRANSFER_FILE, loss_text
 from . import palette, style
 from .answer import GENERAL_DOUBT, AnswerLine, cost_text
@@ -148,6 +150,7 @@ _CSV = (
 
 def add_to_study(study: str | Path, record: Mapping[str, Any]) -> None:
     """Write a transfer into the folder of a study, so that its report shows it."""
+    list_files(Path(study), STUDY_MARK, [TRANSFER_FILE])
     write_json(Path(study) / TRANSFER_FILE, record, allow_nan=False)
 
 

@@ -243,13 +243,7 @@ def write_tuning(
         },
         figures={'tuning.png': tuning_figure(tuning, record['options']['level'])},
         overwrite=overwrite,
-        older=lambda record: _FILES,
     )  # fmt: skip
-
-
-_FILES = (
-    'ekf.yaml', 'ekf_navsat.yaml', 'ukf.yaml', 'ukf_navsat.yaml', 'case.yaml', 'judge.yaml'
-)  # fmt: skip
 
 
 def _header(tuning: Tuning, record: Mapping[str, Any]) -> list[str]:

@@ -8,9 +8,7 @@ import itertools
 import re
 import struct
 from collections.abc import Callable
-from glob import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +16,7 @@ from sim2real_eval.common.results import check_result_folder, fresh_folder, writ
 from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES
-from sim2real_eval.recording.writing import BAG_FILES, write_bag
+from sim2real_eval.recording.writing import write_bag
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
 from .outcome import EstimateSignals, StudyOutcome
@@ -70,7 +68,7 @@ def write_bags(
     """
     component = str(outcome.record.get('component', 'horizontal'))
     places: list[Path] = []
-    with fresh_folder(folder, _MARK, overwrite=overwrite, older=_bag_files) as fresh:
+    with fresh_folder(folder, _MARK, overwrite=overwrite) as fresh:
         index = []
         for run in outcome.runs:
             key = run.key
@@ -206,11 +204,6 @@ def _interpolate(time: FloatArray, known_time: FloatArray, values: FloatArray) -
 def _safe(label: str) -> str:
     """Return a label with characters that are allowed in paths on every system."""
     return _UNSAFE.sub('_', label).strip('.')[:100] or '_'
-
-
-def _bag_files(record: dict[str, Any]) -> list[str]:
-    """Return globs of the files of an older folder of bags."""
-    return [f'{escape(bag["bag"])}/{file}' for bag in record['bags'] for file in BAG_FILES]
 
 
 def _unused_path(path: Path, used: list[Path]) -> Path:

@@ -6,57 +6,51 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.common.results import check_result_folder, hold, write_bytes
+from sim2real_eval.common.file_list import list_files, list_name, remove_listed, write_list
+from sim2real_eval.common.new_files import write_bytes
+from sim2real_eval.common.results import check_result_folder, hold
 from sim_sensors.core.errors import Sim2RealError
-from .outcome import MARK, RUNS, seal_record
+from .outcome import MARK, run_files, seal_record
 from .plan import StudyPlan, describe_change
-from .transfer_record import TRANSFER_FILE
 
 _STUDY_FILE = 'study.yaml'
 _FILES = (
-    _STUDY_FILE, RUNS, 'series', 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',
-    'sensitivity.csv', 'agreement.json', 'report.html', 'tables.md', 'tables.tex', 'metrics.png',
-    'findings.txt', 'recordings', 'SYNTHETIC.txt', 'sensitivity.json', 'pose.csv', TRANSFER_FILE,
-    MARK,
+    MARK, _STUDY_FILE, 'runs.csv', 'vepd.csv', 'uncertainty.json', 'metrics.csv',
+    'sensitivity.csv', 'agreement.json', 'pose.csv', 'report.html', 'tables.md', 'tables.tex',
+    'findings.txt',
 )  # fmt: skip
-"""Files and folders of a study except its plots, the mark last."""
-_PLOTS = ('rmse.png', 'entropy.png', 'density.png', 'ranking.png', 'velocity.png', 'paths.png')
-"""Plots in subfolders of the folder plots."""
+"""Files of every study, beside those of its runs."""
 
 
 @contextlib.contextmanager
 def hold_study(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Iterator[None]:
     """Lock the folder of a study, which is new or will be continued.
 
-    Any study in it is removed first if `overwrite` is True. A folder that is locked, or that
-    contains something else or another study, is a Sim2RealError.
+    The files of any study in it are removed first if `overwrite` is True. A folder that is locked,
+    or that contains something else or another study, is a Sim2RealError.
     """
+    names = {*_FILES, *run_files(plan.run_groups())}
     with hold(folder):
-        sweep(folder)
         if not (folder / MARK).is_file():
             check_result_folder(folder, MARK, overwrite=overwrite)
             folder.mkdir(exist_ok=True)
-        elif overwrite:
-            # The mark is removed last: a killed command leaves a study to overwrite.
-            _remove_plots(folder / 'plots')
-            _remove(folder / name for name in _FILES)
-        if (folder / MARK).is_file():
+            write_record(folder, {**plan.record, 'state': 'unfinished'})
+        elif not overwrite:
             _check_same(folder, plan)
-        else:
+        list_files(folder, MARK, names)
+        if overwrite:
+            # The old record stays until the new one: a killed command leaves a study to overwrite.
+            remove_listed(folder, MARK, lambda name: True)
+            write_list(folder, MARK, names)
             write_record(folder, {**plan.record, 'state': 'unfinished'})
         text, file = plan.file.text, folder / _STUDY_FILE
         if text and not (file.is_file() and file.read_bytes() == text):
             write_bytes(file, text)
-        try:
-            yield
-        finally:
-            # Workers that were ended may have left unfinished files.
-            sweep(folder)
+        yield
 
 
 def check_folder(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> None:
@@ -68,9 +62,9 @@ def check_folder(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> N
 
 
 def discard_study(folder: Path) -> None:
-    """Remove a study without results, and its folder if nothing else is in it."""
-    shutil.rmtree(folder / RUNS, ignore_errors=True)
-    for name in (_STUDY_FILE, MARK):
+    """Remove the files of a study without results, and its folder if nothing else is in it."""
+    remove_listed(folder, MARK, lambda name: True)
+    for name in (list_name(MARK), MARK):
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         folder.rmdir()
@@ -97,28 +91,3 @@ def _check_same(folder: Path, plan: StudyPlan) -> None:
             f'{folder}: holds another study: {difference}; choose another --out or give '
             '--overwrite'
         )
-
-
-def sweep(folder: Path) -> None:
-    """Remove unfinished files of killed commands and of ended workers."""
-    _remove(folder.glob('.*.tmp-*'))
-    _remove((folder / RUNS).rglob('.*.tmp-*'))
-    _remove((folder / 'series').glob('.*.tmp-*'))
-
-
-def _remove_plots(folder: Path) -> None:
-    """Remove the plots of a study, and folders that become empty."""
-    if folder.is_symlink():
-        folder.unlink()
-    _remove(path for name in _PLOTS for path in folder.rglob(name))
-    for place in sorted((folder, *folder.rglob('*/')), reverse=True):
-        with contextlib.suppress(OSError):
-            place.rmdir()
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    for path in list(paths):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)

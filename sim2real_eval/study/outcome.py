@@ -9,7 +9,6 @@ import functools
 import hashlib
 import io
 import json
-import shutil
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sim2real_eval.common.findings import Finding, from_records, to_records
-from sim2real_eval.common.results import new_file, write_bytes
+from sim2real_eval.common.new_files import new_file, write_bytes
 from sim2real_eval.metrics.interval import ScoredRuns
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, prepare, resample, vepd_table
@@ -323,7 +322,8 @@ class RunStore:
         path = self._folder / _run_file(key)
         path.unlink(missing_ok=True)
         if path.parent.is_dir() and {file.name for file in path.parent.iterdir()} <= {_TRUTH}:
-            shutil.rmtree(path.parent)
+            (path.parent / _TRUTH).unlink(missing_ok=True)
+            path.parent.rmdir()
 
     def _load_truth(self, key: RunKey) -> dict[str, Any]:
         return self._load_if_cached(f'{_run_folder(key)}/{_TRUTH}', *_TRUTH_SIGNALS)
@@ -377,6 +377,11 @@ def _run_folder(key: RunKey) -> str:
 
 def _run_file(key: RunKey) -> str:
     return f'{_run_folder(key)}/{key.model}_{key.repetition}.npz'
+
+
+def run_files(keys: Iterable[RunKey]) -> set[str]:
+    """Return the names of the files of runs, relative to the folder of the study."""
+    return {name for key in keys for name in (f'{_run_folder(key)}/{_TRUTH}', _run_file(key))}
 
 
 def seal_record(record: Mapping[str, Any]) -> dict[str, Any]:

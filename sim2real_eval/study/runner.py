@@ -12,11 +12,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sim2real_eval.common.file_list import list_files, remove_listed
 from sim2real_eval.common.findings import Finding, merge_models, shared_findings, to_records
 from sim2real_eval.common.results import write_csv, write_json
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.options import REAL
-from sim2real_eval.metrics.series import SeriesKey, write_series_folder
+from sim2real_eval.metrics.series import SeriesKey, series_file, write_series_folder
 from sim2real_eval.metrics.uncertainty import UNCERTAINTY_COLUMNS, uncertainty_fields
 from sim_sensors.core.errors import Sim2RealError
 from .answer import study_answer
@@ -24,6 +25,7 @@ from .cluster import cluster_of
 from .folder import discard_study, hold_study, write_record
 from .options import ONE_DRAW
 from .outcome import (
+    MARK,
     Losses,
     RunKey,
     RunStore,
@@ -37,6 +39,8 @@ from .outcome import (
 from .plan import StudyPlan, StudyUnit, load_compiled, release_recording
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
 from .transfer_record import read_transfer
+
+_SERIES = 'series'
 
 Begin = Callable[[int, int, int], Callable[[], None]]
 """Called with the numbers of runs, stored runs and remaining units. Returns a function to call
@@ -258,6 +262,12 @@ def begin_series(
     Returns a function that waits for the files.
     """
     judges = dict.fromkeys(run.key.judge for run in outcome.runs)
+    names = {
+        f'{_SERIES}/{run.key.judge}/{series_file(run.key.model, run.scenario, number).as_posix()}'
+        for run, number in zip(outcome.runs, _numbers(outcome.runs), strict=True)
+    }
+    remove_listed(folder, MARK, lambda name: name.startswith(f'{_SERIES}/') and name not in names)
+    list_files(folder, MARK, names)
     # Findings are large and not needed.
     runs = [dataclasses.replace(run, notes=()) for run in outcome.runs]
     record = {name: outcome.record[name] for name in ('component', 'metric')}
@@ -270,7 +280,7 @@ def begin_series(
 def _write_series(folder: Path, record: Mapping[str, Any], runs: tuple[StudyRun, ...]) -> Path:
     outcome = StudyOutcome(record, runs, RunStore(folder).signals)
     return write_series_folder(
-        folder / 'series' / runs[0].key.judge,
+        folder / _SERIES / runs[0].key.judge,
         (
             (SeriesKey(run.key.model, run.scenario, number), outcome.series(run.key))
             for run, number in zip(runs, _numbers(runs), strict=True)

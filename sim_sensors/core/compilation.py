@@ -14,6 +14,7 @@ import functools
 import hashlib
 import logging
 import os
+import re
 import shutil
 import stat
 import sys
@@ -36,7 +37,9 @@ _SAME_START_S = 600.0
 """Longest pause between compilations of one start, such as those of the nodes of a launch."""
 _OUTDATED_S = 7 * 86400.0
 """Age above which machine code of other sources is deleted."""
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _WORDS = (b'numba', b'compilation')
+_CACHE_NAME = re.compile('numba-[0-9a-f]{16}')
 _PACKAGES = ('sim_sensors', 'sim2real_eval')
 
 
@@ -45,8 +48,10 @@ def cache_folder(bases: list[Path]) -> Path | None:
 
     numba does not notice edits of functions that a cached function calls. The folder is therefore
     named by a digest of all sources that mention numba or this module. It is created in the first
-    of `bases` that allows it. Machine code is run as it is read, so the folder must belong to the
-    user and be closed to others.
+    of `bases` that allows it; None means that code is compiled in memory.
+
+    The index of the cache is a pickle and machine code is run as it is read. A folder is used only
+    if nobody but the user (or root) could have written into it or replaced it.
     """
     root = Path(__file__).resolve().parents[2]
     digest = hashlib.sha256()
@@ -60,13 +65,43 @@ def cache_folder(bases: list[Path]) -> Path | None:
         folder = base / name
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = folder.lstat()
-            is_folder = stat.S_ISDIR(status.st_mode)  # and no link
-            is_own = is_folder and (os.name != 'posix' or status.st_uid == os.getuid())
-            if is_own and os.access(folder, os.W_OK):
-                folder.chmod(0o700)
+            if _is_private(folder) and os.access(folder, os.W_OK):
                 return folder
     return None
+
+
+def _is_private(folder: Path) -> bool:
+    """Return whether a folder is the user's, and nobody else can write into it or replace it."""
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):  # such as a link
+        return False
+    if os.name != 'posix':
+        return True
+    if status.st_uid != os.getuid() or status.st_mode & _OTHERS_WRITE:
+        return False
+    # Who may write into a parent could exchange the folder, unless the sticky bit is set, as for
+    # /tmp. The owner of the sources is trusted: they are run, too.
+    trusted = {0, os.getuid(), Path(__file__).stat().st_uid}
+    return all(
+        status.st_uid in trusted
+        and (status.st_mode & stat.S_ISVTX or not _is_open_to_others(status))
+        for status in (parent.stat() for parent in folder.resolve().parents)
+    )
+
+
+def _is_open_to_others(status: os.stat_result) -> bool:
+    """Return whether others may write into a folder; a group of the user alone is no other."""
+    import grp
+    import pwd
+
+    if status.st_mode & stat.S_IWOTH or not status.st_mode & stat.S_IWGRP:
+        return bool(status.st_mode & stat.S_IWOTH)
+    try:
+        user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(status.st_gid)
+    except KeyError:
+        return True
+    # Ubuntu makes such a group for each user, and all folders writable by it.
+    return group.gr_name != user or bool({*group.gr_mem} - {user})
 
 
 def _prepare_cache() -> Path | None:
@@ -82,7 +117,8 @@ def _prepare_cache() -> Path | None:
         # Other installations may share the cache of the user.
         for other in folder.parent.glob('numba-*'):
             with contextlib.suppress(OSError):
-                if other != folder and time.time() - other.stat().st_mtime > _OUTDATED_S:
+                is_other = other != folder and _CACHE_NAME.fullmatch(other.name)
+                if is_other and time.time() - other.lstat().st_mtime > _OUTDATED_S:
                     shutil.rmtree(other, ignore_errors=True)
     return folder / 'compiling.lock'
 
