@@ -301,8 +301,8 @@ def _drawn_distances(
             distance = MeanWasserstein.from_values(
                 np.concatenate([real.values, runs[model].values])
             )
-            weights = [draws.weights(real), -draws.weights(runs[model])]
-            distances[:, k] = distance.weighted_distance(np.concatenate(weights, axis=1))
+            for rows, weights in draws.weights(real, runs[model]):
+                distances[rows, k] = distance.weighted_distance(weights)
     return distances
 
 
