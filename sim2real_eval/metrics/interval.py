@@ -209,7 +209,7 @@ class MotionDraws:
             yield rows, np.concatenate([real_weights, -weights], axis=1)
 
     def _weights(self, rows: slice, columns: list[int]) -> FloatArray:
-        counts = self.counts[rows][:, columns].astype(np.float64)
+        counts = np.take(self.counts[rows], columns, axis=1).astype(np.float64)
         total = counts.sum(axis=1, keepdims=True)
         # A resample may contain no motion of a model whose runs mostly failed.
         return np.where(total > 0.0, counts / np.maximum(total, 1.0), 1.0 / len(columns))
