@@ -13,8 +13,9 @@ from typing import Any
 
 from sim2real_eval.common.results import check_result_folder, hold, write_bytes
 from sim_sensors.core.errors import Sim2RealError
-from .outcome import MARK, RUNS, seal_record
+from .outcome import MARK, RUNS
 from .plan import StudyPlan, describe_change
+from .record import encode_record
 from .transfer_record import TRANSFER_FILE
 
 _STUDY_FILE = 'study.yaml'
@@ -76,10 +77,11 @@ def discard_study(folder: Path) -> None:
         folder.rmdir()
 
 
-def write_record(folder: Path, record: Mapping[str, Any]) -> None:
+def write_record(
+    folder: Path, record: Mapping[str, Any], runs: Iterable[Mapping[str, Any]] | None = None
+) -> None:
     """Write study.json with the digest of its content."""
-    text = json.dumps(seal_record(record), indent=1, ensure_ascii=False, allow_nan=False) + '\n'
-    write_bytes(folder / MARK, text.encode())
+    write_bytes(folder / MARK, encode_record(record, runs))
 
 
 def _check_same(folder: Path, plan: StudyPlan) -> None:
