@@ -26,7 +26,7 @@ from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, prepare, res
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from .options import COPIES
-from .record import DIGEST, RecordDigest
+from .record import DIGEST, record_digest
 from .run_values import RunValues
 
 if TYPE_CHECKING:
@@ -444,10 +444,8 @@ class StudyOutcome:
         try:
             record = json.loads(path.read_text(encoding='utf-8'))
             state, digest = record['state'], record.pop(DIGEST, None)
-            mappings, expected = record.pop('runs', []), RecordDigest(record)
-            for mapping in mappings:
-                expected.add(mapping)
-            if state == _FINISHED and digest != expected.finish():
+            mappings = record.pop('runs', [])
+            if state == _FINISHED and digest != record_digest(record, mappings):
                 problem = 'has another sha256 than' if digest else 'has no sha256 of'
                 raise Sim2RealError(
                     f'{path}: {problem} its content: edited, damaged, or of a version '

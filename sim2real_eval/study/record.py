@@ -24,7 +24,7 @@ def encode_record(
     >>> list(json.loads(whole))
     ['seed', 'runs', 'sha256']
     """
-    digest = RecordDigest(record)
+    digest = _Digest(record)
     yield _indented(record).removesuffix('\n}').encode()
     separator = ',\n "runs": [\n  '
     for run in runs or ():
@@ -39,20 +39,29 @@ def _indented(mapping: Mapping[str, Any]) -> str:
     return json.dumps(mapping, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-class RecordDigest:
-    """Digest of a record and its runs, independent of line ends, which git may change."""
+def record_digest(record: Mapping[str, Any], runs: Iterable[Mapping[str, Any]]) -> str:
+    """Return the digest of a record and its runs, which does not depend on white space.
+
+    Git may change line ends.
+    """
+    digest = _Digest(record)
+    for run in runs:
+        digest.add(run)
+    return digest.finish()
+
+
+class _Digest:
+    """Digest of a record and its runs as compact JSON."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self._hash = hashlib.sha256(json.dumps(record).removesuffix('}').encode())
         self._runs = 0
 
     def add(self, run: Mapping[str, Any]) -> None:
-        """Add a run."""
         separator = ', ' if self._runs else ', "runs": ['
         self._hash.update(f'{separator}{json.dumps(run)}'.encode())
         self._runs += 1
 
     def finish(self) -> str:
-        """Return the digest as text; no run can be added any more."""
         self._hash.update(b']}' if self._runs else b'}')
         return self._hash.hexdigest()
