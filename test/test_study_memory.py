@@ -21,7 +21,7 @@ from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.report.page.figure import library
 from sim2real_eval.report.page.page import study_page
 from sim2real_eval.study.outcome import EstimateSignals, RunStore, StudyOutcome, StudyRun
-from sim2real_eval.study.record import encode_record
+from sim2real_eval.study.record import decode_record, encode_record
 from sim2real_eval.study.secondary_results import metric_tables, study_uncertainty
 from sim_sensors.core import blocks
 
@@ -140,6 +140,6 @@ def test_a_record_written_run_by_run_equals_one_written_at_once() -> None:
     record = {'title': 'µ "quoted"', 'state': 'finished', 'answer': {'doubts': []}}
     runs = [{'judge': 'clean', 'values': {'rmse': 0.1}, 'notes': []}, {'text': 'two\nlines'}]
     data = b''.join(encode_record(record, runs))
-    content = json.loads(data)
+    content = decode_record(data.decode())
     assert {**content, 'sha256': ''} == {**record, 'runs': runs, 'sha256': ''}
     assert data.decode() == json.dumps(content, indent=1, ensure_ascii=False) + '\n'

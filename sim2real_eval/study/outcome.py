@@ -26,7 +26,7 @@ from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, prepare, res
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from .options import COPIES
-from .record import DIGEST, record_digest
+from .record import DIGEST, decode_record, record_digest
 from .run_values import RunValues
 
 if TYPE_CHECKING:
@@ -442,7 +442,7 @@ class StudyOutcome:
         path = Path(folder)
         path = path if path.is_file() else path / MARK
         try:
-            record = json.loads(path.read_text(encoding='utf-8'))
+            record = decode_record(path.read_text(encoding='utf-8'))
             state, digest = record['state'], record.pop(DIGEST, None)
             mappings = record.pop('runs', [])
             if state == _FINISHED and digest != record_digest(record, mappings):

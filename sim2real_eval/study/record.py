@@ -39,6 +39,16 @@ def _indented(mapping: Mapping[str, Any]) -> str:
     return json.dumps(mapping, indent=1, ensure_ascii=False, allow_nan=False)
 
 
+def decode_record(text: str) -> Any:
+    """Return the content of study.json; equal findings of its runs share one mapping."""
+    shared: dict[str, dict[str, Any]] = {}
+
+    def share(mapping: dict[str, Any]) -> dict[str, Any]:
+        return shared.setdefault(json.dumps(mapping), mapping) if 'code' in mapping else mapping
+
+    return json.loads(text, object_hook=share)
+
+
 def record_digest(record: Mapping[str, Any], runs: Iterable[Mapping[str, Any]]) -> str:
     """Return the digest of a record and its runs, which does not depend on white space.
 
