@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +15,7 @@ from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.study.outcome import EstimateSignals, RunKey, StudyOutcome, StudyRun
+from sim2real_eval.study.record import DIGEST, record_digest
 from sim_sensors.core import rotations
 
 MODELS = {'ch_gauss': 0.30, 'ch_rw': 0.05, 'airsim': 0.06}
@@ -100,3 +104,10 @@ def _run(key: RunKey, scenario: str, group: str, signals: EstimateSignals) -> St
         'fixes_used': 195.0,
     }
     return StudyRun(key, scenario, group, values)
+
+
+def seal(record: Mapping[str, Any]) -> str:
+    """Return the text of study.json for a record with runs, with the digest of its content."""
+    rest = {name: value for name, value in record.items() if name != 'runs'}
+    runs = record['runs']
+    return json.dumps({**rest, 'runs': runs, DIGEST: record_digest(rest, runs)})

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from cli_examples import Outcome, call, check_refused, run_of
 from comparison_examples import study_of, twin, written
+from study_examples import seal
 
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.gate import GatedResult
-from sim2real_eval.study.outcome import seal_record
 
 Capture = pytest.CaptureFixture[str]
 
@@ -60,7 +60,7 @@ def write_result(
         'failures': [{'recording': name, 'reason': 'gone'} for name in failures], 'runs': rows,
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / 'study.json').write_text(json.dumps(seal_record(record)), encoding='utf-8')
+    (folder / 'study.json').write_text(seal(record), encoding='utf-8')
     return folder
 
 
@@ -263,5 +263,5 @@ def test_wrong_inputs_are_refused_in_one_line(
     record = json.loads(Path('r', 'study.json').read_text(encoding='utf-8'))
     record['runs'][0]['values']['rmse'] = float('nan')
     del record['sha256']
-    Path('nan.json').write_text(json.dumps(seal_record(record)), encoding='utf-8')
+    Path('nan.json').write_text(seal(record), encoding='utf-8')
     check_refused(capsys, named, 'gate', *arguments.split())

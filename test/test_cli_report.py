@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from cli_examples import call, check_refused, contents, pictures_left_blank, run_of
 from report_examples import HOSTILE, small_study
+from study_examples import seal
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.writing import write_recording
@@ -24,7 +25,7 @@ from sim2real_eval.report.study_report import (
     markdown_text,
     paper_tables,
 )
-from sim2real_eval.study.outcome import StudyOutcome, seal_record
+from sim2real_eval.study.outcome import StudyOutcome
 
 Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures('blank_pictures')
@@ -79,7 +80,7 @@ def test_code_named_in_a_result_is_run_only_on_request(capsys: Capture, study: P
     del record['sha256']
     (study / 'study.json').write_text(json.dumps(record), 'utf-8')
     check_refused(capsys, 'sha256', 'report', study)
-    (study / 'study.json').write_text(json.dumps(seal_record(record)), 'utf-8')
+    (study / 'study.json').write_text(seal(record), 'utf-8')
     outcome = call(capsys, 'report', study)
     assert outcome.status == 0
     assert 'theirs.py:Theirs' in outcome.err

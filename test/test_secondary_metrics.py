@@ -15,6 +15,7 @@ from scipy.stats import kendalltau, spearmanr
 from study_examples import drawn_study
 
 from sim2real_eval.judge.setup import JudgeSetup
+from sim2real_eval.metrics import scores
 from sim2real_eval.metrics.error_curves import (
     CurveDistance,
     autocorrelation,
@@ -62,6 +63,23 @@ def test_the_energy_distance_is_invariant_and_detects_correlation() -> None:
     flat = EnergyDistance.from_values(np.concatenate([up, down]), np.array([0.5, 0.0]))
     labels = np.arange(40) < 20
     assert flat.between(labels[None])[0] == 0.0
+
+
+def test_the_energy_distance_of_many_runs_is_that_of_their_projections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Projections and the matrix of all pairs differ by less than 0.4 % for all divisions."""
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(200, 2)) * (1.0, 0.4)
+    values[100:] += (0.3, 0.1)
+    true = np.arange(200) < 100
+    labels = np.stack([true, *(rng.permutation(true) for _ in range(100))])
+    exact = EnergyDistance.from_values(values).between(labels)
+    monkeypatch.setattr(scores, 'MOST_IN_MATRIX', 100)
+    np.testing.assert_allclose(
+        EnergyDistance.from_values(values).between(labels), exact, rtol=4e-3
+    )
+    assert EnergyDistance.from_values(np.ones((200, 2))).between(labels).max() == 0.0
 
 
 def test_the_autocorrelation_of_known_processes_equals_theory() -> None:

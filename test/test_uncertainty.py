@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 from scipy.stats import kstest, wasserstein_distance
 
-from sim2real_eval.metrics import interval
+from sim2real_eval.metrics import interval, permutation_test
 from sim2real_eval.metrics.interval import Freedom, MeanWasserstein, ScoredRuns
 from sim2real_eval.metrics.options import UncertaintyOptions
 from sim2real_eval.metrics.permutation_test import (
@@ -33,6 +34,8 @@ from sim2real_eval.signals.agreement import (
     log_spectral_distance,
     wasserstein,
 )
+from sim_sensors.core import blocks
+from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 
 FEW = UncertaintyOptions(resamples=500)
@@ -371,6 +374,40 @@ def test_models_share_a_letter_unless_they_differ_significantly() -> None:
 def test_tied_models_share_their_rank_probabilities() -> None:
     ranks = rank_distribution(np.array([[1.0, 2.0, 1.0], [2.0, 1.0, 1.0]]))
     np.testing.assert_allclose(ranks, [[0.5, 0.5], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize('paired', [True, False])
+def test_statistics_do_not_depend_on_the_size_of_their_parts(
+    monkeypatch: pytest.MonkeyPatch, paired: bool
+) -> None:
+    """Draws and labels are the same bits; sums of other parts may differ in the last digits."""
+    rng = np.random.default_rng(5)
+    real, close = (runs(rng.normal(0.1, 0.02, (9, 2)), '') for _ in range(2))
+    far = runs(rng.normal(0.2, 0.02, (9, 2)), '' if paired else 'far ')
+    names = real.names, far.names
+    options = UncertaintyOptions(resamples=300)
+
+    def result() -> tuple[FloatArray, Uncertainty]:
+        permutation_test._permuted.cache_clear()
+        labels = permute_labels(*names, 300, 1)
+        assert labels.least == np.mean((labels.real == labels.real[0]).all(axis=1))
+        return labels.real, uncertainty(real, {'close': close, 'far': far}, options)
+
+    whole_labels, whole = result()
+    monkeypatch.setattr(blocks, '_AT_ONCE', 100)
+    labels, parts = result()
+    np.testing.assert_array_equal(labels, whole_labels)
+    assert parts.models == whole.models
+    assert parts.pairs == whole.pairs
+    every_third = permute_labels(*names, 300, 1).distances(FirstLabel(), 3)
+    np.testing.assert_array_equal(every_third, labels[::3, 0])
+
+
+class FirstLabel:
+    """Whether the first run is labelled real."""
+
+    def between(self, first: NDArray[np.bool_]) -> FloatArray:
+        return first[:, 0].astype(np.float64)
 
 
 @pytest.mark.parametrize('paired', [True, False])

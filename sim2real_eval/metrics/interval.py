@@ -16,13 +16,14 @@ Cousins, Phys. Rev. D 57, 1998.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from sim_sensors.core.blocks import row_blocks
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 
@@ -137,9 +138,12 @@ def units_of(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MotionDraws:
-    """Number of draws of each motion, `(p,)`, and its stratum."""
+    """Number of draws of each motion, and its stratum."""
 
-    counts: Mapping[str, FloatArray]
+    counts: NDArray[np.uint8]
+    """Draws of each motion, `(p, motions)`: more than 255 of one in a resample do not happen."""
+    columns: Mapping[str, int]
+    """Column of each motion."""
     strata: Mapping[str, str]
     units: Mapping[str, str]
     """Motion or block that is drawn, of each motion."""
@@ -163,7 +167,8 @@ class MotionDraws:
                 if name not in of_real:
                     simulated_only.setdefault(name, scenario)
                     units.setdefault(name, unit)
-        counts: dict[str, FloatArray] = {}
+        columns = {name: k for k, name in enumerate([*of_real, *simulated_only])}
+        counts = np.empty((draws, len(columns)), dtype=np.uint8)
         strata: dict[str, str] = {}
         for side, motions in (('real', of_real), ('simulated', simulated_only)):
             members: dict[str, dict[str, list[str]]] = {}
@@ -179,19 +184,35 @@ class MotionDraws:
             for stratum, motions_by_unit in members.items():
                 rng = stream(seed, 'uncertainty', f'motions {side}', stratum)
                 n = len(motions_by_unit)
-                drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=draws).astype(np.float64)
-                for k, names in enumerate(motions_by_unit.values()):
-                    for name in names:
-                        counts[name] = drawn[:, k]
-                        strata[name] = f'{side} {stratum}'
-        return cls(counts, strata, units, frozenset(of_real))
+                drawn_units = enumerate(motions_by_unit.values())
+                unit_of = {name: k for k, names in drawn_units for name in names}
+                chosen = [columns[name] for name in unit_of]
+                strata |= dict.fromkeys(unit_of, f'{side} {stratum}')
+                for rows in row_blocks(draws, n):
+                    size = rows.stop - rows.start
+                    drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=size)
+                    counts[rows, chosen] = drawn[:, [*unit_of.values()]]
+        return cls(counts, columns, strata, units, frozenset(of_real))
 
-    def weights(self, runs: ScoredRuns) -> FloatArray:
-        """Return the weight of each run in each resample, `(p, n)`, summing up to 1."""
-        counts = np.stack([self.counts[name] for name in runs.names], axis=1)
+    def weights(
+        self, real: ScoredRuns, simulated: ScoredRuns, most: int | None = None
+    ) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield rows of resamples with the weights `(rows, runs)` of real and simulated runs.
+
+        Those of real runs come first and add up to 1, those of simulated runs to -1. Only the
+        first `most` resamples are used. The weights of all resamples of 10,000 motions would take
+        gigabytes.
+        """
+        sides = [[self.columns[name] for name in runs.names] for runs in (real, simulated)]
+        for rows in row_blocks(most or len(self.counts), len(real) + len(simulated)):
+            real_weights, weights = (self._weights(rows, columns) for columns in sides)
+            yield rows, np.concatenate([real_weights, -weights], axis=1)
+
+    def _weights(self, rows: slice, columns: list[int]) -> FloatArray:
+        counts = np.take(self.counts[rows], columns, axis=1).astype(np.float64)
         total = counts.sum(axis=1, keepdims=True)
         # A resample may contain no motion of a model whose runs mostly failed.
-        return np.where(total > 0.0, counts / np.maximum(total, 1.0), 1.0 / len(runs))
+        return np.where(total > 0.0, counts / np.maximum(total, 1.0), 1.0 / len(columns))
 
     def freedom(self, *sets: ScoredRuns) -> Freedom:
         """Return the freedom of a statistic that uses all of these sets of runs."""
@@ -272,7 +293,7 @@ _NEAR_ZERO = 2.0  # standard errors from zero at which the tails are even
 def bounds(
     real: FloatArray,
     simulated: FloatArray,
-    weights: FloatArray,
+    weights: Callable[[], Iterator[tuple[slice, FloatArray]]],
     *,
     level: float,
     freedom: Freedom,
@@ -283,12 +304,11 @@ def bounds(
 ) -> tuple[float, float, float]:
     """Return a median-unbiased estimate of the true distance and the ends of its interval.
 
-    The distance is the mean of the Wasserstein distances of the coordinates. `weights` `(p, n)`
-    are those of the runs `(n, coordinates)` in every resample, negative for simulated runs, which
-    follow the real ones; `linear` is the distance to first order in the same or other resamples.
-    `nulls` are the median distances of each coordinate over permutations. `observed` is the
-    distance between the runs, and `critical` the one above which the permutation test is
-    significant (`critical_distance`).
+    The distance is the mean of the Wasserstein distances of the coordinates. `weights` returns
+    those of the runs in every resample, as `MotionDraws.weights` does; `linear` is the distance
+    to first order in the same or other resamples. `nulls` are the median distances of each
+    coordinate over permutations. `observed` is the distance between the runs, and `critical` the
+    one above which the permutation test is significant (`critical_distance`).
     """
     paths = [
         _ResampledCoordinate.from_values(x, y, weights, null)
@@ -364,23 +384,35 @@ class _ResampledCoordinate:
 
     @classmethod
     def from_values(
-        cls, x: FloatArray, y: FloatArray, weights: FloatArray, null: float
+        cls,
+        x: FloatArray,
+        y: FloatArray,
+        weights: Callable[[], Iterator[tuple[slice, FloatArray]]],
+        null: float,
     ) -> _ResampledCoordinate:
         parts = _TransportPlan.from_values(x, y)
         gap = y[parts.j] - x[parts.i]
         seen = float(parts.mass @ np.abs(gap))
-        error = float((weights @ np.concatenate([x, y])).std())
+        both = np.concatenate([x, y])
+        error = float(np.concatenate([part @ both for _, part in weights()]).std())
         direction = 1.0 if parts.mass @ gap >= 0.0 else -1.0
-        distance, rows = [], []
+        distance, positions = [], []
         for share in _SHARES:
             half = (1.0 - share) / 2.0 * gap
             distance.append(share * seen)
-            rows.append(parts.distances(x[parts.i] + half, y[parts.j] - half, weights))
+            positions.append((x[parts.i] + half, y[parts.j] - half))
         for shift in _SHIFTS:
             moved = y[parts.j] + direction * shift * error
             distance.append(float(parts.mass @ np.abs(moved - x[parts.i])))
-            rows.append(parts.distances(x[parts.i], moved, weights))
-        levels, drawn = np.array(distance), np.stack(rows)
+            positions.append((x[parts.i], moved))
+        levels = np.array(distance)
+        drawn = np.concatenate(
+            [
+                np.stack([parts.distances(*moved_runs, part) for moved_runs in positions])
+                for _, part in weights()
+            ],
+            axis=1,
+        )
         # Runs moved onto each other rank by rank are closer than runs of one process. The
         # permutations give the distance of the latter.
         moved_null = float(np.median(drawn[0]))
@@ -452,7 +484,6 @@ class _TransportPlan:
 # weights. For many runs, cumulative sums replace the product, whose cost is quadratic.
 
 _ROUNDING = 1e-12  # relative difference of equal sets that are added up in another order
-ROWS = 4096  # rows per product, so that its operands stay in the cache of the processor
 MOST_IN_PRODUCT = 400  # runs
 
 
@@ -514,22 +545,22 @@ class MeanWasserstein:
     def weighted_distance(self, difference: FloatArray) -> FloatArray:
         """Return the distance, `(p,)`, for the differences of both sets' weights, `(p, runs)`."""
         distances = np.empty(len(difference))
-        for start in range(0, len(difference), ROWS):
-            gaps = self.gaps(difference[start : start + ROWS])
-            distances[start : start + ROWS] = np.abs(gaps, out=gaps) @ self.width
+        for rows in row_blocks(*difference.shape):
+            gaps = self.gaps(difference[rows])
+            distances[rows] = np.abs(gaps, out=gaps) @ self.width
         return np.where(distances > _ROUNDING * self.width.sum(), distances, 0.0)
 
-    def linearised_distance(self, difference: FloatArray, around: FloatArray) -> FloatArray:
-        """Return the distance, linearised about the weights `around`.
+    def slope(self, around: FloatArray) -> FloatArray:
+        """Return the derivative of the distance by the weights of the runs, `(runs,)`.
 
-        The weights `around` `(runs,)` fix the sign of F - G at each gap. The distance of the
-        weights `difference` is then the difference of two means.
+        The weights `around` `(runs,)` fix the sign of F - G at each gap. To first order, the
+        distance of other weights is their product with the slope: the difference of two means.
         """
         gaps = self.gaps(around[None])[0]
         # Rounding must not decide the sign where both sets are equal.
         ahead = np.sign(np.where(np.abs(gaps) > _ROUNDING, gaps, 0.0)) * self.width
         if self.share is not None:
-            return np.asarray(difference @ (self.share @ ahead))
+            return np.asarray(self.share @ ahead)
         slope, start = np.zeros(len(self.values)), 0
         for column, points in zip(self.values.T, self.points, strict=True):
             column_sign = ahead[start : start + len(points) - 1]
@@ -537,7 +568,7 @@ class MeanWasserstein:
             above = np.append(np.cumsum(column_sign[::-1])[::-1], 0.0)
             slope += above[np.searchsorted(points, column)]
             start += len(column_sign)
-        return np.asarray(difference @ slope)
+        return slope
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""

@@ -16,7 +16,7 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import NamedTuple, Protocol
 
@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from sim_sensors.core.blocks import row_blocks
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
-from .interval import ROWS, Freedom, MeanWasserstein, ScoredRuns, side_weights
+from .interval import Freedom, MeanWasserstein, ScoredRuns, side_weights
 from .options import UncertaintyOptions
 from .scores import ranks
 
@@ -46,12 +47,41 @@ class Divisible(Protocol):
 class LabelPermutations:
     """Permutations of the labels real and simulated.
 
-    `real` `(p, runs)` says which runs are labelled real; the first row has the true labels. If
-    `paired`, labels are exchanged only between runs of the same motion.
+    `packed` `(runs, p / 8)` has a bit per permutation, set if the run is labelled real; the first
+    of the `count` permutations has the true labels. If `paired`, labels are exchanged only between
+    runs of the same motion.
     """
 
-    real: NDArray[np.bool_]
+    packed: NDArray[np.uint8]
+    count: int
     paired: bool
+
+    @property
+    def real(self) -> NDArray[np.bool_]:
+        """Labels of all permutations, `(p, runs)`; see `rows` for many runs."""
+        return self.rows(slice(0, self.count))
+
+    def rows(self, rows: slice) -> NDArray[np.bool_]:
+        """Return which runs are labelled real in some permutations; they begin at a multiple of 8.
+
+        The shape is `(rows, runs)`.
+        """
+        part = self.packed[:, rows.start // 8 : -(-rows.stop // 8)]
+        labels = np.unpackbits(part, axis=1, count=rows.stop - rows.start)
+        return np.ascontiguousarray(labels.T).view(np.bool_)
+
+    def blocks(self) -> Iterator[NDArray[np.bool_]]:
+        """Yield the rows of all permutations, as many at once as fit into memory."""
+        for rows in row_blocks(self.count, len(self.packed)):
+            yield self.rows(rows)
+
+    def distances(self, distance: Divisible, step: int = 1) -> FloatArray:
+        """Return the distance for every permutation, or for every `step`-th one, `(p,)`."""
+        first, distances = 0, []
+        for real in self.blocks():
+            distances.append(distance.between(real[first::step]))
+            first = (first - len(real)) % step
+        return np.concatenate(distances)
 
     @functools.cached_property
     def least(self) -> float:
@@ -59,9 +89,12 @@ class LabelPermutations:
 
         It is twice as large if exchanging both sides is a permutation, too.
         """
-        first = self.real[0]
-        unchanged = (self.real == first).all(axis=1) | (self.real == ~first).all(axis=1)
-        return float(np.mean(unchanged))
+        first = self.rows(slice(0, 1))[0]
+        unchanged = sum(
+            int(np.sum((real == first).all(axis=1) | (real == ~first).all(axis=1)))
+            for real in self.blocks()
+        )
+        return unchanged / self.count
 
 
 def permute_labels(
@@ -110,8 +143,7 @@ def _permuted(
     units: tuple[_Labels, _Labels] | None,
     drawn: bool,
 ) -> LabelPermutations:
-    labels = np.zeros((1, len(real) + len(simulated)), dtype=np.bool_)
-    labels[0, : len(real)] = True
+    first = np.arange(len(real) + len(simulated)) < len(real)
     repeated = len(set(simulated)) < len(simulated) or len(set(real)) < len(real)
     paired = not set(real).isdisjoint(simulated) and (repeated or set(simulated) <= set(real))
     blocks = _pairs(real, simulated) if paired else _strata(real, simulated, strata)
@@ -124,19 +156,20 @@ def _permuted(
         chosen = [
             [i for part in way for unit in part for i in unit] for way in itertools.product(*ways)
         ]
-        labels = np.repeat(labels, len(chosen), axis=0)
+        labels = np.repeat(first[None], len(chosen), axis=0)
         labels[:, [i for block in blocks for unit in block.units for i in unit]] = False
         for row, real_rows in zip(labels, chosen, strict=True):
             row[real_rows] = True
+        packed, count = np.packbits(labels.T, axis=1), len(chosen)
     else:
-        labels = np.repeat(labels, most, axis=0)
+        count = most
+        packed = np.repeat(np.packbits(first[:, None], axis=1), -(-most // 8), axis=1)
+        packed[first] = 255
         rng = stream(seed, 'uncertainty', 'runs', 'relabelling')
         for block in blocks:
-            order = rng.random((most - 1, len(block.units))).argsort(axis=1) < block.real
-            for k, unit in enumerate(block.units):
-                labels[1:, unit] = order[:, k, None]
-    labels.setflags(write=False)
-    return LabelPermutations(labels, paired)
+            _draw_labels(rng, block, packed, most)
+    packed.setflags(write=False)
+    return LabelPermutations(packed, count, paired)
 
 
 class _ExchangeGroup(NamedTuple):
@@ -144,6 +177,24 @@ class _ExchangeGroup(NamedTuple):
 
     units: list[list[int]]
     real: int
+
+
+def _draw_labels(
+    rng: np.random.Generator, group: _ExchangeGroup, packed: NDArray[np.uint8], count: int
+) -> None:
+    """Draw the labels of exchangeable units into `packed`; the first permutation is the true one.
+
+    Parameters as in `LabelPermutations`.
+    """
+    number = len(group.units)
+    unit = [k for k, runs in enumerate(group.units) for _ in runs]
+    runs = [run for runs in group.units for run in runs]
+    for rows in row_blocks(count, number):
+        drawn = rng.random((rows.stop - max(rows.start, 1), number)).argsort(axis=1) < group.real
+        if rows.start == 0:
+            drawn = np.concatenate([np.arange(number)[None] < group.real, drawn])
+        bits = np.packbits(drawn.T, axis=1)
+        packed[runs, rows.start // 8 : -(-rows.stop // 8)] = bits[unit]
 
 
 def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_ExchangeGroup]:
@@ -218,9 +269,7 @@ class PValues:
 
 def distance_p_values(distances: Sequence[Divisible], permutations: LabelPermutations) -> PValues:
     """Return the p-values of distances, single and adjusted; see `joint_p_values`."""
-    return joint_p_values(
-        np.stack([distance.between(permutations.real) for distance in distances])
-    )
+    return joint_p_values(np.stack([*map(permutations.distances, distances)]))
 
 
 def joint_p_values(values: FloatArray) -> PValues:
@@ -288,7 +337,7 @@ class DrawnDistance:
     estimate: float  # of the distance between the processes
     least: float  # the estimate, or 0 if the true distance may be 0
     resampled: FloatArray  # (p,)
-    linear: FloatArray  # (p,) to first order, see `MeanWasserstein.linearised_distance`
+    linear: FloatArray  # (p,) to first order, see `MeanWasserstein.slope`
     # (p,) Difference of the means in the observed direction, averaged over the coordinates: the
     # distance of sets that do not overlap; equal to `linear` for paired runs
     means: FloatArray
@@ -297,9 +346,9 @@ class DrawnDistance:
 def exchanged_differences(
     real: ScoredRuns, first: ScoredRuns, second: ScoredRuns, sides: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
-    """Return the difference of the distances of two models for permuted labels, `(p,)`.
+    """Return the difference of the distances of two models for permuted labels, `(rows,)`.
 
-    `sides` are the weights of the runs in either model, (p, runs of both), from `side_weights`.
+    `sides` are the weights of the runs in either model, (rows, runs of both), from `side_weights`.
     """
     distance = MeanWasserstein.from_values(
         np.concatenate([real.values, first.values, second.values])
@@ -311,12 +360,9 @@ def exchanged_differences(
         truth = distance.share[:n].mean(axis=0)
     differences = []
     for weights in sides:
-        distances = np.empty(len(weights))
-        for start in range(0, len(weights), ROWS):
-            gaps = distance.gaps(weights[start : start + ROWS], n)
-            gaps -= truth
-            distances[start : start + ROWS] = np.abs(gaps, out=gaps) @ distance.width
-        differences.append(distances)
+        gaps = distance.gaps(weights, n)
+        gaps -= truth
+        differences.append(np.abs(gaps, out=gaps) @ distance.width)
     return np.asarray(differences[0] - differences[1])
 
 
@@ -361,15 +407,17 @@ def compare_pairs(
         for second, of_second, units_second in structures
     }
     permutations = [permutations_by_names[sims[a].names, sims[b].names] for a, b in couples]
-    # Models that follow the same motions share their permutations: weights once for all of them.
-    sides = {names: side_weights(labels.real) for names, labels in permutations_by_names.items()}
     # 100 models have 4950 pairs: each array of this size takes 400 MB.
-    values = np.stack(
-        [
-            exchanged_differences(real, sims[a], sims[b], sides[sims[a].names, sims[b].names])
-            for a, b in couples
-        ]
-    )
+    values = np.empty((len(couples), permutations[0].count))
+    for rows in row_blocks(values.shape[1], len(real) + 2 * max(map(len, sims.values()))):
+        # Models that follow the same motions share their permutations and their weights.
+        sides = {
+            names: side_weights(labels.rows(rows))
+            for names, labels in permutations_by_names.items()
+        }
+        for row, (a, b) in zip(values, couples, strict=True):
+            names = sims[a].names, sims[b].names
+            row[rows] = exchanged_differences(real, sims[a], sims[b], sides[names])
     p_values = joint_p_values(np.abs(values, out=values))
     del values
     away = np.stack([distances[a].resampled - distances[b].resampled for a, b in couples])

@@ -483,10 +483,17 @@ class EnergyDistance:
 
     sqrt(2 E|X - Y| - E|X - X'| - E|Y - Y'|), as `scipy.stats.energy_distance` has it in one
     dimension. Like that one it counts each point against itself, so it is not free of the sizes of
-    the sets. `pair_distances` `(runs, runs)` are the Euclidean distances of any two runs.
+    the sets.
+
+    `pair_distances` `(runs, runs)` are the Euclidean distances of any two runs. They are None for
+    more than `MOST_IN_MATRIX` runs in two dimensions, as they would need gigabytes. The distance
+    is then the mean over `_DIRECTIONS` projections of `values`, where it is 2 times the integral
+    of (F - G)^2 (G. J. Szekely and M. L. Rizzo, J. Stat. Plan. Inference 143, 2013). The mean of
+    the projections of a vector is 2 / pi of its length; the error is below 0.4 %.
     """
 
-    pair_distances: FloatArray
+    values: FloatArray
+    pair_distances: FloatArray | None
 
     @classmethod
     def from_values(cls, values: FloatArray, scale: FloatArray | None = None) -> EnergyDistance:
@@ -496,17 +503,35 @@ class EnergyDistance:
         """
         if scale is not None:
             values = values[:, scale > 0.0] / scale[scale > 0.0]
+        if len(values) > MOST_IN_MATRIX and values.shape[1] == 2:
+            return cls(values, None)
         steps = values[:, None, :] - values[None, :, :]
-        return cls(np.sqrt(np.sum(steps**2, axis=2)))
+        return cls(values, np.sqrt(np.sum(steps**2, axis=2)))
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
         first_weights = first / first.sum(axis=1, keepdims=True)
         difference = first_weights - ~first / (~first).sum(axis=1, keepdims=True)
-        square = -np.sum((difference @ self.pair_distances) * difference, axis=1)
+        if self.pair_distances is None:
+            square, largest = self._projected(difference), float(np.ptp(self.values))
+        else:
+            square = -np.sum((difference @ self.pair_distances) * difference, axis=1)
+            largest = float(self.pair_distances.max(initial=0.0))
         # Equal sets leave rounding, of either sign.
-        least = 1e-12 * max(float(self.pair_distances.max(initial=0.0)), 1e-300)
-        return np.sqrt(np.where(square > least, square, 0.0))
+        return np.sqrt(np.where(square > 1e-12 * max(largest, 1e-300), square, 0.0))
+
+    def _projected(self, difference: FloatArray) -> FloatArray:
+        square = np.zeros(len(difference))
+        for angle in np.arange(_DIRECTIONS) * np.pi / _DIRECTIONS:
+            along = self.values @ [np.cos(angle), np.sin(angle)]
+            order = np.argsort(along, kind='stable')
+            gaps = np.cumsum(difference[:, order[:-1]], axis=1)
+            square += np.pi / _DIRECTIONS * (np.square(gaps, out=gaps) @ np.diff(along[order]))
+        return square
+
+
+MOST_IN_MATRIX = 1000
+_DIRECTIONS = 32
 
 
 def energy_distance(first: FloatArray, second: FloatArray) -> float:

@@ -238,7 +238,7 @@ def uncertainty(
         for model, runs in sims.items()
     }
     values = {
-        model: distance.between(permutations[model].real) for model, distance in distances.items()
+        model: permutations[model].distances(distance) for model, distance in distances.items()
     }
     if len({len(row) for row in values.values()}) == 1:
         joint_distances = list(values.values())
@@ -246,7 +246,7 @@ def uncertainty(
         # Models with runs of their own: as many permutations of each, the same draws.
         drawn_labels = _permutations(real, sims, options, seed, drawn=True)
         joint_distances = [
-            distance.between(drawn_labels[model].real) for model, distance in distances.items()
+            drawn_labels[model].distances(distance) for model, distance in distances.items()
         ]
     adjusted = permutation_test.joint_p_values(np.stack(joint_distances)).adjusted
     draws = MotionDraws.draw_motions(real, sims.values(), options.resamples, seed)
@@ -349,17 +349,17 @@ def _assess_model(
     options: UncertaintyOptions,
 ) -> tuple[DistanceUncertainty, DrawnDistance]:
     distance_of_runs = float(values[0])
-    real_weights, model_weights = draws.weights(real), draws.weights(runs)
-    weights = np.concatenate([real_weights, -model_weights], axis=1)
-    resampled = distance.weighted_distance(weights)
-    uniform_weights = np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)])
-    linear = distance.linearised_distance(weights, uniform_weights)
-    means = linear
-    if not labels.paired:
+    slope = distance.slope(np.repeat([1.0 / len(real), -1.0 / len(runs)], [len(real), len(runs)]))
+    ahead = np.sign(runs.values.mean(axis=0) - real.values.mean(axis=0)) / real.values.shape[1]
+    resampled, linear, means = np.empty((3, options.resamples))
+    for rows, weights in draws.weights(real, runs):
+        resampled[rows] = distance.weighted_distance(weights)
+        linear[rows] = weights @ slope
         # Paired runs need no correction: both sides share their motions.
-        ahead = np.sign(runs.values.mean(axis=0) - real.values.mean(axis=0))
-        ahead /= real.values.shape[1]
-        means = model_weights @ (runs.values @ ahead) - real_weights @ (real.values @ ahead)
+        means[rows] = linear[rows]
+        if not labels.paired:
+            real_mean = weights[:, : len(real)] @ (real.values @ ahead)
+            means[rows] = -weights[:, len(real) :] @ (runs.values @ ahead) - real_mean
     result = DistanceUncertainty(model, len(real), len(runs), distance_of_runs)
     estimate = distance_of_runs
     p_value = None
@@ -375,7 +375,7 @@ def _assess_model(
         # Permutations of significantly different runs overestimate the null distance.
         is_significant = p_value <= 1.0 - options.level
         null = (
-            null_distance.between(labels.real) * null_factor
+            labels.distances(null_distance) * null_factor
             if is_significant and freedom.degrees
             else values
         )
@@ -388,17 +388,19 @@ def _assess_model(
     if freedom.degrees >= FEWEST_DEGREES:
         part = max(options.resamples // _PART, 100)
         # All permutations are in lexical order, so every k-th is taken rather than the first.
-        some = labels.real[:: -(-len(labels.real) // part)]
+        step = -(-labels.count // part)
         estimate, low, high = bounds(
             real.values,
             runs.values,
-            weights[:part],
+            functools.partial(draws.weights, real, runs, part),
             level=options.level,
             freedom=freedom,
             linear=linear,
             nulls=[
                 null_factor
-                * float(np.median(MeanWasserstein.from_values(column[:, None]).between(some)))
+                * float(
+                    np.median(labels.distances(MeanWasserstein.from_values(column[:, None]), step))
+                )
                 for column in matched_values.T
             ],
             observed=distance_of_runs,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from sim2real_eval.common.file_list import list_files, list_name, remove_listed,
 from sim2real_eval.common.new_files import write_bytes
 from sim2real_eval.common.results import check_result_folder, hold
 from sim_sensors.core.errors import Sim2RealError
-from .outcome import MARK, run_files, seal_record
+from .outcome import MARK, run_files
 from .plan import StudyPlan, describe_change
+from .record import encode_record
 
 _STUDY_FILE = 'study.yaml'
 _FILES = (
@@ -70,10 +71,11 @@ def discard_study(folder: Path) -> None:
         folder.rmdir()
 
 
-def write_record(folder: Path, record: Mapping[str, Any]) -> None:
+def write_record(
+    folder: Path, record: Mapping[str, Any], runs: Iterable[Mapping[str, Any]] | None = None
+) -> None:
     """Write study.json with the digest of its content."""
-    text = json.dumps(seal_record(record), indent=1, ensure_ascii=False, allow_nan=False) + '\n'
-    write_bytes(folder / MARK, text.encode())
+    write_bytes(folder / MARK, encode_record(record, runs))
 
 
 def _check_same(folder: Path, plan: StudyPlan) -> None:

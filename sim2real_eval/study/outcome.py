@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import io
 import json
+import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim2real_eval.common.findings import Finding, from_records, to_records
+from sim2real_eval.common.findings import Finding, to_records
 from sim2real_eval.common.new_files import new_file, write_bytes
 from sim2real_eval.metrics.interval import ScoredRuns
 from sim2real_eval.metrics.options import REAL, MetricOptions
@@ -25,6 +25,8 @@ from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, prepare, res
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from .options import COPIES
+from .record import DIGEST, decode_record, record_digest
+from .run_values import RunValues
 
 if TYPE_CHECKING:
     from sim2real_eval.metrics.series import VelocitySeries
@@ -47,7 +49,7 @@ class RunKey(NamedTuple):
     repetition: int  # from 1; 1 for the real run
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class StudyRun:
     """Numbers of one judged run; its signals are in a file, see `StudyOutcome.signals`.
 
@@ -87,8 +89,9 @@ class StudyRun:
     @classmethod
     def from_mapping(cls, key: RunKey, mapping: Mapping[str, Any]) -> StudyRun:
         """Return the run that `to_mapping` wrote."""
-        notes = from_records(mapping['notes'])
-        return cls(key, mapping['scenario'], mapping['group'], mapping['values'], notes)
+        notes = tuple(_shared_finding(json.dumps(note)) for note in mapping['notes'])
+        scenario, group = (sys.intern(mapping[name]) for name in ('scenario', 'group'))
+        return cls(key, scenario, group, RunValues(mapping['values']), notes)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return everything except the key as plain values."""
@@ -98,6 +101,12 @@ class StudyRun:
             'values': dict(self.values),
             'notes': to_records(self.notes),
         }
+
+
+@functools.lru_cache(maxsize=4096)
+def _shared_finding(text: str) -> Finding:
+    """Return the finding of a JSON record; runs with equal findings share one object."""
+    return Finding.from_record(json.loads(text))
 
 
 def scored_runs(
@@ -270,7 +279,6 @@ _RECORD = 'about'
 """Array of a run file that holds the run as JSON."""
 _CACHED_FILES = 250
 _LARGEST_CACHED = 1 << 19  # bytes
-_DIGEST = 'sha256'
 _FINISHED = 'finished'
 
 
@@ -384,16 +392,6 @@ def run_files(keys: Iterable[RunKey]) -> set[str]:
     return {name for key in keys for name in (f'{_run_folder(key)}/{_TRUTH}', _run_file(key))}
 
 
-def seal_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a study with a digest of its content, by which damage is detected."""
-    return {**record, _DIGEST: _digest(record)}
-
-
-def _digest(record: Mapping[str, Any]) -> str:
-    # Independent of white space and line ends, which git may change.
-    return hashlib.sha256(json.dumps(record).encode()).hexdigest()
-
-
 def stored_blocks(record: Mapping[str, Any]) -> dict[str, str]:
     """Return the blocks of the recordings of a study that have one, by name of the recording."""
     recordings = record.get('recordings') or ()
@@ -449,9 +447,10 @@ class StudyOutcome:
         path = Path(folder)
         path = path if path.is_file() else path / MARK
         try:
-            record = json.loads(path.read_text(encoding='utf-8'))
-            state, digest = record['state'], record.pop(_DIGEST, None)
-            if state == _FINISHED and digest != _digest(record):
+            record = decode_record(path.read_text(encoding='utf-8'))
+            state, digest = record['state'], record.pop(DIGEST, None)
+            mappings = record.pop('runs', [])
+            if state == _FINISHED and digest != record_digest(record, mappings):
                 problem = 'has another sha256 than' if digest else 'has no sha256 of'
                 raise Sim2RealError(
                     f'{path}: {problem} its content: edited, damaged, or of a version '
@@ -462,7 +461,7 @@ class StudyOutcome:
                     RunKey(*(run[name] for name in RunKey._fields)),
                     run if with_notes else {**run, 'notes': ()},
                 )
-                for run in record.pop('runs', [])
+                for run in mappings
             )
         except OSError as error:
             raise Sim2RealError(
@@ -509,11 +508,16 @@ class StudyOutcome:
         """Return the runs of a model, or of `real`, under a judge; None means all scenarios."""
         return [
             run
-            for run in self.runs
-            if (run.key.judge, run.key.model) == (judge, model)
-            and scenario in (None, run.scenario)
-            and group in (None, run.group)
+            for run in self._runs_by_source.get((judge, model), ())
+            if scenario in (None, run.scenario) and group in (None, run.group)
         ]
+
+    @functools.cached_property
+    def _runs_by_source(self) -> dict[tuple[str, str], list[StudyRun]]:
+        runs: dict[tuple[str, str], list[StudyRun]] = {}
+        for run in self.runs:
+            runs.setdefault((run.key.judge, run.key.model), []).append(run)
+        return runs
 
     @property
     def blocks(self) -> dict[str, str]:

@@ -249,9 +249,9 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
 
 def write_answer(folder: Path, outcome: StudyOutcome) -> None:
     """Write study.json; its answer names the cost if the folder has a transfer."""
-    runs = [{**run.key._asdict(), **run.to_mapping()} for run in outcome.runs]
     answer = study_answer(outcome).with_transfer(read_transfer(folder)).to_mapping()
-    write_record(folder, {**outcome.record, 'answer': answer, 'runs': runs})
+    runs = ({**run.key._asdict(), **run.to_mapping()} for run in outcome.runs)
+    write_record(folder, {**outcome.record, 'answer': answer}, runs)
 
 
 def begin_series(
@@ -268,8 +268,8 @@ def begin_series(
     }
     remove_listed(folder, MARK, lambda name: name.startswith(f'{_SERIES}/') and name not in names)
     list_files(folder, MARK, names)
-    # Findings are large and not needed.
-    runs = [dataclasses.replace(run, notes=()) for run in outcome.runs]
+    # Numbers and findings are large and not needed.
+    runs = [dataclasses.replace(run, values={}, notes=()) for run in outcome.runs]
     record = {name: outcome.record[name] for name in ('component', 'metric')}
     return workers.begin_map(
         functools.partial(_write_series, folder, record),

@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sim2real_eval.common.results import Field, write_csv, write_json
 from sim2real_eval.metrics.interval import units_of
 from sim2real_eval.metrics.options import REAL, MetricOptions, UncertaintyOptions
-from sim2real_eval.metrics.permutation_test import joint_p_values, permute_labels
+from sim2real_eval.metrics.permutation_test import (
+    LabelPermutations,
+    joint_p_values,
+    permute_labels,
+)
 from sim2real_eval.metrics.published import RankAgreement, rank_agreement
 from sim2real_eval.metrics.scores import POOLED, ranks
 from sim2real_eval.metrics.uncertainty import Uncertainty, uncertainty, uncertainty_by_scenario
@@ -140,7 +143,7 @@ def _metric_rows(
         values = {
             number: metric_distances
             for number, metric in enumerate(metrics)
-            if (metric_distances := _distances(metric, both, labels.real)) is not None
+            if (metric_distances := _distances(metric, both, labels)) is not None
         }
         if not values:
             continue
@@ -167,11 +170,11 @@ def _metric_rows(
     ]
 
 
-def _distances(metric: Metric, runs: MetricRuns, real: NDArray[np.bool_]) -> FloatArray | None:
-    """Return the distance for each division of the runs, or None if it cannot be computed."""
+def _distances(metric: Metric, runs: MetricRuns, labels: LabelPermutations) -> FloatArray | None:
+    """Return the distance for each permutation, or None if it cannot be computed."""
     try:
         distance = metric.prepare(runs)
-        return None if distance is None else distance.between(real)
+        return None if distance is None else labels.distances(distance)
     except Sim2RealError:
         raise
     except Exception as error:

@@ -248,15 +248,17 @@ def ranking_pairs(outcome: StudyOutcome) -> list[RankingPair]:
         rankings.pop(POOLED, None)
     pairs = []
     for scenario, ranked in rankings.items():
-        drawn = {
-            label: _drawn_distances(outcome, *place, scenario) for label, place in places.items()
-        }
         printed = {model: published_vepd(model, scenario) for model in outcome.models}
         published = {model: value for model, value in printed.items() if value is not None}
         compared = {**ranked, **({PAPER: published} if len(published) > 1 else {})}
         distances = {
             name: [ranking.get(model, np.nan) for model in outcome.models]
             for name, ranking in {**compared, PAPER: published}.items()
+        }
+        drawn = {
+            label: _drawn_distances(outcome, *place, scenario)
+            for label, place in places.items()
+            if len(compared) > 1
         }
         # The motions of the paper cannot be drawn.
         drawn[PAPER] = np.array([distances[PAPER]])
@@ -301,8 +303,8 @@ def _drawn_distances(
             distance = MeanWasserstein.from_values(
                 np.concatenate([real.values, runs[model].values])
             )
-            weights = [draws.weights(real), -draws.weights(runs[model])]
-            distances[:, k] = distance.weighted_distance(np.concatenate(weights, axis=1))
+            for rows, weights in draws.weights(real, runs[model]):
+                distances[rows, k] = distance.weighted_distance(weights)
     return distances
 
 

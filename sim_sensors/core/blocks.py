@@ -35,6 +35,25 @@ def blocks(count: int, size: int | None = None) -> Iterator[slice]:
         yield slice(number * size, count if number == last else (number + 1) * size)
 
 
+_MOST_ROWS = 4096  # rows of a matrix product, whose operands then stay in the processor's cache
+_AT_ONCE = 1 << 20  # numbers, 8 MB; several arrays of them are in memory
+
+
+def row_blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Yield slices of rows of a wide matrix that is computed a part at a time.
+
+    Each part has a multiple of 8 rows, except the last, and about a million numbers at most.
+
+    Examples
+    --------
+    >>> [rows.stop for rows in row_blocks(10_000, 200)], next(row_blocks(10_000, 20_000)).stop
+    ([4096, 8192, 10000], 48)
+    """
+    step = min(_MOST_ROWS, max(_AT_ONCE // max(columns, 1) // 8 * 8, 8))
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
+
+
 def by_blocks(
     function: Callable[..., NDArray[Any]], *arrays: NDArray[Any], size: int | None = None
 ) -> NDArray[Any]:

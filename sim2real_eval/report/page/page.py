@@ -35,6 +35,7 @@ from .section import (
     side_sections,
     transfer_section,
 )
+from .selection import MOST_ROWS, shorten_command
 from .tables import Standing, overview, record_tables, record_texts, run_table, standings
 
 _UNBROKEN = re.compile(r'--[a-z][a-z-]*(?: \d[\d.]*(?!\w))?|\d[\d.]* (?:%|m/s)')
@@ -111,7 +112,7 @@ def study_page(
             details=[answer_lines(answer)[0], *detail_lines(answer, unseen)] if answer else (),
             facts=_facts(outcome),
             rankings=views,
-            failures=describe_failures(record),
+            failures=_first_failures(record),
             adapted=adapted_text(record),
             findings=findings,
             overview=overview(standing, colours),
@@ -125,13 +126,19 @@ def study_page(
             scenario_column=labels.index('scenario'),
             model_column=labels.index('model'),
             scenarios=outcome.scenarios,
-            command=command,
+            command=shorten_command(command),
             shipped=bool(record.get('shipped')),
             provenance=record_tables(record),
             texts=record_texts(record, study_file),
         )
     )
     return text
+
+
+def _first_failures(record: Mapping[str, Any]) -> list[str]:
+    failures = describe_failures(record)
+    more = len(failures) - MOST_ROWS
+    return [*failures[:MOST_ROWS], *([f'{more} more: findings.txt'] if more > 0 else [])]
 
 
 def _title(outcome: StudyOutcome) -> str:

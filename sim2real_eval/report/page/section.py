@@ -28,6 +28,7 @@ from sim2real_eval.study.secondary_results import SideResults
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray
 from .figure import TRUTH, Plot, SeriesStyle
+from .selection import spread_by_rank
 from .tables import (
     JudgeSignals,
     Ranking,
@@ -144,8 +145,9 @@ def scores_plot(
         middle = np.array([np.median(run_scores)])
         plot.segments(sources[name], width=2.5, x0=middle, x1=middle,
                       y0=np.array([row - 0.34]), y1=np.array([row + 0.34]))  # fmt: skip
-        rows_of_dots = [row] * len(run_scores)
-        plot.dots(sources[name], size=7.0, x=run_scores, y=rows_of_dots, recording=recordings)
+        shown = spread_by_rank(run_scores)
+        plot.dots(sources[name], size=7.0, x=run_scores[shown], y=[row] * len(shown),
+                  recording=[recordings[place] for place in shown])  # fmt: skip
     plot.hover({'': '$name', label: '@x{0.0000}', 'recording': '@recording'})
     return plot
 
@@ -554,11 +556,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
 
 
 def _ranks(rankings: RankLines) -> console.DataTable:
-    columns = [
-        console.TableColumn(''),
-        *map(console.numeric, rankings.models),
-        console.numeric('tau'),
-    ]
+    columns = [console.TableColumn(''), *map(console.numeric, [*rankings.models, 'tau'])]
     rows = []
     for number, line in enumerate(rankings.lines):
         cells = [line.label]

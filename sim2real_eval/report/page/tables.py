@@ -39,6 +39,7 @@ from sim2real_eval.study.secondary_results import MetricTable, SideResults, stud
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from .figure import SeriesStyle
+from .selection import MOST_ROWS, first_rows, spread_runs, worst_runs
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -241,7 +242,8 @@ def _of_mappings(title: str, entries: Any) -> DataTable:
     keys = list(dict.fromkeys(key for entry in flat for key in entry))
     # Drop columns that are empty in every row.
     keys = [key for key in keys if any(entry.get(key) not in (None, '') for entry in flat)]
-    rows = [[_cell(entry.get(key)) for key in keys] for entry in flat]
+    rows = [[_cell(entry.get(key)) for key in keys] for entry in flat[:MOST_ROWS]]
+    title += first_rows(len(flat))
     return DataTable(title, [TableColumn(key.replace('_', ' ')) for key in keys], rows)
 
 
@@ -369,7 +371,8 @@ def run_table(outcome: StudyOutcome, sources: Mapping[str, SeriesStyle]) -> Data
     columns += [TableColumn('recording'), numeric('run')]
     columns += [numeric(*_RUN_COLUMNS[name][:2]) for name in values]
     rows = []
-    for run in outcome.runs:
+    shown = worst_runs(outcome.runs)
+    for run in shown:
         key = run.key
         cells = [key.judge, run.scenario, sources[key.model].name]
         cells += [run.group] if groups else []
@@ -380,8 +383,16 @@ def run_table(outcome: StudyOutcome, sources: Mapping[str, SeriesStyle]) -> Data
                 value = float(np.degrees(value))
             cells.append(decimal(value, _RUN_COLUMNS[name][2]))
         rows.append(cells)
-    title = 'Every judged run'
-    return DataTable(title, columns, rows, headed=False, kind='runs', colours=_colours(sources))
+    title, notes = 'Every judged run', []
+    if len(shown) < len(outcome.runs):
+        title = 'Judged runs with the largest RMSE'
+        notes = [
+            f'The {len(shown)} of {len(outcome.runs)} runs with the largest RMSE of their model '
+            'and judge; runs.csv has all.'
+        ]
+    return DataTable(
+        title, columns, rows, headed=False, kind='runs', colours=_colours(sources), notes=notes
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -408,11 +419,12 @@ class RunSignals:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class JudgeSignals:
-    """Signals of all runs of one judge.
+    """Signals of the runs of one judge that a page shows.
 
     `representatives` maps (group, scenario) and model, or `real`, to the run that is drawn where
     a plot shows single runs; `representative_runs` selects it. `rate` is the rate of the metric's
-    grid in Hz. `missing` holds the errors of runs that could not be read.
+    grid in Hz. `missing` says which runs are not shown, and holds the errors of those that could
+    not be read.
     """
 
     runs: tuple[RunSignals, ...]
@@ -431,7 +443,10 @@ class JudgeSignals:
 
 
 def gather(outcome: StudyOutcome, judge: str) -> JudgeSignals:
-    """Read the signals of every run of a judge; runs that cannot be read are listed as missing."""
+    """Read the signals of a judge's runs; runs that cannot be read are listed as missing.
+
+    Of thousands of runs of a model only some are read, see `spread_runs`.
+    """
     component = str(outcome.record.get('component', 'horizontal'))
     options = MetricOptions.from_mapping(outcome.record.get('metric') or {}, 'metric')
     runs = [run for run in outcome.runs if run.key.judge == judge]
@@ -440,7 +455,12 @@ def gather(outcome: StudyOutcome, judge: str) -> JudgeSignals:
     representatives: dict[tuple[str, str], dict[str, RunSignals]] = {place: {} for place in chosen}
     readable_runs: list[RunSignals] = []
     missing: list[str] = []
+    shown = {run.key for run in spread_runs(runs)} | place_of_run.keys()
+    if len(shown) < len(runs):
+        missing.append(f'{len(runs) - len(shown)} of {len(runs)} runs, which runs.csv has')
     for run in runs:
+        if run.key not in shown:
+            continue
         try:
             signals = outcome.signals(run.key)
             series = prepare(speeds(signals, component, run.key.recording), options)
