@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
+from sim_sensors.core.input_files import read_input_text
 from .arguments import add_out, add_shared
 from .output import conclude, print_notes
 
@@ -136,10 +137,7 @@ def _import(options: argparse.Namespace) -> int:
         other = options.name or '--sheet'
         raise ParameterError('--from', '', f'is not allowed with {other}')
     path = Path(options.source)
-    try:
-        text = path.read_text(encoding='utf-8')
-    except UnicodeDecodeError:
-        raise ParameterError(str(path), '', 'is no text file') from None
+    text = read_input_text(path)
     # A file with both gives its IMU.
     title, model = sensor_from_text(text, str(path), path.name)
     comments = [f'Sensor of {title} in {path.name}, as that simulator applies it.']

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_input, read_json
 
 _HOLDERS: dict[Path, int] = {}
 """Places that this process has locked, and the threads that did."""
@@ -205,7 +206,7 @@ def fresh_folder(
         if is_result:
             # Nothing is removed that a damaged mark does not name.
             with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
-                globs += older(json.loads((target / mark).read_text(encoding='utf-8')))
+                globs += older(read_json(target / mark))
         with _unfinished_path(target, target) as fresh:
             fresh.mkdir()
             yield fresh
@@ -299,7 +300,7 @@ def version(package: str) -> str:
 
 def file_digest(path: str | Path) -> str:
     """Return the SHA-256 of a file as hexadecimal text."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return hashlib.sha256(read_input(path)).hexdigest()
 
 
 Field = str | int | float | bool | None | np.integer | np.floating | np.bool_

@@ -26,6 +26,7 @@ from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import side_results
 from sim2real_eval.study.transfer_record import read_transfer
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_input_text
 from .answer import read_record, undetected_text
 from .console import MINUS, NONE, DataTable, TableColumn, numeric
 from .page.page import study_page
@@ -67,7 +68,7 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
     if not standing:
         raise Sim2RealError('no runs to show; needs at least one real and one simulated run')
     file = Path(folder) / _STUDY_FILE
-    text = file.read_text(encoding='utf-8') if file.is_file() else ''
+    text = read_input_text(file) if file.is_file() else ''
     sensitivity, transfer = read_record(folder), read_transfer(folder)
     answer = study_answer(outcome).with_transfer(transfer)
     findings = _findings(outcome, standing)

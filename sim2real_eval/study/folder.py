@@ -13,6 +13,7 @@ from typing import Any
 
 from sim2real_eval.common.results import check_result_folder, hold, write_bytes
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_json
 from .outcome import MARK, RUNS, seal_record
 from .plan import StudyPlan, describe_change
 from .transfer_record import TRANSFER_FILE
@@ -84,7 +85,7 @@ def write_record(folder: Path, record: Mapping[str, Any]) -> None:
 
 def _check_same(folder: Path, plan: StudyPlan) -> None:
     try:
-        old = json.loads((folder / MARK).read_text(encoding='utf-8'))
+        old = read_json(folder / MARK)
         assert isinstance(old, dict)
     except (ValueError, AssertionError, RecursionError):
         raise Sim2RealError(

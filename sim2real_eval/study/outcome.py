@@ -24,6 +24,7 @@ from sim2real_eval.metrics.interval import ScoredRuns
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, prepare, resample, vepd_table
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import open_input, read_json
 from sim_sensors.core.measurements import FloatArray
 from .options import COPIES
 
@@ -339,8 +340,8 @@ class RunStore:
     def _load(self, name: str, *arrays: str) -> dict[str, Any]:
         path = self._folder / name
         try:
-            with np.load(path, allow_pickle=False) as file:
-                return {array: file[array] for array in arrays}
+            with open_input(path) as file, np.load(file, allow_pickle=False) as content:
+                return {array: content[array] for array in arrays}
         except OSError as error:
             raise Sim2RealError(f'{path}: cannot be read: {error.strerror or error}') from None
         except (ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
@@ -444,7 +445,7 @@ class StudyOutcome:
         path = Path(folder)
         path = path if path.is_file() else path / MARK
         try:
-            record = json.loads(path.read_text(encoding='utf-8'))
+            record = read_json(path)
             state, digest = record['state'], record.pop(_DIGEST, None)
             if state == _FINISHED and digest != _digest(record):
                 problem = 'has another sha256 than' if digest else 'has no sha256 of'
