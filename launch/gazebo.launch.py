@@ -133,7 +133,7 @@ def world_file(shipped: Path, *, has_car: bool, fortress: bool) -> str:
     world = shipped / 'worlds' / 'sim2real_field.sdf'
     if has_car and not fortress:
         return str(world)
-    text = world.read_text('utf-8')
+    text = read_input_text(world)
     if not has_car:
         text = re.sub('<model name="car">.*?</model>', '', text, flags=re.DOTALL)
     return str(write_temporary_file(world.stem, '.sdf', of_fortress(text) if fortress else text))

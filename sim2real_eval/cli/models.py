@@ -129,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     """Write the model of a file of another simulator; return the exit status."""
     from sim2real_eval.common.model_files import model_yaml
-    from sim2real_eval.common.results import check_result_files, fresh_files, write_bytes
+    from sim2real_eval.common.results import check_result_files, fresh_files, write_text
     from sim2real_eval.exporting.gps_export import sensor_from_text
     from sim_sensors.core.parameters import to_variant
 
@@ -145,7 +145,7 @@ def _import(options: argparse.Namespace) -> int:
         out = Path(options.out)
         check_result_files(out.parent, (out.name,), overwrite=options.overwrite)
         with fresh_files(out.parent, (out.name,), overwrite=options.overwrite) as folder:
-            write_bytes(folder / out.name, model_yaml(model, comments).encode())
+            write_text(folder / out.name, model_yaml(model, comments))
 
     def tell() -> None:
         if not options.out:
@@ -158,7 +158,7 @@ def _convert_sheet(options: argparse.Namespace) -> int:
     """Write or print the model of a data sheet, and print what the sheet leaves open."""
     from sim2real_eval.characterization.data_sheet import read_sheet
     from sim2real_eval.common.findings import to_records
-    from sim2real_eval.common.results import write_bytes
+    from sim2real_eval.common.results import write_text
 
     if options.name:
         raise ParameterError('--sheet', '', f'is not allowed with the model {options.name}')
@@ -166,7 +166,7 @@ def _convert_sheet(options: argparse.Namespace) -> int:
     if options.out:
         if Path(options.out).exists() and not options.overwrite:
             raise ParameterError('--out', '', f'{options.out} exists; use --overwrite')
-        write_bytes(options.out, sheet.to_yaml().encode())
+        write_text(options.out, sheet.to_yaml())
     record = {**sheet.model.to_mapping(), 'notes': to_records(sheet.notes)}
 
     def tell() -> None:

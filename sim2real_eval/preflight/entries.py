@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from sim2real_eval.common.findings import RecordingError
-from sim2real_eval.common.results import write_bytes
+from sim2real_eval.common.results import write_text
 from sim2real_eval.recording.metadata import find_own_metadata, load_yaml
 from sim_sensors.core.config_files import parse_yaml
 from sim_sensors.core.errors import ParameterError
@@ -54,7 +54,7 @@ def write_entries(results: Sequence[Preflight]) -> dict[Path, tuple[str, ...]]:
                 f'{place}: cannot be written; make its folder writable, or copy the recording'
             )
     for place, text in texts.items():
-        write_bytes(place, text.encode())
+        write_text(place, text)
     return lines
 
 

@@ -515,7 +515,8 @@ def label_from_path(path: Path) -> str:
     names = [full.stem if full.suffix in _SUFFIXES else full.name]
     names += [parent.name for parent in full.parents]
     specific = (name for name in names if name and not _GENERIC_NAME.fullmatch(name))
-    return next(specific, 'recording')
+    # It becomes part of file names and of tables.
+    return ''.join(c if c.isprintable() else '_' for c in next(specific, 'recording'))
 
 
 def scenario_from_name(name: str) -> str:

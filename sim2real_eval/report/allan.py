@@ -38,9 +38,9 @@ from sim2real_eval.common.results import (
     Field,
     fresh_files,
     versions,
-    write_bytes,
     write_csv,
     write_json,
+    write_text,
 )
 from sim2real_eval.exporting.imu_export import LONGEST_TIME, export_imu
 from sim2real_eval.exporting.text_simulators import Kalibr
@@ -383,7 +383,7 @@ def write_allan_folder(
             'imu.yaml': model_yaml(model, comments),
             **{name: export.text for name, export in exports.items()},
         }.items():
-            write_bytes(target / name, text.encode())
+            write_text(target / name, text)
         write_json(target / 'allan.json', record)
 
 

@@ -15,9 +15,9 @@ from sim2real_eval.common.results import (
     file_digest,
     fresh_folder,
     versions,
-    write_bytes,
     write_csv,
     write_json,
+    write_text,
 )
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.recording.metadata import recording_digest
@@ -111,7 +111,7 @@ def write_search_result(
     """
     with fresh_folder(folder, mark, overwrite=overwrite, older=older) as fresh:
         for name, text in (texts or {}).items():
-            write_bytes(fresh / name, text.encode())
+            write_text(fresh / name, text)
         for name, (header, rows) in tables.items():
             write_csv(fresh / name, header, rows)
         for name, figure in figures.items():

@@ -20,10 +20,10 @@ from sim2real_eval.common.results import (
     Field,
     format_field,
     fresh_folder,
-    write_bytes,
     write_csv,
     write_json,
     write_rows,
+    write_text,
 )
 from sim2real_eval.preflight import findings
 from sim2real_eval.recording.reading import Failure
@@ -303,7 +303,7 @@ def write_signals(
             )
             write_csv(fresh / 'features.csv', columns, rows)
         lost = [Failure(**failure) for failure in record.get('failures', ())]
-        write_bytes(fresh / FINDINGS, findings_text(comparison.notes, lost).encode())
+        write_text(fresh / FINDINGS, findings_text(comparison.notes, lost))
         write_json(fresh / MARK, record)
         if comparison.rows:
             save_signal_plots(fresh, comparison)

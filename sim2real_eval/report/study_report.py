@@ -18,7 +18,7 @@ from sim2real_eval.common.findings import (
     findings_text,
     from_records,
 )
-from sim2real_eval.common.results import write_bytes
+from sim2real_eval.common.results import write_text
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty import uncertainty_notes
 from sim2real_eval.study.answer import Answer, study_answer
@@ -127,7 +127,7 @@ def finish_study(
     report = study_report(outcome, folder)
     write_report(report, folder / PAGE)
     text = findings_text(report.findings, describe_failures(outcome.record))
-    write_bytes(folder / FINDINGS, text.encode())
+    write_text(folder / FINDINGS, text)
     (begin_plots(folder, outcome, Workers()) if plots is None else plots)()
     return report
 
@@ -137,9 +137,9 @@ def write_report(report: StudyReport, page: str | Path) -> tuple[Path, Path, Pat
     page = Path(page)
     markdown, latex = (page.with_name(name) for name in TABLES)
     return (
-        write_bytes(page, report.page.encode()),
-        write_bytes(markdown, report.markdown.encode()),
-        write_bytes(latex, report.latex.encode()),
+        write_text(page, report.page),
+        write_text(markdown, report.markdown),
+        write_text(latex, report.latex),
     )
 
 

@@ -11,9 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sim2real_eval.common.results import check_result_folder, hold, write_bytes
+from sim2real_eval.common.results import (
+    check_result_folder,
+    hold,
+    json_text,
+    write_bytes,
+    write_text,
+)
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.input_files import read_json
+from sim_sensors.core.input_files import read_input, read_json
 from .outcome import MARK, RUNS, seal_record
 from .plan import StudyPlan, describe_change
 from .transfer_record import TRANSFER_FILE
@@ -51,7 +57,7 @@ def hold_study(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Ite
         else:
             write_record(folder, {**plan.record, 'state': 'unfinished'})
         text, file = plan.file.text, folder / _STUDY_FILE
-        if text and not (file.is_file() and file.read_bytes() == text):
+        if text and not (file.is_file() and read_input(file) == text):
             write_bytes(file, text)
         try:
             yield
@@ -79,8 +85,8 @@ def discard_study(folder: Path) -> None:
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write study.json with the digest of its content."""
-    text = json.dumps(seal_record(record), indent=1, ensure_ascii=False, allow_nan=False) + '\n'
-    write_bytes(folder / MARK, text.encode())
+    text = json_text(seal_record(record), indent=1, allow_nan=False)
+    write_text(folder / MARK, f'{text}\n')
 
 
 def _check_same(folder: Path, plan: StudyPlan) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sim2real_eval.common.findings import Finding, from_records, to_records
-from sim2real_eval.common.results import new_file, write_bytes
+from sim2real_eval.common.results import encode_text, json_text, new_file, write_bytes
 from sim2real_eval.metrics.interval import ScoredRuns
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, prepare, resample, vepd_table
@@ -360,7 +360,7 @@ def encode_run(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes
 
 def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, Any]]:
     """Return the arrays of each file of a run by name."""
-    text = json.dumps(run.to_mapping(), ensure_ascii=False, allow_nan=False).encode()
+    text = encode_text(json_text(run.to_mapping(), indent=None, allow_nan=False))
     arrays = {
         field.name: np.ascontiguousarray(getattr(signals, field.name))
         for field in dataclasses.fields(signals)
