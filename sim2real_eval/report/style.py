@@ -22,7 +22,9 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import (
+    FixedFormatter,
     Formatter,
+    FuncFormatter,
     LogFormatterMathtext,
     LogLocator,
     NullFormatter,
@@ -83,8 +85,8 @@ def plain_texts(figure: Figure) -> Iterator[None]:
         assert isinstance(axes, Axes)
         for axis in (axes.xaxis, axes.yaxis):
             for ticker in (axis.major, axis.minor):
-                if isinstance(ticker.formatter, LogFormatterMathtext):
-                    ticker.formatter = _PlainPowers(ticker.formatter)
+                if isinstance(ticker.formatter, _WITH_TEXTS):
+                    ticker.formatter = _PlainLabels(ticker.formatter)
     plain = mpl.rc_context({'text.parse_math': False, 'text.usetex': False})
     with plain, warnings.catch_warnings():
         # A font without a character draws a box, which shows the problem.
@@ -92,22 +94,25 @@ def plain_texts(figure: Figure) -> Iterator[None]:
         yield
 
 
+_WITH_TEXTS = (FixedFormatter, FuncFormatter, LogFormatterMathtext)
 _SUPERSCRIPTS = str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹')
 
 
-class _PlainPowers(Formatter):
-    """Labels of a logarithmic axis with Unicode characters, such as 2×10⁻³."""
+class _PlainLabels(Formatter):
+    """Labels of ticks without formulas: names as they stand, and numbers such as 2·10⁻³."""
 
-    def __init__(self, formula: Formatter) -> None:
-        self._formula = formula
+    def __init__(self, labels: Formatter) -> None:
+        self._labels = labels
 
     def set_locs(self, locs: Any) -> None:
-        self._formula.set_locs(locs)
+        self._labels.set_locs(locs)
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        text = re.sub(r'^\$\\mathdefault\{(.*)\}\$$', r'\1', self._formula(x, pos))
-        powers = re.sub(r'\^\{(.*?)\}', lambda match: match[1].translate(_SUPERSCRIPTS), text)
-        return powers.replace(r'\times', '\N{MULTIPLICATION SIGN}')
+        text = printable(self._labels(x, pos), '\n')
+        if not isinstance(self._labels, LogFormatterMathtext):
+            return text
+        text = text.removeprefix(r'$\mathdefault{').removesuffix('}$').replace(r'\times', '·')
+        return re.sub(r'\^\{(.*?)\}', lambda match: match[1].translate(_SUPERSCRIPTS), text)
 
 
 def small_multiples(
