@@ -16,7 +16,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from cli_examples import environment
+from cli_examples import environment, run_of
 from matplotlib.text import Text
 from report_examples import renamed, small_study, with_record
 
@@ -25,6 +25,7 @@ from sim2real_eval.common.results import json_text, write_csv, write_json
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.recording.checks import LEFT_OUT
 from sim2real_eval.recording.reading import label_from_path
+from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report import style
 from sim2real_eval.report.console import add_words, plain_table
 from sim2real_eval.report.study_plots import begin_plots
@@ -196,7 +197,8 @@ def odd_folder(tmp_path: Path) -> Path:
 
 
 def test_a_command_takes_paths_of_any_bytes(odd_folder: Path) -> None:
-    recording = write_recording(odd_folder / os.fsdecode(b'\xfe$x^{$'), drive(), storage='mcap')
+    recording = odd_folder / os.fsdecode(b'\xfe$x^{$')
+    write_recording(run_of('line', 1), recording)
     words = ['check', str(recording), '--plot', str(odd_folder / 'check.png')]
     done = subprocess.run(
         [sys.executable, '-m', 'sim2real_eval.cli', *words],
