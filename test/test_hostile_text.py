@@ -134,7 +134,7 @@ def test_a_terminal_gets_no_character_that_controls_it(name: str) -> None:
     finally:
         sys.stdout = before
     text = buffer.getvalue().decode()
-    assert not _UNSAFE.search(text.replace('\x1b[31m', ''))
+    assert not _UNSAFE.search(text)
     if name in LABELS and len(name) < 100:
         assert text.count(name) >= 4
     assert json.loads(text[text.rindex('{\n') :])['name'] == name

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MOST_FINDINGS = 3
 """Findings that are shown below an answer."""
 
-_STYLE = re.compile(r'(\x1b\[[0-9;]*m)')
-"""What `rich` writes to begin and end bold text."""
+_STYLE = re.compile(r'(\x1b\[(?:0|1|3|1;3)m)')
+"""What `rich` writes to begin and end bold text and italics, which hide nothing."""
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')
