@@ -45,6 +45,7 @@ from sim2real_eval.ros_launch.nodes import (
 )
 from sim2real_eval.ros_launch.sensors import write_temporary_file
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.parameters import Parameter
 
 COMMANDS = {'gz': ('gz', 'sim'), 'ign': ('ign', 'gazebo')}
@@ -132,7 +133,7 @@ def world_file(shipped: Path, *, has_car: bool, fortress: bool) -> str:
     world = shipped / 'worlds' / 'sim2real_field.sdf'
     if has_car and not fortress:
         return str(world)
-    text = world.read_text('utf-8')
+    text = read_input_text(world)
     if not has_car:
         text = re.sub('<model name="car">.*?</model>', '', text, flags=re.DOTALL)
     return str(write_temporary_file(world.stem, '.sdf', of_fortress(text) if fortress else text))
@@ -153,9 +154,10 @@ def robot(file: str, *, fortress: bool) -> list[Node]:
     if fortress:
         path = Path(file)
         try:
-            original = path.read_text('utf-8')
-        except UnicodeDecodeError:
-            raise ParameterError('launch', 'robot_file', f'{file} is not UTF-8 text') from None
+            original = read_input_text(path)
+        except OSError as error:
+            problem = f'{file}: {error.strerror}'
+            raise ParameterError('launch', 'robot_file', problem) from None
         # Relative paths break in a copy, so it is made only if necessary.
         if (text := of_fortress(original)) != original:
             file = str(write_temporary_file(path.stem, path.suffix, text))

@@ -17,6 +17,8 @@ HOSTILE = (
     '</script><script>alert(4)</script>', '</style></svg><b>bold</b>',
     '&lt;i&gt; & &amp; {{ 7 * 7 }} {% raw %}',
     '\u202eLTR-\u0645\u062b\u0627\u0644 javascript:alert(5)', 'a' * 200,
+    '$x^{$', r'$\frac$ \input{x} 5 % of _a_', '=cmd() | pipe `code` ]( javascript:alert(6)) ]]>',
+    '[red]rich[/red] :smile: \U0001f600',
 )  # fmt: skip
 """Labels: each must be read as it stands, and do nothing."""
 

@@ -166,3 +166,14 @@ def test_labels_are_escaped_in_markdown_and_latex() -> None:
     assert [line.strip() for line in table.splitlines() if 'rule' in line] == [
         r'\toprule', r'\midrule', r'\bottomrule',
     ]  # fmt: skip
+
+
+def test_out_is_a_folder_or_names_the_page(capsys: Capture, study: Path) -> None:
+    for out, page in (('paper', 'paper/report.html'), ('other/mine.html', 'other/mine.html')):
+        outcome = call(capsys, 'report', study, '--out', out)
+        assert outcome.status == 0, outcome.err
+        files = {str(path) for path in Path(out).parent.rglob('*') if path.is_file()}
+        tables = {str(Path(page).with_name(name)) for name in ('tables.md', 'tables.tex')}
+        assert {page, *tables} <= files
+    assert not Path('tables.md').exists()
+    check_refused(capsys, 'paper/report.html: exists', 'report', study, '--out', 'paper')

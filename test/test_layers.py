@@ -96,3 +96,81 @@ def _exists(module: str, name: str) -> bool:
     except ModuleNotFoundError as error:
         # ROS and extras may be absent.
         return str(error.name).split('.')[0] not in ROOTS
+
+
+# Calls that open an input, build a pattern of file names or write JSON, by name of the function.
+_AT_THE_DOOR = {
+    'inputs': {'open', 'read_text', 'read_bytes', 'json.load', 'np.load', 'np.loadtxt'},
+    'patterns': {'glob.glob', 'glob.iglob'},
+    'JSON': {'json.dump', 'json.dumps'},
+    'figures': {'Figure', 'plt.figure', 'plt.subplots', 'savefig', 'print_png'},
+}
+# Modules that may call them, each with its reason.
+_DOORS = {
+    'inputs': {
+        'sim_sensors/core/input_files.py': 'the door',
+        'sim_sensors/core/compilation.py': 'sources of this package and its own cache',
+        'sim_sensors/following/network.py': 'weights in this package',
+        'sim2real_eval/common/new_files.py': 'writes',
+        'sim2real_eval/characterization/signal_files.py': 'NumPy reads it after `check_input`',
+        'sim2real_eval/study/outcome.py': 'NumPy reads what `open_input` opened',
+        'sim2real_eval/study/search/engine.py': 'appends to its own file',
+        'sim2real_eval/recording/rosbag.py': 'rosbags reads it after `check_inputs`',
+        'sim2real_eval/recording/storage.py': 'zstandard reads it after `check_inputs`; writes',
+        'sim2real_eval/cli/main.py': 'os.devnull',
+    },
+    'patterns': {
+        'sim_sensors/core/input_files.py': 'the door',
+        'sim2real_eval/common/new_files.py': 'the name is escaped',
+    },
+    'JSON': {
+        'sim2real_eval/common/results.py': 'the door',
+        'sim2real_eval/study/search/engine.py': 'lines that only it reads',
+        'sim2real_eval/study/record.py': 'a digest',
+        'sim2real_eval/common/file_list.py': 'a list that only it reads',
+        'sim2real_eval/common/new_files.py': 'a note that only it reads',
+        'sim2real_eval/study/folder.py': 'turns tuples into lists',
+        'sim2real_eval/cli/demo.py': 'turns tuples into lists',
+        'sim2real_eval/exporting/gps_simulators.py': 'a text in the format of a simulator',
+        'sim2real_eval/exporting/text_simulators.py': 'a text in the format of a simulator',
+        'sim2real_eval/ros/judge_node.py': 'an answer of a service',
+        'sim2real_eval/ros/evaluation/run.py': 'an answer of a service',
+        'sim_sensors/ros/sensor_node.py': 'an answer of a service',
+        'sim_sensors/ros/trajectory_node.py': 'a line for its launch file',
+        'launch/evaluate.launch.py': 'a parameter of a node',
+    },
+    'figures': {'sim2real_eval/report/style.py': 'the door: draws names as they stand'},
+}
+
+
+def calls_at_the_door(source: str) -> set[str]:
+    """Return the kinds of calls of `_AT_THE_DOOR` in a module; Path.glob takes constants only."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        last = name.rpartition('.')[2]
+        found |= {kind for kind, names in _AT_THE_DOOR.items() if {name, last} & names}
+        if last in ('glob', 'rglob') and not isinstance(node.args[0], ast.Constant):
+            found.add('patterns')
+    return found
+
+
+def test_inputs_patterns_json_and_figures_have_one_door(repository: Path) -> None:
+    """Elsewhere a pipe would be waited for, and a name from data would be markup."""
+    assert calls_at_the_door('p.open(); glob.glob(x); json.dumps(y); Figure()') == {*_AT_THE_DOOR}
+    assert calls_at_the_door("p.glob('*.csv')") == set()
+    paths = [
+        path
+        for folder in (*ROOTS, 'launch', 'gazebo_ws_plugins')
+        for path in repository.glob(f'{folder}/**/*.py')
+    ]
+    assert len(paths) > 300
+    for kind, doors in _DOORS.items():
+        callers = {
+            str(path.relative_to(repository))
+            for path in paths
+            if kind in calls_at_the_door(path.read_text(encoding='utf-8'))
+        }
+        assert callers - {*doors} == set(), kind

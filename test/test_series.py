@@ -136,7 +136,7 @@ def test_lone_nans_are_dropped_in_pairs_with_a_finding(tmp_path: Path) -> None:
         (b'se_time,se_vel,gt_time,gt_vel\n1,2,3\n', 'line 2: 3 fields'),
         (b'se_time,se_vel,gt_time,gt_vel\n1,fast,3,4\n', "line 2: se_vel: 'fast'"),
         (b'se_time,se_vel,gt_time,gt_vel\n1,inf,3,4\n', r'se_vel\[0\] is inf'),
-        (b'\xff\xfe\x00', 'not a text file'),
+        (b'\xff\xfe\x00', 'not UTF-8 text'),
     ],
 )
 def test_broken_files_are_refused_by_name(tmp_path: Path, content: bytes, complaint: str) -> None:

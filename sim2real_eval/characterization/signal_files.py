@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 import re
 import warnings
@@ -19,6 +20,7 @@ from sim2real_eval.common.findings import Finding, RecordingError
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
+from sim_sensors.core.input_files import check_input, open_input
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import float_of
 from . import findings
@@ -110,12 +112,12 @@ def read_signals(
             if value:
                 raise SignalFileError(f'--{name}: goes with tables only; {path} is a recording')
         return signals_of_recording(_recording(path, topics)).converted(options.sizes)
-    if not path.is_file():
+    if not path.exists():
         raise SignalFileError(f'{path}: no such file or folder')
     try:
         table = _read_table(path, options)
     except (ValueError, OSError, EOFError, KeyError) as error:
-        reason = ' '.join(str(error).split())
+        reason = ' '.join(str(getattr(error, 'strerror', None) or error).split())
         raise SignalFileError(f'{path}: cannot be read as a table of numbers: {reason}') from None
     return _signals(path, table, options).converted(options.sizes)
 
@@ -152,13 +154,14 @@ class _Table:
 
 def _read_table(path: Path, options: TableOptions) -> _Table:
     if path.suffix == '.npy':
+        check_input(path)
         array = _real(np.load(path, mmap_mode='r', allow_pickle=False), 'the array')
         return _split(_Table(options.columns, array if array.ndim == 2 else array[:, None]))
     if path.suffix == '.npz':
-        with np.load(path, allow_pickle=False) as content:
+        with open_input(path) as file, np.load(file, allow_pickle=False) as content:
             return _from_npz(content)
-    with path.open(encoding='utf-8') as file:
-        first = file.readline()
+    with io.TextIOWrapper(open_input(path), 'utf-8') as stream:
+        first = stream.readline()
     separator = ',' if ',' in first else ';' if ';' in first else None
     words = [word.strip().strip('"') for word in first.lstrip('#').strip().split(separator)]
     header = any(float_of(word) is None for word in words)

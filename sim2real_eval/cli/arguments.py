@@ -234,7 +234,7 @@ def sources(
             raise ParameterError(
                 path, '', f'is given twice (as {earlier_paths[whole]}); must be given once'
             )
-        if option is not None and not (whole.is_file() or whole.is_dir()):
+        if option is not None and not whole.exists():
             raise ParameterError(option, '', f'{path}: no such file or folder')
         earlier_paths[whole] = path
     labels = [label_from_path(Path(path)) for path in paths]

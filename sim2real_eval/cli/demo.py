@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.study.options import PROFILE
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_json
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.motion.road_classes import ROADS
 from .arguments import add_shared
@@ -193,7 +194,7 @@ def _is_another(folder: Path, plan: StudyPlan) -> bool:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
     try:
-        old = json.loads((folder / MARK).read_text(encoding='utf-8'))
+        old = read_json(folder / MARK)
         if tuple(old['command'][:2]) != _COMMAND:
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    from sim2real_eval.common.new_files import write_bytes
+    from sim2real_eval.common.new_files import write_text
     from sim2real_eval.common.results import check_result_files, fresh_files
     from sim2real_eval.report import export as report
     from sim2real_eval.report.style import save_png
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     export = _export(options, chosen)
     if out is not None:
         with fresh_files(out.parent, names, overwrite=options.overwrite) as folder:
-            write_bytes(folder / names[0], export.text.encode())
+            write_text(folder / names[0], export.text)
             save_png(report.export_figure(export), folder / names[1])
 
     def tell() -> None:

@@ -8,6 +8,7 @@ import argparse
 import atexit
 import contextlib
 import gc
+import io
 import os
 import re
 import signal
@@ -36,6 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         # A shell can close a stream with `>&-`.
         sys.stdout = Path(os.devnull).open('w')  # noqa: SIM115 - stays open
+    if arguments is None and isinstance(sys.stdout, io.TextIOWrapper):
+        from .output import PrintableOutput
+
+        sys.stdout = PrintableOutput.replacing(sys.stdout)
     words = _join_dashed_lists(sys.argv[1:] if arguments is None else arguments)
     # Without a verb the parser only shows help; it imports none.
     verb = next((word for word in words if not word.startswith('-')), '')

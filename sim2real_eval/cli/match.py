@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from pathlib import Path
 
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.input_files import read_json
 from .allan import TABLE, add_table
 from .arguments import add_out, add_shared, topic_roles
 
@@ -80,7 +80,7 @@ def _check_drives(options: argparse.Namespace) -> None:
 
 def _check_units(record: Path) -> None:
     """Refuse to go on with a sensor whose units are in doubt."""
-    result = json.loads(record.read_text(encoding='utf-8'))
+    result = read_json(record)
     for recording in result['recordings']:
         for note in recording['notes']:
             if note['code'] in _IN_DOUBT:

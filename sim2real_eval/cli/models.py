@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
+from sim_sensors.core.input_files import read_input_text
 from .arguments import add_out, add_shared
 from .output import conclude, print_notes
 
@@ -128,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     """Write the model of a file of another simulator; return the exit status."""
     from sim2real_eval.common.model_files import model_yaml
-    from sim2real_eval.common.new_files import write_bytes
+    from sim2real_eval.common.new_files import write_text
     from sim2real_eval.common.results import check_result_files, fresh_files
     from sim2real_eval.exporting.gps_export import sensor_from_text
     from sim_sensors.core.parameters import to_variant
@@ -137,10 +138,7 @@ def _import(options: argparse.Namespace) -> int:
         other = options.name or '--sheet'
         raise ParameterError('--from', '', f'is not allowed with {other}')
     path = Path(options.source)
-    try:
-        text = path.read_text(encoding='utf-8')
-    except UnicodeDecodeError:
-        raise ParameterError(str(path), '', 'is no text file') from None
+    text = read_input_text(path)
     # A file with both gives its IMU.
     title, model = sensor_from_text(text, str(path), path.name)
     comments = [f'Sensor of {title} in {path.name}, as that simulator applies it.']
@@ -148,7 +146,7 @@ def _import(options: argparse.Namespace) -> int:
         out = Path(options.out)
         check_result_files(out.parent, (out.name,), overwrite=options.overwrite)
         with fresh_files(out.parent, (out.name,), overwrite=options.overwrite) as folder:
-            write_bytes(folder / out.name, model_yaml(model, comments).encode())
+            write_text(folder / out.name, model_yaml(model, comments))
 
     def tell() -> None:
         if not options.out:
@@ -161,7 +159,7 @@ def _convert_sheet(options: argparse.Namespace) -> int:
     """Write or print the model of a data sheet, and print what the sheet leaves open."""
     from sim2real_eval.characterization.data_sheet import read_sheet
     from sim2real_eval.common.findings import to_records
-    from sim2real_eval.common.new_files import write_bytes
+    from sim2real_eval.common.new_files import write_text
 
     if options.name:
         raise ParameterError('--sheet', '', f'is not allowed with the model {options.name}')
@@ -169,7 +167,7 @@ def _convert_sheet(options: argparse.Namespace) -> int:
     if options.out:
         if Path(options.out).exists() and not options.overwrite:
             raise ParameterError('--out', '', f'{options.out} exists; use --overwrite')
-        write_bytes(options.out, sheet.to_yaml().encode())
+        write_text(options.out, sheet.to_yaml())
     record = {**sheet.model.to_mapping(), 'notes': to_records(sheet.notes)}
 
     def tell() -> None:

@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import itertools
-import json
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim2real_eval.common.findings import FINDINGS, Finding, by_severity
-from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.errors import Sim2RealError, printable
 from .parser import complain
 
 if TYPE_CHECKING:
@@ -26,8 +27,34 @@ if TYPE_CHECKING:
 MOST_FINDINGS = 3
 """Findings that are shown below an answer."""
 
+_STYLE = re.compile(r'(\x1b\[(?:0|1|3|1;3)m)')
+"""What `rich` writes to begin and end bold text and italics, which hide nothing."""
+
 Item = TypeVar('Item')
 Result = TypeVar('Result')
+
+
+class PrintableOutput(io.TextIOWrapper):
+    """Standard output with escapes of characters that are not printable.
+
+    Names of files, topics and frames come from others. They may hold bytes that are not UTF-8, and
+    sequences that move the cursor of a terminal or set its title.
+    """
+
+    @classmethod
+    def replacing(cls, stream: io.TextIOWrapper) -> PrintableOutput:
+        """Return the output that takes the place of another, which becomes unusable."""
+        encoding, line_buffering = stream.encoding, stream.line_buffering
+        return cls(
+            stream.detach(), encoding, errors='backslashreplace', line_buffering=line_buffering
+        )
+
+    def write(self, text: str) -> int:
+        """Write a text; see `printable`."""
+        parts = _STYLE.split(text)
+        parts[::2] = [printable(part, '\n\t') for part in parts[::2]]
+        super().write(''.join(parts))
+        return len(text)
 
 
 def report_failures(failures: Sequence[str], *, of: int) -> None:
@@ -110,8 +137,9 @@ def conclude(
 
 def print_json(value: Any) -> None:
     """Print a result as JSON on standard output."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
-    sys.stdout.write('\n')
+    from sim2real_eval.common.results import json_text
+
+    print(json_text(value))
 
 
 def print_table(table: RenderableType) -> None:
@@ -120,7 +148,8 @@ def print_table(table: RenderableType) -> None:
 
     # Output to a pipe is not wrapped.
     width = None if sys.stdout.isatty() else 200
-    Console(highlight=False, width=width).print(table)
+    # Cells hold names, which may look like markup of rich.
+    Console(highlight=False, markup=False, emoji=False, width=width).print(table)
 
 
 def print_signals(
@@ -175,7 +204,7 @@ def print_notes(notes: Iterable[Finding]) -> None:
 
 def _say(line: str) -> None:
     """Print on the current standard error, also while a progress bar is shown."""
-    print(f'sim2real: {line}', file=sys.stderr, flush=True)
+    print(f'sim2real: {printable(line)}', file=sys.stderr, flush=True)
 
 
 class _LogLines(logging.Handler):

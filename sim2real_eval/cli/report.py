@@ -9,7 +9,6 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.registry import is_in_file
 from .arguments import add_out, add_shared
 from .output import conclude, progress_bar
@@ -25,7 +24,7 @@ DESCRIPTION = (
 EPILOG = """\
 examples:
   sim2real report study_b
-  sim2real report study_b --out paper/study_b.html
+  sim2real report study_b --out paper
   sim2real report study_b --mcap bags
 """
 
@@ -33,13 +32,13 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
-        'folder', metavar='DIR', help='folder written by `sim2real study`, `vepd` or `demo`'
+        'folder', metavar='STUDY', help='folder written by `sim2real study`, `vepd` or `demo`'
     )
     meaning = (
-        'page to write, with tables.md and tables.tex beside it (default: report.html in DIR, '
-        'which is replaced)'
+        'folder to write report.html, tables.md and tables.tex into (default: the folder of the '
+        'study, whose report is replaced); PAGE.html names the page and writes the tables beside'
     )
-    add_out(parser, meaning, metavar='FILE')
+    add_out(parser, meaning)
     parser.add_argument(
         '--mcap',
         metavar='BAGS',
@@ -76,10 +75,10 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.study.bags import check_bags, write_bags
     from sim2real_eval.study.outcome import StudyOutcome
 
-    page = Path(options.folder, PAGE) if options.out is None else Path(options.out)
+    page = Path(options.folder if options.out is None else options.out)
+    if page.suffix != '.html' or page.is_dir():
+        page /= PAGE
     if options.out is not None:
-        if page.is_dir() or not page.name:
-            raise ParameterError('--out', '', f'{options.out!r} is a folder; must be a file')
         check_result_files(page.parent, (page.name, *TABLES), overwrite=options.overwrite)
     if options.mcap is not None:
         check_bags(options.mcap, overwrite=options.overwrite)

@@ -16,6 +16,7 @@ from sim2real_eval.common.findings import FINDINGS
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.study.options import MOST_RUNS, PAPER_PROFILE
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.parameters import Parameters, parameter
 from sim_sensors.core.shipped import config_path
 from .arguments import (
@@ -233,7 +234,7 @@ def EPILOG() -> str:  # noqa: N802 - one of the names that a verb may have
     lines = ['shipped studies:']
     for path in sorted(config_path('studies').glob('*.yaml')):
         # Read without YAML, which is too slow for a help text.
-        title = path.read_text(encoding='utf-8').partition('\ntitle:')[2].partition('\n')[0]
+        title = read_input_text(path).partition('\ntitle:')[2].partition('\n')[0]
         lines.append(f'  {path.stem:<22}' + title.strip(' \'"').replace("''", "'"))
     return '\n'.join([*lines, '', _EXAMPLES])
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import glob
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from sim2real_eval.common.findings import Finding, by_severity, to_records
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.study.options import PROFILE, ComparedSensors, TransferOptions
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.input_files import match_paths
 from .arguments import (
     add_judge,
     add_judge_kind,
@@ -170,7 +170,7 @@ def _own_recordings(options: argparse.Namespace, judge: Judge) -> dict[str, list
         if not (name and equals and pattern):
             problem = "must be NAME=PATTERN, such as 'gazebo=bags/*'"
             raise ParameterError('--simulated', text, problem)
-        paths = sorted(glob.glob(pattern))  # noqa: PTH207 - also matches absolute paths
+        paths = match_paths(pattern)
         if not paths:
             raise ParameterError('--simulated', text, f'no recording matches {pattern}')
         sources = judged_sources(options, paths, '--simulated')

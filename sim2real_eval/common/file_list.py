@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_json
 from .new_files import write_bytes
 
 _ABOUT = 'Files of this result, written by sim2real; --overwrite removes these and no others.'
@@ -31,7 +32,7 @@ def list_name(mark: str) -> str:
 def listed_files(folder: Path, mark: str) -> set[str] | None:
     """Return the names of the files of a result, relative to its folder; None without a list."""
     try:
-        content = json.loads((folder / list_name(mark)).read_text(encoding='utf-8'))
+        content = read_json(folder / list_name(mark))
         if content['about'] != _ABOUT:
             return None
         return {name for name in content['files'] if isinstance(name, str)}

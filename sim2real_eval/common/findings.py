@@ -19,7 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sim_sensors.core.errors import Remark, Sim2RealError
+from sim_sensors.core.errors import Remark, Sim2RealError, printable
+from sim_sensors.core.input_files import read_input_text
 
 FINDINGS = 'findings.txt'
 """File of a result that lists all findings."""
@@ -135,7 +136,7 @@ class Finding:
             f'{count} of {total} {group} runs' for group, count, total in self.runs
         )
         problem = ': '.join(filter(None, (self.where, counts, self.subject, self.problem)))
-        return '; '.join(filter(None, (problem, self.remedy)))
+        return printable('; '.join(filter(None, (problem, self.remedy))))
 
     @property
     def code(self) -> str:
@@ -287,7 +288,7 @@ def _import_declarations(text: str = '') -> None:
     """Import the modules of this package that declare findings and contain a text."""
     package = Path(__file__).parents[1]
     for path in sorted(package.rglob('*.py')):
-        source = path.read_text(encoding='utf-8')
+        source = read_input_text(path)
         if text in source and _DECLARATION.search(source):
             module = path.relative_to(package.parent).with_suffix('')
             importlib.import_module('.'.join(module.parts))

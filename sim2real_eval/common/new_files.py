@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
+from sim_sensors.core.input_files import read_json
+
 _NOTE = '.made_by_sim2real'
 _LOCK = '.lock'
 _DESCRIPTORS = Path('/proc/self/fd')
@@ -82,6 +84,16 @@ def write_bytes(path: str | Path, data: bytes | Iterable[bytes]) -> Path:
     return Path(path)
 
 
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a text as `write_bytes` does, encoded by `encode_text`."""
+    return write_bytes(path, encode_text(text))
+
+
+def encode_text(text: str) -> bytes:
+    """Return a text in UTF-8, with escapes of bytes of file names that are not UTF-8."""
+    return text.encode(errors='backslashreplace')
+
+
 @contextlib.contextmanager
 def unfinished_path(place: Path, target: Path) -> Iterator[Path]:
     """Yield a path in a new folder `.NAME.tmp-RANDOM` beside a place, removed when the block ends.
@@ -128,7 +140,7 @@ def _is_abandoned(folder: Path) -> bool:
     if folder.is_symlink():
         return False
     try:
-        if json.loads((folder / _NOTE).read_text(encoding='utf-8')) != _identity(folder):
+        if read_json(folder / _NOTE) != _identity(folder):
             return False
         with FileLock(folder / _LOCK, timeout=0):
             return True

@@ -11,6 +11,7 @@ import importlib.metadata
 import io
 import itertools
 import json
+import math
 import os
 import platform
 import tempfile
@@ -23,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_input
 from .file_list import foreign_file, list_name, remove_listed, write_list
-from .new_files import unfinished_path, write_bytes
+from .new_files import encode_text, unfinished_path, write_bytes, write_text
 
 _HOLDERS: dict[Path, int] = {}
 """Places that this process has locked, and the threads that did."""
@@ -242,7 +244,7 @@ def version(package: str) -> str:
 
 def file_digest(path: str | Path) -> str:
     """Return the SHA-256 of a file as hexadecimal text."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return hashlib.sha256(read_input(path)).hexdigest()
 
 
 Field = str | int | float | bool | None | np.integer | np.floating | np.bool_
@@ -280,7 +282,7 @@ def _encode_rows(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterat
     while chunk := list(itertools.islice(rows, _CHUNK)):
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator='\n').writerows(chunk)
-        yield buffer.getvalue().encode()
+        yield encode_text(buffer.getvalue())
 
 
 def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[Field]]) -> Path:
@@ -321,8 +323,36 @@ def write_columns(
 def write_json(path: str | Path, record: Any, *, allow_nan: bool = True) -> Path:
     r"""Write plain values as indented JSON, in UTF-8 with `\n` line ends on every platform.
 
-    The file appears whole. A number that is not finite is a ValueError unless `allow_nan` is True,
-    because JSON has no notation for it (RFC 8259).
+    The file appears whole. See `json_text` for numbers that are not finite.
     """
-    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=allow_nan)
-    return write_bytes(path, f'{text}\n'.encode())
+    return write_text(path, json_text(record, allow_nan=allow_nan) + '\n')
+
+
+def json_text(record: Any, *, indent: int | None = 2, allow_nan: bool = True) -> str:
+    r"""Return plain values as JSON that every reader accepts.
+
+    A number that is not finite is null, or a ValueError if `allow_nan` is false: JSON has no
+    notation for it (RFC 8259). A text with characters that are not printable is in ASCII.
+
+    Examples
+    --------
+    >>> print(json_text(['Fähre', float('nan')], indent=None), json_text('\x7f\udcff'))
+    ["Fähre", null] "\u007f\udcff"
+    """
+    try:
+        text = json.dumps(record, indent=indent, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        if not allow_nan:
+            raise
+        record = _without_nan(record)
+        text = json.dumps(record, indent=indent, ensure_ascii=False)
+    is_printable = text.replace('\n', '').isprintable()
+    return text if is_printable else json.dumps(record, indent=indent)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(element) for key, element in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(element) for element in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

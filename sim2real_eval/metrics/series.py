@@ -24,6 +24,7 @@ from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import write_columns
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.core.parameters import LARGEST
 from .options import (
@@ -225,11 +226,9 @@ def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
 
 def _columns(path: Path, where: str) -> dict[str, FloatArray]:
     try:
-        text = path.read_text(encoding='utf-8-sig')
+        text = read_input_text(path)
     except OSError as error:
-        raise SeriesError(f'{where}: {error.strerror or error}') from None
-    except UnicodeDecodeError:
-        raise SeriesError(f'{where}: not a text file; must be CSV in UTF-8') from None
+        raise SeriesError(f'{where}: {error.strerror or error}; must be CSV in UTF-8') from None
     try:
         rows = list(csv.reader(text.splitlines(), strict=True))
     except csv.Error as error:

@@ -115,7 +115,7 @@ _REPLACED = {
     reading.COVARIANCE_ZERO: ('no_covariance', 'no_orientation_covariance'),
 }  # fmt: skip
 # Judges and scores state these with their results.
-_ELSEWHERE = (findings.MISSING, findings.MOVING_START, findings.NO_ORIENTATION)
+_ELSEWHERE = (findings.MISSING, findings.UNUSABLE, findings.MOVING_START, findings.NO_ORIENTATION)
 
 
 def check(

@@ -12,10 +12,11 @@ from typing import Any
 import yaml
 
 from sim2real_eval.common.findings import RecordingError
-from sim2real_eval.common.new_files import write_bytes
+from sim2real_eval.common.new_files import write_text
 from sim2real_eval.recording.metadata import find_own_metadata, load_yaml
 from sim_sensors.core.config_files import parse_yaml
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.input_files import read_input_text
 from .outcome import Preflight
 
 
@@ -45,7 +46,7 @@ def write_entries(results: Sequence[Preflight]) -> dict[Path, tuple[str, ...]]:
     for result in results:
         if result.corrections or result.lever_arms:
             place, text = _content(result)[0], _new_text(result)
-            if not place.is_file() or place.read_text(encoding='utf-8') != text:
+            if not place.is_file() or read_input_text(place) != text:
                 texts[place], lines[place] = text, tuple(entry_lines(result).values())
     for place in texts:
         if not os.access(place.parent, os.W_OK) or (place.exists() and not place.is_file()):
@@ -53,7 +54,7 @@ def write_entries(results: Sequence[Preflight]) -> dict[Path, tuple[str, ...]]:
                 f'{place}: cannot be written; make its folder writable, or copy the recording'
             )
     for place, text in texts.items():
-        write_bytes(place, text.encode())
+        write_text(place, text)
     return lines
 
 
@@ -85,7 +86,7 @@ def _content(result: Preflight) -> tuple[Path, dict[str, Any], str]:
     source = shared or place
     if not result.path or not source.is_file():
         return place, {}, ''
-    return place, load_yaml(source) or {}, source.read_text(encoding='utf-8')
+    return place, load_yaml(source) or {}, read_input_text(source)
 
 
 def _new_text(result: Preflight) -> str:

@@ -31,6 +31,13 @@ MISSING = routine(
     'Most checks, and VEPD, need it.',
     'name it with --topic {role}=TOPIC, or `topics: {{{role}: TOPIC}}` in recording.yaml',
 )
+UNUSABLE = routine(
+    'check.unusable',
+    '{problem}; so the recording has no {role}',
+    'Most checks, and VEPD, need it. The topic is there, but too few of its messages are right.',
+    'correct the driver or its clock and record again, cut the recording where its time goes '
+    'back, or name another topic with --topic {role}=TOPIC',
+)
 FEW_MESSAGES = routine(
     'check.few_messages',
     'too few messages of the {role} ({count:d}) to check its units, axes, delay and covariances',

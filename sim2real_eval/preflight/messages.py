@@ -80,8 +80,13 @@ def measure_topics(evidence: Evidence) -> Iterator[Measure]:
         is_there = role in recording.roles or IDEAL_ROLES.get(role) in recording.roles
         poses = [] if is_there or role != 'truth' else recording.possible_truths()
         listed = ', '.join([*topics, *(topic for topic in poses if topic not in topics)])
-        finding = None if is_there else findings.MISSING(role=role, topics=listed or 'none')
-        yield Measure(None, None, finding, role)
+        lost = [
+            findings.UNUSABLE(note.subject, problem=reason, role=role)
+            for note, reason in recording.left_out()
+            if note.words.get('role') == role
+        ]
+        missing = findings.MISSING(role=role, topics=listed or 'none')
+        yield Measure(None, None, None if is_there else (*lost, missing)[0], role)
 
 
 def measure_counts(evidence: Evidence) -> Iterator[Measure]:

@@ -173,7 +173,7 @@ UNUSABLE = assumed(
     'recording.role_left_out',
     '{problem}: the recording has no {role}',
     'The rest of the recording is used. A command that needs the role reports it.',
-    'check whether the driver published, or name another topic with --topic {role}=TOPIC',
+    'check the driver and its clock, or name another topic with --topic {role}=TOPIC',
 )
 NO_DEFINITION = routine(
     'recording.no_definition',

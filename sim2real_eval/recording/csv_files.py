@@ -18,6 +18,7 @@ import numpy as np
 from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.camera.features import FeatureArray
 from sim_sensors.camera.pinhole import LARGEST, CameraInfoArray
+from sim_sensors.core.input_files import read_input
 from sim_sensors.core.measurements import (
     FixArray,
     FloatArray,
@@ -148,7 +149,7 @@ def write_table(
 
 def _read_text(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        data = read_input(path)
         if path.suffix == '.gz':
             data = gzip.decompress(data)
         return data.decode()

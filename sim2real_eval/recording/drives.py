@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 
 from sim2real_eval.common.findings import RecordingError
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
+from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .metadata import load_yaml
 from .reading import RecordingSource
@@ -231,7 +233,9 @@ def read_blocks(path: str | Path, names: Sequence[str]) -> dict[str, str]:
         )
     try:
         table = _csv_blocks(path) if path.suffix == '.csv' else load_yaml(path)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
+    except csv.Error as error:
         raise RecordingError(f'{path}: cannot be read: {error}') from None
     if not isinstance(table, Mapping):
         raise RecordingError(f'{path}: must be a mapping of recording to block')
@@ -249,18 +253,17 @@ def read_blocks(path: str | Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def _csv_blocks(path: Path) -> dict[str, str]:
-    with path.open(newline='', encoding='utf-8-sig') as stream:
-        rows = csv.DictReader(stream, skipinitialspace=True)
-        missing = [key for key in ('recording', 'block') if key not in (rows.fieldnames or ())]
-        if missing:
+    rows = csv.DictReader(io.StringIO(read_input_text(path), newline=''), skipinitialspace=True)
+    missing = [key for key in ('recording', 'block') if key not in (rows.fieldnames or ())]
+    if missing:
+        raise RecordingError(
+            f'{path}: column {missing[0]} is missing; must have recording and block'
+        )
+    blocks: dict[str, str] = {}
+    for row in rows:
+        if row['recording'] in blocks:
             raise RecordingError(
-                f'{path}: column {missing[0]} is missing; must have recording and block'
+                f'{path}: line {rows.line_num}: {row["recording"]} was already given'
             )
-        blocks: dict[str, str] = {}
-        for row in rows:
-            if row['recording'] in blocks:
-                raise RecordingError(
-                    f'{path}: line {rows.line_num}: {row["recording"]} was already given'
-                )
-            blocks[row['recording']] = row['block'] or ''
-        return blocks
+        blocks[row['recording']] = row['block'] or ''
+    return blocks

@@ -18,6 +18,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding, JudgeError, RecordingError
 from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
+from sim_sensors.core.input_files import open_input, read_input
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import LARGEST, number_of
 from .checks import FRAMES_ASSUMED, TRANSFORM
@@ -96,7 +97,7 @@ def find_metadata(path: Path) -> Path | None:
     inside = [path / 'recording.yaml'] if path.is_dir() else []
     outside = [path.parent / f'{name}.recording.yaml']
     beside = [path.parent / 'recording.yaml'] if path.is_file() else []
-    return next((file for file in [*inside, *outside, *beside] if file.is_file()), None)
+    return next((file for file in [*inside, *outside, *beside] if file.exists()), None)
 
 
 def find_own_metadata(path: Path) -> tuple[Path, Path | None]:
@@ -320,7 +321,7 @@ def recording_digest(path: str | Path) -> str:
         digest = hashlib.sha256()
         for name, file in named:
             digest.update(f'{name}\x00{file.stat().st_size}\x00'.encode())
-            with file.open('rb') as stream:
+            with open_input(file) as stream:
                 while chunk := stream.read(_CHUNK):
                     digest.update(chunk)
     except OSError as error:
@@ -418,7 +419,7 @@ def read_urdf(path: Path) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]
         Names of revolute, continuous and prismatic joints, whose position is taken as zero.
     """
     try:
-        root = ElementTree.fromstring(path.read_bytes())
+        root = ElementTree.fromstring(read_input(path))
     except OSError as error:
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
     except (ElementTree.ParseError, LookupError, ValueError) as error:
@@ -516,11 +517,9 @@ class TransformFile:
         """
         path = Path(path)
         try:
-            content = path.read_bytes()
+            content = read_input(path)
         except OSError as error:
             raise ParameterError(str(path), '', f'cannot be read: {error.strerror}') from None
-        except ValueError:
-            raise ParameterError(repr(str(path)), '', 'is not a file name') from None
         digest = hashlib.sha256(content).hexdigest()
         moving: tuple[str, ...] = ()
         if path.suffix.lower() in _URDF_SUFFIXES or content.lstrip()[:1] == b'<':

@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation, Slerp
 from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.core.blocks import blocks, seconds
 from sim_sensors.core.errors import MotionError
+from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.measurements import (
     FloatArray,
     IntArray,
@@ -317,9 +318,9 @@ def read_trajectory(path: Path) -> OdometryArray:
 def _read_rows(path: Path) -> list[tuple[int, list[str]]]:
     """Return line numbers and values of the lines that are neither empty nor comments."""
     try:
-        lines = path.read_text(encoding='utf-8').splitlines()
-    except UnicodeDecodeError as error:
-        raise RecordingError(f'{path}: byte {error.start} is not UTF-8 text') from None
+        lines = read_input_text(path).splitlines()
+    except OSError as error:
+        raise RecordingError(f'{path}: {error.strerror}') from None
     split = ((number, line.replace(',', ' ').split()) for number, line in enumerate(lines, 1))
     return [(number, row) for number, row in split if row and row[0][0] != '#']
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from sim2real_eval.common.findings import Finding, RecordingError
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import check_inputs
 from sim_sensors.core.measurements import FixArray, MessageArray, OdometryArray
 from . import checks
 from .corrections import FixCorrection
@@ -102,9 +103,12 @@ def read_recording(
     ({'truth': '/ground_truth/odometry'}, 4)
     """
     path = Path(path)
-    # Pipes and devices are refused: they have no known end.
-    if not (path.is_file() or path.is_dir()):
+    if not path.exists():
         raise RecordingError(f'{path}: no such file or folder')
+    try:
+        check_inputs(path)
+    except OSError as error:
+        raise RecordingError(f'{error.filename}: {error.strerror}') from None
     sidecar = Path(metadata) if metadata is not None else find_metadata(path)
     settings = read_metadata(sidecar) if sidecar is not None else Metadata()
     where = str(path)
@@ -511,7 +515,8 @@ def label_from_path(path: Path) -> str:
     names = [full.stem if full.suffix in _SUFFIXES else full.name]
     names += [parent.name for parent in full.parents]
     specific = (name for name in names if name and not _GENERIC_NAME.fullmatch(name))
-    return next(specific, 'recording')
+    # It becomes part of file names and of tables.
+    return ''.join(c if c.isprintable() else '_' for c in next(specific, 'recording'))
 
 
 def scenario_from_name(name: str) -> str:

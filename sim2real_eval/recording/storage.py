@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 from zlib import crc32
 
 from sim2real_eval.common.findings import RecordingError
+from sim_sensors.core.input_files import open_input
 
 LARGEST = 1 << 30
 """Largest size of an unpacked chunk or message, bytes; a few packed bytes may fill a disk."""
@@ -66,7 +67,7 @@ def check_checksums(file: Path) -> None:
     """
     if not file.stat().st_size:
         return
-    with file.open('rb') as stream:
+    with open_input(file) as stream:
         for checksum in _checksums(stream, file):
             (stored,) = _read_at(stream, checksum.position, _CHECKSUM)
             if stored and stored != _compute_crc(stream, checksum.start, checksum.end):
@@ -276,7 +277,7 @@ def check_database(path: Path) -> None:
 
     Byte positions: https://www.sqlite.org/fileformat.html#the_database_header
     """
-    with path.open('rb') as stream:
+    with open_input(path) as stream:
         header = stream.read(100)
     size = path.stat().st_size
     page_size = int.from_bytes(header[16:18], 'big')

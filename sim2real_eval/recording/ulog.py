@@ -20,6 +20,7 @@ import numpy as np
 from sim2real_eval.common.findings import RecordingError
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import Remark
+from sim_sensors.core.input_files import check_input
 from sim_sensors.core.installation import pip_install
 from sim_sensors.core.measurements import (
     NO_FIX,
@@ -70,6 +71,7 @@ def read_ulog(path: Path) -> Content:
         from pyulog import ULog
     except ImportError:
         raise RecordingError(f'{path}: ULog files need pyulog: {pip_install("pyulog")}') from None
+    check_input(path)
     try:
         # It prints what it finds damaged.
         with contextlib.redirect_stdout(io.StringIO()):

@@ -34,7 +34,7 @@ from sim2real_eval.characterization.sheet_units import sheet_units, si_unit
 from sim2real_eval.characterization.signals import quantity_of, unit_of
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.model_files import model_yaml
-from sim2real_eval.common.new_files import write_bytes
+from sim2real_eval.common.new_files import write_text
 from sim2real_eval.common.results import Field, fresh_files, versions, write_csv, write_json
 from sim2real_eval.exporting.imu_export import LONGEST_TIME, export_imu
 from sim2real_eval.exporting.text_simulators import Kalibr
@@ -377,7 +377,7 @@ def write_allan_folder(
             'imu.yaml': model_yaml(model, comments),
             **{name: export.text for name, export in exports.items()},
         }.items():
-            write_bytes(target / name, text.encode())
+            write_text(target / name, text)
         write_json(target / 'allan.json', record)
 
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from sim2real_eval.study.answer import Answer, TransferView, View
 from sim2real_eval.study.options import RMS_UNITS
 from sim2real_eval.study.outcome import MARK as STUDY_MARK
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_json
 from .console import count_text, list_text, p_value_text, short_number
 from .ranking_tables import metric_names
 
@@ -351,7 +351,7 @@ def read_record(study: str | Path) -> dict[str, Any] | None:
     """Return the record that `write_sensitivity` wrote into a folder, or None if there is none."""
     path = Path(study) / MARK
     try:
-        record = json.loads(path.read_text(encoding='utf-8'))
+        record = read_json(path)
         if not isinstance(record['answers'], dict):
             raise TypeError
     except FileNotFoundError:

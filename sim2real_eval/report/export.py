@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from sim2real_eval.characterization.signals import unit_of
 from sim2real_eval.exporting.comparison import Export, Misfit
 from sim2real_eval.exporting.law_fit import QUANTITIES
 from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.measurements import FloatArray
 from . import style
 from .console import add_numbers, add_words, plain_table
@@ -44,11 +46,10 @@ def read_allan_curves(path: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
     table = path / 'allan.csv' if path.is_dir() else path
     recordings: dict[str, dict[str, list[tuple[float, float]]]] = {}
     try:
-        with table.open(newline='', encoding='utf-8') as file:
-            for row in csv.DictReader(file):
-                point = float(row['tau_s']), float(row['deviation'])
-                axes = recordings.setdefault(row['recording'], {})
-                axes.setdefault(row['axis'], []).append(point)
+        for row in csv.DictReader(io.StringIO(read_input_text(table), newline='')):
+            point = float(row['tau_s']), float(row['deviation'])
+            axes = recordings.setdefault(row['recording'], {})
+            axes.setdefault(row['axis'], []).append(point)
     except (KeyError, ValueError, TypeError, csv.Error):
         problem = 'is no table of sim2real allan; must be its allan.csv'
         raise ParameterError(str(table), '', problem) from None

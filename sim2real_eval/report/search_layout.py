@@ -11,7 +11,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from sim2real_eval.common.new_files import write_bytes
+from sim2real_eval.common.new_files import write_text
 from sim2real_eval.common.results import file_digest, fresh_folder, versions, write_csv, write_json
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.recording.metadata import recording_digest
@@ -102,7 +102,7 @@ def write_search_result(
     """
     with fresh_folder(folder, mark, overwrite=overwrite) as fresh:
         for name, text in (texts or {}).items():
-            write_bytes(fresh / name, text.encode())
+            write_text(fresh / name, text)
         for name, (header, rows) in tables.items():
             write_csv(fresh / name, header, rows)
         for name, figure in figures.items():

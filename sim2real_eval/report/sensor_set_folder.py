@@ -17,7 +17,7 @@ from sim2real_eval.characterization.gps_characterization import AXIS_NAMES, GpsR
 from sim2real_eval.characterization.poses import PoseCalibration
 from sim2real_eval.common.findings import to_records
 from sim2real_eval.common.model_files import model_yaml
-from sim2real_eval.common.new_files import write_bytes
+from sim2real_eval.common.new_files import write_text
 from sim2real_eval.common.results import fresh_files, versions, write_json
 from sim_sensors.gps.gps import GnssNoise
 from .allan import allan_figure, allan_record
@@ -126,7 +126,7 @@ def _write_models(target: Path, calibration: Calibration) -> None:
         still = f'{gps.seconds:.4g} s at standstill, {sum(len(r.time) for r in gps.runs)} fixes.'
         for name, model in gps.models().items():
             comments = [origin, still, _KINDS[name], *_caveats(calibration, gps, name)]
-            write_bytes(target / f'{name}.yaml', model_yaml(model, comments, _REMARKS).encode())
+            write_text(target / f'{name}.yaml', model_yaml(model, comments, _REMARKS))
         save_png(gps_figure(gps, calibration.gps_checks[0]), target / 'gps.png')
     if calibration.imu is not None:
         imu = calibration.imu
@@ -141,7 +141,7 @@ def _write_models(target: Path, calibration: Calibration) -> None:
             comments.append(
                 f'Bias, scale and misalignment: {poses.poses} poses of {poses.recording}.'
             )
-        write_bytes(target / 'imu.yaml', model_yaml(imu.model, comments).encode())
+        write_text(target / 'imu.yaml', model_yaml(imu.model, comments))
         figure = allan_figure(imu.results, imu.terms, imu.again.curves)
         save_png(figure, target / 'allan.png')
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sim2real_eval.common.findings import FINDINGS, Finding, Severity, findings_text
-from sim2real_eval.common.new_files import write_bytes
+from sim2real_eval.common.new_files import write_text
 from sim2real_eval.common.results import (
     Field,
     format_field,
@@ -303,7 +303,7 @@ def write_signals(
             )
             write_csv(fresh / 'features.csv', columns, rows)
         lost = [Failure(**failure) for failure in record.get('failures', ())]
-        write_bytes(fresh / FINDINGS, findings_text(comparison.notes, lost).encode())
+        write_text(fresh / FINDINGS, findings_text(comparison.notes, lost))
         write_json(fresh / MARK, record)
         if comparison.rows:
             save_signal_plots(fresh, comparison)

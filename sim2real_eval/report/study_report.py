@@ -18,7 +18,7 @@ from sim2real_eval.common.findings import (
     findings_text,
     from_records,
 )
-from sim2real_eval.common.new_files import write_bytes
+from sim2real_eval.common.new_files import write_text
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.metrics.uncertainty import uncertainty_notes
 from sim2real_eval.study.answer import Answer, study_answer
@@ -26,6 +26,7 @@ from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import side_results
 from sim2real_eval.study.transfer_record import read_transfer
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_input_text
 from .answer import read_record, undetected_text
 from .console import MINUS, NONE, DataTable, TableColumn, numeric
 from .page.page import study_page
@@ -67,7 +68,7 @@ def study_report(outcome: StudyOutcome, folder: str | Path) -> StudyReport:
     if not standing:
         raise Sim2RealError('no runs to show; needs at least one real and one simulated run')
     file = Path(folder) / _STUDY_FILE
-    text = file.read_text(encoding='utf-8') if file.is_file() else ''
+    text = read_input_text(file) if file.is_file() else ''
     sensitivity, transfer = read_record(folder), read_transfer(folder)
     answer = study_answer(outcome).with_transfer(transfer)
     findings = _findings(outcome, standing)
@@ -126,7 +127,7 @@ def finish_study(
     report = study_report(outcome, folder)
     write_report(report, folder / PAGE)
     text = findings_text(report.findings, describe_failures(outcome.record))
-    write_bytes(folder / FINDINGS, text.encode())
+    write_text(folder / FINDINGS, text)
     (begin_plots(folder, outcome, Workers()) if plots is None else plots)()
     return report
 
@@ -136,9 +137,9 @@ def write_report(report: StudyReport, page: str | Path) -> tuple[Path, Path, Pat
     page = Path(page)
     markdown, latex = (page.with_name(name) for name in TABLES)
     return (
-        write_bytes(page, report.page.encode()),
-        write_bytes(markdown, report.markdown.encode()),
-        write_bytes(latex, report.latex.encode()),
+        write_text(page, report.page),
+        write_text(markdown, report.markdown),
+        write_text(latex, report.latex),
     )
 
 

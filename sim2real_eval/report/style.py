@@ -4,22 +4,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, StrMethodFormatter
+from matplotlib.text import Text
+from matplotlib.ticker import (
+    FixedFormatter,
+    Formatter,
+    FuncFormatter,
+    LogFormatterMathtext,
+    LogLocator,
+    NullFormatter,
+    NullLocator,
+    StrMethodFormatter,
+)
 
 from sim2real_eval.common.new_files import write_bytes
 from sim2real_eval.common.results import fresh_files
+from sim_sensors.core.errors import printable
 from .text_fitting import fit_texts
 
 
@@ -42,9 +57,63 @@ def mark_1_2_5(axis: Axis) -> None:
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure, with its size in inches, that is independent of pyplot."""
-    figure = Figure(figsize=(width, height), dpi=120, layout='constrained')
+    figure = _PlainFigure(figsize=(width, height), dpi=120, layout='constrained')
     FigureCanvasAgg(figure)
     return figure
+
+
+class _PlainFigure(Figure):
+    """Figure that draws its texts as they stand, also if the user draws it."""
+
+    def draw(self, renderer: Any) -> None:
+        with plain_texts(self):
+            super().draw(renderer)
+
+
+@contextlib.contextmanager
+def plain_texts(figure: Figure) -> Iterator[None]:
+    """Draw the texts of a figure as they stand: names come from files that others wrote.
+
+    Dollar signs would begin a formula, which Matplotlib refuses to draw if it has an error.
+    """
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        text.set_parse_math(False)
+        text.set_usetex(False)
+        if not text.get_text().isprintable():
+            text.set_text(printable(text.get_text(), '\n'))
+    for axes in figure.findobj(Axes):
+        assert isinstance(axes, Axes)
+        for axis in (axes.xaxis, axes.yaxis):
+            for ticker in (axis.major, axis.minor):
+                if isinstance(ticker.formatter, _WITH_TEXTS):
+                    ticker.formatter = _PlainLabels(ticker.formatter)
+    plain = mpl.rc_context({'text.parse_math': False, 'text.usetex': False})
+    with plain, warnings.catch_warnings():
+        # A font without a character draws a box, which shows the problem.
+        warnings.filterwarnings('ignore', 'Glyph .* missing from')
+        yield
+
+
+_WITH_TEXTS = (FixedFormatter, FuncFormatter, LogFormatterMathtext)
+_SUPERSCRIPTS = str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹')
+
+
+class _PlainLabels(Formatter):
+    """Labels of ticks without formulas: names as they stand, and numbers such as 2·10⁻³."""
+
+    def __init__(self, labels: Formatter) -> None:
+        self._labels = labels
+
+    def set_locs(self, locs: Any) -> None:
+        self._labels.set_locs(locs)
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        text = printable(self._labels(x, pos), '\n')
+        if not isinstance(self._labels, LogFormatterMathtext):
+            return text
+        text = text.removeprefix(r'$\mathdefault{').removesuffix('}$').replace(r'\times', '·')
+        return re.sub(r'\^\{(.*?)\}', lambda match: match[1].translate(_SUPERSCRIPTS), text)
 
 
 def small_multiples(
@@ -100,13 +169,14 @@ def figure_legend(
 
 def save_png(figure: Figure, path: str | Path) -> Path:
     """Write the figure as PNG without metadata: equal figures give equal bytes."""
-    # The layout is computed before, because measuring text takes most of the time.
-    fit_texts(figure)
-    if figure.get_layout_engine() is not None:
-        figure.set_layout_engine('none')
     buffer = io.BytesIO()
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.print_png(buffer, metadata={'Software': None})
+    with plain_texts(figure):
+        # The layout is computed before, because measuring text takes most of the time.
+        fit_texts(figure)
+        if figure.get_layout_engine() is not None:
+            figure.set_layout_engine('none')
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.print_png(buffer, metadata={'Software': None})
     return write_bytes(path, buffer.getvalue())
 
 

@@ -252,7 +252,6 @@ def world_figure(world_map: WorldMap, name: str) -> Figure:
         f"{name} at z = {world_map.height:.4g} m; the Earth's field is {earth:.3g} µT\n"
         'the length of an arrow is the horizontal field',
         fontsize=9,
-        parse_math=False,  # the name is of a file
     )
     # Otherwise the title of a large panel touches the title of the figure.
     figure.set_layout_engine('constrained', h_pad=0.1)
@@ -294,7 +293,6 @@ def components_figure(world_map: WorldMap, name: str) -> Figure:
     figure.suptitle(
         f'{name} at z = {world_map.height:.4g} m: field of the dipoles, without that of the Earth',
         fontsize=10,
-        parse_math=False,  # the name is of a file
     )
     return figure
 

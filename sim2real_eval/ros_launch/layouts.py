@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.shipped import config_path
 from .sensors import name_prefix, write_temporary_file
 
@@ -21,7 +22,7 @@ def layout_file(name: str, namespace: str, frame_prefix: str) -> Path:
     The copy exists until this process ends.
     """
     shipped = config_path('layouts', name)
-    text = shipped.read_text('utf-8')
+    text = read_input_text(shipped)
     adapted = _TOPIC.sub(name_prefix(namespace), text)
     adapted = _FIXED_FRAME.sub(rf'\g<1>{frame_prefix}', adapted)
     if adapted == text:

@@ -14,6 +14,7 @@ from sim2real_eval.common.file_list import list_files, list_name, remove_listed,
 from sim2real_eval.common.new_files import write_bytes
 from sim2real_eval.common.results import check_result_folder, hold
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_input, read_json
 from .outcome import MARK, run_files
 from .plan import StudyPlan, describe_change
 from .record import encode_record
@@ -49,7 +50,7 @@ def hold_study(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Ite
             write_list(folder, MARK, names)
             write_record(folder, {**plan.record, 'state': 'unfinished'})
         text, file = plan.file.text, folder / _STUDY_FILE
-        if text and not (file.is_file() and file.read_bytes() == text):
+        if text and not (file.is_file() and read_input(file) == text):
             write_bytes(file, text)
         yield
 
@@ -80,7 +81,7 @@ def write_record(
 
 def _check_same(folder: Path, plan: StudyPlan) -> None:
     try:
-        old = json.loads((folder / MARK).read_text(encoding='utf-8'))
+        old = read_json(folder / MARK)
         assert isinstance(old, dict)
     except (ValueError, AssertionError, RecursionError):
         raise Sim2RealError(

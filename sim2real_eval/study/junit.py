@@ -8,13 +8,12 @@ The XML follows the schema of Ant's JUnitReport, which most readers accept.
 from __future__ import annotations
 
 import datetime
-import re
 import xml.etree.ElementTree as ET
 
+from sim_sensors.core.errors import printable
 from .gate import GateVerdict
 
 _SUITE = 'sim2real.gate'
-_NOT_IN_XML = re.compile('[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]')
 
 
 def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
@@ -51,7 +50,7 @@ def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
         if case.broken:
             _add_failure(element, '; '.join(case.broken))
         elif case.skipped:
-            ET.SubElement(element, 'skipped', {'message': case.skipped})
+            ET.SubElement(element, 'skipped', {'message': _clean(case.skipped)})
     ET.SubElement(suite, 'system-out').text = _clean(verdict.reason)
     ET.SubElement(suite, 'system-err').text = ''
     ET.indent(root)
@@ -71,5 +70,5 @@ def _add_failure(element: ET.Element, text: str) -> None:
 
 
 def _clean(text: str) -> str:
-    """Replace characters that XML 1.0 does not allow; labels may contain any."""
-    return _NOT_IN_XML.sub('\ufffd', text)
+    """Return a text without characters that XML 1.0 does not allow; labels may contain any."""
+    return printable(text, '\n')

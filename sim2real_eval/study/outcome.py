@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sim2real_eval.common.findings import Finding, to_records
-from sim2real_eval.common.new_files import new_file, write_bytes
+from sim2real_eval.common.new_files import encode_text, new_file, write_bytes
+from sim2real_eval.common.results import json_text
 from sim2real_eval.metrics.interval import ScoredRuns
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, prepare, resample, vepd_table
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import open_input, read_input_text
 from sim_sensors.core.measurements import FloatArray
 from .options import COPIES
 from .record import DIGEST, decode_record, record_digest
@@ -347,8 +349,8 @@ class RunStore:
     def _load(self, name: str, *arrays: str) -> dict[str, Any]:
         path = self._folder / name
         try:
-            with np.load(path, allow_pickle=False) as file:
-                return {array: file[array] for array in arrays}
+            with open_input(path) as file, np.load(file, allow_pickle=False) as content:
+                return {array: content[array] for array in arrays}
         except OSError as error:
             raise Sim2RealError(f'{path}: cannot be read: {error.strerror or error}') from None
         except (ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
@@ -367,7 +369,7 @@ def encode_run(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes
 
 def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, Any]]:
     """Return the arrays of each file of a run by name."""
-    text = json.dumps(run.to_mapping(), ensure_ascii=False, allow_nan=False).encode()
+    text = encode_text(json_text(run.to_mapping(), indent=None, allow_nan=False))
     arrays = {
         field.name: np.ascontiguousarray(getattr(signals, field.name))
         for field in dataclasses.fields(signals)
@@ -447,7 +449,7 @@ class StudyOutcome:
         path = Path(folder)
         path = path if path.is_file() else path / MARK
         try:
-            record = decode_record(path.read_text(encoding='utf-8'))
+            record = decode_record(read_input_text(path))
             state, digest = record['state'], record.pop(DIGEST, None)
             mappings = record.pop('runs', [])
             if state == _FINISHED and digest != record_digest(record, mappings):

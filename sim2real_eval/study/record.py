@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from sim2real_eval.common.results import json_text
+
 DIGEST = 'sha256'
 """Key of the digest, the last one of study.json."""
 
@@ -36,7 +38,7 @@ def encode_record(
 
 
 def _indented(mapping: Mapping[str, Any]) -> str:
-    return json.dumps(mapping, indent=1, ensure_ascii=False, allow_nan=False)
+    return json_text(mapping, indent=1, allow_nan=False)
 
 
 def decode_record(text: str) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import glob
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -24,6 +23,7 @@ from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.simulation.twin import Twin, add_noise_free_imu, find_common_span
 from sim2real_eval.simulation.twin_maker import median_rate, synthetic_recording
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import match_paths
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
 from sim_sensors.motion.motions import SCENARIOS, motion_of, truth_of
@@ -364,9 +364,7 @@ def expand_patterns(words: Iterable[str]) -> list[str]:
     """
     paths = []
     for word in words:
-        # Path.glob takes no absolute patterns.
-        matches = [] if Path(word).exists() else sorted(glob.glob(word))  # noqa: PTH207
-        paths += matches or [word]
+        paths += match_paths(word) or [word]
     return paths
 
 
@@ -419,7 +417,7 @@ def _size(source: RecordingSource) -> int:
 
 def _match_path(fields: dict[str, Entry], folder: Path, group: str) -> list[StudyRecording]:
     pattern = fields['path'].text()
-    paths = sorted(glob.glob(str(folder / pattern)))  # noqa: PTH207 - also matches absolute paths
+    paths = match_paths(pattern, folder)
     if not paths:
         fields['path'].refuse_value('the path of a recording, or a pattern of several; none found')
     name = fields['name'].label() if 'name' in fields else None

@@ -16,6 +16,7 @@ from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.signals.options import SignalOptions
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.config_files import read_yaml_mapping
+from sim_sensors.core.input_files import read_input
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.shipped import config_names, config_path
 from sim_sensors.world.world import load_world, world_names
@@ -213,7 +214,7 @@ class StudyFile:
             more_metrics=tuple(metric.class_name(METRICS, folder) for metric in more_metrics),
             world=world,
             where=where,
-            text=path.read_bytes(),
+            text=read_input(path),
             is_shipped=shipped,
             command=('sim2real', 'study', name, *over.command),
             transfer=_read_options(fields.get('transfer'), TransferOptions),

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_json
 from .options import RMS_UNITS
 from .outcome import MARK
 
@@ -26,7 +26,7 @@ def read_transfer(folder: str | Path) -> dict[str, Any] | None:
     place = Path(folder)
     path = (place.parent if place.name == MARK else place) / TRANSFER_FILE
     try:
-        record = json.loads(path.read_text(encoding='utf-8'))
+        record = read_json(path)
         if not record['models'] or not isinstance(record['quantity'], str):
             raise TypeError
     except (FileNotFoundError, NotADirectoryError):

@@ -33,6 +33,7 @@ from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
+from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.measurements import IntArray
 from sim_sensors.core.parameters import (
     Parameter,
@@ -494,11 +495,7 @@ class StudyJudge:
             'judge': self.kind,
             'name': self.setup.name,
             'files': [
-                {
-                    'name': path.name,
-                    'sha256': file_digest(path),
-                    'text': path.read_text(encoding='utf-8'),
-                }
+                {'name': path.name, 'sha256': file_digest(path), 'text': read_input_text(path)}
                 for path in self.setup.files
             ],
             **self.setup.settings(),

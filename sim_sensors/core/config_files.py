@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import csv
 import functools
+import io
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ import numpy as np
 import yaml
 
 from .errors import MotionError, ParameterError, UnknownNameError, not_among
+from .input_files import open_input, read_input_text
 from .measurements import FloatArray
 from .parameters import float_of, override
 
@@ -39,7 +41,7 @@ def read_yaml(path: Path) -> Any:
     """
     where = str(path)
     try:
-        with path.open('rb') as file:
+        with open_input(path) as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             problem = f'is larger than {MOST_BYTES >> 20} MiB, the most that is read as YAML'
@@ -273,7 +275,7 @@ def read_columns(
     """
     columns: dict[str, list[float]] = {}
     try:
-        with path.open(newline='', encoding='utf-8-sig') as file:
+        with io.TextIOWrapper(open_input(path), 'utf-8-sig', newline='') as file:
             lines = csv.reader(file)
             header = [name.strip().removeprefix('#').strip() for name in next(lines, [])]
             if missing := [name for name in names if name not in header]:
@@ -324,7 +326,7 @@ def first_phrase(text: str) -> str:
 def file_comment(path: Path) -> str:
     """Return the comment at the top of a file, without its licence, as one line."""
     words = []
-    for line in path.read_text(encoding='utf-8').splitlines():
+    for line in read_input_text(path).splitlines():
         if not line.startswith('#'):
             break
         if 'SPDX-' not in line:

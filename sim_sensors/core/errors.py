@@ -33,11 +33,26 @@ def one_line(text: str) -> str:
     'imu.yaml: rate: \\x1b[31m is not allowed'
     """
     words = [_shorten(word, _LONGEST_WORD) for word in text.split()]
-    line = ''.join(
-        character if character.isprintable() else repr(character)[1:-1]
-        for character in ' '.join(words)
+    return _shorten(printable(' '.join(words)), _LONGEST_LINE)
+
+
+def printable(text: str, keep: str = '') -> str:
+    r"""Return a text with escapes instead of characters that are neither printable nor in `keep`.
+
+    These are control characters, among them those that colour or overwrite a terminal, characters
+    that change the direction of writing, and bytes of file names that are not UTF-8.
+
+    Examples
+    --------
+    >>> printable('rock\x1b[8m\u202efast')
+    'rock\\x1b[8m\\u202efast'
+    """
+    if text.isprintable():
+        return text
+    return ''.join(
+        character if character.isprintable() or character in keep else repr(character)[1:-1]
+        for character in text
     )
-    return _shorten(line, _LONGEST_LINE)
 
 
 def _shorten(text: str, longest: int) -> str:

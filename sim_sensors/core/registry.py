@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .errors import ParameterError, UnknownNameError, did_you_mean, not_among
+from .input_files import read_input
 
 if TYPE_CHECKING:
     import importlib.machinery
@@ -208,7 +209,7 @@ def _declarations(folder: str) -> bytes | None:
     path = Path(folder or '.')
     if path.is_file():
         return None
-    return b'\n'.join(file.read_bytes() for file in path.glob('*-info/entry_points.txt'))
+    return b'\n'.join(read_input(file) for file in path.glob('*-info/entry_points.txt'))
 
 
 def is_in_file(text: str) -> bool:
@@ -266,7 +267,7 @@ def source_digest(thing: type) -> str:
     import hashlib
 
     path = file_of(thing)
-    return '' if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
+    return '' if path is None else hashlib.sha256(read_input(path)).hexdigest()
 
 
 class _Files:

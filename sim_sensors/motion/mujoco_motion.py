@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from sim_sensors.core import rotations
 from sim_sensors.core.errors import MotionError, ParameterError
+from sim_sensors.core.input_files import check_input
 from sim_sensors.core.installation import pip_install
 from sim_sensors.core.measurements import FloatArray, ImuArray, OdometryArray
 from sim_sensors.core.parameters import non_negative, parameter
@@ -81,6 +82,7 @@ def load_spec(text_or_path: str | Path) -> Any:
     try:
         if is_text:
             return mujoco.MjSpec.from_string(str(text_or_path))
+        check_input(text_or_path)
         return mujoco.MjSpec.from_file(str(text_or_path))
     except (ValueError, OSError, mujoco.FatalError) as error:
         where = 'MJCF' if is_text else str(text_or_path)

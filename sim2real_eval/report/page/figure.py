@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.installation import pip_install
 from sim_sensors.core.measurements import FloatArray
 
@@ -53,7 +54,7 @@ def library() -> str:
     if spec is None or not spec.submodule_search_locations:
         raise Sim2RealError(f'the report page needs Bokeh; {pip_install("bokeh")}')
     folder = Path(spec.submodule_search_locations[0], 'server', 'static', 'js')
-    text = '\n'.join((folder / name).read_text('utf-8').strip() for name in _SCRIPTS)
+    text = '\n'.join(read_input_text(folder / name).strip() for name in _SCRIPTS)
     # A closing tag in a string of the script would end the script element.
     return text.replace('</script', '<\\/script')
 

@@ -27,6 +27,7 @@ from scipy.stats import norm, qmc
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.workers import Workers
 from sim_sensors.core.errors import Sim2RealError
+from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.seeding import stream
 
@@ -134,7 +135,7 @@ class EvaluationStore:
         self._header = {'format': _FORMAT, 'search': _digest(json.dumps(search, default=repr))}
         lines = []
         if self.path.is_file():
-            lines = [_parse(line) for line in self.path.read_text('utf-8').splitlines()]
+            lines = [_parse(line) for line in read_input_text(self.path).splitlines()]
             if not lines or not isinstance(lines[0], dict) or lines[0].get('format') != _FORMAT:
                 raise Sim2RealError(
                     f'{self.path} exists and is not a file of evaluations; remove it or '
