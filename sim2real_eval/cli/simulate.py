@@ -167,7 +167,7 @@ def _is_same(recording: Recording, target: Path, storage: Storage) -> bool:
     """Return whether the bag at `target` holds exactly this recording."""
     import tempfile
 
-    from sim2real_eval.recording.metadata import recording_digest
+    from sim2real_eval.recording.digest import recording_digest
     from sim2real_eval.recording.writing import write_recording
 
     # Equal recordings give equal bytes, so a second copy is written and compared.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import hashlib
 import importlib.metadata
 import io
 import itertools
@@ -295,11 +294,6 @@ def version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return 'not installed as a package'
-
-
-def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file as hexadecimal text."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 Field = str | int | float | bool | None | np.integer | np.floating | np.bool_

@@ -64,6 +64,8 @@ class StudyRun:
         Names that end in `_again` are from a second replay.
     notes : tuple of Finding
         Findings, the most important first.
+    identity : mapping
+        Digests of code and inputs, which only the file of the run holds; see `run_identity`.
     """
 
     key: RunKey
@@ -71,6 +73,7 @@ class StudyRun:
     group: str
     values: Mapping[str, float]
     notes: tuple[Finding, ...] = ()
+    identity: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def is_real(self) -> bool:
@@ -88,11 +91,12 @@ class StudyRun:
     @classmethod
     def from_mapping(cls, key: RunKey, mapping: Mapping[str, Any]) -> StudyRun:
         """Return the run that `to_mapping` wrote."""
-        notes = from_records(mapping['notes'])
-        return cls(key, mapping['scenario'], mapping['group'], mapping['values'], notes)
+        scenario, group, values = (mapping[name] for name in ('scenario', 'group', 'values'))
+        identity = _shared(tuple(mapping.get('identity', {}).items()))
+        return cls(key, scenario, group, values, from_records(mapping['notes']), identity)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return everything except the key as plain values."""
+        """Return everything except key and identity as plain values."""
         return {
             'scenario': self.scenario,
             'group': self.group,
@@ -269,8 +273,7 @@ _TRUTH = 'truth.npz'
 _TRUTH_SIGNALS = ('true_time', 'true_velocity', 'true_orientation')
 _RECORD = 'about'
 """Array of a run file that holds the run as JSON."""
-_CACHED_FILES = 250
-_LARGEST_CACHED = 1 << 19  # bytes
+_CACHED_FILES, _LARGEST_CACHED = 250, 1 << 19  # bytes
 _DIGEST = 'sha256'
 _FINISHED = 'finished'
 
@@ -305,7 +308,7 @@ class RunStore:
         """Return a run, or None if one of its files is missing or damaged."""
         try:
             self._load_truth(key)
-            record = json.loads(self._load(_run_file(key), _RECORD)[_RECORD].tobytes())
+            record = json.loads(self._load(run_file(key), _RECORD)[_RECORD].tobytes())
         except Sim2RealError:
             return None
         return StudyRun.from_mapping(key, record)
@@ -315,12 +318,12 @@ class RunStore:
         names = [field.name for field in dataclasses.fields(EstimateSignals)]
         run_signals = [name for name in names if name not in _TRUTH_SIGNALS]
         return EstimateSignals(
-            **self._load_if_cached(_run_file(key), *run_signals), **self._load_truth(key)
+            **self._load_if_cached(run_file(key), *run_signals), **self._load_truth(key)
         )
 
     def discard(self, key: RunKey) -> None:
         """Remove a run, and the ground truth with the last run of its recording."""
-        path = self._folder / _run_file(key)
+        path = self._folder / run_file(key)
         path.unlink(missing_ok=True)
         if path.parent.is_dir() and {file.name for file in path.parent.iterdir()} <= {_TRUTH}:
             shutil.rmtree(path.parent)
@@ -359,7 +362,8 @@ def encode_run(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes
 
 def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, Any]]:
     """Return the arrays of each file of a run by name."""
-    text = json.dumps(run.to_mapping(), ensure_ascii=False, allow_nan=False).encode()
+    record = {**run.to_mapping(), 'identity': run.identity}
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
     arrays = {
         field.name: np.ascontiguousarray(getattr(signals, field.name))
         for field in dataclasses.fields(signals)
@@ -367,15 +371,19 @@ def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str,
     truth = {name: arrays.pop(name) for name in _TRUTH_SIGNALS}
     return {
         f'{_run_folder(run.key)}/{_TRUTH}': truth,
-        _run_file(run.key): {_RECORD: np.frombuffer(text, dtype=np.uint8), **arrays},
+        run_file(run.key): {_RECORD: np.frombuffer(text, dtype=np.uint8), **arrays},
     }
+
+
+_shared = functools.lru_cache(maxsize=1024)(dict[str, str])  # one for all runs of a recording
 
 
 def _run_folder(key: RunKey) -> str:
     return f'{RUNS}/{key.judge}/{key.recording}'
 
 
-def _run_file(key: RunKey) -> str:
+def run_file(key: RunKey) -> str:
+    """Return the file of a run in the folder of its study."""
     return f'{_run_folder(key)}/{key.model}_{key.repetition}.npz'
 
 

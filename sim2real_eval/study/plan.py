@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sim2real_eval.common.digests import ChangedError, file_digest
 from sim2real_eval.common.findings import Finding, RecordingError, to_records
-from sim2real_eval.common.results import file_digest, versions
+from sim2real_eval.common.results import versions
 from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.recording.drives import AUTO
@@ -24,8 +25,10 @@ from sim_sensors.motion.paths import DRIVES
 from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World, load_world
 from .blocks import assign_blocks
+from .identity import code_digests, require_same, run_identity, study_identity, this_process
+from .metric import METRICS
 from .options import UNSAID, StudyOptions
-from .outcome import EstimateSignals, RunKey, StudyFailure, StudyRun
+from .outcome import EstimateSignals, RunKey, RunStore, StudyFailure, StudyRun, run_file
 from .recordings import (
     PathDrive,
     RecordingProperties,
@@ -63,6 +66,7 @@ class StudyUnit:
     twins: tuple[Twin, ...]  # simulated variants
     options: StudyOptions
     world: World | None = None  # surroundings of simulated sensors
+    identity: Mapping[str, str] | None = None  # of the study; None: code and inputs may change
 
     def run_groups(self) -> dict[RunKey, str]:
         """Return the group of each run."""
@@ -76,7 +80,13 @@ class StudyUnit:
         list of StudyFailure
             One for a recording that cannot be read or judged. After a failed run of a variant,
             its other repetitions are not tried.
+
+        Raises
+        ------
+        ChangedError
+            When code or inputs are not those of the study. Saved runs are right.
         """
+        self.identities()
         failures = []
         prepared: dict[tuple[str, TransformFile | None], _Prepared] = {}
         for case in self._cases():
@@ -87,11 +97,30 @@ class StudyUnit:
             try:
                 if mounting not in prepared:
                     prepared[mounting] = self._prepare(setup)
+            except ChangedError:
+                raise
             except Sim2RealError as error:
                 failures.append(StudyFailure(case.judge.label, case.name, '', str(error)))
                 continue
             failures += self._judge(case, *prepared[mounting], stored, save)
         return failures
+
+    def identities(self) -> dict[tuple[str, str], Mapping[str, str]]:
+        """Return the identities of the runs by labels of judge and model, taken in this process.
+
+        ChangedError if one is not that of the study.
+        """
+        return {
+            (judge.label, REAL if twin is None else twin.label): self._identity(judge, twin)
+            for judge in self.judges
+            for twin in (None, *self.twins)
+        }
+
+    def _identity(self, judge: StudyJudge, twin: Twin | None) -> Mapping[str, str]:
+        identity = run_identity(self.recording, judge, twin)
+        if self.identity is not None:
+            require_same(identity, self.identity, self.recording, this_process())
+        return identity
 
     def _cases(self) -> Iterator[_UnitCase]:
         name, group = self.recording.name, self.recording.group
@@ -140,9 +169,14 @@ class StudyUnit:
             try:
                 recording = case.condition.apply(recording_of(run), start_ns)
                 judged = setup.judge(recording, **start)
-                save(*plan.evaluate(run, setup, recording, judged, key, case.group))
+                result, signals = plan.evaluate(run, setup, recording, judged, key, case.group)
+                # After the run, because it may have imported more code.
+                identity = self._identity(case.judge, run.twin)
+                save(dataclasses.replace(result, identity=identity), signals)
                 # A recording of hours and its estimates would be in memory beside the next ones.
-                del recording, judged
+                del recording, judged, signals
+            except ChangedError:
+                raise
             except Sim2RealError as error:
                 failures[key.model] = StudyFailure(key.judge, key.recording, key.model, str(error))
                 if key.model == REAL:
@@ -167,7 +201,7 @@ def _check_compared(recording: Recording, twins: tuple[Twin, ...]) -> None:
 _FORMAT = 1
 _IGNORED = (
     'title', 'about', 'command', 'shipped', 'phrases', 'adapted', 'uncertainty', 'more_metrics',
-    'block',
+    'block', 'metrics',
 )  # fmt: skip
 """Keys of the record that do not change a run."""
 _MISSING = 'nothing'
@@ -248,6 +282,27 @@ class StudyPlan:
         parts = [fast, *single] if fast else single
         return [self._unit(recording, part) for recording in self.recordings for part in parts]
 
+    def stored_runs(self, store: RunStore) -> frozenset[RunKey]:
+        """Return the runs of the study that are stored.
+
+        ChangedError if one was made with other code or inputs.
+        """
+        stored = set()
+        for unit in self.units(1):
+            identities = unit.identities()
+            for key in unit.run_groups():
+                if (run := store.run(key)) is None:
+                    continue
+                stored.add(key)
+                if run.identity != identities[key.judge, key.model]:
+                    where = f'the stored run {run_file(key)}'
+                    require_same(run.identity, self.record['identity'], unit.recording, where)
+                    raise ChangedError(
+                        f'{where} does not say with which code and inputs it was made; give '
+                        '--overwrite to begin anew'
+                    )
+        return frozenset(stored)
+
     def run_groups(self) -> dict[RunKey, str]:
         """Return the group of each run, sorted by judge and recording."""
         return {
@@ -259,14 +314,22 @@ class StudyPlan:
 
     @functools.cached_property
     def _world(self) -> World | None:
-        return None if self.file.world is None else load_world(self.file.world)
+        if self.file.world is None:
+            return None
+        world = load_world(self.file.world)
+        if file_digest(self.file.world) != self.record['world']['sha256']:
+            raise ChangedError(f'{self.file.world}: was changed while it was read; begin again')
+        return world
 
     def _unit(self, recording: StudyRecording, judges: tuple[StudyJudge, ...]) -> StudyUnit:
         file = self.file
         twins = file.twins
         if file.drive is not None and recording.has_real_run:
             twins = ()
-        return StudyUnit(recording, judges, file.conditions, twins, file.options, self._world)
+        return StudyUnit(
+            recording, judges, file.conditions, twins, file.options, self._world,
+            self.record['identity'],
+        )  # fmt: skip
 
 
 _LOADED: list[tuple[tuple[StudyJudge, ...], tuple[Twin, ...]]] = []
@@ -397,12 +460,15 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
         'versions': versions(),
         **file.options.to_mapping(),
         'simulate_on': 'truth' if file.drive is None else 'drive',
-        'world': file.world and {'name': file.world.name, 'sha256': file_digest(file.world)},
+        'world': file.world and {'name': file.world.name, 'sha256': file.world_sha256},
         'conditions': [condition.to_mapping() for condition in file.conditions],
         'more_metrics': list(file.more_metrics),
+        'metrics': code_digests(METRICS.get(name) for name in file.more_metrics),
         'judges': [judge.to_mapping() for judge in file.judges],
         'models': {twin.label: twin.to_mapping() for twin in file.twins},
         **({'set': dict(file.settings)} if file.settings else {}),
         'phrases': {twin.label: twin.phrase for twin in file.twins if twin.phrase},
         'recordings': [recording.to_mapping() for recording in recordings],
+        # Last, because it raises an error if files were changed meanwhile.
+        'identity': study_identity(recordings, file.judges, file.twins),
     }

@@ -87,7 +87,7 @@ def run_study(
     with hold_study(target, plan, overwrite=overwrite):
         store = RunStore(target)
         groups = plan.run_groups()
-        stored = frozenset(key for key in groups if store.run(key) is not None)
+        stored = plan.stored_runs(store)
         units = [
             unit for unit in plan.units(workers.jobs) if not unit.run_groups().keys() <= stored
         ]
