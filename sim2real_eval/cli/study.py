@@ -225,6 +225,7 @@ examples:
   sim2real study judge_sensitivity --runs 2 --out quick
   sim2real study b_gps_models --judge-config clean --warmup 5 --out study_b_clean
   sim2real study my_study.yaml --jobs 8 --out result
+  sim2real study --verify result
 """
 
 
@@ -264,7 +265,7 @@ _IN_PLACE = OptionSet(InPlaceOptions, cluster='--cluster ADDRESS')
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
-        'study', metavar='NAME|FILE', help='name of a shipped study, or a YAML file'
+        'study', metavar='NAME|FILE', nargs='?', help='name of a shipped study, or a YAML file'
     )
     parser.add_argument(
         '--real',
@@ -279,7 +280,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge(judge, '--judge-config', None, several=True)
     add_judge_kind(judge)
     add_study_options(parser, of='that of the study file, otherwise ')
-    add_out(parser, 'folder of the study', 'overwrite', 'json', 'verbose', required=True)
+    add_out(parser, 'folder of the study', 'overwrite', 'json', 'verbose')
+    parser.add_argument(
+        '--verify',
+        metavar='DIR',
+        help='say whether code and inputs are still those of a finished study, and judge all of '
+        'its runs again, in the folder where its command was given; exit status 1 if anything '
+        'differs',
+    )
     add_shared(parser, 'quiet', 'jobs')
     _IN_PLACE.add(parser, 'cluster')
     add_shared(parser, 'published')
@@ -288,8 +296,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    if not options.verify:
+        for name, value in (('NAME|FILE', options.study), ('--out', options.out)):
+            if not value:
+                raise ParameterError(name, '', 'is missing; see sim2real study --help')
     with Workers(options.jobs) as workers:
         workers.start(PRELOADED)
+        if options.verify:
+            from .verification import verify
+
+            return verify(options, workers)
         from sim2real_eval.study.plan import StudyPlan
         from sim2real_eval.study.study_file import StudyFile
 
@@ -300,6 +316,13 @@ def run(options: argparse.Namespace) -> int:
 
             return carry_out_signals(file, over, options)
         return carry_out(StudyPlan.from_file(file), options, workers)
+
+
+def plan_of(options: argparse.Namespace) -> StudyPlan:
+    """Return the plan of the study that the options name."""
+    from sim2real_eval.study.plan import StudyPlan
+
+    return StudyPlan.load(options.study, overrides(options))
 
 
 def overrides(options: argparse.Namespace) -> Overrides:

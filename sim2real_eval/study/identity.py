@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.common.digests import ChangedError, FileState, file_digest, file_state
+from sim2real_eval.common.digests import ChangedError, file_digest
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import file_of, is_in_file, source_digest
 from sim_sensors.motion.motions import SCENARIOS
@@ -52,19 +52,18 @@ class _PackageCode:
     """Code of this package: its files when this object was made."""
 
     def __init__(self, roots: Iterable[Path] = _ROOTS) -> None:
-        digest = hashlib.sha256()
-        self._states: dict[Path, FileState] = {}
+        whole = hashlib.sha256()
+        self._digests: dict[Path, str] = {}
         for root in roots:
             for path in sorted(root.rglob('*')):
                 name = path.relative_to(root.parent)
                 if '__pycache__' in name.parts or path.name[0] == '.' or not path.is_file():
                     continue
-                self._states[path] = file_state(path)
-                content = path.read_bytes()
-                digest.update(f'{name.as_posix()}\x00{len(content)}\x00'.encode())
-                digest.update(content)
-        self._digest = digest.hexdigest()
-        self._checked: set[str] = set(sys.modules)
+                digest = hashlib.sha256(path.read_bytes()).hexdigest()
+                whole.update(f'{name.as_posix()}\x00{digest}\n'.encode())
+                self._digests[path] = digest
+        self._whole = whole.hexdigest()
+        self._checked = set(sys.modules)
 
     def digest(self) -> str:
         """Return the digest of the code in this process.
@@ -76,10 +75,10 @@ class _PackageCode:
         """
         for name in sys.modules.keys() - self._checked:
             path = _module_path(sys.modules[name])
-            if path in self._states and file_state(path) != self._states[path]:
+            if path in self._digests and file_digest(path) != self._digests[path]:
                 raise _changed(path)
             self._checked.add(name)
-        return self._digest
+        return self._whole
 
 
 # Made when this module is imported, as the rest of the package is: a process that lives for long
@@ -208,7 +207,7 @@ def _by_name(files: Mapping[Path, str]) -> dict[str, str]:
     digests: dict[str, set[str]] = {}
     for path, digest in files.items():
         digests.setdefault(path.name, set()).add(digest)
-    return {name: ' '.join(sorted(several)) for name, several in digests.items()}
+    return {name: ' '.join(sorted(digests[name])) for name in sorted(digests)}
 
 
 def _changed(path: Path) -> ChangedError:

@@ -357,6 +357,11 @@ def describe_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | Non
 
     Paths and blocks of recordings are not compared, only their digests: no run depends on them.
     """
+    old_digests, new_digests = old.get('identity', {}), new.get('identity', {})
+    for name in new_digests:
+        # A file that has changed is named; another one has another name.
+        if name in old_digests and old_digests[name] != new_digests[name]:
+            return _difference(f'identity.{name}', old_digests[name], new_digests[name])
     # Options may be derived from models, recordings and judges, so these come first.
     causes = [name for name in ('models', 'recordings', 'judges') if name in new]
     for name in dict.fromkeys([*causes, *new]):
