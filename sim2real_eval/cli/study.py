@@ -280,15 +280,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge(judge, '--judge-config', None, several=True)
     add_judge_kind(judge)
     add_study_options(parser, of='that of the study file, otherwise ')
-    add_out(parser, 'folder of the study', 'overwrite', 'json', 'verbose')
-    parser.add_argument(
+    folder = parser.add_mutually_exclusive_group(required=True)
+    add_out(folder, 'folder of the study')
+    folder.add_argument(
         '--verify',
         metavar='DIR',
         help='say whether code and inputs are still those of a finished study, and judge all of '
         'its runs again, in the folder where its command was given; exit status 1 if anything '
         'differs',
     )
-    add_shared(parser, 'quiet', 'jobs')
+    add_shared(parser, 'overwrite', 'json', 'verbose', 'quiet', 'jobs')
     _IN_PLACE.add(parser, 'cluster')
     add_shared(parser, 'published')
     parser.set_defaults(parser=parser)
@@ -296,10 +297,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
-    if not options.verify:
-        for name, value in (('NAME|FILE', options.study), ('--out', options.out)):
-            if not value:
-                raise ParameterError(name, '', 'is missing; see sim2real study --help')
+    if not (options.study or options.verify):
+        raise ParameterError('study', '', 'is missing; give a name or a file')
     with Workers(options.jobs) as workers:
         workers.start(PRELOADED)
         if options.verify:
