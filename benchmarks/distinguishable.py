@@ -31,8 +31,9 @@ from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.metric import NIS, VEPD
 from sim2real_eval.study.options import StudyOptions
-from sim2real_eval.study.outcome import EstimateSignals, RunKey, StudyOutcome, StudyRun
+from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.recordings import PathDrive, StandIn
+from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim2real_eval.study.secondary_results import LEVEL, metric_tables
 from sim_sensors.core.seeding import stream

@@ -10,7 +10,8 @@ from typing import Any
 from study_examples import drawn_study
 
 from sim2real_eval.metrics.options import ENDS_EARLY
-from sim2real_eval.study.outcome import RunKey, StudyOutcome
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.run import RunKey
 
 HOSTILE = (
     '<script>alert(1)</script>', '"><img src=x onerror=alert(2)>', "' onload='alert(3)",

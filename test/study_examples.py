@@ -14,8 +14,9 @@ import numpy as np
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import score_run
 from sim2real_eval.metrics.series import VelocitySeries
-from sim2real_eval.study.outcome import EstimateSignals, RunKey, StudyOutcome, StudyRun
+from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.record import DIGEST, record_digest
+from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim_sensors.core import rotations
 
 MODELS = {'ch_gauss': 0.30, 'ch_rw': 0.05, 'airsim': 0.06}

@@ -16,7 +16,8 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from sim2real_eval.metrics.options import NO_NUMBERS
 from sim2real_eval.metrics.scores import vepd
 from sim2real_eval.ros.evaluation.run import Pace, Tally
-from sim2real_eval.study.outcome import Losses, RunKey, StudyRun
+from sim2real_eval.study.outcome import Losses
+from sim2real_eval.study.run import RunKey, StudyRun
 
 JUDGE = 'clean'
 

@@ -27,7 +27,7 @@ from sim2real_eval.metrics.series import (
     VelocitySeries,
     write_series_folder,
 )
-from sim2real_eval.study.outcome import RunKey, StudyRun
+from sim2real_eval.study.run import RunKey, StudyRun
 from sim2real_eval.study.sensitivity import UNIT_FREE, holm, weighted_distances
 from sim_sensors.core.seeding import stream
 

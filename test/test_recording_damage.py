@@ -23,7 +23,7 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, Reader, StorageP
 from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording import storage as storing
 from sim2real_eval.recording.cdr import typestore
-from sim2real_eval.recording.metadata import recording_digest
+from sim2real_eval.recording.digest import recording_digest
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.storage import check_checksums, zstandard
 from sim2real_eval.recording.writing import Storage, write_recording

@@ -16,8 +16,8 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.recording.cdr import encode
+from sim2real_eval.recording.digest import recording_digest
 from sim2real_eval.recording.message_types import default_type
-from sim2real_eval.recording.metadata import recording_digest
 from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.writing import write_recording
 

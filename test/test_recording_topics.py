@@ -23,7 +23,7 @@ from sim2real_eval.recording.reading import read_recording
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.signals.comparison import compare_signals
-from sim2real_eval.study.outcome import RunKey
+from sim2real_eval.study.run import RunKey
 from sim2real_eval.study.run_plan import Judging, RunPlan
 from sim_sensors import motion_of
 

@@ -20,8 +20,10 @@ from sim2real_eval.metrics import interval, scores
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.report.page.figure import library
 from sim2real_eval.report.page.page import study_page
-from sim2real_eval.study.outcome import EstimateSignals, RunStore, StudyOutcome, StudyRun
+from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.record import decode_record, encode_record
+from sim2real_eval.study.run import EstimateSignals, StudyRun
+from sim2real_eval.study.run_store import RunStore
 from sim2real_eval.study.secondary_results import metric_tables, study_uncertainty
 from sim_sensors.core import blocks
 

@@ -19,7 +19,8 @@ from sim2real_eval.cli.main import main
 from sim2real_eval.common.file_list import list_name, listed_files, write_list
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.folder import hold_study
-from sim2real_eval.study.outcome import MARK, RunStore, StudyOutcome
+from sim2real_eval.study.outcome import MARK, StudyOutcome
+from sim2real_eval.study.run_store import RunStore
 from sim2real_eval.study.runner import run_study
 from sim_sensors.core.errors import Sim2RealError
 

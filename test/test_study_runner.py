@@ -26,12 +26,12 @@ from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import (
     Losses,
-    RunKey,
     StudyFailure,
     StudyOutcome,
     find_copies,
     scored_runs,
 )
+from sim2real_eval.study.run import RunKey
 from sim2real_eval.study.run_plan import Judging, RunPlan, one_sided_covariances
 from sim2real_eval.study.runner import run_study
 from sim_sensors.gps.gps import load_gps

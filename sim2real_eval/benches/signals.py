@@ -14,7 +14,7 @@ from sim2real_eval.common.results import versions
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.preflight.checks import remarks
-from sim2real_eval.recording.metadata import recording_digest
+from sim2real_eval.recording.digest import recording_digest
 from sim2real_eval.recording.reading import Failure, RecordingSource
 from sim2real_eval.signals.answer import comparison_record
 from sim2real_eval.signals.comparison import SignalComparison, compare_runs

@@ -93,8 +93,7 @@ def _demonstrate(options: argparse.Namespace, workers: Workers) -> int:
     from .study import carry_out
 
     folder = Path(options.out)
-    judges = options.judge_config or [PROFILE]
-    plan = _plan(options.seed, options.runs, options.road, judges)
+    plan = plan_of(options)
     options.overwrite = _is_another(folder, plan)
 
     @contextlib.contextmanager
@@ -124,6 +123,12 @@ def _write(recording: StudyRecording, *, folder: Path) -> None:
     from sim2real_eval.recording.writing import write_recording
 
     write_recording(recording.read(), folder / recording.name)
+
+
+def plan_of(options: argparse.Namespace) -> StudyPlan:
+    """Return the plan of the demo that the options name."""
+    judges = options.judge_config or [PROFILE]
+    return _plan(options.seed, options.runs, options.road, judges)
 
 
 def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:

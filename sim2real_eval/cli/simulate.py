@@ -164,7 +164,7 @@ def run(options: argparse.Namespace) -> int:
 def _is_same(recording: Recording, target: Path, storage: Storage) -> bool:
     """Return whether the bag at `target` holds exactly this recording."""
     from sim2real_eval.common.new_files import unfinished_path
-    from sim2real_eval.recording.metadata import recording_digest
+    from sim2real_eval.recording.digest import recording_digest
     from sim2real_eval.recording.writing import write_recording
 
     # Equal recordings give equal bytes, so a second copy is written and compared.

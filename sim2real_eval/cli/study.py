@@ -226,6 +226,7 @@ examples:
   sim2real study judge_sensitivity --runs 2 --out quick
   sim2real study b_gps_models --judge-config clean --warmup 5 --out study_b_clean
   sim2real study my_study.yaml --jobs 8 --out result
+  sim2real study --verify result
 """
 
 
@@ -265,7 +266,7 @@ _IN_PLACE = OptionSet(InPlaceOptions, cluster='--cluster ADDRESS')
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument(
-        'study', metavar='NAME|FILE', help='name of a shipped study, or a YAML file'
+        'study', metavar='NAME|FILE', nargs='?', help='name of a shipped study, or a YAML file'
     )
     parser.add_argument(
         '--real',
@@ -280,8 +281,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge(judge, '--judge-config', None, several=True)
     add_judge_kind(judge)
     add_study_options(parser, of='that of the study file, otherwise ')
-    add_out(parser, 'folder of the study', 'overwrite', 'json', 'verbose', required=True)
-    add_shared(parser, 'quiet', 'jobs')
+    folder = parser.add_mutually_exclusive_group(required=True)
+    add_out(folder, 'folder of the study')
+    folder.add_argument(
+        '--verify',
+        metavar='DIR',
+        help='say whether code and inputs are still those of a finished study, and judge all of '
+        'its runs again, in the folder where its command was given; exit status 1 if anything '
+        'differs',
+    )
+    add_shared(parser, 'overwrite', 'json', 'verbose', 'quiet', 'jobs')
     _IN_PLACE.add(parser, 'cluster')
     add_shared(parser, 'published')
     parser.set_defaults(parser=parser)
@@ -289,8 +298,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
+    if not (options.study or options.verify):
+        raise ParameterError('study', '', 'is missing; give a name or a file')
     with Workers(options.jobs) as workers:
         workers.start(PRELOADED)
+        if options.verify:
+            from .verification import verify
+
+            return verify(options, workers)
         from sim2real_eval.study.plan import StudyPlan
         from sim2real_eval.study.study_file import StudyFile
 
@@ -301,6 +316,13 @@ def run(options: argparse.Namespace) -> int:
 
             return carry_out_signals(file, over, options)
         return carry_out(StudyPlan.from_file(file), options, workers)
+
+
+def plan_of(options: argparse.Namespace) -> StudyPlan:
+    """Return the plan of the study that the options name."""
+    from sim2real_eval.study.plan import StudyPlan
+
+    return StudyPlan.load(options.study, overrides(options))
 
 
 def overrides(options: argparse.Namespace) -> Overrides:

@@ -34,6 +34,7 @@ from .study import carry_out, without_repetition
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.simulation.twin import Twin
+    from sim2real_eval.study.plan import StudyPlan
 
 DESCRIPTION = (
     'For each real recording, simulate the sensors on its true motion, judge '
@@ -109,10 +110,11 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError('--drop-zeros', '', 'needs --series')
     with Workers(options.jobs) as workers:
         workers.start(PRELOADED)
-        return _compare(options, workers)
+        return carry_out(plan_of(options), options, workers)
 
 
-def _compare(options: argparse.Namespace, workers: Workers) -> int:
+def plan_of(options: argparse.Namespace) -> StudyPlan:
+    """Return the plan of the comparison that the options name."""
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.recordings import recordings_from_sources
     from sim2real_eval.study.study_file import StudyFile
@@ -129,7 +131,7 @@ def _compare(options: argparse.Namespace, workers: Workers) -> int:
         command=_command(options),
         settings=sensor_settings(options.set),
     )
-    return carry_out(StudyPlan.from_file(file), options, workers)
+    return StudyPlan.from_file(file)
 
 
 def comparison_title(recordings: Sequence[RecordingSource], models: Sequence[Twin]) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import hashlib
 import importlib.metadata
 import io
 import itertools
@@ -24,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.input_files import read_input
 from .file_list import foreign_file, list_name, remove_listed, write_list
 from .new_files import encode_text, unfinished_path, write_bytes, write_text
 
@@ -240,11 +238,6 @@ def version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return 'not installed as a package'
-
-
-def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file as hexadecimal text."""
-    return hashlib.sha256(read_input(path)).hexdigest()
 
 
 Field = str | int | float | bool | None | np.integer | np.floating | np.bool_

@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding, JudgeError, RecordingError
 from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
-from sim_sensors.core.input_files import open_input, read_input
+from sim_sensors.core.input_files import read_input
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import LARGEST, number_of
 from .checks import FRAMES_ASSUMED, TRANSFORM
@@ -295,38 +295,6 @@ def _numbers(path: Path, key: str, value: object, count: int = 3) -> Any:
 def _shorten(value: object) -> str:
     text = ' '.join(repr(value).split())
     return text if len(text) <= 60 else f'{text[:57]}...'
-
-
-_CHUNK = 1 << 20
-
-
-def recording_digest(path: str | Path) -> str:
-    """Return the SHA-256 (hex) of the names, sizes and contents of a recording's files.
-
-    The recording.yaml in force counts; hidden files and sub-folders do not. A copy elsewhere has
-    the same digest. A path that is missing or cannot be read is a RecordingError.
-    """
-    path = Path(path)
-    if not path.exists():
-        raise RecordingError(f'{path}: no such file or folder')
-    try:
-        files = [path]
-        if path.is_dir():
-            inside = sorted(path.iterdir())
-            files = [file for file in inside if file.is_file() and file.name[0] != '.']
-        sidecar = find_metadata(path)
-        named = [(file.name, file) for file in files]
-        if sidecar is not None and sidecar not in files:
-            named.append(('recording.yaml', sidecar))
-        digest = hashlib.sha256()
-        for name, file in named:
-            digest.update(f'{name}\x00{file.stat().st_size}\x00'.encode())
-            with open_input(file) as stream:
-                while chunk := stream.read(_CHUNK):
-                    digest.update(chunk)
-    except OSError as error:
-        raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
-    return digest.hexdigest()
 
 
 class FrameTree:

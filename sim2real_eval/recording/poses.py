@@ -57,7 +57,7 @@ def read_truth_of_poses(path: Path, content: Content, chosen_topics: dict[str, s
     if path.suffix in TRAJECTORY_SUFFIXES and path.is_file():
         odometry = read_trajectory(path)
     elif Path(name).suffix in TRAJECTORY_SUFFIXES:
-        odometry = read_trajectory(_find_trajectory(path, name))
+        odometry = read_trajectory(find_trajectory(path, name))
     elif parse_frame_pair(name):
         odometry = content.messages.pop(name, None)
         if odometry is None:
@@ -94,7 +94,7 @@ def _has_no_twist(odometry: OdometryArray) -> bool:
     return len(odometry) > 0 and bool(np.isnan(twist).any(axis=1).all())
 
 
-def _find_trajectory(path: Path, name: str) -> Path:
+def find_trajectory(path: Path, name: str) -> Path:
     """Return the file `name` in or beside a recording, else in the current folder."""
     for file in (path / name, path.parent / name, Path(name)):
         if file.is_file():

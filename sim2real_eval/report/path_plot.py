@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sim2real_eval.metrics.options import REAL
-from sim2real_eval.study.outcome import EstimateSignals, StudyOutcome
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.run import EstimateSignals
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.rotations import rotate
 from . import palette, style

@@ -11,10 +11,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from sim2real_eval.common.digests import file_digest
 from sim2real_eval.common.new_files import write_text
-from sim2real_eval.common.results import file_digest, fresh_folder, versions, write_csv, write_json
+from sim2real_eval.common.results import fresh_folder, versions, write_csv, write_json
 from sim2real_eval.judge.protocol import Judge
-from sim2real_eval.recording.metadata import recording_digest
+from sim2real_eval.recording.digest import recording_digest
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.study.options import RMS_UNITS
 from . import style

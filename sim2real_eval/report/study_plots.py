@@ -25,7 +25,8 @@ from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import POOLED, RunScore
 from sim2real_eval.metrics.series import VelocitySeries
 from sim2real_eval.metrics.uncertainty import Uncertainty
-from sim2real_eval.study.outcome import MARK, RunKey, StudyOutcome
+from sim2real_eval.study.outcome import MARK, StudyOutcome
+from sim2real_eval.study.run import RunKey
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style

@@ -7,6 +7,7 @@ docs/reference/ros/evaluation_node.md describes topics, parameters and the writt
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from collections.abc import Sequence
@@ -36,9 +37,12 @@ from sim2real_eval.judge.external.publishers import (
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.report.study_report import finish_study
 from sim2real_eval.study.folder import discard_study, hold_study
-from sim2real_eval.study.outcome import RunKey, RunStore, describe_failures
+from sim2real_eval.study.identity import run_identity
+from sim2real_eval.study.outcome import describe_failures
 from sim2real_eval.study.recordings import StudyRecording
+from sim2real_eval.study.run import RunKey
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
+from sim2real_eval.study.run_store import RunStore
 from sim2real_eval.study.runner import conclude
 from sim_sensors.core.errors import Sim2RealError, one_line
 from sim_sensors.ros.diagnostics import Reporter
@@ -254,7 +258,8 @@ class EvaluationNode(ParameterNode):
         """Score a run, store it and count it; return its RMSE."""
         key = self._key(study_recording, run)
         scored_run, signals = plan.evaluate(run, self.study.setup, recording, judged, key, '')
-        self._store.save(scored_run, signals)
+        identity = run_identity(study_recording, self.study.judge, run.twin)
+        self._store.save(dataclasses.replace(scored_run, identity=identity), signals)
         self.tally.add(scored_run, pace)
         return scored_run.values['rmse']
 

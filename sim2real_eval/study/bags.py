@@ -19,7 +19,8 @@ from sim2real_eval.recording.message_types import MESSAGE_TYPES
 from sim2real_eval.recording.writing import write_bag
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
-from .outcome import EstimateSignals, StudyOutcome
+from .outcome import StudyOutcome
+from .run import EstimateSignals
 
 START_NS = 1_000_000_000_000
 """Stamp of the first ground truth in every bag, 1000 s.

@@ -24,8 +24,9 @@ from sim2real_eval.common.results import version, versions
 from sim2real_eval.recording.reading import RecordingSource
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.installation import pip_install
-from .outcome import RunStore, StudyFailure, encode_run
-from .plan import StudyUnit
+from .outcome import StudyFailure
+from .run_store import RunStore, encode_run
+from .unit import StudyUnit
 
 _TIMEOUT_S = 10.0  # of connecting to a cluster, and of its first worker
 _NO_WORKER_S = 60.0

@@ -15,9 +15,10 @@ from sim2real_eval.common.new_files import write_bytes
 from sim2real_eval.common.results import check_result_folder, hold
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.input_files import read_input, read_json
-from .outcome import MARK, run_files
+from .outcome import MARK
 from .plan import StudyPlan, describe_change
 from .record import encode_record
+from .run_store import run_files
 
 _STUDY_FILE = 'study.yaml'
 _FILES = (

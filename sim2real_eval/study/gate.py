@@ -18,7 +18,8 @@ from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.metrics.uncertainty import DistanceUncertainty, uncertainty
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 from .options import UNSAID, GateOptions
-from .outcome import MARK, StudyOutcome, StudyRun, scored_runs
+from .outcome import MARK, StudyOutcome, scored_runs
+from .run import StudyRun
 from .transfer_record import loss_text, read_transfer
 
 _SETTINGS = ('component', 'metric', 'start_heading', 'off_ticks', 'adapt', 'synthetic')

@@ -26,7 +26,8 @@ from sim2real_eval.signals.agreement import SpectrumDistance
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.registry import Registry
-from .outcome import EstimateSignals, RunKey, StudyOutcome, speed_error
+from .outcome import StudyOutcome, speed_error
+from .run import EstimateSignals, RunKey
 
 VEPD, NIS = 'VEPD', 'NIS'
 """Names of the two metrics of the ranking."""

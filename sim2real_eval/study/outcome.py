@@ -1,34 +1,29 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Judged runs of a study as files, and the outcome that they form together."""
+"""The outcome of a study: its judged runs, what failed, and their tables."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import io
-import json
-import sys
-import zipfile
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim2real_eval.common.findings import Finding, to_records
-from sim2real_eval.common.new_files import encode_text, new_file, write_bytes
-from sim2real_eval.common.results import json_text
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.interval import ScoredRuns
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, prepare, resample, vepd_table
 from sim_sensors.core.errors import Sim2RealError
-from sim_sensors.core.input_files import open_input, read_input_text
+from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.measurements import FloatArray
 from .options import COPIES
 from .record import DIGEST, decode_record, record_digest
-from .run_values import RunValues
+from .run import EstimateSignals, RunKey, StudyRun
+from .run_store import RunStore
 
 if TYPE_CHECKING:
     from sim2real_eval.metrics.series import VelocitySeries
@@ -40,75 +35,6 @@ OF_VEPD = {'rmse': 1.0, 'entropy_difference': 1.0}
 
 _MOST_FAILURES = 0.5
 """Share of failed recordings above which a model is left out instead of the recordings."""
-
-
-class RunKey(NamedTuple):
-    """Identifies a run in its study."""
-
-    judge: str  # label of the judge
-    recording: str  # name of the recording whose motion it follows; runs that share it are paired
-    model: str  # `real` or the label of a simulated variant
-    repetition: int  # from 1; 1 for the real run
-
-
-@dataclasses.dataclass(frozen=True, eq=False, slots=True)
-class StudyRun:
-    """Numbers of one judged run; its signals are in a file, see `StudyOutcome.signals`.
-
-    Attributes
-    ----------
-    key : RunKey
-    scenario : str
-    group : str
-        Label that recordings share, such as a surface or a condition; may be empty.
-    values : mapping
-        Numbers by name. Every run has those of `RunScore`, `forward_rmse` (m/s), `estimates` and
-        `fixes_used`. Others, such as `position_rmse`, are missing where they cannot be computed.
-        Names that end in `_again` are from a second replay.
-    notes : tuple of Finding
-        Findings, the most important first.
-    """
-
-    key: RunKey
-    scenario: str
-    group: str
-    values: Mapping[str, float]
-    notes: tuple[Finding, ...] = ()
-
-    @property
-    def is_real(self) -> bool:
-        """Whether its sensors are the recorded ones."""
-        return self.key.model == REAL
-
-    @property
-    def score(self) -> RunScore:
-        """Score that VEPD compares."""
-        values: dict[str, Any] = {
-            field.name: self.values[field.name] for field in dataclasses.fields(RunScore)
-        }
-        return RunScore(**{**values, 'n_samples': int(values['n_samples'])})
-
-    @classmethod
-    def from_mapping(cls, key: RunKey, mapping: Mapping[str, Any]) -> StudyRun:
-        """Return the run that `to_mapping` wrote."""
-        notes = tuple(_shared_finding(json.dumps(note)) for note in mapping['notes'])
-        scenario, group = (sys.intern(mapping[name]) for name in ('scenario', 'group'))
-        return cls(key, scenario, group, RunValues(mapping['values']), notes)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return everything except the key as plain values."""
-        return {
-            'scenario': self.scenario,
-            'group': self.group,
-            'values': dict(self.values),
-            'notes': to_records(self.notes),
-        }
-
-
-@functools.lru_cache(maxsize=4096)
-def _shared_finding(text: str) -> Finding:
-    """Return the finding of a JSON record; runs with equal findings share one object."""
-    return Finding.from_record(json.loads(text))
 
 
 def scored_runs(
@@ -134,26 +60,6 @@ def scored_runs(
         tuple(blocks.get(run.key.recording, '') for run in runs) if blocks else (),
         scaled(AGAIN) if has_again else None,
     )
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class EstimateSignals:
-    """Estimate and ground truth of one run; times in seconds since the first true stamp.
-
-    Positions are in the judge's world frame, velocities in the body frame. Orientations are
-    quaternions x y z w, from body to world. Standard deviations are those that the judge states.
-    """
-
-    time: FloatArray  # (n,), of the estimates
-    position: FloatArray  # (n, 3), m
-    true_position: FloatArray  # (n, 3), m, aligned as for NEES; NaN where unknown
-    orientation: FloatArray  # (n, 4)
-    velocity: FloatArray  # (n, 3), m/s
-    position_sigma: FloatArray  # (n, 3), m
-    velocity_sigma: FloatArray  # (n, 3), m/s
-    true_time: FloatArray  # (m,), of the ground truth
-    true_velocity: FloatArray  # (m, 3), m/s
-    true_orientation: FloatArray  # (m, 4), body to the world of the ground truth
 
 
 def find_copies(
@@ -270,128 +176,9 @@ def describe_failures(record: Mapping[str, Any]) -> list[str]:
     ]
 
 
+_FINISHED = 'finished'
 MARK = 'study.json'
 """Record of a study; a folder without it holds no study."""
-RUNS = 'runs'
-"""Folder of the runs in the folder of a study."""
-
-_TRUTH = 'truth.npz'
-_TRUTH_SIGNALS = ('true_time', 'true_velocity', 'true_orientation')
-_RECORD = 'about'
-"""Array of a run file that holds the run as JSON."""
-_CACHED_FILES = 250
-_LARGEST_CACHED = 1 << 19  # bytes
-_FINISHED = 'finished'
-
-
-class RunStore:
-    """Files of judged runs in the folder of a study.
-
-    The ground truth of a recording is in a file of its own, which all of its runs share.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._load_cached = functools.lru_cache(maxsize=_CACHED_FILES)(self._load)
-        self._saved_truths: set[str] = set()
-
-    def save(self, run: StudyRun, signals: EstimateSignals) -> None:
-        """Write the files of a run, its ground truth first."""
-        for name, arrays in _split_files(run, signals).items():
-            if name in self._saved_truths:
-                continue
-            with new_file(self._folder / name) as file:
-                np.savez(file, **arrays)
-            if name.endswith(f'/{_TRUTH}'):
-                self._saved_truths.add(name)
-
-    def write(self, files: Iterable[tuple[str, bytes]]) -> None:
-        """Write files that `encode_run` made."""
-        for name, data in files:
-            write_bytes(self._folder / name, data)
-
-    def run(self, key: RunKey) -> StudyRun | None:
-        """Return a run, or None if one of its files is missing or damaged."""
-        try:
-            self._load_truth(key)
-            record = json.loads(self._load(_run_file(key), _RECORD)[_RECORD].tobytes())
-        except Sim2RealError:
-            return None
-        return StudyRun.from_mapping(key, record)
-
-    def signals(self, key: RunKey) -> EstimateSignals:
-        """Return the signals of a run; a missing or damaged file is a Sim2RealError."""
-        names = [field.name for field in dataclasses.fields(EstimateSignals)]
-        run_signals = [name for name in names if name not in _TRUTH_SIGNALS]
-        return EstimateSignals(
-            **self._load_if_cached(_run_file(key), *run_signals), **self._load_truth(key)
-        )
-
-    def discard(self, key: RunKey) -> None:
-        """Remove a run, and the ground truth with the last run of its recording."""
-        path = self._folder / _run_file(key)
-        path.unlink(missing_ok=True)
-        if path.parent.is_dir() and {file.name for file in path.parent.iterdir()} <= {_TRUTH}:
-            (path.parent / _TRUTH).unlink(missing_ok=True)
-            path.parent.rmdir()
-
-    def _load_truth(self, key: RunKey) -> dict[str, Any]:
-        return self._load_if_cached(f'{_run_folder(key)}/{_TRUTH}', *_TRUTH_SIGNALS)
-
-    def _load_if_cached(self, name: str, *arrays: str) -> dict[str, Any]:
-        # Tables, metrics and page read the same runs: about 100 MB of short ones are kept.
-        try:
-            is_short = (self._folder / name).stat().st_size <= _LARGEST_CACHED
-        except OSError:
-            is_short = False
-        return (self._load_cached if is_short else self._load)(name, *arrays)
-
-    def _load(self, name: str, *arrays: str) -> dict[str, Any]:
-        path = self._folder / name
-        try:
-            with open_input(path) as file, np.load(file, allow_pickle=False) as content:
-                return {array: content[array] for array in arrays}
-        except OSError as error:
-            raise Sim2RealError(f'{path}: cannot be read: {error.strerror or error}') from None
-        except (ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
-            raise Sim2RealError(f'{path}: is damaged: {error}; run the study again') from None
-
-
-def encode_run(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes]]:
-    """Return the files of a run: names relative to the folder of the study, and contents."""
-    files = []
-    for name, arrays in _split_files(run, signals).items():
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)
-        files.append((name, buffer.getvalue()))
-    return files
-
-
-def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, Any]]:
-    """Return the arrays of each file of a run by name."""
-    text = encode_text(json_text(run.to_mapping(), indent=None, allow_nan=False))
-    arrays = {
-        field.name: np.ascontiguousarray(getattr(signals, field.name))
-        for field in dataclasses.fields(signals)
-    }
-    truth = {name: arrays.pop(name) for name in _TRUTH_SIGNALS}
-    return {
-        f'{_run_folder(run.key)}/{_TRUTH}': truth,
-        _run_file(run.key): {_RECORD: np.frombuffer(text, dtype=np.uint8), **arrays},
-    }
-
-
-def _run_folder(key: RunKey) -> str:
-    return f'{RUNS}/{key.judge}/{key.recording}'
-
-
-def _run_file(key: RunKey) -> str:
-    return f'{_run_folder(key)}/{key.model}_{key.repetition}.npz'
-
-
-def run_files(keys: Iterable[RunKey]) -> set[str]:
-    """Return the names of the files of runs, relative to the folder of the study."""
-    return {name for key in keys for name in (f'{_run_folder(key)}/{_TRUTH}', _run_file(key))}
 
 
 def stored_blocks(record: Mapping[str, Any]) -> dict[str, str]:

@@ -6,29 +6,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
-import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from sim2real_eval.common.findings import Finding, RecordingError, to_records
-from sim2real_eval.common.results import file_digest, versions
-from sim2real_eval.judge.protocol import Judge
-from sim2real_eval.metrics.options import REAL
+from sim2real_eval.common.digests import ChangedError, file_digest
+from sim2real_eval.common.findings import Finding, to_records
+from sim2real_eval.common.results import versions
 from sim2real_eval.recording.drives import AUTO
 from sim2real_eval.recording.reading import RecordingSource
-from sim2real_eval.recording.recording import Recording
 from sim2real_eval.simulation.twin import Twin
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.motion.paths import DRIVES
-from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World, load_world
 from .blocks import assign_blocks
-from .options import UNSAID, StudyOptions
-from .outcome import EstimateSignals, RunKey, StudyFailure, StudyRun
+from .identity import code_digests, require_same, study_identity
+from .metric import METRICS
+from .options import UNSAID
 from .recordings import (
     PathDrive,
     RecordingProperties,
@@ -38,229 +34,16 @@ from .recordings import (
     examine_recordings,
     read_contents,
 )
-from .run_plan import Judging, PlannedRun, RunPlan, Start
+from .run import RunKey
+from .run_store import RunStore, run_file
 from .study_file import Overrides, StudyFile
-from .variants import Condition, StudyJudge
-
-Save = Callable[[StudyRun, EstimateSignals], None]
-
-
-class _UnitCase(NamedTuple):
-    """The runs of a judge under a condition."""
-
-    judge: StudyJudge
-    condition: Condition
-    name: str  # of the recording under the condition
-    group: str
-
-
-@dataclasses.dataclass(eq=False)
-class _Prepared:
-    """Plan of a recording for judges with the same mountings, and what they share."""
-
-    plan: RunPlan
-    starts: dict[str, Start] = dataclasses.field(default_factory=dict)  # by label of the judge
-    # The last simulated recording: several judges and conditions follow one another on it.
-    _run: PlannedRun | None = None
-    _recording: Recording | None = None
-
-    @functools.cached_property
-    def runs(self) -> dict[tuple[str, int], PlannedRun]:
-        """All runs, by model and repetition."""
-        return {(run.model, run.repetition): run for run in self.plan}
-
-    def recording(self, run: PlannedRun) -> Recording:
-        """Return the recording that is judged in a run."""
-        if self._recording is None or self._run is not run:
-            # Recordings may be hundreds of megabytes each: one at a time.
-            self._recording = None
-            self._run, self._recording = run, self.plan.recording(run)
-        return self._recording
-
-    def start(self, judge: StudyJudge) -> Start:
-        """Return the start of a judge."""
-        if judge.label not in self.starts:
-            self.starts[judge.label] = self.plan.start_of(judge.setup)
-        return self.starts[judge.label]
-
-
-class _Held(threading.local):
-    """What this thread has prepared for the last recording that it judged."""
-
-    def __init__(self) -> None:
-        self.token = ''
-        self.prepared: dict[Any, _Prepared | Sim2RealError] = {}
-
-
-_HELD = _Held()
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class StudyUnit:
-    """Runs of one recording that one process judges.
-
-    Attributes
-    ----------
-    recording : StudyRecording
-    judges : tuple of StudyJudge
-    conditions : tuple of Condition
-    twins : tuple of Twin
-        Simulated variants.
-    options : StudyOptions
-    world : World or None
-        Surroundings of simulated sensors.
-    token : str
-        Units with the same token share the recording, which a process then prepares once.
-    keys : tuple of RunKey
-        Runs that are to be judged. Those of one simulated recording follow one another.
-    """
-
-    recording: StudyRecording
-    judges: tuple[StudyJudge, ...]
-    conditions: tuple[Condition, ...]
-    twins: tuple[Twin, ...]
-    options: StudyOptions
-    world: World | None
-    token: str
-    keys: tuple[RunKey, ...] = ()
-
-    def with_all_keys(self) -> StudyUnit:
-        """Return the unit with all runs of its judges."""
-        cases = [self._keys(case) for case in self._cases()]
-        keys = tuple(key for same in zip(*cases, strict=True) for key in same)
-        return dataclasses.replace(self, keys=keys)
-
-    def run_groups(self) -> dict[RunKey, str]:
-        """Return the group of each run of its judges, by judge and condition."""
-        return {key: case.group for case in self._cases() for key in self._keys(case)}
-
-    def split(self, parts: int) -> list[StudyUnit]:
-        """Divide the runs into at most so many units; those of one simulated recording stay."""
-        runs: dict[tuple[str, int], list[RunKey]] = {}
-        for key in self.keys:
-            runs.setdefault((key.model, key.repetition), []).append(key)
-        bounds = [len(runs) * number // parts for number in range(parts + 1)]
-        all_keys = list(runs.values())
-        return [
-            dataclasses.replace(self, keys=tuple(key for keys in all_keys[a:b] for key in keys))
-            for a, b in itertools.pairwise(bounds)
-            if a < b
-        ]
-
-    def judge(
-        self, save: Save, is_over: Callable[[], bool] = lambda: False
-    ) -> tuple[list[StudyFailure], StudyUnit]:
-        """Judge the runs of `keys`, and save each with its signals.
-
-        Parameters
-        ----------
-        save : callable
-        is_over : callable, optional
-            Asked after each run whether the rest is left to another call.
-
-        Returns
-        -------
-        list of StudyFailure
-            One for a recording that cannot be read or judged. After a failed run of a variant,
-            its other repetitions are not tried.
-        StudyUnit
-            The unit with the runs that are left.
-        """
-        cases = {(case.judge.label, case.name): case for case in self._cases()}
-        failures: dict[tuple[str, str, str], StudyFailure] = {}
-
-        def is_futile(key: RunKey) -> bool:
-            return any((*key[:2], model) in failures for model in ('', REAL, key.model))
-
-        for number, key in enumerate(self.keys):
-            if is_futile(key):
-                continue
-            if failure := self._judge_run(cases[key[:2]], key, save):
-                failures[failure[:3]] = failure
-            if is_over():
-                rest = tuple(key for key in self.keys[number + 1 :] if not is_futile(key))
-                return list(failures.values()), dataclasses.replace(self, keys=rest)
-        return list(failures.values()), dataclasses.replace(self, keys=())
-
-    def _judge_run(self, case: _UnitCase, key: RunKey, save: Save) -> StudyFailure | None:
-        setup, model = case.judge.setup, ''
-        try:
-            prepared = self._prepare(setup)
-            model = key.model
-            plan, run = prepared.plan, prepared.runs[key.model, key.repetition]
-            recording = case.condition.apply(prepared.recording(run), plan.maker.start_ns)
-            judged = setup.judge(recording, **prepared.start(case.judge)._asdict())
-            save(*plan.evaluate(run, setup, recording, judged, key, case.group))
-        except Sim2RealError as error:
-            return StudyFailure(key.judge, key.recording, model, str(error))
-        return None
-
-    def _cases(self) -> Iterator[_UnitCase]:
-        name, group = self.recording.name, self.recording.group
-        for judge in self.judges:
-            for condition in self.conditions:
-                label = condition.label
-                yield _UnitCase(
-                    judge,
-                    condition,
-                    f'{name}@{label}' if label else name,
-                    '+'.join(part for part in (group, label) if part),
-                )
-
-    def _keys(self, case: _UnitCase) -> list[RunKey]:
-        real = [RunKey(case.judge.label, case.name, REAL, 1)]
-        return (real if self.recording.has_real_run else []) + [
-            RunKey(case.judge.label, case.name, twin.label, repetition)
-            for twin in self.twins
-            for repetition in range(1, self.options.repetitions + 1)
-        ]
-
-    def _prepare(self, setup: Judge) -> _Prepared:
-        """Read and check the recording, unless this thread did so for this unit or another."""
-        if _HELD.token != self.token:
-            release_recording()
-            _HELD.token = self.token
-        topics = tuple(getattr(setup, 'subscribed_topics', ()))
-        mounting = (setup.base_link_frame, setup.transforms, topics)
-        prepared = _HELD.prepared
-        if mounting not in prepared:
-            try:
-                recording = self.recording.read(setup.transforms)
-                if self.recording.has_real_run:
-                    _check_compared(recording, self.twins)
-                judging = Judging(setup, self.options, self.world)
-                prepared[mounting] = _Prepared(RunPlan(recording, self.twins, judging))
-            except Sim2RealError as error:
-                prepared[mounting] = error
-        result = prepared[mounting]
-        if isinstance(result, Sim2RealError):
-            raise result
-        return result
-
-
-def release_recording() -> None:
-    """Forget the recording that this thread has prepared."""
-    _HELD.token, _HELD.prepared = '', {}
-
-
-def _check_compared(recording: Recording, twins: tuple[Twin, ...]) -> None:
-    """Raise RecordingError if a sensor other than IMU and GPS is simulated but was not recorded.
-
-    Real and simulated runs with different sensors cannot be compared.
-    """
-    for name in dict.fromkeys(name for twin in twins for name in twin.others):
-        topic = f'/{KINDS.get(name).topic}'
-        if name not in recording.roles and topic not in recording.messages:
-            raise RecordingError(
-                f'{recording.path or recording.name}: has no {name}, which models simulate; '
-                f'must be recorded as {topic}'
-            )
-
+from .unit import StudyUnit, release_recording
+from .variants import StudyJudge
 
 _FORMAT = 1
 _IGNORED = (
     'title', 'about', 'command', 'shipped', 'phrases', 'adapted', 'uncertainty', 'more_metrics',
-    'block',
+    'block', 'metrics',
 )  # fmt: skip
 """Keys of the record that do not change a run."""
 _MISSING = 'nothing'
@@ -349,6 +132,27 @@ class StudyPlan:
             units = [part for unit in units for part in unit.split(_parts(unit, units, workers))]
         return units
 
+    def stored_runs(self, store: RunStore) -> frozenset[RunKey]:
+        """Return the runs of the study that are stored.
+
+        ChangedError if one was made with other code or inputs.
+        """
+        stored = set()
+        for unit in self.units(1):
+            identities = unit.identities()
+            for key in unit.run_groups():
+                if (run := store.run(key)) is None:
+                    continue
+                stored.add(key)
+                if run.identity != identities[key.judge, key.model]:
+                    where = f'the stored run {run_file(key)}'
+                    require_same(run.identity, self.record['identity'], unit.recording, where)
+                    raise ChangedError(
+                        f'{where} does not say with which code and inputs it was made; give '
+                        '--overwrite to begin anew'
+                    )
+        return frozenset(stored)
+
     def run_groups(self) -> dict[RunKey, str]:
         """Return the group of each run, sorted by judge and recording."""
         return {
@@ -360,7 +164,12 @@ class StudyPlan:
 
     @functools.cached_property
     def _world(self) -> World | None:
-        return None if self.file.world is None else load_world(self.file.world)
+        if self.file.world is None:
+            return None
+        world = load_world(self.file.world)
+        if file_digest(self.file.world) != self.record['world']['sha256']:
+            raise ChangedError(f'{self.file.world}: was changed while it was read; begin again')
+        return world
 
     def _unit(self, recording: StudyRecording, judges: tuple[StudyJudge, ...]) -> StudyUnit:
         file = self.file
@@ -369,8 +178,9 @@ class StudyPlan:
             twins = ()
         token = f'{self._token}/{recording.name}/{"/".join(judge.label for judge in judges)}'
         return StudyUnit(
-            recording, judges, file.conditions, twins, file.options, self._world, token
-        )
+            recording, judges, file.conditions, twins, file.options, self._world, token,
+            identity=self.record['identity'],
+        )  # fmt: skip
 
     @functools.cached_property
     def _token(self) -> str:
@@ -413,6 +223,11 @@ def describe_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | Non
 
     Paths and blocks of recordings are not compared, only their digests: no run depends on them.
     """
+    old_digests, new_digests = old.get('identity', {}), new.get('identity', {})
+    for name in new_digests:
+        # A file that has changed is named; another one has another name.
+        if name in old_digests and old_digests[name] != new_digests[name]:
+            return _difference(f'identity.{name}', old_digests[name], new_digests[name])
     # Options may be derived from models, recordings and judges, so these come first.
     causes = [name for name in ('models', 'recordings', 'judges') if name in new]
     for name in dict.fromkeys([*causes, *new]):
@@ -516,12 +331,15 @@ def _record(file: StudyFile, recordings: tuple[StudyRecording, ...]) -> dict[str
         'versions': versions(),
         **file.options.to_mapping(),
         'simulate_on': 'truth' if file.drive is None else 'drive',
-        'world': file.world and {'name': file.world.name, 'sha256': file_digest(file.world)},
+        'world': file.world and {'name': file.world.name, 'sha256': file.world_sha256},
         'conditions': [condition.to_mapping() for condition in file.conditions],
         'more_metrics': list(file.more_metrics),
+        'metrics': code_digests(METRICS.get(name) for name in file.more_metrics),
         'judges': [judge.to_mapping() for judge in file.judges],
         'models': {twin.label: twin.to_mapping() for twin in file.twins},
         **({'set': dict(file.settings)} if file.settings else {}),
         'phrases': {twin.label: twin.phrase for twin in file.twins if twin.phrase},
         'recordings': [recording.to_mapping() for recording in recordings],
+        # Last, because it raises an error if files were changed meanwhile.
+        'identity': study_identity(recordings, file.judges, file.twins),
     }

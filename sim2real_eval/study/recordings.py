@@ -13,11 +13,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from sim2real_eval.common.digests import ChangedError
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.scores import STARTING_SPEED, is_slow
+from sim2real_eval.recording.digest import RecordingFiles
 from sim2real_eval.recording.drives import DriveSpan
-from sim2real_eval.recording.metadata import TransformFile, recording_digest
+from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
 from sim2real_eval.simulation.twin import Twin, add_noise_free_imu, find_common_span
@@ -260,10 +262,11 @@ class StudyRecording:
     block: str = ''  # label of recordings that are not independent, such as the day or receiver
     # Set by `read_contents`.
     content: Recording | None = dataclasses.field(default=None, compare=False, repr=False)
+    files: RecordingFiles | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # Reading a large recording again is faster than sending it to another process.
-        is_large = isinstance(self.origin, RecordingSource) and _size(self.origin) > _MOST_KEPT
+        is_large = self.files is not None and self.files.size > _MOST_KEPT
         return {**vars(self), 'content': None if is_large else self.content}
 
     @property
@@ -280,11 +283,18 @@ class StudyRecording:
         """Read or simulate the recording; failure is a Sim2RealError.
 
         `transforms` replaces the mountings of its sensors by those of a judge. The recording of a
-        drive has the name of the drive, so that all groups share its random streams.
+        drive has the name of the drive, so that all groups share its random streams. Files that
+        differ from `files`, before or after they were read, are a ChangedError.
         """
-        if transforms is not None and isinstance(self.origin, RecordingSource):
-            return dataclasses.replace(self.origin, transforms=transforms).read()
-        return self.origin.read() if self.content is None else self.content
+        source = self.origin
+        if self.content is not None and transforms is None:
+            return self.content
+        if not isinstance(source, RecordingSource):
+            return source.read()
+        if transforms is not None:
+            source = dataclasses.replace(source, transforms=transforms)
+        with contextlib.nullcontext() if self.files is None else self.files.unchanged():
+            return source.read()
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain values that identify it; the digest is None if it cannot be read."""
@@ -293,16 +303,13 @@ class StudyRecording:
             labels['block'] = self.block
         if not isinstance(self.origin, RecordingSource):
             return {**labels, **self.origin.to_mapping()}
-        try:
-            digest = recording_digest(self.origin.path)
-        except Sim2RealError:
-            digest = None
+        files = self.files or _files_of(self.origin)
         return {
             **labels,
             'path': self.origin.path,
             'scenario': self.origin.scenario,
             'topics': dict(self.origin.topics),
-            'sha256': digest,
+            'sha256': files.digest or None,
         }
 
 
@@ -387,32 +394,35 @@ def read_contents(recordings: Sequence[StudyRecording]) -> tuple[StudyRecording,
     Several large recordings are not read here, so that one at a time is in memory. A recording
     that cannot be read fails where it is needed.
     """
-    sources = [
-        recording.origin
-        for recording in recordings
-        if isinstance(recording.origin, RecordingSource)
-    ]
-    if len(sources) > 1 and sum(map(_size, sources)) > _MOST_KEPT:
-        return tuple(recordings)
+    recordings = tuple(map(_with_files, recordings))
+    sizes = [recording.files.size for recording in recordings if recording.files is not None]
+    if len(sizes) > 1 and sum(sizes) > _MOST_KEPT:
+        return recordings
     return tuple(
-        dataclasses.replace(recording, content=_read_or_none(recording.origin))
+        dataclasses.replace(recording, content=_read_or_none(recording))
         if isinstance(recording.origin, RecordingSource)
         else recording
         for recording in recordings
     )
 
 
-def _read_or_none(source: RecordingSource) -> Recording | None:
+def _with_files(recording: StudyRecording) -> StudyRecording:
+    if not isinstance(recording.origin, RecordingSource):
+        return recording
+    return dataclasses.replace(recording, files=_files_of(recording.origin))
+
+
+def _files_of(source: RecordingSource) -> RecordingFiles:
+    return RecordingFiles.of(source.path, dict(source.topics))
+
+
+def _read_or_none(recording: StudyRecording) -> Recording | None:
     try:
-        return source.read()
+        return recording.read()
+    except ChangedError:
+        raise
     except Sim2RealError:
         return None
-
-
-def _size(source: RecordingSource) -> int:
-    path = Path(source.path)
-    files = path.rglob('*') if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _match_path(fields: dict[str, Entry], folder: Path, group: str) -> list[StudyRecording]:

@@ -48,8 +48,9 @@ from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, Od
 from sim_sensors.core.rotations import heading, rotation_between
 from sim_sensors.world.world import World
 from .options import COVARIANCE_ONE_SIDED, TRUTH_OF_FIXES, StudyOptions
-from .outcome import AGAIN, OF_VEPD, EstimateSignals, RunKey, StudyRun
+from .outcome import AGAIN, OF_VEPD
 from .recordings import OFF_TICKS_NS
+from .run import EstimateSignals, RunKey, StudyRun
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -27,18 +27,18 @@ from .options import ONE_DRAW
 from .outcome import (
     MARK,
     Losses,
-    RunKey,
-    RunStore,
     StudyFailure,
     StudyOutcome,
-    StudyRun,
     describe_failures,
     find_copies,
     stored_blocks,
 )
-from .plan import StudyPlan, StudyUnit, load_compiled, release_recording
+from .plan import StudyPlan, load_compiled
+from .run import RunKey, StudyRun
+from .run_store import RunStore
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
 from .transfer_record import read_transfer
+from .unit import StudyUnit, release_recording
 
 _SERIES = 'series'
 
@@ -92,7 +92,7 @@ def run_study(
     with hold_study(target, plan, overwrite=overwrite):
         store = RunStore(target)
         groups = plan.run_groups()
-        stored = frozenset(key for key in groups if store.run(key) is not None)
+        stored = plan.stored_runs(store)
         if cluster is None:
             failures = _judge_here(plan, store, target, stored, workers, begin)
         else:

@@ -29,7 +29,8 @@ from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.registry import raised_at
 from .metric import VEPD, Metric, MetricRun, MetricRuns, all_metrics
-from .outcome import StudyOutcome, StudyRun, scored_runs
+from .outcome import StudyOutcome, scored_runs
+from .run import StudyRun
 from .sensitivity import (
     RankedTable,
     RankingPair,

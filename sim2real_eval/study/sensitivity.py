@@ -23,7 +23,8 @@ from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, ranks, score
 from sim2real_eval.metrics.uncertainty import FEWEST_DEGREES
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
-from .outcome import RunKey, StudyOutcome, StudyRun, scored_runs, speed_series
+from .outcome import StudyOutcome, scored_runs, speed_series
+from .run import RunKey, StudyRun
 
 _CHANGES: tuple[tuple[str, Any], ...] = (
     ('detrend', 'mean'),

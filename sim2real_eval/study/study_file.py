@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from sim2real_eval.common.digests import file_digest
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.recording.drives import AUTO, NONE
 from sim2real_eval.recording.reading import RecordingSource
@@ -118,6 +119,8 @@ class StudyFile:
         Metrics in files, in addition to the installed ones.
     world : Path or None
         File of the surroundings of simulated sensors; None: only gravity and the Earth's field.
+    world_sha256 : str
+        Digest of that file, taken before it was read.
     where : str
         Path of the file; empty if there is none.
     text : bytes
@@ -144,6 +147,7 @@ class StudyFile:
     conditions: tuple[Condition, ...] = (Condition(),)
     more_metrics: tuple[str, ...] = ()
     world: Path | None = None
+    world_sha256: str = ''
     where: str = ''
     text: bytes = b''
     is_shipped: bool = False
@@ -199,6 +203,7 @@ class StudyFile:
             judges = read_judges(fields.get('judges', default), folder)
         more_metrics = fields['more_metrics'].items('metrics') if 'more_metrics' in fields else []
         world = _world_file(fields['world'], folder) if 'world' in fields else None
+        world_sha256 = _input_digest(fields['world'], world) if world else ''
         shipped = path.resolve().parent == config_path('studies').resolve()
         name = path.stem if shipped else path.name
         return cls(
@@ -213,6 +218,7 @@ class StudyFile:
             conditions=read_conditions(fields.get('conditions')),
             more_metrics=tuple(metric.class_name(METRICS, folder) for metric in more_metrics),
             world=world,
+            world_sha256=world_sha256,
             where=where,
             text=read_input(path),
             is_shipped=shipped,
@@ -279,6 +285,13 @@ def _world_file(entry: Entry, folder: Path) -> Path:
     if name not in world_names():
         entry.refuse_value(f'one of {", ".join(world_names())}, or a file', world_names())
     return config_path('worlds', f'{name}.yaml')
+
+
+def _input_digest(entry: Entry, path: Path) -> str:
+    try:
+        return file_digest(path)
+    except OSError as error:
+        entry.refuse(f'{path}: cannot be read: {error.strerror}')
 
 
 def _read_simulate_on(

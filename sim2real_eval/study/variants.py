@@ -15,8 +15,8 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sim2real_eval.common.digests import file_digest
 from sim2real_eval.common.findings import RecordingError
-from sim2real_eval.common.results import file_digest
 from sim2real_eval.judge.protocol import (
     JUDGES,
     Judge,
@@ -482,6 +482,11 @@ class StudyJudge:
     label: str  # name in tables and files
     kind: str  # name in `JUDGES`, or class in a file, `my_filter.py:MyFilter`
     setup: Judge
+    file_digests: Mapping[Path, str] = dataclasses.field(init=False, repr=False)  # when read
+
+    def __post_init__(self) -> None:
+        digests = {path.absolute(): file_digest(path) for path in self.setup.files}
+        object.__setattr__(self, 'file_digests', digests)
 
     @property
     def is_fast(self) -> bool:
@@ -495,8 +500,8 @@ class StudyJudge:
             'judge': self.kind,
             'name': self.setup.name,
             'files': [
-                {'name': path.name, 'sha256': file_digest(path), 'text': read_input_text(path)}
-                for path in self.setup.files
+                {'name': path.name, 'sha256': digest, 'text': read_input_text(path)}
+                for path, digest in self.file_digests.items()
             ],
             **self.setup.settings(),
         }

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.machinery
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +17,8 @@ from .errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from .input_files import read_input
 
 if TYPE_CHECKING:
-    import importlib.machinery
     import importlib.metadata
+    import types
 
 T = TypeVar('T')
 
@@ -263,11 +264,30 @@ def raised_at(error: BaseException, thing: type) -> str:
 
 
 def source_digest(thing: type) -> str:
-    """Return the SHA-256 of the file that a class was loaded from by path, or an empty text."""
-    import hashlib
+    """Return the SHA-256 of the code of a class that was loaded from a file by path, or ''.
 
-    path = file_of(thing)
-    return '' if path is None else hashlib.sha256(read_input(path)).hexdigest()
+    It is that of the code in this process: the file may have been changed since.
+    """
+    return _SOURCE_DIGESTS.get(thing.__module__, '')
+
+
+_SOURCE_DIGESTS: dict[str, str] = {}
+"""SHA-256 of the source of each module that was loaded from a file by path, by its name."""
+
+
+class _SourceLoader(importlib.machinery.SourceFileLoader):
+    """Loader that keeps the digest of what it loads.
+
+    Cached bytecode is not used: it may be that of an older file of the same second and size.
+    """
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        import hashlib
+
+        source = self.get_data(self.path)
+        _SOURCE_DIGESTS[fullname] = hashlib.sha256(source).hexdigest()
+        code: types.CodeType = self.source_to_code(source, self.path)
+        return code
 
 
 class _Files:
@@ -281,7 +301,8 @@ class _Files:
         import importlib.util
 
         place = bytes.fromhex(fullname.removeprefix(_FILE_MODULE)).decode()
-        return importlib.util.spec_from_file_location(fullname, place)
+        loader = _SourceLoader(fullname, place)
+        return importlib.util.spec_from_file_location(fullname, place, loader=loader)
 
 
 sys.meta_path.append(_Files())

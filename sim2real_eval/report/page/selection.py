@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sim2real_eval.study.outcome import StudyRun
+from sim2real_eval.study.run import StudyRun
 from sim_sensors.core.measurements import FloatArray
 
 MOST_DOTS = 300

@@ -28,13 +28,8 @@ from sim2real_eval.report.console import (
 )
 from sim2real_eval.report.palette import is_wide
 from sim2real_eval.report.ranking_tables import detected_text, nis_text, tied_ranks
-from sim2real_eval.study.outcome import (
-    EstimateSignals,
-    RunKey,
-    StudyOutcome,
-    StudyRun,
-    speed_series,
-)
+from sim2real_eval.study.outcome import StudyOutcome, speed_series
+from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
 from sim2real_eval.study.secondary_results import MetricTable, SideResults, study_uncertainty
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray

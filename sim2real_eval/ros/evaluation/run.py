@@ -35,7 +35,8 @@ from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, vepd_table
 from sim2real_eval.recording.cdr import encode
 from sim2real_eval.recording.message_types import MESSAGE_TYPES, default_type
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.study.outcome import StudyFailure, StudyRun
+from sim2real_eval.study.outcome import StudyFailure
+from sim2real_eval.study.run import StudyRun
 from sim2real_eval.study.run_plan import PlannedRun, RunPlan
 from sim_sensors.core.measurements import MessageArray
 from sim_sensors.ros.diagnostics import diagnostic
