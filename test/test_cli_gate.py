@@ -265,3 +265,54 @@ def test_wrong_inputs_are_refused_in_one_line(
     del record['sha256']
     Path('nan.json').write_text(json.dumps(seal_record(record)), encoding='utf-8')
     check_refused(capsys, named, 'gate', *arguments.split())
+
+
+def test_a_result_that_lacks_recordings_fails_without_a_broken_limit(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """The same result passes if no recording was left out."""
+    for failures, status in (((), 0), (('bag_7',), 1)):
+        result = write_result(tmp_path / f'r{status}', {'m': 0.0}, failures=failures)
+        outcome = gate(capsys, result, '--max-vepd', 100, '--json')
+        assert outcome.status == status
+        record = json.loads(outcome.out)
+        assert record['passed'] == (status == 0)
+        assert record['left_out'] == list(failures)
+        assert all(case['passed'] for case in record['cases'])
+
+
+def test_the_interval_of_an_increase_over_other_real_runs_is_as_wide_as_both_allow(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """Lower bound now minus upper bound before, and the reverse: nothing of them is in common."""
+    result = write_result(tmp_path / 'r', {'m': 0.08})
+    old = write_result(tmp_path / 'old', {'m': 0.05}, seed=1)
+    words = ('--max-vepd', 100, '--scenarios', 'line', '--json')
+    (now,), (before,) = (json.loads(gate(capsys, r, *words).out)['cases'] for r in (result, old))
+    (case,) = json.loads(gate(capsys, result, '--baseline', old, *words).out)['cases']
+    assert case['increase'] == pytest.approx(now['vepd'] - before['vepd'])
+    assert case['increase_low'] == pytest.approx(now['low'] - before['high'])
+    assert case['increase_high'] == pytest.approx(now['high'] - before['low'])
+
+
+def test_the_interval_of_an_increase_over_the_same_real_runs_is_that_of_the_difference(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """The real runs cancel: narrower than both intervals allow, and reversed with the results."""
+    result = write_result(tmp_path / 'r', {'m': 0.08})
+    old = write_result(tmp_path / 'old', {'m': 0.05})
+    words = ('--max-increase', 100, '--scenarios', 'line', '--json')
+    (case,), (reverse,) = (
+        json.loads(gate(capsys, one, '--baseline', other, *words).out)['cases']
+        for one, other in ((result, old), (old, result))
+    )
+    assert 0.0 < case['increase_low'] < case['increase'] < case['increase_high']
+    assert case['increase_high'] - case['increase_low'] < case['high'] - reverse['low']
+    assert (case['increase_low'], case['increase_high']) == pytest.approx(
+        (-reverse['increase_high'], -reverse['increase_low']), abs=2e-3
+    )
+    # A limit between the bounds: it depends on the bound that is compared whether it is broken.
+    for bound, fails in (('low', False), ('estimate', False), ('high', True)):
+        limit = 0.5 * (case['increase'] + case['increase_high'])
+        words = ('--max-increase', limit, '--scenarios', 'line', '--by', bound)
+        assert gate(capsys, result, '--baseline', old, *words).status == fails
