@@ -1,0 +1,378 @@
+# Copyright 2026 The sim2real_sensors contributors
+# SPDX-License-Identifier: Apache-2.0
+"""Mutation test: does a test fail if a line of statistics, corrections, sensors or judge is wrong?
+
+Small changes (`<` to `<=`, `+` to `-`, exchanged arguments, ...) are drawn with a seed, each line
+of code with the same probability. Each is made in a copy of the tree, where the tests of its
+module must fail. Changes that cannot change a result are listed with the reason in
+`mutants_equivalent.yaml`. The numba kernels run in the interpreter: no change has to be compiled.
+
+    python benchmarks/mutants.py --count 200 --seed 1
+    python benchmarks/mutants.py --again    # only the survivors of the last run, after new tests
+
+mutmut 3 calls each function through another one, which numba cannot compile. cosmic-ray changes
+the tree in place and has one test command for all modules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import concurrent.futures
+import contextlib
+import copy
+import dataclasses
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+EQUIVALENT = Path(__file__).with_name('mutants_equivalent.yaml')
+_METRICS, _RECORDING = 'sim2real_eval/metrics/', 'sim2real_eval/recording/'
+_JUDGE = 'sim2real_eval/judge/robot_localization/'
+_GPS, _IMU = 'sim_sensors/gps/', 'sim_sensors/imu/'
+_CHAIN = 'imu imu_errors imu_chain imu_catalogue imu_surroundings'
+TESTS = {
+    f'{_METRICS}consistency.py': 'metrics_consistency judged_world cli_consistency',
+    f'{_METRICS}error_curves.py': 'metrics_consistency secondary_metrics metrics_vepd',
+    f'{_METRICS}interval.py': 'uncertainty study_uncertainty',
+    f'{_METRICS}judged_world.py': 'judged_world',
+    f'{_METRICS}options.py': 'metrics_scores uncertainty',
+    f'{_METRICS}permutation_test.py': 'uncertainty study_uncertainty',
+    f'{_METRICS}published.py': 'metrics_vepd secondary_metrics',
+    f'{_METRICS}scores.py': 'metrics_scores metrics_vepd secondary_metrics',
+    f'{_METRICS}series.py': 'series metrics_scores metrics_vepd',
+    f'{_METRICS}uncertainty.py': 'uncertainty study_uncertainty',
+    'sim2real_eval/study/gate.py': 'cli_gate',
+    'sim2real_eval/study/secondary_results.py': 'secondary_metrics pose_differences',
+    'sim2real_eval/study/answer.py': 'study_answer secondary_metrics pose_differences',
+    f'{_RECORDING}corrections.py': 'corrections preflight',
+    f'{_RECORDING}repairs.py': 'recording_checks recording_fix_places preflight',
+    f'{_RECORDING}truth.py': 'course twin_frames recording_checks truth_filter',
+    f'{_JUDGE}advice.py': 'judge_advice judge_refusals judge_diverged',
+    f'{_JUDGE}configuration.py': 'judge_configuration judge_options judge_ros_parameters',
+    f'{_JUDGE}covariances.py': 'judge_core judge_input_parts judge_truths judge_corrections',
+    f'{_JUDGE}ekf.py': 'judge_prediction judge_correction judge_core judge_filter',
+    f'{_JUDGE}embedded.py': 'judge_node judge_truths judge_timing judge_spans',
+    f'{_JUDGE}filter.py': 'judge_filter judge_core judge_correction judge_textbook_unscented',
+    f'{_JUDGE}fixes.py': 'judge_navsat judge_utm judge_navsat_traces judge_truths',
+    f'{_JUDGE}health.py': 'judge_health',
+    f'{_JUDGE}input_parts.py': 'judge_input_parts judge_input_types judge_core',
+    f'{_JUDGE}inputs.py': 'judge_input_parts judge_input_types judge_preparation judge_core',
+    f'{_JUDGE}live.py': 'judge_live judge_health',
+    f'{_JUDGE}navsat.py': 'judge_navsat judge_utm judge_truths',
+    f'{_JUDGE}parameter_file.py': 'judge_ros_parameters judge_options judge_configuration',
+    f'{_JUDGE}parts.py': 'judge_preparation judge_core judge_input_parts judge_truths',
+    f'{_JUDGE}preparation.py': 'judge_preparation judge_core judge_truths',
+    f'{_JUDGE}queue.py': 'judge_queue judge_timing judge_latency',
+    f'{_JUDGE}rehearsal.py': 'judge_rehearsal',
+    f'{_JUDGE}release.py': 'judge_releases',
+    f'{_JUDGE}replay.py': 'judge_timing judge_latency judge_queue judge_node judge_truths',
+    f'{_JUDGE}replay_options.py': 'judge_options judge_named judge_case judge_advice',
+    f'{_JUDGE}state.py': 'judge_core judge_corrections judge_prediction',
+    f'{_JUDGE}topics.py': 'judge_named judge_options judge_node recording_formats',
+    f'{_GPS}events.py': 'gnss_states gps_interference gps',
+    f'{_GPS}faults.py': 'faults',
+    f'{_GPS}gps.py': 'gps gps_catalogue gps_drift gps_interference gnss_states faults',
+    f'{_GPS}simulators.py': 'gps_catalogue gps gps_drift noise',
+    f'{_IMU}chain.py': _CHAIN,
+    f'{_IMU}faults.py': 'faults',
+    f'{_IMU}gazebo.py': 'imu_gazebo imu_hector imu_catalogue upstream_presets',
+    f'{_IMU}imu.py': _CHAIN,
+    f'{_IMU}models.py': f'{_CHAIN} imu_gazebo turning_earth',
+    f'{_IMU}orientation.py': 'imu imu_fusion imu_simulators imu_chain',
+    f'{_IMU}simulators.py': 'imu_simulators imu_catalogue upstream_presets',
+    'sim_sensors/magnetometer/magnetometer.py': 'magnetometer',
+    'sim_sensors/noise/electronics.py': 'noise low_pass imu_chain',
+    'sim_sensors/noise/processes.py': 'noise trends gps_drift imu_chain',
+    'sim_sensors/noise/triad.py': 'imu_chain imu_errors magnetometer',
+}
+"""Test files of the modules under test, the closest first."""
+_LONGEST_S = 5.0  # processor time of a test; slower ones skip
+_TOGETHER_S = 60.0  # of the tests of one change; later ones skip
+_HEARTBEAT_S = 30.0
+
+_COMPARED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt), ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
+}  # fmt: skip
+_COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.FloorDiv: ast.Div, ast.Mod: ast.FloorDiv,
+}  # fmt: skip
+_PAIRS = (
+    ('min', 'max'),
+    ('sin', 'cos'),
+    ('any', 'all'),
+    ('floor', 'ceil'),
+    ('minimum', 'maximum'),
+)
+_CALLED = dict(_PAIRS) | {second: first for first, second in _PAIRS}
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """One change of one expression or statement."""
+
+    path: str
+    line: int
+    before: str
+    after: str
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return f'{self.path}:{self.line}: {self.before}  ->  {self.after}'
+
+
+def replacements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the changes of a node."""
+    changed: Any = copy.deepcopy(node)
+    match node:
+        case ast.Compare(ops=[operator]):
+            for other in _COMPARED[type(operator)]:
+                yield ast.Compare(node.left, [other()], node.comparators)
+        case ast.BinOp(right=ast.Constant(value=str()) | ast.JoinedStr()):
+            pass  # a path
+        case ast.BinOp() if type(node.op) in _COMPUTED:
+            yield ast.BinOp(node.left, _COMPUTED[type(node.op)](), node.right)
+        case ast.AugAssign() if type(node.op) in _COMPUTED:
+            yield ast.AugAssign(node.target, _COMPUTED[type(node.op)](), node.value)
+        case ast.UnaryOp(op=ast.USub() | ast.Not()):
+            yield node.operand
+        case ast.BoolOp():
+            yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+        case ast.Constant(value=bool()):
+            yield ast.Constant(not node.value)
+        case ast.Constant(value=int()):
+            yield ast.Constant(node.value + 1)
+        case ast.Constant(value=float()):
+            yield ast.Constant(2.0 * node.value or 1.0)
+        case ast.IfExp():
+            yield ast.IfExp(node.test, node.orelse, node.body)
+        case ast.Tuple(ctx=ast.Load(), elts=[first, second, *rest]) if _differ(first, second):
+            yield ast.Tuple([second, first, *rest], ast.Load())
+        case ast.Call(args=[first, second, *rest]) if _differ(first, second):
+            changed.args = [second, first, *rest]
+            yield changed
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in _CALLED:
+            setattr(
+                changed.func, 'id' if isinstance(node.func, ast.Name) else 'attr', _CALLED[name]
+            )
+            yield changed
+        case ast.Expr(value=ast.Call()):
+            yield ast.Pass()
+
+
+def _differ(first: ast.expr, second: ast.expr) -> bool:
+    # Others are of different types, which mypy and every test would notice.
+    is_alike = type(first) is type(second) and not isinstance(first, ast.Starred)
+    return is_alike and ast.dump(first) != ast.dump(second)
+
+
+def mutants(path: str) -> list[Mutant]:
+    """Return all changes of the code within functions of a file."""
+    text = (ROOT / path).read_text(encoding='utf-8')
+    begins = [0]
+    for line in text.encode().splitlines(keepends=True):
+        begins.append(begins[-1] + len(line))
+    found: list[Mutant] = []
+
+    def visit(node: ast.AST, is_inside: bool) -> None:
+        # Errors, texts and types are not results.
+        if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert):
+            return
+        if is_inside and isinstance(node, ast.expr | ast.stmt):
+            start = begins[node.lineno - 1] + node.col_offset
+            end = begins[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+            before = ' '.join(ast.unparse(node).split())
+            for other in replacements(node):
+                after = ast.unparse(ast.fix_missing_locations(other))
+                found.append(Mutant(path, node.lineno, before, after, start, end))
+        if isinstance(node, ast.AnnAssign):
+            parts: list[ast.AST] = [node.value] if node.value else []
+        elif isinstance(node, ast.FunctionDef):
+            parts, is_inside = list(node.body), True
+        elif isinstance(node, ast.ClassDef):
+            parts = list(node.body)
+        else:
+            parts = list(ast.iter_child_nodes(node))
+        for part in parts:
+            visit(part, is_inside)
+
+    visit(ast.parse(text), False)
+    return found
+
+
+def draw(count: int, seed: int) -> list[Mutant]:
+    """Return changes in random order, at most one of a line."""
+    by_line: dict[tuple[str, int], list[Mutant]] = defaultdict(list)
+    for path in TESTS:
+        for mutant in mutants(path):
+            by_line[mutant.path, mutant.line].append(mutant)
+    rng = random.Random(seed)
+    return [rng.choice(by_line[line]) for line in rng.sample(sorted(by_line), count)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """End a test that takes too much processor time, as a plug-in of pytest."""
+
+    def end(*_: object) -> None:
+        pytest.skip('takes too much processor time')
+
+    if time.process_time() > _TOGETHER_S:
+        end()
+    signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, _LONGEST_S)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+class Tree:
+    """Copy of the files that git knows or does not ignore, in which tests run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        listed = subprocess.run(
+            ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'],
+            cwd=ROOT, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        for name in listed.stdout.split('\0'):
+            if name and (ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, folder / name)
+
+    def pytest(self, *words: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **os.environ, 'NUMBA_DISABLE_JIT': '1', 'MPLBACKEND': 'Agg', 'OMP_NUM_THREADS': '1',
+            'PYTHONPATH': f'{self.folder}{os.pathsep}{self.folder / "benchmarks"}',
+        }  # fmt: skip
+        command = [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-p', 'mutants']
+        return subprocess.run(
+            [*command, '--no-header', '--tb=no', *words], cwd=self.folder, env=environment,
+            capture_output=True, text=True, check=False, start_new_session=True,
+        )  # fmt: skip
+
+    def failing_test(self, files: list[str], failing: set[str]) -> str | None:
+        """Return the first test that fails, or the file that cannot be read; None if all pass."""
+        done = self.pytest('-x', '-rfE', *files, *(f'--deselect={test}' for test in failing))
+        for line in done.stdout.splitlines():
+            if line.startswith(('FAILED ', 'ERROR ')):
+                return line.split(' ', 1)[1].split(' - ')[0].strip()
+        if done.returncode:
+            raise SystemExit(
+                f'mutants: pytest {files} ended with {done.returncode}: {done.stdout}'
+            )
+        return None
+
+    @contextlib.contextmanager
+    def changed(self, mutant: Mutant) -> Iterator[None]:
+        """Make a change within the block."""
+        file = self.folder / mutant.path
+        original = file.read_bytes()
+        is_statement = not original[
+            original.rfind(b'\n', 0, mutant.start) + 1 : mutant.start
+        ].strip()
+        after = mutant.after if is_statement else f'({mutant.after})'
+        file.write_bytes(original[: mutant.start] + after.encode() + original[mutant.end :])
+        # Byte code is renewed only if size or time differ, and the time counts in seconds.
+        modified = file.stat().st_mtime
+        os.utime(file, (modified, modified + 10.0 * (1 + mutant.start)))
+        try:
+            yield
+        finally:
+            file.write_bytes(original)
+
+    def survives(self, mutant: Mutant, passing: set[str], failing: set[str]) -> bool:
+        """Return whether all tests pass with the change that pass without it.
+
+        Tests whose result without changes is known are in `passing` and `failing`, which grow.
+        """
+        files = [f'test/test_{name}.py' for name in TESTS[mutant.path].split()]
+        while True:
+            with self.changed(mutant):
+                test = self.failing_test(files, failing)
+            if test is None or test in passing:
+                return test is None
+            (failing if self.failing_test([test], set()) else passing).add(test)
+
+
+def reasons() -> dict[tuple[str, str, str], str]:
+    listed = yaml.safe_load(EQUIVALENT.read_text(encoding='utf-8')) or []
+    return {(entry['path'], entry['before'], entry['after']): entry['reason'] for entry in listed}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
+    parser.add_argument('--count', type=int, default=200)
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--jobs', type=int, default=2)
+    parser.add_argument('--most', type=float, default=0.1, help='largest share of survivors')
+    parser.add_argument('--out', type=Path, default=Path('mutants_found'), metavar='DIR')
+    parser.add_argument('--again', action='store_true', help='survivors of the last run in --out')
+    options = parser.parse_args()
+    options.out.mkdir(exist_ok=True)
+    result_file = options.out / 'result.json'
+    drawn = draw(options.count, options.seed)
+    if options.again:
+        earlier = [tuple(entry) for entry in json.loads(result_file.read_text(encoding='utf-8'))]
+        drawn = [m for m in drawn if (m.path, m.before, m.after) in earlier]
+    survivors: list[Mutant] = []
+    passing: set[str] = set()
+    failing: set[str] = set()
+    with tempfile.TemporaryDirectory(prefix='sim2real_mutants_') as scratch:
+        free = [Tree(Path(scratch) / str(number)) for number in range(options.jobs)]
+
+        def judge(mutant: Mutant) -> bool:
+            tree = free.pop()
+            try:
+                return tree.survives(mutant, passing, failing)
+            finally:
+                free.append(tree)
+
+        began = reported = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            try:
+                waiting = {pool.submit(judge, mutant): mutant for mutant in drawn}
+                for number, done in enumerate(concurrent.futures.as_completed(waiting), 1):
+                    if done.result():
+                        survivors.append(waiting[done])
+                        print(f'survived: {waiting[done]}', flush=True)
+                    if time.monotonic() - reported > _HEARTBEAT_S:
+                        reported = time.monotonic()
+                        text = f'{number} of {len(drawn)} changes, {len(survivors)} survived'
+                        print(f'mutants: {text} ({reported - began:.0f} s)', flush=True)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+    equivalent = reasons()
+    named = [m for m in survivors if (m.path, m.before, m.after) in equivalent]
+    left_over = [m for m in survivors if m not in named]
+    result_file.write_text(json.dumps([(m.path, m.before, m.after) for m in left_over], indent=1))
+    killed = len(drawn) - len(survivors)
+    print(f'mutants: {len(drawn)} changes, {killed} noticed, {len(named)} equivalent, '
+          f'{len(left_over)} survived')  # fmt: skip
+    for mutant in left_over:
+        print(f'  {mutant}')
+    return int(len(left_over) > options.most * options.count)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
