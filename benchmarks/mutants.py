@@ -51,7 +51,7 @@ TESTS = {
     f'{_METRICS}interval.py': 'uncertainty study_uncertainty',
     f'{_METRICS}judged_world.py': 'judged_world',
     f'{_METRICS}options.py': 'metrics_scores uncertainty',
-    f'{_METRICS}permutation_test.py': 'uncertainty study_uncertainty',
+    f'{_METRICS}permutation_test.py': 'permutation_test uncertainty study_uncertainty',
     f'{_METRICS}published.py': 'metrics_vepd secondary_metrics',
     f'{_METRICS}scores.py': 'metrics_scores metrics_vepd secondary_metrics',
     f'{_METRICS}series.py': 'series metrics_scores metrics_vepd',

@@ -17,7 +17,8 @@ from comparison_examples import study_of, twin, written
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.study.gate import GatedResult
+from sim2real_eval.study.gate import GatedResult, judge_result
+from sim2real_eval.study.options import GateOptions
 from sim2real_eval.study.outcome import seal_record
 
 Capture = pytest.CaptureFixture[str]
@@ -316,3 +317,15 @@ def test_the_interval_of_an_increase_over_the_same_real_runs_is_that_of_the_diff
         limit = 0.5 * (case['increase'] + case['increase_high'])
         words = ('--max-increase', limit, '--scenarios', 'line', '--by', bound)
         assert gate(capsys, result, '--baseline', old, *words).status == fails
+
+
+def test_without_a_limit_of_the_increase_none_is_allowed(tmp_path: Path) -> None:
+    """The function does as the command: any increase over the baseline breaks the gate."""
+    worse, old = (
+        GatedResult.read(write_result(tmp_path / name, {'m': offset}))
+        for name, offset in (('worse', 0.08), ('old', 0.05))
+    )
+    options = GateOptions(resamples=500)
+    assert not judge_result(worse, options, old).passed
+    assert judge_result(old, options, worse).passed
+    assert judge_result(worse, dataclasses.replace(options, max_increase=1.0), old).passed
