@@ -8,7 +8,7 @@ module must fail. Changes that cannot change a result are listed with the reason
 `mutants_equivalent.yaml`. The numba kernels run in the interpreter: no change has to be compiled.
 
     python benchmarks/mutants.py --count 200 --seed 1
-    python benchmarks/mutants.py --again    # only the survivors of the last run, after new tests
+    python benchmarks/mutants.py --again    # only what no test has noticed yet, after new tests
 
 mutmut 3 calls each function through another one, which numba cannot compile. cosmic-ray changes
 the tree in place and has one test command for all modules.
@@ -31,7 +31,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-EQUIVALENT = Path(__file__).with_name('mutants_equivalent.yaml')
+_REASONS = Path(__file__).with_name('mutants_equivalent.yaml')
 _METRICS, _RECORDING = 'sim2real_eval/metrics/', 'sim2real_eval/recording/'
 _JUDGE = 'sim2real_eval/judge/robot_localization/'
 _GPS, _IMU = 'sim_sensors/gps/', 'sim_sensors/imu/'
@@ -56,10 +56,10 @@ TESTS = {
     f'{_METRICS}scores.py': 'metrics_scores metrics_vepd secondary_metrics',
     f'{_METRICS}series.py': 'series metrics_scores metrics_vepd',
     f'{_METRICS}uncertainty.py': 'uncertainty study_uncertainty',
-    'sim2real_eval/study/gate.py': 'cli_gate',
+    'sim2real_eval/study/gate.py': 'cli_gate cli_transfer',
     'sim2real_eval/study/secondary_results.py': 'secondary_metrics pose_differences',
     'sim2real_eval/study/answer.py': 'study_answer secondary_metrics pose_differences',
-    f'{_RECORDING}corrections.py': 'corrections preflight',
+    f'{_RECORDING}corrections.py': 'corrections preflight preflight_findings',
     f'{_RECORDING}repairs.py': 'recording_checks recording_fix_places preflight',
     f'{_RECORDING}truth.py': 'course twin_frames recording_checks truth_filter',
     f'{_JUDGE}advice.py': 'judge_advice judge_refusals judge_diverged',
@@ -101,8 +101,14 @@ TESTS = {
     'sim_sensors/noise/triad.py': 'imu_chain imu_errors magnetometer',
 }
 """Test files of the modules under test, the closest first."""
-_LONGEST_S = 5.0  # processor time of a test; slower ones skip
-_TOGETHER_S = 60.0  # of the tests of one change; later ones skip
+_OF_ANY_JUDGE = (
+    'judge_truths judge_timing judge_latency judge_navsat_traces judge_node judge_live '
+    'judge_smoke judge_diverged judged_world'
+)
+WAITING, NOTICED, SURVIVED, EQUIVALENT = 'waiting', 'noticed', 'survived', 'equivalent'
+_LONGEST_S = 20.0  # processor time of a test; slower ones skip
+_TOGETHER_S = 200.0  # of the tests of one change; later ones skip
+_UNKNOWN_S = 0.1
 _HEARTBEAT_S = 30.0
 
 _COMPARED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
@@ -228,14 +234,33 @@ def draw(count: int, seed: int) -> list[Mutant]:
     return [rng.choice(by_line[line]) for line in rng.sample(sorted(by_line), count)]
 
 
+def find(path: str, line: int, before: str, after: str) -> Mutant | None:
+    """Return the change of an earlier run that is nearest to its line; None if there is none."""
+    same = [m for m in mutants(path) if (m.before, m.after) == (before, after)]
+    return min(same, key=lambda mutant: abs(mutant.line - line), default=None)
+
+
+# A plug-in of pytest, loaded with `-p mutants`.
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of each file that earlier runs found to be fast first."""
+    file = Path(os.environ['MUTANTS_TIMES'])
+    lines = file.read_text(encoding='utf-8').splitlines() if file.exists() else []
+    times: dict[str, float] = dict(json.loads(line) for line in lines)
+    order = {path: number for number, path in enumerate(dict.fromkeys(i.path for i in items))}
+    items.sort(key=lambda item: (order[item.path], times.get(item.nodeid, _UNKNOWN_S)))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """End a test that takes too much processor time, as a plug-in of pytest."""
+    """End a test that takes too much processor time, and note the time of each."""
 
     def end(*_: object) -> None:
         pytest.skip('takes too much processor time')
 
-    if time.process_time() > _TOGETHER_S:
+    began = time.process_time()
+    if began > _TOGETHER_S:
         end()
     signal.signal(signal.SIGPROF, end)
     signal.setitimer(signal.ITIMER_PROF, _LONGEST_S)
@@ -243,6 +268,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         return (yield)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
+        with Path(os.environ['MUTANTS_TIMES']).open('a', encoding='utf-8') as file:
+            file.write(json.dumps([item.nodeid, time.process_time() - began]) + '\n')
 
 
 class Tree:
@@ -261,6 +288,7 @@ class Tree:
 
     def pytest(self, *words: str) -> subprocess.CompletedProcess[str]:
         environment = {
+            'MUTANTS_TIMES': str(self.folder.parent / 'times.jsonl'),
             **os.environ, 'NUMBA_DISABLE_JIT': '1', 'MPLBACKEND': 'Agg', 'OMP_NUM_THREADS': '1',
             'PYTHONPATH': f'{self.folder}{os.pathsep}{self.folder / "benchmarks"}',
         }  # fmt: skip
@@ -305,7 +333,9 @@ class Tree:
 
         Tests whose result without changes is known are in `passing` and `failing`, which grow.
         """
-        files = [f'test/test_{name}.py' for name in TESTS[mutant.path].split()]
+        names = TESTS[mutant.path].split()
+        names += _OF_ANY_JUDGE.split() if mutant.path.startswith(_JUDGE) else []
+        files = [f'test/test_{name}.py' for name in dict.fromkeys(names)]
         while True:
             with self.changed(mutant):
                 test = self.failing_test(files, failing)
@@ -315,7 +345,7 @@ class Tree:
 
 
 def reasons() -> dict[tuple[str, str, str], str]:
-    listed = yaml.safe_load(EQUIVALENT.read_text(encoding='utf-8')) or []
+    listed = yaml.safe_load(_REASONS.read_text(encoding='utf-8')) or []
     return {(entry['path'], entry['before'], entry['after']): entry['reason'] for entry in listed}
 
 
@@ -326,52 +356,60 @@ def main() -> int:
     parser.add_argument('--jobs', type=int, default=2)
     parser.add_argument('--most', type=float, default=0.1, help='largest share of survivors')
     parser.add_argument('--out', type=Path, default=Path('mutants_found'), metavar='DIR')
-    parser.add_argument('--again', action='store_true', help='survivors of the last run in --out')
+    parser.add_argument(
+        '--again', action='store_true', help='continue the last run in --out, and repeat survivors'
+    )
     options = parser.parse_args()
     options.out.mkdir(exist_ok=True)
     result_file = options.out / 'result.json'
-    drawn = draw(options.count, options.seed)
     if options.again:
-        earlier = [tuple(entry) for entry in json.loads(result_file.read_text(encoding='utf-8'))]
-        drawn = [m for m in drawn if (m.path, m.before, m.after) in earlier]
-    survivors: list[Mutant] = []
+        earlier = json.loads(result_file.read_text(encoding='utf-8'))
+        found = {find(*entry): state for *entry, state in earlier}
+        states = {mutant: state for mutant, state in found.items() if mutant is not None}
+    else:
+        states = dict.fromkeys(draw(options.count, options.seed), WAITING)
+    equivalent = reasons()
+    states |= {m: EQUIVALENT for m in states if (m.path, m.before, m.after) in equivalent}
     passing: set[str] = set()
     failing: set[str] = set()
     with tempfile.TemporaryDirectory(prefix='sim2real_mutants_') as scratch:
         free = [Tree(Path(scratch) / str(number)) for number in range(options.jobs)]
 
-        def judge(mutant: Mutant) -> bool:
+        def judge(mutant: Mutant) -> str:
             tree = free.pop()
             try:
-                return tree.survives(mutant, passing, failing)
+                return SURVIVED if tree.survives(mutant, passing, failing) else NOTICED
             finally:
                 free.append(tree)
 
         began = reported = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            open_ones = [mutant for mutant in states if states[mutant] in (WAITING, SURVIVED)]
+            waiting = {pool.submit(judge, mutant): mutant for mutant in open_ones}
             try:
-                waiting = {pool.submit(judge, mutant): mutant for mutant in drawn}
                 for number, done in enumerate(concurrent.futures.as_completed(waiting), 1):
-                    if done.result():
-                        survivors.append(waiting[done])
-                        print(f'survived: {waiting[done]}', flush=True)
+                    mutant = waiting[done]
+                    states[mutant] = done.result()
+                    table = [[m.path, m.line, m.before, m.after, states[m]] for m in states]
+                    result_file.write_text(json.dumps(table, indent=1), encoding='utf-8')
+                    if states[mutant] == SURVIVED:
+                        print(f'survived: {mutant}', flush=True)
                     if time.monotonic() - reported > _HEARTBEAT_S:
                         reported = time.monotonic()
-                        text = f'{number} of {len(drawn)} changes, {len(survivors)} survived'
+                        text = f'{number} of {len(open_ones)} changes: {_counts(states)}'
                         print(f'mutants: {text} ({reported - began:.0f} s)', flush=True)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-    equivalent = reasons()
-    named = [m for m in survivors if (m.path, m.before, m.after) in equivalent]
-    left_over = [m for m in survivors if m not in named]
-    result_file.write_text(json.dumps([(m.path, m.before, m.after) for m in left_over], indent=1))
-    killed = len(drawn) - len(survivors)
-    print(f'mutants: {len(drawn)} changes, {killed} noticed, {len(named)} equivalent, '
-          f'{len(left_over)} survived')  # fmt: skip
-    for mutant in left_over:
+    print(f'mutants: {len(states)} changes: {_counts(states)}')
+    survivors = [mutant for mutant in states if states[mutant] == SURVIVED]
+    for mutant in survivors:
         print(f'  {mutant}')
-    return int(len(left_over) > options.most * options.count)
+    return int(len(survivors) > options.most * len(states))
+
+
+def _counts(states: dict[Mutant, str]) -> str:
+    return ', '.join(f'{count} {state}' for state, count in Counter(states.values()).items())
 
 
 if __name__ == '__main__':
