@@ -5,7 +5,8 @@
 Small changes (`<` to `<=`, `+` to `-`, exchanged arguments, ...) are drawn with a seed, each line
 of code with the same probability. Each is made in a copy of the tree, where the tests of its
 module must fail. Changes that cannot change a result are listed with the reason in
-`mutants_equivalent.yaml`. The numba kernels run in the interpreter: no change has to be compiled.
+`mutants_equivalent.yaml`. Each copy compiles the numba kernels once. A changed kernel runs in the
+interpreter at first, and is compiled only if no test there notices.
 
     python benchmarks/mutants.py --count 200 --seed 1
     python benchmarks/mutants.py --again    # only what no test has noticed yet, after new tests
@@ -22,7 +23,9 @@ import concurrent.futures
 import contextlib
 import copy
 import dataclasses
+import functools
 import json
+import math
 import os
 import random
 import shutil
@@ -106,8 +109,10 @@ _OF_ANY_JUDGE = (
     'judge_smoke judge_diverged judged_world'
 )
 WAITING, NOTICED, SURVIVED, EQUIVALENT = 'waiting', 'noticed', 'survived', 'equivalent'
-_LONGEST_S = 20.0  # processor time of a test; slower ones skip
-_TOGETHER_S = 200.0  # of the tests of one change; later ones skip
+_LONGEST_S = (
+    60.0 if os.environ.get('NUMBA_DISABLE_JIT') == '0' else 5.0
+)  # processor time of a test; slower ones skip
+_TOGETHER_S = 3.0 * _LONGEST_S  # of the tests of one change; later ones skip
 _UNKNOWN_S = 0.1
 _HEARTBEAT_S = 30.0
 
@@ -243,11 +248,20 @@ def find(path: str, line: int, before: str, after: str) -> Mutant | None:
 # A plug-in of pytest, loaded with `-p mutants`.
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of each file that earlier runs found to be fast first."""
+@functools.cache
+def _known_times() -> dict[str, float]:
+    """Return the processor time of tests in earlier runs, s."""
     file = Path(os.environ['MUTANTS_TIMES'])
     lines = file.read_text(encoding='utf-8').splitlines() if file.exists() else []
-    times: dict[str, float] = dict(json.loads(line) for line in lines)
+    known: dict[str, float] = {}
+    for name, duration in map(json.loads, lines):
+        known[name] = min(duration, known.get(name, math.inf))
+    return known
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of each file that earlier runs found to be fast first."""
+    times = _known_times()
     order = {path: number for number, path in enumerate(dict.fromkeys(i.path for i in items))}
     items.sort(key=lambda item: (order[item.path], times.get(item.nodeid, _UNKNOWN_S)))
 
@@ -260,7 +274,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         pytest.skip('takes too much processor time')
 
     began = time.process_time()
-    if began > _TOGETHER_S:
+    if began > _TOGETHER_S or _known_times().get(item.nodeid, 0.0) > _LONGEST_S:
         end()
     signal.signal(signal.SIGPROF, end)
     signal.setitimer(signal.ITIMER_PROF, _LONGEST_S)
@@ -275,8 +289,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 class Tree:
     """Copy of the files that git knows or does not ignore, in which tests run."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, times: Path) -> None:
+        self.folder, self.times = folder, times
         listed = subprocess.run(
             ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'],
             cwd=ROOT, check=True, capture_output=True, text=True,
@@ -286,21 +300,25 @@ class Tree:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
 
-    def pytest(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def pytest(self, words: list[str], *, compiled: bool) -> subprocess.CompletedProcess[str]:
         environment = {
-            'MUTANTS_TIMES': str(self.folder.parent / 'times.jsonl'),
-            **os.environ, 'NUMBA_DISABLE_JIT': '1', 'MPLBACKEND': 'Agg', 'OMP_NUM_THREADS': '1',
+            **os.environ, 'MPLBACKEND': 'Agg', 'OMP_NUM_THREADS': '1',
+            'NUMBA_DISABLE_JIT': '0' if compiled else '1',
+            'MUTANTS_TIMES': str(self.times / ('compiled' if compiled else 'interpreted')),
             'PYTHONPATH': f'{self.folder}{os.pathsep}{self.folder / "benchmarks"}',
         }  # fmt: skip
+        # Each copy has machine code of its own.
+        environment.pop('NUMBA_CACHE_DIR', None)
         command = [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-p', 'mutants']
         return subprocess.run(
             [*command, '--no-header', '--tb=no', *words], cwd=self.folder, env=environment,
             capture_output=True, text=True, check=False, start_new_session=True,
         )  # fmt: skip
 
-    def failing_test(self, files: list[str], failing: set[str]) -> str | None:
+    def failing_test(self, files: list[str], failing: list[str], *, compiled: bool) -> str | None:
         """Return the first test that fails, or the file that cannot be read; None if all pass."""
-        done = self.pytest('-x', '-rfE', *files, *(f'--deselect={test}' for test in failing))
+        words = ['-x', '-rfE', *files, *(f'--deselect={test}' for test in failing)]
+        done = self.pytest(words, compiled=compiled)
         for line in done.stdout.splitlines():
             if line.startswith(('FAILED ', 'ERROR ')):
                 return line.split(' ', 1)[1].split(' - ')[0].strip()
@@ -328,20 +346,31 @@ class Tree:
         finally:
             file.write_bytes(original)
 
-    def survives(self, mutant: Mutant, passing: set[str], failing: set[str]) -> bool:
-        """Return whether all tests pass with the change that pass without it.
+    def notices(self, mutant: Mutant, known: dict[tuple[str, bool], bool]) -> bool:
+        """Return whether a test fails with the change that passes without it.
 
-        Tests whose result without changes is known are in `passing` and `failing`, which grow.
+        `known` says of a test, compiled or in the interpreter, whether it passes; it grows.
         """
         names = TESTS[mutant.path].split()
         names += _OF_ANY_JUDGE.split() if mutant.path.startswith(_JUDGE) else []
         files = [f'test/test_{name}.py' for name in dict.fromkeys(names)]
-        while True:
-            with self.changed(mutant):
-                test = self.failing_test(files, failing)
-            if test is None or test in passing:
-                return test is None
-            (failing if self.failing_test([test], set()) else passing).add(test)
+        is_kernel = 'compilation import' in (ROOT / mutant.path).read_text(encoding='utf-8')
+        for compiled in (False, True) if is_kernel else (True,):
+            while True:
+                failing = [
+                    test
+                    for (test, mode), passes in known.items()
+                    if not passes and mode == compiled
+                ]
+                with self.changed(mutant):
+                    test = self.failing_test(files, failing, compiled=compiled)
+                if test is None:
+                    break
+                if (test, compiled) not in known:
+                    known[test, compiled] = not self.failing_test([test], [], compiled=compiled)
+                if known[test, compiled]:
+                    return True
+        return False
 
 
 def reasons() -> dict[tuple[str, str, str], str]:
@@ -370,15 +399,14 @@ def main() -> int:
         states = dict.fromkeys(draw(options.count, options.seed), WAITING)
     equivalent = reasons()
     states |= {m: EQUIVALENT for m in states if (m.path, m.before, m.after) in equivalent}
-    passing: set[str] = set()
-    failing: set[str] = set()
+    known: dict[tuple[str, bool], bool] = {}
     with tempfile.TemporaryDirectory(prefix='sim2real_mutants_') as scratch:
-        free = [Tree(Path(scratch) / str(number)) for number in range(options.jobs)]
+        free = [Tree(Path(scratch) / str(k), options.out.resolve()) for k in range(options.jobs)]
 
         def judge(mutant: Mutant) -> str:
             tree = free.pop()
             try:
-                return SURVIVED if tree.survives(mutant, passing, failing) else NOTICED
+                return NOTICED if tree.notices(mutant, known) else SURVIVED
             finally:
                 free.append(tree)
 

@@ -124,3 +124,44 @@ def test_exchanged_coordinates_and_stds_of_fixes_combine() -> None:
             np.testing.assert_array_equal(array.latitude, expected)
             np.testing.assert_array_equal(array.stamp_ns, messages.stamp_ns - 200_000_000)
             np.testing.assert_array_equal(array.position_covariance[0], 4.0 * np.eye(3))
+
+
+def test_the_numbers_of_an_imu_are_scaled_then_turned_then_freed_from_bias_and_delay() -> None:
+    """A sensor whose x axis points left: its x is the y of the messages after the correction."""
+    rates, force = np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 9.8])
+    count = len(TIMES)
+    messages = dataclasses.replace(
+        imu(TIMES), angular_velocity=np.tile(rates, (count, 1)),
+        linear_acceleration=np.tile(force, (count, 1)),
+    )  # fmt: skip
+    bias = (0.01, -0.02, 0.03)
+    corrected = ImuCorrection(
+        delay=0.25, rate_scale=2.0, acceleration_scale=-1.0, rate_bias=bias,
+        rotation=(0.0, 0.0, 90.0),
+    ).apply(messages)  # fmt: skip
+    expected = np.array([-0.4, 0.2, 0.6]) - bias
+    np.testing.assert_allclose(corrected.angular_velocity[0], expected, atol=1e-12)
+    np.testing.assert_allclose(corrected.linear_acceleration[0], [2.0, -1.0, -9.8], atol=1e-12)
+    for name in ('stamp_ns', 'arrival_ns'):
+        difference = getattr(messages, name) - getattr(corrected, name)
+        np.testing.assert_array_equal(difference, 250_000_000)
+
+
+def test_an_error_of_the_heading_and_north_east_down_axes_of_an_orientation() -> None:
+    """North-east-down: yaw turns right from north; forward-right-down axes of the body."""
+    late = ImuCorrection(heading=20.0).apply(imu(TIMES, yaw=0.3, attitude=True))
+    yaw = Rotation.from_quat(late.orientation[0]).as_euler('zyx', degrees=True)[0]
+    assert yaw == pytest.approx(math.degrees(0.3) - 20.0)
+    ned = ImuCorrection(axes='ned', rotation=(180.0, 0.0, 0.0))
+    corrected = ned.apply(imu(TIMES, yaw=math.radians(30.0), attitude=True))
+    angles = Rotation.from_quat(corrected.orientation[0]).as_euler('zyx', degrees=True)
+    np.testing.assert_allclose(angles, [60.0, 0.0, 0.0], atol=1e-9)
+
+
+def test_scaled_messages_have_scaled_covariances_and_a_std_replaces_them() -> None:
+    messages = imu(TIMES)
+    scaled = ImuCorrection(rate_scale=3.0, acceleration_std=0.2).apply(messages)
+    np.testing.assert_allclose(
+        scaled.angular_velocity_covariance, 9.0 * messages.angular_velocity_covariance
+    )
+    np.testing.assert_allclose(scaled.linear_acceleration_covariance[0], 0.04 * np.eye(3))
