@@ -21,7 +21,6 @@ import argparse
 import ast
 import concurrent.futures
 import contextlib
-import copy
 import dataclasses
 import functools
 import json
@@ -37,7 +36,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -152,7 +150,6 @@ class Mutant:
 
 def replacements(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the changes of a node."""
-    changed: Any = copy.deepcopy(node)
     match node:
         case ast.Compare(ops=[operator]):
             for other in _COMPARED[type(operator)]:
@@ -177,14 +174,16 @@ def replacements(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.IfExp(node.test, node.orelse, node.body)
         case ast.Tuple(ctx=ast.Load(), elts=[first, second, *rest]) if _differ(first, second):
             yield ast.Tuple([second, first, *rest], ast.Load())
-        case ast.Call(args=[first, second, *rest]) if _differ(first, second):
-            changed.args = [second, first, *rest]
-            yield changed
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in _CALLED:
-            setattr(
-                changed.func, 'id' if isinstance(node.func, ast.Name) else 'attr', _CALLED[name]
-            )
-            yield changed
+        case ast.Call():
+            match node.args:
+                case [first, second, *rest] if _differ(first, second):
+                    yield ast.Call(node.func, [second, first, *rest], node.keywords)
+            match node.func:
+                case ast.Name(id=name) if name in _CALLED:
+                    yield ast.Call(ast.Name(_CALLED[name]), node.args, node.keywords)
+                case ast.Attribute(attr=name) if name in _CALLED:
+                    function = ast.Attribute(node.func.value, _CALLED[name])
+                    yield ast.Call(function, node.args, node.keywords)
         case ast.Expr(value=ast.Call()):
             yield ast.Pass()
 
