@@ -245,12 +245,17 @@ def test_airsim_publishes_nothing_for_a_second_and_then_late(name, initial):
     np.testing.assert_allclose(fixes.position_covariance[:, 0, 0], (0.02 * hdop) ** 2, rtol=1e-9)
 
 
+@pytest.mark.parametrize('kind', ['bias', 'std'])
 @pytest.mark.parametrize('axis', ['latitude', 'longitude', 'altitude'])
-def test_noise_in_degrees_moves_the_coordinate_that_it_is_named_after(axis):
-    """A bias of 1e-5 degrees or metres appears in this coordinate alone."""
+def test_noise_in_degrees_moves_the_coordinate_that_it_is_named_after(axis, kind):
+    """An error of 1e-5 degrees or metres appears in this coordinate alone."""
     model = load_gps('carla_gnss')
-    ideal = still(dataclasses.replace(model, noise=GeodeticNoise()), 3)
-    biased = still(dataclasses.replace(model, noise=GeodeticNoise(**{f'{axis}_bias': 1e-5})), 3)
+    ideal, noisy = (
+        still(dataclasses.replace(model, noise=noise), 500)
+        for noise in (GeodeticNoise(), GeodeticNoise(**{f'{axis}_{kind}': 1e-5}))
+    )
     for name in ('latitude', 'longitude', 'altitude'):
-        difference = getattr(biased, name) - getattr(ideal, name)
-        np.testing.assert_allclose(difference, 1e-5 if name == axis else 0.0, atol=1e-9)
+        error = getattr(noisy, name) - getattr(ideal, name)
+        size = np.mean(error) if kind == 'bias' else np.std(error)
+        tolerance = SIGMAS * math.sqrt(0.5 / 500) * 1e-5
+        assert size == pytest.approx(1e-5 if name == axis else 0.0, abs=tolerance)
