@@ -116,7 +116,7 @@ validation: $(VENV)/.installed-test ## hold check against foreign recordings, ru
 fuzz: $(VENV)/.installed-test ## fuzz every reader for SECONDS=600; inputs that break one are kept in fuzz_found/
 	$(BIN)/python test/fuzzing.py --seconds $(SECONDS)
 
-mutants: $(VENV)/.installed-test ## change 200 lines, drawn with SEED=1, one at a time: does a test fail? Half an hour of CPU time
+mutants: $(VENV)/.installed-test ## change 200 lines, drawn with SEED=1, one at a time: does a test fail? Hours; --again continues
 	$(BIN)/python benchmarks/mutants.py --seed $(SEED)
 
 clean: ## remove the environment, caches and build results, not your outputs
