@@ -7,6 +7,7 @@ DEMO_OUT ?= sim2real_demo
 # Springs and a rough road if the physics engine is installed.
 DEMO_ARGS ?= $(shell $(BIN)/python -c 'import mujoco' 2>/dev/null && echo --road C)
 SECONDS ?= 600
+SEED ?= 1
 
 # Real recordings and reference traces are not part of the repository; tests that need them skip.
 export SIM2REAL_REAL ?= $(abspath ../shared/real)
@@ -40,7 +41,7 @@ SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
-.PHONY: help demo test suite lint format unit docs bounds oldest colcon constraints bench validation fuzz clean
+.PHONY: help demo test suite lint format unit docs bounds oldest colcon constraints bench validation fuzz mutants clean
 
 help: ## show this list
 	@echo 'Targets (variables: PYTHON=$(PYTHON) VENV=$(VENV)):'
@@ -122,8 +123,11 @@ validation: $(VENV)/.installed-test ## hold check against foreign recordings, ru
 fuzz: $(VENV)/.installed-test ## fuzz every reader for SECONDS=600; inputs that break one are kept in fuzz_found/
 	$(BIN)/python test/fuzzing.py --seconds $(SECONDS)
 
+mutants: $(VENV)/.installed-test ## change 200 lines, drawn with SEED=1, one at a time: does a test fail? Hours; --again continues
+	$(BIN)/python benchmarks/mutants.py --seed $(SEED)
+
 clean: ## remove the environment, caches and build results, not your outputs
-	rm -rf $(VENV) $(VENV)-oldest build install log dist site fuzz_found *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build install log dist site fuzz_found mutants_found *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find sim_sensors sim2real_eval test launch benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are written last, so an interrupted set-up is done again.

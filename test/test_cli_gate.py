@@ -18,7 +18,8 @@ from study_examples import seal
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.recording.writing import write_recording
-from sim2real_eval.study.gate import GatedResult
+from sim2real_eval.study.gate import GatedResult, judge_result
+from sim2real_eval.study.options import GateOptions
 
 Capture = pytest.CaptureFixture[str]
 
@@ -265,3 +266,69 @@ def test_wrong_inputs_are_refused_in_one_line(
     del record['sha256']
     Path('nan.json').write_text(seal(record), encoding='utf-8')
     check_refused(capsys, named, 'gate', *arguments.split())
+
+
+def test_a_result_that_lacks_recordings_fails_without_a_broken_limit(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """The same result passes if no recording was left out."""
+    for failures, status in (((), 0), (('bag_7',), 1)):
+        result = write_result(tmp_path / f'r{status}', {'m': 0.0}, failures=failures)
+        outcome = gate(capsys, result, '--max-vepd', 100, '--json')
+        assert outcome.status == status
+        record = json.loads(outcome.out)
+        assert record['passed'] == (status == 0)
+        assert record['left_out'] == list(failures)
+        assert all(case['passed'] for case in record['cases'])
+
+
+def test_the_interval_of_an_increase_over_other_real_runs_is_as_wide_as_both_allow(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """Lower bound now minus upper bound before, and the reverse: nothing of them is in common."""
+    result = write_result(tmp_path / 'r', {'m': 0.08})
+    old = write_result(tmp_path / 'old', {'m': 0.05}, seed=1)
+    words = ('--max-vepd', 100, '--scenarios', 'line', '--json')
+    (now,), (before,) = (json.loads(gate(capsys, r, *words).out)['cases'] for r in (result, old))
+    (case,) = json.loads(gate(capsys, result, '--baseline', old, *words).out)['cases']
+    assert case['increase'] == pytest.approx(now['vepd'] - before['vepd'])
+    assert case['increase_low'] == pytest.approx(now['low'] - before['high'])
+    assert case['increase_high'] == pytest.approx(now['high'] - before['low'])
+
+
+def test_the_interval_of_an_increase_over_the_same_real_runs_is_that_of_the_difference(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """The runs of both results differ by a constant: half of 0.03, without any uncertainty."""
+    result = write_result(tmp_path / 'r', {'m': 0.08})
+    old = write_result(tmp_path / 'old', {'m': 0.05})
+    words = ('--max-increase', 100, '--scenarios', 'line', '--json')
+    for one, other, increase in ((result, old, 0.015), (old, result, -0.015)):
+        (case,) = json.loads(gate(capsys, one, '--baseline', other, *words).out)['cases']
+        for name in ('increase', 'increase_low', 'increase_high'):
+            assert case[name] == pytest.approx(increase, abs=1e-4), name
+
+
+def test_the_gate_can_test_a_bound_of_the_increase(capsys: Capture, tmp_path: Path) -> None:
+    result = write_result(tmp_path / 'r', {'m': 0.08})
+    old = write_result(tmp_path / 'old', {'m': 0.05}, seed=1)
+    words = ('--max-increase', 100, '--scenarios', 'line', '--json')
+    (case,) = json.loads(gate(capsys, result, '--baseline', old, *words).out)['cases']
+    assert case['increase_low'] < case['increase'] < case['increase_high']
+    # A limit between the bounds: it depends on the bound that is compared whether it is broken.
+    for bound, fails in (('low', False), ('estimate', False), ('high', True)):
+        limit = 0.5 * (case['increase'] + case['increase_high'])
+        words = ('--max-increase', limit, '--scenarios', 'line', '--by', bound)
+        assert gate(capsys, result, '--baseline', old, *words).status == fails
+
+
+def test_without_a_limit_of_the_increase_none_is_allowed(tmp_path: Path) -> None:
+    """The function does as the command: any increase over the baseline breaks the gate."""
+    worse, old = (
+        GatedResult.read(write_result(tmp_path / name, {'m': offset}))
+        for name, offset in (('worse', 0.08), ('old', 0.05))
+    )
+    options = GateOptions(resamples=500)
+    assert not judge_result(worse, options, old).passed
+    assert judge_result(old, options, worse).passed
+    assert judge_result(worse, dataclasses.replace(options, max_increase=1.0), old).passed

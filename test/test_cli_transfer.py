@@ -184,6 +184,8 @@ def test_a_model_without_a_loss_breaks_the_gate(
     words = ('gate', result, *limit, '--by', 'low')
     assert call(capsys, *words).status == 0
     check_refused(capsys, '--confidence', *words, '--confidence', 0.99)
+    by_estimate = ('gate', result, *limit, '--by', 'estimate', '--confidence', 0.99)
+    assert call(capsys, *by_estimate).status == 0
 
 
 def test_the_gate_takes_the_loss_in_per_cent(capsys: Capture, result: Path) -> None:

@@ -315,3 +315,18 @@ def test_outage_times_count_from_the_first_fix_of_a_standstill():
 def test_a_wrong_parameter_is_refused_by_name(mapping, name):
     with pytest.raises(ParameterError, match=name):
         GpsModel.from_mapping(mapping, 'f.yaml')
+
+
+@pytest.mark.parametrize('start', [0.0, 250.0])
+def test_kinds_of_fix_and_outages_count_from_the_first_fix(start):
+    """The clock of a robot starts anywhere, at zero in a simulation."""
+    model = dataclasses.replace(
+        load_gps('zed_f9p_changing'), states=QUICK, outages=Outages(interval=10.0, length=3.0)
+    )
+    times = np.arange(400) * 0.1
+    fixes, later = (
+        model.start(1, 'a').measure(Line(duration=1000.0).at(times + first))
+        for first in (start, 500.0)
+    )
+    np.testing.assert_array_equal(fixes.status, later.status)
+    assert len(set(fixes.status.tolist())) > 2

@@ -17,7 +17,7 @@ from gps_examples import SIGMAS, ensemble, lag_one, still, upstream, variances
 from stepping_examples import assert_stepping_gives_the_same_bits
 
 from sim_sensors.gps.gps import POSITION_NOISES, GpsModel, load_gps, simulate
-from sim_sensors.gps.simulators import GazeboPositionNoise
+from sim_sensors.gps.simulators import GazeboPositionNoise, GeodeticNoise
 from sim_sensors.motion.scenarios import Circle, Standstill
 from sim_sensors.sensor.catalogue import preset_names
 from sim_sensors.world.geodesy import DEFAULT_ORIGIN
@@ -243,3 +243,19 @@ def test_airsim_publishes_nothing_for_a_second_and_then_late(name, initial):
     t = fixes.stamp_ns * 1e-9
     hdop = 0.1 + (initial - 0.1) * np.exp(-t / 0.9)
     np.testing.assert_allclose(fixes.position_covariance[:, 0, 0], (0.02 * hdop) ** 2, rtol=1e-9)
+
+
+@pytest.mark.parametrize('kind', ['bias', 'std'])
+@pytest.mark.parametrize('axis', ['latitude', 'longitude', 'altitude'])
+def test_noise_in_degrees_moves_the_coordinate_that_it_is_named_after(axis, kind):
+    """An error of 1e-5 degrees or metres appears in this coordinate alone."""
+    model = load_gps('carla_gnss')
+    ideal, noisy = (
+        still(dataclasses.replace(model, noise=noise), 500)
+        for noise in (GeodeticNoise(), GeodeticNoise(**{f'{axis}_{kind}': 1e-5}))
+    )
+    for name in ('latitude', 'longitude', 'altitude'):
+        error = getattr(noisy, name) - getattr(ideal, name)
+        size = np.mean(error) if kind == 'bias' else np.std(error)
+        tolerance = SIGMAS * math.sqrt(0.5 / 500) * 1e-5
+        assert size == pytest.approx(1e-5 if name == axis else 0.0, abs=tolerance)

@@ -225,3 +225,14 @@ def test_white_gaussian_noise_has_the_entropy_of_rayleigh_amplitudes() -> None:
 def test_signals_without_a_spectrum_are_refused(signal: list[float]) -> None:
     with pytest.raises(MetricError):
         wiener_entropy(signal)
+
+
+@pytest.mark.parametrize(('estimate_start', 'truth_start'), [(7.0, 5.0), (5.0, 7.0)])
+def test_with_a_common_zero_the_earlier_series_starts_at_zero_and_the_other_keeps_its_delay(
+    estimate_start: float, truth_start: float
+) -> None:
+    time = np.arange(0, 10, 0.1)
+    series = VelocitySeries(time + estimate_start, time, time + truth_start, time)
+    zeroed = prepare(series, MetricOptions(rezero='common'))
+    starts = zeroed.se_time[0], zeroed.gt_time[0]
+    assert starts == pytest.approx((estimate_start - 5.0, truth_start - 5.0), abs=1e-9)

@@ -302,3 +302,18 @@ def test_the_default_chrono_walk_is_mostly_at_its_acceleration_limits():
     expected = math.erfc(0.005 / 0.016 / math.sqrt(2.0))
     assert expected == pytest.approx(0.75, abs=0.01)
     assert clipped == pytest.approx(expected, abs=SIGMAS * math.sqrt(0.1875 / 30_000))
+
+
+def test_the_pull_of_the_bounded_walk_swings_the_position_about_zero():
+    """Without noise and limits e'' = -e for these numbers, so e = cos t from 1 m at rest."""
+    walk = paper_walk(
+        rng('walk'), pull=1e6, acceleration_std=1e-6, speed_limit=0.0, acceleration_limit=0.0,
+        model_rate=1000.0,
+    )  # fmt: skip
+    walk.value = np.array([1.0, -1.0, 0.0])
+    times = 0.1 * np.arange(1, 101)
+    error = walk.advance(np.full(100, 0.1))
+    # A step of 1 ms makes errors of half a step.
+    np.testing.assert_allclose(error[:, 0], np.cos(times), atol=1e-3)
+    np.testing.assert_allclose(error[:, 1], -np.cos(times), atol=1e-3)
+    np.testing.assert_allclose(error[:, 2], 0.0, atol=1e-4)

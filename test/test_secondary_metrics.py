@@ -183,6 +183,14 @@ def test_values_of_a_run_agree_with_its_score() -> None:
         assert observed['ch_gauss']['nees_position'] > 2.0 * observed['baseline']['nees_position']
 
 
+def test_a_p_value_of_5_per_cent_is_significant() -> None:
+    table = metric_tables(drawn_study(runs=8), MetricOptions())[0]
+    for p_value, names in ((0.05, [table.rows[0].metric.name]), (0.0501, [])):
+        adjusted = (p_value,) * len(table.models)
+        row = dataclasses.replace(table.rows[0], adjusted=adjusted)
+        assert dataclasses.replace(table, rows=(row,)).detected_by(table.models[0]) == names
+
+
 @pytest.fixture(scope='module')
 def results() -> SideResults:
     return side_results(drawn_study(runs=8))

@@ -100,6 +100,12 @@ def test_a_first_sample_of_zero_time_and_speed_is_dropped_like_in_the_paper(
     np.testing.assert_array_equal(read_back.se_time, [0.0, 0.2, 0.3])
 
 
+def test_a_single_row_of_padding_is_refused_where_zeros_are_kept(tmp_path: Path) -> None:
+    rows = [(0.1, 1.0, 0.2, 5.0), (0.2, 2.0, 0.0, 0.0)]
+    with pytest.raises(SeriesError, match='drop_zeros'):
+        read_series(published(tmp_path / 'path_1.csv', rows), drop_zeros=False)
+
+
 def test_a_zero_speed_before_the_padding_is_refused(tmp_path: Path) -> None:
     rows = [(0.1, 1.0, 0.2, 5.0), (0.2, 2.0, 0.4, 0.0), (0.3, 3.0, 0.0, 0.0)]
     with pytest.raises(SeriesError, match='gt_vel'):

@@ -112,6 +112,12 @@ def test_a_cutoff_just_below_half_the_rate_is_allowed() -> None:
         np.testing.assert_allclose(filtered, still, atol=1e-9)
 
 
+def test_a_cutoff_of_exactly_half_the_rate_is_refused() -> None:
+    still = truth(stamps(40), np.zeros((40, 3)), upright(40))
+    with pytest.raises(RecordingError, match='half the rate'):
+        smooth(still, 0.5 * RATE)
+
+
 def test_the_filtered_velocity_is_the_derivative_of_the_filtered_position() -> None:
     """The body rotates and oscillates, both with noise."""
     n, cutoff = 4000, 6.0

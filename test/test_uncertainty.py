@@ -611,3 +611,24 @@ def test_the_split_half_distance_is_the_median_over_all_splits() -> None:
     halves = [(0, 1), (2, 3), (4, 5)]
     ways = np.array([[k in half for k in range(6)] for half in halves])
     assert drives == pytest.approx(float(np.median(ErrorDistance.of(runs).between(ways))))
+
+
+@pytest.mark.parametrize('count', [1, 4])
+def test_adjusted_p_values_are_those_of_the_largest_standardised_distance(count: int) -> None:
+    """Single-step maxT [Westfall1993] in loops. The true labels count as a permutation."""
+    rng = stream(6, f'{count}', 'test', 'adjusted')
+    smallest = 0
+    for trial in range(50):
+        values = rng.exponential(size=(count, 40))
+        values[0, 0] += trial % 3 * 4.0
+        standard = [(row - np.mean(row)) / np.std(row) for row in values]
+        largest = [max(row[k] for row in standard) for k in range(40)]
+        p_values = joint_p_values(values.copy())
+        for row, single, adjusted in zip(
+            standard, p_values.single, p_values.adjusted, strict=True
+        ):
+            assert single == pytest.approx(sum(value >= row[0] for value in row) / 40)
+            assert adjusted == pytest.approx(sum(value >= row[0] for value in largest) / 40)
+            assert adjusted >= single >= 1 / 40
+        smallest += min(p_values.adjusted) == 1 / 40
+    assert smallest >= 10

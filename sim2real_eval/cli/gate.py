@@ -94,14 +94,10 @@ def run(options: argparse.Namespace) -> int:
     if options.junit and Path(options.junit).is_dir():
         raise Sim2RealError(f'{options.junit}: is a folder; must be a file to write')
     baseline = None if options.baseline is None else GatedResult.read(options.baseline)
-    increase = options.max_increase
-    if baseline is not None and increase is None:
-        increase = 0.0
     verdict = judge_result(
         result,
         _LIMITS.make(
             options,
-            max_increase=increase,
             models=split_names(options.models),
             scenarios=split_names(options.scenarios),
             judges=split_names(options.judge_names),

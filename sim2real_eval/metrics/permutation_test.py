@@ -282,9 +282,11 @@ def joint_p_values(values: FloatArray) -> PValues:
     most that level.
     """
     spread = values.std(axis=1, keepdims=True)
-    # Distances that no permutation changes must not count in the maximum.
+    # Distances that no permutation changes must not count in the maximum. Their spread is zero
+    # but for rounding.
+    is_changed = spread > (1.0 - _ROUNDED) * values.max(axis=1, keepdims=True)
     scaled = values - values.mean(axis=1, keepdims=True)
-    scaled /= np.where(spread > 0.0, spread, np.inf)
+    scaled /= np.where(is_changed, spread, np.inf)
     single = np.mean(values >= values[:, :1] * _ROUNDED, axis=1)
     adjusted = np.mean(scaled.max(axis=0) >= scaled[:, :1] - 1e-6, axis=1)
     return PValues(tuple(single.tolist()), tuple(adjusted.tolist()))

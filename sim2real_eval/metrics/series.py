@@ -215,7 +215,7 @@ def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
         pair = _drop_missing(table[time], table[velocity], where, f'{time}, {velocity}', notes)
         if drop_zeros and time == 'gt_time':
             pair = _drop_zeros(*pair, where, notes)
-        elif len(pair[0]) > 1 and pair[0][-1] == 0.0 and np.any(pair[0] > 0.0):
+        elif np.any(pair[0] > 0.0) and pair[0][-1] == 0.0:
             raise SeriesError(
                 f'{where}: {time} ends in zeros; zero-padded like the published files? '
                 'If so, use drop_zeros'

@@ -273,13 +273,16 @@ def judge_result(
 ) -> GateVerdict:
     """Compare a result with limits and with an earlier result, the baseline.
 
-    A number of the baseline that the result lacks breaks the gate.
+    A number of the baseline that the result lacks breaks the gate. Without `max_increase` no
+    increase over the baseline is allowed.
 
     Raises
     ------
     Sim2RealError
         When no limit is given, a name is unknown, or the results cannot be compared.
     """
+    if baseline is not None and options.max_increase is None:
+        options = dataclasses.replace(options, max_increase=0.0)
     limits = (options.max_vepd, options.max_transfer_loss, baseline)
     if all(limit is None for limit in limits):
         problem = 'has no limit; give --max-vepd, --max-transfer-loss or --baseline'
@@ -327,8 +330,6 @@ def judge_result(
             f'{result.path}: {unknown[0]} has no interval: too few recordings, or no runs.csv; '
             'must have one for --by low (or use --by estimate)'
         )
-    if unknown and options.by == 'high':
-        notes.append('Some intervals are unknown: too few recordings, or no runs.csv')
     if baseline is not None and _has_other_real_runs(result, baseline):
         notes.append(
             'The real runs differ from those of the baseline and may explain part of a change'
