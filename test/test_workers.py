@@ -31,6 +31,11 @@ def refuse(number: int) -> None:
     raise Sim2RealError(f'{number} is not allowed')
 
 
+class Unloadable:
+    def __reduce__(self) -> tuple[object, ...]:
+        return refuse, (3,)
+
+
 def write_pid_and_sleep(path: Path) -> None:
     path.write_text(str(os.getpid()))
     time.sleep(300.0)
@@ -81,6 +86,12 @@ def test_the_error_of_a_worker_is_raised_and_all_processes_end() -> None:
 
 
 @pytest.mark.skipif(not Path('/proc/self').exists(), reason='looks for processes in /proc')
+def test_an_item_that_cannot_be_loaded_in_a_worker_is_an_error_of_its_own() -> None:
+    """As of a class whose file was edited; the worker is not taken for dead."""
+    with pytest.raises(Sim2RealError, match='refused: 3'):
+        map_in_processes(square, [Unloadable(), Unloadable()], jobs=2)  # type: ignore[list-item]
+
+
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     code = (
         'import sys, pathlib, test_workers as t\n'

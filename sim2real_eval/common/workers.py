@@ -12,6 +12,7 @@ import multiprocessing
 import multiprocessing.forkserver
 import multiprocessing.resource_tracker
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -140,7 +141,7 @@ class Workers:
         with _report_deaths():
             pool = self._start_pool(function)
             self._is_starting = True
-            futures = [pool.submit(_run_task, function, item) for item in items]
+            futures = [pool.submit(_run_task, pickle.dumps((function, item))) for item in items]
             self._is_starting = False
 
         def wait() -> list[R]:
@@ -165,14 +166,18 @@ class Workers:
         return self._pool
 
 
-def _run_task(function: Callable[[T], R], item: T) -> R:
-    """Return `function(item)`; on SIGTERM, unwind the task and end this worker.
+def _run_task(work: bytes) -> Any:
+    """Return `function(item)` of pickled work; on SIGTERM, unwind the task and end this worker.
+
+    An error of unpickling, such as of a plug-in that was edited, is one of the task. The pool
+    would take it for the death of a worker.
 
     The task removes its temporary files and ends its nodes. The pool would take the SystemExit for
     a result and start the next task.
     """
     try:
         with interruptible(once=True):
+            function, item = pickle.loads(work)
             return function(item)
     except SystemExit as stop:
         os._exit(stop.code if isinstance(stop.code, int) else 1)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import pickle
 import platform
 import queue
 import time
@@ -36,6 +37,7 @@ _LOOK_S = 5.0
 _SLOW_S = 30.0
 """Shortest time after which a worker that is idle does the work of a silent one, too."""
 _LOG = logging.getLogger(__name__)
+_HERE = f'cluster: worker on {platform.node()}'
 _SLICE_S = 2.0
 """A worker sends its runs after the one that it judges at this time."""
 
@@ -46,7 +48,6 @@ class _Slice(NamedTuple):
     files: list[tuple[str, bytes]]  # of its runs
     failures: list[StudyFailure]
     rest: StudyUnit  # the unit with the runs that are left
-    refusal: str  # why the worker did not judge; empty if it did
 
 
 @dataclasses.dataclass(eq=False)
@@ -186,7 +187,7 @@ class Cluster:
     def _submit(self, task: _Task, worker: str) -> None:
         # Another worker gets it if this one dies.
         future = self._client.submit(
-            _judge_slice, task.unit, self._required, workers=[worker],
+            _judge_slice, pickle.dumps(task.unit), self._required, workers=[worker],
             allow_other_workers=True, pure=False,
         )  # fmt: skip
         task.futures[future], task.begun = worker, time.monotonic()
@@ -239,9 +240,7 @@ class Cluster:
 def _result(future: Any) -> _Slice:
     with _one_line():
         result: _Slice = future.result()
-    if result.refusal:
-        raise Sim2RealError(f'cluster: {result.refusal}')
-    return result
+        return result
 
 
 @contextlib.contextmanager
@@ -270,10 +269,11 @@ def _one_line() -> Iterator[None]:
         ) from None
 
 
-def _judge_slice(unit: StudyUnit, required: dict[str, str]) -> _Slice:
-    """Judge a unit for a while on a worker, which must have the required versions."""
-    if refusal := _refusal(unit, required):
-        return _Slice([], [], unit, refusal)
+def _judge_slice(pickled: bytes, required: dict[str, str]) -> _Slice:
+    """Judge a pickled unit for a while on a worker, which must have the required versions."""
+    _check_versions(required)
+    unit: StudyUnit = pickle.loads(pickled)
+    _check_recording(unit)
     files: dict[str, bytes] = {}
     end = time.monotonic() + _SLICE_S
     failures, rest = unit.judge(
@@ -281,20 +281,24 @@ def _judge_slice(unit: StudyUnit, required: dict[str, str]) -> _Slice:
         lambda run, signals: files.update(encode_run(run, signals)),
         lambda: time.monotonic() > end,
     )
-    return _Slice(list(files.items()), failures, rest, '')
+    return _Slice(list(files.items()), failures, rest)
 
 
-def _refusal(unit: StudyUnit, required: dict[str, str]) -> str:
-    """Return why a worker cannot judge a unit; empty if it can."""
-    where = f'worker on {platform.node()}'
+def _check_versions(required: dict[str, str]) -> None:
+    """Raise Sim2RealError if a library of this worker has another version."""
     installed = versions()
     for package, needed in required.items():
         if installed[package] != needed:
-            return f'{where} has {package} {installed[package]}; must have {needed}, as here'
+            raise Sim2RealError(
+                f'{_HERE} has {package} {installed[package]}; must have {needed}, as here'
+            )
+
+
+def _check_recording(unit: StudyUnit) -> None:
+    """Raise Sim2RealError if this worker cannot read the recording of a unit."""
     origin = unit.recording.origin
     if isinstance(origin, RecordingSource) and not Path(origin.path).exists():
-        return (
-            f'{where} cannot read {origin.path}; recordings must have the same path on every '
+        raise Sim2RealError(
+            f'{_HERE} cannot read {origin.path}; recordings must have the same path on every '
             'machine, for example on a shared file system'
         )
-    return ''

@@ -94,7 +94,7 @@ def run_study(
         groups = plan.run_groups()
         stored = plan.stored_runs(store)
         if cluster is None:
-            failures = _judge_here(plan, store, target, stored, workers, begin)
+            failures = judge_here(plan, store, target, stored, workers, begin)
         else:
             with cluster_of(cluster) as pool:
                 units = plan.units(pool.threads, stored)
@@ -188,7 +188,7 @@ def _find_copied_runs(runs: Sequence[StudyRun], blocks: Mapping[str, str]) -> li
     )
 
 
-def _judge_here(
+def judge_here(
     plan: StudyPlan,
     store: RunStore,
     folder: Path,
