@@ -85,15 +85,14 @@ def cluster_of(address: str) -> Iterator[Cluster]:
         raise ParameterError(
             '--cluster', '', f'{address!r}: no scheduler answers at this address ({text})'
         ) from None
-    try:
-        client.wait_for_workers(1, timeout=_TIMEOUT_S)
+    with contextlib.closing(client):
+        try:
+            client.wait_for_workers(1, timeout=_TIMEOUT_S)
+        except TimeoutError:
+            raise ParameterError(
+                '--cluster', '', f'{address!r}: the scheduler has no worker; start one or more'
+            ) from None
         yield Cluster(client)
-    except TimeoutError:
-        raise ParameterError(
-            '--cluster', '', f'{address!r}: the scheduler has no worker; start one or more'
-        ) from None
-    finally:
-        client.close()
 
 
 class Cluster:
@@ -239,8 +238,7 @@ class Cluster:
 
 def _result(future: Any) -> _Slice:
     with _one_line():
-        result: _Slice = future.result()
-        return result
+        return future.result()  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager

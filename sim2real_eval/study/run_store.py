@@ -50,17 +50,23 @@ class RunStore:
     def save(self, run: StudyRun, signals: EstimateSignals) -> None:
         """Write the files of a run, its ground truth first."""
         for name, arrays in _split_files(run, signals).items():
-            if name in self._saved_truths:
-                continue
-            with new_file(self._folder / name) as file:
-                np.savez(file, **arrays)
-            if name.endswith(f'/{_TRUTH}'):
-                self._saved_truths.add(name)
+            if self._is_needed(name):
+                with new_file(self._folder / name) as file:
+                    np.savez(file, **arrays)
 
     def write(self, files: Iterable[tuple[str, bytes]]) -> None:
         """Write files that `encode_run` made."""
         for name, data in files:
-            write_bytes(self._folder / name, data)
+            if self._is_needed(name):
+                write_bytes(self._folder / name, data)
+
+    def _is_needed(self, name: str) -> bool:
+        """Return False for a ground truth that was asked for before: its runs share one file."""
+        if not name.endswith(f'/{_TRUTH}'):
+            return True
+        is_new = name not in self._saved_truths
+        self._saved_truths.add(name)
+        return is_new
 
     def run(self, key: RunKey) -> StudyRun | None:
         """Return a run, or None if one of its files is missing or damaged."""
