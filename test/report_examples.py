@@ -18,7 +18,7 @@ HOSTILE = (
     '</script><script>alert(4)</script>', '</style></svg><b>bold</b>',
     '&lt;i&gt; & &amp; {{ 7 * 7 }} {% raw %}',
     '\u202eLTR-\u0645\u062b\u0627\u0644 javascript:alert(5)', 'a' * 200,
-    '$x^{$', r'$\frac$ \input{x} 5 % of _a_', '=cmd() | pipe `code` ]( javascript:alert(6)) ]]>',
+    '$x^{$', r'$\frac$ \input{x} % of _a_', '=cmd() | pipe `code` ]( javascript:alert(6)) ]]>',
     '[red]rich[/red] :smile: \U0001f600',
 )  # fmt: skip
 """Labels: each must be read as it stands, and do nothing."""
@@ -86,7 +86,10 @@ def hostile_study() -> StudyOutcome:
         judges=[{'label': label, 'about': HOSTILE[1]} for label in study.judges],
         models={label: {'gps': HOSTILE[2]} for label in study.models},
         recordings=[{'path': HOSTILE[3], 'name': HOSTILE[0]}],
-        failures=[{'recording': HOSTILE[1], 'judge': HOSTILE[0], 'reason': HOSTILE[3]}],
+        failures=[
+            {'recording': HOSTILE[1], 'judge': HOSTILE[0], 'reason': hostile_text}
+            for hostile_text in (HOSTILE[3], *HOSTILE[8:])
+        ],
         notes=[{'code': hostile_text, 'text': hostile_text} for hostile_text in HOSTILE],
         versions={HOSTILE[0]: HOSTILE[2]},
     )

@@ -12,7 +12,7 @@ import pytest
 from cli_examples import call, check_refused, contents
 
 Capture = pytest.CaptureFixture[str]
-FILES = {'attitude.json', 'errors.csv', 'errors.png', 'consistency.png'}
+FILES = {'.attitude.json.files', 'attitude.json', 'errors.csv', 'errors.png', 'consistency.png'}
 SHORT = '--camera', 'none', '--runs', 2, '--duration', 2, '--jobs', 1
 
 

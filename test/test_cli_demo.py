@@ -29,7 +29,7 @@ def test_a_demo_replaces_an_older_demo_and_is_labelled_synthetic(
     (out / 'study.json').write_text(json.dumps(older), encoding='utf-8')
     for name in ('stale', 'mine'):
         (out / 'recordings' / name).touch()
-    write_list(out, 'study.json', ['recordings/stale'])
+    write_list(out, 'study.json', ['study.json', 'recordings/stale'])
     (out / 'my_notes.md').write_text('mine', encoding='utf-8')
     command = ('demo', '--runs', 1, '--jobs', 1, '--out', out)
     outcome = call(capsys, *command)

@@ -77,7 +77,8 @@ def test_signals_end_all_processes_and_leave_nothing_half_written(
         assert len(done.err.splitlines()) == (name != 'SIGKILL')
     assert json.loads((out / 'study.json').read_text())['state'] == 'unfinished'
     if name != 'SIGKILL':
-        assert not list((tmp_path / 'result').rglob('.*'))
+        hidden = [path.name for path in (tmp_path / 'result').rglob('.*')]
+        assert hidden == ['.study.json.files']
 
 
 @pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM'])

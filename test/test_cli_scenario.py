@@ -16,7 +16,7 @@ from test_rigid_scenarios import write_table
 from sim_sensors.motion.spatial_scenarios import ConstantTwist
 
 Capture = pytest.CaptureFixture[str]
-FILES = {'scenario.json', 'scenario.png', 'measurements.csv', 'errors.csv'}
+FILES = {'.scenario.json.files', 'scenario.json', 'scenario.png', 'measurements.csv', 'errors.csv'}
 SCREW = '--motion', 'constant_twist', '--set', 'angular_velocity=[0.2,0,1]'
 
 

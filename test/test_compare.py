@@ -206,6 +206,7 @@ def test_compare_writes_identical_folders_for_equal_inputs(
     assert second.status == 0, second.err
     files = contents(tmp_path / 'one')
     assert set(files) == {
+        '.comparison.json.files',
         *('comparison.csv', 'comparison.json', 'findings.txt', 'psd.csv', 'psd_errors.png'),
         *('psd_signals.png', 'runs.csv', 'scatter.png', 'trend.csv', 'yaw.csv', 'yaw_error.png'),
         *(f'yaw_{path.name}.png' for path in runs),

@@ -15,7 +15,7 @@ import pytest
 from cli_examples import call, run_of
 
 from sim2real_eval.characterization.signal_files import read_signals
-from sim2real_eval.common.results import file_digest
+from sim2real_eval.common.digests import file_digest
 from sim2real_eval.metrics.series import read_series
 from sim2real_eval.recording.metadata import TransformFile, read_metadata, read_urdf
 from sim2real_eval.recording.reading import read_recording

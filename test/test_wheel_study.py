@@ -164,7 +164,7 @@ def test_the_command_wheels_writes_every_run(capsys: Capture, tmp_path: Path) ->
     record = json.loads(printed.out)
     assert record == json.loads((tmp_path / 'out' / 'wheels.json').read_text(encoding='utf-8'))
     assert {path.name for path in (tmp_path / 'out').iterdir()} == {
-        'wheels.json', 'wheels.png', 'runs.csv',
+        '.wheels.json.files', 'wheels.json', 'wheels.png', 'runs.csv',
     }  # fmt: skip
     with (tmp_path / 'out' / 'runs.csv').open(encoding='utf-8') as file:
         runs = [(row['variant'], row['run']) for row in csv.DictReader(file)]

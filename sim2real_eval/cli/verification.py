@@ -95,5 +95,8 @@ def _plan(command: Sequence[str], options: argparse.Namespace) -> StudyPlan:
                 '--verify', '', f'{words[1]} is not in this folder; give the study file too: '
                 f'sim2real study PATH/{words[1]} --verify {options.verify}'
             )  # fmt: skip
+    if '--out' not in words:
+        # It was run from Python.
+        words += ['--out', options.verify]
     plan: StudyPlan = make_plan(build_parser(words[0]).parse_args(words))
     return plan

@@ -54,6 +54,8 @@ from .evaluation.study import LiveStudy
 _NAME = 'evaluation_node'
 _POLL_S = 0.02
 _DELIVERY = Duration(seconds=2)
+_PATIENCE_S = GONE_AFTER_S + 15.0
+"""Time for which a stranger may stay: someone reads the line and ends it."""
 
 
 class EvaluationNode(ParameterNode):
@@ -96,7 +98,7 @@ class EvaluationNode(ParameterNode):
         self._truth_topic = self.resolve_topic_name(ODOMETRY_TOPIC)
         self._truth: Publisher | None = None
         self._truth_identifiers: set[bytes] = set()
-        self._patience_s = GONE_AFTER_S
+        self._patience_s = _PATIENCE_S
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._vepd = self.create_publisher(String, '~/vepd', latched)
         self._reporter = Reporter(self, lambda: self.tally.status(self.get_fully_qualified_name()))
@@ -183,7 +185,7 @@ class EvaluationNode(ParameterNode):
             self._warn(f'{self.tally.running} is repeated: {error}')
             topic = error.topic
         else:
-            self._patience_s = GONE_AFTER_S
+            self._patience_s = _PATIENCE_S
             return played
         # The handler has ended, whose traceback would keep the nodes of the first run.
         self._wait_for_end(topic)
