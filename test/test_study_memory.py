@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from study_examples import drawn_study
 
-from sim2real_eval.common.findings import Finding, routine
+from sim2real_eval.common.findings import Finding
 from sim2real_eval.metrics import interval, scores
 from sim2real_eval.metrics.options import MetricOptions
+from sim2real_eval.preflight.findings import SHORT
 from sim2real_eval.report.page.figure import library
 from sim2real_eval.report.page.page import study_page
 from sim2real_eval.study.outcome import StudyOutcome
@@ -30,7 +31,6 @@ from sim_sensors.core import blocks
 FEW, MANY = 400, 1100
 """Recordings of two studies; a page shows 300 runs of a model in plots and 1000 in tables."""
 RESAMPLES = 400
-SHORT = routine('test.short', 'only {duration:.1f s}', 'a finding of every run')
 
 
 def large_study(recordings: int) -> StudyOutcome:
