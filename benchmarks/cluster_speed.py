@@ -44,7 +44,7 @@ def plan_of(repetitions: int) -> StudyPlan:
 
 def in_processes(workers: Workers, plan: StudyPlan) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        judge_here(plan, RunStore(Path(folder)), Path(folder), frozenset(), workers, None)
+        judge_here(plan.units(workers.jobs), Path(folder), workers)
 
 
 def on_cluster(address: str, plan: StudyPlan) -> None:

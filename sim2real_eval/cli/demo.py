@@ -8,7 +8,6 @@ import argparse
 import contextlib
 import dataclasses
 import functools
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -206,4 +205,4 @@ def _is_another(folder: Path, plan: StudyPlan) -> bool:
         raise Sim2RealError(
             f'{folder}: exists and is not a demo folder; choose another --out'
         ) from None
-    return describe_change(old, json.loads(json.dumps(plan.record))) is not None
+    return describe_change(old, plan.record) is not None

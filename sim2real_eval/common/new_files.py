@@ -69,7 +69,7 @@ def _give_name(file: IO[bytes], path: Path, other: Path) -> None:
     source = _DESCRIPTORS / str(file.fileno())
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        # With the descriptor of a folder Python calls linkat, which follows the link in /proc.
+        # Python calls linkat, which follows the link in /proc, only if a folder is given.
         os.link(source, path, src_dir_fd=folder, follow_symlinks=True)
     except FileExistsError:
         os.link(source, other, src_dir_fd=folder, follow_symlinks=True)

@@ -125,8 +125,8 @@ def fresh_files(
     """Yield an empty folder whose files are moved into `folder` when the block succeeds.
 
     The files are among `names`. Older files of these names are replaced, if `overwrite` allows it;
-    all other files stay. With the record `mark`, one of `names`, files of an older result that are
-    not written anew are removed. See `check_result_files` and `hold` for errors.
+    all other files stay. If `mark`, one of `names`, is given as the record, files of an older
+    result that are not written anew are removed. See `check_result_files` and `hold` for errors.
     """
     target = Path(folder).resolve()
     with hold(target / names[0]):

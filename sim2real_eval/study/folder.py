@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -88,9 +87,7 @@ def _check_same(folder: Path, plan: StudyPlan) -> None:
         raise Sim2RealError(
             f'{folder / MARK}: is not a study; choose another --out or give --overwrite'
         ) from None
-    # JSON turns tuples into lists.
-    new = json.loads(json.dumps(plan.record))
-    if difference := describe_change(old, new):
+    if difference := describe_change(old, plan.record):
         raise Sim2RealError(
             f'{folder}: holds another study: {difference}; choose another --out or give '
             '--overwrite'

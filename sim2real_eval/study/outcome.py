@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -104,9 +104,13 @@ class Losses:
     Models must be compared on the same recordings: a recording on which a run fails is left out
     under that judge for all models. A model that fails on more than half of the recordings of a
     group is left out there instead. `groups` has the group of every run of the study.
+
+    Failures that follow from an earlier one in `failures`, of the same recording or of the same
+    model on it, do not count: they depend on how the work was divided.
     """
 
-    def __init__(self, failures: Sequence[StudyFailure], groups: Mapping[RunKey, str]) -> None:
+    def __init__(self, failures: Iterable[StudyFailure], groups: Mapping[RunKey, str]) -> None:
+        failures = _first_failures(failures, groups)
         self._groups = {key[:2]: group for key, group in groups.items()}
         self._failures = failures
         whole = {failure[:2] for failure in failures if failure.model in ('', REAL)}
@@ -146,6 +150,22 @@ class Losses:
 
     def _model(self, failure: StudyFailure) -> tuple[str, str, str]:
         return (failure.judge, self._groups[failure[:2]], failure.model)
+
+
+def _first_failures(
+    failures: Iterable[StudyFailure], groups: Mapping[RunKey, str]
+) -> list[StudyFailure]:
+    """Return the failures that one process would report which judges everything in order."""
+    firsts: dict[tuple[str, str, str], StudyFailure] = {}
+    for failure in failures:
+        firsts.setdefault(failure[:3], failure)
+    whole = {key[:2]: key[2] for key in firsts if key[2] in ('', REAL)}
+    order = {key[:3]: number for number, key in enumerate(groups)}
+    first = {key[:2]: number for number, key in reversed(list(enumerate(groups)))}
+    return sorted(
+        (failure for key, failure in firsts.items() if whole.get(key[:2], key[2]) == key[2]),
+        key=lambda failure: order.get(failure[:3], first[failure[:2]]),
+    )
 
 
 def describe_failures(record: Mapping[str, Any]) -> list[str]:

@@ -137,13 +137,13 @@ class StudyPlan:
 
         ChangedError if one was made with other code or inputs.
         """
-        stored = set()
+        stored: set[RunKey] = set()
         for unit in self.units(1):
-            identities = unit.identities()
-            for key in unit.run_groups():
-                if (run := store.run(key)) is None:
-                    continue
-                stored.add(key)
+            runs = {key: run for key in unit.keys if (run := store.run(key)) is not None}
+            stored |= runs.keys()
+            # Those of runs that are to be judged are taken by the process that judges them.
+            identities = unit.identities() if runs else {}
+            for key, run in runs.items():
                 if run.identity != identities[key.judge, key.model]:
                     where = f'the stored run {run_file(key)}'
                     require_same(run.identity, self.record['identity'], unit.recording, where)

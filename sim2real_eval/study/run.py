@@ -9,16 +9,13 @@ import functools
 import json
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sim2real_eval.common.findings import Finding, to_records
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.scores import RunScore
 from sim_sensors.core.measurements import FloatArray
 from .run_values import RunValues
-
-if TYPE_CHECKING:
-    pass
 
 
 class RunKey(NamedTuple):
@@ -88,9 +85,10 @@ class StudyRun:
         }
 
 
-_shared_identity = functools.lru_cache(maxsize=1024)(
-    dict[str, str]
-)  # one for all runs of a recording
+@functools.lru_cache(maxsize=1024)
+def _shared_identity(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Return an identity; the runs of a recording share one object."""
+    return dict(items)
 
 
 @functools.lru_cache(maxsize=4096)

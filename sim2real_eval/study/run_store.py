@@ -11,7 +11,7 @@ import json
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,6 @@ from sim2real_eval.common.new_files import encode_text, new_file, write_bytes
 from sim2real_eval.common.results import json_text
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.input_files import open_input
-
-if TYPE_CHECKING:
-    pass
-
 from .run import EstimateSignals, RunKey, StudyRun
 
 RUNS = 'runs'

@@ -16,7 +16,6 @@ from sim2real_eval.common.file_list import list_files, remove_listed
 from sim2real_eval.common.findings import Finding, merge_models, shared_findings, to_records
 from sim2real_eval.common.results import write_csv, write_json
 from sim2real_eval.common.workers import Workers
-from sim2real_eval.metrics.options import REAL
 from sim2real_eval.metrics.series import SeriesKey, series_file, write_series_folder
 from sim2real_eval.metrics.uncertainty import UNCERTAINTY_COLUMNS, uncertainty_fields
 from sim_sensors.core.errors import Sim2RealError
@@ -34,7 +33,7 @@ from .outcome import (
     stored_blocks,
 )
 from .plan import StudyPlan, load_compiled
-from .run import RunKey, StudyRun
+from .run import StudyRun
 from .run_store import RunStore
 from .secondary_results import side_results, study_uncertainty, uncertainty_records
 from .transfer_record import read_transfer
@@ -91,18 +90,21 @@ def run_study(
     workers = Workers() if workers is None else workers
     with hold_study(target, plan, overwrite=overwrite):
         store = RunStore(target)
-        groups = plan.run_groups()
         stored = plan.stored_runs(store)
+
+        def start(units: Sequence[StudyUnit]) -> Callable[[], None] | None:
+            total = len(plan.run_groups())
+            return None if begin is None else begin(total, len(stored), len(units))
+
         if cluster is None:
-            failures = judge_here(plan, store, target, stored, workers, begin)
+            units = plan.units(workers.jobs, stored)
+            _load_compiled_for(plan, units, workers)
+            failures = judge_here(units, target, workers, start(units))
         else:
             with cluster_of(cluster) as pool:
                 units = plan.units(pool.threads, stored)
-                progress = None if begin is None else begin(len(groups), len(stored), len(units))
-                failures = pool.judge(units, store, progress)
-        return conclude(
-            plan, target, store, failures, workers=workers, beside=beside
-        )  # fmt: skip
+                failures = pool.judge(units, store, start(units))
+        return conclude(plan, target, store, failures, workers=workers, beside=beside)
 
 
 def conclude(
@@ -124,10 +126,6 @@ def conclude(
         When no recording could be compared.
     """
     groups = plan.run_groups()
-    # The order of failures does not depend on how the work was divided.
-    order = {key[:3]: number for number, key in enumerate(groups)}
-    first = {key[:2]: number for number, key in reversed(list(enumerate(groups)))}
-    failures = sorted(_first_failures(failures), key=lambda f: order.get(f[:3], first[f[:2]]))
     losses = Losses(failures, groups)
     runs = []
     for key in groups:
@@ -168,15 +166,6 @@ def conclude(
     return outcome
 
 
-def _first_failures(failures: Iterable[StudyFailure]) -> list[StudyFailure]:
-    """Return the failures that one process would report that judges everything in order."""
-    firsts: dict[tuple[str, str, str], StudyFailure] = {}
-    for failure in failures:
-        firsts.setdefault(failure[:3], failure)
-    whole = {key[:2]: key[2] for key in firsts if key[2] in ('', REAL)}
-    return [failure for key, failure in firsts.items() if whole.get(key[:2], key[2]) == key[2]]
-
-
 def _find_copied_runs(runs: Sequence[StudyRun], blocks: Mapping[str, str]) -> list[Finding]:
     """Return a finding for recordings that gave a judge the same numbers in one group."""
     measured: dict[str, dict[str, Hashable]] = {}
@@ -188,23 +177,21 @@ def _find_copied_runs(runs: Sequence[StudyRun], blocks: Mapping[str, str]) -> li
     )
 
 
-def judge_here(
-    plan: StudyPlan,
-    store: RunStore,
-    folder: Path,
-    stored: frozenset[RunKey],
-    workers: Workers,
-    begin: Begin | None,
-) -> list[StudyFailure]:
-    """Judge the runs that are not stored in processes of this machine."""
-    units = plan.units(workers.jobs, stored)
+def _load_compiled_for(plan: StudyPlan, units: Sequence[StudyUnit], workers: Workers) -> None:
+    """Compile once what several workers would compile at the same time."""
     kinds = {judge.kind for judge in plan.file.judges}
     is_loaded = workers.preloaded and kinds == {'embedded'}
     if workers.jobs > 1 and units and not is_loaded:
-        # Workers that compile the same loop at once would do the work several times.
         load_compiled(plan.file)
-    total = len(plan.run_groups())
-    progress = None if begin is None else begin(total, len(stored), len(units))
+
+
+def judge_here(
+    units: Sequence[StudyUnit],
+    folder: Path,
+    workers: Workers,
+    progress: Callable[[], None] | None = None,
+) -> list[StudyFailure]:
+    """Judge units in processes of this machine, which store the runs in a folder."""
     try:
         parts = workers.map(functools.partial(_judge, folder=folder), units, progress=progress)
     finally:

@@ -36,7 +36,7 @@ def check_inputs(record: Mapping[str, Any], plan: StudyPlan) -> list[InputCheck]
 
     `record` is that of the study, and `plan` was made by its command.
     """
-    now = json.loads(json.dumps(plan.record))  # turns tuples into lists, as in the file
+    now = plan.record
     pairs = [*_digests(record, now, 'identity'), *_digests(record, now, 'metrics')]
     if record['world'] or now['world']:
         worlds = [(value['world'] or {}).get('sha256') for value in (record, now)]
