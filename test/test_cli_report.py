@@ -25,7 +25,9 @@ from sim2real_eval.report.study_report import (
     markdown_text,
     paper_tables,
 )
+from sim2real_eval.study import secondary_results
 from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.secondary_results import SIDE_FILES
 
 Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures('blank_pictures')
@@ -68,6 +70,30 @@ def test_the_page_is_written_and_the_answer_is_printed(capsys: Capture, study: P
     assert {'report.html', 'tables.md', 'tables.tex'} <= {Path(name).name for name in first}
     assert call(capsys, 'report', study).status == 0
     assert contents(study) == first
+
+
+def test_some_results_of_many_recordings_are_computed_when_a_report_is_asked_for(
+    capsys: Capture, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {name: (study / name).read_bytes() for name in SIDE_FILES}
+    assert call(capsys, 'report', study).status == 0
+    page = (study / 'report.html').read_text('utf-8')
+    monkeypatch.setattr(secondary_results, 'MOST_RECORDINGS', 1)
+    words = ('study', study / 'study.yaml', '--jobs', '1', '--out')
+    outcome = call(capsys, *words, 'large')
+    assert outcome.out.splitlines()[-1].endswith(': sim2real report large')
+    large = study.parent / 'large'
+    assert {name for name in SIDE_FILES if (large / name).exists()} == {*SIDE_FILES[:2]}
+    sections = re.findall('<section id="([^"]*)"', (large / 'report.html').read_text('utf-8'))
+    assert 'more' in sections
+    assert 'options' not in sections
+    assert (large / 'vepd.csv').read_bytes() == (study / 'vepd.csv').read_bytes()
+    assert call(capsys, 'report', large).status == 0
+    assert {name: (large / name).read_bytes() for name in SIDE_FILES} == whole
+    sections = re.findall('<section id="([^"]*)"', (large / 'report.html').read_text('utf-8'))
+    assert sections == re.findall('<section id="([^"]*)"', page)
+    # With -v, the command of the study prints them, too.
+    assert 'other metric options' in call(capsys, *words, 'large', '-v').out
 
 
 def test_code_named_in_a_result_is_run_only_on_request(capsys: Capture, study: Path) -> None:

@@ -33,8 +33,9 @@ from preflight_examples import (
 from scipy.signal import butter, sosfiltfilt
 
 from sim2real_eval import simulate
+from sim2real_eval.preflight import delays
 from sim2real_eval.preflight.checks import check
-from sim2real_eval.preflight.delays import fit_delay
+from sim2real_eval.preflight.delays import effective_counts, fit_delay
 from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection, correct_recording
 from sim2real_eval.recording.metadata import find_own_metadata
 from sim2real_eval.recording.reading import read_recording
@@ -137,6 +138,42 @@ def test_a_long_delay_is_detected_in_fast_motion(seconds: float) -> None:
     shifted = functools.partial(shift_signal, time, motion)
     delay_fit = fit_delay(measured, shifted, 120.0, 1.0, longer=True)
     assert delay_fit.seconds == pytest.approx(seconds, abs=0.02)
+
+
+@pytest.mark.parametrize('is_complex', [False, True])
+def test_a_fit_does_not_depend_on_how_many_delays_are_tried_at_once(
+    is_complex: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time, random = np.arange(0.0, 40.0, 0.1), np.random.default_rng(3)
+    motion = np.convolve(random.normal(size=len(time)), np.hanning(31), 'same')
+    motion = motion + 1j * np.roll(motion, 50) if is_complex else motion
+    measured = 0.9 * np.interp(time - 0.33, time, motion) + 0.1 * random.normal(size=len(time))
+    shifted = functools.partial(shift_signal, time, motion)
+    together = fit_delay(measured, shifted, 40.0, 1.0, longer=True)
+    monkeypatch.setattr(delays, '_SAMPLES_AT_ONCE', 1)
+    assert fit_delay(measured, shifted, 40.0, 1.0, longer=True) == together
+    assert together.seconds == pytest.approx(0.33, abs=0.02)
+
+
+def test_residuals_are_counted_together_as_each_alone() -> None:
+    """The oracle adds up autocorrelations until the first negative one."""
+    random = np.random.default_rng(4)
+    residuals = np.stack(
+        [np.convolve(random.normal(size=300), np.ones(width), 'same') for width in (1, 5, 40)]
+        + [np.full(300, 2.0)]
+    )
+    expected = []
+    for row in residuals:
+        centred = row - row.mean()
+        power, total = float(np.mean(centred**2)), 1.0
+        for lag in range(1, 75):
+            product = float(np.mean(centred[lag:] * centred[:-lag]))
+            if product <= 0.0:
+                break
+            total += 2.0 * product / power
+        expected.append(300 / total)
+    assert effective_counts(residuals).tolist() == expected
+    assert expected[0] > 5 * expected[2]
 
 
 @pytest.mark.parametrize('period', [0.5, 0.8, 1.5, 1.9, 3.0])

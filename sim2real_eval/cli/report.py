@@ -74,19 +74,26 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.report.study_report import PAGE, TABLES, study_report, write_report
     from sim2real_eval.study.bags import check_bags, write_bags
     from sim2real_eval.study.outcome import StudyOutcome
+    from sim2real_eval.study.secondary_results import SIDE_FILES, has_many_recordings, side_results
 
     page = Path(options.folder if options.out is None else options.out)
     if page.suffix != '.html' or page.is_dir():
         page /= PAGE
+    outcome = _without_file_metrics(StudyOutcome.read(options.folder), options.run_metrics)
+    # The command of the study has left some of them out.
+    side_files = SIDE_FILES if has_many_recordings(outcome) else ()
+    names = (page.name, *TABLES, *side_files)
     if options.out is not None:
-        check_result_files(page.parent, (page.name, *TABLES), overwrite=options.overwrite)
+        check_result_files(page.parent, names, overwrite=options.overwrite)
     if options.mcap is not None:
         check_bags(options.mcap, overwrite=options.overwrite)
-    outcome = _without_file_metrics(StudyOutcome.read(options.folder), options.run_metrics)
+    outcome = dataclasses.replace(outcome, complete=True)
     report = study_report(outcome, options.folder)
-    names, overwrite = (page.name, *TABLES), options.overwrite or options.out is None
+    overwrite = options.overwrite or options.out is None
     with fresh_files(page.parent, names, overwrite=overwrite) as folder:
         files = [page.with_name(file.name) for file in write_report(report, folder / page.name)]
+        if side_files:
+            side_results(outcome).write(folder)
         if options.mcap is not None:
             with progress_bar(len(outcome.runs), 'bags') as advance:
                 write_bags(outcome, options.mcap, overwrite=options.overwrite, progress=advance)

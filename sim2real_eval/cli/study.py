@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -67,6 +68,7 @@ def print_study(
         wrap_text,
     )
     from sim2real_eval.report.study_report import PAGE
+    from sim2real_eval.study.secondary_results import has_many_recordings
 
     folder, synthetic = Path(folder), bool(outcome.record['synthetic'])
     if quiet:
@@ -104,6 +106,8 @@ def print_study(
             f'{more_findings} more finding{"" if more_findings == 1 else "s"}: {folder / FINDINGS}'
         )
     print(f'Report: {folder / PAGE}' + ('' if verbose else '; more tables: -v'))
+    if has_many_recordings(outcome):
+        print(f'Other options, position and heading: sim2real report {shlex.quote(str(folder))}')
 
 
 def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool) -> None:
@@ -190,7 +194,7 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     from sim2real_eval.report.study_plots import MOST_DRAWN
     from sim2real_eval.study.secondary_results import side_results
 
-    results = side_results(outcome)
+    results = side_results(dataclasses.replace(outcome, complete=True))
     metrics = results.overall_metrics
     for lines in map(metric_lines, metrics[:MOST_DRAWN]):
         print_table(ranks_table(lines))

@@ -24,7 +24,7 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.truth_intervals import SIGMAS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
-from .delays import effective_count
+from .delays import effective_counts
 from .evidence import Evidence, mean_row
 from .inertial import fit_mountings, force_sizes, unknown_turn
 from .outcome import Measure
@@ -83,7 +83,7 @@ def measure_force_bias(evidence: Evidence) -> Iterator[Measure]:
     wander = math.sqrt(float(np.maximum(variance - white, 0.0).sum()))
     limit = _WANDER + SIGMAS * math.sqrt(float(white.sum()) / windows)
     if wander > limit and not evidence.truth_has_attitude:
-        slope = math.radians(unknown_turn(evidence))
+        slope = math.radians(evidence.once(unknown_turn))
         limit = max(limit, _SLOPES * STANDARD_GRAVITY * slope)
     finding = None
     if wander > limit:
@@ -113,7 +113,7 @@ def _fit_gain(evidence: Evidence) -> _Gain | None:
     Noise of the truth lowers the gain, and the gain of the inverse fit is too high. Half of their
     difference is part of the standard error.
     """
-    fits = fit_mountings(evidence)
+    fits = evidence.once(fit_mountings)
     if not fits:
         return None
     measured, true = _block_forces(evidence)
@@ -125,7 +125,7 @@ def _fit_gain(evidence: Evidence) -> _Gain | None:
         return None
     gain, inverse = product / size, power / product
     residual = measured - gain * true
-    count = min(max(effective_count(axis), 4.0) for axis in residual.T)
+    count = max(float(effective_counts(residual.T).min()), 4.0)
     variance = float(np.sum(residual**2)) / (size * count)
     spread = 0.5 * (inverse - gain)
     return _Gain(0.5 * (gain + inverse), math.sqrt(variance + spread**2))

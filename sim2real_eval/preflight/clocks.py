@@ -39,7 +39,7 @@ def measure_other_clocks(evidence: Evidence) -> Iterator[Measure]:
         if abs(shift) > _CLOCK_S and abs(begin - end) < _SAME_S:
             total = evidence.correct(kind, delay=shift).delay
             track = evidence.track
-            fit = fit_turning(evidence) if kind == 'imu' else track.near if track else None
+            fit = evidence.once(fit_turning) if kind == 'imu' else track.near if track else None
             if fit is not None and fit.explained > EXPLAINED and abs(fit.seconds) < _REFINED_S:
                 total = evidence.correct(kind, delay=fit.seconds).delay
                 shift += fit.seconds

@@ -7,9 +7,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.truth_intervals import SIGMAS
@@ -19,6 +21,8 @@ _LONG_DELAY_S = 30.0
 EXPLAINED = 0.8
 """Share of the power of a measurement that is explained without doubt."""
 _STEP_S = 0.02
+_SAMPLES_AT_ONCE = 1 << 17
+"""Samples of the reference, at all delays that are tried together."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,28 +68,42 @@ class DelayFit:
         return self.freedom * ratio > 0.5 * SIGMAS**2
 
 
-def effective_count(residual: FloatArray) -> float:
-    """Return the number of independent samples of an evenly sampled residual, (n,).
+def effective_counts(residuals: FloatArray) -> FloatArray:
+    """Return the numbers of independent samples of evenly sampled residuals (k, n).
 
     n / (1 + 2 sum rho); autocorrelations are summed until the first negative one [Geyer1992].
     """
-    centred = residual - residual.mean()
-    count = len(centred)
-    power = float(np.mean(np.abs(centred) ** 2))
-    if count < 4 or power == 0.0:
-        return float(count)
-    total = 1.0
+    rows = np.ascontiguousarray(residuals)
+    rows = rows - rows.mean(axis=1, keepdims=True)
+    count = rows.shape[1]
+    power = np.mean(np.abs(rows) ** 2, axis=1)
+    totals = np.ones(len(rows))
+    summed = np.flatnonzero(power)
+    rows = rows[summed]
     for lag in range(1, count // 4):
-        product = np.mean(centred[lag:] * np.conj(centred[:-lag])).real
-        if product <= 0.0:
+        products = np.mean(rows[:, lag:] * np.conj(rows[:, :-lag]), axis=1).real
+        is_positive = products > 0.0
+        if not is_positive.all():
+            rows, summed, products = (part[is_positive] for part in (rows, summed, products))
+        if not len(summed):
             break
-        total += 2.0 * float(product) / power
-    return count / total
+        totals[summed] += 2.0 * products / power[summed]
+    return np.asarray(count / totals)
+
+
+def _most_steps(span: float) -> int:
+    """Return the longest delay, in steps, that `longer` tries in a run of `span` seconds."""
+    return round(min(_LONG_DELAY_S, span / 10.0) / _STEP_S)
+
+
+def has_longer_delays(span: float) -> bool:
+    """Return whether `longer` tries more delays in a run of `span` seconds."""
+    return _most_steps(span) > round(_DELAY_S / _STEP_S)
 
 
 def fit_delay(
     measured: FloatArray,
-    reference: Callable[[float], FloatArray],
+    reference: Callable[[FloatArray], FloatArray],
     span: float,
     independent: float,
     *,
@@ -104,7 +122,7 @@ def fit_delay(
     measured : (n,) float or complex
         Measurement.
     reference : callable
-        Returns the reference, (n,), at a delay, s.
+        Returns the reference, (k, n), at delays (k, 1), s.
     span : float
         Length of the run, s.
     independent : float
@@ -120,27 +138,44 @@ def fit_delay(
     power = float(np.mean(np.abs(centred) ** 2))
     freedom = max(span / independent, 2.0)
 
-    def fit(delay: float) -> tuple[complex, float, float]:
-        shifted = reference(delay)
-        shifted = shifted - shifted.mean()
-        size = float(np.mean(np.abs(shifted) ** 2))
-        gain = complex(np.mean(np.conj(shifted) * centred)) / size if size > 1e-12 else 0.0j
-        return gain, float(np.mean(np.abs(centred - gain * shifted) ** 2)), size
+    def fit(delays: FloatArray) -> tuple[NDArray[np.complex128], FloatArray, FloatArray, Any]:
+        """Return gains, mean squares of residual and reference, and residuals, at k delays."""
+        shifted = np.ascontiguousarray(reference(delays[:, None]))
+        shifted = shifted - shifted.mean(axis=1, keepdims=True)
+        size = np.mean(np.abs(shifted) ** 2, axis=1)
+        product = np.mean(np.conj(shifted) * centred, axis=1)
+        is_moving = size > 1e-12
+        gain = np.zeros(len(delays), np.complex128)
+        gain.real[is_moving] = product.real[is_moving] / size[is_moving]
+        gain.imag[is_moving] = product.imag[is_moving] / size[is_moving]
+        error = centred - gain[:, None] * shifted
+        return gain, np.mean(np.abs(error) ** 2, axis=1), size, error
 
-    @functools.cache
+    residuals: dict[int, float] = {}
+    at_once = max(_SAMPLES_AT_ONCE // len(measured), 1)
+
     def residual_at(steps: int) -> float:
-        return fit(steps * _STEP_S)[1]
+        if steps not in residuals:
+            best_of([steps])
+        return residuals[steps]
 
-    def independent_count(delay: float, gain: complex) -> float:
-        shifted = reference(delay)
-        return max(effective_count(centred - gain * (shifted - shifted.mean())), 4.0)
+    def best_of(steps: Sequence[int]) -> int:
+        """Return the number of steps with the smallest residual, the first of equal ones."""
+        missing = [number for number in steps if number not in residuals]
+        for first in range(0, len(missing), at_once):
+            part = missing[first : first + at_once]
+            found = fit(np.array(part) * _STEP_S)[1]
+            residuals.update(zip(part, found.tolist(), strict=True))
+        return min(steps, key=residuals.__getitem__)
 
     def curvature(steps: int) -> float:
         return residual_at(steps - 1) + residual_at(steps + 1) - 2.0 * residual_at(steps)
 
+    @functools.cache
     def delay_fit(delay: float) -> DelayFit:
-        gain, residual, size = fit(delay)
-        count = independent_count(delay, gain)
+        gains, residual_squares, sizes, errors = fit(np.array([delay]))
+        gain, residual, size = complex(gains[0]), float(residual_squares[0]), float(sizes[0])
+        count = max(float(effective_counts(errors)[0]), 4.0)
         deviation = math.sqrt(residual / (count * size)) if size > 1e-12 else math.inf
         bend = curvature(round(delay / _STEP_S))
         # Half the log likelihood changes by 1/2 at one standard error.
@@ -150,32 +185,32 @@ def fit_delay(
         )
 
     def best_within(steps: int) -> int:
-        best = min(range(-steps, steps + 1, 5), key=residual_at)
-        return min(range(best - 5, best + 6), key=residual_at)
+        best = best_of(range(-steps, steps + 1, 5))
+        return best_of(range(best - 5, best + 6))
 
     enough = (1.0 - EXPLAINED) * power
-    near, far = (round(limit / _STEP_S) for limit in (_DELAY_S, min(_LONG_DELAY_S, span / 10.0)))
+    near, far = round(_DELAY_S / _STEP_S), _most_steps(span)
     best = best_within(near)
     if longer and far > near and (residual_at(best) > enough or abs(best) >= near):
         other = best_within(far)
         best = other if residual_at(other) < min(enough, residual_at(best)) else best
     # Minima within the usual delays that explain as much but for chance.
     minima = [
-        min(range(steps - 5, steps + 6), key=residual_at)
+        best_of(range(steps - 5, steps + 6))
         for steps in range(5 - near, near - 4, 5)
         if residual_at(steps) <= min(residual_at(steps - 5), residual_at(steps + 5))
     ]
     best_fit = delay_fit(best * _STEP_S)
     rivals = [steps for steps in minima if not best_fit.is_better_than(residual_at(steps))]
-    best = min(
-        (best, *rivals), key=lambda steps: (fit(steps * _STEP_S)[0].real <= 0.0, abs(steps))
-    )
+    candidates = [best, *rivals]
+    is_reversed = fit(np.array(candidates) * _STEP_S)[0].real <= 0.0
+    _, _, best = min(zip(is_reversed, map(abs, candidates), candidates, strict=True))
     delay, bend = best * _STEP_S, curvature(best)
     if residual_at(best) <= min(residual_at(best - 1), residual_at(best + 1)) and bend > 0.0:
         delay += 0.5 * _STEP_S * (residual_at(best - 1) - residual_at(best + 1)) / bend
     chosen = delay_fit(delay)
     within = round(tolerated / _STEP_S)
-    for steps in (min(range(-within, within + 1), key=residual_at), 0):
+    for steps in (best_of(range(-within, within + 1)), 0):
         if chosen.is_better_than(residual_at(steps)):
             break
         chosen = delay_fit(steps * _STEP_S)

@@ -8,7 +8,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from sim2real_eval.recording.recording import IDEAL_ROLES, Recording
 from sim2real_eval.recording.truth import select_valid_fixes
 from sim2real_eval.simulation.twin import find_span
 from sim2real_eval.simulation.twin_maker import TwinMaker, ideal_imu_of_motion
-from sim_sensors.core.blocks import blocks, is_steady, seconds, sum_by_blocks
+from sim_sensors.core.blocks import BLOCK, blocks, is_steady, seconds, sum_by_blocks
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import (
     FixArray,
@@ -49,6 +49,7 @@ _DERIVED = (
 """Properties that are computed once for the recording as corrected so far."""
 _UNCHANGED_BY_VALUES = {'ideal', 'imu_time', 'maker', 'truth_interval', 'truth_has_attitude'}
 """Those that the values of an IMU do not change; over hours they take long."""
+T = TypeVar('T')
 IdealReader = Callable[[slice], IdealMeasurement]
 LEAST_FIXES = 8
 LEAST_IMU = 64
@@ -84,7 +85,7 @@ class Ideal(NamedTuple):
 
     rate: FloatArray  # (n, 3) rad/s
     force: FloatArray  # (n, 3) m/s^2
-    orientation: Rows  # (n, 4) x y z w, in the world
+    orientation: FloatArray | Rows  # (n, 4) x y z w, in the world
 
 
 class Evidence:
@@ -122,8 +123,17 @@ class Evidence:
         self.base = base
         self.noise_free = noise_free
         self._changes: dict[str, Any] = {}
+        self._results: dict[Any, Any] = {}
         self._added_lever_arm = np.zeros(3)
         self.doubtful: set[str] = set()
+
+    def once(self, compute: Callable[[Evidence], T]) -> T:
+        """Return `compute(self)`, computed once for the present corrections and doubts."""
+        key = compute, frozenset(self.doubtful)
+        if key not in self._results:
+            self._results[key] = compute(self)
+        result: T = self._results[key]
+        return result
 
     def role(self, kind: str) -> str:
         """Return the role that is checked: `kind`, or that of its noise-free sensor."""
@@ -200,6 +210,7 @@ class Evidence:
         unchanged = _UNCHANGED_BY_VALUES if only_values else set()
         if self.noise_free:
             unchanged = unchanged - {'maker'}
+        self._results.clear()
         for name in _DERIVED:
             if name not in unchanged:
                 vars(self).pop(name, None)
@@ -321,6 +332,9 @@ class Evidence:
         if part_of is None:
             return None
         count = len(self.imu_time)
+        if count <= BLOCK:
+            whole = part_of(slice(None))
+            return Ideal(whole.rate, whole.force, whole.orientation)
         rate, force = np.empty((count, 3)), np.empty((count, 3))
         for rows in blocks(count):
             part = part_of(rows)
@@ -374,8 +388,12 @@ class Evidence:
     @cached_property
     def track(self) -> Track | None:
         """Fixes beside the truth; None if the truth moves by less than 2 m."""
-        fixes, truth, maker = self.fixes, self.truth, self.maker
-        if fixes is None or truth is None or maker is None or len(truth) < LEAST_FIXES:
+        return None if self.fixes is None else self.track_of(self.fixes)
+
+    def track_of(self, fixes: FixArray) -> Track | None:
+        """Return the track of fixes with the stamps of `fixes` of this evidence."""
+        truth, maker = self.truth, self.maker
+        if truth is None or maker is None or len(truth) < LEAST_FIXES:
             return None
         try:
             return make_track(fixes, truth, self.gps_lever_arm())

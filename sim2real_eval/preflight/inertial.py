@@ -30,7 +30,7 @@ from sim_sensors.motion.truth_intervals import SIGMAS
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 from . import findings
 from .arrays import plane
-from .delays import DelayFit, effective_count, fit_delay
+from .delays import DelayFit, effective_counts, fit_delay
 from .evidence import Evidence, mean_row
 from .outcome import Measure
 
@@ -61,6 +61,8 @@ _LEAST_FORCE = 1e-3
 _VERTICAL_RAD = 0.02
 _UPRIGHT, _REVERSED = (1, 1, 1), (-1, -1, -1)
 _RATE_SIGNS = (_UPRIGHT, _REVERSED, (-1, 1, 1), (1, -1, 1), (1, 1, -1))
+_SIGNS = (*((_UPRIGHT, signs) for signs in _RATE_SIGNS), (_REVERSED, _UPRIGHT))
+"""Hypotheses about the signs of the axes of forces and of rates."""
 # Log likelihood that a reversed sign costs: a wrong mounting is the more usual cause.
 _SIGN_COST = 2.0
 
@@ -109,7 +111,7 @@ def measure_truth_attitude(evidence: Evidence) -> Iterator[Measure]:
         reordered = dataclasses.replace(original, orientation=np.roll(original.orientation, -1, 1))
         reordered, _ = derive_velocities('', 'truth', reordered)
         rival = Evidence(evidence.recording.with_messages('truth', reordered), evidence.base)
-        fits, others = fit_mountings(evidence), fit_mountings(rival)
+        fits, others = evidence.once(fit_mountings), fit_mountings(rival)
         if others and (not fits or others[0].cost < fits[0].cost - 0.5 * SIGMAS**2):
             finding = findings.TRUTH_QUATERNION(evidence.topic('truth'), tilt=tilt)
             evidence.doubtful |= {'orientation', 'steps', 'gravity', 'fix errors'}
@@ -124,7 +126,7 @@ def _measure_missing_attitude(evidence: Evidence) -> Iterator[Measure]:
     if np.ptp(evidence.truth.orientation, axis=0).max() < 0.01:
         # A truth without any orientation has a check of its own.
         return
-    turn, finding = unknown_turn(evidence), None
+    turn, finding = evidence.once(unknown_turn), None
     if turn > _UNKNOWN_TURN_DEG:
         finding = findings.NO_ATTITUDE(evidence.topic('truth'), turn=turn)
         evidence.doubtful |= {'orientation', 'gravity'}
@@ -137,7 +139,7 @@ def unknown_turn(evidence: Evidence) -> float:
     The angles are integrals of the rates.
     """
     measured, _ = _verticals(evidence)
-    fit = fit_turning(evidence)
+    fit = evidence.once(fit_turning)
     # The unit of the rates is checked later.
     scale = 1.0 if fit is None else max(abs(fit.gain), 1.0)
     rate = block_means(
@@ -236,7 +238,7 @@ def fit_turning(
     ).T
     angle = np.append(0.0, np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(rate_time)))
 
-    def mean_rates(delay: float, centres: FloatArray) -> FloatArray:
+    def mean_rates(delay: FloatArray, centres: FloatArray) -> FloatArray:
         """Return means over blocks, whose noise does not depend on the delay."""
         ends = [
             np.interp(centres - delay + half, rate_time, angle)
@@ -277,7 +279,7 @@ def fit_turning(
 
 def measure_turning(evidence: Evidence) -> Iterator[Measure]:
     """Fit delay and scale of the rate about the vertical to those of the truth."""
-    fit = fit_turning(evidence)
+    fit = evidence.once(fit_turning)
     if fit is None:
         return
     topic, role = evidence.topic('imu'), evidence.role('imu')
@@ -312,7 +314,7 @@ def measure_mounting(evidence: Evidence) -> Iterator[Measure]:
         return
     if 'orientation' in evidence.doubtful and evidence.ideal is not None:
         return
-    fits = fit_mountings(evidence)
+    fits = evidence.once(fit_mountings)
     if not fits:
         fits = [_mounting_of_gravity(evidence)]
     best, topic, role = fits[0], evidence.topic('imu'), evidence.role('imu')
@@ -388,56 +390,65 @@ def fit_mountings(evidence: Evidence) -> list[MountingFit]:
     vectors = [(force, true_force), (rate, true_rate)]
     if 'range' in evidence.doubtful:
         vectors.pop()
-    fits = [
-        _fit_mounting(vectors, rate_signs, force_sign)
-        for rate_signs, force_sign in (*((signs, 1) for signs in _RATE_SIGNS), (_UPRIGHT, -1))
-    ]
-    return sorted(fits, key=lambda fit: fit.cost)
+    return sorted(_fit_by_signs(vectors), key=lambda fit: fit.cost)
 
 
-def _fit_mounting(
-    vectors: list[tuple[FloatArray, FloatArray]], rate_signs: tuple[int, int, int], force_sign: int
-) -> MountingFit:
-    """Fit the rotation from measured to true vectors, (n, 3) each, for one pair of signs."""
-    signs = (np.full(3, force_sign), np.array(rate_signs))
+def _fit_by_signs(vectors: list[tuple[FloatArray, FloatArray]]) -> list[MountingFit]:
+    """Fit the rotation from measured to true vectors, (n, 3) each, for each pair of signs."""
+    signs = [np.array(sides, dtype=float) for sides in zip(*_SIGNS, strict=True)]
     signed = [
-        (sign * measured, true) for sign, (measured, true) in zip(signs, vectors, strict=False)
+        (sign[:, None] * measured, true)
+        for sign, (measured, true) in zip(signs, vectors, strict=False)
     ]
     floors = [1e-4 + _VERTICAL_RAD**2 * float(np.mean(true**2)) for _, true in signed]
-    variances = [float(np.mean(measured**2)) + 1e-12 for measured, _ in signed]
-    counts = [len(signed[0][0]) / 4.0 for _ in signed]
+    length, most = len(signed[0][1]), len(_SIGNS)
+    variances = [np.full(most, float(np.mean(measured**2)) + 1e-12) for measured, _ in vectors]
+    counts = [np.full(most, length / 4.0) for _ in signed]
     for _ in range(4):
-        weights = [count / variance for count, variance in zip(counts, variances, strict=True)]
         product = np.diag([1e-3, 5e-4, 1e-4])
-        for weight, (measured, true) in zip(weights, signed, strict=True):
-            product = product + weight * (true.T @ measured) / len(true)
+        for count, variance, (measured, true) in zip(counts, variances, signed, strict=True):
+            weight = (count / variance)[:, None, None]
+            product = product + weight * (true.T @ measured) / length
         left_axes, _, right_axes = np.linalg.svd(product)
-        proper = np.diag([1.0, 1.0, np.linalg.det(left_axes) * np.linalg.det(right_axes)])
-        matrix = left_axes @ proper @ right_axes
-        residuals = [true - measured @ matrix.T for measured, true in signed]
+        proper = np.ones((most, 1, 3))
+        proper[:, 0, 2] = np.linalg.det(left_axes) * np.linalg.det(right_axes)
+        matrices = (left_axes * proper) @ right_axes
+        residuals = [true - measured @ matrices.transpose(0, 2, 1) for measured, true in signed]
         variances = [
-            float(np.mean(residual**2)) + floor
+            np.mean(residual.reshape(most, -1) ** 2, axis=1) + floor
             for residual, floor in zip(residuals, floors, strict=True)
         ]
         counts = [
-            float(np.mean([effective_count(axis) for axis in residual.T]))
+            effective_counts(residual.transpose(0, 2, 1).reshape(-1, length))
+            .reshape(most, 3)
+            .mean(axis=1)
             for residual in residuals
         ]
     # All pairs of signs are compared for the same number of independent samples.
-    cost = 1.5 * len(residuals[0]) / 4.0 * sum(map(math.log, variances))
-    reversed_axes = rate_signs.count(-1)
-    cost += _SIGN_COST * (reversed_axes == 3 or force_sign < 0)
-    cost += 2.0 * _SIGN_COST * (reversed_axes in (1, 2))
+    costs = 1.5 * length / 4.0 * np.sum(np.log(variances), axis=0)
     up = signed[0][1].mean(axis=0)
     up = up / max(float(np.linalg.norm(up)), 1e-12)
     information = sum(
         count / variance * float(np.mean(np.sum(np.cross(true, up) ** 2, axis=1)))
         for count, variance, (_, true) in zip(counts, variances, signed, strict=True)
     )
-    deviation = math.degrees(1.0 / math.sqrt(max(information, 1e-9)))
-    yaw_deviation = deviation if deviation < 20.0 else math.inf
-    rotation = Rotation.from_matrix(matrix)
-    return MountingFit(rate_signs, force_sign, rotation, cost, yaw_deviation)
+    deviations = np.degrees(1.0 / np.sqrt(np.maximum(information, 1e-9)))
+    deviations[deviations >= 20.0] = math.inf
+    fitted = zip(
+        _SIGNS, Rotation.from_matrix(matrices), costs.tolist(), deviations.tolist(), strict=True
+    )
+    return [
+        MountingFit(signs[1], signs[0][0], rotation, cost + _cost_of_signs(*signs), deviation)
+        for signs, rotation, cost, deviation in fitted
+    ]
+
+
+def _cost_of_signs(force_signs: tuple[int, ...], rate_signs: tuple[int, ...]) -> float:
+    """Return the log likelihood that reversed signs cost."""
+    reversed_axes = rate_signs.count(-1)
+    if reversed_axes in (1, 2):
+        return 2.0 * _SIGN_COST
+    return _SIGN_COST * (reversed_axes == 3 or force_signs == _REVERSED)
 
 
 def _mounting_of_gravity(evidence: Evidence) -> MountingFit:
@@ -515,7 +526,7 @@ def measure_travel_direction(evidence: Evidence) -> Iterator[Measure]:
 
 def _agrees_in_yaw(evidence: Evidence) -> bool:
     """Return whether the horizontal axes of the IMU are those of the truth."""
-    fits = fit_mountings(evidence)
+    fits = evidence.once(fit_mountings)
     if not fits or 'gravity' in evidence.doubtful or not math.isfinite(fits[0].yaw_deviation):
         return False
     _, up = _verticals(evidence)

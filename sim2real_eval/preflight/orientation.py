@@ -193,7 +193,7 @@ def _errors(
     )
 
 
-def _is_unset(published: FloatArray | Rows, true: Rows | None) -> bool:
+def _is_unset(published: FloatArray | Rows, true: FloatArray | Rows | None) -> bool:
     """Return whether an orientation is always the identity while the true heading is not 0."""
     parts = (published[part] for part in blocks(len(published)))
     if not all((part == (0.0, 0.0, 0.0, 1.0)).all() for part in parts):

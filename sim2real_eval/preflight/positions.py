@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sim2real_eval.recording.corrections import TruthCorrection
+from sim2real_eval.recording.corrections import FixCorrection, TruthCorrection
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.motion.truth_intervals import JUMP_M, MOST_ERROR_M, SIGMAS, jump_limit
@@ -178,10 +178,8 @@ def _is_in_radians(evidence: Evidence, track: Track) -> bool:
     degrees = dataclasses.replace(
         fixes, latitude=np.degrees(fixes.latitude), longitude=np.degrees(fixes.longitude)
     )
-    other = Evidence(
-        evidence.recording.with_messages(evidence.role('gps'), degrees), evidence.base
-    )
-    fit = _near_fit(other)
+    other = evidence.track_of(degrees)
+    fit = None if other is None else other.near
     return fit is not None and fit.explained > 0.8 and abs(abs(fit.gain) - 1.0) < SCALE
 
 
@@ -200,10 +198,6 @@ def _log(residual: float) -> float:
     return math.log(max(residual, 1e-12))
 
 
-def _near_fit(evidence: Evidence) -> DelayFit | None:
-    return None if evidence.track is None else evidence.track.near
-
-
 def _fit_as_camera(evidence: Evidence) -> DelayFit | None:
     """Return how a truth in the axes of a camera explains the fixes; None if it does not.
 
@@ -218,8 +212,8 @@ def _fit_as_camera(evidence: Evidence) -> DelayFit | None:
         return None
     if track is not None and track.near.explained > 0.5:
         return None
-    fit = _near_fit(evidence.with_correction('truth', axes='camera'))
-    return fit if fit is not None and fit.explained > 0.8 else None
+    track = evidence.with_correction('truth', axes='camera').track
+    return track.near if track is not None and track.near.explained > 0.8 else None
 
 
 def _fit_exchanged(evidence: Evidence) -> DelayFit | None:
@@ -230,7 +224,8 @@ def _fit_exchanged(evidence: Evidence) -> DelayFit | None:
     fixes = evidence.fixes
     if fixes is None or np.abs(fixes.longitude).max() > 90.0:
         return None
-    fit = _near_fit(evidence.with_correction('gps', swapped=True))
+    track = evidence.track_of(FixCorrection(swapped=True).apply(fixes))
+    fit = None if track is None else track.near
     return fit if fit is not None and abs(fit.gain - 1.0) < 0.3 else None
 
 

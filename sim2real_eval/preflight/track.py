@@ -15,7 +15,7 @@ from sim_sensors.core import rotations
 from sim_sensors.core.blocks import seconds
 from sim_sensors.core.measurements import FixArray, FloatArray, OdometryArray
 from .arrays import plane
-from .delays import EXPLAINED, DelayFit, fit_delay
+from .delays import EXPLAINED, DelayFit, fit_delay, has_longer_delays
 
 _WINDOW_S = 2.0
 """Time over which fixes are differenced. Slow errors of a receiver, tens of seconds long, cancel,
@@ -69,7 +69,8 @@ class Track:
     def fitted(self) -> DelayFit:
         """The same as `near` with any delay; a mirrored track may look like a late one."""
         is_mirrored = self.in_mirror.explained > EXPLAINED
-        fit = self.near if is_mirrored else self._fit(longer=True)
+        is_near = is_mirrored or not has_longer_delays(self.span)
+        fit = self.near if is_near else self._fit(longer=True)
         if fit.explained > EXPLAINED:
             return fit
         leap = self._with_leap_seconds()
@@ -121,10 +122,10 @@ class Track:
     def _fit(self, *, mirrored: bool = False, longer: bool = False) -> DelayFit:
         steps_of_fixes = self.measured[self.step :] - self.measured[: -self.step]
 
-        def steps(delay: float) -> FloatArray:
+        def steps(delay: FloatArray | float) -> FloatArray:
             positions = self.truth(self.stamps - delay)
             positions = np.conj(positions) if mirrored else positions
-            return positions[self.step :] - positions[: -self.step]
+            return positions[..., self.step :] - positions[..., : -self.step]
 
         first = fit_delay(steps_of_fixes, steps, self.span, _WINDOW_S, longer=longer)
         true = steps(first.seconds)
@@ -136,7 +137,7 @@ class Track:
             return first
         return fit_delay(
             steps_of_fixes[kept],
-            lambda delay: steps(delay)[kept],
+            lambda delay: steps(delay)[..., kept],
             self.span,
             _WINDOW_S,
             longer=longer,

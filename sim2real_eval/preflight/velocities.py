@@ -129,7 +129,7 @@ def measure_twist_delay(evidence: Evidence) -> Iterator[Measure]:
     half = 0.5 * SHORT_S
     distances = [np.append(0.0, np.cumsum(body[:, axis] * steps)) for axis in (0, 1)]
 
-    def speed(delay: float) -> FloatArray:
+    def speed(delay: FloatArray) -> FloatArray:
         """Return recorded speeds at an earlier time, as means over the time of a block.
 
         Their noise does not depend on where in a step a block begins.

@@ -225,6 +225,8 @@ class StudyOutcome:
         Sorted by judge, recording and model, the real run first.
     load : callable
         Returns the signals of a run.
+    complete : bool
+        Compute all secondary results, however many recordings there are.
 
     Examples
     --------
@@ -236,6 +238,7 @@ class StudyOutcome:
     record: Mapping[str, Any]
     runs: tuple[StudyRun, ...]
     load: Callable[[RunKey], EstimateSignals]
+    complete: bool = False
 
     @classmethod
     def read(cls, folder: str | Path, *, with_notes: bool = True) -> StudyOutcome:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import io
@@ -28,8 +29,8 @@ _TRUTH = 'truth.npz'
 _TRUTH_SIGNALS = ('true_time', 'true_velocity', 'true_orientation')
 _RECORD = 'about'
 """Array of a run file that holds the run as JSON."""
-_CACHED_FILES = 250
-_LARGEST_CACHED = 1 << 19  # bytes
+_CACHED_FILES = {1 << 16: 1000, 1 << 19: 250}
+"""Number of files of up to so many bytes that are kept."""
 
 
 class RunStore:
@@ -40,7 +41,10 @@ class RunStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._load_cached = functools.lru_cache(maxsize=_CACHED_FILES)(self._load)
+        self._load_cached = {
+            size: functools.lru_cache(maxsize=count)(self._load)
+            for size, count in _CACHED_FILES.items()
+        }
         self._saved_truths: set[str] = set()
 
     def save(self, run: StudyRun, signals: EstimateSignals) -> None:
@@ -93,12 +97,13 @@ class RunStore:
         return self._load_if_cached(f'{_run_folder(key)}/{_TRUTH}', *_TRUTH_SIGNALS)
 
     def _load_if_cached(self, name: str, *arrays: str) -> dict[str, Any]:
-        # Tables, metrics and page read the same runs: about 100 MB of short ones are kept.
-        try:
-            is_short = (self._folder / name).stat().st_size <= _LARGEST_CACHED
-        except OSError:
-            is_short = False
-        return (self._load_cached if is_short else self._load)(name, *arrays)
+        # Tables, metrics and page read the same runs: at most 200 MB of short ones are kept.
+        with contextlib.suppress(OSError):
+            size = (self._folder / name).stat().st_size
+            for most, load in self._load_cached.items():
+                if size <= most:
+                    return load(name, *arrays)
+        return self._load(name, *arrays)
 
     def _load(self, name: str, *arrays: str) -> dict[str, Any]:
         path = self._folder / name

@@ -42,6 +42,11 @@ from .sensitivity import (
 LEVEL = 0.05
 """p-value below which a distance is significant."""
 
+MOST_RECORDINGS = 100
+"""Largest number of recordings with all secondary results."""
+SIDE_FILES = ('metrics.csv', 'agreement.json', 'sensitivity.csv', 'pose.csv')
+"""Files of complete secondary results."""
+
 _MOST_PERMUTATIONS = 1000
 _LOG = logging.getLogger(__name__)
 
@@ -295,6 +300,8 @@ class SideResults:
     sensitivity: tuple[SensitivityTable, ...]
     rankings: tuple[RankingPair, ...]
     poses: tuple[PoseRanking, ...] = ()
+    is_complete: bool = True
+    """Whether sensitivity and pose differences were computed."""
 
     @property
     def overall_metrics(self) -> list[MetricTable]:
@@ -337,7 +344,7 @@ class SideResults:
         }
 
     def write(self, folder: str | Path) -> tuple[Path, ...]:
-        """Write metrics.csv, sensitivity.csv, pose.csv and agreement.json into a folder."""
+        """Write metrics.csv, agreement.json and, if complete, sensitivity.csv and pose.csv."""
         folder = Path(folder)
         metrics = (
             (
@@ -355,24 +362,39 @@ class SideResults:
             for row in table.rows
         )
         poses = (row for ranking in self.poses for row in ranking.rows())
-        return (
+        files = [
             write_csv(folder / 'metrics.csv', METRIC_COLUMNS, metrics),
-            write_csv(folder / 'sensitivity.csv', SENSITIVITY_COLUMNS, sensitivity),
-            write_csv(folder / 'pose.csv', POSE_COLUMNS, poses),
             write_json(folder / 'agreement.json', self.to_mapping(), allow_nan=False),
-        )
+        ]
+        if self.is_complete:
+            files += [
+                write_csv(folder / 'sensitivity.csv', SENSITIVITY_COLUMNS, sensitivity),
+                write_csv(folder / 'pose.csv', POSE_COLUMNS, poses),
+            ]
+        return tuple(files)
 
 
 @functools.lru_cache(maxsize=1)
 def side_results(outcome: StudyOutcome) -> SideResults:
-    """Return the secondary results of a study; those of the last study are cached."""
+    """Return the secondary results of a study; those of the last study are cached.
+
+    Sensitivity and pose differences of more than `MOST_RECORDINGS` recordings, which take as long
+    as all else, are computed only if the outcome asks for them.
+    """
     options = MetricOptions.from_mapping(dict(outcome.record['metric']), where='study')
+    is_complete = outcome.complete or not has_many_recordings(outcome)
     return SideResults(
         tuple(metric_tables(outcome, options)),
-        tuple(sensitivity_tables(outcome, options)),
+        tuple(sensitivity_tables(outcome, options)) if is_complete else (),
         tuple(ranking_pairs(outcome)),
-        pose_rankings(outcome),
+        pose_rankings(outcome) if is_complete else (),
+        is_complete,
     )
+
+
+def has_many_recordings(outcome: StudyOutcome) -> bool:
+    """Return whether some secondary results are computed only when they are asked for."""
+    return len({run.key.recording for run in outcome.runs}) > MOST_RECORDINGS
 
 
 @functools.lru_cache(maxsize=1)

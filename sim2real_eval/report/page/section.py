@@ -24,7 +24,7 @@ from sim2real_eval.report.ranking_tables import (
 )
 from sim2real_eval.report.transfer import transfer_table
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.secondary_results import SideResults
+from sim2real_eval.study.secondary_results import MOST_RECORDINGS, SideResults
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray
 from .figure import TRUTH, Plot, SeriesStyle
@@ -513,7 +513,7 @@ def transfer_section(record: Mapping[str, Any]) -> SideSection:
 
 
 def side_sections(side: SideResults) -> list[SideSection]:
-    """Return the sections that have at least one table.
+    """Return the sections that have at least one table, and what was left out.
 
     Each judge and group is ranked over all its scenarios, or over its only one.
     """
@@ -552,7 +552,15 @@ def side_sections(side: SideResults) -> list[SideSection]:
             [_pairs(side)] if side.rankings else [],
         ),
     ]
-    return [section for section in sections if section.tables]
+    found = [section for section in sections if section.tables]
+    if not side.is_complete:
+        text = (
+            'Position, heading, attitude and other options of VEPD are left out, because there '
+            f'are more than {MOST_RECORDINGS} recordings. To add them: `sim2real report` and the '
+            'folder of the result.'
+        )
+        found.append(SideSection('more', 'More', text, []))
+    return found
 
 
 def _ranks(rankings: RankLines) -> console.DataTable:
