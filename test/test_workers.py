@@ -110,3 +110,21 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         process.kill()
     for pid in pids:
         wait_for_end(int(pid))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason='needs PYTHONSAFEPATH of Python 3.11')
+def test_a_file_in_the_working_directory_is_no_module_of_the_workers(tmp_path: Path) -> None:
+    for name in ('statistics', 'random', 'selectors', 'pickle', 'numpy', 'sim2real_eval'):
+        (tmp_path / f'{name}.py').write_text('raise SystemExit(9)\n')
+    script = tmp_path / 'scripts' / 'study.py'
+    script.parent.mkdir()
+    script.write_text(
+        'import os\n'
+        'from sim2real_eval.common.workers import Workers\n'
+        "if __name__ == '__main__':\n"
+        '    with Workers(2) as workers:\n'
+        "        values = workers.map(os.getenv, ['PYTHONSAFEPATH', 'HOME'])\n"
+        "    assert values == [None, os.environ['HOME']], values\n"
+    )
+    environment = {name: text for name, text in os.environ.items() if name != 'PYTHONSAFEPATH'}
+    subprocess.run([sys.executable, script], check=True, cwd=tmp_path, env=environment)

@@ -26,6 +26,7 @@ from .process import interruptible, single_threads
 _HAS_FORKSERVER = 'forkserver' in multiprocessing.get_all_start_methods()
 _FORK_S = 0.5
 
+_SAFE_PATH = 'PYTHONSAFEPATH'
 _NO_LEAK = 'ignore:resource_tracker:UserWarning'
 
 T = TypeVar('T')
@@ -79,16 +80,17 @@ class Workers:
         """
         if self.jobs <= 1 or not _HAS_FORKSERVER:
             return
-        # The tracker removes the semaphores of a killed command, which is no leak to warn of.
-        sys.warnoptions.append(_NO_LEAK)
-        try:
-            # First, because it lets signals through again.
-            multiprocessing.resource_tracker.ensure_running()
-        finally:
-            sys.warnoptions.remove(_NO_LEAK)
         context = multiprocessing.get_context('forkserver')
         context.set_forkserver_preload(list(modules))
-        with _block_interrupts(), single_threads():
+        with _safe_path():
+            # The tracker removes the semaphores of a killed command, which is no leak to warn of.
+            sys.warnoptions.append(_NO_LEAK)
+            try:
+                # First, because it lets signals through again.
+                multiprocessing.resource_tracker.ensure_running()
+            finally:
+                sys.warnoptions.remove(_NO_LEAK)
+        with _block_interrupts(), single_threads(), _safe_path():
             try:
                 multiprocessing.forkserver.ensure_running()
             except ChildProcessError:
@@ -162,7 +164,9 @@ class Workers:
                 whole = function.func if isinstance(function, functools.partial) else function
                 self.start(whole.__module__)
             context = multiprocessing.get_context('forkserver' if _HAS_FORKSERVER else 'spawn')
-            self._pool = concurrent.futures.ProcessPoolExecutor(self.jobs, context, _begin_worker)
+            self._pool = concurrent.futures.ProcessPoolExecutor(
+                self.jobs, context, _begin_worker, (_SAFE_PATH in os.environ,)
+            )
         return self._pool
 
 
@@ -183,8 +187,11 @@ def _run_task(work: bytes) -> Any:
         os._exit(stop.code if isinstance(stop.code, int) else 1)
 
 
-def _begin_worker() -> None:
+def _begin_worker(keep_safe_path: bool) -> None:
     """Leave Ctrl-C to the parent, and end with it even if it is killed."""
+    if not keep_safe_path:
+        # Programs that a task starts find their modules as usual.
+        os.environ.pop(_SAFE_PATH, None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -206,6 +213,22 @@ def _report_deaths() -> Iterator[None]:
             'a worker process died, probably out of memory: use fewer --jobs. Scripts need '
             "`if __name__ == '__main__':`."
         ) from None
+
+
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """Let Python processes that start meanwhile import nothing from the working directory.
+
+    Those of `multiprocessing` would take a `statistics.py` there for the module of that name.
+    Python 3.10 ignores the variable.
+    """
+    added = _SAFE_PATH not in os.environ
+    os.environ.setdefault(_SAFE_PATH, '1')
+    try:
+        yield
+    finally:
+        if added:
+            os.environ.pop(_SAFE_PATH, None)
 
 
 @contextlib.contextmanager
