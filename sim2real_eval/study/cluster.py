@@ -26,6 +26,7 @@ from sim2real_eval.recording.reading import RecordingSource
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.installation import pip_install
 from .outcome import StudyFailure
+from .run import RunKey
 from .run_store import RunStore, encode_run
 from .unit import StudyUnit
 
@@ -47,7 +48,7 @@ class _Slice(NamedTuple):
 
     files: list[tuple[str, bytes]]  # of its runs
     failures: list[StudyFailure]
-    rest: StudyUnit  # the unit with the runs that are left
+    rest: tuple[RunKey, ...]  # runs that are left
 
 
 @dataclasses.dataclass(eq=False)
@@ -167,14 +168,15 @@ class Cluster:
             self._forget(task)
             store.write(result.files)
             failures.append((order[task.unit.keys[0]], result.failures))
-            if not result.rest.keys:
+            if not result.rest:
                 parts[task.number] -= 1
                 if progress is not None and not parts[task.number]:
                     progress()
                 continue
             # One that is idle, besides this worker, gets half.
             is_wanted = not waiting and len(self._idle()) > 1
-            mine, *others = (_Task(task.number, unit) for unit in result.rest.split(1 + is_wanted))
+            rest = dataclasses.replace(task.unit, keys=result.rest).split(1 + is_wanted)
+            mine, *others = (_Task(task.number, unit) for unit in rest)
             parts[task.number] += len(others)
             waiting.extend(others)
             if worker in self._workers:
@@ -184,9 +186,12 @@ class Cluster:
         return [failure for _, some in sorted(failures) for failure in some]
 
     def _submit(self, task: _Task, worker: str) -> None:
+        # Every few seconds, so without the messages of the recording.
+        recording = dataclasses.replace(task.unit.recording, content=None)
+        unit = dataclasses.replace(task.unit, recording=recording)
         # Another worker gets it if this one dies.
         future = self._client.submit(
-            _judge_slice, pickle.dumps(task.unit), self._required, workers=[worker],
+            _judge_slice, pickle.dumps(unit), self._required, workers=[worker],
             allow_other_workers=True, pure=False,
         )  # fmt: skip
         task.futures[future], task.begun = worker, time.monotonic()
@@ -279,7 +284,7 @@ def _judge_slice(pickled: bytes, required: dict[str, str]) -> _Slice:
         lambda run, signals: files.update(encode_run(run, signals)),
         lambda: time.monotonic() > end,
     )
-    return _Slice(list(files.items()), failures, rest)
+    return _Slice(list(files.items()), failures, rest.keys)
 
 
 def _check_versions(required: dict[str, str]) -> None:
