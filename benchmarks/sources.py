@@ -253,9 +253,18 @@ def _section(document: Document, figures: dict[str, float]) -> list[str]:
                 f'Python: {row.where}', ['```python', *row.python.splitlines(), '```']
             )
     if figures:
-        table = ['| Number | Printed | Ours | Difference | Why |', '|---|---|---|---|---|']
+        table = ['| In | Number | Printed | Ours | Why |', '|---|---|---|---|---|']
+        reasons: dict[str, int] = {'': 0}
         numbers = numbers_of(document)
-        table += [_comparison(name, number, figures[name]) for name, number in numbers.items()]
+        for row in document.rows:
+            place = row.where
+            for number in row.numbers:
+                ours = figures[f'{row.where}: {number.name}']
+                reason = '' if number.is_met(ours) else number.reason
+                why = reasons.setdefault(reason, len(reasons)) or ''
+                table.append(f'| {place} | {number.name} | {_both(number, ours)} | {why} |')
+                place = ''
+        table += ['', *(f'{number}. {reason}' for reason, number in reasons.items() if number)]
         met = sum(number.is_met(figures[name]) for name, number in numbers.items())
         title = f'{len(numbers)} printed numbers of {document.key} and ours; {met} are equal'
         lines += _folded(f'{title} when rounded alike', table)
@@ -275,14 +284,12 @@ def _folded(title: str, lines: list[str]) -> list[str]:
     ]
 
 
-def _comparison(name: str, number: Number, ours: float) -> str:
+def _both(number: Number, ours: float) -> str:
+    """Return the cells of the printed number and of ours, with one more digit."""
     unit = f' {number.unit}' if number.unit else ''
     digits = max(-int(Decimal(number.printed).as_tuple().exponent), 0)
     rounded = f'{ours:.{digits + 1}f}' if abs(ours) < 1e4 and digits < 9 else f'{ours:.4g}'
-    difference, reason = '', ''
-    if not number.is_met(ours):
-        difference, reason = f'{ours - float(number.printed):+.2g}', number.reason
-    return f'| {name} | {number.printed}{unit} | {rounded}{unit} | {difference} | {reason} |'
+    return f'{number.printed}{unit} | {rounded}{unit}'
 
 
 def _command_cell(row: Row) -> str:
