@@ -131,7 +131,13 @@ setup(
         # Motions of a physics engine: `sprung_line` ..., `mjcf`.
         'mujoco': [MUJOCO],
         # The site, `make docs`. MkDocs 2 cannot run Material.
-        'docs': ['mkdocs>=1.6,<2', 'mkdocs-material>=9.6', 'mkdocstrings[python]>=0.29'],
+        'docs': [
+            'mkdocs>=1.6,<2',
+            # Shows the notebooks; it runs none.
+            'mkdocs-jupyter>=0.26',
+            'mkdocs-material>=9.6',
+            'mkdocstrings[python]>=0.29',
+        ],
         # Linters and type checkers get upper bounds too: a new release may find new faults in old
         # code, and a fresh clone of an old commit has to pass its own checks.
         'test': [

@@ -191,13 +191,17 @@ def _flags(action: argparse.Action) -> str:
     else:
         first, *others = action.option_strings
         shown = [_written(action, first), *others]
-    return ', '.join(f'`{one}`' for one in shown).replace('|', '\\|')
+    # A bar ends the cell, also within backticks.
+    return ', '.join(
+        f'<code>{flag.replace("|", "&#124;")}</code>' if '|' in flag else f'`{flag}`'
+        for flag in shown
+    )
 
 
 def _meaning(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
     text = (action.help or '') % {**vars(action), 'prog': parser.prog}
     text = ' '.join(text.split()).replace('<', '&lt;').replace('|', '\\|').replace('*', '\\*')
-    return _linked(text)
+    return _linked(re.sub(r'(?<![\w-])--[a-z][a-z-]*', r'`\g<0>`', text))
 
 
 def _linked(text: str) -> str:
