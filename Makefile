@@ -58,11 +58,12 @@ test: $(VENV)/.installed-docs $(VENV)/.installed-ros ## set up and run linters, 
 suite:
 	@$(MAKE) --no-print-directory $(SYNC:%=%=none) unit
 
-lint: $(VENV)/.installed-test ## ruff, mypy and the order of imports
+lint: $(VENV)/.installed-test ## ruff, mypy, the order of imports and the prose of the pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/python docs/prose.py
 	@$(BIN)/pip-audit --progress-spinner off --no-deps --disable-pip -r constraints.txt >$(VENV)/audit.txt 2>&1 \
 	  && ! grep -q 'could not be audited' $(VENV)/audit.txt \
 	  || { grep -q '^Found ' $(VENV)/audit.txt && cat $(VENV)/audit.txt && exit 1; } \

@@ -163,6 +163,8 @@ setup(
             ULOG,
             # Known vulnerabilities of the libraries in constraints.txt.
             'pip-audit>=2.7,<3',
+            # Prose of the pages.
+            'proselint>=0.16,<0.17',
             'pytest>=8.0',
             # An attitude filter that an example judges with.
             'vqf>=2.1',

@@ -114,7 +114,7 @@ def findings(text: str) -> Iterator[tuple[int, str]]:
     prose = _CODE.sub(code, _NOT_PROSE.sub(blank, text))
     for result in LintFile('page', prose).lint({'max_errors': 1000, 'checks': _ENABLED}):
         line, _ = result.pos
-        yield line - 1, f'{result.check_result.message} ({result.check_result.check_path})'
+        yield line, f'{result.check_result.message} ({result.check_result.check_path})'
 
 
 def pages() -> list[Path]:
@@ -131,9 +131,16 @@ def pages() -> list[Path]:
     ]
 
 
+def register() -> None:
+    """Let proselint use its own checks and those of the project."""
+    registry = CheckRegistry()
+    if not registry.checks:
+        registry.register_many((*checks.__register__, *PROJECT))
+
+
 def main() -> int:
     """Print the findings; return the exit status."""
-    CheckRegistry().register_many((*checks.__register__, *PROJECT))
+    register()
     count = 0
     for path in [Path(name).resolve() for name in sys.argv[1:]] or pages():
         for line, message in findings(path.read_text('utf-8')):
