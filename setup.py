@@ -147,6 +147,8 @@ setup(
             CLUSTER,
             # Reads the changelog for bloom.
             'docutils>=0.20',
+            # Opens what `sim2real judge --tum` writes.
+            "evo>=1.30; python_version >= '3.11'",
             'filterpy>=1.4.5',
             GTSAM,
             'hypothesis>=6.100',
@@ -154,6 +156,8 @@ setup(
             'imufusion>=1.3',
             # Runs the notebooks of the documentation, with nbclient.
             'ipykernel>=6.29',
+            # Opens bags as Foxglove does.
+            'mcap>=1.1',
             MUJOCO,
             'mypy>=2.4,<2.5',
             'nbclient>=0.10',
