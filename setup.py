@@ -132,6 +132,8 @@ setup(
         'mujoco': [MUJOCO],
         # The site, `make docs`. MkDocs 2 cannot run Material.
         'docs': [
+            # The IMU of the thesis in the gallery.
+            'imufusion>=1.3',
             'mkdocs>=1.6,<2',
             # Shows the notebooks; it runs none.
             'mkdocs-jupyter>=0.26',
