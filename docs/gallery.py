@@ -106,8 +106,8 @@ def main() -> None:
             build(section, folder, report, name)
             done.touch()
         wrong += wrong_numbers(section, folder)
-        for path in folder.glob(f'{name}.*'):
-            shutil.copy(path, target)
+        for source in report:
+            shutil.copy(folder / f'{name}{Path(source).suffix}', target)
     if wrong:
         raise SystemExit('\n'.join([f'{PAGE}:', *wrong]))
 
