@@ -58,11 +58,12 @@ test: $(VENV)/.installed-docs $(VENV)/.installed-ros ## set up and run linters, 
 suite:
 	@$(MAKE) --no-print-directory $(SYNC:%=%=none) unit
 
-lint: $(VENV)/.installed-test ## ruff, mypy and the order of imports
+lint: $(VENV)/.installed-test ## ruff, mypy, the order of imports and the prose of the pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/python docs/prose.py
 	@$(BIN)/pip-audit --progress-spinner off --no-deps --disable-pip -r constraints.txt >$(VENV)/audit.txt 2>&1 \
 	  && ! grep -q 'could not be audited' $(VENV)/audit.txt \
 	  || { grep -q '^Found ' $(VENV)/audit.txt && cat $(VENV)/audit.txt && exit 1; } \
@@ -77,8 +78,9 @@ unit: $(VENV)/.installed-test $(VENV)/.installed-ros ## the test suite; narrow i
 	$(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder --durations=10 $(ARGS)
 
 # Strict: a dead link, or a page that is missing or outside the navigation, fails.
-docs: $(VENV)/.installed-docs ## build the documentation into site/, without network
+docs: $(VENV)/.installed-docs ## build the documentation with its gallery into site/, without network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python docs/gallery.py site/gallery
 	@echo 'Documentation: site/index.html (search needs a server: $(BIN)/python -m http.server -d site)'
 
 # The last Python that the oldest numpy and numba support is 3.11.

@@ -131,7 +131,15 @@ setup(
         # Motions of a physics engine: `sprung_line` ..., `mjcf`.
         'mujoco': [MUJOCO],
         # The site, `make docs`. MkDocs 2 cannot run Material.
-        'docs': ['mkdocs>=1.6,<2', 'mkdocs-material>=9.6', 'mkdocstrings[python]>=0.29'],
+        'docs': [
+            # The IMU of the thesis in the gallery.
+            'imufusion>=1.3',
+            'mkdocs>=1.6,<2',
+            # Shows the notebooks; it runs none.
+            'mkdocs-jupyter>=0.26',
+            'mkdocs-material>=9.6',
+            'mkdocstrings[python]>=0.29',
+        ],
         # Linters and type checkers get upper bounds too: a new release may find new faults in old
         # code, and a fresh clone of an old commit has to pass its own checks.
         'test': [
@@ -141,6 +149,8 @@ setup(
             CLUSTER,
             # Reads the changelog for bloom.
             'docutils>=0.20',
+            # Opens what `sim2real judge --tum` writes.
+            "evo>=1.30; python_version >= '3.11'",
             'filterpy>=1.4.5',
             GTSAM,
             'hypothesis>=6.100',
@@ -148,6 +158,8 @@ setup(
             'imufusion>=1.3',
             # Runs the notebooks of the documentation, with nbclient.
             'ipykernel>=6.29',
+            # Opens bags as Foxglove does.
+            'mcap>=1.1',
             MUJOCO,
             'mypy>=2.4,<2.5',
             'nbclient>=0.10',
@@ -157,6 +169,8 @@ setup(
             ULOG,
             # Known vulnerabilities of the libraries in constraints.txt.
             'pip-audit>=2.7,<3',
+            # Prose of the pages.
+            'proselint>=0.16,<0.17',
             'pytest>=8.0',
             # An attitude filter that an example judges with.
             'vqf>=2.1',

@@ -3,7 +3,7 @@
 """Write the reference pages that come from declarations: `python docs/write_reference.py`.
 
 Parameters need rclpy, because nodes declare some; `python docs/write_reference.py cli findings`
-writes the two pages that do not. Some pages are written by hand around generated blocks; see
+writes the pages that do not. Some pages are written by hand around generated blocks; see
 `writers.blocks`.
 """
 
@@ -26,7 +26,8 @@ def _list(page: Callable[[], str]) -> Callable[[], str]:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    'cli': command.page,
+    'cli': command.index_page,
+    **{f'cli/{verb}': functools.partial(command.verb_page, verb) for verb in command.verbs()},
     'findings': _list(findings.page),
     'parameters': _list(parameters.page),
     **{name: functools.partial(blocks.page, name) for name in blocks.pages()},
@@ -34,5 +35,7 @@ PAGES: dict[str, Callable[[], str]] = {
 """What makes each page, by its name."""
 
 if __name__ == '__main__':
-    for name in sys.argv[1:] or PAGES:
-        (FOLDER / f'{name}.md').write_text(PAGES[name](), encoding='utf-8')
+    wanted = sys.argv[1:] or ['']
+    for name, page in PAGES.items():
+        if name.startswith(tuple(wanted)):
+            (FOLDER / f'{name}.md').write_text(page(), encoding='utf-8')

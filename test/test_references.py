@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from sim2real_eval.cli.parser import GROUPS
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = (
     *('sim_sensors', 'sim2real_eval', 'config', 'launch', 'gazebo_ws_plugins'),
@@ -58,6 +60,7 @@ ROS = ('launch', 'nodes', 'evaluation_node')
 
 NAMES = [
     *('cli', 'findings', 'parameters', 'recordings'),
+    *(f'cli/{verb}' for group in GROUPS.values() for verb in group),
     *(f'sensors/{name}' for name in SENSORS),
     *(f'ros/{name}' for name in ROS),
 ]
@@ -73,9 +76,15 @@ def docs(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize('name', NAMES)
 def test_a_reference_page_is_up_to_date(name: str, docs: Path) -> None:
     """`python docs/write_reference.py` writes them."""
-    if name not in ('cli', 'findings'):
+    if name.partition('/')[0] not in ('cli', 'findings'):
         pytest.importorskip('rclpy', reason='the nodes declare parameters too')
     writer = importlib.import_module('write_reference')
     assert set(writer.PAGES) == set(NAMES)
     written = (writer.FOLDER / f'{name}.md').read_text(encoding='utf-8')
     assert written == writer.PAGES[name]()
+
+
+def test_each_page_of_a_verb_has_its_verb(docs: Path) -> None:
+    """A verb that is removed takes its page along."""
+    pages = {f'cli/{page.stem}' for page in (docs / 'reference' / 'cli').iterdir()}
+    assert pages == {name for name in NAMES if name.startswith('cli/')}

@@ -1,22 +1,26 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the command, from the parsers of its verbs."""
+"""The pages of the command, from the parsers of its verbs."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from sim2real_eval.cli.parser import GROUPS, build_parser
+from sim2real_eval.cli.parser import GROUPS, build_parser, is_common
+
+_MADE = """\
+<!-- Made by `python docs/write_reference.py`; change the parsers of the verbs instead. -->
+"""
 
 _INTRODUCTION = """\
-<!-- Made by `python docs/write_reference.py`; change the parsers of the verbs instead. -->
 # The command `sim2real`
 
-{verbs}
+One page per verb.
 
+{verbs}
 `sim2real VERB --help` shows the common options, `--help-all` all of them. Installed packages can
 [add verbs](../howto/extend.md). Without an installed command, use
 `python -m sim2real_eval.cli VERB`. For completion by TAB in bash and zsh, add this line to
@@ -79,43 +83,76 @@ repeats the defects of the original simulator, where the model has that variant.
 
 _OF_ALL = ('help', 'help_all')
 
+_TITLES = {'positional arguments': ('Arguments', 'argument'), 'options': ('General', 'option')}
+"""Heading and first column of the groups that argparse names."""
 
-def page() -> str:
-    """Return the whole page."""
-    verbs = _verbs()
-    lists = '\n'.join(
-        f'- {title}: {", ".join(f"[`{name}`](#{name})" for name in names)}'
-        for title, names in GROUPS.items()
+
+def verbs() -> list[str]:
+    """Return the verbs of this package in the order of `sim2real --help`."""
+    return [name for group in GROUPS.values() for name in group]
+
+
+def index_page() -> str:
+    """Return the page with the list of verbs and what they have in common."""
+    tables = (
+        '\n'.join(
+            [
+                f'## {title.capitalize()}\n',
+                '| verb | purpose |',
+                '|---|---|',
+                *map(_row, group.items()),
+                '',
+            ]
+        )
+        for title, group in GROUPS.items()
     )
-    ours = [name for names in GROUPS.values() for name in names]
-    sections = ('\n'.join(_section(name, verbs[name])) for name in ours)
-    return _INTRODUCTION.format(verbs=lists) + '\n' + '\n'.join(sections)
+    return _MADE + _INTRODUCTION.format(verbs='\n'.join(tables))
 
 
-def _verbs() -> dict[str, argparse.ArgumentParser]:
-    """Return the parsers of all verbs by name."""
-    return {
-        name: parser
-        for action in build_parser()._actions
+def _row(verb: tuple[str, str]) -> str:
+    name, purpose = verb
+    return f'| [`{name}`](cli/{name}.md) | {purpose.replace("->", "→")} |'
+
+
+def verb_page(name: str) -> str:
+    """Return the page of a verb."""
+    return _MADE + '\n'.join(_verb_lines(name, _parser(name)))
+
+
+def _parser(name: str) -> argparse.ArgumentParser:
+    return next(
+        action.choices[name]
+        for action in build_parser(name)._actions
         if isinstance(action, argparse._SubParsersAction)
-        for name, parser in action.choices.items()
-    }
+    )
 
 
-def _section(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
-    yield from (f'## {name}', '', _filled(_linked(parser.description or '')), '')
+def _verb_lines(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield from (f'# sim2real {name}', '', _filled(_linked(parser.description or '')), '')
     yield from ('```text', _usage(name, parser), '```', '')
-    # Options without a group of their own come last.
-    for group in sorted(parser._action_groups, key=lambda one: one.title == 'options'):
-        actions = [one for one in group._group_actions if one.dest not in _OF_ALL]
-        if actions:
-            title = {'positional arguments': 'argument', 'options': 'option'}.get(
-                str(group.title), str(group.title)
-            )
-            yield from (f'| {title} | meaning |', '|---|---|')
-            yield from (f'| {_flags(one)} | {_meaning(one, parser)} |' for one in actions)
-            yield ''
     yield from _epilog(parser.epilog or '')
+    yield from _tables('##', parser, is_common)
+    rare = [*_tables('###', parser, lambda action: not is_common(action))]
+    if rare:
+        yield from ('## More options', '', *rare)
+
+
+def _tables(
+    heading: str, parser: argparse.ArgumentParser, is_shown: Callable[[argparse.Action], bool]
+) -> Iterator[str]:
+    """Yield a table for each group of arguments; options without a group come last."""
+    for group in sorted(parser._action_groups, key=lambda group: group.title == 'options'):
+        actions = [
+            action
+            for action in group._group_actions
+            if action.dest not in _OF_ALL and is_shown(action)
+        ]
+        if actions:
+            title = str(group.title)
+            title, column = _TITLES.get(title, (title[0].upper() + title[1:], 'option'))
+            yield from (f'{heading} {title}', '', f'| {column} | meaning |', '|---|---|')
+            yield from (f'| {_flags(action)} | {_meaning(action, parser)} |' for action in actions)
+            yield ''
 
 
 def _usage(name: str, parser: argparse.ArgumentParser) -> str:
@@ -154,13 +191,17 @@ def _flags(action: argparse.Action) -> str:
     else:
         first, *others = action.option_strings
         shown = [_written(action, first), *others]
-    return ', '.join(f'`{one}`' for one in shown).replace('|', '\\|')
+    # A bar ends the cell, also within backticks.
+    return ', '.join(
+        f'<code>{flag.replace("|", "&#124;")}</code>' if '|' in flag else f'`{flag}`'
+        for flag in shown
+    )
 
 
 def _meaning(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
     text = (action.help or '') % {**vars(action), 'prog': parser.prog}
     text = ' '.join(text.split()).replace('<', '&lt;').replace('|', '\\|').replace('*', '\\*')
-    return _linked(text)
+    return _linked(re.sub(r'(?<![\w-])--[a-z][a-z-]*', r'`\g<0>`', text))
 
 
 def _linked(text: str) -> str:
@@ -169,7 +210,7 @@ def _linked(text: str) -> str:
 
 
 def _link(found: re.Match[str]) -> str:
-    target = found[1] or f'../{found[2]}'
+    target = f'../{found[1]}' if found[1] else f'../../{found[2]}'
     return f'[{target.rpartition("/")[2].removesuffix(".md")}]({target})'
 
 
@@ -183,6 +224,6 @@ def _epilog(text: str) -> Iterator[str]:
     for part in re.split(r'\n\n+', text.strip('\n')):
         head, _, rest = part.partition('\n')
         if head.startswith('example'):
-            yield from ('```sh', textwrap.dedent(rest), '```', '')
+            yield from ('## Examples', '', '```sh', textwrap.dedent(rest), '```', '')
         elif part:
             yield from ('```text', part, '```', '')
