@@ -30,6 +30,7 @@ _NOT_PROSE = re.compile(
     | <!--[ ]\w+:[ ]?[\w.]*[ ]-->.*?<!--[ ]end[ ]-->  # generated blocks
     | <!--.*?-->
     | ^[ ]*\|.*?$ | ^\#.*?$                       # tables, headings
+    | ^[ ]{4}>>>.*?(?=\n\n|\Z)                   # a session of Python
     | ^[ ]{4}[^\n]*\n(?=\n|\Z)                    # a formula
     """,
     re.M | re.S | re.X,
