@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sim_sensors.core.errors import ParameterError, did_you_mean
+from sim_sensors.core.input_files import match_paths
 from sim_sensors.core.parameters import Parameters, number_of, parameter
 from .options import STUDY, OptionSet, hide_from_help, optional_text
 
@@ -128,7 +129,26 @@ def add_recordings(
     parser: argparse._ActionsContainer, meaning: str = 'bag or CSV folder', *, nargs: str = '+'
 ) -> None:
     """Add the recordings that a verb works on."""
-    parser.add_argument('recordings', nargs=nargs, metavar='RECORDING', help=meaning)
+    default = [] if nargs == '*' else None
+    parser.add_argument(
+        'recordings', nargs=nargs, default=default, metavar='RECORDING', help=meaning
+    )
+
+
+def add_patterns(parser: argparse._ActionsContainer, flag: str, meaning: str) -> None:
+    """Add an option for further recordings; see `matched_paths`."""
+    add_list(parser, flag, 'PATTERN', f"{meaning}: a path or a pattern in quotes")
+
+
+def matched_paths(patterns: Sequence[str], option: str) -> list[str]:
+    """Return the paths that the patterns of an option match; each must match one or more."""
+    paths: list[str] = []
+    for pattern in patterns:
+        matches = match_paths(pattern)
+        if not matches:
+            raise ParameterError(option, pattern, 'matches no recording')
+        paths += matches
+    return paths
 
 
 def add_out(

@@ -14,8 +14,11 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from .arguments import (
     add_out,
+    add_patterns,
+    add_recordings,
     add_sensor_set,
     add_shared,
+    matched_paths,
     sensor_settings,
     set_parameters,
     sources,
@@ -34,10 +37,10 @@ DESCRIPTION = (
 )
 EPILOG = """\
 examples:
-  sim2real compare --real bags/* --models ch_rw --imu chrono,airsim --out signals
-  sim2real compare --real bags/* --imu my_imu.yaml --match-rates --out signals
-  sim2real compare --real bags/* --imu xsens_mtx --mag xsens_mtx --published --out signals
-  sim2real compare --real field/* --sim gazebo/* --align apply --out signals
+  sim2real compare bags/* --models ch_rw --imu chrono,airsim --out signals
+  sim2real compare bags/* --imu my_imu.yaml --match-rates --out signals
+  sim2real compare bags/* --imu xsens_mtx --mag xsens_mtx --published --out signals
+  sim2real compare field/* --sim 'gazebo/*' --align apply --out signals
 """
 
 
@@ -74,13 +77,9 @@ _METHOD = OptionSet(SignalOptions, base_frame='--base-frame FRAME', feature='--f
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     inputs = parser.add_argument_group('input')
-    inputs.add_argument(
-        '--real', nargs='+', required=True, metavar='PATH', help='recordings with ground truth'
-    )
+    add_recordings(inputs, 'real recording with ground truth')
     where = inputs.add_mutually_exclusive_group()
-    where.add_argument(
-        '--sim', nargs='+', metavar='PATH', help='simulated recordings, with their own truth'
-    )
+    add_patterns(where, '--sim', 'simulated recording with its own truth')
     _MODELS.add(where, 'gps')
     _MODELS.add(inputs, 'imu', 'mag', 'camera')
     add_sensor_set(inputs)
@@ -141,9 +140,9 @@ def run(options: argparse.Namespace) -> int:
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     method = _METHOD.make(options)
     world = world_of(options)
-    real = sources(options.real, options.topic, option='--real')
+    real = sources(options.recordings, options.topic, option='recordings')
     if options.sim:
-        simulated = sources(options.sim, options.topic, option='--sim')
+        simulated = sources(matched_paths(options.sim, '--sim'), options.topic)
         study = SignalStudy(simulated=tuple(simulated), world=world)
     else:
         for name, text in _MODELS.explicit_values(options).items():

@@ -114,7 +114,7 @@ def _demonstrate(options: argparse.Namespace, workers: Workers) -> int:
     status = carry_out(plan, options, workers, explained=True, beside=beside)
     if not (options.json or options.quiet) and status == 0:
         print('\nNext, with your own bags:')
-        print('    sim2real vepd --real MY_BAGS/* --models paper --out result')
+        print('    sim2real vepd MY_BAGS/* --models paper --out result')
     return status
 
 

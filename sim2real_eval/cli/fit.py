@@ -15,6 +15,7 @@ from .arguments import (
     add_judge,
     add_judge_kind,
     add_out,
+    add_recordings,
     add_scenario,
     add_shared,
     judge_setup,
@@ -32,10 +33,10 @@ DESCRIPTION = (
 )
 EPILOG = """\
 examples:
-  sim2real fit --real bags/* --gps ch_gauss --tune gps.noise.std=0.01:3 --out fitted
-  sim2real fit --real bags/* --gps sensors --imu sensors --tune gps.noise.white_std.xy --out fitted
-  sim2real fit --real bags/* --gps real --imu chrono --tune gyroscope.std,gyroscope.drift --out f
-  sim2real vepd --real others/* --models fitted/gps.yaml --imu fitted/imu.yaml --out result
+  sim2real fit bags/* --gps ch_gauss --tune gps.noise.std=0.01:3 --out fitted
+  sim2real fit bags/* --gps sensors --imu sensors --tune gps.noise.white_std.xy --out fitted
+  sim2real fit bags/* --gps real --imu chrono --tune gyroscope.std,gyroscope.drift --out f
+  sim2real vepd others/* --models fitted/gps.yaml --imu fitted/imu.yaml --out result
 """
 
 
@@ -59,13 +60,7 @@ class StartModels(Parameters):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     inputs = parser.add_argument_group('recordings and models')
-    inputs.add_argument(
-        '--real',
-        nargs='+',
-        required=True,
-        metavar='PATH',
-        help='real recordings with ground truth',
-    )
+    add_recordings(inputs, 'real recording with ground truth')
     add_scenario(inputs)
     OptionSet(StartModels, gps='--gps MODEL', imu='--imu MODEL').add(inputs, kept=True)
     add_shared(inputs, 'topic')
@@ -116,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     setup = judge_setup(options)
     recordings = [
         dataclasses.replace(source, transforms=setup.transforms)
-        for source in judged_sources(options, options.real, '--real')
+        for source in judged_sources(options, options.recordings, 'recordings')
     ]
     judging = Judging(setup, study_options(options, _START))
     method = _METHOD.make(options, uncertainty=UNCERTAINTY.make(options))

@@ -87,9 +87,7 @@ _COMPARISON = OptionSet(SignalOptions, 'yaw')
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument(
-        'source', nargs='+', metavar='RECORDING|CSV', help='source of the waypoints'
-    )
+    arguments.add_recordings(parser, 'source of the waypoints: a recording, or a CSV table')
     _FOLLOW.add(parser, kept=True)
     arguments.add_list(
         parser, '--set', 'KEY=VALUE', 'parameter of --controller-config, such as robot.slip=0.02'
@@ -167,7 +165,7 @@ def run(options: argparse.Namespace) -> int:
         return run_input, followed
 
     done, failures = attempt_each(
-        arguments.sources(options.source, options.topic), attempt, 'runs'
+        arguments.sources(options.recordings, options.topic), attempt, 'runs'
     )
     followed, runs = [run_input for run_input, _ in done], [run for _, run in done]
     notes = merge_findings(

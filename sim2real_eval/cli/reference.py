@@ -35,7 +35,7 @@ independent truth. Every result that uses it has a finding about this.
 examples:
   sim2real reference my_bag --out with_reference
   sim2real reference bags/* --config my_imu.yaml --storage csv --out with_reference
-  sim2real vepd --real with_reference/* --models ch_rw,airsim --out result
+  sim2real vepd with_reference/* --models ch_rw,airsim --out result
 """
 
 

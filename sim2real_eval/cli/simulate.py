@@ -47,10 +47,10 @@ examples:
   sim2real simulate --motion circle --mag bmm150 --world dipole_room --out room
   sim2real simulate --motion hand_held --imu xsens_mtx --mag xsens_mtx \
       --camera webcam_vga --world chessboard --gps none --out box
-  sim2real simulate --truth my_bag --camera webcam_vga --world my_room.yaml --out seen
-  sim2real simulate --truth my_bag --gps my_receiver.yaml --imu airsim --out twin
+  sim2real simulate my_bag --camera webcam_vga --world my_room.yaml --out seen
+  sim2real simulate my_bag --gps my_receiver.yaml --imu airsim --out twin
   sim2real simulate --motion circle --duration 60 --faults tunnel.yaml --out tunnel
-  sim2real simulate --truth motion_capture --gps none --imu xsens_mtx --mag xsens_mtx --out indoors
+  sim2real simulate motion_capture --gps none --imu xsens_mtx --mag xsens_mtx --out indoors
 """
 
 
@@ -61,7 +61,7 @@ _NONE = 'none'
 class SimulateOptions(Parameters):
     """Motion, number of runs and models of a simulation."""
 
-    motion: str | None = optional_text('Motion to simulate, see below.')
+    motion: str | None = optional_text('Motion to simulate instead of that of recordings, see below.')
     duration: float = parameter(20.0, 's', 'Duration of the motion.', above=0.0)
     runs: int = parameter(1, '1', 'Number of recordings.', minimum=1)
     gps: str = parameter('ch_rw', '', 'GPS model, file, real or none.')
@@ -76,21 +76,17 @@ _SIMULATE = OptionSet(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    where = parser.add_mutually_exclusive_group(required=True)
-    _SIMULATE.add(where, 'motion')
-    where.add_argument(
-        '--truth',
-        nargs='+',
-        metavar='PATH',
-        help='recordings whose true motion the simulated sensors measure',
+    arguments.add_recordings(
+        parser, 'recording whose true motion the simulated sensors measure', nargs='*'
     )
+    _SIMULATE.add(parser, 'motion')
     arguments.add_sensor_set(parser, 'parameter of the motion, such as radius=5, or ')
     _SIMULATE.add(parser, 'duration', 'runs', 'gps', 'imu', 'faults')
     arguments.add_other_sensors(
         parser,
         world='origin (default: standard gravity and the field of the Earth, no objects)',
         origin='geodetic position of the coordinate origin (default: that of the world, '
-        '43.07,-89.4,260; with --truth: that of the recorded fixes)',
+        '43.07,-89.4,260; with recordings: that of the recorded fixes)',
     )
     arguments.add_shared(parser, 'topic', 'storage')
     arguments.add_out(parser, 'folder for the recordings', 'json', 'seed', required=True)
@@ -104,6 +100,8 @@ def run(options: argparse.Namespace) -> int:
     from .models import twins
 
     chosen = _SIMULATE.make(options)
+    if bool(options.recordings) == bool(chosen.motion):
+        raise ParameterError('simulate', '', 'needs recordings or --motion, and not both')
     if chosen.gps == _NONE and chosen.imu == REAL_SENSOR:
         raise ParameterError(
             '--imu', '', "'real' is not possible with --gps none; must be a model"
@@ -113,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     if len(variants) > 1:
         raise ParameterError('--gps, --imu', '', 'give several models; each must be one model')
     if chosen.motion and REAL_SENSOR in (chosen.gps, chosen.imu):
-        raise ParameterError('--gps, --imu', '', 'real needs --truth')
+        raise ParameterError('--gps, --imu', '', 'real needs recordings')
     if options.origin is not None and chosen.gps == REAL_SENSOR:
         raise ParameterError('--origin', '', 'needs a simulated GPS, not --gps real')
     out = Path(options.out)
@@ -127,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
         models = with_faults(twin.models, chosen.faults)
         twin = dataclasses.replace(twin, imu=models.get('imu'), gps=models.get('gps'))
     options.set = [text for text in options.set if text not in settings]
-    runs_of = _twins if options.truth else _motion
+    runs_of = _twins if options.recordings else _motion
     groups = runs_of(options, chosen, twin, world, origin)
     foreign: list[Path] = []
 
@@ -186,7 +184,7 @@ def _motion(
     from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     if options.topic:
-        raise ParameterError('--topic', '', 'needs --truth')
+        raise ParameterError('--topic', '', 'needs recordings')
     assert chosen.motion is not None
     name, parameters = chosen.motion, arguments.motion_parameters(options.set)
     scenario = name.removeprefix('drive_')
@@ -218,11 +216,11 @@ def _twins(
     if options.set:
         key = options.set[0].partition('=')[0]
         raise ParameterError(
-            '--set', key, 'needs --motion; with --truth it must be KIND.PARAMETER'
+            '--set', key, 'needs --motion; with recordings it must be KIND.PARAMETER'
         )
     _SIMULATE.refuse(options, 'needs --motion', 'duration')
 
-    sources = arguments.sources(options.truth, options.topic)
+    sources = arguments.sources(options.recordings, options.topic)
 
     @functools.lru_cache(maxsize=1)
     def maker(place: int) -> TwinMaker:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.core.parameters import Parameters, number_of, parameter
 from . import output
-from .arguments import add_out, add_shared, motion_parameters, sources
+from .arguments import add_out, add_recordings, add_shared, motion_parameters, sources
 from .options import OptionSet
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ examples:
   sim2real wheels
   sim2real wheels --models swerve,errors
   sim2real wheels --models differential,my_robot.yaml --motion circle --runs 20 --out drift
-  sim2real wheels --truth my_bag --models my_robot.yaml,differential --world my_room.yaml
+  sim2real wheels my_bag --models my_robot.yaml,differential --world my_room.yaml
   sim2real wheels --vision frc_2024 --world frc_2023_field --motion line --json
 """
 
@@ -75,16 +75,10 @@ _WHEELS = OptionSet(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
+    meaning = 'recording whose true motion is driven; --world uses the coordinates of its truth'
+    add_recordings(parser, f'{meaning} (default: --motion)', nargs='*')
     _WHEELS.add(parser, 'models', 'vision', 'world')
-    where = parser.add_mutually_exclusive_group()
-    _WHEELS.add(where, 'motion')
-    where.add_argument(
-        '--truth',
-        nargs='+',
-        metavar='PATH',
-        help='recordings whose true motion is driven instead; --world uses the coordinates of '
-        'the truth',
-    )
+    _WHEELS.add(parser, 'motion')
     add_shared(parser, 'set')
     _WHEELS.add(parser, 'duration', 'runs')
     add_shared(parser, 'topic')
@@ -107,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         runs=chosen.runs,
         seed=options.seed,
     )
-    drives = _recorded_drives(options) if options.truth else [_simulated_drive(options, chosen)]
+    drives = _recorded_drives(options) if options.recordings else [_simulated_drive(options, chosen)]
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
 
@@ -152,7 +146,7 @@ def _simulated_drive(
     from sim_sensors.motion.motions import motion_of
 
     if options.topic:
-        raise ParameterError('--topic', '', 'needs --truth')
+        raise ParameterError('--topic', '', 'needs recordings')
     motion = motion_of(
         chosen.motion,
         seed=options.seed,
@@ -173,8 +167,8 @@ def _recorded_drives(options: argparse.Namespace) -> list[Callable[[], RecordedM
     from sim2real_eval.benches.wheels import RecordedMotion
 
     if options.set:
-        raise ParameterError('--set', '', 'cannot be used with --truth')
-    _WHEELS.refuse(options, 'cannot be used with --truth', 'duration')
+        raise ParameterError('--set', '', 'cannot be used with recordings')
+    _WHEELS.refuse(options, 'cannot be used with recordings', 'motion', 'duration')
 
     def read(source: RecordingSource) -> RecordedMotion:
         drive = RecordedMotion.of_recording(source.read())
@@ -185,7 +179,7 @@ def _recorded_drives(options: argparse.Namespace) -> list[Callable[[], RecordedM
             )
         return drive
 
-    recordings = sources(options.truth, options.topic)
+    recordings = sources(options.recordings, options.topic)
     return [functools.partial(read, source) for source in recordings]
 
 

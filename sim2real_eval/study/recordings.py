@@ -378,7 +378,7 @@ def expand_patterns(words: Iterable[str]) -> list[str]:
 def recordings_from_sources(sources: Sequence[RecordingSource]) -> tuple[StudyRecording, ...]:
     """Return the recordings of the command line; a name given twice is a Sim2RealError."""
     recordings = tuple(StudyRecording(source.expected_name(), '', source) for source in sources)
-    Entry('--real', '', None).refuse_twice(
+    Entry('recordings', '', None).refuse_twice(
         [recording.name for recording in recordings], _NAME_ROLE
     )
     return recordings

@@ -149,7 +149,7 @@ def _command(
         words += [option, argument] if argument else []
     for topic in topics:
         words += ['--topic', topic]
-    return vepd_command([*words, *study_words(options), '--real', *real])
+    return vepd_command([*real, *words, *study_words(options)])
 
 
 def _setup(node: str, settings: EvaluationSettings) -> NodeJudgeSetup:
