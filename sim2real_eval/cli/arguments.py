@@ -137,7 +137,7 @@ def add_recordings(
 
 def add_patterns(parser: argparse._ActionsContainer, flag: str, meaning: str) -> None:
     """Add an option for further recordings; see `matched_paths`."""
-    add_list(parser, flag, 'PATTERN', f"{meaning}: a path or a pattern in quotes")
+    add_list(parser, flag, 'PATTERN', f'{meaning}: a path or a pattern in quotes')
 
 
 def matched_paths(patterns: Sequence[str], option: str) -> list[str]:
@@ -152,14 +152,10 @@ def matched_paths(patterns: Sequence[str], option: str) -> list[str]:
 
 
 def add_out(
-    parser: argparse._ActionsContainer,
-    meaning: str,
-    *shared: str,
-    required: bool = False,
-    metavar: str = 'DIR',
+    parser: argparse._ActionsContainer, meaning: str, *shared: str, required: bool = False
 ) -> None:
-    """Add --out with its help text, and options of `add_shared`."""
-    parser.add_argument('--out', required=required, metavar=metavar, help=meaning)
+    """Add --out, a folder whose files `meaning` names, and options of `add_shared`."""
+    parser.add_argument('--out', required=required, metavar='DIR', help=meaning)
     add_shared(parser, *shared)
 
 

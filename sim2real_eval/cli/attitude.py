@@ -88,7 +88,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='sensor that the filter does not use; repeatable',
     )
     _FILTER.add(filter_group)
-    meaning = 'folder for plots, record and errors'
+    meaning = (
+        'folder for attitude.json, errors.csv, errors.png and consistency.png; with --validation '
+        'for validation.json and plots'
+    )
     arguments.add_out(parser, meaning, 'overwrite', 'json', 'seed', 'jobs')
 
 

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'scale and misalignment with standard errors to imu.yaml [Tedaldi2014]',
     )
     _POSES.add(inertial)
-    meaning = 'folder for models, plots and characterization.json'
+    meaning = 'folder for imu.yaml, gps.yaml, characterization.json and plots'
     arguments.add_out(parser, meaning, 'overwrite', 'json', 'seed')
 
 

@@ -103,7 +103,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'the largest power of two that leaves at least 7 segments)',
     )
     output = parser.add_argument_group('output')
-    add_out(output, 'folder for tables, series and plots', 'overwrite', required=True)
+    add_out(
+        output,
+        'folder for comparison.json, comparison.csv, further tables, series and plots',
+        'overwrite',
+        required=True,
+    )
     output.add_argument(
         '--published', action='store_true', help='also show RMSE and R of [Ligorio2015]'
     )

@@ -54,7 +54,12 @@ examples:
 class DemoOptions(Parameters):
     """Size and folder of the demo."""
 
-    out: str = parameter('sim2real_demo', '', 'Folder to write; an older demo in it is replaced.')
+    out: str = parameter(
+        'sim2real_demo',
+        '',
+        'Folder for report.html, study.json, tables, runs and recordings; an older demo is '
+        'replaced.',
+    )
     runs: int = parameter(5, '1', 'Recordings per manoeuvre.', minimum=1)
     road: str = parameter(
         _NO_ROAD,

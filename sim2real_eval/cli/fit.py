@@ -83,7 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     STUDY.add(parser, 'start_heading', 'off_ticks')
     add_metric(parser)
     output = parser.add_argument_group('output')
-    add_out(output, 'folder for models, tables and plots', 'overwrite', 'json', required=True)
+    add_out(
+        output,
+        'folder for gps.yaml, imu.yaml, fit.json, profiles.png, candidates.csv and runs.csv',
+        'overwrite',
+        'json',
+        required=True,
+    )
     add_shared(parser, 'seed', 'jobs')
 
 

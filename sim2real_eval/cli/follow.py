@@ -101,7 +101,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     arguments.add_shared(parser, 'storage')
     arguments.add_out(
-        parser, 'folder for tables, plots and recordings (default: none)', 'overwrite'
+        parser,
+        'folder for follow.json, errors.csv, plots and recordings (default: none)',
+        'overwrite',
     )
     parser.add_argument(
         '--compare',

@@ -43,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_shared(parser, 'topic')
     add_table(parser.add_argument_group('table, as for `sim2real allan`'))
-    add_out(parser, 'folder for all files', 'overwrite', 'seed', required=True)
+    meaning = (
+        'folder for sensors/, the file of the simulator, matched/imu.yaml and vepd/report.html'
+    )
+    add_out(parser, meaning, 'overwrite', 'seed', required=True)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -72,8 +75,8 @@ def _check_drives(options: argparse.Namespace) -> None:
         takes_inputs(options.judge)
     for path in options.recordings:
         if read_recording(path, topics=dict(topic_roles(options.topic))).truth is None:
-            raise ParameterError('recordings', path, 'has no ground truth; name its topic, --topic '
-                                 'truth=')  # fmt: skip
+            problem = 'has no ground truth; name its topic, --topic truth='
+            raise ParameterError('recordings', path, problem)
 
 
 def _check_units(record: Path) -> None:
@@ -93,7 +96,7 @@ def commands(options: argparse.Namespace) -> list[list[str]]:
 
     simulator = find_simulator(options.to)
     out = Path(options.out)
-    sensors, file, matched = out / 'sensors', out / f'imu{simulator.suffix}', out / 'matched.yaml'
+    sensors, file, matched = out / 'sensors', out / f'imu{simulator.suffix}', out / 'matched'
     topics = [word for topic in options.topic for word in ('--topic', topic)]
     seed = ['--seed', str(options.seed)]
     again = ['--overwrite'] if options.overwrite else []
@@ -102,12 +105,12 @@ def commands(options: argparse.Namespace) -> list[list[str]]:
         table.append(f'--columns={options.columns}')
     words = [
         ['allan', options.standstill, '--out', str(sensors), *table, *topics, *seed, *again],
-        ['export', str(sensors / 'imu.yaml'), '--to', simulator.name, '--out', str(file), *again],
+        ['export', str(sensors / 'imu.yaml'), '--to', simulator.name, '--out', str(out), *again],
         ['models', '--from', str(file), '--out', str(matched), *again],
     ]
     if options.recordings:
         judge = ['--judge', options.judge] if options.judge else []
-        pair = f'{simulator.default},{matched}'
+        pair = f'{simulator.default},{matched / "imu.yaml"}'
         words.append([
             'vepd', *options.recordings, '--models', 'real', '--imu', pair,
             '--out', str(out / 'vepd'), *judge, *topics, *seed, *again,

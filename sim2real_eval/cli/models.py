@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from sim_sensors.core.input_files import read_input_text
 from .arguments import add_out, add_shared
+from .deprecations import place_files
 from .output import conclude, print_notes
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ EPILOG = """\
 examples:
   sim2real models
   sim2real models --json
-  sim2real models --sheet mpu6050.yaml --out imu.yaml
-  sim2real models --from settings.json --out imu.yaml
+  sim2real models --sheet mpu6050.yaml --out my_imu
+  sim2real models --from settings.json --out airsim
 """
 
 
@@ -61,7 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='YAML file with the numbers of the data sheet of an IMU, as printed: '
         '400 ug/sqrt(Hz), 8 deg/h, 16.4 LSB/(deg/s); gives a model for simulate --imu',
     )
-    add_out(parser, 'file of the model of --sheet or --from (default: print it)', metavar='FILE')
+    add_out(
+        parser, 'folder for imu.yaml or gps.yaml, of --sheet or --from (default: print the model)'
+    )
     add_shared(parser, 'overwrite', 'json')
 
 
@@ -129,8 +132,6 @@ def run(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     """Write the model of a file of another simulator; return the exit status."""
     from sim2real_eval.common.model_files import model_yaml
-    from sim2real_eval.common.new_files import write_text
-    from sim2real_eval.common.results import check_result_files, fresh_files
     from sim2real_eval.exporting.gps_export import sensor_from_text
     from sim_sensors.core.parameters import to_variant
 
@@ -142,40 +143,42 @@ def _import(options: argparse.Namespace) -> int:
     # A file with both gives its IMU.
     title, model = sensor_from_text(text, str(path), path.name)
     comments = [f'Sensor of {title} in {path.name}, as that simulator applies it.']
-    if options.out:
-        out = Path(options.out)
-        check_result_files(out.parent, (out.name,), overwrite=options.overwrite)
-        with fresh_files(out.parent, (out.name,), overwrite=options.overwrite) as folder:
-            write_text(folder / out.name, model_yaml(model, comments))
+    text = model_yaml(model, comments)
+    file = _write_model(options, model.name, text)
+    return conclude(
+        options, to_variant(model), lambda: print(f'Model: {file}\n' if file else text, end='')
+    )
 
-    def tell() -> None:
-        if not options.out:
-            print(model_yaml(model, comments), end='')
 
-    return conclude(options, to_variant(model), tell, 'Model')
+def _write_model(options: argparse.Namespace, kind: str, text: str) -> Path | None:
+    """Write a model into the folder --out; return its file, or None without --out."""
+    from sim2real_eval.common.new_files import write_text
+    from sim2real_eval.common.results import fresh_files
+
+    if not options.out:
+        return None
+    out, name = place_files('models', options.out, f'{kind}.yaml')
+    with fresh_files(out, (name,), overwrite=options.overwrite) as folder:
+        write_text(folder / name, text)
+    return out / name
 
 
 def _convert_sheet(options: argparse.Namespace) -> int:
     """Write or print the model of a data sheet, and print what the sheet leaves open."""
     from sim2real_eval.characterization.data_sheet import read_sheet
     from sim2real_eval.common.findings import to_records
-    from sim2real_eval.common.new_files import write_text
 
     if options.name:
         raise ParameterError('--sheet', '', f'is not allowed with the model {options.name}')
     sheet = read_sheet(options.sheet)
-    if options.out:
-        if Path(options.out).exists() and not options.overwrite:
-            raise ParameterError('--out', '', f'{options.out} exists; use --overwrite')
-        write_text(options.out, sheet.to_yaml())
+    file = _write_model(options, 'imu', sheet.to_yaml())
     record = {**sheet.model.to_mapping(), 'notes': to_records(sheet.notes)}
 
     def tell() -> None:
-        if not options.out:
-            print(sheet.to_yaml(), end='')
+        print(f'Model: {file}\n' if file else sheet.to_yaml(), end='')
         print_notes(sheet.notes)
 
-    return conclude(options, record, tell, 'Model')
+    return conclude(options, record, tell)
 
 
 def _meanings(registry: Registry[Any]) -> dict[str, str]:

@@ -82,7 +82,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     _REFERENCE.add(parser)
     add_shared(parser, 'topic', 'transforms', 'storage')
-    add_out(parser, 'folder for the recordings', 'json', required=True)
+    add_out(
+        parser,
+        'folder for a recording per input, NAME, with its plot NAME/reference.png',
+        'json',
+        required=True,
+    )
 
 
 def run(options: argparse.Namespace) -> int:

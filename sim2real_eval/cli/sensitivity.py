@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='DIR',
         help='finished study; the result is added to the answer in its report',
     )
-    contents = 'folder for table, plot and sensitivity.json'
+    contents = 'folder for sensitivity.json, sensitivity.png and errors.csv'
     add_out(parser, contents, 'overwrite', 'json', 'jobs', required=True)
 
 

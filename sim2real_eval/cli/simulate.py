@@ -61,7 +61,9 @@ _NONE = 'none'
 class SimulateOptions(Parameters):
     """Motion, number of runs and models of a simulation."""
 
-    motion: str | None = optional_text('Motion to simulate instead of that of recordings, see below.')
+    motion: str | None = optional_text(
+        'Motion to simulate instead of that of recordings, see below.'
+    )
     duration: float = parameter(20.0, 's', 'Duration of the motion.', above=0.0)
     runs: int = parameter(1, '1', 'Number of recordings.', minimum=1)
     gps: str = parameter('ch_rw', '', 'GPS model, file, real or none.')
@@ -89,7 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '43.07,-89.4,260; with recordings: that of the recorded fixes)',
     )
     arguments.add_shared(parser, 'topic', 'storage')
-    arguments.add_out(parser, 'folder for the recordings', 'json', 'seed', required=True)
+    arguments.add_out(
+        parser, 'folder for a recording per run, named after it', 'json', 'seed', required=True
+    )
 
 
 def run(options: argparse.Namespace) -> int:

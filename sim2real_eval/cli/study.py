@@ -274,9 +274,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'study', metavar='NAME|FILE', nargs='?', help='name of a shipped study, or a YAML file'
     )
     add_recordings(
-        parser,
-        'real recording with ground truth, instead of those of the study file',
-        nargs='*',
+        parser, 'real recording with ground truth, instead of those of the study file', nargs='*'
     )
     add_shared(parser, 'topic')
     add_scenario(parser, 'with recordings: ')
@@ -286,7 +284,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge_kind(judge)
     add_study_options(parser, of='that of the study file, otherwise ')
     folder = parser.add_mutually_exclusive_group(required=True)
-    add_out(folder, 'folder of the study')
+    add_out(folder, 'folder for report.html, study.json, tables, runs, series and plots')
     folder.add_argument(
         '--verify',
         metavar='DIR',
@@ -346,8 +344,7 @@ def overrides(options: argparse.Namespace) -> Overrides:
             )
         inputs = chosen is not None and takes_inputs(options.judge_kind)
         real = sources(
-            options.recordings, options.topic, options.scenario, inputs=inputs,
-            option='recordings',
+            options.recordings, options.topic, options.scenario, inputs=inputs, option='recordings'
         )
     return Overrides(
         real,

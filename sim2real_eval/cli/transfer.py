@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--study', metavar='DIR', help='finished study; its report then shows the transfer loss'
     )
-    contents = 'folder for table, plot, tunings.csv and transfer.json'
+    contents = 'folder for transfer.json, transfer.csv, transfer.png and tunings.csv'
     add_out(parser, contents, 'overwrite', 'json', 'verbose', 'jobs', required=True)
 
 

@@ -34,7 +34,7 @@ EPILOG = """\
 examples:
   sim2real tune bags/* --judge-config ekf.yaml --out tuned
   sim2real tune bags/* --judge-config ekf.yaml --objective likelihood --out tuned
-  sim2real tune bags/* --judge-config ekf.yaml --parameters noise,gates --test 'others/*' --out tuned
+  sim2real tune bags/* --judge-config ekf.yaml --parameters gates --test 'others/*' --out tuned
   ros2 run robot_localization ekf_node --ros-args --params-file tuned/ekf.yaml
   sim2real tune bags/* --judge my_filter.py:MyFilter --out tuned
 """
@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge_kind(parser)
     add_shared(parser, 'topic')
     _OPTIONS.add(parser.add_argument_group('parameters and method'))
-    contents = 'folder for parameter files, tables and plot'
+    contents = (
+        'folder for the parameter files, tune.json, tuning.png, parameters.csv and measures.csv'
+    )
     add_out(parser, contents, 'overwrite', 'json', 'jobs', required=True)
 
 

@@ -70,8 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         '--series',
         metavar='DIR',
-        help='instead of recordings: recompute VEPD from a folder of speeds in the layout of the published data '
-        '(Real/, Sim/<model>/); writes vepd.csv and density.png to --out',
+        help='instead of recordings: recompute VEPD from a folder of speeds in the layout of the '
+        'published data (Real/, Sim/<model>/); writes vepd.csv and density.png to --out',
     )
     add_shared(inputs, 'topic')
     add_scenario(inputs)
@@ -88,7 +88,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     )
     output = parser.add_argument_group('output')
-    add_out(output, 'folder of the result: tables, runs, series, plots and page', 'overwrite')
+    add_out(
+        output, 'folder for report.html, study.json, tables, runs, series and plots', 'overwrite'
+    )
     add_shared(output, 'published', 'json', 'verbose', 'quiet')
     add_shared(parser, 'jobs')
     parser.set_defaults(parser=parser)
@@ -100,7 +102,9 @@ def run(options: argparse.Namespace) -> int:
         for action in options.parser._actions:
             name = action.dest
             if name not in _WITH_SERIES and getattr(options, name) != action.default:
-                raise ParameterError((action.option_strings or [name])[0], '', 'cannot be used with --series')
+                raise ParameterError(
+                    (action.option_strings or [name])[0], '', 'cannot be used with --series'
+                )
         return _recompute(options)
     if not options.recordings:
         raise ParameterError('recordings', '', 'are missing; give bags, or --series DIR')

@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, 'set')
     _WHEELS.add(parser, 'duration', 'runs')
     add_shared(parser, 'topic')
-    add_out(parser, 'folder for plot, record and runs', 'overwrite', 'json', 'seed')
+    add_out(parser, 'folder for wheels.json, wheels.png and runs.csv', 'overwrite', 'json', 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -101,7 +101,9 @@ def run(options: argparse.Namespace) -> int:
         runs=chosen.runs,
         seed=options.seed,
     )
-    drives = _recorded_drives(options) if options.recordings else [_simulated_drive(options, chosen)]
+    drives = (
+        _recorded_drives(options) if options.recordings else [_simulated_drive(options, chosen)]
+    )
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
 
