@@ -17,7 +17,7 @@ from cli_examples import call, check_refused
 
 from sim2real_eval import read_recording, simulate
 from sim2real_eval.benches.transfer.sources import study_sources
-from sim2real_eval.cli.models import twins
+from sim2real_eval.cli.sensors import twins
 from sim2real_eval.cli.transfer_request import TransferRequest
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import RecordingSource

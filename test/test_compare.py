@@ -19,7 +19,7 @@ from signal_examples import PLAIN, made, truth_of
 
 from sim2real_eval.benches.signals import SignalStudy, study_signals
 from sim2real_eval.cli.arguments import sources
-from sim2real_eval.cli.models import single_sensors, twins
+from sim2real_eval.cli.sensors import single_sensors, twins
 from sim2real_eval.recording.recording import StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.signals.comparison import (

@@ -16,16 +16,14 @@ from .arguments import (
     add_out,
     add_patterns,
     add_recordings,
-    add_sensor_set,
     add_shared,
     matched_paths,
-    sensor_settings,
-    set_parameters,
     sources,
     world_of,
 )
 from .options import STUDY, OptionSet
 from .output import conclude, print_signals, progress_bar, report_failures
+from .sensors import add_sensor_set, sensor_settings, set_parameters
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.signals import SignalStudy, Source
@@ -51,15 +49,16 @@ class ComparedModels(Parameters):
     gps: str = parameter(
         '',
         '',
-        'Without --sim: GPS models to simulate on the real truth, separated by commas; each is '
-        'compared once (default: ch_rw and the IMU chrono, if no model of any sensor is given).',
+        'Without --sim: GPS to simulate on the real truth: names and files, separated by commas, '
+        'each compared once; real or none: not compared (default: ch_rw and the IMU chrono, if no '
+        'sensor is named).',
     )
-    imu: str = parameter('', '', 'IMU models to simulate in the same way.')
-    mag: str = parameter('', '', 'Magnetometer models to simulate in the same way.')
+    imu: str = parameter('', '', 'IMU, in the same way.')
+    mag: str = parameter('', '', 'Magnetometer, in the same way.')
     camera: str = parameter(
         '',
         '',
-        'Camera models to simulate in the same way; features are compared with those of an ideal '
+        'Camera, in the same way; features are compared with those of an ideal '
         'camera that sees the landmarks of --world.',
     )
 
@@ -134,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.benches.signals import SignalStudy
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import signals as report
-    from .models import single_sensors
+    from .sensors import single_sensors
 
     if options.sim:
         problem = 'cannot be used with --sim, only with --models'

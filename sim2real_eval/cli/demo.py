@@ -149,7 +149,7 @@ def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:
     from sim_sensors.imu.imu import load_imu
     from sim_sensors.motion.paths import DRIVES
     from sim_sensors.motion.vehicles import ART
-    from .models import twins
+    from .sensors import twins
 
     sensors = Twin(
         'stand_in',

@@ -51,10 +51,9 @@ class StartModels(Parameters):
     gps: str = parameter(
         'ch_gauss',
         '',
-        'GPS model to start from: name, file, folder written by `sim2real characterize`, or real '
-        'for the recorded fixes.',
+        'GPS to start from: real, name, file, or folder written by `sim2real characterize`.',
     )
-    imu: str = parameter('chrono', '', 'IMU model to start from: the same choices.')
+    imu: str = parameter('chrono', '', 'IMU to start from, as for the GPS.')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,15 +101,14 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.study.fitting.model_parameters import parse_parameters
     from sim2real_eval.study.run_plan import Judging
     from sim2real_eval.study.search.engine import EvaluationStore
-    from .models import twins
+    from .sensors import JUDGED, sensor_names, twins
 
     model_names = {
         sensor: _find_model(getattr(options, sensor), f'{sensor}.yaml')
         for sensor in ('gps', 'imu')
     }
     for sensor, name in model_names.items():
-        if ',' in name or name in ('all', 'paper'):
-            raise ParameterError(f'--{sensor}', '', f'{name!r} is not allowed; must be one model')
+        sensor_names(sensor, name, JUDGED)
     (twin,) = twins(model_names['gps'], model_names['imu'])
     parameters = parse_parameters(options.tune, twin)
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)

@@ -247,7 +247,7 @@ def study_words(options: StudyOptions) -> list[str]:
 
 
 def command_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
-    """Return the words that repeat the study: recordings and options, except those of the output."""
+    """Return the words that repeat the study: recordings, and options but those of the output."""
     words: list[str] = []
     for action in parser._actions:
         value: Any = getattr(options, action.dest, None)

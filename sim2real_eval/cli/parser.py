@@ -155,7 +155,7 @@ class CommandParser(argparse.ArgumentParser):
     verb: str = ''
     """Verb whose words are parsed; empty for the whole command."""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse words; recordings may stand before, between and after the options.
 
         Argparse ends a list of recordings at the first option, and returns later ones as words

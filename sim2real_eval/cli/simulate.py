@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
-from . import arguments
+from . import arguments, sensors
 from .options import OptionSet, optional_text
 from .output import attempt_each, conclude, print_notes
 
@@ -54,9 +54,6 @@ examples:
 """
 
 
-_NONE = 'none'
-
-
 @dataclasses.dataclass(frozen=True)
 class SimulateOptions(Parameters):
     """Motion, number of runs and models of a simulation."""
@@ -66,8 +63,8 @@ class SimulateOptions(Parameters):
     )
     duration: float = parameter(20.0, 's', 'Duration of the motion.', above=0.0)
     runs: int = parameter(1, '1', 'Number of recordings.', minimum=1)
-    gps: str = parameter('ch_rw', '', 'GPS model, file, real or none.')
-    imu: str = parameter('chrono', '', 'IMU model, file or real.')
+    gps: str = parameter('ch_rw', '', 'GPS: real (with recordings), none, name or file.')
+    imu: str = parameter('chrono', '', 'IMU: real (with recordings), none, name or file.')
     faults: str | None = optional_text('File of faults of IMU and GPS, by time.')
 
 
@@ -82,13 +79,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, 'recording whose true motion the simulated sensors measure', nargs='*'
     )
     _SIMULATE.add(parser, 'motion')
-    arguments.add_sensor_set(parser, 'parameter of the motion, such as radius=5, or ')
+    sensors.add_sensor_set(parser, 'parameter of the motion, such as radius=5, or ')
     _SIMULATE.add(parser, 'duration', 'runs', 'gps', 'imu', 'faults')
-    arguments.add_other_sensors(
+    sensors.add_other_sensors(
         parser,
         world='origin (default: standard gravity and the field of the Earth, no objects)',
         origin='geodetic position of the coordinate origin (default: that of the world, '
         '43.07,-89.4,260; with recordings: that of the recorded fixes)',
+        words='real, none',
+        default='real with recordings, otherwise none',
     )
     arguments.add_shared(parser, 'topic', 'storage')
     arguments.add_out(
@@ -99,32 +98,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.recording.writing import write_recording
-    from sim2real_eval.simulation.twin import REAL_SENSOR
+    from sim2real_eval.simulation.twin import REAL_SENSOR, without_sensor
+    from sim_sensors.sensor.catalogue import KINDS
     from sim_sensors.sensor.faults import with_faults
-    from .models import twins
 
     chosen = _SIMULATE.make(options)
     if bool(options.recordings) == bool(chosen.motion):
         raise ParameterError('simulate', '', 'needs recordings or --motion, and not both')
-    if chosen.gps == _NONE and chosen.imu == REAL_SENSOR:
-        raise ParameterError(
-            '--imu', '', "'real' is not possible with --gps none; must be a model"
-        )
-    variants = twins(REAL_SENSOR if chosen.gps == _NONE else chosen.gps, chosen.imu)
-    origin, world, other_models = arguments.surroundings(options)
-    if len(variants) > 1:
-        raise ParameterError('--gps, --imu', '', 'give several models; each must be one model')
-    if chosen.motion and REAL_SENSOR in (chosen.gps, chosen.imu):
-        raise ParameterError('--gps, --imu', '', 'real needs recordings')
+    refused = {REAL_SENSOR: 'a motion has no recorded sensors'} if chosen.motion else {}
+    basic = {
+        kind: sensors.sensor_names(kind, getattr(chosen, kind), refused)[0]
+        for kind in ('gps', 'imu')
+    }
+    origin, world, other_models = sensors.surroundings(options, refused)
+    twin = sensors.named_twin('simulated', basic)
+    twin = dataclasses.replace(twin, others=other_models)
+    if not twin.models:
+        raise ParameterError('--gps, --imu', '', 'are real or none; give a model of a sensor')
     if options.origin is not None and chosen.gps == REAL_SENSOR:
         raise ParameterError('--origin', '', 'needs a simulated GPS, not --gps real')
+    absent = [kind for kind in KINDS.names() if getattr(options, kind) == sensors.NONE]
     out = Path(options.out)
     # Keys of sensors have a dot, those of motions have none.
     settings = [text for text in options.set if '.' in text.partition('=')[0]]
-    twin = dataclasses.replace(variants[0], others=other_models)
-    if chosen.gps == _NONE and any(text.startswith('gps.') for text in settings):
-        raise ParameterError('--set', '', 'gps is not simulated; must be another kind')
-    (twin,) = arguments.set_parameters([twin], settings)
+    (twin,) = sensors.set_parameters([twin], settings)
     if chosen.faults:
         models = with_faults(twin.models, chosen.faults)
         twin = dataclasses.replace(twin, imu=models.get('imu'), gps=models.get('gps'))
@@ -139,9 +136,8 @@ def run(options: argparse.Namespace) -> int:
                 f'{foreign[0]}: differs from what this command writes; no more are written'
             )
         recording = make()
-        if chosen.gps == _NONE:
-            # A reference cannot be made without the recorded sensors.
-            recording = dataclasses.replace(recording.with_messages('gps', None), reference=None)
+        for kind in absent:
+            recording = without_sensor(recording, kind)
         target = out / recording.name
         if not target.exists():
             write_recording(recording, target, storage=options.storage)
@@ -151,7 +147,7 @@ def run(options: argparse.Namespace) -> int:
             raise Sim2RealError(f'{target}: {problem}; choose another --out')
         notes = to_records(recording.notes)
         record = {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
-        return {**record, 'set': arguments.sensor_settings(settings)} if settings else record
+        return {**record, 'set': sensors.sensor_settings(settings)} if settings else record
 
     written, failures = attempt_each(groups, attempt)
 

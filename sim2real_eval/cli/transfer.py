@@ -20,15 +20,13 @@ from .arguments import (
     add_out,
     add_recordings,
     add_scenario,
-    add_sensor_set,
     add_shared,
     judge_setup,
     judged_sources,
-    sensor_settings,
-    set_parameters,
 )
 from .options import STUDY, OptionSet, study_options
 from .output import conclude, print_notes, print_table, report_failures
+from .sensors import add_sensor_set, sensor_settings, set_parameters
 from .transfer_request import TransferRequest, add_to_report
 from .vepd import comparison_title
 
@@ -194,7 +192,7 @@ def _plan(
     from sim2real_eval.study.recordings import recordings_from_sources
     from sim2real_eval.study.study_file import StudyFile
     from sim2real_eval.study.variants import StudyJudge
-    from .models import twins
+    from .sensors import twins
 
     sensors = _SENSORS.make(options)
     models = set_parameters(twins(sensors.models, sensors.imu), options.set)

@@ -21,15 +21,13 @@ from .arguments import (
     add_out,
     add_recordings,
     add_scenario,
-    add_sensor_set,
     add_shared,
     judged_sources,
     judges,
-    sensor_settings,
-    set_parameters,
 )
 from .options import OptionSet, add_study_options, command_words, hide_from_help, study_options
 from .output import PRELOADED, conclude, print_notes, print_table
+from .sensors import add_sensor_set, sensor_settings, set_parameters
 from .study import carry_out, without_repetition
 
 if TYPE_CHECKING:
@@ -122,7 +120,7 @@ def plan_of(options: argparse.Namespace) -> StudyPlan:
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.recordings import recordings_from_sources
     from sim2real_eval.study.study_file import StudyFile
-    from .models import twins
+    from .sensors import twins
 
     recordings = judged_sources(options, options.recordings, 'recordings')
     models = set_parameters(twins(options.models, options.imu), options.set)

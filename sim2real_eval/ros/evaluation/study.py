@@ -14,8 +14,8 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
-from sim2real_eval.cli.models import twins
 from sim2real_eval.cli.options import study_words
+from sim2real_eval.cli.sensors import twins
 from sim2real_eval.cli.vepd import comparison_title, vepd_command
 from sim2real_eval.judge.external import NodeJudgeSetup
 from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
