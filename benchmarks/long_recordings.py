@@ -87,9 +87,9 @@ def steps(folder: Path, data: Path, duration: float, rate: float) -> dict[str, l
         'read_recording': [sys.executable, '-c', _READ, moving],
         'judge': [*verb, 'judge', moving, '--config', 'paper_released', *out('estimate.csv')],
         'check': [*verb, 'check', moving],
-        'compare': [*verb, 'compare', '--real', moving, '--imu', noisy, '--jobs', '1', *out('c')],
+        'compare': [*verb, 'compare', moving, '--imu', noisy, '--jobs', '1', *out('c')],
         'vepd': [
-            *verb, 'vepd', '--real', moving, '--models', 'ch_rw', '--imu', noisy, '--jobs', '1',
+            *verb, 'vepd', moving, '--models', 'ch_rw', '--imu', noisy, '--jobs', '1',
             *out('vepd'),
         ],
         'simulate, standing': simulated(_STANDING, model('xsens_mtx', rate, folder)),

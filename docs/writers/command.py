@@ -137,7 +137,7 @@ def _usage(name: str, parser: argparse.ArgumentParser) -> str:
 
 
 def _written(action: argparse.Action, flag: str | None = None) -> str:
-    """Return an argument with its value, such as `--real PATH...`."""
+    """Return an argument with its value, such as `--out DIR`."""
     value = str(action.metavar or '').replace('\n', ' ')
     if action.choices and not action.metavar:
         value = '{' + ','.join(map(str, action.choices)) + '}'

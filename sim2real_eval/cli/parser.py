@@ -18,7 +18,6 @@ from typing import Any, ClassVar, NoReturn, Protocol
 
 from sim_sensors.core.errors import ParameterError, did_you_mean, not_among, one_line
 from sim_sensors.core.registry import Registry
-from .deprecations import current_words, tell_hint
 
 
 class Verb(Protocol):
@@ -163,6 +162,8 @@ class CommandParser(argparse.ArgumentParser):
         """
         if not self.verb or args is None:
             return super().parse_known_args(args, namespace)
+        from .deprecations import current_words, tell_hint
+
         words, hints = current_words(self.verb, args)
         for hint in hints:
             tell_hint(hint)

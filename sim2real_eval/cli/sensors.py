@@ -99,9 +99,8 @@ def load_sensor(kind: str, name: str) -> Any:
 
     if name in (REAL_SENSOR, NONE):
         return None
-    stand_in = config_path('demo', f'{kind}.yaml')
-    is_stand_in = name == STAND_IN and stand_in.is_file()
-    return KINDS.get(kind).load(stand_in if is_stand_in else name)
+    is_stand_in = name == STAND_IN
+    return KINDS.get(kind).load(config_path('demo', f'{kind}.yaml') if is_stand_in else name)
 
 
 def load_single(
