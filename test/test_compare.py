@@ -224,7 +224,7 @@ def test_compare_writes_identical_folders_for_equal_inputs(
 def test_the_option_sim_compares_given_recordings(
     runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """Twins are simulated recordings for --sim; a recording without truth is left out and named."""
+    """Twins are recordings for --sim; a recording without truth is left out and named."""
     done = call(
         capsys, 'simulate', *runs, '--imu', 'airsim', '--out', tmp_path / 'twins',
     )  # fmt: skip

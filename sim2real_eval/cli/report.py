@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'folder', metavar='STUDY', help='folder written by `sim2real study`, `vepd` or `demo`'
     )
     meaning = (
-        'folder to write report.html, tables.md and tables.tex into (default: the folder of the '
-        'study, whose report is replaced)'
+        'folder for report.html, tables.md and tables.tex (default: that of the study, whose '
+        'report is replaced)'
     )
     add_out(parser, meaning)
     parser.add_argument(
