@@ -85,7 +85,7 @@ def steps(folder: Path, data: Path, duration: float, rate: float) -> dict[str, l
         'simulate': simulated(_MOVING, noisy),
         'AnyReader': [sys.executable, '-c', _ANY_READER, moving],
         'read_recording': [sys.executable, '-c', _READ, moving],
-        'judge': [*verb, 'judge', moving, '--config', 'paper_released', *out('estimate.csv')],
+        'judge': [*verb, 'judge', moving, '--config', 'paper_released', *out('estimate')],
         'check': [*verb, 'check', moving],
         'compare': [*verb, 'compare', moving, '--imu', noisy, '--jobs', '1', *out('c')],
         'vepd': [

@@ -204,7 +204,7 @@ def test_signals_end_command_and_node(
     mark = uuid.uuid4().hex
     with CommandCopy(
         'judge', long_bag, '--config', 'clean', '--judge', 'judge_node', '--out',
-        tmp_path / 'out.csv', fresh=True, MARK=mark, TMPDIR=str(tmp_path),
+        tmp_path / 'out', fresh=True, MARK=mark, TMPDIR=str(tmp_path),
     ) as running:  # fmt: skip
         # What stands between, and the node.
         running.wait_for(lambda: len(processes(mark)) == 2 and folders(tmp_path), 'the node')
@@ -213,7 +213,7 @@ def test_signals_end_command_and_node(
         running.send(getattr(signal, name), to_group=name == 'SIGINT')
         assert running.end().status == status
         until(lambda: not processes(mark) and not running.runs, 'the end of all')
-    assert not (tmp_path / 'out.csv').exists()
+    assert not (tmp_path / 'out').exists()
     assert not folders(tmp_path)
 
 

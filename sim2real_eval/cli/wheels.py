@@ -72,7 +72,7 @@ class WheelOptions(Parameters):
 
 _REFUSED = dict.fromkeys(('real', 'none'), 'wheels and vision are compared in simulation')
 _WHEELS = OptionSet(
-    WheelOptions, models='--wheels --wheels LIST', vision='--vision MODEL', world='--world WORLD'
+    WheelOptions, models='--wheels --models LIST', vision='--vision MODEL', world='--world WORLD'
 )
 
 
