@@ -1,7 +1,7 @@
 # The command `sim2real`, without ROS.
 #   docker build -t sim2real .
 #   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/data" -v sim2real:/cache sim2real \
-#     vepd --real bags/* --out result
+#     vepd bags/* --out result
 FROM python:3.12-slim AS build
 WORKDIR /src
 COPY . .

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do estimators rank GPS models equally? Markdown tables of studies with several judges.
 
-The studies are made with `sim2real study examples/estimator_in_python/agreement.yaml --real ...`.
+The studies are made with `sim2real study examples/estimator_in_python/agreement.yaml bags/* ...`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def study(real: Path, count: int, named: list[str], out: Path) -> list[str]:
     """Return the command that compares the first recordings with models."""
     given = [str(real / f'line_{number}') for number in range(1, count + 1)]
     compared = ['--models', ','.join(named), '--jobs', '1', '--out', str(out)]
-    return [*_VERB, 'vepd', '--real', *given, *compared]
+    return [*_VERB, 'vepd', *given, *compared]
 
 
 def page_megabytes(folder: Path) -> float:

@@ -48,7 +48,7 @@ def per_recording(root: Path, folder: Path, count: int, jobs: int) -> float:
     took = {}
     for recordings in (_FEW, count):
         real = [f'bags/line_{number}' for number in range(1, recordings + 1)]
-        words = ['vepd', '--real', *real, '--models', _MODELS, '--jobs', str(jobs)]
+        words = ['vepd', *real, '--models', _MODELS, '--jobs', str(jobs)]
         took[recordings] = run(root, folder, [*words, '--out', 'result', '--overwrite'])
     return 1e3 * (took[count] - took[_FEW]) / (count - _FEW)
 

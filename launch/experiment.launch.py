@@ -3,12 +3,12 @@
 """Consecutive recorded runs of a motion, the sensors that measure it, and a judge.
 
 A run has the labels of `sim2real simulate --motion SCENARIO`, so it draws the same random numbers.
-Its bag is a recording for `sim2real judge` and `sim2real vepd --real`.
+Its bag is a recording for `sim2real judge` and `sim2real vepd`.
 
 Examples
 --------
 ros2 launch sim2real_sensors experiment.launch.py scenario:=drive_line gps:=ch_rw runs:=5 out:=out
-sim2real vepd --real out/ch_rw/* --models paper --out result
+sim2real vepd out/ch_rw/* --models paper --out result
 """
 
 from __future__ import annotations

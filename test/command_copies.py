@@ -37,7 +37,7 @@ def load() -> None:
     ):
         bags = write_runs(Path(folder), ('drive_line', 1))
         options = '--models', 'ch_rw', '--resamples', '100', '--jobs', '1'
-        assert main(['vepd', '--real', *map(str, bags), *options, '--out', f'{folder}/out']) == 0
+        assert main(['vepd', *map(str, bags), *options, '--out', f'{folder}/out']) == 0
 
 
 class CommandCopy:

@@ -180,7 +180,7 @@ def study_record(folder: Path) -> Path:
         drives.append(str(folder / name))
     words = ['--models', 'ch_gauss', '--resamples', '200', '--jobs', '1', '--quiet']
     with pictures_left_blank(), contextlib.redirect_stdout(io.StringIO()):
-        assert sim2real(['vepd', '--real', *drives, *words, '--out', str(out)]) == 0
+        assert sim2real(['vepd', *drives, *words, '--out', str(out)]) == 0
     return out / 'study.json'
 
 

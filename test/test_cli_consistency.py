@@ -28,17 +28,17 @@ def test_the_option_consistency_adds_a_table_and_a_plot_to_an_unchanged_estimate
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
     judge = ['judge', bags[0], '--config', 'clean']
-    plain, out = tmp_path / 'plain.csv', tmp_path / 'estimate.csv'
-    assert call(capsys, *judge, '--out', plain).status == 0
-    outcome = call(capsys, *judge, '--consistency', '--out', out)
+    plain, out = tmp_path / 'plain' / 'line_1.csv', tmp_path / 'line_1.csv'
+    assert call(capsys, *judge, '--out', plain.parent).status == 0
+    outcome = call(capsys, *judge, '--consistency', '--out', tmp_path)
     assert outcome.status == 0
     assert out.read_bytes() == plain.read_bytes()
     for name in ('NIS odom0 pose', 'NIS imu0 twist', 'NEES position', 'NEES angular velocity'):
         assert name in outcome.out
-    plot = tmp_path / 'estimate_consistency.png'
+    plot = tmp_path / 'line_1_consistency.png'
     assert plot.is_file()
     out.unlink()
-    again = call(capsys, *judge, '--consistency', '--out', out)
+    again = call(capsys, *judge, '--consistency', '--out', tmp_path)
     assert again.status == 2
     assert str(plot) in again.complaints[0]
     assert not out.exists()
@@ -50,7 +50,7 @@ def test_json_output_has_the_rows_of_the_table(
 ) -> None:
     outcome = call(
         capsys, 'judge', bags[0], '--config', 'clean', '--consistency', '--json', '--out',
-        tmp_path / 'estimate.csv',
+        tmp_path / 'estimate',
     )  # fmt: skip
     assert outcome.status == 0
     (summary,) = json.loads(outcome.out)
@@ -86,7 +86,7 @@ def test_without_truth_only_nis_is_reported(tmp_path: Path, capsys: Capture) -> 
     bag = tmp_path / 'blind'
     write_recording(run_of('drive_line', 1).with_messages('truth', None), bag)
     outcome = call(
-        capsys, 'judge', bag, '--config', 'clean', '--consistency', '--out', tmp_path / 'x.csv'
+        capsys, 'judge', bag, '--config', 'clean', '--consistency', '--out', tmp_path / 'x'
     )
     assert outcome.status == 0
     assert 'NIS odom0 pose' in outcome.out

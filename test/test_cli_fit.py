@@ -48,7 +48,7 @@ def test_the_interval_contains_the_true_noise(
 ) -> None:
     out = tmp_path / 'fitted'
     outcome = call(
-        capsys, 'fit', '--real', *bags, '--tune', 'gps.noise.std=0.02:1', '--candidates', 16,
+        capsys, 'fit', *bags, '--tune', 'gps.noise.std=0.02:1', '--candidates', 16,
         '--judge-config', 'clean', '--jobs', 1, '--out', out, '--json',
     )  # fmt: skip
     assert outcome.status == 0
@@ -70,7 +70,7 @@ def test_the_interval_contains_the_true_noise(
 def test_results_do_not_depend_on_jobs(capsys: Capture, bags: list[Path], tmp_path: Path) -> None:
     for jobs, run in ((1, functools.partial(call, capsys)), (2, call_copy)):
         outcome = run(
-            'fit', '--real', *bags[:2], '--gps', 'real', '--tune', 'gyroscope.std',
+            'fit', *bags[:2], '--gps', 'real', '--tune', 'gyroscope.std',
             '--candidates', 8, '--repetitions', 1, '--folds', 0, '--resamples', 100, '--jobs',
             jobs, '--out', tmp_path / f'jobs_{jobs}',
         )  # fmt: skip
@@ -98,5 +98,5 @@ def test_a_wrong_command_line_is_refused_in_one_line(
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'empty').mkdir()
-    line = ('fit', '--real', bags[0], *options.split(), '--jobs', 1, '--out', 'o')
+    line = ('fit', bags[0], *options.split(), '--jobs', 1, '--out', 'o')
     check_refused(capsys, named, *line)

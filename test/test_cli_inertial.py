@@ -46,7 +46,7 @@ def test_a_comparison_records_which_judge_it_used(
     settings_file = tmp_path / 'mine.yaml'
     settings_file.write_text('accelerometer_bias_walk: 0.3', encoding='utf-8')
     outcome = call(
-        capsys, 'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', 'error_state',
+        capsys, 'vepd', *bags, '--models', 'ch_rw', '--judge', 'error_state',
         '--judge-config', settings_file, '--out', tmp_path / 'result', '--jobs', 1,
     )  # fmt: skip
     assert outcome.status == 0

@@ -52,7 +52,7 @@ def test_error_free_fixes_equal_the_true_positions_about_the_origin(bag: Path) -
 def test_a_recorded_truth_is_placed_at_the_recorded_origin_or_that_of_the_option(
     bag: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    line = ['simulate', '--truth', bag, *EXACT]
+    line = ['simulate', bag, *EXACT]
     assert call(capsys, *line, '--out', tmp_path / 'there').status == 0
     away_at = '-33.137,11.575'
     assert call(capsys, *line, '--origin', away_at, '--out', tmp_path / 'away').status == 0
@@ -102,7 +102,7 @@ WRONG = (
     ('simulate --motion line --out o --origin 1,2,3,4', "'1,2,3,4'"),
     ('simulate --motion line --out o --origin 91,0', 'latitude_deg: 91.0'),
     ('simulate --motion line --out o --origin nan,0', "'nan,0'"),
-    ('simulate --truth {bag} --gps real --out o --origin 1,2', '--gps real'),
+    ('simulate {bag} --gps real --out o --origin 1,2', '--gps real'),
     ('follow {bag} --origin 1,2', '--origin'),
 )
 

@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_pipe_gets_no_progress_bar(place: Path, tmp_path: Path) -> None:
     """Results go to standard output, progress to standard error, without control characters."""
     outcome = call_copy(
-        'vepd', '--real', place / 'line_1', '--models', 'ch_rw', '--jobs', 1, '--out',
+        'vepd', place / 'line_1', '--models', 'ch_rw', '--jobs', 1, '--out',
         tmp_path / 'o',
     )  # fmt: skip
     assert outcome.status == 0
@@ -64,7 +64,7 @@ def test_signals_end_all_processes_and_leave_nothing_half_written(
     """Ctrl-C reaches the whole group, as from a terminal; SIGTERM and SIGKILL the parent alone."""
     out = tmp_path / 'result' / 'o'
     with CommandCopy(
-        'vepd', '--real', place / 'line_1', place / 'line_2', '--models', 'all', '--repetitions',
+        'vepd', place / 'line_1', place / 'line_2', '--models', 'all', '--repetitions',
         50, '--jobs', 2, '--out', out,
     ) as running:  # fmt: skip
         running.wait_for(lambda: len(set(out.glob('runs/*/*/[!t]*.npz'))) >= 2, 'the first runs')
@@ -87,7 +87,7 @@ def test_a_signal_while_plots_are_drawn_gives_no_traceback(
 ) -> None:
     out = tmp_path / 'o'
     with CommandCopy(
-        'vepd', '--real', place / 'line_1', place / 'line_2', '--models', 'all', '--jobs', 2,
+        'vepd', place / 'line_1', place / 'line_2', '--models', 'all', '--jobs', 2,
         '--out', out,
     ) as running:  # fmt: skip
         running.wait_for(lambda: (out / 'plots').exists(), 'the plots')

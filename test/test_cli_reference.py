@@ -119,7 +119,7 @@ def test_vepd_reports_that_a_reference_is_not_independent(
 ) -> None:
     """The finding is in study.json."""
     outcome = call(
-        capsys, 'vepd', '--real', referenced, '--models', 'ch_rw',
+        capsys, 'vepd', referenced, '--models', 'ch_rw',
         '--judge-config', 'clean', '--jobs', 1, '--out', tmp_path / 'result',
     )  # fmt: skip
     assert outcome.status == 0, outcome.err

@@ -116,17 +116,15 @@ def test_code_named_in_a_result_is_run_only_on_request(capsys: Capture, study: P
 
 
 def test_json_names_the_page_the_tables_and_the_answer(capsys: Capture, study: Path) -> None:
-    outcome = call(capsys, 'report', study, '--out', 'paper/page.html', '--mcap', 'bags', '--json')
+    outcome = call(capsys, 'report', study, '--out', 'paper', '--mcap', 'bags', '--json')
     summary = json.loads(outcome.out)
-    assert summary['page'] == 'paper/page.html'
+    assert summary['page'] == 'paper/report.html'
     assert summary['tables'] == ['paper/tables.md', 'paper/tables.tex']
     assert summary['answer']['models'] == 2
     assert len(list(Path('bags').rglob('*.mcap'))) == 6
-    check_refused(capsys, 'paper/page.html: exists', 'report', study, '--out', 'paper/page.html')
+    check_refused(capsys, 'paper/report.html: exists', 'report', study, '--out', 'paper')
     check_refused(capsys, 'bags: exists', 'report', study, '--mcap', 'bags')
-    again = call(
-        capsys, 'report', study, '--out', 'paper/page.html', '--mcap', 'bags', '--overwrite'
-    )
+    again = call(capsys, 'report', study, '--out', 'paper', '--mcap', 'bags', '--overwrite')
     assert again.status == 0
 
 
@@ -150,7 +148,7 @@ def test_a_result_folder_of_vepd_is_read_as_a_study_of_one_judge(
     words = [
         '--models', 'ch_rw,ch_gauss', '--warmup', '1', '--judge-config', 'clean', '--jobs', '1',
     ]  # fmt: skip
-    done = call(capsys, 'vepd', '--real', 'line_1', 'line_2', *words, '--out', 'result')
+    done = call(capsys, 'vepd', 'line_1', 'line_2', *words, '--out', 'result')
     assert done.status == 0
     outcome = StudyOutcome.read('result')
     for series in gather(outcome, outcome.judges[0]).runs:
@@ -192,14 +190,3 @@ def test_labels_are_escaped_in_markdown_and_latex() -> None:
     assert [line.strip() for line in table.splitlines() if 'rule' in line] == [
         r'\toprule', r'\midrule', r'\bottomrule',
     ]  # fmt: skip
-
-
-def test_out_is_a_folder_or_names_the_page(capsys: Capture, study: Path) -> None:
-    for out, page in (('paper', 'paper/report.html'), ('other/mine.html', 'other/mine.html')):
-        outcome = call(capsys, 'report', study, '--out', out)
-        assert outcome.status == 0, outcome.err
-        files = {str(path) for path in Path(out).parent.rglob('*') if path.is_file()}
-        tables = {str(Path(page).with_name(name)) for name in ('tables.md', 'tables.tex')}
-        assert {page, *tables} <= files
-    assert not Path('tables.md').exists()
-    check_refused(capsys, 'paper/report.html: exists', 'report', study, '--out', 'paper')

@@ -77,7 +77,7 @@ def test_a_recorded_truth_is_measured_by_simulated_sensors(
     (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
     out = tmp_path / 'twins'
     outcome = call(
-        capsys, 'simulate', '--truth', path, '--imu', 'real', '--gps', 'ch_gauss', '--runs', 2,
+        capsys, 'simulate', path, '--imu', 'real', '--gps', 'ch_gauss', '--runs', 2,
         '--out', out, '--json',
     )  # fmt: skip
     assert outcome.status == 0
@@ -103,7 +103,7 @@ def test_a_simulation_without_gps_has_no_fixes(tmp_path: Path, capsys: Capture) 
     without = 'simulate', '--gps', 'none', '--mag', 'ideal', '--imu', 'ideal'
     for where, more in (
         ('motion', ('--motion', 'circle', '--duration', 2)),
-        ('truth', ('--truth', tmp_path / 'fixes' / 'circle_1')),
+        ('truth', (tmp_path / 'fixes' / 'circle_1',)),
     ):
         assert call(capsys, *without, *more, '--out', tmp_path / where).status == 0
         recording = read_recording(tmp_path / where / 'circle_1')
@@ -117,7 +117,7 @@ def test_a_missing_truth_is_named_and_the_others_are_simulated(
 ) -> None:
     (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
     out = tmp_path / 'twins'
-    outcome = call(capsys, 'simulate', '--truth', tmp_path / 'gone', path, '--out', out)
+    outcome = call(capsys, 'simulate', tmp_path / 'gone', path, '--out', out)
     assert outcome.status == 1
     (complaint,) = outcome.complaints
     assert str(tmp_path / 'gone') in complaint
@@ -132,7 +132,7 @@ def test_missing_runs_are_added_only_by_the_same_command(
     """Runs of several models or seeds in one folder would count as repetitions."""
     (path,) = write_runs(tmp_path / 'bags', ('drive_circle', 1))
     out = tmp_path / 'made'
-    motion = ['--truth', path] if on_truth else ['--motion', 'circle', *SHORT]
+    motion = [path] if on_truth else ['--motion', 'circle', *SHORT]
     words = ['simulate', *motion, '--gps', 'ch_rw', '--out', out, '--runs', 3]
     assert call(capsys, *words).status == 0
     whole = contents(out)

@@ -30,7 +30,7 @@ def test_recordings_are_simulated_judged_and_compared(
 
     out = tmp_path / 'result'
     compared = call_copy(
-        'vepd', '--real', *paths, '--models', 'ch_rw,ch_gauss', '--seed', 1, '--jobs', 2,
+        'vepd', *paths, '--models', 'ch_rw,ch_gauss', '--seed', 1, '--jobs', 2,
         '--out', out, '--json',
     )  # fmt: skip
     assert compared.status == 0

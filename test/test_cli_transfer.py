@@ -17,7 +17,7 @@ from cli_examples import call, check_refused
 
 from sim2real_eval import read_recording, simulate
 from sim2real_eval.benches.transfer.sources import study_sources
-from sim2real_eval.cli.models import twins
+from sim2real_eval.cli.sensors import twins
 from sim2real_eval.cli.transfer_request import TransferRequest
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.reading import RecordingSource
@@ -66,7 +66,7 @@ def result(bags: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from sim2real_eval.cli.main import main
 
     out = tmp_path_factory.mktemp('result') / 'cost'
-    words = ['transfer', '--real', *real(bags), '--models', 'ch_rw', '--imu', 'chrono',
+    words = ['transfer', *real(bags), '--models', 'ch_rw', '--imu', 'chrono',
              '--simulated', f'mine={bags}/mine*', '--out', out, *SMALL]  # fmt: skip
     assert main([str(word) for word in words]) == 0
     return out
@@ -109,7 +109,7 @@ def test_recordings_of_a_simulator_alone_need_neither_truth_nor_models(
     capsys: Capture, bags: Path, tmp_path: Path
 ) -> None:
     blind = _without_truth(bags, tmp_path / 'blind')
-    words = ('transfer', '--real', *blind, '--out', tmp_path / 'out', *SMALL)
+    words = ('transfer', *blind, '--out', tmp_path / 'out', *SMALL)
     mine = ('--simulated', f'mine={bags}/mine*')
     assert call(capsys, *words, *mine).status == 0
     record = read_transfer(tmp_path / 'out')
@@ -117,7 +117,7 @@ def test_recordings_of_a_simulator_alone_need_neither_truth_nor_models(
     assert [model['model'] for model in record['models']] == ['mine']
     assert record['quantity'] == 'likelihood'
     # The models of the package are simulated on the true motion.
-    again = ('transfer', '--real', *blind, '--out', tmp_path / 'other', *SMALL)
+    again = ('transfer', *blind, '--out', tmp_path / 'other', *SMALL)
     check_refused(capsys, 'truth', *again, *mine, '--models', 'ch_rw')
     check_refused(capsys, 'truth', *again, *mine, '--objective', 'speed')
     # The likelihood of other measurements cannot be compared.
@@ -248,12 +248,12 @@ def _stored_cost(study: Path) -> dict[str, Any]:
 def test_a_transfer_is_added_to_a_finished_study(
     capsys: Capture, bags: Path, tmp_path: Path
 ) -> None:
-    study = ('vepd', '--real', *real(bags), '--models', 'ch_rw', '--imu', 'chrono', '--resamples',
+    study = ('vepd', *real(bags), '--models', 'ch_rw', '--imu', 'chrono', '--resamples',
              100, '--jobs', 1, '--out', tmp_path / 'study')  # fmt: skip
     assert call(capsys, *study).status == 0
     before = StudyOutcome.read(tmp_path / 'study')
     assert before.record['answer']['transfer'] is None
-    words = ('transfer', '--real', *real(bags), '--models', 'ch_rw', '--imu', 'chrono', '--study',
+    words = ('transfer', *real(bags), '--models', 'ch_rw', '--imu', 'chrono', '--study',
              tmp_path / 'study', '--out', tmp_path / 'cost', *SMALL)  # fmt: skip
     assert call(capsys, *words).status == 0
     cost = _stored_cost(tmp_path / 'study')
@@ -272,7 +272,7 @@ def test_a_transfer_is_added_to_a_finished_study(
 def test_wrong_requests_are_refused_in_one_line(
     capsys: Capture, bags: Path, tmp_path: Path
 ) -> None:
-    common = ('transfer', '--real', *real(bags)[:2], '--out', tmp_path / 'out', *SMALL)
+    common = ('transfer', *real(bags)[:2], '--out', tmp_path / 'out', *SMALL)
     for complaint, *words in (
         ('NAME=PATTERN', '--simulated', 'mine'),
         ('nothing', '--simulated', f'mine={bags}/nothing*'),
@@ -295,7 +295,7 @@ def test_wrong_units_of_recordings_are_told_as_check_tells_them(
         )
         write_recording(drive.with_messages('imu', in_g), tmp_path / 'in_g' / path.name)
     words = ('--simulated', f'g={tmp_path}/in_g/*', '--out', tmp_path / 'out', *SMALL)
-    assert call(capsys, 'transfer', '--real', *real(bags), *words).status == 0
+    assert call(capsys, 'transfer', *real(bags), *words).status == 0
     record = read_transfer(tmp_path / 'out')
     assert record is not None
     units = [note for note in record['notes'] if note['code'].startswith('check.acceleration')]

@@ -50,7 +50,7 @@ def test_results_of_a_real_drive_do_not_depend_on_the_number_of_jobs(
     paths = segments(real_dir, (0, 4))
     for jobs, run in ((1, functools.partial(call, capsys)), (2, call_copy)):
         outcome = run(
-            'vepd', '--real', *paths, '--models', 'paper', '--jobs', jobs, '--out',
+            'vepd', *paths, '--models', 'paper', '--jobs', jobs, '--out',
             tmp_path / str(jobs) / 'result',
         )  # fmt: skip
         assert outcome.status == 0
@@ -71,7 +71,7 @@ def test_json_output_equals_the_written_record(
 ) -> None:
     out = tmp_path / 'result'
     models = ['--models', 'ch_gauss,airsim']
-    outcome = vepd(capsys, '--real', *bags, *models, '--json', '--out', out)
+    outcome = vepd(capsys, *bags, *models, '--json', '--out', out)
     assert outcome.status == 0
     record = json.loads(outcome.out)
     written = json.loads((out / 'study.json').read_text(encoding='utf-8'))
@@ -96,7 +96,7 @@ def test_options_are_recorded_in_the_result(
 ) -> None:
     out = tmp_path / 'result'
     outcome = vepd(
-        capsys, '--real', bags[0], '--models', 'ch_rw', '--repetitions', 3, '--seed', 5,
+        capsys, bags[0], '--models', 'ch_rw', '--repetitions', 3, '--seed', 5,
         '--match-rates', '--component', 'forward', '--rate', 10, '--warmup', 1, '--window', 3,
         '--spectrum', 'power', '--detrend', 'mean', '--scenario', 'yard', '--judge-config',
         'clean', '--out', out,
@@ -121,7 +121,7 @@ def test_exported_series_reproduce_the_table(
 ) -> None:
     out, again = tmp_path / 'result', tmp_path / 'again'
     models = ['--models', 'ch_rw,airsim']
-    assert vepd(capsys, '--real', *bags, *models, '--out', out).status == 0
+    assert vepd(capsys, *bags, *models, '--out', out).status == 0
     outcome = vepd(capsys, '--series', out / 'series/clean', '--out', again, '--json')
     assert outcome.status == 0
 
@@ -161,7 +161,7 @@ def test_a_broken_recording_is_left_out_with_status_1(
     out = tmp_path / 'result'
     empty = tmp_path_factory.mktemp('empty')
     recordings = [bags[0], empty, bags[1]]
-    outcome = vepd(capsys, '--real', *recordings, '--models', 'ch_rw', '--out', out)
+    outcome = vepd(capsys, *recordings, '--models', 'ch_rw', '--out', out)
     assert outcome.status == 1
     assert len(outcome.complaints) == 1
     assert rows(out / 'vepd.csv')[0]['n_real'] == '2'
@@ -172,10 +172,10 @@ def test_a_broken_recording_is_left_out_with_status_1(
 @pytest.mark.parametrize(
     'line',
     [
-        'vepd --real {bag} gone --models ch_rw --out o',
-        'study b_gps_models --real {bag} gone --out o',
-        'fit --real {bag} gone --gps ch_gauss --tune gps.noise.std=0.01:1 --out o',
-        'compare --real {bag} gone --out o',
+        'vepd {bag} gone --models ch_rw --out o',
+        'study b_gps_models {bag} gone --out o',
+        'fit {bag} gone --gps ch_gauss --tune gps.noise.std=0.01:1 --out o',
+        'compare {bag} gone --out o',
     ],
 )
 def test_a_mistyped_path_is_refused_before_any_recording_is_read(
@@ -187,13 +187,13 @@ def test_a_mistyped_path_is_refused_before_any_recording_is_read(
     monkeypatch.setattr(RecordingSource, 'read', read)
     monkeypatch.chdir(tmp_path)
     words = line.format(bag=bags[0]).split()
-    check_refused(capsys, '--real: gone', *words)
+    check_refused(capsys, 'recordings: gone', *words)
 
 
 def test_results_are_not_overwritten(bags: list[Path], tmp_path: Path, capsys: Capture) -> None:
     """The same command finds all runs done; another command needs --overwrite."""
     out = tmp_path / 'result'
-    first = ['--real', bags[0], '--models', 'ch_rw', '--out', out]
+    first = [bags[0], '--models', 'ch_rw', '--out', out]
     assert vepd(capsys, *first).status == 0
     before = contents(out)
     again = vepd(capsys, *first)
@@ -215,7 +215,7 @@ def test_results_are_not_overwritten(bags: list[Path], tmp_path: Path, capsys: C
 def test_several_judges_give_the_results_of_each_judge_alone(
     bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    first = ['--real', *bags[:2], '--models', 'ch_rw,airsim']
+    first = [*bags[:2], '--models', 'ch_rw,airsim']
     both = ['--judge-config', 'paper_released', '--judge-config', 'clean']
     assert vepd(capsys, *first, *both, '--out', tmp_path / 'both').status == 0
     table = rows(tmp_path / 'both/vepd.csv')
@@ -229,7 +229,7 @@ def test_a_killed_vepd_command_can_be_resumed(
 ) -> None:
     """The command is killed after its first runs; until then, a second one is locked out."""
     out, whole = tmp_path / 'out', tmp_path / 'whole'
-    words = ['vepd', '--jobs', 1, '--real', *bags, '--models', 'ch_rw', '--out']
+    words = ['vepd', '--jobs', 1, *bags, '--models', 'ch_rw', '--out']
     with CommandCopy(*words, out) as started:
         started.wait_for(lambda: len([*out.glob('runs/*/*/[!.t]*.npz')]) >= 2, 'the first runs')
         # A stopped command cannot finish before the second one starts.

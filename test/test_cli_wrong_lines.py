@@ -45,7 +45,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = folder / 'torn' / 'torn.db3'
     data.write_bytes(data.read_bytes()[:5_000])
     (folder / 'empty').mkdir()
-    (folder / 'dir.csv').mkdir()
     (folder / 'full').mkdir()
     texts = {
         'full/mine.txt': 'mine',
@@ -80,53 +79,53 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 WRONG = {
     'frob': 'frob',
     'jugde': 'judge',
-    'vepd': '--real',
-    'vepd --real line_1': '--out',
-    'vepd --real gone --out o': 'gone',
-    'vepd --real empty --out o': 'empty',
-    'vepd --real cut --out o': 'cut/cut.mcap',
-    'vepd --real torn --out o': 'torn/torn.db3',
-    'vepd --real blind --out o': 'blind',
-    'vepd --real line_1 --models nope --out o': 'nope',
-    'vepd --real line_1 --models ch_rw, --out o': 'ch_rw,',
-    'vepd --real line_1 --models ch_rv --out o': 'ch_rw',
-    'vepd --real line_1 --models ch_rw,ch_rw --out o': 'ch_rw',
-    'vepd --real line_1 --models unknown_key.yaml --out o': 'ratte',
-    'vepd --real line_1 --models no_yaml.yaml --out o': 'no_yaml.yaml',
-    'vepd --real line_1 --imu ch_rw --out o': 'ch_rw',
-    'vepd --real line_1 --gps real --imu real --out o': 'real',
-    'vepd --real line_1 --topic truth=/gone --out o': '/gone',
-    'vepd --real line_1 --topic truth=/imu/data --out o': 'sensor_msgs/msg/Imu',
-    'vepd --real line_1 --topic /odom --out o': '--topic',
-    'vepd --real line_1 --out full': 'full',
-    'vepd --real line_1 --out full --overwrite': 'study.json',
-    'vepd --real line_1 --out o --seed -1': '-1',
-    'vepd --real line_1 --out o --rate nan': 'nan',
-    'vepd --real line_1 --out o --rate 0.01 --models ch_rw': '0.01',
-    'vepd --real line_1 --out o --warmup 60 --models ch_rw': '60',
-    'vepd --real line_1 --out o --scenario all': 'all',
-    'vepd --real line_1 --out o --drop-zeros': '--drop-zeros',
-    'vepd --real line_1 --out o --judge-config nope': 'nope',
-    'vepd --real line_1 --out o --judge-config ekf.yaml': 'frequencyy',
-    'vepd --real line_1 --out o --case case.yaml': 'clokc',
+    'vepd': 'recordings',
+    'vepd line_1': '--out',
+    'vepd gone --out o': 'gone',
+    'vepd empty --out o': 'empty',
+    'vepd cut --out o': 'cut/cut.mcap',
+    'vepd torn --out o': 'torn/torn.db3',
+    'vepd blind --out o': 'blind',
+    'vepd line_1 --models nope --out o': 'nope',
+    'vepd line_1 --models ch_rw, --out o': 'ch_rw,',
+    'vepd line_1 --models ch_rv --out o': 'ch_rw',
+    'vepd line_1 --models ch_rw,ch_rw --out o': 'ch_rw',
+    'vepd line_1 --models unknown_key.yaml --out o': 'ratte',
+    'vepd line_1 --models no_yaml.yaml --out o': 'no_yaml.yaml',
+    'vepd line_1 --imu ch_rw --out o': 'ch_rw',
+    'vepd line_1 --gps real --imu real --out o': 'real',
+    'vepd line_1 --topic truth=/gone --out o': '/gone',
+    'vepd line_1 --topic truth=/imu/data --out o': 'sensor_msgs/msg/Imu',
+    'vepd line_1 --topic /odom --out o': '--topic',
+    'vepd line_1 --out full': 'full',
+    'vepd line_1 --out full --overwrite': 'study.json',
+    'vepd line_1 --out o --seed -1': '-1',
+    'vepd line_1 --out o --rate nan': 'nan',
+    'vepd line_1 --out o --rate 0.01 --models ch_rw': '0.01',
+    'vepd line_1 --out o --warmup 60 --models ch_rw': '60',
+    'vepd line_1 --out o --scenario all': 'all',
+    'vepd line_1 --out o --drop-zeros': '--drop-zeros',
+    'vepd line_1 --out o --judge-config nope': 'nope',
+    'vepd line_1 --out o --judge-config ekf.yaml': 'frequencyy',
+    'vepd line_1 --out o --case case.yaml': 'clokc',
     'vepd --series full': 'Real',
     'vepd --series full --models ch_rw': '--models',
     'tune line_1 --out o --parameters nois': 'nois',
     'tune line_1 --out o --blocks 6': '6 blocks',
     'tune blind --out o --objective speed': '--objective speed',
-    'judge line_1 --judge error_state --config clean --out x.csv': 'clean',
+    'judge line_1 --judge error_state --config clean --out o': 'clean',
     'judge line_1 --config clean': '--out',
     'judge line_1 --config clean --out file.txt': 'file.txt',
-    'judge line_1 --config clean --out dir.csv --overwrite': 'dir.csv',
-    'judge line_1 circle_1 --config clean --out x.csv': 'folder',
-    'judge line_1 --config clean --navsat-config ekf.yaml --out x.csv': 'ekf.yaml',
+    'judge line_1 --config clean --navsat-config ekf.yaml --out o': 'ekf.yaml',
     'simulate --out s': '--motion',
     'simulate --motion nope --out s': 'nope',
     'simulate --motion circle --set radius=-1 --out s': 'radius: -1',
     'simulate --motion circle --set radius --out s': 'KEY=VALUE',
     'simulate --motion drive_line --set speed=1 --out s': 'parameters',
-    'simulate --motion circle --gps real --out s': '--truth',
-    'simulate --motion circle --gps none --imu real --out s': '--gps none',
+    'simulate --motion circle --gps real --out s': 'recorded',
+    'simulate line_1 --gps none --imu real --out s': 'model of a sensor',
+    'simulate line_1 --motion circle --out s': '--motion',
+    'vepd line_1 --imu none --out o': 'needs a GPS and an IMU',
     'simulate --motion circle --topic gps=/x --out s': '--topic',
     f'simulate --motion circle --set radius={DIGITS} --out s': '64 bits',
     'simulate --motion circle --imu fast.yaml --out s': '1e-06',
@@ -135,7 +134,7 @@ WRONG = {
     'check turned': 'transforms[0].rotation_xyzw',
     'check arabic': '١٢',
     'check number': 'number',
-    'simulate --truth line_1 --out .': 'line_1',
+    'simulate line_1 --out .': 'line_1',
     'demo --out full': 'demo',
 }
 
@@ -153,7 +152,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(
 @given(
     st.lists(
         st.sampled_from(['--seed', '--rate', '--jobs', '--topic', '--models', '--scenario',
-                         '--set', '--runs', '--duration', '--json', '--truth', '--motion'])
+                         '--set', '--runs', '--duration', '--json', '--motion'])
         | st.text(st.characters(exclude_categories=['Cs'], exclude_characters='\0'), max_size=8),
         max_size=5,
     ),
@@ -175,7 +174,7 @@ def test_parsing_never_raises_a_traceback(words: list[str], verb: str) -> None:
 @settings(deadline=None, max_examples=100)
 @given(st.integers(), st.sampled_from(['--seed', '--jobs']))
 def test_integers_up_to_64_bits_are_accepted(number: int, flag: str) -> None:
-    arguments = ['vepd', '--real', 'x', '--out', 'y', f'{flag}={number}']
+    arguments = ['vepd', 'x', '--out', 'y', f'{flag}={number}']
     if (flag == '--jobs') <= number < 2**63:
         assert getattr(PARSER().parse_args(arguments), flag[2:]) == number
     else:

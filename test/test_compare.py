@@ -19,7 +19,7 @@ from signal_examples import PLAIN, made, truth_of
 
 from sim2real_eval.benches.signals import SignalStudy, study_signals
 from sim2real_eval.cli.arguments import sources
-from sim2real_eval.cli.models import single_sensors, twins
+from sim2real_eval.cli.sensors import single_sensors, twins
 from sim2real_eval.recording.recording import StaticTransform
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.signals.comparison import (
@@ -170,18 +170,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize(
     ('line', 'named'),
     [
-        ('', '--real'),
-        ('--real gone --out o', 'gone'),
-        ('--real circle_1 --sim half_sine_1 --models ch_rw --out o', '--models'),
-        ('--real circle_1 --sim half_sine_1 --imu airsim --out o', '--imu'),
-        ('--real circle_1 --models nope --out o', 'nope'),
-        ('--real circle_1 --models real --imu real --out o', 'real'),
-        ('--real circle_1 --trend-window 4 --out o', 'odd'),
-        ('--real circle_1 --nperseg 2 --out o', '--nperseg'),
-        ('--real circle_1 --rate 0.1 --out o --models ch_rw', '16'),
-        ('--real circle_1 --max-lag 99 --out o', '--max-lag'),
-        ('--real circle_1 --out full', 'full'),
-        ('--real circle_1 --out full --overwrite', 'comparison.json'),
+        ('', 'RECORDING'),
+        ('gone --out o', 'gone'),
+        ('circle_1 --sim half_sine_1 --models ch_rw --out o', '--models'),
+        ('circle_1 --sim half_sine_1 --imu airsim --out o', '--imu'),
+        ('circle_1 --models nope --out o', 'nope'),
+        ('circle_1 --models real --imu real --out o', 'real'),
+        ('circle_1 --trend-window 4 --out o', 'odd'),
+        ('circle_1 --nperseg 2 --out o', '--nperseg'),
+        ('circle_1 --rate 0.1 --out o --models ch_rw', '16'),
+        ('circle_1 --max-lag 99 --out o', '--max-lag'),
+        ('circle_1 --out full', 'full'),
+        ('circle_1 --out full --overwrite', 'comparison.json'),
     ],
 )
 def test_a_wrong_command_line_is_refused_in_one_line(
@@ -199,7 +199,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(
 def test_compare_writes_identical_folders_for_equal_inputs(
     runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    arguments = ('compare', '--real', *runs, '--trend-window', 101, '--yaw', 'gyro')
+    arguments = ('compare', *runs, '--trend-window', 101, '--yaw', 'gyro')
     first = call(capsys, *arguments, '--jobs', 1, '--out', tmp_path / 'one', '--json')
     assert first.status == 0, first.err
     second = call(capsys, *arguments, '--jobs', 1, '--out', tmp_path / 'two', '--published')
@@ -224,16 +224,16 @@ def test_compare_writes_identical_folders_for_equal_inputs(
 def test_the_option_sim_compares_given_recordings(
     runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    """`simulate --truth` and then `--sim`; a recording without truth is left out and named."""
+    """Twins are recordings for --sim; a recording without truth is left out and named."""
     done = call(
-        capsys, 'simulate', '--truth', *runs, '--imu', 'airsim', '--out', tmp_path / 'twins',
+        capsys, 'simulate', *runs, '--imu', 'airsim', '--out', tmp_path / 'twins',
     )  # fmt: skip
     assert done.status == 0
     simulated = sorted((tmp_path / 'twins').iterdir())
     blind = run_of('drive_line', 1).with_messages('truth', None)
     write_recording(blind, tmp_path / 'blind')
     outcome = call(
-        capsys, 'compare', '--real', *runs, tmp_path / 'blind', '--sim', *simulated, '--nperseg',
+        capsys, 'compare', *runs, tmp_path / 'blind', '--sim', *simulated, '--nperseg',
         'max', '--align', 'apply', '--trend-window', 51, '--jobs', 1, '--out', tmp_path / 'out',
     )  # fmt: skip
     assert outcome.status == 1

@@ -134,7 +134,7 @@ def test_compare_writes_the_models_of_a_magnetometer(capsys: Capture, tmp_path: 
     write_recording(recorded(load_mag('xsens_mtx')), tmp_path / 'swaying_1')
     out = tmp_path / 'signals'
     words = [
-        'compare', '--real', tmp_path / 'swaying_1', '--imu', 'xsens_mtx',
+        'compare', tmp_path / 'swaying_1', '--imu', 'xsens_mtx',
         '--mag', 'ideal,xsens_mtx', '--published', '--out', out, '--jobs', 1,
     ]  # fmt: skip
     printed = call(capsys, *words)

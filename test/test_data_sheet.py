@@ -128,9 +128,9 @@ def test_the_allan_curve_of_the_model_shows_the_numbers_of_the_sheet(
     text: str, gyroscope: object, accelerometer: object, tmp_path: Path, capsys: Capture
 ) -> None:
     """Within 2 %: the Allan deviation at 1 s of 2000 s scatters by 1.9 %, its mean by less."""
-    model = tmp_path / 'imu.yaml'
+    model = tmp_path / 'model' / 'imu.yaml'
     sheet = write(tmp_path, text)
-    assert call(capsys, 'models', '--sheet', sheet, '--out', model).status == 0
+    assert call(capsys, 'models', '--sheet', sheet, '--out', model.parent).status == 0
     assert load_imu(model) == read_sheet(sheet).model
     simulated = call(
         capsys, 'simulate', '--motion', 'standstill', '--duration', 2000, '--imu', model,
@@ -240,9 +240,9 @@ def test_wrong_options_are_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path, FULL)
-    (tmp_path / 'old.yaml').touch()
-    check_refused(capsys, '--overwrite', 'models', '--sheet', 'sheet.yaml', '--out', 'old.yaml')
-    check_refused(capsys, '--sheet', 'models', '--out', 'new.yaml')
+    (tmp_path / 'imu.yaml').touch()
+    check_refused(capsys, '--overwrite', 'models', '--sheet', 'sheet.yaml', '--out', '.')
+    check_refused(capsys, '--sheet', 'models', '--out', 'new')
     check_refused(capsys, 'bno055', 'models', 'bno055', '--sheet', 'sheet.yaml')
     check_refused(capsys, 'gone.yaml', 'models', '--sheet', 'gone.yaml')
     printed = call(capsys, 'models', '--sheet', 'sheet.yaml')

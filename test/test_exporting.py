@@ -321,14 +321,15 @@ def test_the_command_writes_a_file_and_a_plot_and_reads_it_back(
 ) -> None:
     source = tmp_path / 'imu.yaml'
     source.write_text(model_yaml(drifting_model()), encoding='utf-8')
-    out = tmp_path / 'imu.sdf'
-    assert main(['export', str(source), '--to', 'sdf', '--out', str(out), '--rate', '50']) == 0
-    assert (tmp_path / 'imu.sdf.png').stat().st_size > 1000
+    out = tmp_path / 'gazebo' / 'imu.sdf'
+    words = ['export', str(source), '--to', 'sdf', '--out', str(out.parent)]
+    assert main([*words, '--rate', '50']) == 0
+    assert out.with_name('imu.sdf.png').stat().st_size > 1000
     assert '<update_rate>50</update_rate>' in out.read_text(encoding='utf-8')
-    assert main(['export', str(source), '--to', 'sdf', '--out', str(out)]) == 2
-    back = tmp_path / 'back.yaml'
+    assert main(words) == 2
+    back = tmp_path / 'back'
     assert main(['models', '--from', str(out), '--out', str(back)]) == 0
-    model: Any = load_imu(back)
+    model: Any = load_imu(back / 'imu.yaml')
     white = drifting_model().gyroscope.noise_density[0] * math.sqrt(50.0)
     assert model.gyroscope.stddev[0] == pytest.approx(white, rel=0.03)
     capsys.readouterr()
@@ -349,7 +350,7 @@ def test_a_match_goes_from_a_recording_at_rest_to_the_file(
     columns = ','.join(['-', *names])
     meaning = ['--sample-rate', '100', '--accel-unit', 'g', '--columns', columns]
     assert main(['match', str(table), '--to', 'sdf', '--out', str(out), *meaning]) == 0
-    model: Any = load_imu(out / 'matched.yaml')
+    model: Any = load_imu(out / 'matched' / 'imu.yaml')
     assert model.gyroscope.stddev == pytest.approx((0.02,) * 3, rel=0.03)
     assert model.accelerometer.stddev == pytest.approx((0.2,) * 3, rel=0.03)
     assert (out / 'imu.sdf.png').exists()
@@ -360,12 +361,12 @@ def test_a_match_goes_from_a_recording_at_rest_to_the_file(
 def test_drives_are_judged_with_the_default_and_the_matched_model() -> None:
     for name, default in (('sdf', 'ideal'), ('airsim', 'airsim'), ('carla', 'ideal')):
         options = argparse.Namespace(
-            recording='rest', to=name, drives=['a', 'b'], judge='error_state', topic=[],
+            standstill='rest', to=name, recordings=['a', 'b'], judge='error_state', topic=[],
             out='o', overwrite=False, seed=3, columns=None,
         )  # fmt: skip
         words = commands(options)[-1]
-        assert words[:4] == ['vepd', '--real', 'a', 'b']
-        assert words[words.index('--imu') + 1] == f'{default},o/matched.yaml'
+        assert words[:3] == ['vepd', 'a', 'b']
+        assert words[words.index('--imu') + 1] == f'{default},o/matched/imu.yaml'
         assert words[words.index('--judge') + 1] == 'error_state'
 
 

@@ -142,6 +142,6 @@ def test_an_exception_of_a_judge_is_reported_with_its_line(tmp_path: Path) -> No
     )
     with inside(tmp_path):
         command('sim2real simulate --motion circle --duration 3 --out runs')
-        done = command('sim2real judge runs/circle_1 --judge mine.py:Fails --out e.csv')
+        done = command('sim2real judge runs/circle_1 --judge mine.py:Fails --out e')
         assert done.status == 2
         assert 'mine.py:3' in done.err

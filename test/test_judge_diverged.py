@@ -71,7 +71,7 @@ def test_vepd_attributes_diverged_estimates_to_the_judge(
     run: Path, broken: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     outcome = call(
-        capsys, 'vepd', '--real', run, '--judge-config', broken, '--models', 'ch_rw',
+        capsys, 'vepd', run, '--judge-config', broken, '--models', 'ch_rw',
         '--out', tmp_path / 'result',
     )  # fmt: skip
     assert outcome.status == 2

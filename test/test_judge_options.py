@@ -44,11 +44,12 @@ def test_options_on_the_command_line_override_the_case(tmp_path: Path, capsys: C
 
     def estimate(*options: object, case: str = '') -> bytes:
         (run / 'case.yaml').write_text(case or '{}')
-        out = tmp_path / 'out.csv'
+        out = tmp_path / 'out'
         configured = ('--config', tmp_path / 'params.yaml', '--out', out, '--overwrite')
         outcome = call(capsys, 'judge', run, *configured, *options)
         assert outcome.status == 0, outcome
-        return out.read_bytes()
+        (written,) = out.glob('*.csv')
+        return written.read_bytes()
 
     extended = estimate()
     unscented = estimate('--filter', 'ukf')
@@ -89,11 +90,11 @@ def test_the_corrected_unscented_filter_is_close_to_the_extended_filter(tmp_path
 def test_a_wrong_option_is_refused_by_its_value(
     tmp_path: Path, capsys: Capture, arguments: tuple[str, ...], named: str
 ) -> None:
-    configured = ('--config', tmp_path / 'params.yaml', '--out', tmp_path / 'out.csv')
+    configured = ('--config', tmp_path / 'params.yaml', '--out', tmp_path / 'out')
     outcome = call(capsys, 'judge', turn(tmp_path), *configured, *arguments)
     assert outcome.status in (1, 2)
     assert any(named in line for line in outcome.complaints), outcome
-    assert not (tmp_path / 'out.csv').exists()
+    assert not (tmp_path / 'out').exists()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_a_wrong_key_of_a_case_is_refused_by_name(
 ) -> None:
     run = turn(tmp_path)
     (run / 'case.yaml').write_text(case)
-    configured = ('--config', tmp_path / 'params.yaml', '--out', tmp_path / 'out.csv')
+    configured = ('--config', tmp_path / 'params.yaml', '--out', tmp_path / 'out')
     outcome = call(capsys, 'judge', run, *configured)
     assert outcome.status == 2
     (line,) = outcome.err.splitlines()

@@ -155,7 +155,7 @@ def test_times_of_acceptance_are_in_the_output_of_judge(tmp_path: Path, capsys: 
     write_recording(run, tmp_path / 'run')
     config = parameter_file(tmp_path, parameters)
     outcome = call(
-        capsys, 'judge', tmp_path / 'run', '--config', config, '--out', tmp_path / 'e.csv',
+        capsys, 'judge', tmp_path / 'run', '--config', config, '--out', tmp_path / 'e',
         '--json',
     )  # fmt: skip
     (summary,) = json.loads(outcome.out)

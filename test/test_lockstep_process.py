@@ -159,7 +159,7 @@ def test_a_judge_that_is_not_installed_is_refused_in_one_line(
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
     out = tmp_path / 'out'
     of_judge = ['judge', bag, '--config', 'clean', '--out', out, '--judge']
-    of_vepd = ['vepd', '--real', bag, '--models', 'ch_rw', '--out', out, '--judge']
+    of_vepd = ['vepd', bag, '--models', 'ch_rw', '--out', out, '--judge']
     for arguments in (of_judge, of_vepd):
         outcome = call(capsys, *arguments, 'robot_localization')
         assert outcome.status == 2
@@ -204,7 +204,7 @@ def test_signals_end_command_and_node(
     mark = uuid.uuid4().hex
     with CommandCopy(
         'judge', long_bag, '--config', 'clean', '--judge', 'judge_node', '--out',
-        tmp_path / 'out.csv', fresh=True, MARK=mark, TMPDIR=str(tmp_path),
+        tmp_path / 'out', fresh=True, MARK=mark, TMPDIR=str(tmp_path),
     ) as running:  # fmt: skip
         # What stands between, and the node.
         running.wait_for(lambda: len(processes(mark)) == 2 and folders(tmp_path), 'the node')
@@ -213,7 +213,7 @@ def test_signals_end_command_and_node(
         running.send(getattr(signal, name), to_group=name == 'SIGINT')
         assert running.end().status == status
         until(lambda: not processes(mark) and not running.runs, 'the end of all')
-    assert not (tmp_path / 'out.csv').exists()
+    assert not (tmp_path / 'out').exists()
     assert not folders(tmp_path)
 
 
@@ -226,7 +226,7 @@ def test_signals_end_workers_and_their_nodes(
     mark = uuid.uuid4().hex
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(fake_prefix(tmp_path / 'ros', 'exec sleep 600')))
     with CommandCopy(
-        'vepd', '--real', *bags, '--models', 'ch_rw', '--judge', 'robot_localization', '--jobs',
+        'vepd', *bags, '--models', 'ch_rw', '--judge', 'robot_localization', '--jobs',
         2, '--out', tmp_path / 'out', fresh=True, MARK=mark, TMPDIR=str(tmp_path),
     ) as running:  # fmt: skip
         running.wait_for(lambda: len(folders(tmp_path)) == 2, 'both nodes')
@@ -262,7 +262,7 @@ def test_parallel_jobs_have_separate_ros_graphs(bags: list[Path], tmp_path: Path
     """vepd with two jobs writes the bytes of the embedded judge, but for the name of the judge."""
     for judge, jobs in (('embedded', 1), ('judge_node', 2)):
         outcome = call_copy(
-            'vepd', '--real', *bags, '--models', 'ch_rw', '--judge-config', 'paper_released',
+            'vepd', *bags, '--models', 'ch_rw', '--judge-config', 'paper_released',
             '--judge', judge, '--jobs', jobs, '--out', tmp_path / judge, fresh=True,
         )  # fmt: skip
         assert outcome.status == 0, outcome.err

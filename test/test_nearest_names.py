@@ -33,7 +33,7 @@ Capture = pytest.CaptureFixture[str]
         ('scenario --motion circel', 'circle'),
         ('scenario --motion circle --set raduis=1', 'radius'),
         ('simulate --motion circle --gps ch_rv --out o', 'ch_rw'),
-        ('simulate --truth a --topic thruth=/odom --out o', 'truth'),
+        ('simulate a --topic thruth=/odom --out o', 'truth'),
         ('study b_gps_modls --out o', 'b_gps_models'),
         ('follow a --controllers nonliner', 'nonlinear'),
         ('follow a --set robot.slpi=0.1', 'slip'),

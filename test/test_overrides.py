@@ -163,7 +163,7 @@ def test_vepd_and_compare_record_the_settings(tmp_path: Path, capsys: Capture) -
     real = write_runs(tmp_path, ('drive_line', 1), ('drive_line', 2))
     settings = ('--models', 'ch_gauss', '--set', 'gps.rate=8', '--json', '--jobs', 1)
     for verb in ('vepd', 'compare'):
-        outcome = call(capsys, verb, '--real', *real, *settings, '--out', tmp_path / verb)
+        outcome = call(capsys, verb, *real, *settings, '--out', tmp_path / verb)
         record = json.loads(outcome.out)
         assert outcome.status == 0
         assert record['set'] == {'gps.rate': 8}

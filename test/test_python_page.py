@@ -55,7 +55,7 @@ def test_the_page_computes_the_vepd_of_the_command(
     result, scores = names['result'], names['scores']
     assert 'VEPD' in capsys.readouterr().out
     done = call(
-        capsys, 'vepd', '--real', *bags, '--models', 'ch_gauss', '--imu', 'chrono',
+        capsys, 'vepd', *bags, '--models', 'ch_gauss', '--imu', 'chrono',
         '--judge-config', 'clean', '--seed', '1', '--jobs', 1, '--json', '--out',
         tmp_path / 'command',
     )  # fmt: skip

@@ -89,7 +89,7 @@ def test_without_a_world_the_field_is_that_of_the_earth(tmp_path: Path, capsys: 
     first = read_recording(tmp_path / 'a/circle_1')
     expected = fields(first, World(frame=sydney))
     np.testing.assert_allclose(first.mag.magnetic_field, expected, atol=1e-11)
-    twin = ('simulate', '--truth', tmp_path / 'a/circle_1', '--mag', 'ideal', '--world', 'default')
+    twin = ('simulate', tmp_path / 'a/circle_1', '--mag', 'ideal', '--world', 'default')
     assert call(capsys, *twin, '--out', tmp_path / 'b').status == 0
     again = read_recording(tmp_path / 'b/circle_1')
     np.testing.assert_allclose(again.mag.magnetic_field, expected, atol=1e-10)

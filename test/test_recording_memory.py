@@ -124,9 +124,9 @@ def commands(folder: Path, count: int) -> dict[str, list[str]]:
     return {
         'simulate': ['simulate', '--motion', 'figure_eight', *duration, '--imu', model,
                      '--out', f'{base}/figure_eight'],
-        'judge': ['judge', drive, '--config', 'paper_released', '--out', f'{base}/estimate.csv'],
+        'judge': ['judge', drive, '--config', 'paper_released', '--out', f'{base}/estimate'],
         'check': ['check', drive],
-        'vepd': ['vepd', '--real', drive, '--models', 'ch_rw', '--imu', model,
+        'vepd': ['vepd', drive, '--models', 'ch_rw', '--imu', model,
                  '--jobs', '1', '--out', f'{base}/vepd'],
     }  # fmt: skip
 

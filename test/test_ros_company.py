@@ -73,7 +73,7 @@ def batch(tmp_path_factory: pytest.TempPathFactory, bags: list[Path]) -> Path:
     """Return the result of the same comparison on the command line."""
     out = tmp_path_factory.mktemp('batch') / 'out'
     words = ['--models', 'ch_gauss', '--judge-config', 'paper_released', '--out', str(out)]
-    assert main(['vepd', *words, '--real', *map(str, bags)]) == 0
+    assert main(['vepd', *words, *map(str, bags)]) == 0
     return out
 
 

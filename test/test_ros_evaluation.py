@@ -138,7 +138,7 @@ def test_the_result_folder_of_the_node_equals_that_of_vepd_byte_for_byte(
     broken.mkdir()
     inputs = [*short_bags(tmp_path, line=1.0), broken]
     batch = call(
-        capsys, 'vepd', '--real', *inputs, '--models', 'ch_gauss', '--repetitions', 2,
+        capsys, 'vepd', *inputs, '--models', 'ch_gauss', '--repetitions', 2,
         '--judge-config', 'paper_released', '--match-rates', '--jobs', 1,
         '--out', tmp_path / 'batch',
     )  # fmt: skip
@@ -181,7 +181,7 @@ def test_mounted_late_sensors_and_wheels_give_the_result_of_vepd(
     """Wheel odometry, lever arms, latencies, odd rates, another truth frame, and real GPS."""
     inputs = everything(tmp_path, recorded['drive_half_sine'])
     batch = call(
-        capsys, 'vepd', '--real', inputs.bag, '--models', f'{inputs.gps},real',
+        capsys, 'vepd', inputs.bag, '--models', f'{inputs.gps},real',
         '--imu', inputs.imu,
         '--judge-config', inputs.params, '--navsat-config', inputs.navsat, '--seed', 5,
         '--start-heading', '--warmup', 0.5, '--component', 'forward',

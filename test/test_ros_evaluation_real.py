@@ -38,7 +38,7 @@ def test_robot_localization_has_the_scores_of_the_embedded_judge(
     """With two models, the real side is judged twice, with equal numbers."""
     (bag,) = short_bags(tmp_path, half_sine=4.0)
     batch = call(
-        capsys, 'vepd', '--real', bag, '--models', 'ch_gauss,ch_rw', '--judge-config', 'clean',
+        capsys, 'vepd', bag, '--models', 'ch_gauss,ch_rw', '--judge-config', 'clean',
         '--out', tmp_path / 'batch',
     )  # fmt: skip
     assert batch.status == 0, batch.err

@@ -137,7 +137,7 @@ def test_a_study_of_signals_takes_recordings(tmp_path: Path, capsys: Capture) ->
     assert call(capsys, 'simulate', *words, '--out', made).status == 0
     real = sorted(made.iterdir()) if made.is_dir() else []
     real = [path for path in real if path.is_dir()] or [made]
-    words = ('--real', *real, '--out', tmp_path / 'out', '--json')
+    words = (*real, '--out', tmp_path / 'out', '--json')
     told = call(capsys, 'study', 'thesis_imu', *words)
     assert told.status == 0, told.err
     record = json.loads(told.out)
@@ -183,7 +183,7 @@ def test_any_choice_of_quantities_has_its_figures(
     words = ('--motion', 'circle', '--duration', 20, '--imu', 'chrono_ahrs', '--out', made)
     assert call(capsys, 'simulate', *words).status == 0
     words = ('--imu', 'hector_imu', '--quantities', chosen, '--out', out)
-    told = call(capsys, 'compare', '--real', made / 'circle_1', *words)
+    told = call(capsys, 'compare', made / 'circle_1', *words)
     assert told.status == 0, told.err
     assert (out / 'scatter.png').exists() == (chosen != 'yaw')
     assert (out / 'yaw_error.png').exists() == ('yaw' in chosen)
@@ -197,7 +197,7 @@ def test_a_quantity_that_no_run_has_is_refused(
     words = ('--motion', 'circle', '--duration', 20, '--gps', 'none', '--out', made)
     assert call(capsys, 'simulate', *words).status == 0
     words = ('--imu', 'ideal', '--quantities', 'position', '--out', tmp_path / 'out')
-    check_refused(capsys, 'position', 'compare', '--real', made / 'circle_1', *words)
+    check_refused(capsys, 'position', 'compare', made / 'circle_1', *words)
 
 
 def test_an_unknown_quantity_is_refused() -> None:

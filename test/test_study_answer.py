@@ -11,7 +11,7 @@ from comparison_examples import compare_one, study_of, twin
 from preflight_examples import good
 from study_examples import drawn_study
 
-from sim2real_eval.cli.models import twins
+from sim2real_eval.cli.sensors import twins
 from sim2real_eval.common.findings import Severity, to_records
 from sim2real_eval.judge.estimate import DIVERGED
 from sim2real_eval.judge.robot_localization.advice import NO_START_HEADING

@@ -157,7 +157,7 @@ def test_the_command_in_the_record_reproduces_the_study(tmp_path: Path) -> None:
     assert repeat(first).record == first.record
     for name in 'ab':
         (tmp_path / name).mkdir()
-    real = ['--real', tmp_path / 'a', tmp_path / 'b']
+    real = [tmp_path / 'a', tmp_path / 'b']
     file = write_study_file(tmp_path).name
     second = plan(file, *out, '--topic', 'truth=/odom', '--scenario', 'line', *real)
     assert repeat(second).record == second.record

@@ -267,7 +267,7 @@ def test_verify_repeats_the_command_of_vepd_and_demo(
 ) -> None:
     write_runs(tmp_path, ('drive_line', 1))
     monkeypatch.chdir(tmp_path)
-    words = '--real', 'line_1', '--models', 'ch_rw,ch_gauss', '--resamples', 100
+    words = 'line_1', '--models', 'ch_rw,ch_gauss', '--resamples', 100
     assert call(capsys, 'vepd', *words, '--out', 'result', '--jobs', 1).status == 0
     assert call(capsys, 'study', '--verify', 'result', '--jobs', 1).status == 0
     done = call(capsys, 'study', '--verify', 'result', '--seed', 1)

@@ -294,7 +294,7 @@ def test_a_study_without_any_result_is_removed(tmp_path: Path, capsys: Capture) 
 def test_real_recordings_replace_stand_ins(tmp_path: Path, capsys: Capture) -> None:
     paths = recorded(tmp_path)
     out = tmp_path / 'out'
-    done = call(capsys, 'study', 'a_imu', '--real', *paths, '--out', out, '--jobs', 1)
+    done = call(capsys, 'study', 'a_imu', *paths, '--out', out, '--jobs', 1)
     assert done.status == 0
     outcome = StudyOutcome.read(out)
     assert outcome.judges == ['clean', 'paper_released']

@@ -183,9 +183,9 @@ def test_the_command_wheels_writes_every_run(capsys: Capture, tmp_path: Path) ->
         ('--vision swerve', 'swerve'),
         ('--set duration=3', '--duration'),
         ('--runs 1', '--runs'),
-        ('--truth bag --motion circle', '--motion'),
-        ('--truth bag --set radius=2', '--set'),
-        ('--truth gone', 'gone'),
+        ('bag --motion circle', '--motion'),
+        ('bag --set radius=2', '--set'),
+        ('gone', 'gone'),
         ('--topic truth=/odom', '--topic'),
     ],
 )

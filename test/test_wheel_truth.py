@@ -94,7 +94,7 @@ def test_each_recorded_path_gets_independent_noise(capsys: Capture, tmp_path: Pa
     write_recording(recording_of(eight().take(slice(0, 2)), 'short'), tmp_path / 'short')
     bags = [tmp_path / name for name in ('run_1', 'run_2', 'short')]
     outcome = call(
-        capsys, 'wheels', '--truth', *bags, '--runs', 2, '--models', 'swerve,ideal', '--json',
+        capsys, 'wheels', *bags, '--runs', 2, '--models', 'swerve,ideal', '--json',
         '--out', tmp_path / 'out',
     )  # fmt: skip
     assert outcome.status == 1
@@ -111,7 +111,7 @@ def test_each_recorded_path_gets_independent_noise(capsys: Capture, tmp_path: Pa
     drifts = [float(row['alone_rms_m']) for row in rows]
     assert len(set(drifts[:4])) == 4
     assert max(drifts[4:]) < 1e-6
-    again = call(capsys, 'wheels', '--truth', bags[1], '--runs', 2, '--models', 'swerve', '--json')
+    again = call(capsys, 'wheels', bags[1], '--runs', 2, '--models', 'swerve', '--json')
     alone = json.loads(again.out)['variants'][0]['runs']
     assert [run['alone_rms_m'] for run in alone] == drifts[2:4]
 
@@ -131,12 +131,12 @@ def test_one_table_with_the_truth_is_sufficient(capsys: Capture, tmp_path: Path)
             strict=True,
         ):  # fmt: skip
             table.writerow([stamp, *place, *turn, *[0] * 6])
-    outcome = call(capsys, 'wheels', '--truth', tmp_path / 'mine', *SHORT, '--json')
+    outcome = call(capsys, 'wheels', tmp_path / 'mine', *SHORT, '--json')
     assert outcome.status == 0
     (drive,) = json.loads(outcome.out)['drives']
     assert drive['name'] == 'mine'
     assert drive['frames'] == 241
-    options = '--truth', tmp_path / 'mine', '--imu', 'ideal', '--out', tmp_path / 'o'
+    options = tmp_path / 'mine', '--imu', 'ideal', '--out', tmp_path / 'o'
     assert call(capsys, 'simulate', *options).status == 0
 
 
@@ -161,6 +161,6 @@ def test_a_truth_without_tags_in_view_or_without_motion_is_refused(
     stands = dataclasses.replace(moving, position=still, linear_velocity=zero)
     for name, truth in (('far', eight(ahead=500.0)), ('stands', stands)):
         write_recording(recording_of(truth), tmp_path / name)
-        outcome = call(capsys, 'wheels', *SHORT, '--truth', tmp_path / name)
+        outcome = call(capsys, 'wheels', *SHORT, tmp_path / name)
         assert outcome.status == 2
         assert len(outcome.err.splitlines()) == 1

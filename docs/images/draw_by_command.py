@@ -28,13 +28,9 @@ PICTURES = {
         'walk/scenario.png',
         32,
     ),
-    'dipole_room.png': (
-        'world dipole_room --area 0,8,0,10 --height 1.2 --out {}/room.png',
-        'room.png',
-        256,
-    ),
+    'dipole_room.png': ('world dipole_room --area 0,8,0,10 --height 1.2 --out {}', 'map.png', 256),
     'dipole_components.png': (
-        'world dipole_room --area 0,8,0,10 --height 1.2 --components --out {}/components.png',
+        'world dipole_room --area 0,8,0,10 --height 1.2 --components --out {}',
         'components.png',
         128,
     ),

@@ -45,20 +45,22 @@ eval "$(register-python-argcomplete sim2real)"
 An error is one line: `sim2real: error: what, where, what is allowed`. `--json` prints the result
 as JSON. In a pipe, a finding is one line and tables are not wrapped.
 
-**Files.** Nothing is overwritten unless you give `--overwrite`, and then only what the older
-result lists in `.RECORD.files`, such as `.study.json.files`: your own files in a result stay.
-Results appear under their final name only when they are complete; several files of one result
-appear together. While a verb works, it locks its `--out`; a second command with the same `--out`
-ends with status 2. After a kill, give the same command again: it removes what is left over and
-completes the result, or says that the result is there (status 2). On NFS a hidden
-`.NAME.tmp-RANDOM` may stay; delete it by hand. `simulate`, and `judge` with several recordings,
-make what is missing and end with status 1, because they leave what is there.
+**Files.** `--out` is a folder; the help of each verb names the files in it. Nothing is
+overwritten unless you give `--overwrite`, and then only what the older result lists in
+`.RECORD.files`, such as `.study.json.files`: your own files in a result stay. Results appear
+under their final name only when they are complete; several files of one result appear together.
+While a verb works, it locks its `--out`; a second command with the same `--out` ends with status
+2. After a kill, give the same command again: it removes what is left over and completes the
+result, or says that the result is there (status 2). On NFS a hidden `.NAME.tmp-RANDOM` may stay;
+delete it by hand. `simulate`, and `judge` with several recordings, make what is missing and end
+with status 1, because they leave what is there.
 
 **Repeatability.** Equal `--seed` gives equal bytes, whatever `--jobs` is.
 
-**Recordings** are rosbag2 folders, `.mcap`, `.db3` or ROS 1 `.bag` files, CSV folders, logs
-of Gazebo, or trajectory files ([recordings](recordings.md)). `--topic ROLE=TOPIC` names topics
-that differ from the defaults:
+**Recordings** are arguments without an option, before, between or after the options. They are
+rosbag2 folders, `.mcap`, `.db3` or ROS 1 `.bag` files, CSV folders, logs of Gazebo, or trajectory
+files ([recordings](recordings.md)). `--topic ROLE=TOPIC` names topics that differ from the
+defaults:
 
 | role | default topic |
 |---|---|
@@ -73,7 +75,12 @@ or a file, `truth=trajectory.tum` |
 `judge` and `vepd` also take inputs of the judge's parameter file, such as
 `--topic odom0=/wheel/odometry`.
 
-**Models** are presets (`sim2real models`) or YAML files of the same form. `NAME:as_upstream`
+**Sensors.** `--gps`, `--imu`, `--mag`, `--camera`, `--wheels` and `--vision` take `real` for the
+recorded sensor, `none` to leave it out, a preset (`sim2real models`) or a file. Where the value is
+a LIST, commas separate several. A verb that cannot use a word says why. `--models` is another name
+of `--gps`.
+
+**Models** are presets or YAML files of the same form. `NAME:as_upstream`
 repeats the defects of the original simulator, where the model has that variant.
 
 **Judges** are profiles ([which one](../explanation/judge.md#which-profile)) or parameter files of
@@ -174,7 +181,7 @@ def _usage(name: str, parser: argparse.ArgumentParser) -> str:
 
 
 def _written(action: argparse.Action, flag: str | None = None) -> str:
-    """Return an argument with its value, such as `--real PATH...`."""
+    """Return an argument with its value, such as `--out DIR`."""
     value = str(action.metavar or '').replace('\n', ' ')
     if action.choices and not action.metavar:
         value = '{' + ','.join(map(str, action.choices)) + '}'

@@ -72,9 +72,9 @@ class SimulationSettings(Parameters):
     motion: str = parameter('hand_held', '', 'Motion, as for `sim2real simulate`.')
     duration: float = parameter(20.0, 's', 'Duration of a run.', above=0.0)
     runs: int = parameter(20, '1', 'Simulated runs.', minimum=1)
-    imu: str = parameter('xsens_mtx', '', 'IMU model or file.')
-    mag: str = parameter('xsens_mtx', '', 'Magnetometer model or file, or none.')
-    camera: str = parameter('webcam_vga', '', 'Camera model or file, or none.')
+    imu: str = parameter('xsens_mtx', '', 'IMU: name or file.')
+    mag: str = parameter('xsens_mtx', '', 'Magnetometer: none, name or file.')
+    camera: str = parameter('webcam_vga', '', 'Camera: none, name or file.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,11 +156,11 @@ class SensitivityOptions(Parameters):
     gps: str | None = parameter(
         None,
         '',
-        'GPS model that is simulated with and without errors: a preset, a YAML file or '
-        'stand_in. Without a GPS or IMU model, the recorded sensors are used.',
+        'GPS that is simulated with and without errors: real, a name, a file or stand_in '
+        '(default: real with recordings if no other sensor is named, otherwise stand_in).',
         optional=str,
     )
-    imu: str | None = parameter(None, '', 'IMU model, as for the GPS.', optional=str)
+    imu: str | None = parameter(None, '', 'IMU, as for the GPS.', optional=str)
     runs: int = parameter(
         4, '1', 'Simulated drives per scenario, where no recordings are given.', minimum=2
     )

@@ -65,7 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     output = parser.add_argument_group('output')
     arguments.add_out(
-        output, 'folder for curves, terms, plot and model files', 'overwrite', 'json'
+        output,
+        'folder for allan.csv, allan.json, allan.png, imu.yaml, kalibr_imu.yaml and noise.sdf',
+        'overwrite',
+        'json',
     )
     arguments.add_shared(parser, 'seed')
 

@@ -10,9 +10,10 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sim_sensors.core.errors import ParameterError, did_you_mean
+from sim_sensors.core.input_files import match_paths
 from sim_sensors.core.parameters import Parameters, number_of, parameter
 from .options import STUDY, OptionSet, hide_from_help, optional_text
 
@@ -21,17 +22,13 @@ if TYPE_CHECKING:
     from sim2real_eval.judge.robot_localization.replay_options import Options
     from sim2real_eval.recording.metadata import TransformFile
     from sim2real_eval.recording.reading import RecordingSource
-    from sim2real_eval.simulation.twin import Twin
     from sim2real_eval.study.variants import StudyJudge
-    from sim_sensors.world.geodesy import LocalFrame
     from sim_sensors.world.world import World
 
 _ROLES = (
     'imu', 'gps', 'truth', 'mag', 'camera_pose', 'features', 'camera_info',
     'ideal_imu', 'ideal_gps', 'ideal_mag',
 )  # fmt: skip
-_TITLES = {'mag': 'magnetometer', 'wheels': 'wheel odometry', 'vision': 'vision pose'}
-_ORIGIN = '--origin'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,18 +125,33 @@ def add_recordings(
     parser: argparse._ActionsContainer, meaning: str = 'bag or CSV folder', *, nargs: str = '+'
 ) -> None:
     """Add the recordings that a verb works on."""
-    parser.add_argument('recordings', nargs=nargs, metavar='RECORDING', help=meaning)
+    default: list[str] | None = [] if nargs == '*' else None
+    parser.add_argument(
+        'recordings', nargs=nargs, default=default, metavar='RECORDING', help=meaning
+    )
+
+
+def add_patterns(parser: argparse._ActionsContainer, flag: str, meaning: str) -> None:
+    """Add an option for further recordings; see `matched_paths`."""
+    add_list(parser, flag, 'PATTERN', f'{meaning}: a path or a pattern in quotes')
+
+
+def matched_paths(patterns: Sequence[str], option: str) -> list[str]:
+    """Return the paths that the patterns of an option match; each must match one or more."""
+    paths: list[str] = []
+    for pattern in patterns:
+        matches = match_paths(pattern)
+        if not matches:
+            raise ParameterError(option, pattern, 'matches no recording')
+        paths += matches
+    return paths
 
 
 def add_out(
-    parser: argparse._ActionsContainer,
-    meaning: str,
-    *shared: str,
-    required: bool = False,
-    metavar: str = 'DIR',
+    parser: argparse._ActionsContainer, meaning: str, *shared: str, required: bool = False
 ) -> None:
-    """Add --out with its help text, and options of `add_shared`."""
-    parser.add_argument('--out', required=required, metavar=metavar, help=meaning)
+    """Add --out, a folder whose files `meaning` names, and options of `add_shared`."""
+    parser.add_argument('--out', required=required, metavar='DIR', help=meaning)
     add_shared(parser, *shared)
 
 
@@ -256,33 +268,7 @@ def _folder_above(path: Path, label: str) -> str:
     return named.parent.name
 
 
-# Options of the simulation: further sensors, world, origin and motions.
-
-
-def other_kinds() -> list[str]:
-    """Return the kinds of sensors other than IMU and GPS."""
-    from sim_sensors.sensor.catalogue import KINDS
-
-    return [name for name in KINDS.names() if name not in ('imu', 'gps')]
-
-
-def add_other_sensors(parser: argparse.ArgumentParser, *, world: str, origin: str) -> None:
-    """Add --world, --origin and an option for each of `other_kinds`."""
-    for kind in other_kinds():
-        place = ', needs a --world with landmarks or tags' if kind == 'camera' else ''
-        parser.add_argument(
-            f'--{kind}',
-            metavar='MODEL',
-            help=f'{_TITLES.get(kind, kind)} model or file{place} (default: not simulated; a '
-            'recorded one is kept)',
-        )
-    parser.add_argument(
-        '--world',
-        metavar='WORLD',
-        help=f'world or file: gravity, magnetic field, dipoles, landmarks and tags, {world}',
-    )
-    meaning = f'{origin}; WGS84 degrees and m, such as -33.86,151.21'
-    parser.add_argument(_ORIGIN, metavar='LAT,LON[,ALT]', help=meaning)
+# Options of the simulation: world and motions.
 
 
 def world_of(options: argparse.Namespace) -> World | None:
@@ -299,41 +285,6 @@ def transforms_of(options: argparse.Namespace) -> TransformFile | None:
     return None if options.transforms is None else TransformFile.from_file(options.transforms)
 
 
-def surroundings(
-    options: argparse.Namespace,
-) -> tuple[LocalFrame | None, World | None, dict[str, Any]]:
-    """Return the values of the options of `add_other_sensors`.
-
-    They are the origin, the world, and the models by kind of sensor for `Twin.others`. An origin
-    that is not two or three numbers, an unknown world or model, or a camera that has nothing to
-    see is an error.
-    """
-    from sim_sensors.camera.camera import Scene
-    from sim_sensors.sensor.catalogue import KINDS
-
-    origin, world = _origin_of(options.origin), world_of(options)
-    if options.camera and (world is None or not len(Scene.from_world(world))):
-        problem = 'needs --world with landmarks, chessboards or tags'
-        raise ParameterError('--camera', '', problem)
-    chosen = {kind: name for kind in other_kinds() if (name := getattr(options, kind))}
-    return origin, world, {kind: KINDS.get(kind).load(name) for kind, name in chosen.items()}
-
-
-def _origin_of(text: str | None) -> LocalFrame | None:
-    if text is None:
-        return None
-    from sim_sensors.world.geodesy import LocalFrame
-
-    values = [number_of(part) for part in text.split(',')]
-    if len(values) not in (2, 3) or None in values:
-        raise ParameterError(
-            _ORIGIN, '', f'{text!r} is not allowed; must be latitude,longitude or '
-            'latitude,longitude,altitude in degrees and m'
-        )  # fmt: skip
-    names = ('latitude_deg', 'longitude_deg', 'altitude_m')
-    return LocalFrame.from_mapping(dict(zip(names, values, strict=False)), _ORIGIN)
-
-
 def motion_parameters(texts: Sequence[str]) -> dict[str, object]:
     """Return the parameters of a motion in --set, by key.
 
@@ -343,31 +294,6 @@ def motion_parameters(texts: Sequence[str]) -> dict[str, object]:
     if 'duration' in parameters:
         raise ParameterError('--set', 'duration', 'cannot be set here; use --duration')
     return parameters
-
-
-def add_sensor_set(parser: argparse._ActionsContainer, more: str = '') -> None:
-    """Add --set for parameters of sensor models; `more` describes what else it can set."""
-    meaning = f'{more}parameter of all simulated sensors of a kind, such as gps.rate=5'
-    add_list(parser, '--set', 'KEY=VALUE', meaning)
-
-
-def sensor_settings(texts: Sequence[str]) -> dict[str, object]:
-    """Return the values of --set by kind and parameter, such as `gps.rate`."""
-    settings: dict[str, object] = {}
-    for key, value in map(key_value, texts):
-        if key in settings:
-            raise ParameterError('--set', key, 'is given twice; must be given once')
-        settings[key] = value
-    return settings
-
-
-def set_parameters(twins: Sequence[Twin], texts: Sequence[str]) -> tuple[Twin, ...]:
-    """Return variants with the parameters in --set; see `variants.set_parameters`."""
-    if not texts:
-        return tuple(twins)
-    from sim2real_eval.study import variants
-
-    return variants.set_parameters(twins, sensor_settings(texts), '--set')
 
 
 def key_value(text: str) -> tuple[str, object]:

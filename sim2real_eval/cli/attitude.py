@@ -13,6 +13,7 @@ from sim_sensors.core.errors import ParameterError
 from . import arguments
 from .options import OptionSet
 from .output import attempt_each, conclude, print_notes, print_table, progress_bar
+from .sensors import NONE, load_single
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.attitude.study import AttitudeRun, AttitudeStudy
@@ -39,9 +40,10 @@ examples:
   sim2real attitude my_bag --without magnetometer --acceleration 1 --out real
 """
 
-_NONE = 'none'
 _WORLD = 'chessboard'
-_SIMULATION = OptionSet(SimulationSettings)
+_SIMULATION = OptionSet(
+    SimulationSettings, imu='--imu MODEL', mag='--mag MODEL', camera='--camera MODEL'
+)
 _FILTER = OptionSet(
     AttitudeSettings,
     'rate',
@@ -88,7 +90,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='sensor that the filter does not use; repeatable',
     )
     _FILTER.add(filter_group)
-    meaning = 'folder for plots, record and errors'
+    meaning = (
+        'folder for attitude.json, errors.csv, errors.png and consistency.png; with --validation '
+        'for validation.json and plots'
+    )
     arguments.add_out(parser, meaning, 'overwrite', 'json', 'seed', 'jobs')
 
 
@@ -196,14 +201,12 @@ def _run_validation(options: argparse.Namespace, settings: AttitudeSettings) -> 
 
 def _models(chosen: SimulationSettings) -> tuple[Any, Any, Any]:
     """Return IMU, magnetometer or None, and camera or None."""
-    from sim_sensors.camera.camera import load_camera
-    from sim_sensors.imu.imu import load_imu
-    from sim_sensors.magnetometer.magnetometer import load_mag
-
+    refused = {'real': 'this verb simulates the sensors'}
+    of_imu = {**refused, NONE: 'the filter integrates its angular rate'}
     return (
-        load_imu(chosen.imu),
-        None if chosen.mag == _NONE else load_mag(chosen.mag),
-        None if chosen.camera == _NONE else load_camera(chosen.camera),
+        load_single('imu', chosen.imu, of_imu),
+        load_single('mag', chosen.mag, refused),
+        load_single('camera', chosen.camera, refused),
     )
 
 

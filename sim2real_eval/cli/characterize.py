@@ -32,7 +32,7 @@ examples:
   sim2real characterize calibration_bag --out sensors
   sim2real characterize calibration_bag --poses poses_bag --out sensors
   sim2real characterize drive_1 drive_2 --topic gps=/ublox/fix --out sensors
-  sim2real vepd --real drive_1 --models sensors/gps.yaml --imu sensors/imu.yaml --out result
+  sim2real vepd drive_1 --models sensors/gps.yaml --imu sensors/imu.yaml --out result
 """
 
 
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'scale and misalignment with standard errors to imu.yaml [Tedaldi2014]',
     )
     _POSES.add(inertial)
-    meaning = 'folder for models, plots and characterization.json'
+    meaning = 'folder for imu.yaml, gps.yaml, characterization.json and plots'
     arguments.add_out(parser, meaning, 'overwrite', 'json', 'seed')
 
 

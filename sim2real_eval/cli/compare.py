@@ -14,15 +14,16 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from .arguments import (
     add_out,
-    add_sensor_set,
+    add_patterns,
+    add_recordings,
     add_shared,
-    sensor_settings,
-    set_parameters,
+    matched_paths,
     sources,
     world_of,
 )
 from .options import STUDY, OptionSet
 from .output import conclude, print_signals, progress_bar, report_failures
+from .sensors import add_sensor_set, sensor_settings, set_parameters
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.signals import SignalStudy, Source
@@ -34,10 +35,10 @@ DESCRIPTION = (
 )
 EPILOG = """\
 examples:
-  sim2real compare --real bags/* --models ch_rw --imu chrono,airsim --out signals
-  sim2real compare --real bags/* --imu my_imu.yaml --match-rates --out signals
-  sim2real compare --real bags/* --imu xsens_mtx --mag xsens_mtx --published --out signals
-  sim2real compare --real field/* --sim gazebo/* --align apply --out signals
+  sim2real compare bags/* --models ch_rw --imu chrono,airsim --out signals
+  sim2real compare bags/* --imu my_imu.yaml --match-rates --out signals
+  sim2real compare bags/* --imu xsens_mtx --mag xsens_mtx --published --out signals
+  sim2real compare field/* --sim 'gazebo/*' --align apply --out signals
 """
 
 
@@ -48,15 +49,16 @@ class ComparedModels(Parameters):
     gps: str = parameter(
         '',
         '',
-        'Without --sim: GPS models to simulate on the real truth, separated by commas; each is '
-        'compared once (default: ch_rw and the IMU chrono, if no model of any sensor is given).',
+        'Without --sim: GPS to simulate on the real truth: names and files, separated by commas, '
+        'each compared once; real or none: not compared (default: ch_rw and the IMU chrono, if no '
+        'sensor is named).',
     )
-    imu: str = parameter('', '', 'IMU models to simulate in the same way.')
-    mag: str = parameter('', '', 'Magnetometer models to simulate in the same way.')
+    imu: str = parameter('', '', 'IMU, in the same way.')
+    mag: str = parameter('', '', 'Magnetometer, in the same way.')
     camera: str = parameter(
         '',
         '',
-        'Camera models to simulate in the same way; features are compared with those of an ideal '
+        'Camera, in the same way; features are compared with those of an ideal '
         'camera that sees the landmarks of --world.',
     )
 
@@ -74,13 +76,9 @@ _METHOD = OptionSet(SignalOptions, base_frame='--base-frame FRAME', feature='--f
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     inputs = parser.add_argument_group('input')
-    inputs.add_argument(
-        '--real', nargs='+', required=True, metavar='PATH', help='recordings with ground truth'
-    )
+    add_recordings(inputs, 'real recording with ground truth')
     where = inputs.add_mutually_exclusive_group()
-    where.add_argument(
-        '--sim', nargs='+', metavar='PATH', help='simulated recordings, with their own truth'
-    )
+    add_patterns(where, '--sim', 'simulated recording with its own truth')
     _MODELS.add(where, 'gps')
     _MODELS.add(inputs, 'imu', 'mag', 'camera')
     add_sensor_set(inputs)
@@ -104,7 +102,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'the largest power of two that leaves at least 7 segments)',
     )
     output = parser.add_argument_group('output')
-    add_out(output, 'folder for tables, series and plots', 'overwrite', required=True)
+    add_out(
+        output,
+        'folder for comparison.json, comparison.csv, further tables, series and plots',
+        'overwrite',
+        required=True,
+    )
     output.add_argument(
         '--published', action='store_true', help='also show RMSE and R of [Ligorio2015]'
     )
@@ -130,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.benches.signals import SignalStudy
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import signals as report
-    from .models import single_sensors
+    from .sensors import single_sensors
 
     if options.sim:
         problem = 'cannot be used with --sim, only with --models'
@@ -141,9 +144,9 @@ def run(options: argparse.Namespace) -> int:
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     method = _METHOD.make(options)
     world = world_of(options)
-    real = sources(options.real, options.topic, option='--real')
+    real = sources(options.recordings, options.topic, option='recordings')
     if options.sim:
-        simulated = sources(options.sim, options.topic, option='--sim')
+        simulated = sources(matched_paths(options.sim, '--sim'), options.topic)
         study = SignalStudy(simulated=tuple(simulated), world=world)
     else:
         for name, text in _MODELS.explicit_values(options).items():

@@ -54,7 +54,12 @@ examples:
 class DemoOptions(Parameters):
     """Size and folder of the demo."""
 
-    out: str = parameter('sim2real_demo', '', 'Folder to write; an older demo in it is replaced.')
+    out: str = parameter(
+        'sim2real_demo',
+        '',
+        'Folder for report.html, study.json, tables, runs and recordings; an older demo is '
+        'replaced.',
+    )
     runs: int = parameter(5, '1', 'Recordings per manoeuvre.', minimum=1)
     road: str = parameter(
         _NO_ROAD,
@@ -114,7 +119,7 @@ def _demonstrate(options: argparse.Namespace, workers: Workers) -> int:
     status = carry_out(plan, options, workers, explained=True, beside=beside)
     if not (options.json or options.quiet) and status == 0:
         print('\nNext, with your own bags:')
-        print('    sim2real vepd --real MY_BAGS/* --models paper --out result')
+        print('    sim2real vepd MY_BAGS/* --models paper --out result')
     return status
 
 
@@ -144,7 +149,7 @@ def _plan(seed: int, runs: int, road: str, judges: Sequence[str]) -> StudyPlan:
     from sim_sensors.imu.imu import load_imu
     from sim_sensors.motion.paths import DRIVES
     from sim_sensors.motion.vehicles import ART
-    from .models import twins
+    from .sensors import twins
 
     sensors = Twin(
         'stand_in',

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
-from .arguments import add_shared
+from .arguments import add_out
+from .deprecations import place_files
 from .options import OptionSet
 from .output import conclude, print_table
 
@@ -24,9 +25,9 @@ DESCRIPTION = (
 )
 EPILOG = """\
 examples:
-  sim2real export noise/imu.yaml --to sdf --out imu.sdf
+  sim2real export noise/imu.yaml --to sdf --out gazebo
   sim2real export noise/imu.yaml --to airsim
-  sim2real export noise/imu.yaml --to kalibr --range 0.1,100 --out imu_kalibr.yaml
+  sim2real export noise/imu.yaml --to kalibr --range 0.1,100 --out kalibr
   sim2real export sensors/gps.yaml --to hector
   sim2real models --from settings.json
 """
@@ -77,37 +78,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='allan.csv of `sim2real allan`, whose measured curve is followed (default: the one '
         'beside FILE if that is the imu.yaml of `sim2real allan`)',
     )
-    parser.add_argument(
-        '--out', metavar='FILE', help='file to write, and a plot beside it, FILE.png'
+    add_out(
+        parser,
+        'folder for the file, imu.sdf or gps.sdf with the suffix of the simulator, and its plot '
+        'imu.sdf.png (default: print the file)',
+        'overwrite',
+        'json',
     )
-    add_shared(parser, 'overwrite', 'json')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.new_files import write_text
-    from sim2real_eval.common.results import check_result_files, fresh_files
+    from sim2real_eval.common.results import fresh_files
+    from sim2real_eval.exporting.gps_export import GpsExport
     from sim2real_eval.report import export as report
     from sim2real_eval.report.style import save_png
 
     chosen = _EXPORT.make(options)
-    out = Path(options.out) if options.out else None
-    names = [out.name, f'{out.name}.png'] if out is not None else []
-    if out is not None:
-        check_result_files(out.parent, names, overwrite=options.overwrite)
     export = _export(options, chosen)
-    if out is not None:
-        with fresh_files(out.parent, names, overwrite=options.overwrite) as folder:
+    file: Path | None = None
+    if options.out:
+        sensor = 'gps' if isinstance(export, GpsExport) else 'imu'
+        out, name = place_files('export', options.out, f'{sensor}{export.simulator.suffix}')
+        file, names = out / name, (name, f'{name}.png')
+        with fresh_files(out, names, overwrite=options.overwrite) as folder:
             write_text(folder / names[0], export.text)
             save_png(report.export_figure(export), folder / names[1])
 
     def tell() -> None:
         print_table(report.export_table(export))
         print('\n'.join(report.export_lines(export)))
-        if out is None:
-            print(f'\n{export.text}', end='')
+        print(f'\n{export.text}' if file is None else f'File: {file}\n', end='')
 
-    return conclude(options, report.export_record(export), tell, 'File')
+    return conclude(options, report.export_record(export), tell)
 
 
 def _export(options: argparse.Namespace, chosen: ExportOptions) -> Export:

@@ -15,6 +15,7 @@ from .arguments import (
     add_judge,
     add_judge_kind,
     add_out,
+    add_recordings,
     add_scenario,
     add_shared,
     judge_setup,
@@ -32,10 +33,10 @@ DESCRIPTION = (
 )
 EPILOG = """\
 examples:
-  sim2real fit --real bags/* --gps ch_gauss --tune gps.noise.std=0.01:3 --out fitted
-  sim2real fit --real bags/* --gps sensors --imu sensors --tune gps.noise.white_std.xy --out fitted
-  sim2real fit --real bags/* --gps real --imu chrono --tune gyroscope.std,gyroscope.drift --out f
-  sim2real vepd --real others/* --models fitted/gps.yaml --imu fitted/imu.yaml --out result
+  sim2real fit bags/* --gps ch_gauss --tune gps.noise.std=0.01:3 --out fitted
+  sim2real fit bags/* --gps sensors --imu sensors --tune gps.noise.white_std.xy --out fitted
+  sim2real fit bags/* --gps real --imu chrono --tune gyroscope.std,gyroscope.drift --out f
+  sim2real vepd others/* --models fitted/gps.yaml --imu fitted/imu.yaml --out result
 """
 
 
@@ -50,22 +51,15 @@ class StartModels(Parameters):
     gps: str = parameter(
         'ch_gauss',
         '',
-        'GPS model to start from: name, file, folder written by `sim2real characterize`, or real '
-        'for the recorded fixes.',
+        'GPS to start from: real, name, file, or folder written by `sim2real characterize`.',
     )
-    imu: str = parameter('chrono', '', 'IMU model to start from: the same choices.')
+    imu: str = parameter('chrono', '', 'IMU to start from, as for the GPS.')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     inputs = parser.add_argument_group('recordings and models')
-    inputs.add_argument(
-        '--real',
-        nargs='+',
-        required=True,
-        metavar='PATH',
-        help='real recordings with ground truth',
-    )
+    add_recordings(inputs, 'real recording with ground truth')
     add_scenario(inputs)
     OptionSet(StartModels, gps='--gps MODEL', imu='--imu MODEL').add(inputs, kept=True)
     add_shared(inputs, 'topic')
@@ -88,7 +82,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     STUDY.add(parser, 'start_heading', 'off_ticks')
     add_metric(parser)
     output = parser.add_argument_group('output')
-    add_out(output, 'folder for models, tables and plots', 'overwrite', 'json', required=True)
+    add_out(
+        output,
+        'folder for gps.yaml, imu.yaml, fit.json, profiles.png, candidates.csv and runs.csv',
+        'overwrite',
+        'json',
+        required=True,
+    )
     add_shared(parser, 'seed', 'jobs')
 
 
@@ -101,22 +101,21 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.study.fitting.model_parameters import parse_parameters
     from sim2real_eval.study.run_plan import Judging
     from sim2real_eval.study.search.engine import EvaluationStore
-    from .models import twins
+    from .sensors import JUDGED, sensor_names, twins
 
     model_names = {
         sensor: _find_model(getattr(options, sensor), f'{sensor}.yaml')
         for sensor in ('gps', 'imu')
     }
     for sensor, name in model_names.items():
-        if ',' in name or name in ('all', 'paper'):
-            raise ParameterError(f'--{sensor}', '', f'{name!r} is not allowed; must be one model')
+        sensor_names(sensor, name, JUDGED)
     (twin,) = twins(model_names['gps'], model_names['imu'])
     parameters = parse_parameters(options.tune, twin)
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     setup = judge_setup(options)
     recordings = [
         dataclasses.replace(source, transforms=setup.transforms)
-        for source in judged_sources(options, options.real, '--real')
+        for source in judged_sources(options, options.recordings, 'recordings')
     ]
     judging = Judging(setup, study_options(options, _START))
     method = _METHOD.make(options, uncertainty=UNCERTAINTY.make(options))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sim2real_eval.signals.options import SignalOptions
 from sim_sensors.core.errors import MotionError, ParameterError, not_among
 from sim_sensors.core.parameters import Parameters, parameter
-from . import arguments
+from . import arguments, sensors
 from .options import OptionSet
 from .output import attempt_each, conclude, print_notes, print_signals, print_table, progress_bar
 
@@ -70,8 +70,8 @@ class FollowOptions(Parameters):
         None, 's', 'Longest time followed.', optional=float, above=0.0
     )
     config: str = parameter('', '', 'YAML file with robot, controllers and pose (see the docs).')
-    imu: str = parameter('', '', 'IMU model or file for the recordings (default: no IMU).')
-    gps: str = parameter('', '', 'GPS model or file for the recordings (default: no GPS).')
+    imu: str = parameter('none', '', 'IMU for the recordings: none, name or file.')
+    gps: str = parameter('none', '', 'GPS for the recordings: none, name or file.')
 
 
 _FOLLOW = OptionSet(
@@ -87,23 +87,25 @@ _COMPARISON = OptionSet(SignalOptions, 'yaw')
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument(
-        'source', nargs='+', metavar='RECORDING|CSV', help='source of the waypoints'
-    )
+    arguments.add_recordings(parser, 'source of the waypoints: a recording, or a CSV table')
     _FOLLOW.add(parser, kept=True)
     arguments.add_list(
         parser, '--set', 'KEY=VALUE', 'parameter of --controller-config, such as robot.slip=0.02'
     )
-    arguments.add_other_sensors(
+    sensors.add_other_sensors(
         parser,
         world='starting at the first waypoint (default: standard gravity and the field of the '
         'Earth, no objects)',
         origin='geodetic position of the first waypoint, for --gps and --mag (default: that on '
         'the recorded drive; without recorded fixes that of the world, 43.07,-89.4,260)',
+        words='none',
+        default='none',
     )
     arguments.add_shared(parser, 'storage')
     arguments.add_out(
-        parser, 'folder for tables, plots and recordings (default: none)', 'overwrite'
+        parser,
+        'folder for follow.json, errors.csv, plots and recordings (default: none)',
+        'overwrite',
     )
     parser.add_argument(
         '--compare',
@@ -122,28 +124,28 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import following as report
     from sim2real_eval.simulation.twin import Twin
-    from sim_sensors.gps.gps import load_gps
-    from sim_sensors.imu.imu import load_imu
+    from sim_sensors.sensor.catalogue import KINDS
     from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     controllers = _controllers(options.controllers)
     settings = _settings(options)
-    for name in ('imu', 'gps', *arguments.other_kinds(), 'world'):
-        if getattr(options, name) and not options.out:
+    for name in (*KINDS.names(), 'world'):
+        if getattr(options, name) not in (None, '', sensors.NONE) and not options.out:
             raise ParameterError(f'--{name}', '', 'needs --out')
-    if options.origin is not None and not (options.gps or options.mag):
+    refused = {'real': 'the robot drives the path again'}
+    origin, world, other_models = sensors.surroundings(options, refused)
+    twin = Twin(
+        'driven',
+        gps=sensors.load_single('gps', options.gps, refused),
+        imu=sensors.load_single('imu', options.imu, refused),
+        others=other_models,
+    )
+    if options.origin is not None and not twin.models.keys() & {'gps', 'mag'}:
         raise ParameterError('--origin', '', 'needs --gps or --mag, and --out')
-    origin, world, other_models = arguments.surroundings(options)
-    if options.compare and not options.imu:
+    if options.compare and twin.imu is None:
         raise ParameterError('--compare', '', 'needs --imu and --out')
     if options.yaw is not None and not options.compare:
         raise ParameterError('--yaw', '', 'needs --compare, --imu and --out')
-    twin = Twin(
-        'driven',
-        gps=load_gps(options.gps) if options.gps else None,
-        imu=load_imu(options.imu) if options.imu else None,
-        others=other_models,
-    )
     if options.out:
         check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
     names: list[str] = []
@@ -167,7 +169,7 @@ def run(options: argparse.Namespace) -> int:
         return run_input, followed
 
     done, failures = attempt_each(
-        arguments.sources(options.source, options.topic), attempt, 'runs'
+        arguments.sources(options.recordings, options.topic), attempt, 'runs'
     )
     followed, runs = [run_input for run_input, _ in done], [run for _, run in done]
     notes = merge_findings(

@@ -21,6 +21,7 @@ from .arguments import (
     judge_setup,
     judged_sources,
 )
+from .deprecations import place_files
 from .options import STUDY
 from .output import attempt_each, print_json, print_notes, print_table
 from .parser import complain
@@ -39,13 +40,13 @@ DESCRIPTION = (
 )
 EPILOG = """\
 examples:
-  sim2real judge my_bag --config ekf.yaml --navsat-config navsat.yaml --out estimate.csv
-  sim2real judge my_bag --out estimate.csv
+  sim2real judge my_bag --config ekf.yaml --navsat-config navsat.yaml --out estimates
+  sim2real judge my_bag --out estimates
   sim2real judge bags/* --config paper_released --out estimates
-  sim2real judge my_bag --config clean --latency /gps/fix=0.2 --correct gravity --out late.csv
-  sim2real judge my_bag --config clean --judge robot_localization --out estimate.csv
-  sim2real judge my_bag --judge error_state --out estimate.csv
-  sim2real judge my_bag --config clean --consistency --out estimate.csv
+  sim2real judge my_bag --config clean --latency /gps/fix=0.2 --correct gravity --out late
+  sim2real judge my_bag --config clean --judge robot_localization --out estimates
+  sim2real judge my_bag --judge error_state --out estimates
+  sim2real judge my_bag --config clean --consistency --out estimates
 """
 
 
@@ -56,19 +57,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge_kind(parser)
     STUDY.add(parser, 'start_heading')
     add_shared(parser, 'topic')
-    meaning = 'CSV file to write, or a folder (name without suffix) for one file per recording'
-    add_out(parser, meaning, required=True, metavar='FILE.csv|DIR')
+    add_out(parser, 'folder for NAME.csv of each recording NAME', required=True)
     parser.add_argument(
         '--filtered-gps',
         action='store_true',
         help='also write gps/filtered of navsat_transform, the estimate as latitude and '
-        'longitude, to <out>_gps_filtered.csv',
+        'longitude, to NAME_gps_filtered.csv',
     )
     parser.add_argument(
         '--consistency',
         action='store_true',
         help='also check the consistency of the filter: NIS of each input and, with truth, NEES, '
-        'with 95 %% bounds; prints a table and writes the plot <out>_consistency.png',
+        'with 95 %% bounds; prints a table and writes the plot NAME_consistency.png',
     )
     add_shared(parser, 'overwrite', 'json')
 
@@ -81,8 +81,8 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.preflight.checks import remarks
 
     sources = judged_sources(options, options.recordings)
-    out = Path(options.out)
-    if len(sources) > 1 and out.suffix == '.csv':
+    out, pattern = place_files('judge', options.out, 'NAME.csv')
+    if len(sources) > 1 and pattern != 'NAME.csv':
         problem = f'{options.out!r} is not allowed; must be a folder for several recordings'
         raise ParameterError('--out', '', problem)
     # Errors appear before anything is judged, unless each recording has its own case file.
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
     def attempt(source: RecordingSource) -> dict[str, Any]:
         recording = source.read()
-        target = out if out.suffix and len(sources) == 1 else out / f'{recording.name}.csv'
+        target = out / (f'{recording.name}.csv' if pattern == 'NAME.csv' else pattern)
         names = [target.name]
         names += [f'{target.stem}_gps_filtered.csv'] if options.filtered_gps else []
         names += [f'{target.stem}_consistency.png'] if options.consistency else []
@@ -211,7 +211,7 @@ def _check_target(target: Path, written: set[Path]) -> None:
     if target in written:
         raise Sim2RealError(f'{target.stem}: several recordings have this name; rename one')
     if target.is_dir():
-        raise Sim2RealError(f'{target}: is a folder; --out must be a file')
+        raise Sim2RealError(f'{target}: is a folder; choose another --out')
 
 
 def _show_consistency(

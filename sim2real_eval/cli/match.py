@@ -11,7 +11,7 @@ from pathlib import Path
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.input_files import read_json
 from .allan import TABLE, add_table
-from .arguments import add_out, add_shared, topic_roles
+from .arguments import add_out, add_recordings, add_shared, topic_roles
 
 DESCRIPTION = (
     'Give a simulator the noise of a real IMU: fit a model to a recording at rest, write the file '
@@ -21,7 +21,7 @@ DESCRIPTION = (
 EPILOG = """\
 examples:
   sim2real match standstill_bag --to sdf --out matched
-  sim2real match standstill_bag --to airsim --drives bags/* --judge error_state --out matched
+  sim2real match standstill_bag bags/* --to airsim --judge error_state --out matched
   sim2real match log.csv --sample-rate 100 --accel-unit g --to sdf --out matched
 """
 
@@ -30,12 +30,10 @@ _IN_DOUBT = ('signals.unit_is_g', 'signals.unit_is_degrees', 'signals.not_gravit
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument('recording', metavar='RECORDING', help='bag or table of the IMU at rest')
+    parser.add_argument('standstill', metavar='STANDSTILL', help='bag or table of the IMU at rest')
+    add_recordings(parser, 'drive with ground truth, to judge the simulator', nargs='*')
     parser.add_argument(
         '--to', required=True, metavar='SIMULATOR', help='simulator, as for `sim2real export`'
-    )
-    parser.add_argument(
-        '--drives', nargs='+', default=[], metavar='PATH', help='recordings with ground truth'
     )
     parser.add_argument(
         '--judge',
@@ -45,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_shared(parser, 'topic')
     add_table(parser.add_argument_group('table, as for `sim2real allan`'))
-    add_out(parser, 'folder for all files', 'overwrite', 'seed', required=True)
+    meaning = (
+        'folder for sensors/, the file of the simulator, matched/imu.yaml and vepd/report.html'
+    )
+    add_out(parser, meaning, 'overwrite', 'seed', required=True)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -72,10 +73,10 @@ def _check_drives(options: argparse.Namespace) -> None:
 
     if options.judge:
         takes_inputs(options.judge)
-    for path in options.drives:
+    for path in options.recordings:
         if read_recording(path, topics=dict(topic_roles(options.topic))).truth is None:
-            raise ParameterError('--drives', path, 'has no ground truth; name its topic, --topic '
-                                 'truth=')  # fmt: skip
+            problem = 'has no ground truth; name its topic, --topic truth='
+            raise ParameterError('recordings', path, problem)
 
 
 def _check_units(record: Path) -> None:
@@ -95,7 +96,7 @@ def commands(options: argparse.Namespace) -> list[list[str]]:
 
     simulator = find_simulator(options.to)
     out = Path(options.out)
-    sensors, file, matched = out / 'sensors', out / f'imu{simulator.suffix}', out / 'matched.yaml'
+    sensors, file, matched = out / 'sensors', out / f'imu{simulator.suffix}', out / 'matched'
     topics = [word for topic in options.topic for word in ('--topic', topic)]
     seed = ['--seed', str(options.seed)]
     again = ['--overwrite'] if options.overwrite else []
@@ -103,15 +104,15 @@ def commands(options: argparse.Namespace) -> list[list[str]]:
     if options.columns:
         table.append(f'--columns={options.columns}')
     words = [
-        ['allan', options.recording, '--out', str(sensors), *table, *topics, *seed, *again],
-        ['export', str(sensors / 'imu.yaml'), '--to', simulator.name, '--out', str(file), *again],
+        ['allan', options.standstill, '--out', str(sensors), *table, *topics, *seed, *again],
+        ['export', str(sensors / 'imu.yaml'), '--to', simulator.name, '--out', str(out), *again],
         ['models', '--from', str(file), '--out', str(matched), *again],
     ]
-    if options.drives:
+    if options.recordings:
         judge = ['--judge', options.judge] if options.judge else []
-        pair = f'{simulator.default},{matched}'
+        pair = f'{simulator.default},{matched / "imu.yaml"}'
         words.append([
-            'vepd', '--real', *options.drives, '--models', 'real', '--imu', pair,
+            'vepd', *options.recordings, '--models', 'real', '--imu', pair,
             '--out', str(out / 'vepd'), *judge, *topics, *seed, *again,
         ])  # fmt: skip
     return words

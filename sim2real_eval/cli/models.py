@@ -5,19 +5,17 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import inspect
-from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
+from sim_sensors.core.errors import ParameterError, UnknownNameError, not_among
 from sim_sensors.core.input_files import read_input_text
 from .arguments import add_out, add_shared
+from .deprecations import place_files
 from .output import conclude, print_notes
 
 if TYPE_CHECKING:
-    from sim2real_eval.simulation.twin import Twin
     from sim_sensors.core.parameters import Parameters
     from sim_sensors.core.registry import Registry
     from sim_sensors.sensor.sensor import SensorModel
@@ -35,8 +33,8 @@ EPILOG = """\
 examples:
   sim2real models
   sim2real models --json
-  sim2real models --sheet mpu6050.yaml --out imu.yaml
-  sim2real models --from settings.json --out imu.yaml
+  sim2real models --sheet mpu6050.yaml --out my_imu
+  sim2real models --from settings.json --out airsim
 """
 
 
@@ -61,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='YAML file with the numbers of the data sheet of an IMU, as printed: '
         '400 ug/sqrt(Hz), 8 deg/h, 16.4 LSB/(deg/s); gives a model for simulate --imu',
     )
-    add_out(parser, 'file of the model of --sheet or --from (default: print it)', metavar='FILE')
+    add_out(
+        parser, 'folder for imu.yaml or gps.yaml, of --sheet or --from (default: print the model)'
+    )
     add_shared(parser, 'overwrite', 'json')
 
 
@@ -129,8 +129,6 @@ def run(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     """Write the model of a file of another simulator; return the exit status."""
     from sim2real_eval.common.model_files import model_yaml
-    from sim2real_eval.common.new_files import write_text
-    from sim2real_eval.common.results import check_result_files, fresh_files
     from sim2real_eval.exporting.gps_export import sensor_from_text
     from sim_sensors.core.parameters import to_variant
 
@@ -142,40 +140,42 @@ def _import(options: argparse.Namespace) -> int:
     # A file with both gives its IMU.
     title, model = sensor_from_text(text, str(path), path.name)
     comments = [f'Sensor of {title} in {path.name}, as that simulator applies it.']
-    if options.out:
-        out = Path(options.out)
-        check_result_files(out.parent, (out.name,), overwrite=options.overwrite)
-        with fresh_files(out.parent, (out.name,), overwrite=options.overwrite) as folder:
-            write_text(folder / out.name, model_yaml(model, comments))
+    text = model_yaml(model, comments)
+    file = _write_model(options, model.name, text)
+    return conclude(
+        options, to_variant(model), lambda: print(f'Model: {file}\n' if file else text, end='')
+    )
 
-    def tell() -> None:
-        if not options.out:
-            print(model_yaml(model, comments), end='')
 
-    return conclude(options, to_variant(model), tell, 'Model')
+def _write_model(options: argparse.Namespace, kind: str, text: str) -> Path | None:
+    """Write a model into the folder --out; return its file, or None without --out."""
+    from sim2real_eval.common.new_files import write_text
+    from sim2real_eval.common.results import fresh_files
+
+    if not options.out:
+        return None
+    out, name = place_files('models', options.out, f'{kind}.yaml')
+    with fresh_files(out, (name,), overwrite=options.overwrite) as folder:
+        write_text(folder / name, text)
+    return out / name
 
 
 def _convert_sheet(options: argparse.Namespace) -> int:
     """Write or print the model of a data sheet, and print what the sheet leaves open."""
     from sim2real_eval.characterization.data_sheet import read_sheet
     from sim2real_eval.common.findings import to_records
-    from sim2real_eval.common.new_files import write_text
 
     if options.name:
         raise ParameterError('--sheet', '', f'is not allowed with the model {options.name}')
     sheet = read_sheet(options.sheet)
-    if options.out:
-        if Path(options.out).exists() and not options.overwrite:
-            raise ParameterError('--out', '', f'{options.out} exists; use --overwrite')
-        write_text(options.out, sheet.to_yaml())
+    file = _write_model(options, 'imu', sheet.to_yaml())
     record = {**sheet.model.to_mapping(), 'notes': to_records(sheet.notes)}
 
     def tell() -> None:
-        if not options.out:
-            print(sheet.to_yaml(), end='')
+        print(f'Model: {file}\n' if file else sheet.to_yaml(), end='')
         print_notes(sheet.notes)
 
-    return conclude(options, record, tell, 'Model')
+    return conclude(options, record, tell)
 
 
 def _meanings(registry: Registry[Any]) -> dict[str, str]:
@@ -234,149 +234,3 @@ def _load_preset(kind: type[SensorModel[Any]], name: str) -> Parameters | Parame
     except ParameterError as error:
         return error
     return model
-
-
-def twins(gps: str, imu: str) -> tuple[Twin, ...]:
-    """Return the variants for lists of GPS and IMU models.
-
-    A list has names or files, separated by commas. `real` keeps the recorded sensor, `paper`
-    stands for the five GPS models of the paper, and `all` for all presets. An unknown model is an
-    error, and so is a variant in which both sensors are real.
-    """
-    from sim2real_eval.simulation.twin import REAL_SENSOR
-
-    gps_names, imu_names = _parse_list(gps, 'gps'), _parse_list(imu, 'imu')
-    if not gps_names or not imu_names:
-        raise ParameterError('models', '', 'is empty; must name one or more models')
-    if REAL_SENSOR in gps_names and REAL_SENSOR in imu_names:
-        raise ParameterError(
-            'models', '', 'GPS and IMU cannot both be real; give a model of one or both'
-        )
-    gps_labels, imu_labels = _labels(gps_names), _labels(imu_names)
-    result = []
-    for gps_name, gps_label in zip(gps_names, gps_labels, strict=True):
-        for imu_name, imu_label in zip(imu_names, imu_labels, strict=True):
-            labels = [label for label in (gps_label, imu_label) if label != REAL_SENSOR]
-            phrased = ['gps', 'imu']
-            if len(imu_names) == 1 and gps_name != REAL_SENSOR:
-                # Labels omit a model that all variants share.
-                labels, phrased = labels[:1], ['gps']
-            named = {'gps': gps_name, 'imu': imu_name}
-            twin = _twin('+'.join(labels), named, phrased)
-            shared = imu_label if len(imu_names) == 1 and imu_name != REAL_SENSOR else ''
-            result.append(dataclasses.replace(twin, shared_imu=shared))
-    return _distinct(result)
-
-
-def single_sensors(gps: str, imu: str, mag: str = '', camera: str = '') -> tuple[Twin, ...]:
-    """Return a variant per IMU, GPS, magnetometer and camera model, with only that sensor.
-
-    Signals depend only on the model of their own sensor; see `twins`. If two kinds have models of
-    the same name, the labels end with the kind.
-    """
-    from sim2real_eval.simulation.twin import REAL_SENSOR
-
-    lists = {'imu': imu, 'gps': gps, 'mag': mag, 'camera': camera}
-    named = {
-        kind: [name for name in _parse_list(text, kind) if name != REAL_SENSOR]
-        for kind, text in lists.items()
-    }
-    if not any(named.values()):
-        raise ParameterError('models', '', 'all sensors are real; give a model of one or more')
-    labels = {kind: _labels(model_names) for kind, model_names in named.items()}
-    everything = [label for kind_labels in labels.values() for label in kind_labels]
-    result = []
-    for kind, model_names in named.items():
-        for name, model_label in zip(model_names, labels[kind], strict=True):
-            alone = everything.count(model_label) == labels[kind].count(model_label)
-            result.append(_twin(model_label if alone else f'{model_label}_{kind}', {kind: name}))
-    return _distinct(result)
-
-
-def _twin(label: str, names: Mapping[str, str], phrased: Collection[str] = ()) -> Twin:
-    """Return the variant with models of some kinds of sensor; the other sensors stay real.
-
-    Its phrase describes the kinds in `phrased`.
-    """
-    from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
-    from sim_sensors.sensor.catalogue import KINDS
-
-    models: dict[str, Any] = {
-        k: KINDS.get(k).load(name) for k, name in names.items() if name != REAL_SENSOR
-    }
-    phrases = [
-        KINDS.get(k).phrase(name)
-        for k, name in names.items()
-        if name != REAL_SENSOR and k in phrased
-    ]
-    return Twin(
-        label,
-        gps=models.pop('gps', None),
-        imu=models.pop('imu', None),
-        others=models,
-        phrase='; '.join(phrases),
-    )
-
-
-def _parse_list(text: str, kind: str) -> list[str]:
-    """Return the names in a list without repetitions; paper and all are replaced by their models.
-
-    A name that is given twice is an error, and so is a misspelt keyword.
-    """
-    from sim2real_eval.simulation.twin import REAL_SENSOR
-    from sim_sensors.gps.gps import PAPER_MODELS
-    from sim_sensors.sensor.catalogue import preset_names
-
-    listed: list[str] = []
-    words = ('all', REAL_SENSOR, *(['paper'] if kind == 'gps' else []))
-    entries = [part.strip() for part in text.split(',')] if text.strip() else []
-    where = 'models' if kind == 'gps' else kind
-    for entry in entries:
-        if not entry:
-            raise ParameterError(where, '', f'{text!r} has an empty entry; remove the extra comma')
-        near = did_you_mean(entry, words)
-        if near and entry not in (*words, *preset_names(kind)) and entry.isidentifier():
-            raise ParameterError(where, '', f'{entry!r} is unknown{near}')
-        if entries.count(entry) > 1:
-            raise ParameterError(where, '', f'{entry!r} is given twice; must be given once')
-        if entry == 'all':
-            listed += preset_names(kind)
-        elif entry == 'paper' and kind == 'gps':
-            listed += PAPER_MODELS
-        else:
-            listed.append(entry)
-    return list(dict.fromkeys(listed))
-
-
-def _labels(models: Sequence[str]) -> list[str]:
-    """Return labels: the name of a preset or file, with the folder for files of equal name."""
-    from sim2real_eval.simulation.twin import REAL_SENSOR
-    from sim_sensors.core.registry import is_in_file
-
-    stems = [Path(name).stem for name in models]
-    labels = []
-    for name, stem in zip(models, stems, strict=True):
-        path = Path(name)
-        folder = path.resolve().parent.name
-        if is_in_file(name):
-            labels.append(name.rpartition(':')[2])
-        elif path.suffix not in ('.yaml', '.yml'):
-            labels.append(stem.replace(':', '_'))
-        elif stem in ('imu', 'gps') and folder not in ('', REAL_SENSOR):
-            # `allan` and `characterize` always write files of these names.
-            labels.append(folder)
-        else:
-            labels.append(f'{folder}_{stem}' if stems.count(stem) > 1 else stem)
-    return labels
-
-
-def _distinct(result: Sequence[Twin]) -> tuple[Twin, ...]:
-    from sim2real_eval.simulation.twin import REAL_SENSOR
-
-    labels = [twin.label for twin in result]
-    for label in labels:
-        if labels.count(label) > 1 or label == REAL_SENSOR:
-            raise ParameterError(
-                'models', label, 'is the name of several variants; give the files other names'
-            )
-    return tuple(result)

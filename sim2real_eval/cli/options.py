@@ -247,20 +247,16 @@ def study_words(options: StudyOptions) -> list[str]:
 
 
 def command_words(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
-    """Return the options that repeat the study: all explicit ones but those of the output."""
+    """Return the words that repeat the study: recordings, and options but those of the output."""
     words: list[str] = []
-    last: list[str] = []
     for action in parser._actions:
         value: Any = getattr(options, action.dest, None)
         if not action.option_strings or action.dest in _OF_OUTPUT or value == action.default:
             continue
         option = action.option_strings[0]
-        if action.nargs == '+':
-            # Last, because argparse would take following words as further paths.
-            last += [option, *value]
-        elif action.nargs == 0:
+        if action.nargs == 0:
             words.append(option if value else action.option_strings[-1])
         else:
             for item in value if isinstance(value, list) else [value]:
                 words += [option, str(item)]
-    return ['--out', 'result', *words, *last]
+    return [*(getattr(options, 'recordings', None) or ()), '--out', 'result', *words]

@@ -101,7 +101,7 @@ is not a number, or a limit of `gate` is exceeded; 2 bad input or options, nothi
 
 examples:
   sim2real demo
-  sim2real vepd --real bags/* --models ch_gauss,ch_rw --out result
+  sim2real vepd bags/* --models ch_gauss,ch_rw --out result
   sim2real VERB --help
 """
 
@@ -150,6 +150,30 @@ class CommandParser(argparse.ArgumentParser):
 
     command_line: ClassVar[Sequence[str]] = ()
     """Words of the whole command line."""
+
+    verb: str = ''
+    """Verb whose words are parsed; empty for the whole command."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse words; recordings may stand before, between and after the options.
+
+        Argparse ends a list of recordings at the first option, and returns later ones as words
+        that it does not know.
+        """
+        if not self.verb or args is None:
+            return super().parse_known_args(args, namespace)
+        from .deprecations import current_words, tell_hint
+
+        words, hints = current_words(self.verb, args)
+        for hint in hints:
+            tell_hint(hint)
+        CommandParser.command_line = [self.verb, *words]
+        options, rest = super().parse_known_args(words, namespace)
+        recordings = getattr(options, 'recordings', None)
+        if isinstance(recordings, list) and not any(word.startswith('-') for word in rest):
+            options.recordings = [*recordings, *rest]
+            rest = []
+        return options, rest
 
     def format_help(self) -> str:
         """Return the help; it mentions options that are omitted."""
@@ -211,6 +235,7 @@ def _add_verb(parsers: Any, name: str) -> None:
         epilog=epilog() if callable(epilog) else epilog,
         formatter_class=_Formatter,
     )
+    parser.verb = name
     parser.add_argument('--help-all', action=_HelpAll, nargs=0, help='show all options and exit')
     if hasattr(verb, 'add_arguments'):
         verb.add_arguments(parser)

@@ -20,8 +20,8 @@ from sim2real_eval.study.plan import load_compiled
 from sim2real_eval.study.study_file import StudyFile
 from sim2real_eval.study.variants import StudyJudge
 from sim_sensors.core.errors import Sim2RealError
-from .models import twins
 from .output import log_to_stderr
+from .sensors import twins
 
 _INTERVAL_S = 0.2
 

@@ -35,7 +35,7 @@ independent truth. Every result that uses it has a finding about this.
 examples:
   sim2real reference my_bag --out with_reference
   sim2real reference bags/* --config my_imu.yaml --storage csv --out with_reference
-  sim2real vepd --real with_reference/* --models ch_rw,airsim --out result
+  sim2real vepd with_reference/* --models ch_rw,airsim --out result
 """
 
 
@@ -82,7 +82,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     _REFERENCE.add(parser)
     add_shared(parser, 'topic', 'transforms', 'storage')
-    add_out(parser, 'folder for the recordings', 'json', required=True)
+    add_out(
+        parser,
+        'folder for a recording per input, NAME, with its plot NAME/reference.png',
+        'json',
+        required=True,
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sim_sensors.core.registry import is_in_file
 from .arguments import add_out, add_shared
+from .deprecations import place_files
 from .output import conclude, progress_bar
 from .parser import complain
 
@@ -35,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'folder', metavar='STUDY', help='folder written by `sim2real study`, `vepd` or `demo`'
     )
     meaning = (
-        'folder to write report.html, tables.md and tables.tex into (default: the folder of the '
-        'study, whose report is replaced); PAGE.html names the page and writes the tables beside'
+        'folder for report.html, tables.md and tables.tex (default: that of the study, whose '
+        'report is replaced)'
     )
     add_out(parser, meaning)
     parser.add_argument(
@@ -76,9 +77,9 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.secondary_results import SIDE_FILES, has_many_recordings, side_results
 
-    page = Path(options.folder if options.out is None else options.out)
-    if page.suffix != '.html' or page.is_dir():
-        page /= PAGE
+    page = Path(options.folder, PAGE)
+    if options.out is not None:
+        page = Path(*place_files('report', options.out, PAGE))
     outcome = _without_file_metrics(StudyOutcome.read(options.folder), options.run_metrics)
     # The command of the study has left some of them out.
     side_files = SIDE_FILES if has_many_recordings(outcome) else ()

@@ -59,7 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_shared(parser, 'set')
     _SETTINGS.add(parser)
-    add_out(parser, 'folder for plot, record and series', 'overwrite', 'json', 'seed')
+    add_out(
+        parser,
+        'folder for scenario.json, scenario.png, measurements.csv and errors.csv',
+        'overwrite',
+        'json',
+        'seed',
+    )
 
 
 def run(options: argparse.Namespace) -> int:

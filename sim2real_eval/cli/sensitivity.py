@@ -42,7 +42,7 @@ examples:
 """
 
 _OPTIONS = OptionSet(
-    SensitivityOptions, errors='--errors LIST', gps='--gps NAME|FILE', imu='--imu NAME|FILE'
+    SensitivityOptions, errors='--errors LIST', gps='--gps MODEL', imu='--imu MODEL'
 )
 
 
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='DIR',
         help='finished study; the result is added to the answer in its report',
     )
-    contents = 'folder for table, plot and sensitivity.json'
+    contents = 'folder for sensitivity.json, sensitivity.png and errors.csv'
     add_out(parser, contents, 'overwrite', 'json', 'jobs', required=True)
 
 
@@ -113,18 +113,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _twin(method: SensitivityOptions, *, simulated: bool) -> Twin | None:
     """Return the simulated sensors, or None if recordings keep their own."""
-    from sim2real_eval.simulation.twin import Twin
-    from sim2real_eval.study.variants import STAND_IN, Entry, read_model
-    from sim_sensors.sensor.catalogue import KINDS
+    from sim2real_eval.simulation.twin import STAND_IN
+    from .sensors import JUDGED, named_twin, sensor_names
 
     if not simulated and method.gps is None and method.imu is None:
         return None
-    folder = Path()
-    return Twin(
-        'simulated',
-        gps=read_model(KINDS.get('gps'), Entry('--gps', '', method.gps or STAND_IN), folder),
-        imu=read_model(KINDS.get('imu'), Entry('--imu', '', method.imu or STAND_IN), folder),
-    )
+    refused = {**JUDGED, **({'real': 'there are no recordings'} if simulated else {})}
+    named = {'gps': method.gps or STAND_IN, 'imu': method.imu or STAND_IN}
+    names = {kind: sensor_names(kind, text, refused)[0] for kind, text in named.items()}
+    twin = named_twin('simulated', names)
+    return twin if twin.models else None
 
 
 def _recordings(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sim2real_eval.common.findings import from_records, to_records
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from sim_sensors.core.parameters import Parameters, parameter
-from . import arguments
+from . import arguments, sensors
 from .options import OptionSet, optional_text
 from .output import attempt_each, conclude, print_notes
 
@@ -47,25 +47,24 @@ examples:
   sim2real simulate --motion circle --mag bmm150 --world dipole_room --out room
   sim2real simulate --motion hand_held --imu xsens_mtx --mag xsens_mtx \
       --camera webcam_vga --world chessboard --gps none --out box
-  sim2real simulate --truth my_bag --camera webcam_vga --world my_room.yaml --out seen
-  sim2real simulate --truth my_bag --gps my_receiver.yaml --imu airsim --out twin
+  sim2real simulate my_bag --camera webcam_vga --world my_room.yaml --out seen
+  sim2real simulate my_bag --gps my_receiver.yaml --imu airsim --out twin
   sim2real simulate --motion circle --duration 60 --faults tunnel.yaml --out tunnel
-  sim2real simulate --truth motion_capture --gps none --imu xsens_mtx --mag xsens_mtx --out indoors
+  sim2real simulate motion_capture --gps none --imu xsens_mtx --mag xsens_mtx --out indoors
 """
-
-
-_NONE = 'none'
 
 
 @dataclasses.dataclass(frozen=True)
 class SimulateOptions(Parameters):
     """Motion, number of runs and models of a simulation."""
 
-    motion: str | None = optional_text('Motion to simulate, see below.')
+    motion: str | None = optional_text(
+        'Motion to simulate instead of that of recordings, see below.'
+    )
     duration: float = parameter(20.0, 's', 'Duration of the motion.', above=0.0)
     runs: int = parameter(1, '1', 'Number of recordings.', minimum=1)
-    gps: str = parameter('ch_rw', '', 'GPS model, file, real or none.')
-    imu: str = parameter('chrono', '', 'IMU model, file or real.')
+    gps: str = parameter('ch_rw', '', 'GPS: real (with recordings), none, name or file.')
+    imu: str = parameter('chrono', '', 'IMU: real (with recordings), none, name or file.')
     faults: str | None = optional_text('File of faults of IMU and GPS, by time.')
 
 
@@ -76,58 +75,58 @@ _SIMULATE = OptionSet(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    where = parser.add_mutually_exclusive_group(required=True)
-    _SIMULATE.add(where, 'motion')
-    where.add_argument(
-        '--truth',
-        nargs='+',
-        metavar='PATH',
-        help='recordings whose true motion the simulated sensors measure',
+    arguments.add_recordings(
+        parser, 'recording whose true motion the simulated sensors measure', nargs='*'
     )
-    arguments.add_sensor_set(parser, 'parameter of the motion, such as radius=5, or ')
+    _SIMULATE.add(parser, 'motion')
+    sensors.add_sensor_set(parser, 'parameter of the motion, such as radius=5, or ')
     _SIMULATE.add(parser, 'duration', 'runs', 'gps', 'imu', 'faults')
-    arguments.add_other_sensors(
+    sensors.add_other_sensors(
         parser,
         world='origin (default: standard gravity and the field of the Earth, no objects)',
         origin='geodetic position of the coordinate origin (default: that of the world, '
-        '43.07,-89.4,260; with --truth: that of the recorded fixes)',
+        '43.07,-89.4,260; with recordings: that of the recorded fixes)',
+        words='real, none',
+        default='real with recordings, otherwise none',
     )
     arguments.add_shared(parser, 'topic', 'storage')
-    arguments.add_out(parser, 'folder for the recordings', 'json', 'seed', required=True)
+    arguments.add_out(
+        parser, 'folder for a recording per run, named after it', 'json', 'seed', required=True
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.recording.writing import write_recording
-    from sim2real_eval.simulation.twin import REAL_SENSOR
+    from sim2real_eval.simulation.twin import REAL_SENSOR, without_sensor
+    from sim_sensors.sensor.catalogue import KINDS
     from sim_sensors.sensor.faults import with_faults
-    from .models import twins
 
     chosen = _SIMULATE.make(options)
-    if chosen.gps == _NONE and chosen.imu == REAL_SENSOR:
-        raise ParameterError(
-            '--imu', '', "'real' is not possible with --gps none; must be a model"
-        )
-    variants = twins(REAL_SENSOR if chosen.gps == _NONE else chosen.gps, chosen.imu)
-    origin, world, other_models = arguments.surroundings(options)
-    if len(variants) > 1:
-        raise ParameterError('--gps, --imu', '', 'give several models; each must be one model')
-    if chosen.motion and REAL_SENSOR in (chosen.gps, chosen.imu):
-        raise ParameterError('--gps, --imu', '', 'real needs --truth')
+    if bool(options.recordings) == bool(chosen.motion):
+        raise ParameterError('simulate', '', 'needs recordings or --motion, and not both')
+    refused = {REAL_SENSOR: 'a motion has no recorded sensors'} if chosen.motion else {}
+    basic = {
+        kind: sensors.sensor_names(kind, getattr(chosen, kind), refused)[0]
+        for kind in ('gps', 'imu')
+    }
+    origin, world, other_models = sensors.surroundings(options, refused)
+    twin = sensors.named_twin('simulated', basic)
+    twin = dataclasses.replace(twin, others=other_models)
+    if not twin.models:
+        raise ParameterError('--gps, --imu', '', 'are real or none; give a model of a sensor')
     if options.origin is not None and chosen.gps == REAL_SENSOR:
         raise ParameterError('--origin', '', 'needs a simulated GPS, not --gps real')
+    absent = [kind for kind in KINDS.names() if getattr(options, kind) == sensors.NONE]
     out = Path(options.out)
     # Keys of sensors have a dot, those of motions have none.
     settings = [text for text in options.set if '.' in text.partition('=')[0]]
-    twin = dataclasses.replace(variants[0], others=other_models)
-    if chosen.gps == _NONE and any(text.startswith('gps.') for text in settings):
-        raise ParameterError('--set', '', 'gps is not simulated; must be another kind')
-    (twin,) = arguments.set_parameters([twin], settings)
+    (twin,) = sensors.set_parameters([twin], settings)
     if chosen.faults:
         models = with_faults(twin.models, chosen.faults)
         twin = dataclasses.replace(twin, imu=models.get('imu'), gps=models.get('gps'))
     options.set = [text for text in options.set if text not in settings]
-    runs_of = _twins if options.truth else _motion
+    runs_of = _twins if options.recordings else _motion
     groups = runs_of(options, chosen, twin, world, origin)
     foreign: list[Path] = []
 
@@ -137,9 +136,8 @@ def run(options: argparse.Namespace) -> int:
                 f'{foreign[0]}: differs from what this command writes; no more are written'
             )
         recording = make()
-        if chosen.gps == _NONE:
-            # A reference cannot be made without the recorded sensors.
-            recording = dataclasses.replace(recording.with_messages('gps', None), reference=None)
+        for kind in absent:
+            recording = without_sensor(recording, kind)
         target = out / recording.name
         if not target.exists():
             write_recording(recording, target, storage=options.storage)
@@ -149,7 +147,7 @@ def run(options: argparse.Namespace) -> int:
             raise Sim2RealError(f'{target}: {problem}; choose another --out')
         notes = to_records(recording.notes)
         record = {'path': str(target), 'scenario': recording.scenario, 'notes': notes}
-        return {**record, 'set': arguments.sensor_settings(settings)} if settings else record
+        return {**record, 'set': sensors.sensor_settings(settings)} if settings else record
 
     written, failures = attempt_each(groups, attempt)
 
@@ -186,7 +184,7 @@ def _motion(
     from sim_sensors.world.geodesy import DEFAULT_ORIGIN
 
     if options.topic:
-        raise ParameterError('--topic', '', 'needs --truth')
+        raise ParameterError('--topic', '', 'needs recordings')
     assert chosen.motion is not None
     name, parameters = chosen.motion, arguments.motion_parameters(options.set)
     scenario = name.removeprefix('drive_')
@@ -218,11 +216,11 @@ def _twins(
     if options.set:
         key = options.set[0].partition('=')[0]
         raise ParameterError(
-            '--set', key, 'needs --motion; with --truth it must be KIND.PARAMETER'
+            '--set', key, 'needs --motion; with recordings it must be KIND.PARAMETER'
         )
     _SIMULATE.refuse(options, 'needs --motion', 'duration')
 
-    sources = arguments.sources(options.truth, options.topic)
+    sources = arguments.sources(options.recordings, options.topic)
 
     @functools.lru_cache(maxsize=1)
     def maker(place: int) -> TwinMaker:

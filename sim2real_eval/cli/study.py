@@ -24,6 +24,7 @@ from .arguments import (
     add_judge,
     add_judge_kind,
     add_out,
+    add_recordings,
     add_scenario,
     add_shared,
     named_judges,
@@ -226,7 +227,7 @@ DESCRIPTION = (
 _EXAMPLES = """\
 examples:
   sim2real study b_gps_models --out study_b
-  sim2real study b_gps_models --real bags/* --out study_b_mine
+  sim2real study b_gps_models bags/* --out study_b_mine
   sim2real study judge_sensitivity --runs 2 --out quick
   sim2real study b_gps_models --judge-config clean --warmup 5 --out study_b_clean
   sim2real study my_study.yaml --jobs 8 --out result
@@ -272,21 +273,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'study', metavar='NAME|FILE', nargs='?', help='name of a shipped study, or a YAML file'
     )
-    parser.add_argument(
-        '--real',
-        nargs='+',
-        metavar='PATH',
-        help='real recordings with ground truth, instead of those of the study file',
+    add_recordings(
+        parser, 'real recording with ground truth, instead of those of the study file', nargs='*'
     )
     add_shared(parser, 'topic')
-    add_scenario(parser, 'with --real: ')
+    add_scenario(parser, 'with recordings: ')
     _IN_PLACE.add(parser, 'runs', 'simulate_on')
     judge = parser.add_argument_group('judges, instead of those of the study file')
     add_judge(judge, '--judge-config', None, several=True)
     add_judge_kind(judge)
     add_study_options(parser, of='that of the study file, otherwise ')
     folder = parser.add_mutually_exclusive_group(required=True)
-    add_out(folder, 'folder of the study')
+    add_out(folder, 'folder for report.html, study.json, tables, runs, series and plots')
     folder.add_argument(
         '--verify',
         metavar='DIR',
@@ -335,18 +333,18 @@ def overrides(options: argparse.Namespace) -> Overrides:
     from sim2real_eval.study.study_file import Overrides
 
     real, chosen = None, named_judges(options)
-    if options.real is None:
+    if not options.recordings:
         for option, value in (('--topic', options.topic), ('--scenario', options.scenario)):
             if value:
-                raise ParameterError(option, '', 'needs --real')
+                raise ParameterError(option, '', 'needs recordings')
     else:
         if options.runs is not None:
             raise ParameterError(
-                '--runs', '', 'is the number of stand-ins; cannot be used with --real'
+                '--runs', '', 'is the number of stand-ins; cannot be used with recordings'
             )
         inputs = chosen is not None and takes_inputs(options.judge_kind)
         real = sources(
-            options.real, options.topic, options.scenario, inputs=inputs, option='--real'
+            options.recordings, options.topic, options.scenario, inputs=inputs, option='recordings'
         )
     return Overrides(
         real,

@@ -18,16 +18,15 @@ from .arguments import (
     add_judge,
     add_judge_kind,
     add_out,
+    add_recordings,
     add_scenario,
-    add_sensor_set,
     add_shared,
     judge_setup,
     judged_sources,
-    sensor_settings,
-    set_parameters,
 )
 from .options import STUDY, OptionSet, study_options
 from .output import conclude, print_notes, print_table, report_failures
+from .sensors import add_sensor_set, sensor_settings, set_parameters
 from .transfer_request import TransferRequest, add_to_report
 from .vepd import comparison_title
 
@@ -46,10 +45,10 @@ DESCRIPTION = (
 )
 EPILOG = """\
 examples:
-  sim2real transfer --real bags/* --models ch_rw,airsim --imu chrono --out cost
-  sim2real transfer --real bags/* --models real --imu chrono,bno055 --judge error_state --out cost
-  sim2real transfer --real bags/* --simulated 'gazebo=sim_bags/*' --judge-config my.yaml --out cost
-  sim2real transfer --real bags/* --models ch_rw --objective position --out cost
+  sim2real transfer bags/* --models ch_rw,airsim --imu chrono --out cost
+  sim2real transfer bags/* --models real --imu chrono,bno055 --judge error_state --out cost
+  sim2real transfer bags/* --simulated 'gazebo=sim_bags/*' --judge-config my.yaml --out cost
+  sim2real transfer bags/* --models ch_rw --objective position --out cost
 """
 
 _SENSORS = OptionSet(ComparedSensors, models='--models --gps LIST', imu='--imu LIST')
@@ -59,9 +58,7 @@ _METHOD = OptionSet(TransferOptions, parameters='--parameters LIST')
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     inputs = parser.add_argument_group('recordings')
-    inputs.add_argument(
-        '--real', nargs='+', required=True, metavar='PATH', help='recordings of the robot'
-    )
+    add_recordings(inputs, 'recording of the robot')
     inputs.add_argument(
         '--simulated',
         action='append',
@@ -72,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_shared(inputs, 'topic')
     add_scenario(inputs)
-    sensors = parser.add_argument_group('sensors, simulated on the true motion of --real')
+    sensors = parser.add_argument_group('sensors, simulated on the true motion of the recordings')
     _SENSORS.add(sensors)
     add_sensor_set(sensors)
     judge = parser.add_argument_group('judge')
@@ -84,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--study', metavar='DIR', help='finished study; its report then shows the transfer loss'
     )
-    contents = 'folder for table, plot, tunings.csv and transfer.json'
+    contents = 'folder for transfer.json, transfer.csv, transfer.png and tunings.csv'
     add_out(parser, contents, 'overwrite', 'json', 'verbose', 'jobs', required=True)
 
 
@@ -101,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     check_result_folder(options.out, TRANSFER_FILE, overwrite=options.overwrite)
     outcome = None if options.study is None else StudyOutcome.read(options.study)
     judge, study = judge_setup(options), study_options(options)
-    sources = judged_sources(options, options.real, '--real')
+    sources = judged_sources(options, options.recordings, 'recordings')
     recordings = _own_recordings(options, judge)
     simulated: dict[str, Sequence[TuningSource]] = dict(recordings)
     if simulated and not (_SENSORS.explicit_values(options) or options.set):
@@ -195,7 +192,7 @@ def _plan(
     from sim2real_eval.study.recordings import recordings_from_sources
     from sim2real_eval.study.study_file import StudyFile
     from sim2real_eval.study.variants import StudyJudge
-    from .models import twins
+    from .sensors import twins
 
     sensors = _SENSORS.make(options)
     models = set_parameters(twins(sensors.models, sensors.imu), options.set)
@@ -214,7 +211,7 @@ def _plan(
     for source, recording in zip(sources, plan.recordings, strict=True):
         if recording.read().truth is None:
             raise ParameterError(
-                '--real', source.path, 'has no ground truth, on whose motion --models are '
+                'recordings', source.path, 'has no ground truth, on whose motion --models are '
                 "simulated; give recordings of your simulator, --simulated 'NAME=PATTERN'",
             )  # fmt: skip
     return plan

@@ -13,10 +13,12 @@ from .arguments import (
     add_judge,
     add_judge_kind,
     add_out,
+    add_patterns,
     add_recordings,
     add_shared,
     judge_setup,
     judged_sources,
+    matched_paths,
 )
 from .options import OptionSet
 from .output import conclude, print_notes, print_table, progress_rounds
@@ -32,7 +34,7 @@ EPILOG = """\
 examples:
   sim2real tune bags/* --judge-config ekf.yaml --out tuned
   sim2real tune bags/* --judge-config ekf.yaml --objective likelihood --out tuned
-  sim2real tune bags/* --judge-config ekf.yaml --parameters noise,gates --test others/* --out tuned
+  sim2real tune bags/* --judge-config ekf.yaml --parameters gates --test 'others/*' --out tuned
   ros2 run robot_localization ekf_node --ros-args --params-file tuned/ekf.yaml
   sim2real tune bags/* --judge my_filter.py:MyFilter --out tuned
 """
@@ -43,13 +45,14 @@ _OPTIONS = OptionSet(TuneOptions, parameters='--parameters LIST')
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     add_recordings(parser)
-    about = 'recordings used only to test the result'
-    parser.add_argument('--test', nargs='+', default=[], metavar='RECORDING', help=about)
+    add_patterns(parser, '--test', 'recording used only to test the result')
     add_judge(parser, '--judge-config', PROFILE)
     add_judge_kind(parser)
     add_shared(parser, 'topic')
     _OPTIONS.add(parser.add_argument_group('parameters and method'))
-    contents = 'folder for parameter files, tables and plot'
+    contents = (
+        'folder for the parameter files, tune.json, tuning.png, parameters.csv and measures.csv'
+    )
     add_out(parser, contents, 'overwrite', 'json', 'jobs', required=True)
 
 
@@ -62,10 +65,10 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.study.search.engine import EvaluationStore
 
     check_result_folder(options.out, report.MARK, overwrite=options.overwrite)
-    judge = judge_setup(options)
+    judge, tests = judge_setup(options), matched_paths(options.test, '--test')
     sources = [
         dataclasses.replace(source, transforms=judge.transforms)
-        for source in judged_sources(options, [*options.recordings, *options.test], 'recordings')
+        for source in judged_sources(options, [*options.recordings, *tests], 'recordings')
     ]
     names = [source.expected_name() for source in sources]
     for name in names:

@@ -19,16 +19,15 @@ from .arguments import (
     add_judge,
     add_judge_kind,
     add_out,
+    add_recordings,
     add_scenario,
-    add_sensor_set,
     add_shared,
     judged_sources,
     judges,
-    sensor_settings,
-    set_parameters,
 )
 from .options import OptionSet, add_study_options, command_words, hide_from_help, study_options
 from .output import PRELOADED, conclude, print_notes, print_table
+from .sensors import add_sensor_set, sensor_settings, set_parameters
 from .study import carry_out, without_repetition
 
 if TYPE_CHECKING:
@@ -43,12 +42,12 @@ DESCRIPTION = (
 )
 EPILOG = """\
 examples:
-  sim2real vepd --real bags/* --models paper --out result
-  sim2real vepd --real bags/* --judge-config paper_released --out as_in_the_paper
-  sim2real vepd --real bags/* --judge-config clean --judge-config paper_released --out both
-  sim2real vepd --real bags/* --gps real --imu chrono,airsim --out result_imu
-  sim2real vepd --real run7 --topic truth=/ins/odometry --models my_receiver.yaml --out result
-  sim2real vepd --real bags/* --models ch_rw --set gps.rate=5 --out slow
+  sim2real vepd bags/* --models paper --out result
+  sim2real vepd bags/* --judge-config paper_released --out as_in_the_paper
+  sim2real vepd bags/* --judge-config clean --judge-config paper_released --out both
+  sim2real vepd bags/* --gps real --imu chrono,airsim --out result_imu
+  sim2real vepd run7 --topic truth=/ins/odometry --models my_receiver.yaml --out result
+  sim2real vepd bags/* --models ch_rw --set gps.rate=5 --out slow
   sim2real vepd --series published_data --drop-zeros
 """
 
@@ -65,15 +64,12 @@ _WITH_SERIES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     inputs = parser.add_argument_group('input')
-    where = inputs.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        '--real', nargs='+', metavar='PATH', help='real recordings with ground truth'
-    )
-    where.add_argument(
+    add_recordings(inputs, 'real recording with ground truth', nargs='*')
+    inputs.add_argument(
         '--series',
         metavar='DIR',
-        help='recompute VEPD from a folder of speeds in the layout of the published data '
-        '(Real/, Sim/<model>/); writes vepd.csv and density.png to --out',
+        help='instead of recordings: recompute VEPD from a folder of speeds in the layout of the '
+        'published data (Real/, Sim/<model>/); writes vepd.csv and density.png to --out',
     )
     add_shared(inputs, 'topic')
     add_scenario(inputs)
@@ -90,7 +86,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     )
     output = parser.add_argument_group('output')
-    add_out(output, 'folder of the result: tables, runs, series, plots and page', 'overwrite')
+    add_out(
+        output, 'folder for report.html, study.json, tables, runs, series and plots', 'overwrite'
+    )
     add_shared(output, 'published', 'json', 'verbose', 'quiet')
     add_shared(parser, 'jobs')
     parser.set_defaults(parser=parser)
@@ -102,8 +100,12 @@ def run(options: argparse.Namespace) -> int:
         for action in options.parser._actions:
             name = action.dest
             if name not in _WITH_SERIES and getattr(options, name) != action.default:
-                raise ParameterError(action.option_strings[0], '', 'needs --real')
+                raise ParameterError(
+                    (action.option_strings or [name])[0], '', 'cannot be used with --series'
+                )
         return _recompute(options)
+    if not options.recordings:
+        raise ParameterError('recordings', '', 'are missing; give bags, or --series DIR')
     if not options.out:
         raise ParameterError('--out', '', 'is missing; give the folder to write')
     if options.drop_zeros:
@@ -118,9 +120,9 @@ def plan_of(options: argparse.Namespace) -> StudyPlan:
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.recordings import recordings_from_sources
     from sim2real_eval.study.study_file import StudyFile
-    from .models import twins
+    from .sensors import twins
 
-    recordings = judged_sources(options, options.real, '--real')
+    recordings = judged_sources(options, options.recordings, 'recordings')
     models = set_parameters(twins(options.models, options.imu), options.set)
     file = StudyFile(
         title=comparison_title(recordings, models),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sim2real_eval.common.workers import Workers
 from sim_sensors.core.errors import ParameterError, UnknownNameError
+from .deprecations import current_words
 from .output import print_json, progress_bar
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def verify(options: argparse.Namespace, workers: Workers) -> int:
     for action in options.parser._actions:
         if action.dest not in _ALLOWED and getattr(options, action.dest) != action.default:
             problem = 'cannot be used with --verify, which repeats the command of the study'
-            raise ParameterError(action.option_strings[0], '', problem)
+            raise ParameterError((action.option_strings or [action.dest])[0], '', problem)
     folder = Path(options.verify)
     with hold(folder), contextlib.ExitStack() as stack:
         outcome = StudyOutcome.read(folder)
@@ -78,6 +79,7 @@ def _plan(command: Sequence[str], options: argparse.Namespace) -> StudyPlan:
     from .parser import VERBS, build_parser
 
     words = list(command[1:])
+    words[1:], _ = current_words(''.join(words[:1]), words[1:])
     try:
         make_plan = getattr(VERBS.get(''.join(words[:1])), 'plan_of', None)
     except UnknownNameError:

@@ -8,13 +8,14 @@ import argparse
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sim_sensors.core.errors import MotionError, ParameterError
 from sim_sensors.core.parameters import Parameters, number_of, parameter
 from . import output
-from .arguments import add_out, add_shared, motion_parameters, sources
+from .arguments import add_out, add_recordings, add_shared, motion_parameters, sources
 from .options import OptionSet
+from .sensors import load_single
 
 if TYPE_CHECKING:
     from sim2real_eval.benches.wheels import RecordedMotion, WheelStudy
@@ -37,9 +38,9 @@ judge, which takes a minute or more.
 
 examples:
   sim2real wheels
-  sim2real wheels --models swerve,errors
-  sim2real wheels --models differential,my_robot.yaml --motion circle --runs 20 --out drift
-  sim2real wheels --truth my_bag --models my_robot.yaml,differential --world my_room.yaml
+  sim2real wheels --wheels swerve,errors
+  sim2real wheels --wheels differential,my_robot.yaml --motion circle --runs 20 --out drift
+  sim2real wheels my_bag --wheels my_robot.yaml,differential --world my_room.yaml
   sim2real wheels --vision frc_2024 --world frc_2023_field --motion line --json
 """
 
@@ -51,9 +52,10 @@ class WheelOptions(Parameters):
     models: str = parameter(
         'swerve,swerve@100,frc_swerve,frc_swerve@100',
         '',
-        'Wheel odometry models or files, each MODEL, MODEL@HZ or errors (see below).',
+        'Wheel odometry, separated by commas: names or files, also as MODEL@HZ, or errors (see '
+        'below).',
     )
-    vision: str = parameter('tags', '', 'Vision model or file.')
+    vision: str = parameter('tags', '', 'Vision pose: name or file.')
     world: str = parameter('tag_ring', '', 'World or file with tags.')
     motion: str = parameter(
         'figure_eight', '', 'Motion of the robot, named as for `sim2real simulate`.'
@@ -68,27 +70,22 @@ class WheelOptions(Parameters):
     )
 
 
+_REFUSED = dict.fromkeys(('real', 'none'), 'wheels and vision are compared in simulation')
 _WHEELS = OptionSet(
-    WheelOptions, models='--models LIST', vision='--vision MODEL', world='--world WORLD'
+    WheelOptions, models='--wheels --models LIST', vision='--vision MODEL', world='--world WORLD'
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
+    meaning = 'recording whose true motion is driven; --world uses the coordinates of its truth'
+    add_recordings(parser, f'{meaning} (default: --motion)', nargs='*')
     _WHEELS.add(parser, 'models', 'vision', 'world')
-    where = parser.add_mutually_exclusive_group()
-    _WHEELS.add(where, 'motion')
-    where.add_argument(
-        '--truth',
-        nargs='+',
-        metavar='PATH',
-        help='recordings whose true motion is driven instead; --world uses the coordinates of '
-        'the truth',
-    )
+    _WHEELS.add(parser, 'motion')
     add_shared(parser, 'set')
     _WHEELS.add(parser, 'duration', 'runs')
     add_shared(parser, 'topic')
-    add_out(parser, 'folder for plot, record and runs', 'overwrite', 'json', 'seed')
+    add_out(parser, 'folder for wheels.json, wheels.png and runs.csv', 'overwrite', 'json', 'seed')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -96,18 +93,19 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.benches.wheels import Driven, WheelSetup, drive_variants, study_of
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report.wheels import MARK, wheel_record, write_wheels
-    from sim_sensors.vision.vision_pose import load_vision
     from sim_sensors.world.world import load_world
 
     chosen = _WHEELS.make(options)
     setup = WheelSetup(
         variants=_variants(chosen.models),
-        vision=load_vision(chosen.vision),
+        vision=load_single('vision', chosen.vision, _REFUSED),
         world=load_world(chosen.world),
         runs=chosen.runs,
         seed=options.seed,
     )
-    drives = _recorded_drives(options) if options.truth else [_simulated_drive(options, chosen)]
+    drives = (
+        _recorded_drives(options) if options.recordings else [_simulated_drive(options, chosen)]
+    )
     if options.out:
         check_result_folder(options.out, MARK, overwrite=options.overwrite)
 
@@ -152,7 +150,7 @@ def _simulated_drive(
     from sim_sensors.motion.motions import motion_of
 
     if options.topic:
-        raise ParameterError('--topic', '', 'needs --truth')
+        raise ParameterError('--topic', '', 'needs recordings')
     motion = motion_of(
         chosen.motion,
         seed=options.seed,
@@ -173,8 +171,8 @@ def _recorded_drives(options: argparse.Namespace) -> list[Callable[[], RecordedM
     from sim2real_eval.benches.wheels import RecordedMotion
 
     if options.set:
-        raise ParameterError('--set', '', 'cannot be used with --truth')
-    _WHEELS.refuse(options, 'cannot be used with --truth', 'duration')
+        raise ParameterError('--set', '', 'cannot be used with recordings')
+    _WHEELS.refuse(options, 'cannot be used with recordings', 'motion', 'duration')
 
     def read(source: RecordingSource) -> RecordedMotion:
         drive = RecordedMotion.of_recording(source.read())
@@ -185,12 +183,12 @@ def _recorded_drives(options: argparse.Namespace) -> list[Callable[[], RecordedM
             )
         return drive
 
-    recordings = sources(options.truth, options.topic)
+    recordings = sources(options.recordings, options.topic)
     return [functools.partial(read, source) for source in recordings]
 
 
 def _variants(models: str) -> dict[str, WheelOdometryModel]:
-    """Return the models of --models by label."""
+    """Return the models of --wheels by label."""
     from sim2real_eval.benches.wheels import SINGLE_ERRORS, single_errors
 
     variants: dict[str, WheelOdometryModel] = {}
@@ -198,23 +196,21 @@ def _variants(models: str) -> dict[str, WheelOdometryModel]:
         named = single_errors() if text == SINGLE_ERRORS else {text: _model(text)}
         for label, model in named.items():
             if label in variants:
-                raise ParameterError('--models', '', f'{label!r} is given twice')
+                raise ParameterError('--wheels', '', f'{label!r} is given twice')
             variants[label] = model
     return variants
 
 
 def _model(text: str) -> WheelOdometryModel:
     """Return the model of MODEL or MODEL@HZ."""
-    from sim_sensors.wheels.wheel_odometry import load_wheels
-
     name, at, rate = text.rpartition('@')
     if not at:
-        return load_wheels(text)
+        return cast('WheelOdometryModel', load_single('wheels', text, _REFUSED, '--wheels'))
     value = number_of(rate)
     if value is None:
-        raise ParameterError('--models', '', f'{text!r} is not allowed; must be MODEL or MODEL@HZ')
-    model = load_wheels(name)
+        raise ParameterError('--wheels', '', f'{text!r} is not allowed; must be MODEL or MODEL@HZ')
+    model: WheelOdometryModel = load_single('wheels', name, _REFUSED, '--wheels')
     try:
         return dataclasses.replace(model, rate=value)
     except ParameterError as error:
-        raise ParameterError('--models', f'{text}: {error.key}', error.problem) from None
+        raise ParameterError('--wheels', f'{text}: {error.key}', error.problem) from None

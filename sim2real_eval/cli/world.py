@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.parameters import Parameters, parameter
 from .arguments import add_out
+from .deprecations import place_files
 from .options import OptionSet
 from .output import conclude, print_table
 
@@ -25,8 +26,8 @@ DESCRIPTION = (
 EPILOG = """\
 examples:
   sim2real world default
-  sim2real world dipole_room --area 0,8,0,10 --height 1.2 --out room.png
-  sim2real world dipole_room --area 0,8,0,10 --height 1.2 --components --out components.png
+  sim2real world dipole_room --area 0,8,0,10 --height 1.2 --out room
+  sim2real world dipole_room --area 0,8,0,10 --height 1.2 --components --out room
   sim2real world my_room.yaml --year 2027.5 --json
 """
 
@@ -71,8 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'world', metavar='WORLD', help='world listed by `sim2real models`, or file'
     )
-    meaning = 'picture of the map to write, FILE.png'
-    add_out(parser, meaning, 'overwrite', 'json', metavar='FILE')
+    meaning = 'folder for map.png, or components.png with --components'
+    add_out(parser, meaning, 'overwrite', 'json')
     _WORLD.add(parser)
     parser.add_argument(
         '--components',
@@ -85,13 +86,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.benches.world import world_map, world_record
+    from sim2real_eval.common.results import check_result_files
     from sim_sensors.world.world import load_world
 
     chosen = _WORLD.make(options)
+    picture: Path | None = None
     if options.out is not None:
-        _check_out(options.out, overwrite=options.overwrite)
+        name = 'components.png' if options.components else 'map.png'
+        picture = Path(*place_files('world', options.out, name))
+        check_result_files(picture.parent, (picture.name,), overwrite=options.overwrite)
     elif options.components:
-        raise ParameterError('--components', '', 'needs --out FILE.png')
+        raise ParameterError('--components', '', 'needs --out DIR')
     world = load_world(options.world)
     if options.components and not len(world.dipoles):
         problem = f'needs a world with dipoles, which {options.world} has not; try dipole_room'
@@ -101,30 +106,22 @@ def run(options: argparse.Namespace) -> int:
     name = Path(options.world).stem
     map_data = world_map(world, chosen.area or None, chosen.height)
     record = world_record(map_data, name)
-    if options.out is not None:
+    if picture is not None:
         from sim2real_eval.report.style import save_picture
         from sim2real_eval.report.world import components_figure, world_figure
 
         draw = components_figure if options.components else world_figure
-        save_picture(draw(map_data, name), options.out, overwrite=options.overwrite)
+        save_picture(draw(map_data, name), picture, overwrite=options.overwrite)
 
     def tell() -> None:
         from sim2real_eval.report.world import world_table
 
         print_table(world_table(record))
+        if picture is not None:
+            print(f'Map: {picture}')
 
-    return conclude(options, {**record, 'picture': options.out}, tell, 'Map')
-
-
-def _check_out(out: str, *, overwrite: bool) -> None:
-    from sim2real_eval.common.results import check_result_files
-
-    path = Path(out)
-    if path.is_dir() or not path.name:
-        raise ParameterError('--out', '', f'{out!r} is a folder; must be a file')
-    if path.suffix.lower() != '.png':
-        raise ParameterError('--out', '', f'{out!r} is not allowed; must end in .png')
-    check_result_files(path.parent, (path.name,), overwrite=overwrite)
+    record = {**record, 'picture': None if picture is None else str(picture)}
+    return conclude(options, record, tell)
 
 
 def _at(world: World, year: float) -> World:

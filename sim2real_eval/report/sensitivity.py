@@ -15,9 +15,9 @@ from rich.table import Table
 
 from sim2real_eval.benches.settings import LEVEL
 from sim2real_eval.common.findings import to_records
-from sim2real_eval.simulation.twin import Twin
+from sim2real_eval.simulation.twin import STAND_IN, Twin
 from sim2real_eval.study.recordings import StudyRecording
-from sim2real_eval.study.variants import STAND_IN, StudyJudge
+from sim2real_eval.study.variants import StudyJudge
 from . import palette, style
 from .answer import MARK
 from .console import add_words, plain_table

@@ -180,7 +180,7 @@ def _caveats(calibration: Calibration, gps: GpsResult, name: str) -> list[str]:
 def next_command(calibration: Calibration, folder: str | Path, real_recordings: str) -> str:
     """Return the command that uses the models."""
     target = Path(folder)
-    words = ['sim2real vepd --real', real_recordings]
+    words = ['sim2real vepd', real_recordings]
     name = calibration.recommended_gps
     words.append('--models real' if name is None else f'--models {target / name}.yaml')
     words.append(f'--imu {target / "imu.yaml"}' if calibration.imu is not None else '--imu real')

@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 from sim2real_eval.common.findings import Finding, RecordingError, decisive, routine
 from sim2real_eval.recording.metadata import FrameTree
 from sim2real_eval.recording.recording import (
+    DEFAULT_TOPICS,
     IDEAL_ROLES,
     OPTIONAL_ROLES,
     Recording,
@@ -46,6 +47,9 @@ from .camera_view import nothing_seen
 
 REAL_SENSOR = 'real'
 """Name of a recording's own sensor in place of a model."""
+
+STAND_IN = 'stand_in'
+"""Name of the sensors of the demo, which are none of the compared models."""
 
 WHEEL_TOPIC = f'/{WheelOdometryModel.topic}'
 """Topic of simulated and recorded wheel odometry."""
@@ -135,6 +139,25 @@ def _provenance(model: Parameters) -> dict[str, Any]:
         if (path := file_of(part_class))
     }
     return {**to_variant(model), 'sha256': files} if files else model.to_mapping()
+
+
+def without_sensor(recording: Recording, kind: str) -> Recording:
+    """Return a copy without the messages of a kind of sensor, such as `imu` or `wheels`.
+
+    A reference trajectory then loses its label if it was estimated from that sensor.
+    """
+    sensor = KINDS.get(kind)
+    topics = {f'/{name}' for name in (sensor.topic, *sensor.more_topics)}
+    for role in [role for role, topic in DEFAULT_TOPICS.items() if topic in topics]:
+        recording = recording.with_messages(role, None)
+    roles = recording.roles.values()
+    messages = {
+        topic: array
+        for topic, array in recording.messages.items()
+        if topic not in topics or topic in roles
+    }
+    reference = None if kind in ('gps', 'imu') else recording.reference
+    return dataclasses.replace(recording, messages=messages, reference=reference)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,7 +22,7 @@ from sim2real_eval.recording.drives import DriveSpan
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import ROLE_CLASSES, Recording
-from sim2real_eval.simulation.twin import Twin, add_noise_free_imu, find_common_span
+from sim2real_eval.simulation.twin import STAND_IN, Twin, add_noise_free_imu, find_common_span
 from sim2real_eval.simulation.twin_maker import median_rate, synthetic_recording
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.input_files import match_paths
@@ -43,7 +43,7 @@ from .options import (
     WARMUP,
     StudyOptions,
 )
-from .variants import STAND_IN, Entry, StudyJudge, read_model
+from .variants import Entry, StudyJudge, read_model
 
 _DURATION_S = 20.0
 _DRIVE_KEYS = ('duration', 'vehicle', 'variation', 'controller')
@@ -378,7 +378,7 @@ def expand_patterns(words: Iterable[str]) -> list[str]:
 def recordings_from_sources(sources: Sequence[RecordingSource]) -> tuple[StudyRecording, ...]:
     """Return the recordings of the command line; a name given twice is a Sim2RealError."""
     recordings = tuple(StudyRecording(source.expected_name(), '', source) for source in sources)
-    Entry('--real', '', None).refuse_twice(
+    Entry('recordings', '', None).refuse_twice(
         [recording.name for recording in recordings], _NAME_ROLE
     )
     return recordings

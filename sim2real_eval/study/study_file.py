@@ -268,7 +268,9 @@ def _recordings(
     if over.real is not None:
         return recordings_from_sources(over.real)
     if 'recordings' not in fields:
-        whole.field('recordings').refuse('is missing; name the recordings here or with --real')
+        whole.field('recordings').refuse(
+            'is missing; name the recordings here or after the name of the study'
+        )
     return read_recordings(
         fields['recordings'],
         folder,

@@ -31,7 +31,7 @@ from sim2real_eval.judge.robot_localization.replay_options import Options, corre
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.metadata import TransformFile
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.simulation.twin import REAL_SENSOR, Twin
+from sim2real_eval.simulation.twin import REAL_SENSOR, STAND_IN, Twin
 from sim_sensors.core.errors import ParameterError, UnknownNameError, did_you_mean, not_among
 from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.measurements import IntArray
@@ -156,9 +156,6 @@ class Entry:
 
 
 P = TypeVar('P', bound='SensorModel[Any]')
-
-STAND_IN = 'stand_in'
-"""Name of the sensors of the demo, which are none of the compared models."""
 
 
 def read_twins(models: Entry, folder: Path) -> tuple[Twin, ...]:

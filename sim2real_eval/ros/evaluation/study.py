@@ -14,8 +14,8 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from sim2real_eval.cli.arguments import scenario_problem, sources, topic_roles
-from sim2real_eval.cli.models import twins
 from sim2real_eval.cli.options import study_words
+from sim2real_eval.cli.sensors import twins
 from sim2real_eval.cli.vepd import comparison_title, vepd_command
 from sim2real_eval.judge.external import NodeJudgeSetup
 from sim2real_eval.judge.robot_localization.configuration import NavsatConfig
@@ -149,7 +149,7 @@ def _command(
         words += [option, argument] if argument else []
     for topic in topics:
         words += ['--topic', topic]
-    return vepd_command([*words, *study_words(options), '--real', *real])
+    return vepd_command([*real, *words, *study_words(options)])
 
 
 def _setup(node: str, settings: EvaluationSettings) -> NodeJudgeSetup:
