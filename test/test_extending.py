@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_examples import Outcome, pictures_left_blank
+from cli_examples import Outcome, contents, pictures_left_blank
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.recording.reading import read_recording
@@ -111,7 +111,7 @@ def test_the_example_gps_has_the_error_of_its_parameters(place: Path) -> None:
 
 
 def test_a_judge_selected_by_name_equals_the_one_selected_by_file(place: Path) -> None:
-    assert (place / 'estimate.csv').read_bytes() == (place / 'from_file.csv').read_bytes()
+    assert contents(place / 'estimate') == contents(place / 'from_file_estimate')
     record = json.loads((place / 'study' / 'study.json').read_text())
     judges = {judge['label']: judge for judge in record['judges']}
     assert judges['fix_filter']['package'] == 'robot-extras 1.0'
