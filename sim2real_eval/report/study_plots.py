@@ -226,7 +226,7 @@ def ranking_figure(
     handles: list[Artist] = [
         *(style.legend_line(label, colour, **_dot(colour)) for colour, label in verdicts.items()),
         style.legend_line(f'{percent} interval', palette.REAL_COLOUR, linewidth=1.6),
-        Patch(color=palette.REAL_COLOUR, alpha=0.3, label=f'{percent} of identical sensors'),
+        Patch(color=palette.REAL_COLOUR, alpha=0.3, label=f'identical sensors ({percent})'),
     ]
     style.figure_legend(figure, handles, 3, below=True)
     figure.suptitle(f'Distance from {real_label}{", " if subtitle else ""}{subtitle}', fontsize=10)

@@ -19,7 +19,13 @@ from markupsafe import Markup, escape
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.options import REAL
-from sim2real_eval.report.answer import adapted_text, answer_lines, detail_lines, plain_answer
+from sim2real_eval.report.answer import (
+    adapted_text,
+    answer_lines,
+    detail_lines,
+    headline,
+    next_step,
+)
 from sim2real_eval.report.console import NONE, count_text
 from sim2real_eval.report.palette import ON_DARK, model_colours
 from sim2real_eval.study.answer import Answer
@@ -39,6 +45,7 @@ from .selection import MOST_ROWS, shorten_command
 from .tables import Standing, overview, record_tables, record_texts, run_table, standings
 
 _UNBROKEN = re.compile(r'--[a-z][a-z-]*(?: \d[\d.]*(?!\w))?|\d[\d.]* (?:%|m/s)')
+_CODE = re.compile(r'`([^`]+)`')
 
 
 def study_page(
@@ -107,7 +114,8 @@ def study_page(
             plots=lambda: htmlsafe_json_dumps(
                 {'plots': items, 'columns': list(columns)}, separators=(',', ':')
             ),
-            lead=plain_answer(answer) if answer else '',
+            lead=f'{headline(answer)}.' if answer else '',
+            next=next_step(answer, record) if answer else None,
             answer=answer_lines(answer)[1:] if answer else (),
             details=[answer_lines(answer)[0], *detail_lines(answer, unseen)] if answer else (),
             facts=_facts(outcome),
@@ -169,8 +177,16 @@ def _environment() -> Environment:
 
 
 def _unbroken(text: object) -> Markup:
-    """Return text in which no line breaks within an option, or between a number and its unit."""
-    return Markup(_UNBROKEN.sub(r'<span class="unbroken">\g<0></span>', str(escape(text))))
+    """Return text in which no line breaks within an option, or between a number and its unit.
+
+    Text between backticks becomes code.
+    """
+    parts = _CODE.split(str(escape(text)))
+    parts[::2] = [
+        _UNBROKEN.sub(r'<span class="unbroken">\g<0></span>', part) for part in parts[::2]
+    ]
+    parts[1::2] = [f'<code>{part}</code>' for part in parts[1::2]]
+    return Markup(''.join(parts))
 
 
 def _asset(name: str) -> str:

@@ -96,6 +96,11 @@ def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
         if whiskers:
             y, x0, x1 = np.array(whiskers, dtype=np.float64).T
             plot.segments(source, x0=np.maximum(x0, least), y0=y, x1=x1, y1=y)
+            below = y[x0 < least]
+            if len(below):
+                # A whole triangle, beside the end of the axis.
+                edge = least * (limits[1] / least) ** 0.006
+                plot.arrows(source, x=np.full(len(below), edge), y=below)
         models = [model for _, model in models_of_verdict]
         plot.dots(
             source,
@@ -143,11 +148,12 @@ def scores_plot(
     for row, name in enumerate(rows):
         run_scores, recordings = values[name]
         middle = np.array([np.median(run_scores)])
-        plot.segments(sources[name], width=2.5, x0=middle, x1=middle,
-                      y0=np.array([row - 0.34]), y1=np.array([row + 0.34]))  # fmt: skip
         shown = spread_by_rank(run_scores)
         plot.dots(sources[name], size=7.0, x=run_scores[shown], y=[row] * len(shown),
                   recording=[recordings[place] for place in shown])  # fmt: skip
+        # Tall and above the dots, so that it can be told from them.
+        plot.segments(sources[name], width=3.0, x0=middle, x1=middle,
+                      y0=np.array([row - 0.46]), y1=np.array([row + 0.46]))  # fmt: skip
     plot.hover({'': '$name', label: '@x{0.0000}', 'recording': '@recording'})
     return plot
 
@@ -169,11 +175,16 @@ def spectra_plot(evidence: JudgeSignals, sources: Mapping[str, SeriesStyle]) -> 
     top = max((float(median.max()) for median in medians if len(median)), default=0.0)
     if REAL not in rows or not top:
         return None
+    floor = top / 10.0**_DECADES
+    cut = any(row.min() < floor for row in rows.values())
+    highest = max(float(row.max()) for row in rows.values())
     plot = Plot(
-        'Spectrum of the speed error', 'frequency, Hz', 'm²/s', log=(True, True), height=380
+        'Spectrum of the speed error', 'frequency, Hz', 'm²/s', log=(True, True), height=380,
+        y_range=(floor, 2.0 * highest) if cut else None,
     )  # fmt: skip
     for name, row in rows.items():
-        row = np.maximum(row, top / 10.0**_DECADES)
+        # Lines leave the plot at its lower end; zeros have no place on a logarithmic axis.
+        row = np.maximum(row, 0.1 * floor)
         plot.band(sources[name], frequency, row[0], row[2])
         plot.lines(sources[name], frequency, row[1], width=2.0)
     plot.hover({'': '$name', 'frequency': '@x{0.00} Hz', 'density': '@y{0.00e+0} m²/s'})
@@ -418,14 +429,14 @@ def judge_section(
         ),
         Chapter(
             'Wiener entropy difference',
-            'Flatness of the spectrum of the estimated speed minus that of the true speed; the '
-            'other half of VEPD.',
+            'Flatness of the spectrum of the estimated speed, minus that of the true speed. VEPD '
+            'is made of this difference and the RMSE.',
             scores('entropy_difference', 'Wiener entropy difference'),
             switched=False,
         ),
         Chapter(
             'Spectrum of the speed error',
-            'Median over the runs; the band is their middle 80 %.',
+            'Median over the runs; the band holds the middle 80 % of them.',
             of_groups(lambda group: spectra_plot(evidence.select_group(group), sources)),
         ),
         Chapter(
@@ -564,7 +575,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
 
 
 def _ranks(rankings: RankLines) -> console.DataTable:
-    columns = [console.TableColumn(''), *map(console.numeric, [*rankings.models, 'tau'])]
+    columns = [console.TableColumn('ranked by'), *map(console.numeric, [*rankings.models, 'tau'])]
     rows = []
     for number, line in enumerate(rankings.lines):
         cells = [line.label]
@@ -592,7 +603,7 @@ def _pairs(side: SideResults) -> console.DataTable:
             pair.second,
             str(pair.agreement.models),
             _two(pair.agreement.kendall),
-            pair.interval or console.NONE,
+            pair.interval.replace('-', console.MINUS) or console.NONE,
             _two(pair.agreement.spearman),
             console.p_value_text(pair.agreement.p_value, console.NONE),
             console.p_value_text(pair.adjusted, console.NONE),
