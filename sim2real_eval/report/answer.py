@@ -126,8 +126,9 @@ def next_step(answer: Answer, record: Mapping[str, Any]) -> NextStep:
     result = command[command.index('--out') + 1] if '--out' in command[:-1] else 'RESULT'
     paths = [recording.get('path') for recording in record.get('recordings', ())]
     bags = shlex.join(map(str, paths)) if all(paths) and len(paths) <= _MOST_PATHS else 'BAGS'
-    # Labels of a study file need not be names of models.
-    model = answer.nearest if answer.phrase else 'MODEL'
+    # Labels of a study file need not be names of models, but those with a phrase are.
+    known = [name for name, phrase in (record.get('phrases') or {}).items() if phrase]
+    model = answer.nearest if answer.nearest in known else 'MODEL'
     if not any(paths):
         return NextStep(
             'Compare with your own recordings:', 'sim2real vepd BAGS --models paper --out result'
@@ -135,7 +136,7 @@ def next_step(answer: Answer, record: Mapping[str, Any]) -> NextStep:
     if answer.distinguishable is None:
         return NextStep(
             f'Record at least {_enough(answer)}, then compare again:',
-            f'sim2real vepd BAGS --models {model} --out result',
+            f'sim2real vepd BAGS --models {",".join(known) or "MODELS"} --out result',
         )
     if answer.transfer is None:
         return NextStep(

@@ -219,15 +219,25 @@ def ranking_figure(
     axes.flat[0].set_xlim(left=x_min)
     axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if x_min else ''), fontsize=9)
     verdicts = {
-        palette.LIKE_REAL: f'no significant difference from {real_label}',
-        palette.UNLIKE_REAL: 'differs significantly by VEPD',
-        palette.UNKNOWN: 'too few runs to decide',
+        False: f'no significant difference from {real_label}',
+        True: 'differs significantly by VEPD',
+        None: 'too few runs to decide',
     }
+    models = [(panel, model) for panel in panels.values() for model in panel.models]
+    drawn = {differs(*place) for place in models}
     handles: list[Artist] = [
-        *(style.legend_line(label, colour, **_dot(colour)) for colour, label in verdicts.items()),
-        style.legend_line(f'{percent} interval', palette.REAL_COLOUR, linewidth=1.6),
-        Patch(color=palette.REAL_COLOUR, alpha=0.3, label=f'identical sensors ({percent})'),
+        style.legend_line(label, _VERDICTS[verdict], **_dot(_VERDICTS[verdict]))
+        for verdict, label in verdicts.items()
+        if verdict in drawn
     ]
+    if any(model.high is not None for _, model in models):
+        handles.append(
+            style.legend_line(f'{percent} interval', palette.REAL_COLOUR, linewidth=1.6)
+        )
+    if any(model.null_high is not None for _, model in models):
+        handles.append(
+            Patch(color=palette.REAL_COLOUR, alpha=0.3, label=f'identical sensors ({percent})')
+        )
     style.figure_legend(figure, handles, 3, below=True)
     figure.suptitle(f'Distance from {real_label}{", " if subtitle else ""}{subtitle}', fontsize=10)
     return figure

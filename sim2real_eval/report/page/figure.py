@@ -121,7 +121,7 @@ class Plot:
 
     def arrows(self, source: SeriesStyle, **columns: Any) -> None:
         """Draw triangles that point left at the columns x and y, for values beyond the axis."""
-        self._add('scatter', source, columns, fill=source.colour, size=9.0, alpha=1.0, left=True)
+        self._add('arrow', source, columns, fill=source.colour, size=9.0, alpha=1.0)
 
     def segments(self, source: SeriesStyle, *, width: float = 2.0, **columns: Any) -> None:
         """Draw lines from x0, y0 to x1, y1."""
@@ -131,10 +131,12 @@ class Plot:
         """Fill boxes from left, bottom to right, top, behind all lines."""
         self._add('quad', source, columns, alpha=0.6)
 
-    @property
-    def has_arrows(self) -> bool:
-        """Whether a value is beyond the axis."""
-        return any('left' in layer for layer in self._layers)
+    def has(self, kind: str, source: SeriesStyle | None = None) -> bool:
+        """Return whether anything of a kind, or of a series, is drawn, for the legend."""
+        return any(
+            layer['kind'] == kind and (source is None or layer['name'] == source.name)
+            for layer in self._layers
+        )
 
     def hover(self, tooltips: Mapping[str, str]) -> None:
         """Show values of lines and dots at the pointer: labels to texts like `@x{0.00} m/s`."""

@@ -32,15 +32,8 @@ from sim2real_eval.study.answer import Answer
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import SideResults
 from .figure import Plot, SeriesStyle, library
-from .section import (
-    SPEED,
-    Chapter,
-    JudgeSection,
-    judge_section,
-    ranking_view,
-    side_sections,
-    transfer_section,
-)
+from .ranking_view import ranking_view
+from .section import SPEED, Chapter, JudgeSection, judge_section, side_sections, transfer_section
 from .selection import MOST_ROWS, shorten_command
 from .tables import Standing, overview, record_tables, record_texts, run_table, standings
 

@@ -45,10 +45,10 @@
     if (layer.width) { wanted.line_width = layer.width; }
     if (layer.size) { wanted.size = layer.size; }
     if (layer.alpha) { wanted.fill_alpha = layer.alpha; }
-    if (layer.left) { wanted.marker = 'triangle'; wanted.angle = Math.PI / 2; }
+    if (layer.kind === 'arrow') { wanted.marker = 'triangle'; wanted.angle = Math.PI / 2; }
     if (layer.kind === 'line') { wanted.line_dash = layer.dash; }
     if (layer.kind === 'quad') { wanted.line_color = null; }
-    var renderer = plot[layer.kind](wanted);
+    var renderer = plot[layer.kind === 'arrow' ? 'scatter' : layer.kind](wanted);
     // Else what the pointer is on, or near, would take colours of Bokeh's own.
     renderer.hover_glyph = renderer.muted_glyph = null;
     renderer.selection_glyph = renderer.nonselection_glyph = null;
@@ -152,10 +152,14 @@
     return (digits === 1 ? '' : digits + '·') + '10' + raised;
   }
   function markLog(axis, grid, ends) {
+    var before = null;
     function mark() {
       var low = Math.min(ends.start, ends.end), high = Math.max(ends.start, ends.end);
       if (!(low > 0 && high > low && isFinite(high))) { return; }
       var ticks = logTicks(low, high);
+      // New ticks change the layout, which sets the ends again.
+      if (ticks.join() === before) { return; }
+      before = ticks.join();
       axis.major_label_overrides = new Map(ticks.map(function (tick) {
         return [tick, logLabel(tick)];
       }));
@@ -272,9 +276,9 @@
   var before;
   window.addEventListener('beforeprint', function () {
     before = root.getAttribute('data-theme');
-    // A canvas keeps the width it has on the screen; A4 and Letter have 680 pixels beside margins.
+    // A canvas keeps the width it has on the screen; A4 and Letter have 700 pixels beside margins.
     var place = document.querySelector('.plot');
-    root.style.setProperty('--shrink', place ? Math.min(1, 680 / place.offsetWidth) : 1);
+    root.style.setProperty('--shrink', place ? Math.min(1, 700 / place.offsetWidth) : 1);
     root.setAttribute('data-theme', 'light');
     each('details.paper', function (one) { one.open = true; });
     repaint();
