@@ -249,8 +249,8 @@ class JudgeSection:
     missing: Sequence[str]
 
     consistency_text = (
-        '1: the judge is consistent. Above 1 it is overconfident, below 1 underconfident. '
-        'Compare simulated with real sensors: a good model gives the same confidence.'
+        'At 1 the judge is consistent, above 1 overconfident, below 1 underconfident. A good '
+        'model gives the same values as the real sensors.'
     )
 
 
@@ -283,8 +283,8 @@ def judge_section(
     chapters = [
         Chapter(
             SPEED,
-            f'True and estimated {component} speed of the run with the median RMSE from {real}, '
-            'and of the models on the same motion.',
+            f'True and estimated {component} speed: the run with the median RMSE of {real}, and '
+            'the models on the same motion.',
             _of_scenarios(evidence, 'Speed', sources, speed_plot),
             true=True,
         ),
@@ -381,11 +381,11 @@ def transfer_section(record: Mapping[str, Any]) -> SideSection:
     return SideSection(
         'transfer',
         'Transfer loss',
-        'The judge is tuned on the simulated recordings of each model and run on the real ones. '
-        'The loss is its error there over that of the judge tuned on the real recordings, less '
-        'one; these are held out block by block. Models that share a letter are not '
-        'significantly different. Distance of landscapes, and SRCC (correlation of simulated '
-        f'with real errors): over {record["tunings"]} tunings.',
+        'A filter is tuned on the simulated recordings of each model and run on the real ones. '
+        'The loss is its extra error over a filter that was tuned on the real recordings, on '
+        'blocks that neither was tuned on. Models that share a letter do not differ '
+        'significantly. The landscape distance and the rank correlation (SRCC) compare simulated '
+        f'with real errors over {record["tunings"]} tunings.',
         [transfer_table(record)],
     )
 
@@ -401,32 +401,32 @@ def side_sections(side: SideResults) -> list[SideSection]:
         SideSection(
             'metrics',
             'Other metrics',
-            'Other distances between the real and the simulated runs, with the rank by each '
-            'distance in brackets. Star: significant. Tau: Kendall rank correlation with '
-            'VEPD, 1 for the same order.',
+            'Other distances between the real and the simulated runs, each with its rank in '
+            'brackets. A star marks a significant difference. Tau is the Kendall rank '
+            'correlation with VEPD: 1 means the same order.',
             [_ranks(lines) for lines in metrics if lines.lines],
         ),
         SideSection(
             'pose',
             'Position, heading, attitude',
-            'Differences of the errors of position, heading and attitude, with the statistics of '
-            'VEPD: W1 distance between the RMSE of real and simulated runs, in standard '
-            'deviations of the real runs, so that units do not matter.',
+            'Distances between the real and the simulated runs by their errors of position, '
+            'heading and attitude: the W1 distance of their RMSE, in standard deviations of the '
+            'real runs.',
             [pose_difference_table(side.poses)] if side.poses else [],
         ),
         SideSection(
             'options',
             'Options',
-            'VEPD and its ranks with other options of the metric. Tau: Kendall rank '
-            'correlation with the first line.',
+            'VEPD with other options of the metric, each with its rank in brackets. Tau is the '
+            'Kendall rank correlation with the first line.',
             [_ranks(lines) for lines in options if lines.lines],
         ),
         SideSection(
             'agreement',
             'Agreement',
-            'Agreement of judges, and of groups of recordings, on the ranking: 1 for the same '
-            'order, \N{MINUS SIGN}1 for the reverse. p-value: probability of at least this '
-            'agreement between unrelated orders.',
+            'How well the rankings of judges and of groups of recordings agree: 1 for the same '
+            'order, \N{MINUS SIGN}1 for the reverse. The p-value is the probability of at least '
+            'this agreement between unrelated rankings.',
             [_pairs(side)] if side.rankings else [],
         ),
     ]

@@ -364,7 +364,7 @@ def consistency(
             cells.append(decimal(mean, 2 if mean is None or mean < 100.0 else 0))
         rows.append(cells)
     where = f'{judge}, {group}' if group else judge
-    title = f'Normalised squares / degrees of freedom, mean over runs, judge {where}'
+    title = f'NIS and NEES per degree of freedom, mean over runs, judge {where}'
     return DataTable(title, columns, rows, colours=_colours(sources))
 
 

@@ -83,8 +83,8 @@
       plot.left[0].major_label_overrides = new Map(item.rows.map(function (name, n) { return [n, name]; }));
       plot.center[1].visible = false;
     }
-    if (item.log[0]) { markLog(plot.below[0], plot.center[0], plot.x_range); }
-    if (item.log[1]) { markLog(plot.left[0], plot.center[1], plot.y_range); }
+    if (item.log[0]) { markLog(plot.below[0], plot.center[0], plot.x_range, room(place.offsetWidth)); }
+    if (item.log[1]) { markLog(plot.left[0], plot.center[1], plot.y_range, 9); }
     var layers = item.layers.map(function (layer) { return [layer, layerOn(plot, layer)]; });
     function those(wanted) {
       return layers.filter(function (pair) { return wanted(pair[0]); })
@@ -119,7 +119,7 @@
     }, inside);
   }
   // Ticks of a logarithmic axis: at least four, with as few digits as that allows.
-  function logTicks(low, high) {
+  function logTicks(low, high, most) {
     var first = Math.floor(Math.log10(low)), last = Math.floor(Math.log10(high));
     var ticks = [];
     [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]].some(function (digits) {
@@ -139,9 +139,10 @@
       ticks = [];
       for (var n = Math.ceil(low / step); n * step <= high; n++) { ticks.push(n * step); }
     }
-    var sparse = Math.ceil(ticks.length / 9);
+    var sparse = Math.ceil(ticks.length / most);
     return ticks.filter(function (_, n) { return n % sparse === 0; });
   }
+  function room(width) { return Math.min(9, Math.max(4, Math.floor(width / 75))); }
   function logLabel(tick) {
     var exponent = Math.floor(Math.log10(tick) + 1e-9);
     var digits = Number((tick / Math.pow(10, exponent)).toPrecision(4));
@@ -151,19 +152,21 @@
     });
     return (digits === 1 ? '' : digits + '·') + '10' + raised;
   }
-  function markLog(axis, grid, ends) {
+  function markLog(axis, grid, ends, most) {
     var before = null;
     function mark() {
       var low = Math.min(ends.start, ends.end), high = Math.max(ends.start, ends.end);
       if (!(low > 0 && high > low && isFinite(high))) { return; }
-      var ticks = logTicks(low, high);
+      var ticks = logTicks(low, high, most);
       // New ticks change the layout, which sets the ends again.
       if (ticks.join() === before) { return; }
       before = ticks.join();
-      axis.major_label_overrides = new Map(ticks.map(function (tick) {
-        return [tick, logLabel(tick)];
-      }));
-      axis.ticker = grid.ticker = new Bokeh.FixedTicker({ ticks: ticks });
+      // At once: labels and ticks of two ranges must not be mixed.
+      axis.setv({
+        ticker: new Bokeh.FixedTicker({ ticks: ticks }),
+        major_label_overrides: new Map(ticks.map(function (tick) { return [tick, logLabel(tick)]; }))
+      });
+      grid.ticker = axis.ticker;
     }
     ends.change.connect(mark);
     mark();
