@@ -224,7 +224,8 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         style.tidy(panel, grid=True)
     title = f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs)'
     handles = [Line2D([], [], label=name, **look) for name, look in styles.items()]
-    style.figure_legend(figure, handles, min(len(styles), 5), title)
+    columns = math.ceil(len(styles) / math.ceil(len(styles) / 5))
+    style.figure_legend(figure, handles, columns, title)
     figure.supxlabel('frequency [Hz]', fontsize=9)
     return figure
 

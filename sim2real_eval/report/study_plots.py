@@ -266,7 +266,8 @@ def _panel(axis: Axes, uncertainty: Uncertainty, x_min: float) -> None:
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.grid(axis='x', alpha=0.3)
     style.tidy(axis)
-    axis.tick_params(axis='y', length=0)
+    # Room for the arrows.
+    axis.tick_params(axis='y', length=0, pad=6.0)
 
 
 # The second figure compares many rankings of the same models.

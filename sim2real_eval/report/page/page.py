@@ -165,20 +165,20 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters['unbroken'] = _unbroken
+    environment.filters |= {'unbroken': _unbroken, 'coded': _coded}
     return environment
 
 
 def _unbroken(text: object) -> Markup:
-    """Return text in which no line breaks within an option, or between a number and its unit.
+    """Return text in which no line breaks within an option, or between a number and its unit."""
+    return Markup(_UNBROKEN.sub(r'<span class="unbroken">\g<0></span>', str(escape(text))))
 
-    Text between backticks becomes code.
-    """
-    parts = _CODE.split(str(escape(text)))
-    parts[::2] = [
-        _UNBROKEN.sub(r'<span class="unbroken">\g<0></span>', part) for part in parts[::2]
-    ]
-    parts[1::2] = [f'<code>{part}</code>' for part in parts[1::2]]
+
+def _coded(text: object) -> Markup:
+    """Return text of our own as `_unbroken` does, with what is between backticks as code."""
+    parts = _CODE.split(str(text))
+    parts[::2] = [str(_unbroken(part)) for part in parts[::2]]
+    parts[1::2] = [f'<code>{escape(part)}</code>' for part in parts[1::2]]
     return Markup(''.join(parts))
 
 
