@@ -68,7 +68,7 @@ def full_page(outcome: StudyOutcome, transfer: dict[str, Any] | None = None) -> 
 @pytest.fixture(scope='module')
 def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     one = small_study(judges=('clean',), scenarios=('line',), runs=6)
-    record = {'recordings': [{'name': 'a', 'path': 'bags/a'}], 'phrases': {'ch_rw': 'a walk'}}
+    record = {'recordings': [{'name': 'a', 'path': 'bags/a'}], 'phrases': PHRASES}
     pages = {
         'one judge': full_page(one),
         'judges and groups': full_page(
@@ -84,6 +84,9 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
+PHRASES = dict.fromkeys(
+    ('ch_rw', 'ch_gauss'), 'white noise of 3 cm and a covariance that converges, as in AirSim'
+)
 TRANSFER = {
     'tunings': 8, 'quantity': 'speed', 'blocks': 6, 'untuned': 0.3, 'reference': 0.1,
     'options': {'level': 0.95}, 'judge': {'name': 'clean'}, 'failures': {}, 'notes': [],
@@ -119,7 +122,7 @@ def test_axe_finds_no_violation_of_wcag_a_and_aa(
     assert answer['violations'] == []
 
 
-@pytest.mark.parametrize(('width', 'height'), [(1280, 800), (375, 812)])
+@pytest.mark.parametrize(('width', 'height'), [(1280, 800), (820, 1180), (375, 812)])
 @pytest.mark.parametrize('name', ['one judge', 'judges and groups', 'transfer'])
 def test_the_first_screen_has_answer_doubt_next_command_and_ranking(
     browser: Browser, studies: dict[str, Path], name: str, width: int, height: int
@@ -130,6 +133,8 @@ def test_the_first_screen_has_answer_doubt_next_command_and_ranking(
         'selector => document.querySelector(selector).getBoundingClientRect().bottom)'
     )
     assert max(ends) <= height
+    region = 'document.querySelector(".ranking").parentElement'
+    assert browser.value(f'{region}.scrollWidth - {region}.clientWidth') <= 0
     heads = browser.value(
         'Array.from(document.querySelector(".answer").querySelectorAll("dt"), e => e.textContent)'
     )
