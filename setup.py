@@ -144,6 +144,8 @@ setup(
         # code, and a fresh clone of an old commit has to pass its own checks.
         'test': [
             'allantools>=2024.6',
+            # axe-core, which finds what keeps people out of the report page.
+            'axe-core-python>=0.1',
             'catkin-pkg>=1.0',
             'colcon-common-extensions>=0.3',
             CLUSTER,

@@ -24,6 +24,7 @@ from sim2real_eval.metrics.consistency import (
     pool_runs,
 )
 from sim2real_eval.metrics.error_curves import correlation_time
+from sim2real_eval.report.consistency import consistency_figure
 from sim_sensors.core.measurements import OdometryArray
 
 RATE = 20.0
@@ -228,3 +229,16 @@ def test_squares_of_several_runs_are_added_at_equal_times() -> None:
     # Innovations have no equal times: they are put in a row.
     (row,) = pool_runs([[series(run, 2)] for run in runs])
     assert len(row) == runs.size
+
+
+def test_samples_beyond_the_axis_are_arrows_and_counted_in_the_title() -> None:
+    values = np.full(60, 1.0)
+    values[[3, 9, 20]], values[[30, 31]] = 1e-7, 1e9
+    (panel,) = consistency_figure([series(values, 1)]).axes
+    drawn = {
+        marker: sum(len(line.get_xdata()) for line in panel.lines if line.get_marker() == marker)
+        for marker in ('v', '^', '.')
+    }
+    assert drawn == {'v': 3, '^': 2, '.': 55}
+    assert '3 below' in panel.get_title()
+    assert '2 above' in panel.get_title()

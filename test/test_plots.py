@@ -26,8 +26,9 @@ from sim2real_eval.report.run_plots import (
     save_scores,
     scores_figure,
 )
-from sim2real_eval.report.study_plots import begin_plots
-from sim2real_eval.report.style import save_png
+from sim2real_eval.report.study_plots import begin_plots, ranking_figure
+from sim2real_eval.report.style import log_ticks, save_png
+from sim2real_eval.study.secondary_results import study_uncertainty
 from sim_sensors.core.seeding import stream
 
 FIVE = ('ch_gauss', 'ch_rw', 'airsim', 'ch_gauss_airsim', 'ch_rw_airsim')
@@ -59,6 +60,32 @@ def test_a_model_far_away_makes_the_axis_logarithmic(far: float, scale: str) -> 
     sim = {'near': scores(5, 0.2), 'far': scores(5, far)}
     (panel,) = scores_figure(scores(12, 0.2), sim, RMSE).axes
     assert panel.get_xscale() == scale
+
+
+@pytest.mark.parametrize('decades', [0.1, 0.3, 0.7, 1.0, 2.0, 3.5, 8.0, 20.0])
+def test_a_logarithmic_axis_has_three_to_nine_ticks_inside(decades: float) -> None:
+    for low in np.geomspace(1e-9, 1e6, 40).tolist():
+        high = low * 10.0**decades
+        ticks = log_ticks(low, high)
+        assert 3 <= len(ticks) <= 10, (low, high, ticks)
+        assert low <= ticks[0]
+        assert ticks == sorted(set(ticks))
+        assert ticks[-1] <= high
+
+
+def test_an_interval_that_begins_below_a_logarithmic_axis_ends_in_an_arrow() -> None:
+    study = drawn_study(
+        judges=('clean',), scenarios=('line',), runs=3, models={'near': 0.05, 'far': 5.0}
+    )
+    (uncertainties,) = study_uncertainty(study).values()
+    (panel,) = ranking_figure(uncertainties).axes
+    assert panel.get_xscale() == 'log'
+    left = panel.get_xlim()[0]
+    (models,) = {tuple(u.order) for u in uncertainties.values()}
+    below = [row for row, model in enumerate(models) if model.low < left]
+    arrows = [int(line.get_ydata()[0]) for line in panel.lines if line.get_marker() == '<']
+    assert below
+    assert arrows == below
 
 
 def test_each_driven_path_is_a_line_in_the_panel_of_its_scenario() -> None:

@@ -4,15 +4,23 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
+import importlib.util
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser_examples import Browser, browser_binary, running_browser
-from report_examples import HOSTILE, hostile_study, small_study
+from report_examples import HOSTILE, hostile_study, small_study, with_record
 
 from sim2real_eval.report.page.page import study_page
+from sim2real_eval.study.answer import TransferView, study_answer
+from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.secondary_results import side_results
 
 BINARY = browser_binary()
 pytestmark = pytest.mark.skipif(BINARY is None, reason='no chromium or chrome on the path')
@@ -43,6 +51,158 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp('hostile') / 'report.html'
     path.write_text(study_page(hostile_study()), encoding='utf-8')
     return path
+
+
+def full_page(outcome: StudyOutcome, transfer: dict[str, Any] | None = None) -> str:
+    """The page with every section, as `sim2real study` writes it."""
+    answer = study_answer(outcome)
+    if transfer:
+        loss = TransferView('clean', 'speed', answer.nearest, 0.04, 0.01, 0.08, 0.01, True)
+        answer = dataclasses.replace(answer, transfer=loss)
+    side = side_results(outcome)
+    return study_page(
+        outcome, command='sim2real study', side=side, answer=answer, transfer=transfer
+    )
+
+
+@pytest.fixture(scope='module')
+def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    one = small_study(judges=('clean',), scenarios=('line',), runs=6)
+    record = {'recordings': [{'name': 'a', 'path': 'bags/a'}], 'phrases': PHRASES}
+    pages = {
+        'one judge': full_page(one),
+        'judges and groups': full_page(
+            small_study(scenarios=('line',), runs=3, groups=('grass', 'concrete'))
+        ),
+        'transfer': full_page(with_record(one, **record), TRANSFER),
+    }
+    folder = tmp_path_factory.mktemp('studies')
+    paths = {}
+    for name, page in pages.items():
+        paths[name] = folder / f'{name}.html'
+        paths[name].write_text(page, encoding='utf-8')
+    return paths
+
+
+PHRASES = dict.fromkeys(
+    ('ch_rw', 'ch_gauss'), 'white noise of 3 cm and a covariance that converges, as in AirSim'
+)
+TRANSFER = {
+    'tunings': 8, 'quantity': 'speed', 'blocks': 6, 'untuned': 0.3, 'reference': 0.1,
+    'options': {'level': 0.95}, 'judge': {'name': 'clean'}, 'failures': {}, 'notes': [],
+    'models': [
+        {'model': model, 'loss': loss, 'low': loss - 0.03, 'high': loss + 0.05, 'adjusted': 0.01,
+         'group': group, 'achieved': 0.1, 'promised': 0.1, 'landscape': 0.2, 'correlation': 0.9}
+        for model, loss, group in (('ch_rw', 0.04, 'a'), ('ch_gauss', 0.4, 'b'))
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('name', ['one judge', 'judges and groups', 'transfer'])
+@pytest.mark.parametrize(('width', 'dark'), [(375, False), (1280, True)])
+def test_axe_finds_no_violation_of_wcag_a_and_aa(
+    browser: Browser, studies: dict[str, Path], name: str, width: int, dark: bool
+) -> None:
+    package = importlib.util.find_spec('axe_core_python')
+    if package is None or package.origin is None:
+        pytest.skip('needs axe-core-python')
+    browser.open(studies[name], width=width, dark=dark)
+    browser.value(UNFOLD)
+    settled(browser, f'{MODELS}.filter(e => e.type === "Figure").length')
+    script = Path(package.origin).with_name('axe.min.js').read_text(encoding='utf-8')
+    browser.value(f'{script}; 0')
+    tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']
+    answer = browser.call(
+        'Runtime.evaluate', awaitPromise=True, returnByValue=True,
+        expression=f'axe.run(document, {{runOnly: {tags}}}).then(result => ({{'
+        'checked: result.passes.length,'
+        f'violations: result.violations.map(e => [e.id, e.nodes.map(n => n.html)])}}))',
+    )['result']['value']  # fmt: skip
+    assert answer['checked'] > 10
+    assert answer['violations'] == []
+
+
+@pytest.mark.parametrize(('width', 'height'), [(1280, 800), (820, 1180), (375, 812)])
+@pytest.mark.parametrize('name', ['one judge', 'judges and groups', 'transfer'])
+def test_the_first_screen_has_answer_doubt_next_command_and_ranking(
+    browser: Browser, studies: dict[str, Path], name: str, width: int, height: int
+) -> None:
+    browser.open(studies[name], width=width, height=height)
+    ends = browser.value(
+        '[".lead", ".answer", ".answer .command", ".ranking tbody"].map('
+        'selector => document.querySelector(selector).getBoundingClientRect().bottom)'
+    )
+    assert max(ends) <= height
+    region = 'document.querySelector(".ranking").parentElement'
+    assert browser.value(f'{region}.scrollWidth - {region}.clientWidth') <= 0
+    heads = browser.value(
+        'Array.from(document.querySelector(".answer").querySelectorAll("dt"), e => e.textContent)'
+    )
+    assert heads == ['Cost', 'Main doubt', 'Next']
+
+
+def test_every_control_is_reached_by_keyboard_with_a_name_and_a_visible_focus(
+    browser: Browser, studies: dict[str, Path]
+) -> None:
+    browser.open(studies['one judge'])
+    settled(browser, f'{MODELS}.filter(e => e.type === "Figure").length')
+    focused = (
+        '(() => { let e = document.activeElement;'
+        'while (e.shadowRoot && e.shadowRoot.activeElement) e = e.shadowRoot.activeElement;'
+        'const style = getComputedStyle(e);'
+        'const label = e.labels && e.labels[0] ? e.labels[0].textContent : "";'
+        'return [e.tagName, e.getAttribute("aria-label") || label || e.textContent.trim(),'
+        '  style.outlineStyle !== "none" || style.boxShadow !== "none"]; })()'
+    )
+    reached = []
+    while len(reached) < 200:
+        for kind in ('keyDown', 'keyUp'):
+            browser.call(
+                'Input.dispatchKeyEvent', type=kind, key='Tab', code='Tab',
+                windowsVirtualKeyCode=9,
+            )  # fmt: skip
+        stop = browser.value(focused)
+        if stop[0] == 'BODY':
+            break
+        reached.append(stop)
+    names = [name for _, name, _ in reached]
+    assert all(names), reached
+    assert [stop for stop in reached if not stop[2]] == []
+    assert {'Skip to the answer', 'Save', 'Reset', 'Dark', 'ch_rw'} <= set(names)
+    # Links, switches, folds, command and tables; two plots with four tools each.
+    assert names.count('Save') == 2
+
+
+@pytest.mark.parametrize('name', ['one judge', 'judges and groups', 'transfer'])
+def test_the_page_prints_on_at_most_four_sheets(
+    browser: Browser, studies: dict[str, Path], name: str
+) -> None:
+    browser.open(studies[name])
+    settled(browser, f'{MODELS}.filter(e => e.type === "Figure").length')
+    sheets = base64.b64decode(
+        browser.call('Page.printToPDF', paperWidth=8.27, paperHeight=11.69)['data']
+    )
+    assert 1 <= len(re.findall(rb'/Type\s*/Page\b', sheets)) <= 4
+
+
+def test_a_logarithmic_axis_has_at_least_four_ticks_also_after_a_zoom(
+    browser: Browser, studies: dict[str, Path]
+) -> None:
+    browser.open(studies['one judge'])
+    browser.value(UNFOLD)
+    settled(browser, f'{MODELS}.filter(e => e.type === "Figure").length')
+    figures = f'{MODELS}.filter(e => e.type === "Figure" && e.x_scale.type === "LogScale")'
+    visible = (
+        f'{figures}.map(e => e.below[0].ticker.ticks'
+        '.filter(t => t >= e.x_range.start && t <= e.x_range.end).length)'
+    )
+    counts = browser.value(visible)
+    assert counts
+    assert min(counts) >= 4
+    browser.value(
+        f'{figures}.forEach(e => {{ e.x_range.setv({{ end: 1.3 * e.x_range.start }}); }})'
+    )
+    assert min(browser.value(visible)) >= 3
 
 
 @pytest.mark.parametrize('width', [320, 375, 768, 1280])

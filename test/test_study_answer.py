@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 
 import pytest
 from comparison_examples import compare_one, study_of, twin
@@ -17,7 +18,7 @@ from sim2real_eval.judge.estimate import DIVERGED
 from sim2real_eval.judge.robot_localization.advice import NO_START_HEADING
 from sim2real_eval.metrics.options import MOVING_START, SLOW_TRUTH
 from sim2real_eval.preflight.findings import COVARIANCE_LARGE, RATE_UNIT
-from sim2real_eval.report.answer import answer_lines, plain_answer
+from sim2real_eval.report.answer import answer_lines, next_step, plain_answer
 from sim2real_eval.study.answer import TransferView, study_answer
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
@@ -191,3 +192,32 @@ def test_findings_about_other_models_are_no_reservation_about_the_nearest() -> N
         notes = [dataclasses.replace(DIVERGED(**numbers), runs=((f'simulated {model}', 1, 6),))]
         record = {**outcome.record, 'notes': to_records(notes)}
         assert len(study_answer(dataclasses.replace(outcome, record=record)).doubts) == count
+
+
+def test_the_next_step_follows_from_what_is_not_known_yet() -> None:
+    answer = study_answer(drawn_study(judges=('clean',), runs=6, models={'ch_rw': 0.05}))
+    transfer = TransferView('clean', 'speed', 'ch_rw', 0.04, 0.01, 0.08, 0.01, True)
+    few = dataclasses.replace(
+        answer, views=(dataclasses.replace(answer.view, distinguishable=None),)
+    )
+    stand_ins = {'recordings': [{'name': 'a', 'stand_in': {}}]}
+    own = {
+        'command': ['sim2real', 'vepd', 'my bags/a', '--out', 'result'],
+        'recordings': [{'name': 'a', 'path': 'my bags/a'}],
+        'phrases': {'ch_rw': 'a walk'},
+    }
+    many = {**own, 'recordings': [{'name': f'{n}', 'path': f'{n}'} for n in range(1000)]}
+    commands = [
+        next_step(*place).command.split()
+        for place in (
+            (answer, stand_ins),
+            (few, own),
+            (answer, own),
+            (dataclasses.replace(answer, transfer=transfer), own),
+        )
+    ]
+    assert [command[1] for command in commands] == ['vepd', 'vepd', 'transfer', 'gate']
+    assert shlex.split(next_step(answer, own).command)[2:] == [
+        'my bags/a', '--models', 'ch_rw', '--study', 'result', '--out', 'cost'
+    ]  # fmt: skip
+    assert 'BAGS' in next_step(answer, many).command

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -80,27 +81,71 @@ def detail_lines(answer: Answer, unseen: str = '') -> list[AnswerLine]:
     return [AnswerLine(*line) for line in lines]
 
 
-def plain_answer(answer: Answer) -> str:
-    """Return one sentence for a reader who does not know VEPD: what is best, what to do next."""
+def headline(answer: Answer) -> str:
+    """Return which model is best and whether it differs, for a reader who does not know VEPD."""
     real, recordings = real_sensors(answer), _recordings(answer)
     name = f'{answer.nearest} ({answer.phrase})' if answer.phrase else answer.nearest
     among = f'Of {answer.models} simulated sensors, ' if answer.models > 1 else ''
     verdict = f'{among}{name} is most like {real}' if among else f'{name} was compared with {real}'
     if answer.distinguishable is None:
-        return (
-            f'{verdict}, but {recordings} cannot show whether it differs: record at least '
-            f'{_enough(answer)} and compare again.'
-        )
-    difference = (
-        ', but differs measurably'
-        if answer.distinguishable
-        else f', and {recordings} show no difference'
-    )
+        return f'{verdict}, but {recordings} cannot show whether it differs'
+    if answer.distinguishable:
+        return f'{verdict}, but differs measurably'
+    return f'{verdict}, and {recordings} show no difference'
+
+
+def plain_answer(answer: Answer) -> str:
+    """Return one sentence for a reader who does not know VEPD: what is best, what to do next."""
+    verdict = headline(answer)
+    if answer.distinguishable is None:
+        return f'{verdict}: record at least {_enough(answer)} and compare again.'
     if answer.transfer is not None and answer.transfer.loss is not None:
-        return f'{verdict}{difference}; {cost_text(answer.transfer)}.'
+        return f'{verdict}; {cost_text(answer.transfer)}.'
     return (
-        f'{verdict}{difference}: before you rely on a filter tuned with it, measure what this '
+        f'{verdict}: before you rely on a filter tuned with it, measure what this '
         'costs on the robot (sim2real transfer).'
+    )
+
+
+class NextStep(NamedTuple):
+    """What to do after a study: the reason, and a command."""
+
+    reason: str
+    command: str
+
+
+_MOST_PATHS = 12
+
+
+def next_step(answer: Answer, record: Mapping[str, Any]) -> NextStep:
+    """Return the command that answers the largest open question of a study.
+
+    `record` is the record of the study, see `StudyOutcome`.
+    """
+    command = [str(word) for word in record.get('command') or ()]
+    result = command[command.index('--out') + 1] if '--out' in command[:-1] else 'RESULT'
+    paths = [recording.get('path') for recording in record.get('recordings', ())]
+    bags = shlex.join(map(str, paths)) if all(paths) and len(paths) <= _MOST_PATHS else 'BAGS'
+    # Labels of a study file need not be names of models, but those with a phrase are.
+    known = [name for name, phrase in (record.get('phrases') or {}).items() if phrase]
+    model = answer.nearest if answer.nearest in known else 'MODEL'
+    if not any(paths):
+        return NextStep(
+            'Compare with your own recordings:', 'sim2real vepd BAGS --models paper --out result'
+        )
+    if answer.distinguishable is None:
+        return NextStep(
+            f'Record at least {_enough(answer)}, then compare again:',
+            f'sim2real vepd BAGS --models {",".join(known) or "MODELS"} --out result',
+        )
+    if answer.transfer is None:
+        return NextStep(
+            'Measure what this costs on the robot:',
+            f'sim2real transfer {bags} --models {model} --study {shlex.quote(result)} --out cost',
+        )
+    return NextStep(
+        'Check each change of the simulator against this result:',
+        f'sim2real gate NEW_RESULT --baseline {shlex.quote(result)}/study.json',
     )
 
 

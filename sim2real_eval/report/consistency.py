@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from rich.table import Table
 from rich.text import Text
 
@@ -63,8 +63,9 @@ _MOST = 1e6
 def consistency_figure(series: Sequence[Squares], *, title: str = '') -> Figure:
     """Return small multiples of normalised squares over their degrees of freedom; 1 is consistent.
 
-    Dots are samples, and dashed lines the 95 % bounds of a single sample. The solid line is the
-    moving mean over a twentieth of the run, or over five samples if that is more. The band is the
+    Dots are samples, arrows at the edge samples beyond it, and dashed lines the 95 % bounds of a
+    single sample. The solid line is the moving mean over a twentieth of the run, or over five
+    samples if that is more. The band is the
     95 % interval of this mean. It accounts for the correlation of the series, which reduces the
     number of independent samples. Series without samples are omitted. Raises MetricError when
     there are no samples at all.
@@ -105,13 +106,26 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
     result = consistency(squares, _PROBABILITY)
     low, high = ratio_bounds(total * max(window * result.effective / n, 1.0), _PROBABILITY)
     panel.set_yscale('log')
-    # Drawing them takes half of the time.
-    panel.yaxis.set_minor_locator(NullLocator())
-    panel.yaxis.set_major_locator(LogLocator(numticks=6))
-    panel.plot(
-        time, np.clip(values / freedom, _LEAST, _MOST), '.', color=palette.REAL_COLOUR,
-        markersize=1.5, alpha=0.5, rasterized=True,
-    )  # fmt: skip
+    style.mark_log(panel.yaxis)
+    ratios = values / freedom
+    dots: dict[str, Any] = {
+        'color': palette.REAL_COLOUR,
+        'linestyle': 'none',
+        'alpha': 0.5,
+        'rasterized': True,
+    }
+    is_inside = (ratios >= _LEAST) & (ratios <= _MOST)
+    panel.plot(time[is_inside], ratios[is_inside], marker='.', markersize=1.5, **dots)
+    title = f'{squares.name}: ratio {short_ratio(result.ratio)}, {result.verdict}'
+    for is_outside, edge, marker, side in (
+        (ratios < _LEAST, _LEAST, 'v', 'below'),
+        (ratios > _MOST, _MOST, '^', 'above'),
+    ):
+        # Arrows at the edge: the values themselves would flatten all others.
+        if count := int(np.sum(is_outside)):
+            edges = np.full(count, edge)
+            panel.plot(time[is_outside], edges, marker=marker, markersize=3.0, **dots)
+            title += f'; {count} {side} {edge:g}'
     turns = np.flatnonzero(np.diff(freedom))
     corners = np.unique(np.concatenate([[0], turns, turns + 1, [n - 1]]))
     for bound in ratio_bounds(freedom[corners], _PROBABILITY):
@@ -121,18 +135,8 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
         middle, np.clip(mean / total, _LEAST, _MOST), color=palette.VERMILION, linewidth=1.3
     )
     panel.axhline(1.0, color='black', linewidth=0.6)
-    title = f'{squares.name}: ratio {short_ratio(result.ratio)}, {result.verdict}'
-    beyond = int(np.sum(values / freedom > _MOST))
-    if beyond:
-        title += f'; {beyond} above {_MOST:g}, drawn there'
     panel.set_title(title, fontsize=9)
     panel.tick_params(labelbottom=True)
-    bottom, top = panel.get_ylim()
-    if top < 100.0 * bottom:
-        # There would be only one or two powers of ten, too few to read values.
-        near = MaxNLocator(5) if top < 5.0 * bottom else LogLocator(subs=(1.0, 2.0, 5.0))
-        panel.yaxis.set_major_locator(near)
-        panel.yaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
     style.tidy(panel, grid=True)
 
 

@@ -151,13 +151,14 @@ def _draw_profile(panel: Axes, estimate: ParameterEstimate, fit: FittedModel) ->
             label='start',
         )
     if parameter.log:
-        panel.set_xscale('log')
+        style.log_x(panel)
     panel.set_xlim(parameter.low, parameter.high)
     top = float(max(estimate.profile.max(), estimate.band[1].max()))
     bottom = float(estimate.profile.min())
     if bottom > 0.0 and top > _STEEP * bottom:
         # On a linear axis the neighbourhood of the fit would be flat.
         panel.set_yscale('log')
+        style.mark_log(panel.yaxis)
         panel.set_ylim(0.5 * bottom, 1.5 * top)
     else:
         panel.set_ylim(0.0, 1.05 * top)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 from rich.table import Table
 
 from sim2real_eval.benches.following import FollowedRun, driven_recording, pooled_statistics
@@ -82,14 +81,13 @@ def following_figure(run: FollowedRun) -> Figure:
         for panel, name in zip(panels, _LABELS, strict=True):
             values = getattr(drive.errors, name)
             plotted = np.degrees(values) if name == 'yaw' else values
-            if name == 'distance':
-                plotted = np.maximum(plotted, least)
             panel.plot(drive.time, plotted, **line)
     for panel, label in zip(panels, _LABELS.values(), strict=True):
         style.tidy(panel, grid=True)
         panel.set_ylabel(label, fontsize=8)
     panels[0].set_yscale('log')
-    panels[0].yaxis.set_minor_formatter(NullFormatter())
+    panels[0].set_ylim(bottom=least)
+    style.mark_log(panels[0].yaxis)
     panels[-1].set_xlabel('time since the first waypoint [s]', fontsize=9)
     margin = 0.15 * max(float(np.ptp(x)), float(np.ptp(y)), 1.0)
     axes.set_xlim(float(x.min()) - margin, float(x.max()) + margin)

@@ -11,7 +11,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
-from matplotlib.ticker import NullFormatter
 from rich.table import Table
 from rich.text import Text
 
@@ -25,7 +24,7 @@ from sim2real_eval.characterization.stated_covariance import CovarianceConsisten
 from sim_sensors.core.measurements import FloatArray
 from .console import add_numbers, plain_table
 from .palette import BLUE, GREEN, VERMILION
-from .style import new_figure, tidy
+from .style import mark_log, new_figure, tidy
 
 _MODELS = {
     'gps': 'gps.yaml: white + wander',
@@ -200,12 +199,7 @@ def _draw_changes(panels: Sequence[Axes], check: ModelCheck) -> None:
         panel.plot(lag, record, color=colour, linewidth=0, marker='.', markersize=5)
         panel.set(xscale='log', yscale='log')
         for side in (panel.xaxis, panel.yaxis):
-            side.set_minor_formatter(NullFormatter())
-        low, high = panel.get_ylim()
-        if high < 10.0 * low:
-            # A range within a decade may contain no power of ten to label.
-            middle = math.sqrt(low * high)
-            panel.set_ylim(middle / 4.0, middle * 4.0)
+            mark_log(side)
         panel.text(0.03, 0.86, name, fontsize=8, transform=panel.transAxes)
         panel.tick_params(labelbottom=axis == len(panels) - 1)
     panels[1].set_ylabel('change, root mean square [m]', fontsize=9)
@@ -245,11 +239,7 @@ def _draw_stated(panel: Axes, result: GpsResult) -> None:
         label='deviation of the fixes from their mean',
     )
     panel.set_yscale('log')
-    low, high = panel.get_ylim()
-    if high < 10.0 * low:
-        # A range within a decade may contain no power of ten to label.
-        middle = math.sqrt(low * high)
-        panel.set_ylim(middle / 5.0, middle * 5.0)
+    mark_log(panel.yaxis)
     panel.set_xlabel('time since the first fix [s]', fontsize=9)
     panel.set_ylabel('deviation [m]', fontsize=9)
     panel.legend(fontsize=7, frameon=False)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from sim2real_eval.preflight.vehicle import Pooled
 from sim2real_eval.recording.metadata import find_own_metadata
 from sim2real_eval.recording.recording import ROLE_CLASSES
 from .console import add_numbers, add_words, plain_table
-from .style import figure_legend, legend_line, new_figure, tidy
+from .style import figure_legend, legend_line, log_x, new_figure, tidy
 
 _STYLES = {PASS: 'green', WARN: 'yellow', FAIL: 'bold red'}
 # Hue and shape both differ, so that either alone is enough.
@@ -207,7 +208,7 @@ def preflight_figure(runs: Sequence[Preflight], *, title: str = '') -> Figure:
     strips = [strip for strip in every if any(_shares(strip, status) for status in _MARKS)]
     figure = new_figure(7.5, 1.3 + 0.19 * len(strips))
     axes = figure.subplots()
-    axes.set_xscale('log')
+    log_x(axes)
     axes.axvline(1.0, color='#333333', linewidth=1.0)
     for row, line in enumerate(strips):
         for status in (PASS, WARN, FAIL):
@@ -215,14 +216,20 @@ def preflight_figure(runs: Sequence[Preflight], *, title: str = '') -> Figure:
             if not shares:
                 continue
             colour, mark = _MARKS[status]
-            axes.plot(
-                shares, [row] * len(shares), mark, color=colour, markersize=5, alpha=0.8,
-                markeredgewidth=0, linestyle='none', clip_on=False,
-            )  # fmt: skip
+            # Arrows at both ends: these values are beyond the axis.
+            for marker, drawn in (
+                ('<', [_LEAST for share in shares if share < _LEAST]),
+                (mark, [share for share in shares if _LEAST <= share <= _MOST]),
+                ('>', [_MOST for share in shares if share > _MOST]),
+            ):
+                axes.plot(
+                    drawn, [row] * len(drawn), marker, color=colour, markersize=5, alpha=0.8,
+                    markeredgewidth=0, linestyle='none', clip_on=False,
+                )  # fmt: skip
     axes.set_yticks(range(len(strips)), [line.label for line in strips])
     axes.set_ylim(len(strips) - 0.4, -0.6)
     axes.set_xlim(_LEAST, _MOST)
-    axes.set_xlabel('value / limit (at most 1 passes)', fontsize=8)
+    axes.set_xlabel('value / limit (at most 1 passes; arrows: beyond the axis)', fontsize=8)
     tidy(axes, grid=True)
     axes.set_axisbelow(True)
     marks = [
@@ -239,5 +246,5 @@ def _shares(line: Line, status: str) -> list[float]:
         share = outcome.measure.share
         if outcome.status != status or (share is None and status == PASS):
             continue
-        shares.append(min(max(_MOST if share is None else share, _LEAST), _MOST))
+        shares.append(math.inf if share is None else share)
     return shares

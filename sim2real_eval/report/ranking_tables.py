@@ -198,7 +198,7 @@ def uncertainty_table(uncertainties: Mapping[str, Uncertainty]) -> Table:
 def pose_difference_table(rankings: Sequence[PoseRanking]) -> DataTable:
     """Return a table of distances of position, heading and attitude, per judge and model."""
     heads = ('judge', 'by', 'model')
-    numbers = ('distance', 'interval', 'null quantile', 'p-value', 'tied ranks')
+    numbers = ('distance', 'interval', 'identical sensors up to', 'p-value', 'possible ranks')
     rows = [
         [
             row.label,

@@ -8,13 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
-from matplotlib.ticker import FuncFormatter
 
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.smoother.smoother import horizontal_speed
 from sim_sensors.core.measurements import FloatArray
 from .palette import BLUE, REAL_COLOUR, TRUTH_COLOUR
-from .style import new_figure, tidy
+from .style import mark_log, new_figure, tidy
 
 # 95 % of a normal distribution in one and in two dimensions, in deviations.
 _BAND = 1.95996
@@ -45,9 +44,8 @@ def reference_figure(judged: JudgedRun, title: str) -> Figure:
     half.plot(time, _BAND * deviation, color=BLUE, linewidth=0.9, label='speed [m/s]')
     half.set_ylabel('95 % half-width', fontsize=9)
     half.set_yscale('log')
-    for axis_format in (half.yaxis.set_major_formatter, half.yaxis.set_minor_formatter):
-        axis_format(FuncFormatter(lambda value, _: f'{value:.3g}'))
-    half.tick_params(which='both', labelsize=7)
+    mark_log(half.yaxis)
+    half.tick_params(labelsize=7)
     half.legend(fontsize=8, frameon=False, ncols=2)
     angle = figure.add_subplot(grid[2, 1], sharex=speeds)
     heading = np.degrees(_BAND * np.sqrt(judged.pose_covariance[:, 5, 5]))

@@ -222,11 +222,10 @@ def psd_figure(comparison: SignalComparison, kind: str) -> Figure:
         panel.minorticks_off()
         panel.tick_params(labelbottom=True)
         style.tidy(panel, grid=True)
-    # Models of one sensor on several drives have one curve.
-    hidden = '; the last of coinciding models is on top' if len(colours) > 2 else ''
-    title = f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs){hidden}'
+    title = f'Power spectral density of the {_KINDS[kind]} (Welch, mean over runs)'
     handles = [Line2D([], [], label=name, **look) for name, look in styles.items()]
-    style.figure_legend(figure, handles, min(len(styles), 5), title)
+    columns = math.ceil(len(styles) / math.ceil(len(styles) / 5))
+    style.figure_legend(figure, handles, columns, title)
     figure.supxlabel('frequency [Hz]', fontsize=9)
     return figure
 
@@ -283,8 +282,7 @@ def scatter_figure(comparison: SignalComparison) -> Figure:
     several = any(len(ready.runs(side)) > 1 for _, ready, side in blocks[0])
     meaning = 'mean over the runs' if several else 'correlation coefficient'
     figure.suptitle(
-        f'Measured over true. Line: measured = true. R: {meaning}, - where the truth is constant',
-        fontsize=10,
+        f'Measured over true values; on the line they are equal. R: {meaning}', fontsize=10
     )
     figure.supxlabel('true', fontsize=9)
     figure.supylabel('measured', fontsize=9)

@@ -30,7 +30,7 @@ from sim2real_eval.study.run import RunKey
 from sim2real_eval.study.secondary_results import side_results
 from sim_sensors.core.measurements import FloatArray
 from . import palette, style
-from .console import short_number
+from .console import count_text, short_number
 from .page.figure import thin_line
 from .page.tables import Standing, differs, first_distance, representative_runs, standings
 from .path_plot import driven_paths
@@ -206,26 +206,38 @@ def ranking_figure(
     )
     if x_min:
         style.log_x(axes.flat[0])
-    level = next(iter(uncertainties.values())).options.level
+    percent = f'{100 * next(iter(uncertainties.values())).options.level:g} %'
     for axis, (scenario, uncertainty) in zip(axes.flat, panels.items(), strict=True):
         _panel(axis, uncertainty, x_min)
         label = 'all scenarios pooled' if scenario == POOLED else scenario
         paired = ', in pairs' if uncertainty.paired else ''
         axis.set_title(
-            f'{label} ({uncertainty.motions} {real_label} motions{paired})', fontsize=9, loc='left'
+            f'{label} ({count_text(uncertainty.motions, f"{real_label} motion")}{paired})',
+            fontsize=9,
+            loc='left',
         )
     axes.flat[0].set_xlim(left=x_min)
     axes.flat[-1].set_xlabel('VEPD' + (', logarithmic' if x_min else ''), fontsize=9)
     verdicts = {
-        palette.LIKE_REAL: f'no significant difference from {real_label}',
-        palette.UNLIKE_REAL: 'differs significantly by VEPD',
-        palette.UNKNOWN: 'too few runs to decide',
+        False: f'no significant difference from {real_label}',
+        True: 'differs significantly by VEPD',
+        None: 'too few runs to decide',
     }
+    models = [(panel, model) for panel in panels.values() for model in panel.models]
+    drawn = {differs(*place) for place in models}
     handles: list[Artist] = [
-        *(style.legend_line(label, colour, **_dot(colour)) for colour, label in verdicts.items()),
-        style.legend_line(f'true VEPD, {level:.3g} interval', palette.REAL_COLOUR, linewidth=1.6),
-        Patch(color=palette.REAL_COLOUR, alpha=0.3, label=f'identical sensors, up to {level:.3g}'),
+        style.legend_line(label, _VERDICTS[verdict], **_dot(_VERDICTS[verdict]))
+        for verdict, label in verdicts.items()
+        if verdict in drawn
     ]
+    if any(model.high is not None for _, model in models):
+        handles.append(
+            style.legend_line(f'{percent} interval', palette.REAL_COLOUR, linewidth=1.6)
+        )
+    if any(model.null_high is not None for _, model in models):
+        handles.append(
+            Patch(color=palette.REAL_COLOUR, alpha=0.3, label=f'identical sensors ({percent})')
+        )
     style.figure_legend(figure, handles, 3, below=True)
     figure.suptitle(f'Distance from {real_label}{", " if subtitle else ""}{subtitle}', fontsize=10)
     return figure
@@ -246,12 +258,16 @@ def _panel(axis: Axes, uncertainty: Uncertainty, x_min: float) -> None:
         colour = _VERDICTS[differs(uncertainty, model)]
         if model.low is not None and model.high is not None:
             axis.plot([max(model.low, x_min), model.high], [row, row], color=colour, linewidth=1.6)
+            if model.low < x_min:
+                # The interval begins below a logarithmic axis, often at 0.
+                axis.plot(x_min, row, '<', color=colour, markersize=6, clip_on=False)
         axis.plot(model.distance, row, color=colour, **_dot(colour))
     axis.set_yticks(range(len(order)), [model.model for model in order], fontsize=8)
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.grid(axis='x', alpha=0.3)
     style.tidy(axis)
-    axis.tick_params(axis='y', length=0)
+    # Room for the arrows.
+    axis.tick_params(axis='y', length=0, pad=6.0)
 
 
 # The second figure compares many rankings of the same models.

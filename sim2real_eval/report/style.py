@@ -25,9 +25,9 @@ from matplotlib.ticker import (
     FixedFormatter,
     Formatter,
     FuncFormatter,
+    Locator,
     LogFormatterMathtext,
-    LogLocator,
-    NullFormatter,
+    MaxNLocator,
     NullLocator,
     StrMethodFormatter,
 )
@@ -39,20 +39,60 @@ from .text_fitting import fit_texts
 
 
 def log_x(axes: Axes) -> None:
-    """Make the x axis logarithmic, with plain numbers because powers of ten take 0.2 s to draw."""
+    """Make the x axis logarithmic, with `log_ticks`."""
     axes.set_xscale('log')
-    axes.xaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    mark_log(axes.xaxis)
 
 
-def mark_1_2_5(axis: Axis) -> None:
-    """Mark a logarithmic axis at 1, 2 and 5 times powers of ten, with plain numbers.
-
-    With powers of ten alone, two decades would have only two ticks.
-    """
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+def mark_log(axis: Axis) -> None:
+    """Mark a logarithmic axis with `log_ticks` and plain numbers."""
+    axis.set_major_locator(_LogTicks())
     axis.set_major_formatter(StrMethodFormatter('{x:g}'))
     axis.set_minor_locator(NullLocator())
+
+
+_DIGITS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
+_FEWEST_TICKS, _MOST_TICKS = 4, 9
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return at least four ticks of a logarithmic axis, with as few digits as that allows.
+
+    Powers of ten alone would leave an axis of two decades with two ticks.
+
+    Examples
+    --------
+    >>> log_ticks(0.008, 0.9)
+    [0.01, 0.03, 0.1, 0.3]
+    >>> log_ticks(0.55, 2.1)
+    [0.7, 1.0, 1.5, 2.0]
+    >>> log_ticks(1.02, 1.19)
+    [1.05, 1.1, 1.15]
+    >>> len(log_ticks(1e-14, 1.0))
+    8
+    """
+    first, last = math.floor(math.log10(low)), math.floor(math.log10(high))
+    for digits in _DIGITS:
+        ticks = [
+            tick
+            for exponent in range(first, last + 1)
+            for digit in digits
+            if low <= (tick := float(f'{digit}e{exponent}')) <= high
+        ]
+        if len(ticks) >= _FEWEST_TICKS:
+            return ticks[:: math.ceil(len(ticks) / _MOST_TICKS)]
+    steps = MaxNLocator(_FEWEST_TICKS).tick_values(low, high)
+    return [float(f'{tick:.6g}') for tick in steps if low <= tick <= high]
+
+
+class _LogTicks(Locator):
+    def __call__(self) -> list[float]:
+        assert self.axis is not None
+        low, high = sorted(self.axis.get_view_interval())
+        return self.tick_values(low, high)
+
+    def tick_values(self, vmin: float, vmax: float) -> list[float]:
+        return log_ticks(vmin, vmax) if 0.0 < vmin < vmax else []
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 import warnings
 from collections.abc import Iterator
@@ -144,9 +145,20 @@ def _wrap(text: str, share: float, longest: int | None = None) -> str:
     """Return a text in lines of a share of its longest line, without its middle if too long."""
     lines = text.split('\n')
     characters = max(4, int(share * (longest or max(len(line) for line in lines))))
-    wrapped = [piece for line in lines for piece in textwrap.wrap(line, characters) or ['']]
+    wrapped = [piece for line in lines for piece in _balanced(line, characters)]
     if len(wrapped) > max(_MOST_LINES, len(lines)):
         half = _MOST_LINES * characters // 2 - characters
         flat = ' '.join(lines)
         wrapped = textwrap.wrap(f'{flat[:half]}…{flat[-half:]}', characters)
     return '\n'.join(wrapped)
+
+
+def _balanced(line: str, characters: int) -> list[str]:
+    """Return a line in as few pieces as fit, of similar lengths: no last piece of one word."""
+    pieces = textwrap.wrap(line, characters) or ['']
+    if len(pieces) < 2:
+        return pieces
+    for width in range(math.ceil(len(line) / len(pieces)), characters):
+        if len(narrow := textwrap.wrap(line, width)) == len(pieces):
+            return narrow
+    return pieces

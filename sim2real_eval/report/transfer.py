@@ -282,10 +282,9 @@ def _draw_landscapes(panel: Axes, transfer: Transfer) -> None:
     ends = [float(real.min()), float(real.max())]
     panel.plot(ends, ends, color='black', linewidth=0.8, label='equal errors')
     if transfer.is_error:
-        panel.set_xscale('log')
+        style.log_x(panel)
         panel.set_yscale('log')
-        for axis in (panel.xaxis, panel.yaxis):
-            style.mark_1_2_5(axis)
+        style.mark_log(panel.yaxis)
     unit = f' [{TABLE_UNITS[transfer.quantity]}]' if transfer.is_error else ''
     noun = 'error' if transfer.is_error else 'score'
     panel.set_xlabel(

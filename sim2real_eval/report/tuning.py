@@ -120,8 +120,7 @@ def _draw_blocks(panel: Axes, tuning: Tuning) -> None:
         ],
     )
     if is_rms:
-        panel.set_xscale('log')
-        style.mark_1_2_5(panel.xaxis)
+        style.log_x(panel)
     unit = TABLE_UNITS.get(loss, 'smaller is better')
     panel.set_xlabel(f'{loss} {"error" if is_rms else "score"} [{unit}]', fontsize=9)
     panel.set_title('blocks of recordings', fontsize=9)
@@ -150,7 +149,7 @@ def _draw_factors(panel: Axes, factors: Sequence[TunedParameter], level: float) 
     names = [tuned.parameter.name for tuned in factors]
     labels = [name.removeprefix('process_noise_covariance.').replace('_', ' ') for name in names]
     panel.set_yticks(rows, labels)
-    panel.set_xscale('log')
+    style.log_x(panel)
     panel.set_xlabel('factor of the start value', fontsize=9)
     panel.set_title(f'tuned, with {level:.0%} interval; hollow: unchanged', fontsize=9)
     panel.set_ylim(-0.6, max(len(rows), 1) - 0.4)

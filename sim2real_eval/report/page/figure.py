@@ -63,8 +63,8 @@ class Plot:
     """A plot as wide as the page; axes are labelled with units.
 
     `rows` are names at the y axis from top to bottom; y is then the number of a row. `x_range`
-    holds fixed limits; by default the limits follow the visible series. Both axes of a `plan`
-    have the same scale.
+    and `y_range` hold fixed limits; by default the limits follow the visible series. Both axes of
+    a `plan` have the same scale.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class Plot:
         rows: Sequence[str] = (),
         height: int = 320,
         x_range: tuple[float, float] | None = None,
+        y_range: tuple[float, float] | None = None,
         plan: bool = False,
     ) -> None:
         self.described = described
@@ -86,7 +87,7 @@ class Plot:
         self._log = log
         self._axes = {
             'labels': [x_label, y_label], 'log': log, 'rows': [*map(short_name, rows)],
-            'range': x_range, 'plan': plan,
+            'ranges': [x_range, y_range], 'plan': plan,
         }  # fmt: skip
         self._layers: list[dict[str, Any]] = []
         self._hover: list[tuple[str, str]] = []
@@ -118,6 +119,10 @@ class Plot:
         alpha = 1.0 if filled else 0.5
         self._add('scatter', source, columns, fill=filled, size=size, width=1.8, alpha=alpha)
 
+    def arrows(self, source: SeriesStyle, **columns: Any) -> None:
+        """Draw triangles that point left at the columns x and y, for values beyond the axis."""
+        self._add('arrow', source, columns, fill=source.colour, size=9.0, alpha=1.0)
+
     def segments(self, source: SeriesStyle, *, width: float = 2.0, **columns: Any) -> None:
         """Draw lines from x0, y0 to x1, y1."""
         self._add('segment', source, columns, width=width)
@@ -125,6 +130,13 @@ class Plot:
     def boxes(self, source: SeriesStyle, **columns: Any) -> None:
         """Fill boxes from left, bottom to right, top, behind all lines."""
         self._add('quad', source, columns, alpha=0.6)
+
+    def has(self, kind: str, source: SeriesStyle | None = None) -> bool:
+        """Return whether anything of a kind, or of a series, is drawn, for the legend."""
+        return any(
+            layer['kind'] == kind and (source is None or layer['name'] == source.name)
+            for layer in self._layers
+        )
 
     def hover(self, tooltips: Mapping[str, str]) -> None:
         """Show values of lines and dots at the pointer: labels to texts like `@x{0.00} m/s`."""

@@ -19,26 +19,26 @@ from markupsafe import Markup, escape
 from sim2real_eval.common.findings import Finding
 from sim2real_eval.common.results import versions
 from sim2real_eval.metrics.options import REAL
-from sim2real_eval.report.answer import adapted_text, answer_lines, detail_lines, plain_answer
+from sim2real_eval.report.answer import (
+    adapted_text,
+    answer_lines,
+    detail_lines,
+    headline,
+    next_step,
+)
 from sim2real_eval.report.console import NONE, count_text
 from sim2real_eval.report.palette import ON_DARK, model_colours
 from sim2real_eval.study.answer import Answer
 from sim2real_eval.study.outcome import StudyOutcome, describe_failures
 from sim2real_eval.study.secondary_results import SideResults
 from .figure import Plot, SeriesStyle, library
-from .section import (
-    SPEED,
-    Chapter,
-    JudgeSection,
-    judge_section,
-    ranking_view,
-    side_sections,
-    transfer_section,
-)
+from .ranking_view import ranking_view
+from .section import SPEED, Chapter, JudgeSection, judge_section, side_sections, transfer_section
 from .selection import MOST_ROWS, shorten_command
 from .tables import Standing, overview, record_tables, record_texts, run_table, standings
 
 _UNBROKEN = re.compile(r'--[a-z][a-z-]*(?: \d[\d.]*(?!\w))?|\d[\d.]* (?:%|m/s)')
+_CODE = re.compile(r'`([^`]+)`')
 
 
 def study_page(
@@ -107,7 +107,8 @@ def study_page(
             plots=lambda: htmlsafe_json_dumps(
                 {'plots': items, 'columns': list(columns)}, separators=(',', ':')
             ),
-            lead=plain_answer(answer) if answer else '',
+            lead=f'{headline(answer)}.' if answer else '',
+            next=next_step(answer, record) if answer else None,
             answer=answer_lines(answer)[1:] if answer else (),
             details=[answer_lines(answer)[0], *detail_lines(answer, unseen)] if answer else (),
             facts=_facts(outcome),
@@ -164,13 +165,21 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters['unbroken'] = _unbroken
+    environment.filters |= {'unbroken': _unbroken, 'coded': _coded}
     return environment
 
 
 def _unbroken(text: object) -> Markup:
     """Return text in which no line breaks within an option, or between a number and its unit."""
     return Markup(_UNBROKEN.sub(r'<span class="unbroken">\g<0></span>', str(escape(text))))
+
+
+def _coded(text: object) -> Markup:
+    """Return text of our own as `_unbroken` does, with what is between backticks as code."""
+    parts = _CODE.split(str(text))
+    parts[::2] = [str(_unbroken(part)) for part in parts[::2]]
+    parts[1::2] = [f'<code>{escape(part)}</code>' for part in parts[1::2]]
+    return Markup(''.join(parts))
 
 
 def _asset(name: str) -> str:

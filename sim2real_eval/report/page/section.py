@@ -12,9 +12,7 @@ import numpy as np
 
 from sim2real_eval.metrics.error_curves import default_segment, error_spectra
 from sim2real_eval.metrics.options import REAL
-from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.report import console
-from sim2real_eval.report.console import NONE, decimal, p_value_text, span
 from sim2real_eval.report.palette import is_wide
 from sim2real_eval.report.ranking_tables import (
     RankLines,
@@ -28,91 +26,14 @@ from sim2real_eval.study.secondary_results import MOST_RECORDINGS, SideResults
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray
 from .figure import TRUTH, Plot, SeriesStyle
+from .ranking_view import RankingView
 from .selection import spread_by_rank
-from .tables import (
-    JudgeSignals,
-    Ranking,
-    RunSignals,
-    Standing,
-    by_scenario,
-    consistency,
-    differs,
-    first_distance,
-    gather,
-    ranking,
-)
+from .tables import JudgeSignals, RunSignals, consistency, gather
 
 _DECADES = 6.0
 _TRACK = 500  # points
 
-_VERDICTS = {
-    True: SeriesStyle('differs significantly by VEPD', '--unlike'),
-    False: SeriesStyle('no significant difference by VEPD', '--like'),
-    None: SeriesStyle('too few runs to decide', '--soft'),
-}
-_NULL = SeriesStyle('identical sensors', '--null')
-_NULL_EDGE = SeriesStyle('identical sensors', '--soft')
-
-
-def ranking_plot(standing: Standing, phrases: Mapping[str, str]) -> Plot:
-    """Return a plot of distances and intervals per model, over the range of identical sensors."""
-    uncertainty = standing.pooled_uncertainty
-    order = uncertainty.order
-    least = first_distance(order)
-    log = least > 0.0
-    ends = [
-        v
-        for model in order
-        for v in (model.distance, model.high, model.null_high)
-        if v is not None
-    ]
-    limits = (least, max([*ends, 1e-9]) * (1.15 if log else 1.05))
-    plot = Plot(
-        f'Ranking, {standing.label}: VEPD of {len(order)} models with intervals',
-        'VEPD, smaller is closer' + (' (logarithmic)' if log else ''),
-        log=(log, False), rows=[model.model for model in order], x_range=limits,
-    )  # fmt: skip
-    null = [
-        (row, model.null_high) for row, model in enumerate(order) if model.null_high is not None
-    ]
-    if null:
-        rows, highs = np.array(null).T
-        plot.boxes(_NULL, left=np.full(len(rows), least), right=highs, top=rows - 0.5,
-                   bottom=rows + 0.5)  # fmt: skip
-        plot.segments(_NULL_EDGE, width=1.0, x0=highs, x1=highs, y0=rows - 0.5, y1=rows + 0.5)
-    for verdict, source in _VERDICTS.items():
-        models_of_verdict = [
-            (row, model)
-            for row, model in enumerate(order)
-            if differs(uncertainty, model) is verdict
-        ]
-        if not models_of_verdict:
-            continue
-        whiskers = [
-            (row, model.low, model.high)
-            for row, model in models_of_verdict
-            if model.high is not None
-        ]
-        if whiskers:
-            y, x0, x1 = np.array(whiskers, dtype=np.float64).T
-            plot.segments(source, x0=np.maximum(x0, least), y0=y, x1=x1, y1=y)
-        models = [model for _, model in models_of_verdict]
-        plot.dots(
-            source,
-            size=10.0,
-            filled=source.colour if verdict else '--paper',
-            x=np.array([model.distance for model in models]),
-            y=[row for row, _ in models_of_verdict],
-            model=[model.model for model in models],
-            about=[phrases.get(model.model, NONE) for model in models],
-            vepd=[decimal(model.distance) for model in models],
-            interval=[span(model.low, model.high) for model in models],
-            null=[decimal(model.null_high) for model in models],
-            p=[p_value_text(model.adjusted, NONE) for model in models],
-        )  # fmt: skip
-    plot.hover({'model': '@model', 'is': '@about', 'VEPD': '@vepd', 'interval': '@interval',
-                'identical sensors up to': '@null', 'p-value': '@p'})  # fmt: skip
-    return plot
+_REAL_RANGE = SeriesStyle('identical sensors', '--null')
 
 
 def scores_plot(
@@ -137,17 +58,18 @@ def scores_plot(
     )  # fmt: skip
     real = values[REAL][0]
     plot.boxes(
-        _NULL, left=np.array([real.min()]), right=np.array([real.max()]),
+        _REAL_RANGE, left=np.array([real.min()]), right=np.array([real.max()]),
         top=np.array([-0.6]), bottom=np.array([len(rows) - 0.4]),
     )  # fmt: skip
     for row, name in enumerate(rows):
         run_scores, recordings = values[name]
         middle = np.array([np.median(run_scores)])
-        plot.segments(sources[name], width=2.5, x0=middle, x1=middle,
-                      y0=np.array([row - 0.34]), y1=np.array([row + 0.34]))  # fmt: skip
         shown = spread_by_rank(run_scores)
         plot.dots(sources[name], size=7.0, x=run_scores[shown], y=[row] * len(shown),
                   recording=[recordings[place] for place in shown])  # fmt: skip
+        # Tall and above the dots, so that it can be told from them.
+        plot.segments(sources[name], width=3.0, x0=middle, x1=middle,
+                      y0=np.array([row - 0.46]), y1=np.array([row + 0.46]))  # fmt: skip
     plot.hover({'': '$name', label: '@x{0.0000}', 'recording': '@recording'})
     return plot
 
@@ -169,11 +91,16 @@ def spectra_plot(evidence: JudgeSignals, sources: Mapping[str, SeriesStyle]) -> 
     top = max((float(median.max()) for median in medians if len(median)), default=0.0)
     if REAL not in rows or not top:
         return None
+    floor = top / 10.0**_DECADES
+    cut = any(row.min() < floor for row in rows.values())
+    highest = max(float(row.max()) for row in rows.values())
     plot = Plot(
-        'Spectrum of the speed error', 'frequency, Hz', 'm²/s', log=(True, True), height=380
+        'Spectrum of the speed error', 'frequency, Hz', 'm²/s', log=(True, True), height=380,
+        y_range=(floor, 2.0 * highest) if cut else None,
     )  # fmt: skip
     for name, row in rows.items():
-        row = np.maximum(row, top / 10.0**_DECADES)
+        # Lines leave the plot at its lower end; zeros have no place on a logarithmic axis.
+        row = np.maximum(row, 0.1 * floor)
         plot.band(sources[name], frequency, row[0], row[2])
         plot.lines(sources[name], frequency, row[1], width=2.0)
     plot.hover({'': '$name', 'frequency': '@x{0.00} Hz', 'density': '@y{0.00e+0} m²/s'})
@@ -288,28 +215,6 @@ def consistency_plot(
     return plot
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class RankingView:
-    """A ranking with its plot, its table by scenario and its agreement with the paper."""
-
-    standing: Standing
-    ranking: Ranking
-    plot: Plot
-    by_scenario: console.DataTable | None
-    agreement: str
-
-    @property
-    def has_verdict(self) -> bool:
-        """Whether there are enough runs to know which models differ from the real sensors."""
-        uncertainty = self.standing.pooled_uncertainty
-        return all(differs(uncertainty, model) is not None for model in uncertainty.models)
-
-    @property
-    def level(self) -> str:
-        """Level of the intervals."""
-        return f'{100 * self.standing.pooled_uncertainty.options.level:g} %'
-
-
 class Drawing(NamedTuple):
     """A plot under a heading, which may be empty."""
 
@@ -344,39 +249,12 @@ class JudgeSection:
     missing: Sequence[str]
 
     consistency_text = (
-        '1: the judge is consistent. Above 1 it is overconfident, below 1 underconfident. '
-        'Compare simulated with real sensors: a good model gives the same confidence.'
+        'At 1 the judge is consistent, above 1 overconfident, below 1 underconfident. A good '
+        'model gives the same values as the real sensors.'
     )
 
 
 SPEED = 'Speed'
-
-
-def ranking_view(
-    standing: Standing, colours: Mapping[str, str], phrases: Mapping[str, str]
-) -> RankingView:
-    """Return a ranking with its table by scenario and its agreement with the published one.
-
-    `phrases` maps models to short descriptions.
-    """
-    correlations = [
-        f'{"pooled" if name == POOLED else name} {tau:+.2f}'.replace('-', console.MINUS)
-        for name in standing.scenarios
-        if (tau := standing.agreement(name)) is not None
-    ]
-    agreement = (
-        f'Kendall rank correlation with the published order: {", ".join(correlations)} '
-        '(1: the same order, \N{MINUS SIGN}1: the reverse).'
-        if correlations
-        else ''
-    )
-    return RankingView(
-        standing,
-        ranking(standing, colours),
-        ranking_plot(standing, phrases),
-        by_scenario(standing, colours),
-        agreement,
-    )
 
 
 def judge_section(
@@ -405,8 +283,8 @@ def judge_section(
     chapters = [
         Chapter(
             SPEED,
-            f'True and estimated {component} speed of the run with the median RMSE from {real}, '
-            'and of the models on the same motion.',
+            f'True and estimated {component} speed: the run with the median RMSE of {real}, and '
+            'the models on the same motion.',
             _of_scenarios(evidence, 'Speed', sources, speed_plot),
             true=True,
         ),
@@ -418,14 +296,14 @@ def judge_section(
         ),
         Chapter(
             'Wiener entropy difference',
-            'Flatness of the spectrum of the estimated speed minus that of the true speed; the '
-            'other half of VEPD.',
+            'Flatness of the spectrum of the estimated speed, minus that of the true speed. VEPD '
+            'is made of this difference and the RMSE.',
             scores('entropy_difference', 'Wiener entropy difference'),
             switched=False,
         ),
         Chapter(
             'Spectrum of the speed error',
-            'Median over the runs; the band is their middle 80 %.',
+            'Median over the runs; the band holds the middle 80 % of them.',
             of_groups(lambda group: spectra_plot(evidence.select_group(group), sources)),
         ),
         Chapter(
@@ -503,11 +381,11 @@ def transfer_section(record: Mapping[str, Any]) -> SideSection:
     return SideSection(
         'transfer',
         'Transfer loss',
-        'The judge is tuned on the simulated recordings of each model and run on the real ones. '
-        'The loss is its error there over that of the judge tuned on the real recordings, less '
-        'one; these are held out block by block. Models that share a letter are not '
-        'significantly different. Distance of landscapes, and SRCC (correlation of simulated '
-        f'with real errors): over {record["tunings"]} tunings.',
+        'A filter is tuned on the simulated recordings of each model and run on the real ones. '
+        'The loss is its extra error over a filter that was tuned on the real recordings, on '
+        'blocks that neither was tuned on. Models that share a letter do not differ '
+        'significantly. The landscape distance and the rank correlation (SRCC) compare simulated '
+        f'with real errors over {record["tunings"]} tunings.',
         [transfer_table(record)],
     )
 
@@ -523,32 +401,32 @@ def side_sections(side: SideResults) -> list[SideSection]:
         SideSection(
             'metrics',
             'Other metrics',
-            'Other distances between the real and the simulated runs, with the rank by each '
-            'distance in brackets. Star: significant. Tau: Kendall rank correlation with '
-            'VEPD, 1 for the same order.',
+            'Other distances between the real and the simulated runs, each with its rank in '
+            'brackets. A star marks a significant difference. Tau is the Kendall rank '
+            'correlation with VEPD: 1 means the same order.',
             [_ranks(lines) for lines in metrics if lines.lines],
         ),
         SideSection(
             'pose',
             'Position, heading, attitude',
-            'Differences of the errors of position, heading and attitude, with the statistics of '
-            'VEPD: W1 distance between the RMSE of real and simulated runs, in standard '
-            'deviations of the real runs, so that units do not matter.',
+            'Distances between the real and the simulated runs by their errors of position, '
+            'heading and attitude: the W1 distance of their RMSE, in standard deviations of the '
+            'real runs.',
             [pose_difference_table(side.poses)] if side.poses else [],
         ),
         SideSection(
             'options',
             'Options',
-            'VEPD and its ranks with other options of the metric. Tau: Kendall rank '
-            'correlation with the first line.',
+            'VEPD with other options of the metric, each with its rank in brackets. Tau is the '
+            'Kendall rank correlation with the first line.',
             [_ranks(lines) for lines in options if lines.lines],
         ),
         SideSection(
             'agreement',
             'Agreement',
-            'Agreement of judges, and of groups of recordings, on the ranking: 1 for the same '
-            'order, \N{MINUS SIGN}1 for the reverse. p-value: probability of at least this '
-            'agreement between unrelated orders.',
+            'How well the rankings of judges and of groups of recordings agree: 1 for the same '
+            'order, \N{MINUS SIGN}1 for the reverse. The p-value is the probability of at least '
+            'this agreement between unrelated rankings.',
             [_pairs(side)] if side.rankings else [],
         ),
     ]
@@ -564,7 +442,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
 
 
 def _ranks(rankings: RankLines) -> console.DataTable:
-    columns = [console.TableColumn(''), *map(console.numeric, [*rankings.models, 'tau'])]
+    columns = [console.TableColumn('ranked by'), *map(console.numeric, [*rankings.models, 'tau'])]
     rows = []
     for number, line in enumerate(rankings.lines):
         cells = [line.label]
@@ -592,7 +470,7 @@ def _pairs(side: SideResults) -> console.DataTable:
             pair.second,
             str(pair.agreement.models),
             _two(pair.agreement.kendall),
-            pair.interval or console.NONE,
+            pair.interval.replace('-', console.MINUS) or console.NONE,
             _two(pair.agreement.spearman),
             console.p_value_text(pair.agreement.p_value, console.NONE),
             console.p_value_text(pair.adjusted, console.NONE),

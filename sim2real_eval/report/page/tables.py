@@ -214,14 +214,29 @@ def record_tables(record: Mapping[str, Any]) -> list[DataTable]:
     return [table for table in tables if table]
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as they stand."""
+
+
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        'tag:yaml.org,2002:str', text, style='|' if '\n' in text else None
+    ),
+)
+
+
 def record_texts(record: Mapping[str, Any], study_file: str) -> list[tuple[str, str]]:
     """Return the texts that a page shows unchanged: study file, models and judges."""
     texts = [('Study file', study_file)] if study_file else []
     for name in ('models', 'judges'):
         if record.get(name):
-            dumped = yaml.safe_dump(record[name], sort_keys=False, allow_unicode=True, width=100)
+            dumped = yaml.dump(
+                record[name], Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100,
+                default_flow_style=None,
+            )  # fmt: skip
             matched = name == 'models' and record.get('match_rates')
-            more = ' (simulated at the rates of the real sensors instead)' if matched else ''
+            more = ' (simulated at the rates of the real sensors)' if matched else ''
             texts.append((f'Parameters of {name}{more}', dumped))
     return texts
 
@@ -349,7 +364,7 @@ def consistency(
             cells.append(decimal(mean, 2 if mean is None or mean < 100.0 else 0))
         rows.append(cells)
     where = f'{judge}, {group}' if group else judge
-    title = f'Normalised squares / degrees of freedom, mean over runs, judge {where}'
+    title = f'NIS and NEES per degree of freedom, mean over runs, judge {where}'
     return DataTable(title, columns, rows, colours=_colours(sources))
 
 

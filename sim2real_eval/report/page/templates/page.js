@@ -45,9 +45,10 @@
     if (layer.width) { wanted.line_width = layer.width; }
     if (layer.size) { wanted.size = layer.size; }
     if (layer.alpha) { wanted.fill_alpha = layer.alpha; }
+    if (layer.kind === 'arrow') { wanted.marker = 'triangle'; wanted.angle = Math.PI / 2; }
     if (layer.kind === 'line') { wanted.line_dash = layer.dash; }
     if (layer.kind === 'quad') { wanted.line_color = null; }
-    var renderer = plot[layer.kind](wanted);
+    var renderer = plot[layer.kind === 'arrow' ? 'scatter' : layer.kind](wanted);
     // Else what the pointer is on, or near, would take colours of Bokeh's own.
     renderer.hover_glyph = renderer.muted_glyph = null;
     renderer.selection_glyph = renderer.nonselection_glyph = null;
@@ -64,8 +65,8 @@
     var plot = Bokeh.Plotting.figure({
       height: item.height, sizing_mode: 'stretch_width', match_aspect: item.plan,
       x_axis_type: item.log[0] ? 'log' : 'linear', y_axis_type: item.log[1] ? 'log' : 'linear',
-      x_axis_label: item.labels[0], y_axis_label: item.labels[1], x_range: range(item.range),
-      y_range: range(rows ? [rows - 0.4, -0.6] : null), tools: 'box_zoom,pan,reset,save',
+      x_axis_label: item.labels[0], y_axis_label: item.labels[1], x_range: range(item.ranges[0]),
+      y_range: range(rows ? [rows - 0.4, -0.6] : item.ranges[1]), tools: 'box_zoom,pan,reset,save',
       toolbar_location: 'above', background_fill_color: null, border_fill_color: null,
       outline_line_color: null, min_border_right: 16
     });
@@ -82,6 +83,8 @@
       plot.left[0].major_label_overrides = new Map(item.rows.map(function (name, n) { return [n, name]; }));
       plot.center[1].visible = false;
     }
+    if (item.log[0]) { markLog(plot.below[0], plot.center[0], plot.x_range, room(place.offsetWidth)); }
+    if (item.log[1]) { markLog(plot.left[0], plot.center[1], plot.y_range, 9); }
     var layers = item.layers.map(function (layer) { return [layer, layerOn(plot, layer)]; });
     function those(wanted) {
       return layers.filter(function (pair) { return wanted(pair[0]); })
@@ -102,7 +105,71 @@
     var one = { plot: plot, layers: layers, rows: rows > 0 };
     drawn.push(one);
     paint(one);
-    Bokeh.Plotting.show(plot, place);
+    Bokeh.Plotting.show(plot, place).then(function () { nameTools(place); });
+  }
+  // Bokeh's tools can be reached by keyboard, but only their tooltips name them.
+  function nameTools(inside) {
+    each('*', function (element) {
+      if (element.shadowRoot) { nameTools(element.shadowRoot); }
+      if (element.classList.contains('bk-events')) { element.tabIndex = -1; }
+      if (element.tabIndex === 0 && element.title) {
+        element.setAttribute('role', 'button');
+        element.setAttribute('aria-label', element.title);
+      }
+    }, inside);
+  }
+  // Ticks of a logarithmic axis: at least four, with as few digits as that allows.
+  function logTicks(low, high, most) {
+    var first = Math.floor(Math.log10(low)), last = Math.floor(Math.log10(high));
+    var ticks = [];
+    [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]].some(function (digits) {
+      ticks = [];
+      for (var exponent = first; exponent <= last; exponent++) {
+        digits.forEach(function (digit) {
+          var tick = Number(digit + 'e' + exponent);
+          if (tick >= low && tick <= high) { ticks.push(tick); }
+        });
+      }
+      return ticks.length >= 4;
+    });
+    if (ticks.length < 4) {
+      // As on a linear axis.
+      var step = Math.pow(10, Math.floor(Math.log10(high - low)));
+      if ((high - low) / step < 4) { step /= (high - low) / step < 2 ? 5 : 2; }
+      ticks = [];
+      for (var n = Math.ceil(low / step); n * step <= high; n++) { ticks.push(n * step); }
+    }
+    var sparse = Math.ceil(ticks.length / most);
+    return ticks.filter(function (_, n) { return n % sparse === 0; });
+  }
+  function room(width) { return Math.min(9, Math.max(4, Math.floor(width / 75))); }
+  function logLabel(tick) {
+    var exponent = Math.floor(Math.log10(tick) + 1e-9);
+    var digits = Number((tick / Math.pow(10, exponent)).toPrecision(4));
+    if (exponent > -5 && exponent < 5) { return String(Number(tick.toPrecision(4))); }
+    var raised = String(exponent).replace(/./g, function (sign) {
+      return sign === '-' ? '⁻' : '⁰¹²³⁴⁵⁶⁷⁸⁹'[sign];
+    });
+    return (digits === 1 ? '' : digits + '·') + '10' + raised;
+  }
+  function markLog(axis, grid, ends, most) {
+    var before = null;
+    function mark() {
+      var low = Math.min(ends.start, ends.end), high = Math.max(ends.start, ends.end);
+      if (!(low > 0 && high > low && isFinite(high))) { return; }
+      var ticks = logTicks(low, high, most);
+      // New ticks change the layout, which sets the ends again.
+      if (ticks.join() === before) { return; }
+      before = ticks.join();
+      // At once: labels and ticks of two ranges must not be mixed.
+      axis.setv({
+        ticker: new Bokeh.FixedTicker({ ticks: ticks }),
+        major_label_overrides: new Map(ticks.map(function (tick) { return [tick, logLabel(tick)]; }))
+      });
+      grid.ticker = axis.ticker;
+    }
+    ends.change.connect(mark);
+    mark();
   }
   function drawSeen() {
     each('[data-plot]', function (place) {
@@ -212,9 +279,9 @@
   var before;
   window.addEventListener('beforeprint', function () {
     before = root.getAttribute('data-theme');
-    // A canvas keeps the width it has on the screen; A4 and Letter have 680 pixels beside margins.
+    // A canvas keeps the width it has on the screen; A4 and Letter have 700 pixels beside margins.
     var place = document.querySelector('.plot');
-    root.style.setProperty('--shrink', place ? Math.min(1, 680 / place.offsetWidth) : 1);
+    root.style.setProperty('--shrink', place ? Math.min(1, 700 / place.offsetWidth) : 1);
     root.setAttribute('data-theme', 'light');
     each('details.paper', function (one) { one.open = true; });
     repaint();
