@@ -86,7 +86,7 @@ def test_a_process_waits_only_for_one_that_compiles_the_same_function(tmp_path: 
 
     def start(folder: str) -> subprocess.Popen[str]:
         command = [sys.executable, '-c', WAITING.format(folder=str(tmp_path / folder))]
-        pipes = {name: subprocess.PIPE for name in ('stdin', 'stdout', 'stderr')}
+        pipes = dict.fromkeys(('stdin', 'stdout', 'stderr'), subprocess.PIPE)
         return subprocess.Popen(command, **starts, **pipes)
 
     start('same').communicate('')

@@ -10,7 +10,9 @@ import io
 import itertools
 import logging
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,10 +24,14 @@ from .parser import complain
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from sim2real_eval.report.answer import AnswerLine
     from sim2real_eval.signals.comparison import SignalComparison
 
 MOST_FINDINGS = 3
 """Findings that are shown below an answer."""
+
+MOST_COLUMNS = 80
+"""Width of printed text and tables."""
 
 _STYLE = re.compile(r'(\x1b\[(?:0|1|3|1;3)m)')
 """What `rich` writes to begin and end bold text and italics, which hide nothing."""
@@ -142,6 +148,32 @@ def print_json(value: Any) -> None:
     print(json_text(value))
 
 
+def lines_text(lines: Sequence[AnswerLine]) -> str:
+    """Return lines as wrapped text, with the texts aligned behind their headings."""
+    gap = max((len(line.head) for line in lines), default=0) + 2
+    return '\n'.join(wrap_text(line.text, f'{line.head:<{gap}}') for line in lines)
+
+
+def wrap_text(text: str, head: str = '', more_indent: str = '') -> str:
+    """Return text in lines that fit the terminal; the first line begins with a heading.
+
+    The other lines are indented by the width of the heading and `more_indent`.
+    """
+    return textwrap.fill(
+        text,
+        text_width(),
+        initial_indent=head,
+        subsequent_indent=' ' * len(head) + more_indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def text_width() -> int:
+    """Return the width of printed text: that of the terminal, at most 80 columns."""
+    return min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
+
+
 def print_table(table: RenderableType) -> None:
     """Print a table, or several, on standard output."""
     from rich.console import Console
@@ -163,7 +195,6 @@ def print_signals(
 
     With `quiet`, only the answer is printed. `folder` has the complete result.
     """
-    from sim2real_eval.report.answer import lines_text, wrap_text
     from sim2real_eval.report.signals import doubts, signal_answer_lines, signal_tables
 
     # There is no answer if only features were compared.

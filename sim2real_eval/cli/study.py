@@ -30,7 +30,16 @@ from .arguments import (
     sources,
 )
 from .options import OptionSet, add_study_options, command_words, optional_text, study_options
-from .output import MOST_FINDINGS, PRELOADED, conclude, print_table, progress_bar, report_failures
+from .output import (
+    MOST_FINDINGS,
+    PRELOADED,
+    conclude,
+    lines_text,
+    print_table,
+    progress_bar,
+    report_failures,
+    wrap_text,
+)
 
 if TYPE_CHECKING:
     from sim2real_eval.metrics.scores import VepdRow
@@ -59,14 +68,7 @@ def print_study(
     `verbose` prints every table before the answer and its reasons below it, and `quiet` only the
     answer. `explained` prints the answer in plain words instead of the ranking.
     """
-    from sim2real_eval.report.answer import (
-        adapted_text,
-        answer_lines,
-        detail_lines,
-        lines_text,
-        plain_answer,
-        wrap_text,
-    )
+    from sim2real_eval.report.answer import adapted_text, answer_lines, detail_lines, plain_answer
     from sim2real_eval.report.study_report import PAGE
     from sim2real_eval.study.secondary_results import has_many_recordings
 

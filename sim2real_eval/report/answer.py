@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import shutil
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -216,25 +214,6 @@ def _errors(answer: Answer) -> str:
     if answer.rmse is None or answer.real_rmse is None:
         return ''
     return f'speed error {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f}'
-
-
-def lines_text(lines: Sequence[AnswerLine]) -> str:
-    """Return lines as wrapped text, with the texts aligned behind their headings."""
-    gap = max((len(line.head) for line in lines), default=0) + 2
-    return '\n'.join(wrap_text(line.text, f'{line.head:<{gap}}') for line in lines)
-
-
-def wrap_text(text: str, head: str = '') -> str:
-    """Return text in lines that fit the terminal; the first line begins with a heading."""
-    return textwrap.fill(
-        text,
-        # At most 100 columns, which are easy to read; a pipe has 100 as well.
-        min(shutil.get_terminal_size((100, 24)).columns, 100),
-        initial_indent=head,
-        subsequent_indent=' ' * len(head),
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
 
 
 def real_sensors(answer: Answer) -> str:

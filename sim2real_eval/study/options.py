@@ -233,6 +233,15 @@ class GateOptions(Parameters):
     max_vepd: float | None = parameter(
         None, '', 'Largest VEPD allowed.', optional=float, minimum=0.0
     )
+    max_ratio_to_null: float | None = parameter(
+        None,
+        '1',
+        'Largest ratio allowed of VEPD to the null distribution: to its quantile at --confidence, '
+        'the VEPD that identical sensors exceed in 5 % of studies. With 1, identical sensors pass '
+        'in 95 %.',
+        optional=float,
+        minimum=0.0,
+    )
     max_increase: float | None = parameter(
         None,
         '',
