@@ -22,7 +22,7 @@ from sim_sensors.core.errors import Sim2RealError, printable
 from .parser import complain
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from sim2real_eval.report.answer import AnswerLine
     from sim2real_eval.signals.comparison import SignalComparison
@@ -148,16 +148,32 @@ def print_json(value: Any) -> None:
     print(json_text(value))
 
 
-def lines_text(lines: Sequence[AnswerLine]) -> str:
-    """Return lines as wrapped text, with the texts aligned behind their headings."""
+def lines_text(
+    lines: Sequence[AnswerLine], *, most_lines: int | None = None, end: str = ' ...'
+) -> str:
+    """Return lines as wrapped text, with the texts aligned behind their headings.
+
+    Each text has at most `most_lines` lines; `end` replaces the end of a longer one.
+    """
     gap = max((len(line.head) for line in lines), default=0) + 2
-    return '\n'.join(wrap_text(line.text, f'{line.head:<{gap}}') for line in lines)
+    return '\n'.join(
+        wrap_text(line.text, f'{line.head:<{gap}}', most_lines=most_lines, end=end)
+        for line in lines
+    )
 
 
-def wrap_text(text: str, head: str = '', more_indent: str = '') -> str:
+def wrap_text(
+    text: str,
+    head: str = '',
+    more_indent: str = '',
+    *,
+    most_lines: int | None = None,
+    end: str = ' ...',
+) -> str:
     """Return text in lines that fit the terminal; the first line begins with a heading.
 
-    The other lines are indented by the width of the heading and `more_indent`.
+    The other lines are indented by the width of the heading and `more_indent`. If there are more
+    than `most_lines`, `end` replaces the end of the text.
     """
     return textwrap.fill(
         text,
@@ -166,6 +182,8 @@ def wrap_text(text: str, head: str = '', more_indent: str = '') -> str:
         subsequent_indent=' ' * len(head) + more_indent,
         break_on_hyphens=False,
         break_long_words=False,
+        max_lines=most_lines,
+        placeholder=end,
     )
 
 
@@ -176,12 +194,23 @@ def text_width() -> int:
 
 def print_table(table: RenderableType) -> None:
     """Print a table, or several, on standard output."""
+    # Output to a pipe is not wrapped.
+    _console(None if sys.stdout.isatty() else 200).print(table)
+
+
+def table_lines(table: RenderableType) -> list[str]:
+    """Return the lines of a table that fits the terminal, with the styles of a terminal."""
+    console = _console(text_width())
+    with console.capture() as capture:
+        console.print(table)
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def _console(width: int | None) -> Console:
     from rich.console import Console
 
-    # Output to a pipe is not wrapped.
-    width = None if sys.stdout.isatty() else 200
     # Cells hold names, which may look like markup of rich.
-    Console(highlight=False, markup=False, emoji=False, width=width).print(table)
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def print_signals(
@@ -273,7 +302,7 @@ def progress_bar(total: int, what: str, *, quiet: bool = False) -> Iterator[Call
         with (
             contextlib.nullcontext()
             if quiet
-            else heartbeat(_say, lambda: f'{what}: {len(done)} of {total}')
+            else heartbeat(_say, lambda: f'{what}: {len(done)} of {total}' if total > 1 else what)
         ):
             yield lambda: done.append(None)
         return

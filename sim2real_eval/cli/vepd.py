@@ -29,7 +29,8 @@ from .arguments import (
 )
 from .options import OptionSet, add_study_options, command_words, hide_from_help, study_options
 from .output import PRELOADED, conclude, lines_text, print_notes, print_table
-from .study import carry_out, without_repetition
+from .study import carry_out
+from .study_screen import without_repetition
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import RecordingSource

@@ -20,6 +20,7 @@ from .console import count_text, list_text, p_value_text, short_number
 from .ranking_tables import metric_names
 
 _MOST = 3
+_UNDO = 'to disable: '
 _ENOUGH = 6  # the fewest recordings from which a p-value can reach 0.05
 GENERAL_DOUBT = (
     'it holds only for motions and estimators like these: record what the robot will do'
@@ -207,6 +208,13 @@ def adapted_text(record: Mapping[str, Any]) -> str:
     findings = from_records(record.get('adapted') or ())
     text = '; '.join(f'{finding.problem} ({finding.remedy})' for finding in findings)
     return f'Adapted to the recordings: {text}.' if findings else ''
+
+
+def adapted_options(record: Mapping[str, Any]) -> str:
+    """Return the options that disable what was adapted in a study, or an empty text."""
+    findings = from_records(record.get('adapted') or ())
+    options = ', '.join(finding.remedy.removeprefix(_UNDO) for finding in findings)
+    return f'Adapted to the recordings; {_UNDO}{options}' if findings else ''
 
 
 def _errors(answer: Answer) -> str:
