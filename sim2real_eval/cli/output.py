@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sim2real_eval.common.findings import FINDINGS, Finding, by_severity
+from sim2real_eval.common.findings import FINDINGS, Finding, Severity, by_severity
 from sim_sensors.core.errors import Sim2RealError, printable
 from .parser import complain
 
@@ -244,22 +244,17 @@ def print_signals(
         print(f'\nAll {len(comparison.notes)} findings: {Path(folder) / FINDINGS}')
 
 
-def print_notes(notes: Iterable[Finding]) -> None:
-    """Print findings on standard error, the most severe first."""
-    notes = by_severity(notes)
-    if not notes:
-        return
-    if not sys.stderr.isatty():
-        print('Please note:', *(f'  - {note}' for note in notes), sep='\n', file=sys.stderr)
-        return
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
+def print_notes(notes: Iterable[Finding], *, verbose: bool = False) -> None:
+    """Print findings on standard error, the most severe first.
 
-    console = Console(stderr=True, highlight=False)
-    console.print('Please note:', style='bold')
-    for note in notes:
-        console.print(Padding(Text(f'- {note}'), (0, 0, 0, 2)))
+    Findings that need no action are printed only if `verbose`.
+    """
+    notes = [
+        note for note in by_severity(notes) if verbose or note.severity is not Severity.ROUTINE
+    ]
+    if notes:
+        print('Please note:', *(wrap_text(str(note), '  - ') for note in notes), sep='\n',
+              file=sys.stderr)  # fmt: skip
 
 
 def _say(line: str) -> None:
