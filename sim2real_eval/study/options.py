@@ -348,8 +348,8 @@ DRIVES = assumed(
 )
 ONE_BLOCK = decisive(
     'study.one_block',
-    'all {count:d} recordings are one {block}: the ranking holds for it, and nothing follows for '
-    'other drives, neither an interval nor a p-value',
+    'all {count:d} recordings are one {block}: the ranking holds for this one, without an '
+    'interval and a p-value for others',
     'The spread between drives is unknown. Segments of a drive share the receiver, the sky and '
     'the road, so they cannot stand for other drives.',
     'record at least 6 drives, with more than a minute between them, better on other days; if '
@@ -366,8 +366,8 @@ COVARIANCE_ONE_SIDED = assumed(
 )
 ONE_DRAW = routine(
     'study.one_draw',
-    'each recording has one draw of the simulated noise: another --seed, or other names of the '
-    'recordings, change VEPD',
+    'each recording has one draw of the simulated noise, so VEPD depends on --seed and on the '
+    'names of the recordings',
     'Seeds depend on the names, so adding a recording does not change the others.',
     '--repetitions 10 takes the mean of ten draws',
 )
