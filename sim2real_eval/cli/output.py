@@ -247,10 +247,12 @@ def print_signals(
 def print_notes(notes: Iterable[Finding], *, verbose: bool = False) -> None:
     """Print findings on standard error, the most severe first.
 
-    Findings that need no action are printed only if `verbose`.
+    Routine findings without a remedy are printed only if `verbose`.
     """
     notes = [
-        note for note in by_severity(notes) if verbose or note.severity is not Severity.ROUTINE
+        note
+        for note in by_severity(notes)
+        if verbose or note.remedy or note.severity is not Severity.ROUTINE
     ]
     if notes:
         print('Please note:', *(wrap_text(str(note), '  - ') for note in notes), sep='\n',
