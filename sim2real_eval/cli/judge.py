@@ -155,8 +155,8 @@ def run(options: argparse.Namespace) -> int:
             'errors': [dataclasses.asdict(error) for error in errors],
         }  # fmt: skip
         if not options.json:
-            print(f'{source.path}: {judged}; written to {target}')
-            if world is not None:
+            print(f'{source.path}: {judged}; written to {target}{_errors_text(errors, sources)}')
+            if world is not None and len(sources) == 1:
                 _show_errors(errors, world, is_planar=planar(judge))
             if options.tum:
                 files = [str(target.with_name(name)) for name in tum_names]
@@ -213,6 +213,16 @@ def _world(
         if needed_by:
             raise
         return None
+
+
+def _errors_text(errors: Sequence[ErrorStatistics], sources: Sequence[RecordingSource]) -> str:
+    """Return the RMSE of position and velocity, for the line of one of several recordings."""
+    parts = [
+        f'{error.quantity} {error.rmse:.3g} {error.unit}'
+        for error in errors
+        if error.quantity in ('position', 'velocity')
+    ]
+    return f'; RMSE: {", ".join(parts)}' if parts and len(sources) > 1 else ''
 
 
 def _show_errors(
