@@ -135,7 +135,9 @@ def run(options: argparse.Namespace) -> int:
     remedies = preflight_lines(findings, runs, constants, entries=has_entries)
     for line in remedies:
         text = line.lstrip()
-        print(wrap_text(text, line[: len(line) - len(text)], '  '))
+        indent = line[: len(line) - len(text)]
+        # Entries of files are to be copied.
+        print(line if len(indent) == 4 else wrap_text(text, indent, '  '))
     if not (options.verbose or options.write):
         for line in correction_hint(runs):
             print(wrap_text(line))
