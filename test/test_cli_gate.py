@@ -76,8 +76,9 @@ def test_the_gate_fails_only_if_a_model_exceeds_the_vepd_limit(
     result = write_result(tmp_path / 'r', {'good': 0.0, 'bad': 0.2})
     failed = gate(capsys, result, '--max-vepd', 0.05)
     assert failed.status == 1
-    (line,) = failed.out.splitlines()
-    assert line.startswith('FAIL: 3 of 6 numbers')
+    # The verdict, the limit, and each number that exceeds it.
+    assert len(failed.out.splitlines()) == 5
+    assert failed.out.startswith('FAIL: 3 of 6 numbers')
     passed = gate(capsys, result, '--max-vepd', 0.05, '--models', 'good')
     assert passed.status == 0
     assert passed.out.startswith('PASS: 3 numbers')
@@ -93,15 +94,77 @@ def test_the_five_worst_violations_are_named(by: str, capsys: Capture, tmp_path:
     def named(*words: object) -> list[str]:
         failed = gate(capsys, result, '--max-vepd', 0.01, '--by', by, *words)
         assert failed.status == 1
-        return [text.split()[0] for text in failed.out.split('. ') if ' (judge clean): ' in text]
+        lines = [line for line in failed.out.splitlines() if ' (judge clean): ' in line]
+        return [line.split()[0] for line in lines if line.startswith('  ')]
 
     assert named() == ['m0', 'm1', 'm2', 'm3', 'm4']
-    assert named('--baseline', old) == ['gone', 'm0', 'm1', 'm2', 'm3']
+    assert named('--baseline', old) == ['m0', 'm1', 'm2', 'm3', 'm4', 'gone']
     before = write_result(
         tmp_path / 'before', {**models, 'm0': 0.8, 'm6': 0.0}, scenarios=('line',)
     )
-    # The increase of m0 is smaller than its excess over --max-vepd, which counts.
-    assert named('--baseline', before, '--max-increase', 0.0)[0] == 'm0'
+    # The increase is a limit of its own, which m0 and m6 exceed.
+    assert {*named('--baseline', before, '--max-increase', 0.001)[5:]} == {'m0', 'm6'}
+
+
+def test_identical_sensors_pass_a_ratio_of_one_in_95_percent(tmp_path: Path) -> None:
+    """200 studies of 8 recordings whose real and simulated runs have the same distribution.
+
+    Between 1 and 20 failures: a binomial count of 200 with 5 % is outside in less than 0.2 %.
+    """
+    options = GateOptions(max_ratio_to_null=1.0, resamples=100)
+    failures = 0
+    for seed in range(200):
+        path = write_result(tmp_path / 'r', {'m': 0.0}, scenarios=('line',), runs=8, seed=seed)
+        failures += not judge_result(GatedResult.read(path), options).passed
+    assert 1 <= failures <= 20
+
+
+@pytest.mark.parametrize('by', ['estimate', 'low', 'high'])
+def test_different_sensors_exceed_a_ratio_to_the_null_distribution(
+    by: str, capsys: Capture, tmp_path: Path
+) -> None:
+    """VEPD is 0.02 m/s: far below usual limits, but above that of identical sensors."""
+    result = write_result(tmp_path / 'r', {'m': 0.04}, scenarios=('line',), runs=20)
+    assert gate(capsys, result, '--max-vepd', 0.1).status == 0
+    assert gate(capsys, result, '--max-ratio-to-null', 1, '--by', by).status == 1
+    outcome = gate(capsys, result, '--max-ratio-to-null', 1000, '--json')
+    (case,) = json.loads(outcome.out)['cases']
+    assert case['ratio_to_null'] == pytest.approx(case['vepd'] / case['null_high'])
+    assert 1.0 < case['ratio_to_null'] < 1000.0
+
+
+def test_the_ratio_of_equal_runs_is_zero(tmp_path: Path) -> None:
+    path = write_result(tmp_path / 'r', {'m': 0.0}, scenarios=('line',))
+    record = json.loads((path / 'study.json').read_text('utf-8'))
+    first = {run['recording']: run['values'] for run in record['runs'] if run['model'] == REAL}
+    for run in record['runs']:
+        run['values'] = first['line_1']
+    del record['sha256']
+    (path / 'study.json').write_text(seal(record), encoding='utf-8')
+    verdict = judge_result(
+        GatedResult.read(path), GateOptions(max_ratio_to_null=0.0, resamples=100)
+    )
+    assert [case.ratio_to_null for case in verdict.cases] == [0.0]
+    assert verdict.passed
+
+
+def test_a_result_without_a_null_distribution_has_no_ratio_to_it(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four recordings per scenario are too few, eight in both are enough."""
+    monkeypatch.chdir(tmp_path)
+    write_result(Path('r'), {'m': 0.0}, runs=4)
+    check_refused(capsys, '--max-ratio-to-null', 'gate', 'r', '--max-ratio-to-null', 2)
+    words = ('--max-ratio-to-null', 1000, '--scenarios', 'all')
+    assert gate(capsys, 'r', *words).status == 0
+
+
+def test_printed_lines_have_at_most_80_columns(capsys: Capture, tmp_path: Path) -> None:
+    models = {f'a_model_with_a_long_name_{k}': 0.1 * k for k in range(9)}
+    result = write_result(tmp_path / 'r', models)
+    for limits in (('--max-vepd', 0.01, '--max-ratio-to-null', 2), ('--max-vepd', 9)):
+        outcome = gate(capsys, result, *limits)
+        assert max(map(len, outcome.out.splitlines())) <= 80
 
 
 def test_the_gate_can_test_a_bound_of_the_interval(capsys: Capture, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import filelock
 import pytest
 
 from sim_sensors.core import compilation
@@ -58,6 +59,51 @@ def test_two_processes_that_need_a_function_compile_it_once(tmp_path: Path) -> N
     hits = sorted(int(process.communicate()[0]) for process in processes)
     assert hits == [0, 1]
     assert len(list((tmp_path / 'cache').rglob('*.nbc'))) == 1
+
+
+WAITING = """
+import logging, sys
+import filelock, numpy as np
+from sim_sensors.core import compilation
+logging.basicConfig(level=logging.INFO)
+compilation._SILENT_S = 0.0
+sys.path.insert(0, {folder!r})
+import compiled_module as module
+module.descending(np.arange(3.0))
+print('compiled', flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_process_waits_only_for_one_that_compiles_the_same_function(tmp_path: Path) -> None:
+    """The lock of `descending` is held here; `ascending` and a copy of the sources are free."""
+    other = MODULE.replace('descending', 'ascending') + '\n\ndescending = ascending\n'
+    for folder, text in (('same', MODULE), ('other', other), ('copy', MODULE)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / 'compiled_module.py').write_text(text, encoding='utf-8')
+    environment = {**os.environ, 'NUMBA_CACHE_DIR': str(tmp_path / 'cache')}
+    starts = {'text': True, 'env': environment, 'start_new_session': True}
+
+    def start(folder: str) -> subprocess.Popen[str]:
+        command = [sys.executable, '-c', WAITING.format(folder=str(tmp_path / folder))]
+        pipes = dict.fromkeys(('stdin', 'stdout', 'stderr'), subprocess.PIPE)
+        return subprocess.Popen(command, **starts, **pipes)
+
+    start('same').communicate('')
+    (cache,) = (tmp_path / 'cache').glob('numba-*')
+    (lock_file,) = (file for file in cache.glob('*.lock') if 'session' not in file.name)
+    with filelock.FileLock(lock_file):
+        waiting = start('same')
+        for folder in ('other', 'copy'):
+            output, messages = start(folder).communicate('', timeout=60)
+            assert output == 'compiled\n', folder
+            assert compilation._WAITING not in messages
+        line = waiting.stderr.readline()
+        assert compilation._WAITING in line
+        assert waiting.poll() is None
+    output, messages = waiting.communicate('', timeout=60)
+    assert output == 'compiled\n'
+    assert messages == '', 'one message in a start'
 
 
 ANNOUNCED = """
@@ -183,7 +229,7 @@ def test_without_a_private_cache_code_is_compiled_in_memory(
         '@compiled\n'
         'def double(values):\n'
         '    return values.sum() * 2.0\n'
-        'print(compilation._LOCK_FILE, double(np.ones(3)))\n'
+        'print(compilation._CACHE, double(np.ones(3)))\n'
     )
     (tmp_path / 'code.py').write_text(code)
     output = subprocess.check_output(

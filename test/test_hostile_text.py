@@ -30,7 +30,7 @@ from sim2real_eval.report import style
 from sim2real_eval.report.console import add_words, plain_table
 from sim2real_eval.report.study_plots import begin_plots
 from sim2real_eval.report.study_report import study_report, write_report
-from sim2real_eval.study.gate import Cell, GateCase, GateOptions, GateVerdict
+from sim2real_eval.study.gate import Cell, GateCase, GateOptions, GateVerdict, LimitCheck
 from sim2real_eval.study.junit import junit_xml
 
 # Labels of study files and of recording.yaml must be printable and without / and \.
@@ -161,7 +161,8 @@ def test_files_hold_every_name(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize('name', NAMES)
 def test_junit_holds_every_name(name: str) -> None:
     cell = Cell(judge=name, group=name, scenario=name, model=name)
-    cases = (GateCase(cell, 1.0, broken=(name or 'x',)), GateCase(cell, 1.0, skipped=name or 'x'))
+    checks = (LimitCheck('--max-vepd 0.5', name or 'x'),)
+    cases = (GateCase(cell, 1.0, checks=checks), GateCase(cell, 1.0, skipped=name or 'x'))
     verdict = GateVerdict(GateOptions(max_vepd=0.5), cases, left_out=(name,))
     root = ET.fromstring(junit_xml(verdict, datetime.datetime.now(datetime.timezone.utc)))
     names = [case.get('name') or '' for case in root.iter('testcase')]

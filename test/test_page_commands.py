@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import io
+import json
 import re
 import shlex
 import shutil
@@ -21,9 +22,12 @@ from pathlib import Path
 
 import pytest
 from cli_examples import pictures_left_blank
+from PIL import Image
 
 from sim2real_eval.cli.main import main
 from sim2real_eval.cli.parser import build_parser
+from sim2real_eval.study.gate import GatedResult, judge_result
+from sim2real_eval.study.options import GateOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 TUTORIAL = ROOT / 'docs' / 'tutorial.md'
@@ -100,6 +104,39 @@ def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_tutorial_produces_a_report(tutorial: Path) -> None:
     assert len(list((tutorial / 'bags').iterdir())) == 6
     assert 'zed_f9p_rtk' in (tutorial / 'result_gps' / 'report.html').read_text('utf-8')
+
+
+def _numbers(result: Path) -> dict[str, tuple[float, float, float]]:
+    """Return VEPD and its interval by model with the default number of resamples.
+
+    The tests run the commands with fewer, on which only intervals depend.
+    """
+    verdict = judge_result(GatedResult.read(result), GateOptions(max_vepd=1.0))
+    numbers = {}
+    for case in verdict.cases:
+        assert None not in (case.vepd, case.low, case.high)
+        numbers[case.cell.model] = (case.vepd, case.low, case.high)
+    return numbers
+
+
+def test_the_picture_of_the_report_has_the_numbers_of_the_tutorial(tutorial: Path) -> None:
+    """docs/images/draw_report.py draws it again and writes the numbers into it."""
+    with Image.open(ROOT / 'docs' / 'images' / 'report.png') as picture:
+        drawn = json.loads(picture.text['VEPD'])
+    numbers = _numbers(tutorial / 'result_gps')
+    assert drawn.keys() == numbers.keys()
+    for model, values in numbers.items():
+        assert drawn[model] == pytest.approx(values, abs=5e-4), model
+
+
+def test_the_text_of_the_tutorial_has_the_numbers_of_its_commands(tutorial: Path) -> None:
+    """The ranking of step 4, to the digits that are printed."""
+    numbers = _numbers(tutorial / 'result')
+    row = re.compile(r'^ +\d (\w+) +(\d\.\d{4})\*? +([\d.]+)-([\d.]+) ', re.M)
+    printed = {name: [*map(float, values)] for name, *values in row.findall(TUTORIAL.read_text())}
+    assert printed.keys() == numbers.keys()
+    for model, values in numbers.items():
+        assert printed[model] == pytest.approx(values, abs=1e-3), model
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: page.stem)

@@ -58,7 +58,7 @@ def test_each_of_several_recordings_gets_its_own_delay(
     for name, seconds in expected.items():
         run = dataclasses.replace(late('imu', seconds)(good()), name=name)
         write_recording(run, tmp_path / name)
-    done = call(capsys, 'check', *(tmp_path / name for name in expected))
+    done = call(capsys, 'check', '-v', *(tmp_path / name for name in expected))
     assert done.status == 1
     delays = re.findall(
         r'(late\w*)/recording.yaml: corrections: \{imu: \{delay: (\S+)\}\}',
@@ -101,7 +101,7 @@ def test_the_printed_correction_works_in_the_named_file(
 ) -> None:
     broken = FAULTS['rates in deg/s'][1](late('gps', 0.6)(good()))
     write_recording(broken, tmp_path / 'bag')
-    done = call(capsys, 'check', tmp_path / 'bag')
+    done = call(capsys, 'check', '-v', tmp_path / 'bag')
     place = re.search(r'existing ones, to\s+(\S+):\s+(corrections: .*)', done.out)
     file = Path(place[1])
     content = yaml.safe_load(file.read_text('utf-8')) if file.is_file() else {}

@@ -81,8 +81,8 @@ def test_a_common_value_is_printed_as_one_remedy(
 ) -> None:
     """It is the value of the entry of all files."""
     role, key, changes, _ = POOLED[name]
-    out = call(capsys, 'check', *write_runs(tmp_path, *changes)).out
-    values = re.findall(rf'corrections: {{{role}: {{{key}: ([^}},]+)}}}}', out)
+    out = call(capsys, 'check', '-v', *write_runs(tmp_path, *changes)).out
+    values = re.findall(rf'corrections: {{{role}: {{{key}: ([^}},]+)}}}}', ' '.join(out.split()))
     # The second is the entry of the files.
     assert len(values) == 2
     assert float(values[0]) == pytest.approx(float(values[1]), rel=1e-5)
@@ -266,7 +266,7 @@ def test_check_passes_after_write_and_a_second_write_changes_nothing(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = write_runs(tmp_path, *WRITTEN[name])
-    printed = call(capsys, 'check', *paths)
+    printed = call(capsys, 'check', '-v', *paths)
     assert printed.status == 1
     first = call(capsys, 'check', *paths, '--write')
     assert first.status == 0, first.out

@@ -273,7 +273,7 @@ NOT_THERE = assumed(
 SAME_BLOCKS = assumed(
     'sensitivity.same_blocks',
     '{recordings:d} recordings are parts of {drives:d} {noun}, but count as independent: the '
-    'sizes hold for more of the same, not for other drives',
+    'sizes hold for these drives, not for others',
     'A study resamples the recordings of a drive or block together, and detects less.',
     'use recordings of more drives, with more than a minute between them',
 )

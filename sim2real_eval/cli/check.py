@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim_sensors.core.errors import ParameterError
 from .arguments import add_recordings, add_shared, sources
-from .output import attempt_each, print_json, print_table
+from .output import attempt_each, print_json, print_table, wrap_text
 
 if TYPE_CHECKING:
     from sim2real_eval.preflight.outcome import Preflight
@@ -24,9 +24,10 @@ _ENOUGH = 10  # different numbers
 DESCRIPTION = (
     'Check recordings before they are used: topics, stamps, rates and gaps; units, signs, '
     'mounting, bias and delay of the IMU against gravity and the truth; axes, units and heading '
-    'of the truth; delay, jumps and covariances of the fixes. Each check passes, warns or fails, '
-    'and prints the option or the entry of recording.yaml that corrects the problem. The file '
-    'is in the folder of the recording; for a single file it is NAME.recording.yaml beside it. '
+    'of the truth; delay, jumps and covariances of the fixes. A line per recording names the '
+    'checks that warn or fail. Below is the option or the entry of recording.yaml that corrects '
+    'each problem. The file is in the folder of the recording; for a single file it is '
+    'NAME.recording.yaml beside it. '
     'Without truth, fewer checks are possible. Several recordings are taken for those of one '
     'vehicle: scales, mountings, delays and deviations get one value for all of them, if it works '
     'in each. A correction is proposed only if the corrected recording passes.'
@@ -114,19 +115,32 @@ def run(options: argparse.Namespace) -> int:
             record['truth_speed'] = speed.to_record()
         print_json(record)
         return 1 if fails or failures else 0
-    from sim2real_eval.report.preflight import preflight_lines, preflight_table
+    from sim2real_eval.report.preflight import (
+        correction_hint,
+        preflight_lines,
+        preflight_table,
+        recording_lines,
+    )
 
     if options.verbose:
+        print_table(preflight_table(runs, title=_title(runs)))
+        print()
         for run in runs:
             print_table(preflight_table([run], title=run.recording, by_subject=True))
             print()
-    else:
-        print_table(preflight_table(runs, title=_title(runs)))
-        print()
+    print(*recording_lines(runs), '', sep='\n')
     if speed is not None and len(speed.runs) > 1:
         print(f'{speed}\n')
-    for line in preflight_lines(findings, runs, constants, entries=not options.write):
-        print(line)
+    has_entries = options.verbose and not options.write
+    remedies = preflight_lines(findings, runs, constants, entries=has_entries)
+    for line in remedies:
+        text = line.lstrip()
+        indent = line[: len(line) - len(text)]
+        # Entries of files are to be copied.
+        print(line if len(indent) == 4 else wrap_text(text, indent, '  '))
+    if not (options.verbose or options.write):
+        for line in correction_hint(runs):
+            print(wrap_text(line))
     if written is not None:
         _print_written(written, runs, fails)
     counts = [line.status for line in lines(runs)]

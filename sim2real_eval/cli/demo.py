@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from sim_sensors.motion.vehicles import AckermannVehicle
 
 _COMMAND = ('sim2real', 'demo')
+_NEXT_STEP = (
+    'Next, with your own bags:',
+    '    sim2real vepd MY_BAGS/* --models paper --out result',
+)
 _NO_ROAD = 'none'
 _LABEL = (
     'The recordings in this folder are synthetic: a simulated vehicle with simulated sensors '
@@ -116,11 +120,9 @@ def _demonstrate(options: argparse.Namespace, workers: Workers) -> int:
         yield
         wait()
 
-    status = carry_out(plan, options, workers, explained=True, beside=beside)
-    if not (options.json or options.quiet) and status == 0:
-        print('\nNext, with your own bags:')
-        print('    sim2real vepd MY_BAGS/* --models paper --out result')
-    return status
+    return carry_out(
+        plan, options, workers, explained=True, next_step=('', *_NEXT_STEP), beside=beside
+    )
 
 
 def _write(recording: StudyRecording, *, folder: Path) -> None:

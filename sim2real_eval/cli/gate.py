@@ -8,22 +8,26 @@ import argparse
 import datetime
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sim2real_eval.study.options import GateOptions
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from .arguments import add_shared
 from .options import OptionSet
-from .output import conclude
+from .output import conclude, wrap_text
+
+if TYPE_CHECKING:
+    from sim2real_eval.study.gate import GateVerdict
 
 DESCRIPTION = (
     'Compare the VEPD of a result of `sim2real vepd` or `sim2real study` with a '
-    'limit, an earlier result, or both, and print in one paragraph why it passes or fails. See '
-    'docs/howto/gate_in_ci.md.'
+    'limit, an earlier result, or both, and print a line per limit. See docs/howto/gate_in_ci.md.'
 )
 EPILOG = """\
 exit status: 0 within the limits; 1 a limit is exceeded; 2 bad input or options
 
 examples:
+  sim2real gate result --max-ratio-to-null 3
   sim2real gate result --max-vepd 0.1
   sim2real gate result --baseline main/study.json --max-increase 0.01 --junit gate.xml
   sim2real gate study_b --models ch_rw,airsim --max-vepd 0.1 --by low --confidence 0.99
@@ -41,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='folder of a study (of vepd, study or demo) or of transfer, or a study.json',
     )
     limits = parser.add_argument_group('limits')
-    _LIMITS.add(limits, 'max_vepd', 'max_increase', 'by', 'confidence', 'resamples')
+    _LIMITS.add(
+        limits, 'max_vepd', 'max_ratio_to_null', 'max_increase', 'by', 'confidence', 'resamples'
+    )
     limits.add_argument(
         '--max-transfer-loss',
         type=_share,
@@ -110,4 +116,10 @@ def run(options: argparse.Namespace) -> int:
         with fresh_files(target.parent, (target.name,), overwrite=True) as folder:
             (folder / target.name).write_bytes(junit_xml(verdict, now))
     failed = [] if verdict.passed else [verdict]
-    return conclude(options, verdict.to_mapping(), lambda: print(verdict.reason), failures=failed)
+    return conclude(options, verdict.to_mapping(), lambda: _print(verdict), failures=failed)
+
+
+def _print(verdict: GateVerdict) -> None:
+    for line in verdict.lines:
+        text = line.lstrip()
+        print(wrap_text(text, line[: len(line) - len(text)], '  '))

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,12 +25,15 @@ from .arguments import (
 )
 from .deprecations import place_files
 from .options import STUDY
-from .output import attempt_each, print_json, print_notes, print_table
+from .output import attempt_each, print_json, print_notes, print_table, wrap_text
 from .parser import complain
 
 if TYPE_CHECKING:
+    from sim2real_eval.judge.estimate import JudgedRun
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.metrics.consistency import ConsistencyCheck, Squares
+    from sim2real_eval.metrics.judged_world import WorldFrameTruth
+    from sim2real_eval.metrics.trajectory_errors import ErrorStatistics
     from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.recording.recording import Recording
 
@@ -47,6 +52,7 @@ examples:
   sim2real judge my_bag --config clean --judge robot_localization --out estimates
   sim2real judge my_bag --judge error_state --out estimates
   sim2real judge my_bag --config clean --consistency --out estimates
+  sim2real judge my_bag --config clean --tum --out estimates
 """
 
 
@@ -70,14 +76,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='also check the consistency of the filter: NIS of each input and, with truth, NEES, '
         'with 95 %% bounds; prints a table and writes the plot NAME_consistency.png',
     )
-    add_shared(parser, 'overwrite', 'json')
+    parser.add_argument(
+        '--tum',
+        action='store_true',
+        help='also write the estimate, and the truth at its stamps in the same frame, as '
+        '<out>_estimate.tum and <out>_truth.tum for evo',
+    )
+    add_shared(parser, 'overwrite', 'json', 'verbose')
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_files, fresh_files
     from sim2real_eval.judge.setup import JudgeSetup
-    from sim2real_eval.metrics.consistency import check_consistency, pool_runs
+    from sim2real_eval.metrics.consistency import check_consistency, known_axes, planar, pool_runs
+    from sim2real_eval.metrics.trajectory_errors import trajectory_errors, write_tum_pair
     from sim2real_eval.preflight.checks import remarks
 
     sources = judged_sources(options, options.recordings)
@@ -97,6 +110,8 @@ def run(options: argparse.Namespace) -> int:
         target = out / (f'{recording.name}.csv' if pattern == 'NAME.csv' else pattern)
         names = [target.name]
         names += [f'{target.stem}_gps_filtered.csv'] if options.filtered_gps else []
+        tum_names = [f'{target.stem}_{part}.tum' for part in ('estimate', 'truth')]
+        names += tum_names if options.tum else []
         names += [f'{target.stem}_consistency.png'] if options.consistency else []
         for name in names:
             _check_target(target.with_name(name), written)
@@ -116,11 +131,17 @@ def run(options: argparse.Namespace) -> int:
                 f'{source.path}: no gps/filtered for {_filtered_gps_problem(judge)}'
             )
         checked = check_consistency(judge, recording, judged) if options.consistency else None
+        world = _world(judge, recording, judged, needed_by='--tum' if options.tum else '')
+        errors = (
+            [] if world is None else trajectory_errors(judged, world.truth, known_axes(judge)[0])
+        )
         title = f'{recording.name}, judge {Path(judge.name).stem}'
         with fresh_files(target.parent, names, overwrite=options.overwrite) as folder:
             judged.write_csv(folder / target.name)
             if options.filtered_gps:
                 judged.write_filtered_gps(folder / names[1])
+            if options.tum and world is not None:
+                write_tum_pair(folder, target.stem, judged, world.truth)
             if checked is not None:
                 _save_consistency(checked.squares, folder / names[-1], title)
         written.update(target.with_name(name) for name in names)
@@ -129,9 +150,18 @@ def run(options: argparse.Namespace) -> int:
         adapted = [] if heading is None else [START_HEADING(judges=Path(judge.name).stem)]
         certain = _certain_parts(judge, recording, remarked)
         notes: list[Finding] = [*adapted, *remarked, *certain, *judged.notes]
-        summary = {'recording': source.path, 'out': str(target), **judged.summary()}
+        summary = {
+            'recording': source.path, 'out': str(target), **judged.summary(),
+            'errors': [dataclasses.asdict(error) for error in errors],
+        }  # fmt: skip
         if not options.json:
-            print(f'{source.path}: {judged}; written to {target}')
+            print(f'{source.path}: {judged}; written to {target}{_errors_text(errors, sources)}')
+            if world is not None and len(sources) == 1:
+                _show_errors(errors, world, is_planar=planar(judge))
+            if options.tum:
+                files = [str(target.with_name(name)) for name in tum_names]
+                plane = ' --project_to_plane xy' if planar(judge) else ''
+                print(f'compare: evo_ape tum {shlex.join(files[::-1])}{plane}')
         if checked is not None:
             checks.append(checked)
             notes += checked.notes
@@ -143,7 +173,7 @@ def run(options: argparse.Namespace) -> int:
             if plot and not options.json:
                 print(f'plot: {plot}')
         if not options.json:
-            print_notes(notes)
+            print_notes(notes, verbose=options.verbose)
         return {**summary, 'notes': to_records(notes)}
 
     summaries, failures = attempt_each(sources, attempt)
@@ -160,6 +190,52 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(summaries)
     return 1 if failures or diverged else 0
+
+
+def _world(
+    judge: Judge, recording: Recording, judged: JudgedRun, *, needed_by: str
+) -> WorldFrameTruth | None:
+    """Return the truth in the world frame of the judge, or None if it is not known.
+
+    `needed_by` is the option that needs it, if any.
+    """
+    from sim2real_eval.metrics.consistency import judged_world
+
+    truth = recording.truth
+    if truth is None or len(truth) < 2 or not judged.finite.any():
+        if needed_by:
+            problem = 'needs a recording with ground truth, and an estimate with numbers'
+            raise ParameterError(needed_by, '', problem)
+        return None
+    try:
+        return judged_world(judge, recording, truth, judged)
+    except Sim2RealError:
+        if needed_by:
+            raise
+        return None
+
+
+def _errors_text(errors: Sequence[ErrorStatistics], sources: Sequence[RecordingSource]) -> str:
+    """Return the RMSE of position and velocity, for the line of one of several recordings."""
+    parts = [
+        f'{error.quantity} {error.rmse:.3g} {error.unit}'
+        for error in errors
+        if error.quantity in ('position', 'velocity')
+    ]
+    return f'; RMSE: {", ".join(parts)}' if parts and len(sources) > 1 else ''
+
+
+def _show_errors(
+    errors: Sequence[ErrorStatistics], world: WorldFrameTruth, *, is_planar: bool
+) -> None:
+    """Print the errors of an estimate, and how the truth was aligned."""
+    from sim2real_eval.report.consistency import errors_table
+
+    print_table(
+        errors_table(errors, f'Errors against the truth{" in x and y" if is_planar else ""}')
+    )
+    for note in world.notes:
+        print(wrap_text(str(note), '  '))
 
 
 def _certain_parts(

@@ -10,22 +10,28 @@ import io
 import itertools
 import logging
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sim2real_eval.common.findings import FINDINGS, Finding, by_severity
+from sim2real_eval.common.findings import FINDINGS, Finding, Severity, by_severity
 from sim_sensors.core.errors import Sim2RealError, printable
 from .parser import complain
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
+    from sim2real_eval.report.answer import AnswerLine
     from sim2real_eval.signals.comparison import SignalComparison
 
 MOST_FINDINGS = 3
 """Findings that are shown below an answer."""
+
+MOST_COLUMNS = 80
+"""Width of printed text and tables."""
 
 _STYLE = re.compile(r'(\x1b\[(?:0|1|3|1;3)m)')
 """What `rich` writes to begin and end bold text and italics, which hide nothing."""
@@ -142,14 +148,69 @@ def print_json(value: Any) -> None:
     print(json_text(value))
 
 
+def lines_text(
+    lines: Sequence[AnswerLine], *, most_lines: int | None = None, end: str = ' ...'
+) -> str:
+    """Return lines as wrapped text, with the texts aligned behind their headings.
+
+    Each text has at most `most_lines` lines; `end` replaces the end of a longer one.
+    """
+    gap = max((len(line.head) for line in lines), default=0) + 2
+    return '\n'.join(
+        wrap_text(line.text, f'{line.head:<{gap}}', most_lines=most_lines, end=end)
+        for line in lines
+    )
+
+
+def wrap_text(
+    text: str,
+    head: str = '',
+    more_indent: str = '',
+    *,
+    most_lines: int | None = None,
+    end: str = ' ...',
+) -> str:
+    """Return text in lines that fit the terminal; the first line begins with a heading.
+
+    The other lines are indented by the width of the heading and `more_indent`. If there are more
+    than `most_lines`, `end` replaces the end of the text.
+    """
+    return textwrap.fill(
+        text,
+        text_width(),
+        initial_indent=head,
+        subsequent_indent=' ' * len(head) + more_indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+        max_lines=most_lines,
+        placeholder=end,
+    )
+
+
+def text_width() -> int:
+    """Return the width of printed text: that of the terminal, at most 80 columns."""
+    return min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
+
+
 def print_table(table: RenderableType) -> None:
     """Print a table, or several, on standard output."""
+    # Output to a pipe is not wrapped.
+    _console(None if sys.stdout.isatty() else 200).print(table)
+
+
+def table_lines(table: RenderableType) -> list[str]:
+    """Return the lines of a table that fits the terminal, with the styles of a terminal."""
+    console = _console(text_width())
+    with console.capture() as capture:
+        console.print(table)
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def _console(width: int | None) -> Console:
     from rich.console import Console
 
-    # Output to a pipe is not wrapped.
-    width = None if sys.stdout.isatty() else 200
     # Cells hold names, which may look like markup of rich.
-    Console(highlight=False, markup=False, emoji=False, width=width).print(table)
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def print_signals(
@@ -163,7 +224,6 @@ def print_signals(
 
     With `quiet`, only the answer is printed. `folder` has the complete result.
     """
-    from sim2real_eval.report.answer import lines_text, wrap_text
     from sim2real_eval.report.signals import doubts, signal_answer_lines, signal_tables
 
     # There is no answer if only features were compared.
@@ -184,22 +244,19 @@ def print_signals(
         print(f'\nAll {len(comparison.notes)} findings: {Path(folder) / FINDINGS}')
 
 
-def print_notes(notes: Iterable[Finding]) -> None:
-    """Print findings on standard error, the most severe first."""
-    notes = by_severity(notes)
-    if not notes:
-        return
-    if not sys.stderr.isatty():
-        print('Please note:', *(f'  - {note}' for note in notes), sep='\n', file=sys.stderr)
-        return
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
+def print_notes(notes: Iterable[Finding], *, verbose: bool = False) -> None:
+    """Print findings on standard error, the most severe first.
 
-    console = Console(stderr=True, highlight=False)
-    console.print('Please note:', style='bold')
-    for note in notes:
-        console.print(Padding(Text(f'- {note}'), (0, 0, 0, 2)))
+    Routine findings without a remedy are printed only if `verbose`.
+    """
+    notes = [
+        note
+        for note in by_severity(notes)
+        if verbose or note.remedy or note.severity is not Severity.ROUTINE
+    ]
+    if notes:
+        print('Please note:', *(wrap_text(str(note), '  - ') for note in notes), sep='\n',
+              file=sys.stderr)  # fmt: skip
 
 
 def _say(line: str) -> None:
@@ -242,7 +299,7 @@ def progress_bar(total: int, what: str, *, quiet: bool = False) -> Iterator[Call
         with (
             contextlib.nullcontext()
             if quiet
-            else heartbeat(_say, lambda: f'{what}: {len(done)} of {total}')
+            else heartbeat(_say, lambda: f'{what}: {len(done)} of {total}' if total > 1 else what)
         ):
             yield lambda: done.append(None)
         return

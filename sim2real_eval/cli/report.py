@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sim_sensors.core.registry import is_in_file
 from .arguments import add_out, add_shared
 from .deprecations import place_files
-from .output import conclude, progress_bar
+from .output import conclude, lines_text, progress_bar
 from .parser import complain
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _without_file_metrics(outcome: StudyOutcome, run_metrics: bool) -> StudyOutc
 def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_files, fresh_files
-    from sim2real_eval.report.answer import answer_lines, lines_text
+    from sim2real_eval.report.answer import answer_lines
     from sim2real_eval.report.study_report import PAGE, TABLES, study_report, write_report
     from sim2real_eval.study.bags import check_bags, write_bags
     from sim2real_eval.study.outcome import StudyOutcome

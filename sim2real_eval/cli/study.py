@@ -7,13 +7,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real_eval.common.findings import FINDINGS
 from sim2real_eval.common.workers import Workers
 from sim2real_eval.study.options import MOST_RUNS, PAPER_PROFILE
 from sim_sensors.core.errors import ParameterError
@@ -31,193 +29,15 @@ from .arguments import (
     sources,
 )
 from .options import OptionSet, add_study_options, command_words, optional_text, study_options
-from .output import MOST_FINDINGS, PRELOADED, conclude, print_table, progress_bar, report_failures
+from .output import PRELOADED, conclude, progress_bar, report_failures
+from .study_screen import print_study
 
 if TYPE_CHECKING:
-    from sim2real_eval.metrics.scores import VepdRow
-    from sim2real_eval.report.page.tables import Standing
     from sim2real_eval.report.study_report import StudyReport
     from sim2real_eval.study.outcome import StudyOutcome
     from sim2real_eval.study.plan import StudyPlan
     from sim2real_eval.study.runner import Beside
     from sim2real_eval.study.study_file import Overrides
-
-_MOST_TABLES = 4
-
-
-def print_study(
-    outcome: StudyOutcome,
-    report: StudyReport,
-    folder: str | Path,
-    *,
-    published: bool = False,
-    verbose: bool = False,
-    quiet: bool = False,
-    explained: bool = False,
-) -> None:
-    """Print the ranking of a study, the answer below it, and the names of its files.
-
-    `verbose` prints every table before the answer and its reasons below it, and `quiet` only the
-    answer. `explained` prints the answer in plain words instead of the ranking.
-    """
-    from sim2real_eval.report.answer import (
-        adapted_text,
-        answer_lines,
-        detail_lines,
-        lines_text,
-        plain_answer,
-        wrap_text,
-    )
-    from sim2real_eval.report.study_report import PAGE
-    from sim2real_eval.study.secondary_results import has_many_recordings
-
-    folder, synthetic = Path(folder), bool(outcome.record['synthetic'])
-    if quiet:
-        print(lines_text(answer_lines(report.answer)))
-        return
-    print(outcome.record['title'])
-    if synthetic:
-        print('Recordings are SYNTHETIC stand-ins: the numbers show how a study works and do not')
-        print('describe a real sensor.')
-    if adapted := adapted_text(outcome.record):
-        print(wrap_text(adapted))
-    print()
-    if verbose:
-        _show_all(outcome, report, folder, published=published)
-    elif not explained:
-        judge = report.answer.view.judge
-        # The printed numbers name their own judge, which need not be that of the answer.
-        shown_judges = (judge, PAPER_PROFILE) if published else (judge,)
-        standings = [standing for standing in report.standings if standing.judge in shown_judges]
-        for standing in standings[:_MOST_TABLES]:
-            _show_ranking(outcome, standing, published=published)
-    if explained:
-        print(wrap_text(plain_answer(report.answer)) + '\n')
-    details = detail_lines(report.answer, report.undetected_text) if verbose else []
-    print(lines_text([*answer_lines(report.answer), *details]))
-    doubts = report.answer.doubts[1 : 1 + MOST_FINDINGS] if verbose else ()
-    if doubts:
-        print('\nAlso decisive:')
-    for finding in doubts:
-        print(wrap_text(str(finding), '- '))
-    more_findings = len(report.findings) - len(doubts) - bool(report.answer.doubts)
-    print()
-    if more_findings > 0:
-        print(
-            f'{more_findings} more finding{"" if more_findings == 1 else "s"}: {folder / FINDINGS}'
-        )
-    print(f'Report: {folder / PAGE}' + ('' if verbose else '; more tables: -v'))
-    if has_many_recordings(outcome):
-        print(f'Other options, position and heading: sim2real report {shlex.quote(str(folder))}')
-
-
-def _show_ranking(outcome: StudyOutcome, standing: Standing, *, published: bool) -> None:
-    """Print the distances of the models from the real sensors, under one judge in one group."""
-    from sim2real_eval.metrics.published import published_vepd
-    from sim2real_eval.metrics.scores import POOLED
-    from sim2real_eval.report.ranking_tables import ranking_table
-
-    component = str(outcome.record['component'])
-    means = {component: outcome.mean_rmse(standing.judge, standing.group, 'rmse')}
-    means['forward'] = outcome.mean_rmse(standing.judge, standing.group)
-    print_table(
-        ranking_table(
-            standing.pooled_uncertainty,
-            {
-                name: {
-                    model: value
-                    for (model, place), value in means_by_model.items()
-                    if place == POOLED
-                }
-                for name, means_by_model in means.items()
-            },
-            title=f'VEPD of {component} speed {standing.where}, judge {standing.label}: '
-            'smaller is closer',
-            real='stand-in' if outcome.record['synthetic'] else 'real sensors',
-            metrics=standing.metrics,
-            published={model: published_vepd(model, standing.whole) for model in outcome.models}
-            if published and standing.judge == PAPER_PROFILE
-            else None,
-        )
-    )
-    if standing.metrics and any(map(standing.metrics.detected_by, standing.metrics.models)):
-        print('  * differs from the real sensors, in one test of all metrics')
-    print()
-
-
-def _show_all(
-    outcome: StudyOutcome, report: StudyReport, folder: Path, *, published: bool
-) -> None:
-    """Print every table; `folder` is named for tables that are too large."""
-    from sim2real_eval.report.console import vepd_console_table
-    from sim2real_eval.report.ranking_tables import uncertainty_table
-
-    for standing in report.standings:
-        _show_ranking(outcome, standing, published=published)
-        rows = without_repetition(standing.rows)
-        if len(standing.scenarios) > 1:
-            print_table(
-                vepd_console_table(
-                    rows,
-                    forward_rmse=outcome.mean_rmse(standing.judge, standing.group),
-                    title=f'By scenario, judge {standing.label}',
-                    published=published and standing.judge == PAPER_PROFILE,
-                )
-            )
-            print()
-        print_table(
-            uncertainty_table({name: standing.uncertainty[name] for name in standing.scenarios})
-        )
-        print()
-    _show_secondary(outcome, folder)
-
-
-def without_repetition(rows: Sequence[VepdRow]) -> list[VepdRow]:
-    """Return the rows without the pooled ones if there is only one scenario."""
-    pooled = len({row.scenario for row in rows}) > 2
-    return [row for row in rows if pooled or row.scenario != 'all']
-
-
-def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
-    """Print the other metrics, metric options and rankings.
-
-    Only the rows over all scenarios are printed; the files in `folder` have the others.
-    """
-    from sim2real_eval.metrics.scores import POOLED
-    from sim2real_eval.report.console import console_table
-    from sim2real_eval.report.ranking_tables import (
-        metric_lines,
-        pose_difference_table,
-        ranking_pairs_table,
-        ranks_table,
-        sensitivity_text,
-    )
-    from sim2real_eval.report.study_plots import MOST_DRAWN
-    from sim2real_eval.study.secondary_results import side_results
-
-    results = side_results(dataclasses.replace(outcome, complete=True))
-    metrics = results.overall_metrics
-    for lines in map(metric_lines, metrics[:MOST_DRAWN]):
-        print_table(ranks_table(lines))
-        print('  * significant; tau: agreement of the ranking with that by VEPD')
-        for note in lines.notes:
-            print(f'  {note}')
-        print()
-    if len(metrics) > MOST_DRAWN:
-        print(f'{len(metrics) - MOST_DRAWN} more of these tables: {folder / "metrics.csv"}\n')
-    if results.poses:
-        print_table(console_table(pose_difference_table(results.poses)))
-        print()
-    for table in results.overall_sensitivity:
-        print(sensitivity_text(table))
-    scenarios = list(dict.fromkeys(pair.scenario for pair in results.rankings))
-    chosen = POOLED if POOLED in scenarios else ''.join(scenarios[:1])
-    pairs = [pair for pair in results.rankings if pair.scenario == chosen]
-    if pairs:
-        print()
-        print_table(ranking_pairs_table(pairs, 'Agreement of rankings (p-value: over all orders)'))
-        print()
-
 
 DESCRIPTION = (
     'Run a study file: judge every real recording and its simulated counterparts with every '
@@ -365,12 +185,13 @@ def carry_out(
     workers: Workers,
     *,
     explained: bool = False,
+    next_step: Sequence[str] = (),
     beside: Beside | None = None,
 ) -> int:
     """Run a study into the folder --out, print it, and return the exit status.
 
     `options` have out, overwrite, jobs, json, verbose and quiet, and may have cluster and
-    published. `explained`: see `print_study`; `beside`: see `Beside` of
+    published. `explained` and `next_step`: see `print_study`; `beside`: see `Beside` of
     `sim2real_eval.study.runner`.
     """
     from sim2real_eval.study.outcome import describe_failures
@@ -405,7 +226,7 @@ def carry_out(
     def tell() -> None:
         print_study(
             outcome, report, options.out, published=published, verbose=options.verbose,
-            quiet=options.quiet, explained=explained,
+            quiet=options.quiet, explained=explained, next_step=next_step,
         )  # fmt: skip
 
     return conclude(options, record, tell, failures=failures)

@@ -25,7 +25,7 @@ from .arguments import (
     judged_sources,
 )
 from .options import STUDY, OptionSet, study_options
-from .output import conclude, print_notes, print_table, report_failures
+from .output import conclude, lines_text, print_notes, print_table, report_failures
 from .sensors import add_sensor_set, sensor_settings, set_parameters
 from .transfer_request import TransferRequest, add_to_report
 from .vepd import comparison_title
@@ -150,7 +150,6 @@ def _recording_findings(
 
 def print_transfer(record: Mapping[str, Any]) -> None:
     """Print the table and the answer."""
-    from sim2real_eval.report.answer import lines_text
     from sim2real_eval.report.console import console_table
     from sim2real_eval.report.transfer import transfer_answer, transfer_table
 

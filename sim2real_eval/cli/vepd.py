@@ -26,9 +26,10 @@ from .arguments import (
     judges,
 )
 from .options import OptionSet, add_study_options, command_words, hide_from_help, study_options
-from .output import PRELOADED, conclude, print_notes, print_table
+from .output import PRELOADED, conclude, lines_text, print_notes, print_table
 from .sensors import add_sensor_set, sensor_settings, set_parameters
-from .study import carry_out, without_repetition
+from .study import carry_out
+from .study_screen import without_repetition
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import RecordingSource
@@ -170,7 +171,7 @@ def _recompute(options: argparse.Namespace) -> int:
         uncertainty_fields,
         uncertainty_notes,
     )
-    from sim2real_eval.report.answer import answer_lines, detail_lines, lines_text
+    from sim2real_eval.report.answer import answer_lines, detail_lines
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.ranking_tables import pair_lines, uncertainty_table
     from sim2real_eval.study.answer import answer_of

@@ -133,7 +133,8 @@ class Finding:
     def __str__(self) -> str:
         """Return place, number of runs, subject, problem and remedy in one line."""
         counts = ' and '.join(
-            f'{count} of {total} {group} runs' for group, count, total in self.runs
+            f'{group} run' if total == 1 else f'{_share_text(count, total)} {group} runs'
+            for group, count, total in self.runs
         )
         problem = ': '.join(filter(None, (self.where, counts, self.subject, self.problem)))
         return printable('; '.join(filter(None, (problem, self.remedy))))
@@ -374,6 +375,10 @@ def _merge(runs: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Finding]:
         shares = tuple((group, count, totals[group]) for group, count in sorted(counts.items()))
         result.append(dataclasses.replace(members[0], numbers=numbers, runs=shares))
     return sorted(result, key=lambda finding: (finding.severity, finding._key, finding.where))
+
+
+def _share_text(count: int, total: int) -> str:
+    return f'all {total}' if count == total else f'{count} of {total}'
 
 
 def _ends(number: Number) -> tuple[float, float]:

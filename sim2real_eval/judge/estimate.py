@@ -180,7 +180,7 @@ HEADING_BY_COURSE = assumed(
 HEADING_UNKNOWN = assumed(
     'inertial.heading_unknown',
     'start: the heading is unknown and assumed to be 0 deg: a filter linearised about '
-    'a wrong heading may take long to correct it or never do so',
+    'a wrong heading may need long to correct it, or never does',
     'Neither the IMU nor the fixes of the start give a heading.',
     'give it with --start-heading or `start.heading`',
 )

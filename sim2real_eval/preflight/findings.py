@@ -264,8 +264,8 @@ NO_HEADING = decisive(
 )
 HEADING, HEADING_LARGE = levels(
     'truth_heading',
-    'the orientation is off by {turn:.1f deg}: the twist, turned by it, points elsewhere than the '
-    'differences of positions',
+    'the orientation is off by {turn:.1f deg}: the velocity, turned by it, has another direction '
+    'than the track',
     'Body velocity and specific force of the truth are turned.',
     _key('truth: {{heading: {set:.1f}}}'),
 )
@@ -327,8 +327,8 @@ FIXES_LATE, FIXES_LATE_LARGE = levels(
 )
 OTHER_CLOCK = decisive(
     'check.other_clock',
-    'stamps begin and end {shift:+.1f s} off those of the truth (positive: late), as those of '
-    'another clock do',
+    'stamps begin and end {shift:+.1f s} off those of the truth (positive: late): they are of '
+    'another clock',
     'GPS time is 18 s ahead of UTC; clocks of computers that nothing sets differ by anything.',
     _key('{role}: {{delay: {set:.3f}}}'),
 )
@@ -380,18 +380,18 @@ FIXES_UNRELATED = decisive(
     'check.fixes_unrelated',
     'fixes do not follow the truth: no turn, scale or delay explains differences of {error:.3g m}',
     'Fixes and truth are of another time, another vehicle or another place.',
-    'check the clocks and the source of the truth; nothing here corrects it',
+    'check the clocks and the source of the truth; `check` cannot correct it',
 )
 LEVER_ARM = routine(
     'check.lever_arm',
-    'errors turn with the heading: the antenna is {size:.2g m} from where the recording has it',
+    'errors turn with the heading: the antenna is {size:.2g m} from its place in the recording',
     'At a turn rate w the antenna moves by w times that distance against the base.',
     'set `lever_arms: {{{role}: [{x:g}, {y:g}, {z:g}]}}` in recording.yaml',
 )
 LATE_OR_ARM = routine(
     'check.late_or_lever_arm',
-    'stamps {delay:+.2f s} off, or an antenna {size:.2g m} from where the recording has it: '
-    'both explain the errors equally well',
+    'stamps {delay:+.2f s} off, or an antenna {size:.2g m} from its place in the recording: both '
+    'explain the errors equally well',
     'At a steady speed a delay moves fixes along the track as a lever arm does.',
     'measure the lever arm, or record a drive with other speeds',
 )
@@ -461,7 +461,7 @@ RATE_REVERSED = decisive(
 )
 RATE_AXES = decisive(
     'check.rate_axes',
-    'rates about {axes} have the wrong sign, and the others have not',
+    'rates about {axes} have the wrong sign, and the others the right one',
     'sensor_msgs/Imu has right-handed axes. No rotation corrects a single sign.',
     'correct the sign in the driver',
 )
@@ -517,8 +517,8 @@ TILTED, TILTED_LARGE = levels(
 )
 IMU_YAW, IMU_YAW_LARGE = levels(
     'imu_yaw',
-    'accelerations and rates are turned by {turn:.0f deg} about the vertical: another mounting '
-    'than {frame} has',
+    'accelerations and rates are turned by {turn:.0f deg} about the vertical: {frame} has '
+    'another mounting',
     'Accelerations point in a wrong direction.',
     _key('{role}: {{rotation: [{roll:.4g}, {pitch:.4g}, {yaw:.4g}]}}')
     + ', or the rotation of the static transform of {frame}',

@@ -17,7 +17,7 @@ INPUT_IN_WORLD = decisive(
 )
 INPUT_STRAYS = decisive(
     'check.input_strays',
-    'velocities do not follow the motion: it explains {share:.0%} of them',
+    'the motion explains only {share:.0%} of the velocities',
     'A judge that fuses this input follows it instead of the vehicle.',
     'do not fuse this input',
 )

@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +21,7 @@ from .console import count_text, list_text, p_value_text, short_number
 from .ranking_tables import metric_names
 
 _MOST = 3
+_UNDO = 'to disable: '
 _ENOUGH = 6  # the fewest recordings from which a p-value can reach 0.05
 GENERAL_DOUBT = (
     'it holds only for motions and estimators like these: record what the robot will do'
@@ -256,30 +255,18 @@ def adapted_text(record: Mapping[str, Any]) -> str:
     return f'Adapted to the recordings: {text}.' if findings else ''
 
 
+def adapted_options(record: Mapping[str, Any]) -> str:
+    """Return the options that disable what was adapted in a study, or an empty text."""
+    findings = from_records(record.get('adapted') or ())
+    options = ', '.join(finding.remedy.removeprefix(_UNDO) for finding in findings)
+    return f'Adapted to the recordings; {_UNDO}{options}' if findings else ''
+
+
 def _errors(answer: Answer) -> str:
     """Return the RMSE with the model and with the real sensors, or an empty text if unknown."""
     if answer.rmse is None or answer.real_rmse is None:
         return ''
     return f'speed error {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f}'
-
-
-def lines_text(lines: Sequence[AnswerLine]) -> str:
-    """Return lines as wrapped text, with the texts aligned behind their headings."""
-    gap = max((len(line.head) for line in lines), default=0) + 2
-    return '\n'.join(wrap_text(line.text, f'{line.head:<{gap}}') for line in lines)
-
-
-def wrap_text(text: str, head: str = '') -> str:
-    """Return text in lines that fit the terminal; the first line begins with a heading."""
-    return textwrap.fill(
-        text,
-        # At most 100 columns, which are easy to read; a pipe has 100 as well.
-        min(shutil.get_terminal_size((100, 24)).columns, 100),
-        initial_indent=head,
-        subsequent_indent=' ' * len(head),
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
 
 
 def real_sensors(answer: Answer) -> str:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from sim2real_eval.metrics.consistency import Consistency, Squares, consistency, ratio_bounds
 from sim2real_eval.metrics.options import MetricError
+from sim2real_eval.metrics.trajectory_errors import ErrorStatistics
 from sim_sensors.core.measurements import FloatArray, IntArray
 from . import palette, style
 from .console import add_numbers, add_words, plain_table
@@ -43,6 +44,19 @@ def consistency_table(rows: Iterable[Consistency], title: str) -> Table:
         )
         cells = numbers if row.samples else ('',) * len(numbers)
         table.add_row(Text(row.name), str(row.samples), *cells, verdict)
+    return table
+
+
+def errors_table(errors: Iterable[ErrorStatistics], title: str) -> Table:
+    """Return one line per quantity with the statistics that evo prints."""
+    table = plain_table(title)
+    add_words(table, '', 'unit')
+    add_numbers(table, 'RMSE', style='bold')
+    add_numbers(table, 'mean', 'median', 'std', 'max', 'samples')
+    for error in errors:
+        values = (error.rmse, error.mean, error.median, error.std, error.maximum)
+        numbers = (f'{value:.4g}' for value in values)
+        table.add_row(error.quantity, error.unit, *numbers, str(error.samples))
     return table
 
 

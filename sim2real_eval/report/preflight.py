@@ -64,6 +64,19 @@ def preflight_table(
     return table
 
 
+def recording_lines(runs: Sequence[Preflight]) -> list[str]:
+    """Return a line per recording: its name, its status, and the checks that do not pass."""
+    names = [name for name, _ in _named(runs)]
+    width = max(map(len, names), default=0)
+    lines = []
+    for name, run in _named(runs):
+        failed = [outcome for outcome in run.outcomes if outcome.status == FAIL]
+        warned = [outcome for outcome in run.outcomes if outcome.status == WARN]
+        checks = ', '.join(dict.fromkeys(outcome.check for outcome in (*failed, *warned)))
+        lines.append(f'{name:<{width}}  {run.status}  {checks}'.rstrip())
+    return lines
+
+
 def preflight_lines(
     problems: Iterable[Finding],
     runs: Sequence[Preflight],
@@ -73,37 +86,41 @@ def preflight_lines(
 ) -> list[str]:
     """Return lines of text that state problems, their recordings and remedies.
 
-    Common values of several recordings replace the remedies of single ones. The `entries` of each
-    recording.yaml follow at the end.
+    A remedy that several recordings share is stated once. Common values of several recordings
+    replace the remedies of single ones. The `entries` of each recording.yaml follow at the end.
     """
     text_lines, named = [], _named(runs)
     for summary in problems:
         status = FAIL if summary.severity is Severity.DECISIVE else WARN
-        remedies = {
-            name: finding.remedy
-            for name, run in named
-            for finding in run.findings
-            if summary.is_like(finding)
-        }
-        some = f'{len(remedies)} of {len(runs)}: {_few(list(remedies))}'
-        recordings = (
-            f' ({f"all {len(runs)}" if len(remedies) == len(runs) else some})'
-            if summary.runs
-            else ''
-        )
+        names: dict[str, list[str]] = {}
+        for name, run in named:
+            for remedy in dict.fromkeys(
+                finding.remedy for finding in run.findings if summary.is_like(finding)
+            ):
+                names.setdefault(remedy, []).append(name)
+        count = len({name for of_remedy in names.values() for name in of_remedy})
+        some = f'all {len(runs)}' if count == len(runs) else f'{count} of {len(runs)}'
+        recordings = f' ({some})' if summary.runs else ''
         text_lines.append(
             f'{status}{recordings}: {": ".join(filter(None, (summary.subject, summary.problem)))}'
         )
-        if len(set(remedies.values())) > 1 and (
-            common := _common_remedy(summary, runs, constants)
-        ):
+        if len(names) > 1 and (common := _common_remedy(summary, runs, constants)):
             text_lines.append(f'  -> {common}')
-        elif len(set(remedies.values())) > 1:
-            text_lines += [f'  -> {name}: {remedy}' for name, remedy in remedies.items()]
+        elif len(names) > 1:
+            text_lines += [
+                f'  -> {_few(of_remedy)}: {remedy}' for remedy, of_remedy in names.items()
+            ]
         elif summary.remedy:
             text_lines.append(f'  -> {summary.remedy}')
     text_lines += consequence_lines(runs)
     return text_lines + (_correction_lines(runs) if entries else [])
+
+
+def correction_hint(runs: Sequence[Preflight]) -> list[str]:
+    """Return a line about the recordings that --write would correct, if there are any."""
+    count = sum(bool(run.corrections or run.lever_arms) for run in runs)
+    files = 'recording.yaml' if count == 1 else f'recording.yaml of {count} recordings'
+    return [f'--write writes these corrections into the {files}; -v prints them'] if count else []
 
 
 def _common_remedy(

@@ -44,15 +44,16 @@ def ranking_table(
     uncertainty: Uncertainty,
     rmse: Mapping[str, Mapping[str, float]],
     *,
-    title: str,
     real: str = 'real sensors',
     published: Mapping[str, float | None] | None = None,
     metrics: MetricTable | None = None,
+    most: int | None = None,
 ) -> Table:
     """Return a table of each model's distance from the real sensors, the nearest model first.
 
-    Columns without any number are omitted. Models with tied ranks do not differ significantly.
-    A star marks a significant VEPD or NIS in the joint test of all `metrics`.
+    It has at most `most` models. Columns without any number are omitted. Models that are tied do
+    not differ significantly. A star marks a significant VEPD or NIS in the joint test of all
+    `metrics`.
 
     `rmse` maps a component of speed to the mean RMSE of each model and of the real sensors.
     `real` is the label of the real sensors; `published` maps a model to its VEPD in the paper.
@@ -62,7 +63,7 @@ def ranking_table(
     order = uncertainty.order
     bounded = any(model.low is not None for model in order)
     compared = len(order) > 1 and all(model.significance_groups for model in order)
-    table = plain_table(title)
+    table = plain_table('')
     add_numbers(table, 'rank')
     add_words(table, 'model')
     add_numbers(table, 'VEPD', style='bold')
@@ -73,8 +74,11 @@ def ranking_table(
     if has_nis:
         add_numbers(table, 'NIS\ndecades')
     if compared:
-        table.add_column('tied\nranks', justify='right', min_width=6, overflow='fold')
-    add_numbers(table, 'runs', *(f'RMSE\n{name}\nm/s' for name in rmse))
+        table.add_column('tied\nwith', justify='right', min_width=6, overflow='fold')
+    are_runs_equal = {model.n_sim for model in order} == {order[0].n_real}
+    if not are_runs_equal:
+        add_numbers(table, 'runs')
+    add_numbers(table, *(f'RMSE m/s\n{name}' for name in rmse))
     if published is not None:
         add_numbers(table, 'paper\nVEPD')
 
@@ -82,10 +86,11 @@ def ranking_table(
         place, *statistics = numbers
         means = [round_text(by_source.get(source)) for by_source in rmse.values()]
         paper = [] if published is None else [round_text(published.get(source))]
-        table.add_row(place, Text(name), *statistics, str(runs), *means, *paper)
+        count = [] if are_runs_equal else [str(runs)]
+        table.add_row(place, Text(name), *statistics, *count, *means, *paper)
 
     add(REAL, order[0].n_real, real, *[''] * (2 + bounded + has_nis + compared))
-    for place, model in enumerate(order, 1):
+    for place, model in enumerate(order[:most], 1):
         more = [_range(model.low, model.high)] if bounded else []
         more += [nis[model.model] + _star(metrics, model, NIS)] if has_nis else []
         more += [tied_ranks(uncertainty, model)] if compared else []
@@ -139,25 +144,29 @@ def metric_names(names: Sequence[str]) -> str:
 
 
 def tied_ranks(uncertainty: Uncertainty, model: DistanceUncertainty) -> str:
-    """Return the ranks, such as `1-3,5`, of the models that do not differ from a model.
+    """Return the ranks of the other models that do not differ from a model, or `none`.
 
-    The text of more than two ranges is the number of ranks and both ends. It is empty if the
-    ranks are unknown.
+    The text, such as `1 to 3, 5`, is empty if the ranks are unknown. Instead of more than two
+    ranges it has the number of ranks and both ends.
     """
     if not model.significance_groups:
         return ''
+    own = 1 + [other.model for other in uncertainty.order].index(model.model)
     ranges: list[list[int]] = []
     for number in uncertainty.ranks_not_distinguishable(model.model):
+        if number == own:
+            continue
         if ranges and ranges[-1][-1] == number - 1:
             ranges[-1].append(number)
         else:
             ranges.append([number])
     if len(ranges) > 2:
-        return f'{sum(map(len, ranges))} of {ranges[0][0]}-{ranges[-1][-1]}'
-    return ','.join(
-        f'{run_of_ranks[0]}' if len(run_of_ranks) == 1 else f'{run_of_ranks[0]}-{run_of_ranks[-1]}'
-        for run_of_ranks in ranges
-    )
+        return f'{sum(map(len, ranges))} of {ranges[0][0]} to {ranges[-1][-1]}'
+    texts = [
+        f'{ranks[0]} to {ranks[-1]}' if len(ranks) > 2 else ', '.join(map(str, ranks))
+        for ranks in ranges
+    ]
+    return ', '.join(texts) or 'none'
 
 
 def uncertainty_table(uncertainties: Mapping[str, Uncertainty]) -> Table:
@@ -169,9 +178,9 @@ def uncertainty_table(uncertainties: Mapping[str, Uncertainty]) -> Table:
     `uncertainties` maps at least one scenario, or another label, to its uncertainty.
     """
     level = next(iter(uncertainties.values())).options.level
-    table = plain_table('Uncertainty: models with tied ranks are not significantly different')
+    table = plain_table('Uncertainty: models that are tied do not differ significantly')
     add_words(table, 'scenario', 'model')
-    add_numbers(table, 'tied\nranks', min_width=5)
+    add_numbers(table, 'tied\nwith', min_width=5)
     add_numbers(table, '\nVEPD', style='bold')
     add_numbers(table, f'true VEPD\n{level:.3g} level', f'null dist.\nmed. {level:.3g}')
     # The columns are wider than their headings, which would otherwise touch.
@@ -198,7 +207,7 @@ def uncertainty_table(uncertainties: Mapping[str, Uncertainty]) -> Table:
 def pose_difference_table(rankings: Sequence[PoseRanking]) -> DataTable:
     """Return a table of distances of position, heading and attitude, per judge and model."""
     heads = ('judge', 'by', 'model')
-    numbers = ('distance', 'interval', 'identical sensors up to', 'p-value', 'possible ranks')
+    numbers = ('distance', 'interval', 'identical sensors up to', 'p-value', 'tied with rank')
     rows = [
         [
             row.label,

@@ -181,7 +181,7 @@ def _ranking_table(standing: Standing) -> DataTable:
         'null_high': numeric('identical sensors up to'),
         'p_value': numeric('p-value'),
         'nis': numeric('NIS', 'decades'),
-        **({'tied': TableColumn('possible ranks')} if model_ranking.has_ties else {}),
+        **({'tied': TableColumn('tied with rank')} if model_ranking.has_ties else {}),
         'w_rmse': numeric('W1 RMSE', 'm/s'),
         'w_entropy': numeric('W2 entropy'),
         'runs': numeric('runs', 'real/sim'),

@@ -26,7 +26,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
-from sim2real_eval.cli.study import print_study
+from sim2real_eval.cli.study_screen import print_study
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external.publishers import (
     GONE_AFTER_S,

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -163,9 +164,22 @@ def _split_setting(name: str, value: Any) -> dict[str, Any]:
     return {f'{name}.{key}': part for key, part in value.items()}
 
 
+class LimitCheck(NamedTuple):
+    """Comparison of one number of a case with a limit.
+
+    `limit` is the option with its value, and `number` the compared number in words. `excess` is
+    how far the number is above the limit; infinity if there is no number.
+    """
+
+    limit: str
+    number: str
+    excess: float = math.inf
+    is_broken: bool = True
+
+
 @dataclasses.dataclass(frozen=True)
 class GateCase:
-    """VEPD of a model, and the limits that it exceeds."""
+    """VEPD of a model, and its comparison with each limit."""
 
     cell: Cell
     vepd: float | None  # None: it is in the baseline but not in the result
@@ -173,6 +187,7 @@ class GateCase:
     high: float | None = None
     p_value: float | None = None
     null_median: float | None = None
+    null_high: float | None = None
     baseline: float | None = None  # VEPD of the baseline, and the increase since with its interval
     increase: float | None = None
     increase_low: float | None = None
@@ -181,27 +196,32 @@ class GateCase:
     loss_low: float | None = None
     loss_high: float | None = None
     quantity: str = ''  # error or score of the loss
-    broken: tuple[str, ...] = ()  # broken limits in words; empty if it passes
+    checks: tuple[LimitCheck, ...] = ()
     skipped: str = ''  # why there was nothing to compare it with; usually empty
 
-    def describe(self, options: GateOptions) -> str:
-        """Return VEPD or transfer loss, interval and p-value in words."""
-        if self.loss is not None:
-            low, high = (loss_text(self.quantity, end) for end in (self.loss_low, self.loss_high))
-            text = f'transfer loss {loss_text(self.quantity, self.loss)} of {self.quantity}'
-            is_bounded = self.loss_low is not None and self.loss_high is not None
-            return f'{text}, {options.confidence:.0%} from {low} to {high}' if is_bounded else text
-        text = f'VEPD {self.vepd:.4g}{interval(self.low, self.high, options)}'
-        if self.p_value is not None:
-            text += f', p-value if the model were perfect {self.p_value:.2g}'
-        return text
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Broken limits in words; empty if the case passes."""
+        return tuple(f'{check.number} ({check.limit})' for check in self.checks if check.is_broken)
+
+    @property
+    def ratio_to_null(self) -> float | None:
+        """VEPD divided by the largest one expected of identical sensors, or None if unknown."""
+        return None if self.vepd is None else _ratio(self.vepd, self.null_high)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        fields = {**vars(self), 'broken': list(self.broken)}
-        del fields['cell']
+        fields = {**vars(self), 'ratio_to_null': self.ratio_to_null, 'broken': list(self.broken)}
+        del fields['cell'], fields['checks']
         passed = not self.broken and not self.skipped
         return {**self.cell._asdict(), 'passed': passed, **fields}
+
+
+def _ratio(vepd: float, null: float | None) -> float | None:
+    """Return VEPD relative to the null distribution; equal runs have the ratio 0."""
+    if null is None:
+        return None
+    return vepd / null if null > 0.0 else 0.0 if vepd == 0.0 else math.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,36 +248,41 @@ class GateVerdict:
         return not self.left_out and not any(case.broken for case in self.cases)
 
     @property
-    def reason(self) -> str:
-        """Paragraph that names the broken limits, or the case that is closest to its limit."""
-        broken = [case for case in self.cases if case.broken]
+    def lines(self) -> list[str]:
+        """The verdict and a line per limit; the worst cases follow a limit that is broken."""
         compared = [case for case in self.cases if not case.skipped]
         numbers = f'{len(compared)} number{"" if len(compared) == 1 else "s"}'
-        sentences = []
+        broken = sum(bool(case.broken) for case in self.cases)
+        verb = 'exceeds' if broken == 1 else 'exceed'
+        reason = f'{broken} of {numbers} {verb} a limit' if broken else f'{numbers} compared'
+        lines = [f'{"PASS" if self.passed else "FAIL"}: {reason}']
         if self.left_out:
-            sentences.append(f'Recordings were left out: {", ".join(self.left_out)}')
-        if broken:
-            verb = 'exceeds' if len(broken) == 1 else 'exceed'
-            order = ', worst first' if len(broken) > 1 else ''
-            worst = sorted(broken, key=lambda case: -_excess(case, self.options))[:_MOST_SHOWN]
-            sentences.append(f'{len(broken)} of {numbers} {verb} a limit{order}')
-            sentences += [f'{case.cell}: {"; ".join(case.broken)}' for case in worst]
-            if len(broken) > _MOST_SHOWN:
-                sentences.append(f'{len(broken) - _MOST_SHOWN} more exceed a limit')
-        elif not self.left_out:
-            closest = max(compared, key=lambda case: _excess(case, self.options))
-            sentences.append(
-                f'{numbers} within the limits; the closest to its limit is '
-                f'{closest.cell}: {closest.describe(self.options)}{_describe_increase(closest)}'
-            )
-        sentences += self.notes
-        return f'{"PASS" if self.passed else "FAIL"}: {". ".join(sentences)}.'
+            lines.append(f'Recordings were left out: {", ".join(self.left_out)}')
+        checks: dict[str, list[tuple[LimitCheck, Cell]]] = {}
+        for case in self.cases:
+            for check in case.checks:
+                checks.setdefault(check.limit, []).append((check, case.cell))
+        for limit, limit_checks in checks.items():
+            limit_checks.sort(key=lambda pair: -pair[0].excess)
+            failed = [
+                f'  {cell}: {check.number}' for check, cell in limit_checks if check.is_broken
+            ]
+            if failed:
+                level = f'{self.options.confidence:.0%} interval in parentheses'
+                lines.append(f'{limit}: exceeded by {len(failed)} of {len(limit_checks)}; {level}')
+                lines += failed[:_MOST_SHOWN]
+                if len(failed) > _MOST_SHOWN:
+                    lines.append(f'  and by {len(failed) - _MOST_SHOWN} more: --json')
+            else:
+                closest, cell = limit_checks[0]
+                lines.append(f'{limit}: holds; closest is {cell}: {closest.number}')
+        return [*lines, *self.notes]
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {
             'passed': self.passed,
-            'reason': self.reason,
+            'reason': '\n'.join(self.lines),
             'options': {
                 key: list(value) if isinstance(value, tuple) else value
                 for key, value in dataclasses.asdict(self.options).items()
@@ -283,14 +308,17 @@ def judge_result(
     """
     if baseline is not None and options.max_increase is None:
         options = dataclasses.replace(options, max_increase=0.0)
-    limits = (options.max_vepd, options.max_transfer_loss, baseline)
-    if all(limit is None for limit in limits):
-        problem = 'has no limit; give --max-vepd, --max-transfer-loss or --baseline'
+    limits = (options.max_vepd, options.max_ratio_to_null, baseline)
+    of_vepd = any(limit is not None for limit in limits)
+    if not of_vepd and options.max_transfer_loss is None:
+        problem = (
+            'has no limit; give --max-vepd, --max-ratio-to-null, --max-transfer-loss or --baseline'
+        )
         raise ParameterError('gate', '', problem)
-    if not result.vepd and (options.max_vepd is not None or baseline is not None):
+    if not result.vepd and of_vepd:
         raise Sim2RealError(
             f'{result.path}: has no VEPD, only a transfer loss; must be the folder of a study for '
-            '--max-vepd or --baseline'
+            'a limit of VEPD'
         )
     if baseline is not None and (difference := result.differs(baseline)):
         raise Sim2RealError(
@@ -307,7 +335,10 @@ def judge_result(
     if baseline is not None:
         cases += [
             GateCase(
-                cell, None, baseline=vepd, broken=('is in the baseline but not in the result',)
+                cell,
+                None,
+                baseline=vepd,
+                checks=(LimitCheck('--baseline', 'is in the baseline but not in the result'),),
             )
             for cell, vepd in baseline.vepd.items()
             if cell not in result.vepd and _is_selected(cell, baseline, options)
@@ -330,12 +361,21 @@ def judge_result(
             f'{result.path}: {unknown[0]} has no interval: too few recordings, or no runs.csv; '
             'must have one for --by low (or use --by estimate)'
         )
+    without_null = [
+        case.cell for case in cases if case.vepd is not None and case.null_high is None
+    ]
+    if without_null and options.max_ratio_to_null is not None:
+        raise Sim2RealError(
+            f'{result.path}: {without_null[0]} has no null distribution: fewer than six drives, '
+            'or no runs.csv; must have one for --max-ratio-to-null (or name others by '
+            '--scenarios, such as all)'
+        )
     if baseline is not None and _has_other_real_runs(result, baseline):
         notes.append(
-            'The real runs differ from those of the baseline and may explain part of a change'
+            'The real runs differ from those of the baseline and may explain part of a change.'
         )
     if result.synthetic:
-        notes.append('Recordings are SYNTHETIC stand-ins')
+        notes.append('The recordings are SYNTHETIC stand-ins.')
     return GateVerdict(options, tuple(cases), result.failures, tuple(notes))
 
 
@@ -355,8 +395,14 @@ def _transfer_cases(result: GatedResult, options: GateOptions) -> list[GateCase]
             f'{level:g}; measure it with --level {options.confidence:g}',
         )  # fmt: skip
     judge = str(record['judge']['name'])
+    text_of = functools.partial(loss_text, record['quantity'])
+    option = f'--max-transfer-loss {text_of(limit)}'
     cases = [
-        GateCase(Cell(judge, '', model, _TRANSFER), None, broken=(f'no transfer loss: {problem}',))
+        GateCase(
+            Cell(judge, '', model, _TRANSFER),
+            None,
+            checks=(LimitCheck(option, f'no transfer loss: {problem}'),),
+        )
         for model, problem in record['failures'].items()
         if not options.models or model in options.models
     ]
@@ -368,10 +414,10 @@ def _transfer_cases(result: GatedResult, options: GateOptions) -> list[GateCase]
         case = GateCase(
             cell, None, loss=loss, loss_low=low, loss_high=high, quantity=record['quantity']
         )
-        if _breaks(limit, loss, low, high, options.by):
-            text = f'{case.describe(options)}; limit {loss_text(record["quantity"], limit)}'
-            case = dataclasses.replace(case, broken=(text,))
-        cases.append(case)
+        ends = '' if None in (low, high) else f' ({text_of(low)} to {text_of(high)})'
+        number = f'{text_of(loss)}{ends} of {record["quantity"]}'
+        check = _check(option, number, limit, (loss, low, high), options.by)
+        cases.append(dataclasses.replace(case, checks=(check,)))
     return cases
 
 
@@ -417,58 +463,53 @@ def _make_case(
 ) -> GateCase:
     """Return the case of a cell; `now` and `before` are of the result and the baseline."""
     vepd = result.vepd[cell]
-    names = () if now is None else ('low', 'high', 'p_value', 'null_median')
-    values: dict[str, Any] = {name: getattr(now, name) for name in names}
+    names = ('low', 'high', 'p_value', 'null_median', 'null_high')
+    values = {name: getattr(now, name) for name in names} if now else {}
     case = GateCase(cell, vepd, **values)
+    checks = []
+    if options.max_vepd is not None:
+        limit, low, high = options.max_vepd, case.low, case.high
+        number = f'{vepd:.4g}{interval(low, high)}'
+        checks.append(
+            _check(f'--max-vepd {limit:g}', number, limit, (vepd, low, high), options.by)
+        )
+    if options.max_ratio_to_null is not None and case.null_high is not None:
+        limit = options.max_ratio_to_null
+        ratio, low, high = (
+            None if end is None else _ratio(end, case.null_high)
+            for end in (vepd, case.low, case.high)
+        )
+        number = f'{ratio:.3g}{interval(low, high)}'
+        option = f'--max-ratio-to-null {limit:g}'
+        checks.append(_check(option, number, limit, (ratio, low, high), options.by))
     if baseline is not None and cell in baseline.vepd:
+        assert options.max_increase is not None
         low, high = _increase_interval(cell, result, baseline, case, before, options)
+        increase, limit = vepd - baseline.vepd[cell], options.max_increase
         case = dataclasses.replace(
             case,
             baseline=baseline.vepd[cell],
-            increase=vepd - baseline.vepd[cell],
+            increase=increase,
             increase_low=low,
             increase_high=high,
         )
-    broken = []
-    if _breaks(options.max_vepd, case.vepd, case.low, case.high, options.by):
-        broken.append(f'{case.describe(options)}; limit {options.max_vepd:g}')
-    bounds = case.increase_low, case.increase_high
-    if _breaks(options.max_increase, case.increase, *bounds, options.by):
-        broken.append(
-            f'VEPD {vepd:.4g} is {case.increase:.4g} above the baseline of '
-            f'{case.baseline:.4g}{interval(*bounds, options)}; at most '
-            f'{options.max_increase:g} allowed'
-        )
-    skipped = ''
-    if options.max_vepd is None and case.baseline is None:
-        skipped = 'is not in the baseline and has no limit'
-    return dataclasses.replace(case, broken=tuple(broken), skipped=skipped)
+        number = f'{increase:+.4g}{interval(low, high)} to {vepd:.4g}'
+        option = f'--max-increase {limit:g}'
+        checks.append(_check(option, number, limit, (increase, low, high), options.by))
+    skipped = '' if checks else 'is not in the baseline and has no limit'
+    return dataclasses.replace(case, checks=tuple(checks), skipped=skipped)
 
 
-def _breaks(
-    limit: float | None, value: float | None, low: float | None, high: float | None, by: str
-) -> bool:
-    if limit is None or value is None:
-        return False
+def _check(
+    option: str, number: str, limit: float, bounds: Sequence[float | None], by: str
+) -> LimitCheck:
+    """Return the comparison of a number, given with both ends of its interval, with a limit."""
+    value, low, high = bounds
+    assert value is not None
     bound = {'estimate': value, 'low': low, 'high': high}[by]
     # An unknown upper bound may be above the limit.
-    return by == 'high' if bound is None else bound > limit
-
-
-def _excess(case: GateCase, options: GateOptions) -> float:
-    """Return how far a case exceeds a limit, at most; infinity for a number that is missing."""
-    if case.vepd is None and case.loss is None:
-        return math.inf
-    excess = [-math.inf]
-    for limit, value, low, high in (
-        (options.max_vepd, case.vepd, case.low, case.high),
-        (options.max_increase, case.increase, case.increase_low, case.increase_high),
-        (options.max_transfer_loss, case.loss, case.loss_low, case.loss_high),
-    ):
-        if limit is not None and value is not None:
-            bound = {'estimate': value, 'low': low, 'high': high}[options.by]
-            excess.append((value if bound is None else bound) - limit)
-    return max(excess)
+    is_broken = by == 'high' if bound is None else bound > limit
+    return LimitCheck(option, number, (value if bound is None else bound) - limit, is_broken)
 
 
 def _uncertainty_options(options: GateOptions) -> UncertaintyOptions:
@@ -538,20 +579,9 @@ def _has_other_real_runs(result: GatedResult, baseline: GatedResult) -> bool:
     )
 
 
-def _describe_increase(case: GateCase) -> str:
-    if case.increase is None:
-        return ''
-    if case.increase == 0.0:
-        return ', as in the baseline'
-    side = 'above' if case.increase > 0.0 else 'below'
-    return f', {abs(case.increase):.4g} {side} the baseline'
-
-
-def interval(low: float | None, high: float | None, options: GateOptions) -> str:
+def interval(low: float | None, high: float | None) -> str:
     """Return an interval in words, or nothing if it is unknown."""
-    if low is None or high is None:
-        return ''
-    return f', {options.confidence:.0%} from {low:.4g} to {high:.4g}'
+    return '' if low is None or high is None else f' ({low:.3g} to {high:.3g})'
 
 
 def split_names(names: Sequence[str]) -> tuple[str, ...]:

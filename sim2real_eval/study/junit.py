@@ -37,7 +37,9 @@ def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
         },
     )
     properties = ET.SubElement(suite, 'properties')
-    for name in ('max_vepd', 'max_increase', 'max_transfer_loss', 'by', 'confidence'):
+    for name in (
+        'max_vepd', 'max_ratio_to_null', 'max_increase', 'max_transfer_loss', 'by', 'confidence',
+    ):  # fmt: skip
         value = getattr(verdict.options, name)
         if value is not None:
             ET.SubElement(properties, 'property', {'name': name, 'value': str(value)})
@@ -51,7 +53,7 @@ def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
             _add_failure(element, '; '.join(case.broken))
         elif case.skipped:
             ET.SubElement(element, 'skipped', {'message': _clean(case.skipped)})
-    ET.SubElement(suite, 'system-out').text = _clean(verdict.reason)
+    ET.SubElement(suite, 'system-out').text = _clean('\n'.join(verdict.lines))
     ET.SubElement(suite, 'system-err').text = ''
     ET.indent(root)
     body: bytes = ET.tostring(root, encoding='utf-8', xml_declaration=True)

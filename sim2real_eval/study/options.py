@@ -233,6 +233,15 @@ class GateOptions(Parameters):
     max_vepd: float | None = parameter(
         None, '', 'Largest VEPD allowed.', optional=float, minimum=0.0
     )
+    max_ratio_to_null: float | None = parameter(
+        None,
+        '1',
+        'Largest ratio allowed of VEPD to the null distribution: to its quantile at --confidence, '
+        'the VEPD that identical sensors exceed in 5 % of studies. With 1, identical sensors pass '
+        'in 95 %.',
+        optional=float,
+        minimum=0.0,
+    )
     max_increase: float | None = parameter(
         None,
         '',
@@ -339,8 +348,8 @@ DRIVES = assumed(
 )
 ONE_BLOCK = decisive(
     'study.one_block',
-    'all {count:d} recordings are one {block}: the ranking holds for it, and nothing follows for '
-    'other drives, neither an interval nor a p-value',
+    'all {count:d} recordings are one {block}: the ranking holds for this one, without an '
+    'interval and a p-value for others',
     'The spread between drives is unknown. Segments of a drive share the receiver, the sky and '
     'the road, so they cannot stand for other drives.',
     'record at least 6 drives, with more than a minute between them, better on other days; if '
@@ -357,8 +366,8 @@ COVARIANCE_ONE_SIDED = assumed(
 )
 ONE_DRAW = routine(
     'study.one_draw',
-    'each recording has one draw of the simulated noise: another --seed, or other names of the '
-    'recordings, change VEPD',
+    'each recording has one draw of the simulated noise, so VEPD depends on --seed and on the '
+    'names of the recordings',
     'Seeds depend on the names, so adding a recording does not change the others.',
     '--repetitions 10 takes the mean of ten draws',
 )

@@ -32,6 +32,10 @@ F = TypeVar('F', bound=Callable[..., object])
 
 _LOG = logging.getLogger(__name__)
 _MESSAGE = 'compiling for this machine, once'
+_WAITING = (
+    'waiting for another process that compiles the same functions, to load them; if you start '
+    'several processes at once, run `sim2real demo` before'
+)
 _SILENT_S = 1.0
 _SAME_START_S = 600.0
 """Longest pause between compilations of one start, such as those of the nodes of a launch."""
@@ -105,7 +109,7 @@ def _is_open_to_others(status: os.stat_result) -> bool:
 
 
 def _prepare_cache() -> Path | None:
-    """Prepare a private folder for numba's cache; return its lock file, or None without one."""
+    """Prepare a private folder for numba's cache and return it, or None without one."""
     package = Path(__file__).resolve().parents[1]
     caches = Path(os.environ.get('XDG_CACHE_HOME') or '~/.cache').expanduser()
     bases = [package / '__pycache__', caches / 'sim2real_sensors']
@@ -120,10 +124,10 @@ def _prepare_cache() -> Path | None:
                 is_other = other != folder and _CACHE_NAME.fullmatch(other.name)
                 if is_other and time.time() - other.lstat().st_mtime > _OUTDATED_S:
                     shutil.rmtree(other, ignore_errors=True)
-    return folder / 'compiling.lock'
+    return folder
 
 
-_LOCK_FILE = _prepare_cache()
+_CACHE = _prepare_cache()
 _THREAD = threading.local()
 
 PREPARED: list[str] = []
@@ -135,9 +139,9 @@ FEW_ROWS = 32
 
 
 @contextlib.contextmanager
-def _announced() -> Iterator[None]:
-    """Log that functions are being compiled if it takes longer than a second; once in a start."""
-    timer = threading.Timer(_SILENT_S, _announce)
+def _announced(message: str) -> Iterator[None]:
+    """Log a message if the block takes longer than a second; one message in a start."""
+    timer = threading.Timer(_SILENT_S, _announce, [message])
     timer.daemon = True
     timer.start()
     try:
@@ -146,30 +150,30 @@ def _announced() -> Iterator[None]:
         timer.cancel()
 
 
-def _announce() -> None:
+def _announce(message: str) -> None:
     if _LOG.isEnabledFor(logging.INFO) and _is_first_of_start():
-        _LOG.info(_MESSAGE)
+        _LOG.info(message)
 
 
 def _is_first_of_start() -> bool:
-    """Return True if no process of this session has compiled in the last minutes.
+    """Return True if no process of this session has compiled or waited in the last minutes.
 
-    The nodes of a launch and the workers of a command are in one session. A file beside the cache
-    holds the session of the last process that compiled.
+    The nodes of a launch and the workers of a command are in one session. A file of the cache has
+    the recent sessions, each with the time of its last compilation.
     """
-    if _LOCK_FILE is None:
+    if _CACHE is None:
         return True
     # Windows has no sessions.
     session = str(os.getsid(0)) if hasattr(os, 'getsid') else ''
-    file = _LOCK_FILE.with_name('compiling_session')
+    file, now = _CACHE / 'compiling_sessions', time.time()
     with filelock.FileLock(f'{file}.lock'):
-        is_same = (
-            file.exists()
-            and file.read_text('utf-8') == session
-            and time.time() - file.stat().st_mtime < _SAME_START_S
+        lines = file.read_text('utf-8').splitlines() if file.exists() else []
+        times = dict(line.split('=') for line in lines)
+        recent = {name: last for name, last in times.items() if now - float(last) < _SAME_START_S}
+        file.write_text(
+            ''.join(f'{name}={last}\n' for name, last in {**recent, session: now}.items()), 'utf-8'
         )
-        file.write_text(session, 'utf-8')
-    return not is_same
+    return session not in recent
 
 
 def compiled(function: F) -> F:
@@ -256,8 +260,8 @@ class _Compiled:
         config: Any = numba.config
         if config.DISABLE_JIT:
             return self._function
-        if _LOCK_FILE is not None:
-            config.CACHE_DIR = str(_LOCK_FILE.parent)
+        if _CACHE is not None:
+            config.CACHE_DIR = str(_CACHE)
         # numba must see the dispatchers of the functions that this one calls, by their names.
         code, scope = self._function.__code__, self._function.__globals__
         called = {
@@ -273,13 +277,13 @@ class _Compiled:
             self._function.__closure__,
         )
         dispatcher = cast(Any, numba.njit)(
-            cache=_LOCK_FILE is not None,
+            cache=_CACHE is not None,
             nogil=True,
             error_model='numpy',
             no_cfunc_wrapper=True,
             **self._options,
         )(functools.update_wrapper(function, self._function))
-        dispatcher.compile = _compile_alone(self._function.__name__, dispatcher.compile)
+        dispatcher.compile = _compile_alone(self._function, dispatcher.compile)
         return dispatcher
 
 
@@ -304,27 +308,49 @@ class _RowLoop(_Compiled):
 
 
 def _compile_alone(
-    name: str, compile_signature: Callable[[object], object]
+    function: FunctionType, compile_signature: Callable[[object], object]
 ) -> Callable[[object], object]:
-    """Let one process at a time compile, or load compiled code, and announce long waits.
+    """Let one process at a time compile a function, or load its code, and announce long waits.
 
     Two processes that add to one index of numba's cache could otherwise mix up two versions of a
-    function. Waiting also saves the time of compiling twice.
+    function. numba has an index for each function of each source file, and so has the lock:
+    processes that need other functions, or run another copy of the sources, do not wait.
+
+    No cycle of processes can wait for each other. The threads of a process take turns, by the lock
+    of numba, and a function is locked before the functions that it calls.
     """
+    place = f'{function.__code__.co_filename}:{function.__qualname__}'
+    lock_name = f'{hashlib.sha256(place.encode()).hexdigest()[:16]}.lock'
 
     @functools.wraps(compile_signature)
     def compile_alone(signature: object) -> object:
-        if getattr(_THREAD, 'is_compiling', False):
-            # Another function of ours calls this one.
+        from numba.core.compiler_lock import global_compiler_lock
+
+        with contextlib.ExitStack() as stack:
+            if not getattr(_THREAD, 'is_compiling', False):
+                _THREAD.is_compiling = True
+                stack.callback(setattr, _THREAD, 'is_compiling', False)
+                PREPARED.append(function.__name__)
+            stack.enter_context(global_compiler_lock)
+            if _CACHE is not None:
+                stack.enter_context(_locked(_CACHE / lock_name))
+            stack.enter_context(_announced(_MESSAGE))
             return compile_signature(signature)
-        _THREAD.is_compiling = True
-        PREPARED.append(name)
-        # A lock of its own for each call: a forked process must not use that of its parent.
-        lock = filelock.FileLock(_LOCK_FILE) if _LOCK_FILE else contextlib.nullcontext()
-        try:
-            with _announced(), lock:
-                return compile_signature(signature)
-        finally:
-            _THREAD.is_compiling = False
 
     return compile_alone
+
+
+@contextlib.contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Hold the lock of a file; announce a long wait for another process."""
+    # A lock of its own for each call: a forked process must not use that of its parent.
+    lock = filelock.FileLock(file)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        with _announced(_WAITING):
+            lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

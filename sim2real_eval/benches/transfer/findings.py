@@ -20,8 +20,8 @@ DIFFERENCE = assumed(
 )
 ONE_DRIVE = decisive(
     'transfer.one_drive',
-    '{blocks:d} blocks are parts of {drives:d} {noun}: intervals and p-values hold for more of '
-    'the same, not for other drives',
+    '{blocks:d} blocks are parts of {drives:d} {noun}: intervals and p-values hold for these '
+    'drives, not for others',
     'Errors of one drive share the sky, the road and the state of the receiver.',
     f'record at least {LEAST_BLOCKS} drives',
 )
@@ -34,14 +34,14 @@ LIKELIHOOD = decisive(
 )
 GIVEN_IS_GOOD = assumed(
     'transfer.given_is_good',
-    'as given, the filter errs about as much as tuned on the real recordings ({excess:+.1%})',
+    'the given filter has about the error of one tuned on the real recordings ({excess:+.1%})',
     'There is nothing to gain by tuning here, in simulation or on the robot.',
     'keep the parameters as given, or tune others with --parameters',
 )
 OVER_FITTED = assumed(
     'transfer.over_fitted',
-    'as given, the filter errs {excess:.1%} less on held-out blocks than tuned on the other real '
-    'recordings: they are too few or too different to tune with',
+    'on held-out blocks the given filter has {excess:.1%} less error than one tuned on the other '
+    'real recordings: these are too few or too different to tune with',
     'Transfer losses are then compared with a filter that is not a good one.',
     'record more drives, or tune fewer --parameters',
 )
@@ -53,7 +53,7 @@ AT_BOUND = assumed(
 )
 
 _LEAST_GAIN = 0.02
-_NONE = 0.001  # ratio of error sizes below which there are hardly any
+_NONE = 0.001  # ratio of error sizes below which a sensor has almost no errors
 _FAR = 1.25  # ratio of error sizes that is named as a cause
 
 
@@ -107,5 +107,5 @@ def describe_cause(model: ModelTransfer) -> str:
     ratios = model.error_ratios
     name = max(far, key=lambda part: abs(math.log(max(ratios[part], 1e-12))))
     if ratios[name] < _NONE:
-        return f'; there is hardly any simulated {name}'
+        return f'; the simulated {name} has almost no errors'
     return f'; simulated {name}: {ratios[name]:.2g} times the real size'

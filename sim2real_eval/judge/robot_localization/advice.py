@@ -73,12 +73,11 @@ ABSENT = decisive(
 )
 NO_START_HEADING = decisive(
     'rl.no_start_heading',
-    'is configured to measure orientation, but {topic} has none (-1): the attitude comes from the '
-    'rates alone, from a start heading of 0 (east), so forward speed is meaningless and '
-    'accelerations have a wrong direction unless the run starts eastward',
+    'is configured to measure orientation, but {topic} has none (-1): the filter starts with the '
+    'heading 0 (east), so forward speed and accelerations are wrong unless the run starts '
+    'eastward',
     'Without a heading the filter starts eastward, whatever the vehicle does.',
-    'give the heading in `initial_state`, or with --start-heading (in a study file '
-    '`start_heading: true`, in Python `run_judge(..., start_heading=True)`)',
+    'give --start-heading (in a study file and in Python `start_heading`), or set `initial_state`',
 )
 GRAVITY_BY_ESTIMATE = routine(
     'rl.gravity_by_estimate',
