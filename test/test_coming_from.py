@@ -52,14 +52,15 @@ def run(line: str) -> object:
 
 @pytest.fixture(scope='module')
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two recordings, a result, and the truth of the first recording as a TUM file."""
+    """Two recordings, a result, and estimate and truth of the first recording as TUM files."""
     folder = tmp_path_factory.mktemp('coming_from')
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         sensors = '--gps zed_f9p_rtk --imu airsim'
         run(f'sim2real simulate --motion drive_circle --runs 2 {sensors} --out bags')
         few = '--resamples 100 --jobs 1 --out result'
-        run(f'sim2real vepd --real bags/circle_1 bags/circle_2 --models ch_rw {few}')
+        run(f'sim2real vepd bags/circle_1 bags/circle_2 --models ch_rw {few}')
+        run('sim2real judge bags/circle_1 --tum --out judged')
     truth = s2r.read_recording(folder / 'bags' / 'circle_1').truth
     assert truth is not None
     rows = np.column_stack([truth.stamp_ns / 1e9, truth.position, truth.orientation])
@@ -107,6 +108,8 @@ def test_the_page_has_a_line_for_each_tool() -> None:
 def test_a_line_of_the_table_works(line: str, folder: Path) -> None:
     if line.startswith('evo_') and importlib.util.find_spec('evo') is None:
         pytest.skip('pip install evo')
+    if line.endswith('--out judged'):
+        shutil.rmtree(folder / 'judged')
     before = set(folder.rglob('*'))
     value = run(line)
     files = [path for path in folder.rglob('*') if path not in before]
