@@ -158,8 +158,8 @@ def _announce(message: str) -> None:
 def _is_first_of_start() -> bool:
     """Return True if no process of this session has compiled or waited in the last minutes.
 
-    The nodes of a launch and the workers of a command are in one session. A file in the cache holds
-    the recent sessions, each with the time of its last compilation.
+    The nodes of a launch and the workers of a command are in one session. A file in the cache
+    holds the recent sessions, each with the time of its last compilation.
     """
     if _CACHE is None:
         return True
