@@ -100,8 +100,6 @@ setup(
         'rich>=13.7.1',
         # The first that uses backports.zstd, whose errors are caught.
         'rosbags>=0.11.7',
-        # C parser with which rosbags reads metadata.yaml: 1 ms in place of 12.
-        'ruamel.yaml.clib>=0.2.12',
         'scipy>=1.11.4',
     ],
     extras_require={

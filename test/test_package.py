@@ -41,7 +41,6 @@ LIBRARIES: dict[str, tuple[str, str | None]] = {
     'pyproj': ('pyproj', 'python3-pyproj'),
     'rich': ('rich', 'python3-rich'),
     'rosbags': ('rosbags', None),
-    '_ruamel_yaml': ('ruamel.yaml.clib', None),
     'scipy': ('scipy', 'python3-scipy'),
     'yaml': ('PyYAML', 'python3-yaml'),
 }
