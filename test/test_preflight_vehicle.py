@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -358,3 +359,36 @@ def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match=str(tmp_path / 'b' / 'recording.yaml')):
         write_entries(results)
     assert not (tmp_path / 'a' / 'recording.yaml').exists()
+
+
+@pytest.mark.parametrize(('corrected', 'is_written'), [(0.9, True), (1.09, True), (1.32, False)])
+def test_corrections_with_which_the_judge_errs_more_are_not_written(
+    corrected: float,
+    is_written: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (path,) = write_runs(tmp_path, WRITTEN['a truth in NED, a deviation'][1])
+    before = (path / 'recording.yaml').read_bytes()
+
+    def weigh(recording: Recording, result: Preflight, base_frame: str) -> Preflight:
+        return dataclasses.replace(result, speed_errors=(1.0, corrected))
+
+    monkeypatch.setattr('sim2real_eval.preflight.consequence.weigh', weigh)
+    assert (checked(capsys, path, '--write')['written'] != []) is is_written
+    assert ((path / 'recording.yaml').read_bytes() != before) is is_written
+
+
+def test_a_delay_that_makes_a_real_drive_worse_is_not_written(
+    real_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The judge errs by 0.87 m/s in this drive, and by 1.15 m/s with the delay of the fixes."""
+    path = tmp_path / 'drive'
+    shutil.copytree(real_dir / 'comma2k19' / 'segments' / 'comma2k19_seg40_seg00' / 'bag', path)
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    record = checked(capsys, path, '--write')
+    recorded, corrected = record['recordings'][0]['speed_errors']
+    assert corrected > 1.2 * recorded
+    assert record['written'] == []
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == before

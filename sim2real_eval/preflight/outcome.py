@@ -13,6 +13,9 @@ from sim2real_eval.common.findings import Finding, Severity, by_severity, merge_
 
 PASS, WARN, FAIL = 'pass', 'warn', 'fail'
 
+_WORSE = 1.1
+"""Ratio of speed errors, corrected over recorded, above which corrections are not written."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
@@ -121,6 +124,17 @@ class Preflight:
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     original: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     speed_errors: tuple[float, float] | None = None
+
+    @property
+    def is_made_worse(self) -> bool:
+        """Whether the judge errs more with the corrections, although all checks agree with them.
+
+        Then the truth or another sensor probably has an error that the recorded one balances.
+        """
+        if self.speed_errors is None:
+            return False
+        recorded, corrected = self.speed_errors
+        return corrected > _WORSE * recorded
 
     def to_record(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -174,7 +174,14 @@ def consequence_lines(runs: Sequence[Preflight]) -> list[str]:
         return []
     before, after = (_range([errors[side] for _, errors in pairs if errors]) for side in (0, 1))
     of_runs = f' ({len(pairs)} recordings)' if len(pairs) > 1 else ''
-    return [f'Speed error of the judge{of_runs}: {before} m/s as recorded, {after} m/s corrected.']
+    text = f'Speed error of the judge{of_runs}: {before} m/s as recorded, {after} m/s corrected.'
+    worse = [name for name, run in _named(runs) if run.is_made_worse]
+    if worse:
+        text += (
+            f' It grows in {_few(worse)}, which --write leaves as they are. First find out why: '
+            'the truth or another sensor probably has an error, too, such as another clock.'
+        )
+    return [text]
 
 
 def _range(values: Sequence[float]) -> str:
