@@ -41,7 +41,7 @@ IS_WHEEL = any('wheel' in word for word in sys.argv)
 setup(
     name=NAME,
     # A literal, and equal to that of package.xml: catkin_prepare_release of bloom sets both.
-    version='1.0.0',
+    version='1.1.0',
     description='Simulated GPS and IMU sensors, and a judge of how far they are from real ones',
     author='The sim2real_sensors contributors',
     license='Apache-2.0',
