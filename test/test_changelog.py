@@ -19,7 +19,7 @@ def test_catkin_pkg_reads_the_changelog_and_its_newest_version_is_that_of_the_pa
     changelog = get_changelog_from_path(str(repository), manifest.name)
     # The section Forthcoming, which is no version yet, is left out.
     released = list(changelog.foreach_version())
-    assert released[0][0] == manifest.version
+    assert released[-1][0] == manifest.version
     for version, date, content in released:
         assert date is not None, version
         assert content, version
