@@ -12,13 +12,20 @@ from comparison_examples import compare_one, study_of, twin
 from preflight_examples import good
 from study_examples import drawn_study
 
+from sim2real_eval.cli.parser import build_parser
 from sim2real_eval.cli.sensors import twins
 from sim2real_eval.common.findings import Severity, to_records
 from sim2real_eval.judge.estimate import DIVERGED
 from sim2real_eval.judge.robot_localization.advice import NO_START_HEADING
 from sim2real_eval.metrics.options import MOVING_START, SLOW_TRUTH
 from sim2real_eval.preflight.findings import COVARIANCE_LARGE, RATE_UNIT
-from sim2real_eval.report.answer import answer_lines, next_step, plain_answer
+from sim2real_eval.report.answer import (
+    _SHARED,
+    _SHARED_SWITCHES,
+    answer_lines,
+    next_step,
+    plain_answer,
+)
 from sim2real_eval.study.answer import TransferView, study_answer
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
@@ -218,6 +225,25 @@ def test_the_next_step_follows_from_what_is_not_known_yet() -> None:
     ]
     assert [command[1] for command in commands] == ['vepd', 'vepd', 'transfer', 'gate']
     assert shlex.split(next_step(answer, own).command)[2:] == [
-        'my bags/a', '--models', 'ch_rw', '--study', 'result', '--out', 'cost'
+        'my bags/a', '--models', 'ch_rw', '--study', 'RESULT', '--out', 'cost'
     ]  # fmt: skip
     assert 'BAGS' in next_step(answer, many).command
+
+
+def test_transfer_is_proposed_with_the_options_of_the_comparison() -> None:
+    answer = study_answer(drawn_study(judges=('clean',), runs=6, models={'ch_rw': 0.05}))
+    options = [word for option in _SHARED for word in (option, '5')]
+    options += [_SHARED_SWITCHES[0]]
+    command = ['sim2real', 'vepd', 'a', '--resamples', '500', *options, '--out', 'x']
+    record = {
+        'command': command, 'recordings': [{'name': 'a', 'path': 'a'}], 'phrases': {'ch_rw': 'w'}
+    }  # fmt: skip
+    words = shlex.split(next_step(answer, record).command)
+    assert words[:5] == ['sim2real', 'transfer', 'a', '--models', 'ch_rw']
+    assert words[5:-4] == options
+    for verb in ('vepd', 'transfer'):
+        actions = build_parser(verb)._subparsers
+        assert actions is not None
+        (parser,) = actions._group_actions[0].choices.values()
+        known = {option for action in parser._actions for option in action.option_strings}
+        assert known >= {*_SHARED, *_SHARED_SWITCHES}

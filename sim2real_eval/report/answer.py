@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,16 +113,23 @@ class NextStep(NamedTuple):
     command: str
 
 
+_SHARED = (
+    '--topic', '--scenario', '--imu', '--set', '--judge', '--judge-config', '--navsat-config',
+    '--transforms', '--rl-version', '--front-end', '--correct', '--latency', '--warmup', '--adapt',
+    '--block', '--seed',
+)  # fmt: skip
+"""Options with a value of both `vepd` and `transfer`, whose answers must be about the same."""
+_SHARED_SWITCHES = ('--match-rates', '--no-match-rates')
 _MOST_PATHS = 12
 
 
 def next_step(answer: Answer, record: Mapping[str, Any]) -> NextStep:
     """Return the command that answers the largest open question of a study.
 
-    `record` is the record of the study, see `StudyOutcome`.
+    `record` is the record of the study, see `StudyOutcome`. RESULT stands for its folder, whose
+    name is not in its files.
     """
     command = [str(word) for word in record.get('command') or ()]
-    result = command[command.index('--out') + 1] if '--out' in command[:-1] else 'RESULT'
     paths = [recording.get('path') for recording in record.get('recordings', ())]
     bags = shlex.join(map(str, paths)) if all(paths) and len(paths) <= _MOST_PATHS else 'BAGS'
     # Labels of a study file need not be names of models, but those with a phrase are.
@@ -140,12 +147,25 @@ def next_step(answer: Answer, record: Mapping[str, Any]) -> NextStep:
     if answer.transfer is None:
         return NextStep(
             'Measure what this costs on the robot:',
-            f'sim2real transfer {bags} --models {model} --study {shlex.quote(result)} --out cost',
+            f'sim2real transfer {bags} --models {model}{_shared_options(command)} --study RESULT '
+            '--out cost',
         )
     return NextStep(
         'Check each change of the simulator against this result:',
-        f'sim2real gate NEW_RESULT --baseline {shlex.quote(result)}/study.json',
+        'sim2real gate NEW_RESULT --baseline RESULT/study.json',
     )
+
+
+def _shared_options(command: Sequence[str]) -> str:
+    """Return the options of a `vepd` that `transfer` must have, too."""
+    words: list[str] = []
+    if command[1:2] == ['vepd']:
+        for option, value in zip(command, [*command[1:], ''], strict=True):
+            if option in _SHARED:
+                words += [option, value]
+            elif option in _SHARED_SWITCHES:
+                words.append(option)
+    return f' {shlex.join(words)}' if words else ''
 
 
 def _verdict(answer: Answer) -> str:
