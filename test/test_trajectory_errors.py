@@ -28,7 +28,7 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _judge(bag: Path, folder: Path, capsys: Capture) -> dict[str, dict[str, float]]:
     """Judge a bag with TUM files into a folder; return the errors by quantity."""
-    words = ('--config', 'clean', '--tum', '--out', folder / 'x.csv', '--json')
+    words = ('--config', 'clean', '--tum', '--out', folder, '--json')
     outcome = call(capsys, 'judge', bag, *words)
     assert outcome.status == 0, outcome.err
     (summary,) = json.loads(outcome.out)
@@ -40,7 +40,9 @@ def test_position_errors_follow_from_the_written_trajectories(
 ) -> None:
     """numpy reads both files; x and y count, as the judge is in two_d_mode."""
     errors = _judge(bag, tmp_path, capsys)
-    truth, estimate = (np.loadtxt(tmp_path / f'x_{part}.tum') for part in ('truth', 'estimate'))
+    truth, estimate = (
+        np.loadtxt(tmp_path / f'{bag.name}_{part}.tum') for part in ('truth', 'estimate')
+    )
     assert np.array_equal(truth[:, 0], estimate[:, 0])
     distance = np.linalg.norm((estimate - truth)[:, 1:3], axis=1)
     assert errors['position']['rmse'] == pytest.approx(np.sqrt(np.mean(distance**2)), abs=1e-8)
@@ -55,10 +57,12 @@ def test_velocity_errors_are_those_of_the_written_estimate(
 ) -> None:
     """The body velocity of the CSV against the truth of the bag, interpolated by numpy."""
     errors = _judge(bag, tmp_path, capsys)
-    rows = np.genfromtxt(tmp_path / 'x.csv', delimiter=',', names=True)
+    rows = np.genfromtxt(tmp_path / f'{bag.name}.csv', delimiter=',', names=True)
     truth = read_recording(bag).truth
     assert truth is not None
-    stamps = np.loadtxt(tmp_path / 'x.csv', delimiter=',', skiprows=1, usecols=0, dtype=np.int64)
+    stamps = np.loadtxt(
+        tmp_path / f'{bag.name}.csv', delimiter=',', skiprows=1, usecols=0, dtype=np.int64
+    )
     inside = (stamps >= truth.stamp_ns[0]) & (stamps <= truth.stamp_ns[-1])
     time, true_time = (stamps[inside] - stamps[0], truth.stamp_ns - stamps[0])
     difference = [
@@ -82,7 +86,7 @@ def test_position_errors_are_the_ape_of_evo(
 
     errors = _judge(bag, tmp_path, capsys)
     pair = [
-        file_interface.read_tum_trajectory_file(str(tmp_path / f'x_{part}.tum'))
+        file_interface.read_tum_trajectory_file(str(tmp_path / f'{bag.name}_{part}.tum'))
         for part in ('truth', 'estimate')
     ]
     truth, estimate = sync.associate_trajectories(*pair)
@@ -125,4 +129,43 @@ def test_tum_files_need_a_truth(
     roles = {role: topic for role, topic in recording.roles.items() if role != 'truth'}
     recording = dataclasses.replace(recording, messages=messages, roles=roles)
     write_recording(recording, Path('blind'))
-    check_refused(capsys, '--tum', 'judge', 'blind', '--tum', '--out', 'x.csv')
+    check_refused(capsys, '--tum', 'judge', 'blind', '--tum', '--out', 'estimates')
+
+
+FIXES_ONLY = """
+import numpy as np
+from sim2real_eval.judge import Estimate
+from sim_sensors.world.geodesy import LocalFrame
+
+
+class FixesOnly:
+    def judge(self, recording):
+        fixes = recording.gps
+        frame = LocalFrame(fixes.latitude[0], fixes.longitude[0], fixes.altitude[0])
+        position = np.asarray(frame.to_enu(fixes.latitude, fixes.longitude, fixes.altitude))
+        velocity = np.gradient(position, fixes.stamp_ns / 1e9, axis=0)
+        return Estimate(fixes.stamp_ns, velocity, position=position)
+"""
+
+
+def test_a_judge_without_orientation_has_the_axes_of_the_world(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first velocity, at rest, is noise: the truth must not be turned by its direction.
+
+    Fixes of 1 cm: the error without alignment is at most that of the first fix and some
+    centimetres; turned by a random angle it was metres.
+    """
+    monkeypatch.chdir(tmp_path)
+    Path('fixes.py').write_text(FIXES_ONLY)
+    motion = ('--motion', 'circle', '--set', 'heading=1.57', '--duration', '12')
+    sensors = ('--gps', 'zed_f9p_rtk', '--imu', 'airsim')
+    assert call(capsys, 'simulate', *motion, *sensors, '--out', 'bags').status == 0
+    words = ('--judge', 'fixes.py:FixesOnly', '--json', '--out', 'estimates')
+    outcome = call(capsys, 'judge', 'bags/circle_1', *words)
+    assert outcome.status == 0, outcome.err
+    (summary,) = json.loads(outcome.out)
+    errors = {error['quantity']: error['rmse'] for error in summary['errors']}
+    assert set(errors) == {'position', 'position, aligned', 'velocity'}
+    assert errors['position, aligned'] < errors['position'] < 0.08
+    assert errors['velocity'] < 0.5

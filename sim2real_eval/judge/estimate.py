@@ -461,7 +461,10 @@ class JudgedRun:
     divergence : FindingKind
         Finding for estimates that are not numbers.
     unknown : frozenset of str
-        Fields that the judge does not estimate, or only in part; NaN is no failure there.
+        Fields that the judge does not estimate, or only in part; NaN is no failure there. An
+        unknown orientation is level, with the heading of the velocity.
+    is_enu : bool
+        Whether the axes of the world frame are east, north and up, as those of the truth.
     again : JudgedRun or None
         A second replay of the same recording, by a judge that is not repeatable.
     """
@@ -484,6 +487,7 @@ class JudgedRun:
     about_axes: bool = False
     divergence: FindingKind = DIVERGED
     unknown: frozenset[str] = frozenset()
+    is_enu: bool = False
     again: JudgedRun | None = None
 
     def __len__(self) -> int:

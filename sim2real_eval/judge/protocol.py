@@ -281,7 +281,7 @@ class Estimate:
         # The covariance in body axes is R' P R: rotate the rows, then the columns.
         half = _rotate_rows_to_body(orientation, self._array('velocity_covariance', (n, 3, 3)))
         twist[:, :3, :3] = _rotate_rows_to_body(orientation, half.transpose(0, 2, 1))
-        unknown = {'angular_velocity', 'pose_covariance', 'twist_covariance'}
+        optional = {name for name in ('position', 'orientation') if getattr(self, name) is None}
         return JudgedRun(
             stamp_ns=stamp_ns.astype(np.int64),
             tick_ns=stamp_ns.astype(np.int64),
@@ -292,7 +292,10 @@ class Estimate:
             pose_covariance=pose,
             twist_covariance=twist,
             notes=tuple(notes),
-            unknown=frozenset(unknown | ({'position'} if self.position is None else set())),
+            unknown=frozenset(
+                {'angular_velocity', 'pose_covariance', 'twist_covariance', *optional}
+            ),
+            is_enu=True,
         )
 
     def _array(self, name: str, shape: tuple[int, ...]) -> FloatArray:

@@ -144,6 +144,8 @@ def truth_in_world(
         fixes = select_valid_fixes(fixes)
         places, frame = _of_fixes(judged, truth, fixes, antenna)
     turn, variance = (None, 0.0) if places is None else places.turn()
+    if judged.is_enu:
+        turn = 0.0
     if turn is not None:
         variance = 0.0
     elif poses is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.recording.truth import interpolate_truth
 from sim_sensors.core.measurements import FloatArray, IntArray, OdometryArray
-from sim_sensors.core.rotations import rotation_between
+from sim_sensors.core.rotations import rotate, rotation_between
 from .judged_world import has_truth_at
 
 
@@ -48,15 +48,21 @@ def trajectory_errors(
     """Return the errors of position, aligned position, orientation and velocity.
 
     The truth is that of the base frame in the judge's world frame (`truth_in_world`), interpolated
-    at the stamps of the estimates. Velocities are compared in the axes of the body. `axes` are the
-    compared components of position and velocity; two_d_mode has (0, 1). Quantities that the judge
-    does not estimate are left out. The aligned position is
-    the one after the rotation and shift that minimise its RMSE, as with `evo_ape -a`.
+    at the stamps of the estimates. Velocities are compared in the axes of the body, or in those
+    of the world if the judge estimates no orientation. `axes` are the compared components of
+    position and velocity; two_d_mode has (0, 1). Quantities that the judge does not estimate are
+    left out. The aligned position is the one after the rotation and shift that minimise its RMSE,
+    as with `evo_ape -a`.
     """
     inside = judged.finite & has_truth_at(truth, judged.stamp_ns)
     true = interpolate_truth(truth, judged.stamp_ns[inside])
     position, orientation = judged.position[inside], judged.orientation[inside]
-    velocity = judged.linear_velocity[inside]
+    velocity, true_velocity = judged.linear_velocity[inside], true.linear_velocity
+    if 'orientation' in judged.unknown:
+        # Without the axes of the body, in those of the world.
+        velocity = rotate(orientation, velocity)
+        true_velocity = rotate(true.orientation, true_velocity)
+        orientation = np.full_like(orientation, np.nan)
     columns = list(axes)
     turned = np.linalg.norm(rotation_between(true.orientation, orientation), axis=1)
     aligned = position.copy()
@@ -72,7 +78,7 @@ def trajectory_errors(
             ('position', 'm', distances(position, true.position)),
             ('position, aligned', 'm', distances(aligned, true.position)),
             ('orientation', 'deg', np.degrees(turned)),
-            ('velocity', 'm/s', distances(velocity, true.linear_velocity)),
+            ('velocity', 'm/s', distances(velocity, true_velocity)),
         )
         if np.isfinite(row[2]).all()
     ]

@@ -45,7 +45,7 @@ from sim2real_eval.signals.agreement import wrap
 from sim2real_eval.simulation.twin import Twin
 from sim2real_eval.simulation.twin_maker import TwinMaker, make_twin_maker
 from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, OdometryArray
-from sim_sensors.core.rotations import heading, rotation_between
+from sim_sensors.core.rotations import heading, rotate, rotation_between
 from sim_sensors.world.world import World
 from .options import COVARIANCE_ONE_SIDED, TRUTH_OF_FIXES, StudyOptions
 from .outcome import AGAIN, OF_VEPD
@@ -308,7 +308,7 @@ def observe(
         **_nis_values(judged, recording, innovations, since_ns),
     }
     if len(inside):
-        values |= _error_values(signals, inside, true)
+        values |= _error_values(signals, inside, true, 'orientation' not in judged.unknown)
         values |= _nees_values(nees_at(judged, inside, true, *known_axes(judge), alignment))
     return signals, {name: value for name, value in values.items() if not math.isnan(value)}
 
@@ -336,27 +336,37 @@ def _speed_values(series: VelocitySeries, metric: MetricOptions) -> dict[str, fl
 
 
 def _error_values(
-    signals: EstimateSignals, inside: NDArray[np.intp], true: OdometryArray
+    signals: EstimateSignals, inside: NDArray[np.intp], true: OdometryArray, has_orientation: bool
 ) -> dict[str, float]:
-    """Return errors of pose and velocity of the estimates `inside`, at the true motion `true`."""
+    """Return errors of pose and velocity of the estimates `inside`, at the true motion `true`.
+
+    Without an estimated orientation, velocities are compared in the axes of the world.
+    """
     orientation = signals.orientation[inside]
+    velocity, true_velocity = signals.velocity[inside], true.linear_velocity
+    if not has_orientation:
+        velocity = rotate(orientation, velocity)
+        true_velocity = rotate(true.orientation, true_velocity)
     position_error = (signals.position[inside] - true.position)[:, :2]
     position = _root_mean_square(position_error)
-    velocity = _root_mean_square((signals.velocity[inside] - true.linear_velocity)[:, :2])
-    yaw_error = wrap(heading(orientation) - heading(true.orientation))
+    velocity_rmse = _root_mean_square((velocity - true_velocity)[:, :2])
     values = {
         'position_rmse': position,
         'position_end': float(np.hypot(*position_error[-1])),
-        'orientation_rmse': _root_mean_square(rotation_between(true.orientation, orientation)),
-        'yaw_rmse': _root_mean_square(yaw_error[:, np.newaxis]),
-        'velocity_rmse': velocity,
+        'velocity_rmse': velocity_rmse,
     }
+    if has_orientation:
+        yaw_error = wrap(heading(orientation) - heading(true.orientation))
+        values['orientation_rmse'] = _root_mean_square(
+            rotation_between(true.orientation, orientation)
+        )
+        values['yaw_rmse'] = _root_mean_square(yaw_error[:, np.newaxis])
     if position > 0.0:
         sigma = _root_mean_square(signals.position_sigma[inside, :2])
         values['position_covariance_consistency'] = sigma / position
-    if velocity > 0.0:
+    if velocity_rmse > 0.0:
         sigma = _root_mean_square(signals.velocity_sigma[inside, :2])
-        values['velocity_covariance_consistency'] = sigma / velocity
+        values['velocity_covariance_consistency'] = sigma / velocity_rmse
     return values
 
 
