@@ -230,7 +230,7 @@ def test_the_next_step_follows_from_what_is_not_known_yet() -> None:
     assert 'BAGS' in next_step(answer, many).command
 
 
-def test_transfer_is_proposed_with_the_options_of_the_comparison() -> None:
+def test_commands_are_proposed_with_the_options_of_the_comparison() -> None:
     answer = study_answer(drawn_study(judges=('clean',), runs=6, models={'ch_rw': 0.05}))
     options = [word for option in _SHARED for word in (option, '5')]
     options += [_SHARED_SWITCHES[0]]
@@ -238,6 +238,13 @@ def test_transfer_is_proposed_with_the_options_of_the_comparison() -> None:
     record = {
         'command': command, 'recordings': [{'name': 'a', 'path': 'a'}], 'phrases': {'ch_rw': 'w'}
     }  # fmt: skip
+    few = dataclasses.replace(
+        answer, views=(dataclasses.replace(answer.view, distinguishable=None),)
+    )
+    again = shlex.split(next_step(few, record).command)
+    assert again == [
+        'sim2real', 'vepd', 'BAGS', '--models', 'ch_rw', *options, '--out', 'NEW_RESULT'
+    ]  # fmt: skip
     words = shlex.split(next_step(answer, record).command)
     assert words[:5] == ['sim2real', 'transfer', 'a', '--models', 'ch_rw']
     assert words[5:-4] == options

@@ -142,7 +142,8 @@ def next_step(answer: Answer, record: Mapping[str, Any]) -> NextStep:
     if answer.distinguishable is None:
         return NextStep(
             f'Record at least {_enough(answer)}, then compare again:',
-            f'sim2real vepd BAGS --models {",".join(known) or "MODELS"} --out result',
+            f'sim2real vepd BAGS --models {",".join(known) or "MODELS"}{_shared_options(command)} '
+            '--out NEW_RESULT',
         )
     if answer.transfer is None:
         return NextStep(
