@@ -99,3 +99,16 @@ def test_what_cannot_be_exported_is_refused() -> None:
     text = export_gps(receiver(), 'hector').text.replace('0.2 0.2 0.2', '0.2 0.2 0.3')
     with pytest.raises(ParameterError, match='driftFrequency'):
         sensor_from_text(text, 'f.xml', 'f.xml')
+
+
+@pytest.mark.parametrize(
+    ('name', 'omitted'),
+    [
+        ('zed_f9p_rtk', ()),
+        ('ch_gauss', ()),
+        ('zed_f9p_changing', ('states',)),
+        ('gnss_urban', ('outages', 'noise.tails')),
+    ],
+)
+def test_what_a_simulated_receiver_cannot_do_is_named(name: str, omitted: tuple[str, ...]) -> None:
+    assert export_gps(load_gps(name), 'sdf').omitted == omitted

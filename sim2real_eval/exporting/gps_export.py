@@ -92,6 +92,12 @@ def export_gps(
     omitted = [] if chosen.law.has_constant or not any(errors.mean) else ['noise.mean']
     if any(errors.turn_on_std):
         omitted.append('noise.turn_on_std')
+    features = {
+        'states': any(source.states.dwell), 'outages': source.outages.any, 'faults': source.faults,
+    }  # fmt: skip
+    omitted += [name for name, is_set in features.items() if is_set]
+    if errors.tails != GnssNoise().tails:
+        omitted.append('noise.tails')
     axes = tuple(
         AxisExport(axis, lags, np.sqrt(target[:, index]), np.sqrt(produced[:, index]))
         for index, axis in enumerate(_AXES)
