@@ -53,9 +53,9 @@ def weigh(recording: Recording, result: Preflight, base_frame: str) -> Preflight
     refused = {*proposed.values()}
     return without(
         weighed.with_findings(
-            lambda finding: dataclasses.replace(finding, withheld=_WORSE)
-            if finding in refused
-            else finding
+            lambda finding: (
+                dataclasses.replace(finding, withheld=_WORSE) if finding in refused else finding
+            )
         ),
         proposed,
     )
