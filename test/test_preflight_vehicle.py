@@ -374,9 +374,7 @@ def test_corrections_with_which_the_judge_errs_more_are_not_written(
     before = (path / 'recording.yaml').read_bytes()
 
     errors = itertools.cycle([1.0, corrected])
-    monkeypatch.setattr(
-        'sim2real_eval.preflight.consequence.speed_error', lambda *_: next(errors)
-    )
+    monkeypatch.setattr('sim2real_eval.preflight.consequence.speed_error', lambda *_: next(errors))
     printed = call(capsys, 'check', '-v', path).out
     assert ('-> set' in printed) is is_written
     assert ('corrections:' in printed) is is_written
