@@ -241,6 +241,9 @@ def test_a_missing_model_or_missing_recordings_fail_the_gate(
     assert outcome.status == 1
     assert 'bag_7' in outcome.out
     assert 'n in line (judge clean)' in outcome.out
+    # n in two scenarios and pooled; no interval is known of what is missing.
+    assert '--baseline: 3 numbers ' in outcome.out
+    assert ' % interval' not in outcome.out
     suite = check_junit(junit)
     # Three cases for m, three skipped for the new o, three failures for n, one for recordings.
     assert (suite.get('tests'), suite.get('failures'), suite.get('skipped')) == ('10', '4', '3')
@@ -310,6 +313,7 @@ def test_a_result_of_the_preset_named_baseline_is_compared(
         ('r --max-vepd 1 --judge-names nope', "--judge-names: 'nope'"),
         ('r --max-vepd 1 --confidence 1', '0.999'),
         ('r --max-vepd 1 --junit empty', 'empty'),
+        ('parts --max-vepd 1 --models m --scenarios circle', '--scenarios'),
         ('r --baseline warm', 'metric.warmup'),
         ('r --baseline other', 'judge clean'),
     ],
@@ -322,6 +326,13 @@ def test_wrong_inputs_are_refused_in_one_line(
     write_result(tmp_path / 'warm', {'m': 0.0}, warmup=5.0)
     write_result(tmp_path / 'other', {'m': 0.0}, judge_digest='bb')
     Path('empty').mkdir()
+    parts = write_result(Path('parts'), {'m': 0.0, 'n': 0.0}) / 'study.json'
+    of_parts = json.loads(parts.read_text('utf-8'))
+    of_parts['runs'] = [
+        run for run in of_parts['runs'] if (run['model'], run['scenario']) != ('m', 'circle')
+    ]
+    del of_parts['sha256']
+    parts.write_text(seal(of_parts), encoding='utf-8')
     Path('list.json').write_text('[]', encoding='utf-8')
     Path('deep.json').write_text('[' * 100_000, encoding='utf-8')
     record = json.loads(Path('r', 'study.json').read_text(encoding='utf-8'))
@@ -343,6 +354,35 @@ def test_a_result_that_lacks_recordings_fails_without_a_broken_limit(
         assert record['passed'] == (status == 0)
         assert record['left_out'] == list(failures)
         assert all(case['passed'] for case in record['cases'])
+        first = record['reason'].splitlines()[0]
+        assert first.startswith('FAIL: a recording' if failures else 'PASS: 3 numbers')
+
+
+def test_the_level_of_the_intervals_is_printed_as_it_is_given(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    result = write_result(tmp_path / 'r', {'m': 0.2})
+    words = (result, '--max-vepd', 0.01, '--confidence')
+    for level, text in ((0.975, '97.5 % '), (0.95, '95 % ')):
+        assert f'; {text}' in gate(capsys, *words, level).out
+    alone = write_result(tmp_path / 'alone', {'m': 0.2}, scenarios=('line',), runs=1)
+    assert ' % ' not in gate(capsys, alone, '--max-vepd', 0.01).out
+
+
+def test_vepd_is_not_resampled_for_a_limit_of_the_transfer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = GatedResult.read(write_result(tmp_path / 'r', {'m': 0.2}))
+    transfer = {
+        'options': {'level': 0.95}, 'judge': {'name': 'clean'}, 'quantity': 'score',
+        'failures': {}, 'models': [{'model': 'm', 'loss': 0.1, 'low': 0.0, 'high': 0.2}],
+    }  # fmt: skip
+    monkeypatch.delattr('sim2real_eval.study.gate.uncertainty')
+    verdict = judge_result(
+        dataclasses.replace(result, transfer=transfer), GateOptions(max_transfer_loss=0.15)
+    )
+    assert [case.loss for case in verdict.cases] == [0.1]
+    assert verdict.passed
 
 
 def test_the_interval_of_an_increase_over_other_real_runs_is_as_wide_as_both_allow(

@@ -232,11 +232,12 @@ def test_an_old_option_has_the_same_meaning_and_one_hint(
 
 
 def test_recordings_after_a_list_of_tests_are_asked_for(capsys: Capture) -> None:
-    with pytest.raises(SystemExit):
-        build_parser('tune').parse_args(['tune', '--test', 'others/*', 'a', 'b', '--out', 'o'])
-    hint, complaint = capsys.readouterr().err.splitlines()
-    assert '--test now takes' in hint
-    assert 'RECORDING' in complaint
+    for verb, option in deprecations.REPEATED:
+        with pytest.raises(SystemExit):
+            build_parser(verb).parse_args([verb, option, 'held', 'a', '--out', 'o'])
+        (complaint,) = capsys.readouterr().err.splitlines()
+        assert 'RECORDING' in complaint
+        assert f"{option} 'others/*'" in complaint
 
 
 @pytest.mark.usefixtures('blank_pictures')

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 import shutil
@@ -372,10 +373,13 @@ def test_corrections_with_which_the_judge_errs_more_are_not_written(
     (path,) = write_runs(tmp_path, WRITTEN['a truth in NED, a deviation'][1])
     before = (path / 'recording.yaml').read_bytes()
 
-    def weigh(recording: Recording, result: Preflight, base_frame: str) -> Preflight:
-        return dataclasses.replace(result, speed_errors=(1.0, corrected))
-
-    monkeypatch.setattr('sim2real_eval.preflight.consequence.weigh', weigh)
+    errors = itertools.cycle([1.0, corrected])
+    monkeypatch.setattr('sim2real_eval.preflight.consequence.speed_error', lambda *_: next(errors))
+    printed = call(capsys, 'check', '-v', path).out
+    assert ('-> set' in printed) is is_written
+    assert ('corrections:' in printed) is is_written
+    (run,) = checked(capsys, path)['recordings']
+    assert (run['corrections'] != {}) is is_written
     assert (checked(capsys, path, '--write')['written'] != []) is is_written
     assert ((path / 'recording.yaml').read_bytes() != before) is is_written
 

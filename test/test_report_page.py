@@ -208,6 +208,8 @@ def test_a_scenario_is_compared_with_its_column_of_the_paper() -> None:
     page = study_page(study, side=side_results(study))
     cells = next(row for row in read(page).rows if row[1:2] == ['ch_rw'])
     assert cells[-1] == '0.0796'
+    # The drawn runs have no NIS.
+    assert 'NIS <small>' not in page
 
 
 def test_each_condition_has_separate_plots() -> None:

@@ -274,7 +274,9 @@ def test_noise_that_only_the_innovations_show_is_in_answer_and_tables() -> None:
     assert not {'W1 RMSE', 'W2 entropy'} & set(p_values)
     assert p_values['VEPD'] > table.rows[0].p_values[1]
     (standing,) = standings(study, side)
-    rows = {row.name: row for row in ranking(standing, dict.fromkeys(table.models, '')).places}
+    places = ranking(standing, dict.fromkeys(table.models, ''))
+    assert places.has_nis
+    rows = {row.name: row for row in places.places}
     assert (rows['same'].differs, rows['noisy'].differs) == ('no metric', 'NIS')
     assert float(rows['noisy'].nis) == pytest.approx(1.0, abs=0.3)
 

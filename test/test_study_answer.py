@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+from pathlib import Path
 
 import pytest
 from comparison_examples import compare_one, study_of, twin
@@ -14,6 +15,7 @@ from study_examples import drawn_study
 
 from sim2real_eval.cli.parser import build_parser
 from sim2real_eval.cli.sensors import twins
+from sim2real_eval.cli.study_screen import _show_secondary
 from sim2real_eval.common.findings import Severity, to_records
 from sim2real_eval.judge.estimate import DIVERGED
 from sim2real_eval.judge.robot_localization.advice import NO_START_HEADING
@@ -29,7 +31,10 @@ from sim2real_eval.report.answer import (
 from sim2real_eval.study.answer import TransferView, study_answer
 from sim2real_eval.study.options import StudyOptions
 from sim2real_eval.study.outcome import StudyOutcome
+from sim2real_eval.study.secondary_results import side_results
 from sim2real_eval.study.study_file import StudyFile
+from sim_sensors.core.errors import ParameterError
+from sim_sensors.core.shipped import config_path
 
 
 def _answer_texts(outcome: StudyOutcome) -> dict[str, str]:
@@ -93,6 +98,36 @@ def test_the_weaker_measure_of_a_transfer_without_truth_is_named() -> None:
     text = answer_lines(dataclasses.replace(answer, transfer=transfer))[1].text
     assert 'likelihood' in text
     assert 'ground truth' in text
+
+
+def test_no_model_is_nearest_by_a_position_in_which_all_agree() -> None:
+    """The positions of `same` differ from the real ones by rounding, those of `far` not at all."""
+    outcome = drawn_study(judges=('clean',), runs=6, models={'far': 0.3, 'same': 0.05})
+    runs = []
+    for run in outcome.runs:
+        error = 0.1 * int(run.key.recording[-1]) + (1e-15 if run.key.model == 'same' else 0.0)
+        runs.append(dataclasses.replace(run, values={**run.values, 'position_rmse': error}))
+    answer = study_answer(dataclasses.replace(outcome, runs=tuple(runs)))
+    assert [pose.nearest for pose in answer.poses if pose.quantity == 'position'] == ['same']
+    assert answer.nearest == 'same'
+
+
+def test_a_file_of_the_name_real_is_a_model(tmp_path: Path) -> None:
+    file = tmp_path / 'real.yaml'
+    file.write_bytes(Path(config_path('demo', 'gps.yaml')).read_bytes())
+    labels = [twin.label for twin in twins(str(file), 'chrono,ideal')]
+    assert labels == ['real+chrono', 'real+ideal']
+    for imu in ('real', 'chrono'):
+        with pytest.raises(ParameterError, match='another name'):
+            twins(str(file), imu)
+
+
+def test_printing_all_tables_computes_side_results_once(tmp_path: Path) -> None:
+    outcome = drawn_study(judges=('clean',), scenarios=('line',), models={'m': 0.1})
+    side_results(outcome)
+    before = side_results.cache_info().misses
+    _show_secondary(outcome, tmp_path)
+    assert side_results.cache_info().misses == before
 
 
 @pytest.mark.parametrize('models', [{'same': 0.05}, {'far': 0.3}, {'same': 0.05, 'far': 0.3}])

@@ -80,8 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
     measured = sources(options.recordings, options.topic)
     readable, runs, constants, failures = _check(measured, options, speed)
-    writable = [run for run in runs if not run.is_made_worse]
-    written = write_entries(writable) if options.write else None
+    written = write_entries(runs) if options.write else None
     if written:
         speed = None if options.straight is None else TruthSpeed(options.straight)
         _, runs, constants, new_failures = _check(readable, options, speed)
@@ -140,7 +139,7 @@ def run(options: argparse.Namespace) -> int:
         # Entries of files are to be copied.
         print(line if len(indent) == 4 else wrap_text(text, indent, '  '))
     if not (options.verbose or options.write):
-        for line in correction_hint([run for run in runs if not run.is_made_worse]):
+        for line in correction_hint(runs):
             print(wrap_text(line))
     if written is not None:
         _print_written(written, runs, fails)

@@ -151,6 +151,9 @@ class CommandParser(argparse.ArgumentParser):
     command_line: ClassVar[Sequence[str]] = ()
     """Words of the whole command line."""
 
+    hints: ClassVar[Sequence[str]] = ()
+    """Hints about old spellings that are not told yet."""
+
     verb: str = ''
     """Verb whose words are parsed; empty for the whole command."""
 
@@ -164,11 +167,12 @@ class CommandParser(argparse.ArgumentParser):
             return super().parse_known_args(args, namespace)
         from .deprecations import current_words, tell_hint
 
-        words, hints = current_words(self.verb, args)
-        for hint in hints:
-            tell_hint(hint)
+        words, CommandParser.hints = current_words(self.verb, args)
         CommandParser.command_line = [self.verb, *words]
         options, rest = super().parse_known_args(words, namespace)
+        for hint in self.hints:
+            tell_hint(hint)
+        CommandParser.hints = ()
         recordings = getattr(options, 'recordings', None)
         if isinstance(recordings, list) and not any(word.startswith('-') for word in rest):
             options.recordings = [*recordings, *rest]
@@ -202,6 +206,8 @@ class CommandParser(argparse.ArgumentParser):
                 near = did_you_mean(option, options)
                 message = f'{message}{near}' if option in message else f'{option}{near}: {message}'
                 break
+        message = '; '.join([message, *self.hints])
+        CommandParser.hints = ()
         complain(f'{message} (see {self._verb_parser().prog} --help)')
         self.exit(2)
 

@@ -130,7 +130,8 @@ def twins(gps: str, imu: str) -> tuple[Twin, ...]:
     result = []
     for gps_name, gps_label in zip(gps_names, gps_labels, strict=True):
         for imu_name, imu_label in zip(imu_names, imu_labels, strict=True):
-            labels = [label for label in (gps_label, imu_label) if label != REAL_SENSOR]
+            pair = ((gps_name, gps_label), (imu_name, imu_label))
+            labels = [label for name, label in pair if name != REAL_SENSOR]
             phrased = ['gps', 'imu']
             if len(imu_names) == 1 and gps_name != REAL_SENSOR:
                 # Labels omit a model that all variants share.
@@ -220,7 +221,11 @@ def _distinct(result: Sequence[Twin]) -> tuple[Twin, ...]:
 
     labels = [twin.label for twin in result]
     for label in labels:
-        if labels.count(label) > 1 or label == REAL_SENSOR:
+        if label == REAL_SENSOR:
+            raise ParameterError(
+                'models', label, 'is the name of the real sensors; give the file another name'
+            )
+        if labels.count(label) > 1:
             raise ParameterError(
                 'models', label, 'is the name of several variants; give the files other names'
             )

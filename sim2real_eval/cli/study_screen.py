@@ -264,9 +264,11 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
         sensitivity_text,
     )
     from sim2real_eval.report.study_plots import MOST_DRAWN
-    from sim2real_eval.study.secondary_results import side_results
+    from sim2real_eval.study.secondary_results import has_many_recordings, side_results
 
-    results = side_results(dataclasses.replace(outcome, complete=True))
+    # A new outcome would be computed again.
+    complete = has_many_recordings(outcome) and not outcome.complete
+    results = side_results(dataclasses.replace(outcome, complete=True) if complete else outcome)
     metrics = results.overall_metrics
     for lines in map(metric_lines, metrics[:MOST_DRAWN]):
         print_table(ranks_table(lines))

@@ -14,15 +14,17 @@ from sim2real_eval.recording.truth import true_heading
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Sim2RealError
 from .outcome import Preflight
-from .remedies import corrected_recording
+from .remedies import corrected_constants, corrected_recording, without
 
 _PROFILE = 'clean'
+_WORSE = 'the judge errs over a tenth more with the corrections of this recording'
 
 
 def weigh(recording: Recording, result: Preflight, base_frame: str) -> Preflight:
     """Return a result with the speed errors of the judge, as recorded and corrected.
 
     Nothing is judged, and the result is unchanged, if there are no corrections or no truth.
+    Corrections with which the judge errs more are withheld.
 
     Parameters
     ----------
@@ -39,7 +41,24 @@ def weigh(recording: Recording, result: Preflight, base_frame: str) -> Preflight
     after = speed_error(corrected_recording(recording, result), base_frame)
     if before is None or after is None:
         return result
-    return dataclasses.replace(result, speed_errors=(before, after))
+    weighed = dataclasses.replace(result, speed_errors=(before, after))
+    if not weighed.is_made_worse:
+        return weighed
+    proposed = {
+        constant: finding
+        for finding in result.findings
+        if not finding.withheld
+        for constant in corrected_constants(finding)
+    }
+    refused = {*proposed.values()}
+    return without(
+        weighed.with_findings(
+            lambda finding: (
+                dataclasses.replace(finding, withheld=_WORSE) if finding in refused else finding
+            )
+        ),
+        proposed,
+    )
 
 
 def speed_error(recording: Recording, base_frame: str) -> float | None:

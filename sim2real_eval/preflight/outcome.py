@@ -14,7 +14,7 @@ from sim2real_eval.common.findings import Finding, Severity, by_severity, merge_
 PASS, WARN, FAIL = 'pass', 'warn', 'fail'
 
 _WORSE = 1.1
-"""Ratio of speed errors, corrected over recorded, above which corrections are not written."""
+"""Ratio of speed errors, corrected over recorded, above which corrections are withheld."""
 
 
 @dataclasses.dataclass(frozen=True)

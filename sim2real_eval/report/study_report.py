@@ -180,7 +180,7 @@ def _ranking_table(standing: Standing) -> DataTable:
         'interval': TableColumn(level),
         'null_high': numeric('identical sensors up to'),
         'p_value': numeric('p-value'),
-        'nis': numeric('NIS', 'decades'),
+        **({'nis': numeric('NIS', 'decades')} if model_ranking.has_nis else {}),
         **({'tied': TableColumn('tied with rank')} if model_ranking.has_ties else {}),
         'w_rmse': numeric('W1 RMSE', 'm/s'),
         'w_entropy': numeric('W2 entropy'),

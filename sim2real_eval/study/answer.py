@@ -26,6 +26,8 @@ from .secondary_results import (
 from .sensitivity import SensitivityTable
 
 Table = TypeVar('Table', MetricTable, SensitivityTable)
+_ROUNDING = 1e-9
+"""Difference of distances, in deviations of the real runs, below which they are equal."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -271,7 +273,7 @@ def answer_of(
         rmse=rmse.get(best.model),
         real_rmse=rmse.get(REAL),
         caveat=next(iter(_find_doubts(notes, judge, Severity.ASSUMED)), None),
-        poses=tuple(_make_pose_view(pose) for pose in side.poses if pose[:2] == place),
+        poses=tuple(_make_pose_view(pose, best.model) for pose in side.poses if pose[:2] == place),
         blocks=first.motions if first.blocked else None,
     )
 
@@ -320,8 +322,17 @@ def _make_view(
     )
 
 
-def _make_pose_view(ranking: PoseRanking) -> PoseView:
-    best = ranking.uncertainty.order[0]
+def _make_pose_view(ranking: PoseRanking, preferred: str) -> PoseView:
+    """Return the view of the nearest model; it is the preferred one among equal distances."""
+    first = ranking.uncertainty.order[0]
+    best = next(
+        (
+            model
+            for model in ranking.uncertainty.order
+            if model.model == preferred and model.distance <= first.distance + _ROUNDING
+        ),
+        first,
+    )
     return PoseView(
         ranking.difference.quantity, best.model, best.distance, best.low, best.high, best.adjusted
     )

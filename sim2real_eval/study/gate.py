@@ -254,22 +254,38 @@ class GateVerdict:
         numbers = f'{len(compared)} number{"" if len(compared) == 1 else "s"}'
         broken = sum(bool(case.broken) for case in self.cases)
         verb = 'exceeds' if broken == 1 else 'exceed'
-        reason = f'{broken} of {numbers} {verb} a limit' if broken else f'{numbers} compared'
+        if broken:
+            reason = f'{broken} of {numbers} {verb} a limit'
+        elif len(self.left_out) == 1:
+            reason = 'a recording was left out'
+        elif self.left_out:
+            reason = f'{len(self.left_out)} recordings were left out'
+        else:
+            reason = f'{numbers} compared'
         lines = [f'{"PASS" if self.passed else "FAIL"}: {reason}']
         if self.left_out:
-            lines.append(f'Recordings were left out: {", ".join(self.left_out)}')
+            lines.append(f'Left out: {", ".join(self.left_out)}')
         checks: dict[str, list[tuple[LimitCheck, Cell]]] = {}
         for case in self.cases:
             for check in case.checks:
                 checks.setdefault(check.limit, []).append((check, case.cell))
         for limit, limit_checks in checks.items():
             limit_checks.sort(key=lambda pair: -pair[0].excess)
-            failed = [
-                f'  {cell}: {check.number}' for check, cell in limit_checks if check.is_broken
-            ]
-            if failed:
-                level = f'{self.options.confidence:.0%} interval in parentheses'
-                lines.append(f'{limit}: exceeded by {len(failed)} of {len(limit_checks)}; {level}')
+            broken_checks = [(check, cell) for check, cell in limit_checks if check.is_broken]
+            if failed := [f'  {cell}: {check.number}' for check, cell in broken_checks]:
+                if limit == '--baseline':
+                    missing = 'number is' if len(failed) == 1 else 'numbers are'
+                    lines.append(f'{limit}: {len(failed)} {missing} missing')
+                else:
+                    of_all = f'exceeded by {len(failed)} of {len(limit_checks)}'
+                    # A text without a number, such as a failed transfer, has no interval.
+                    known = any(
+                        '(' in check.number
+                        for check, _ in broken_checks
+                        if math.isfinite(check.excess)
+                    )
+                    level = f'; {100 * self.options.confidence:g} % interval in parentheses'
+                    lines.append(f'{limit}: {of_all}{level if known else ""}')
                 lines += failed[:_MOST_SHOWN]
                 if len(failed) > _MOST_SHOWN:
                     lines.append(f'  and by {len(failed) - _MOST_SHOWN} more: --json')
@@ -325,7 +341,7 @@ def judge_result(
             f'{baseline.path}: cannot be compared with {result.path}: {difference}'
         )
     _check_names(result, options)
-    cells = [cell for cell in result.vepd if _is_selected(cell, result, options)]
+    cells = [cell for cell in result.vepd if of_vepd and _is_selected(cell, result, options)]
     now = _uncertainties(result, cells, options)
     before = {} if baseline is None else _uncertainties(baseline, cells, options)
     cases = [
@@ -345,10 +361,12 @@ def judge_result(
         ]
     if options.max_transfer_loss is not None:
         cases = [case for case in cases if not case.skipped] + _transfer_cases(result, options)
-    if not any(not case.skipped for case in cases):
+    if not cases:
         raise Sim2RealError(
-            f'{result.path}: has nothing in common with {baseline and baseline.path}'
+            f'{result.path}: no number is selected by --models, --scenarios and --judge-names'
         )
+    if baseline is not None and all(case.skipped for case in cases):
+        raise Sim2RealError(f'{result.path}: has nothing in common with {baseline.path}')
     notes = []
     unknown = [
         case.cell

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import io
@@ -98,12 +97,12 @@ class RunStore:
 
     def _load_if_cached(self, name: str, *arrays: str) -> dict[str, Any]:
         # Tables, metrics and page read the same runs: at most 200 MB of short ones are kept.
-        with contextlib.suppress(OSError):
+        try:
             size = (self._folder / name).stat().st_size
-            for most, load in self._load_cached.items():
-                if size <= most:
-                    return load(name, *arrays)
-        return self._load(name, *arrays)
+        except OSError:
+            return self._load(name, *arrays)
+        load = next((load for most, load in self._load_cached.items() if size <= most), self._load)
+        return load(name, *arrays)
 
     def _load(self, name: str, *arrays: str) -> dict[str, Any]:
         path = self._folder / name

@@ -37,8 +37,6 @@ _WAITING = (
     'several processes at once, run `sim2real demo` before'
 )
 _SILENT_S = 1.0
-_SAME_START_S = 600.0
-"""Longest pause between compilations of one start, such as those of the nodes of a launch."""
 _OUTDATED_S = 7 * 86400.0
 """Age above which machine code of other sources is deleted."""
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -129,6 +127,7 @@ def _prepare_cache() -> Path | None:
 
 _CACHE = _prepare_cache()
 _THREAD = threading.local()
+_ANNOUNCED = threading.Event()  # set by the first message of this process
 
 PREPARED: list[str] = []
 """Names of the functions that this process has compiled, or loaded from the cache, in order."""
@@ -140,7 +139,7 @@ FEW_ROWS = 32
 
 @contextlib.contextmanager
 def _announced(message: str) -> Iterator[None]:
-    """Log a message if the block takes longer than a second; one message in a start."""
+    """Log a message if the block takes longer than a second; one message in a process."""
     timer = threading.Timer(_SILENT_S, _announce, [message])
     timer.daemon = True
     timer.start()
@@ -151,29 +150,9 @@ def _announced(message: str) -> Iterator[None]:
 
 
 def _announce(message: str) -> None:
-    if _LOG.isEnabledFor(logging.INFO) and _is_first_of_start():
+    if not _ANNOUNCED.is_set():
+        _ANNOUNCED.set()
         _LOG.info(message)
-
-
-def _is_first_of_start() -> bool:
-    """Return True if no process of this session has compiled or waited in the last minutes.
-
-    The nodes of a launch and the workers of a command are in one session. A file of the cache has
-    the recent sessions, each with the time of its last compilation.
-    """
-    if _CACHE is None:
-        return True
-    # Windows has no sessions.
-    session = str(os.getsid(0)) if hasattr(os, 'getsid') else ''
-    file, now = _CACHE / 'compiling_sessions', time.time()
-    with filelock.FileLock(f'{file}.lock'):
-        lines = file.read_text('utf-8').splitlines() if file.exists() else []
-        times = dict(line.split('=') for line in lines)
-        recent = {name: last for name, last in times.items() if now - float(last) < _SAME_START_S}
-        file.write_text(
-            ''.join(f'{name}={last}\n' for name, last in {**recent, session: now}.items()), 'utf-8'
-        )
-    return session not in recent
 
 
 def compiled(function: F) -> F:

@@ -157,6 +157,11 @@ class Ranking:
         return any(place.published for place in self.places)
 
     @property
+    def has_nis(self) -> bool:
+        """Whether the distance of NIS is known for any of the models."""
+        return any(place.nis != NONE for place in self.places)
+
+    @property
     def has_ties(self) -> bool:
         """Whether it is known which models do not differ significantly."""
         return any(place.tied for place in self.places)
