@@ -372,10 +372,10 @@ def test_corrections_with_which_the_judge_errs_more_are_not_written(
     (path,) = write_runs(tmp_path, WRITTEN['a truth in NED, a deviation'][1])
     before = (path / 'recording.yaml').read_bytes()
 
-    def weigh(recording: Recording, result: Preflight, base_frame: str) -> Preflight:
+    def add_speed_errors(recording: Recording, result: Preflight, base_frame: str) -> Preflight:
         return dataclasses.replace(result, speed_errors=(1.0, corrected))
 
-    monkeypatch.setattr('sim2real_eval.preflight.consequence.weigh', weigh)
+    monkeypatch.setattr('sim2real_eval.preflight.consequence.add_speed_errors', add_speed_errors)
     assert (checked(capsys, path, '--write')['written'] != []) is is_written
     assert ((path / 'recording.yaml').read_bytes() != before) is is_written
 

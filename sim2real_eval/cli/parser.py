@@ -65,7 +65,7 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 """One line of help for each verb, in the groups and the order of `sim2real --help`."""
 
-_OTHERS = 'of other packages'
+_OTHERS = 'from other packages'
 
 _HELP = {name: text for group in GROUPS.values() for name, text in group.items()}
 
@@ -162,11 +162,11 @@ class CommandParser(argparse.ArgumentParser):
         """
         if not self.verb or args is None:
             return super().parse_known_args(args, namespace)
-        from .deprecations import current_words, tell_hint
+        from .deprecations import current_words, print_hint
 
         words, hints = current_words(self.verb, args)
         for hint in hints:
-            tell_hint(hint)
+            print_hint(hint)
         CommandParser.command_line = [self.verb, *words]
         options, rest = super().parse_known_args(words, namespace)
         recordings = getattr(options, 'recordings', None)
