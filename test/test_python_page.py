@@ -55,16 +55,16 @@ def test_the_page_computes_the_vepd_of_the_command(
     result, scores = names['result'], names['scores']
     assert 'VEPD' in capsys.readouterr().out
     done = call(
-        capsys, 'vepd', *bags, '--models', 'ch_gauss', '--imu', 'chrono',
+        capsys, 'vepd', *bags, '--models', 'ch_gauss', '--imu', 'real',
         '--judge-config', 'clean', '--seed', '1', '--jobs', 1, '--json', '--out',
         tmp_path / 'command',
     )  # fmt: skip
     row = next(row for row in json.loads(done.out)['vepd'] if row['scenario'] == 'all')
     assert result.vepd == row['vepd']
-    assert (result.distance.n_real, result.distance.n_sim) == (4, 4)
+    assert (result.distance.n_real, result.distance.n_sim) == (6, 6)
     low, high = result.interval
     assert 0.0 <= low <= high
-    assert list(scores['source']) == ['real'] * 4 + ['simulated'] * 4
+    assert list(scores['source']) == ['real'] * 6 + ['simulated'] * 6
     assert scores['rmse'].notna().all()
     assert matplotlib.image.imread(tmp_path / 'vepd.png').std() > 0.01
 

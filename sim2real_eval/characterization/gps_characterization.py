@@ -32,11 +32,12 @@ AXIS_NAMES = ('east', 'north', 'up')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GpsResult:
-    """Characterization of one receiver: rate, Hz, and frame of the fixes, their errors (`axes`:
-    east, north, up), the stated covariance, and their consistency, horizontal and vertical.
+    """Characterization of one receiver.
 
-    `steps` `(3,)` m are those that the fixes are rounded to; 0 where there are none.
-    `lever_arm` is that of the antenna in the base frame, (3,) m; None where it is not known.
+    It has the rate, Hz, and frame of the fixes, their errors (`axes`: east, north, up), the
+    stated covariance, and the consistency of both, horizontal and vertical. `steps` `(3,)`, m, are
+    the rounding steps of the fixes; 0 if they are not rounded. `lever_arm` `(3,)`, m, is that of
+    the antenna in the base frame, or None if it is unknown.
     """
 
     runs: tuple[StandingRun, ...]
@@ -114,7 +115,8 @@ def mounting(
 ) -> tuple[tuple[FloatArray, FloatArray] | None, list[Finding]]:
     """Return rotation (3, 3) and position (3,) of a sensor frame in the base frame, and a note.
 
-    None where the recording does not tell; the note says so where it has other transforms.
+    The mounting is None if the recording does not define it. A note says so if it has other
+    transforms.
     """
     if not recording.transforms:
         return None, []
@@ -158,8 +160,8 @@ def characterize_gps(
     fixes = used[0].gps
     assert fixes is not None
     valid = select_valid_fixes(fixes)
-    place, unknown = mounting(used[0], fixes.frame, base)
-    notes += unknown
+    place, mounting_notes = mounting(used[0], fixes.frame, base)
+    notes += mounting_notes
     axes = tuple(fit_markov([(run.time, run.error[:, axis]) for run in runs]) for axis in range(3))
     _, period = even_errors(runs)
     longest = max(runs, key=lambda run: len(run.time))
@@ -244,8 +246,8 @@ class SimulatedStatistic:
 class ModelCheck:
     """A model simulated `SIMULATIONS` times like the record.
 
-    `worst` is the statistic that is furthest from the simulations, and `beyond` counts the
-    simulations with one that is as far from the others.
+    `worst` is the statistic of the record that is furthest from the simulations. `beyond` counts
+    the simulations whose furthest statistic is at least as far from the rest.
     """
 
     model: str
@@ -261,7 +263,7 @@ class ModelCheck:
 
 SIMULATIONS = 99
 # m; smaller statistics are rounding errors of geodetic coordinates.
-_NOTHING = 1e-6
+_LEAST_STATISTIC_M = 1e-6
 # Least scatter of a logarithm. Rounded extremes are often the same in all simulations but a few,
 # and the halves of a record differ as soon as its rounding steps are rare.
 _LEAST = {'deviation': 0.02, 'change': 0.02, 'largest': 0.3, 'half': 0.2}
@@ -293,7 +295,7 @@ def _statistics(runs: Sequence[StandingRun], period: float, steps: FloatArray) -
             rows.append(np.abs(jump).max(axis=0) if len(jump) else np.zeros(3))
             rows += [_root_mean_square(half) for half in np.array_split(change, 2)]
         rows.append(_root_mean_square(change))
-    return np.maximum(rows, _NOTHING).ravel()
+    return np.maximum(rows, _LEAST_STATISTIC_M).ravel()
 
 
 def _root_mean_square(values: FloatArray) -> FloatArray:

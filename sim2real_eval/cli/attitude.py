@@ -78,8 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--validation',
         action='store_true',
         help='tables 2 to 4 of [Ligorio2015]: simulate the sensors on the truth of each recording '
-        'and compare both; without recordings, of a stand-in: a simulated unit with errors of '
-        'calibration, delays and noisy motion capture',
+        'and compare both; without recordings, a stand-in is used: a simulated unit with errors '
+        'of calibration, delays and noisy motion capture',
     )
     filter_group = parser.add_argument_group('filter')
     filter_group.add_argument(

@@ -157,7 +157,7 @@ def _check(
 ) -> tuple[list[RecordingSource], list[Preflight], list[Pooled], list[str]]:
     """Return readable recordings, their results and common corrections, and the failures."""
     from sim2real_eval.preflight.checks import check, check_vehicle
-    from sim2real_eval.preflight.consequence import weigh
+    from sim2real_eval.preflight.consequence import add_speed_errors
 
     def attempt(source: RecordingSource) -> tuple[Preflight, RecordingSource]:
         recording = source.read()
@@ -172,7 +172,9 @@ def _check(
         base_frame=options.base_frame,
     )
     runs = [
-        weigh(source.read(), run, options.base_frame) if run.changes or run.lever_arms else run
+        add_speed_errors(source.read(), run, options.base_frame)
+        if run.changes or run.lever_arms
+        else run
         for run, (_, source) in zip(runs, pairs, strict=True)
     ]
     return [source for _, source in pairs], runs, constants, failures

@@ -18,14 +18,14 @@ POSITIONAL = {
     ('simulate', '--truth'): 'bags/*',
     ('wheels', '--truth'): 'bags/*',
 }
-"""Arguments of today by verb and option, for options whose recordings are now positional."""
+"""Current arguments by verb and option, for options whose recordings are now positional."""
 
 REPEATED = (('tune', '--test'), ('compare', '--sim'))
-"""Verb and option that took several paths, and now takes one path or pattern at a time."""
+"""Options, after their verb, that took several paths and now take one path or pattern."""
 
 
 def current_words(verb: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the words after a verb in the spelling of today, and the hints about old ones.
+    """Return the words after a verb in the current spelling, and the hints about old ones.
 
     Examples
     --------
@@ -69,10 +69,12 @@ def place_files(verb: str, out: str, name: str) -> tuple[Path, str]:
     path = Path(out)
     if path.suffix.lower() != Path(name).suffix or path.is_dir():
         return path, name
-    tell_hint(f'--out is now a folder: sim2real {verb} --out {path.with_suffix("")} writes {name}')
+    print_hint(
+        f'--out is now a folder: sim2real {verb} --out {path.with_suffix("")} writes {name}'
+    )
     return path.parent, path.name
 
 
-def tell_hint(hint: str) -> None:
+def print_hint(hint: str) -> None:
     """Print a hint on standard error."""
     print(f'sim2real: {hint}', file=sys.stderr)

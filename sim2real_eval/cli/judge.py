@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--tum',
         action='store_true',
         help='also write the estimate, and the truth at its stamps in the same frame, as '
-        '<out>_estimate.tum and <out>_truth.tum for evo',
+        'NAME_estimate.tum and NAME_truth.tum for evo',
     )
     add_shared(parser, 'overwrite', 'json', 'verbose')
 
@@ -89,7 +89,12 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb; return the exit status."""
     from sim2real_eval.common.results import check_result_files, fresh_files
     from sim2real_eval.judge.setup import JudgeSetup
-    from sim2real_eval.metrics.consistency import check_consistency, known_axes, planar, pool_runs
+    from sim2real_eval.metrics.consistency import (
+        check_consistency,
+        is_planar,
+        known_axes,
+        pool_runs,
+    )
     from sim2real_eval.metrics.trajectory_errors import trajectory_errors, write_tum_pair
     from sim2real_eval.preflight.checks import remarks
 
@@ -157,10 +162,10 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             print(f'{source.path}: {judged}; written to {target}{_errors_text(errors, sources)}')
             if world is not None and len(sources) == 1:
-                _show_errors(errors, world, is_planar=planar(judge))
+                _show_errors(errors, world, is_planar=is_planar(judge))
             if options.tum:
                 files = [str(target.with_name(name)) for name in tum_names]
-                plane = ' --project_to_plane xy' if planar(judge) else ''
+                plane = ' --project_to_plane xy' if is_planar(judge) else ''
                 print(f'compare: evo_ape tum {shlex.join(files[::-1])}{plane}')
         if checked is not None:
             checks.append(checked)

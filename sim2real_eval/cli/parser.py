@@ -65,7 +65,7 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 """One line of help for each verb, in the groups and the order of `sim2real --help`."""
 
-_OTHERS = 'of other packages'
+_OTHERS = 'from other packages'
 
 _HELP = {name: text for group in GROUPS.values() for name, text in group.items()}
 
@@ -165,13 +165,13 @@ class CommandParser(argparse.ArgumentParser):
         """
         if not self.verb or args is None:
             return super().parse_known_args(args, namespace)
-        from .deprecations import current_words, tell_hint
+        from .deprecations import current_words, print_hint
 
         words, CommandParser.hints = current_words(self.verb, args)
         CommandParser.command_line = [self.verb, *words]
         options, rest = super().parse_known_args(words, namespace)
         for hint in self.hints:
-            tell_hint(hint)
+            print_hint(hint)
         CommandParser.hints = ()
         recordings = getattr(options, 'recordings', None)
         if isinstance(recordings, list) and not any(word.startswith('-') for word in rest):

@@ -108,7 +108,8 @@ def _foot(outcome: StudyOutcome, report: StudyReport, folder: Path, *, verbose: 
     lines.append(f'Report: {folder / PAGE}' + ('' if verbose else '; more tables: -v'))
     if has_many_recordings(outcome):
         lines.append(
-            f'Other options, position and heading: sim2real report {shlex.quote(str(folder))}'
+            'For position, heading and other metric options, run: '
+            f'sim2real report {shlex.quote(str(folder))}'
         )
     return lines
 

@@ -50,9 +50,15 @@ of consistent filters are called inconsistent at a nominal 5 %, without it up to
 
 
 _LEAST_SHARE = 0.9
-"""Ratio of P(t) to G C G' below which a filter counts as overconfident; rounding is larger."""
+"""Ratio of P(t) to G C G' below which a filter counts as overconfident.
+
+Rounding errors change the ratio by less than the margin of 0.1.
+"""
 _MOST_TURNED = 5.0
-"""Largest variance due to the rotation, over the least remaining variance, of used positions."""
+"""Largest ratio of the variance due to the rotation to the remaining variance of a position.
+
+The remaining variance is the least over the horizontal directions. Other positions are omitted.
+"""
 
 QUANTITIES = ('position', 'orientation', 'velocity', 'angular velocity')
 
@@ -139,7 +145,7 @@ def nees_at(
     independent = own_turn = False
     if aligned is not None:
         rows = np.array([*axes, *(3 + turn for turn in turns)])
-        small = by_blocks(lambda some: _is_below(aligned, judged, some)[:, rows], inside)
+        small = by_blocks(lambda block: _is_below(aligned, judged, block)[:, rows], inside)
         independent, own_turn = bool(small.any()), aligned.own_turn
 
     def squared(rows: NDArray[np.intp], *truth_columns: FloatArray) -> FloatArray:
@@ -234,16 +240,16 @@ def _aligned_covariances(
     common, added = _alignment_covariances(alignment, position)
     if independent:
         return np.asarray(pose + common + added)
-    since = np.asarray(pose - common + added)
+    remaining = np.asarray(pose - common + added)
     if not alignment.own_turn:
-        # The displacement due to a rotation is known to some per cent. The least variance is
+        # The displacement due to a rotation is known to a few per cent. The least variance is
         # about det / trace.
         away = np.nan_to_num(position - alignment.centre)[:, :2]
         turned = alignment.covariance[5, 5] * np.sum(away**2, axis=1)
-        level = since[:, :2, :2]
+        level = remaining[:, :2, :2]
         most = _MOST_TURNED * np.linalg.det(level)
-        since[turned * np.trace(level, axis1=1, axis2=2) > most, :3, :3] = np.nan
-    return since
+        remaining[turned * np.trace(level, axis1=1, axis2=2) > most, :3, :3] = np.nan
+    return remaining
 
 
 def _rotation_errors(estimate: FloatArray, truth: FloatArray, *, about_axes: bool) -> FloatArray:
@@ -348,35 +354,35 @@ def pool_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
     by_name: dict[str, list[Squares]] = {}
     for run in runs:
         for squares in run:
-            same = by_name.setdefault(squares.name, [])
-            if len(squares) or not same:
-                same.append(squares)
+            named = by_name.setdefault(squares.name, [])
+            if len(squares) or not named:
+                named.append(squares)
     return [
-        _concatenate([squares for squares in same if len(squares)] or same)
-        for same in by_name.values()
+        _concatenate([squares for squares in named if len(squares)] or named)
+        for named in by_name.values()
     ]
 
 
-def _concatenate(same: Sequence[Squares]) -> Squares:
-    if not same[0].correlated:
+def _concatenate(named: Sequence[Squares]) -> Squares:
+    if not named[0].correlated:
         names = ('stamp_ns', 'squares', 'freedom')
         parts: dict[str, Any] = {
-            name: np.concatenate([getattr(squares, name) for squares in same]) for name in names
+            name: np.concatenate([getattr(squares, name) for squares in named]) for name in names
         }
-        return dataclasses.replace(same[0], **parts)
-    if not len(same[0]):
-        return same[0]
-    since = [squares.stamp_ns - squares.stamp_ns[0] for squares in same]
+        return dataclasses.replace(named[0], **parts)
+    if not len(named[0]):
+        return named[0]
+    elapsed = [squares.stamp_ns - squares.stamp_ns[0] for squares in named]
     # The times end with the shortest run, so the nearest samples are good enough.
-    times = min(since, key=lambda stamps: int(stamps[-1]))
-    chosen = [np.searchsorted(stamps, times) for stamps in since]
-    rows = list(zip(same, chosen, strict=True))
+    times = min(elapsed, key=lambda stamps: int(stamps[-1]))
+    chosen = [np.searchsorted(stamps, times) for stamps in elapsed]
+    rows = list(zip(named, chosen, strict=True))
     return dataclasses.replace(
-        same[0],
+        named[0],
         stamp_ns=times,
         squares=np.sum([squares.squares[i] for squares, i in rows], axis=0),
         freedom=np.sum([squares.freedom[i] for squares, i in rows], axis=0),
-        shared=any(squares.shared for squares in same),
+        shared=any(squares.shared for squares in named),
     )
 
 
@@ -395,8 +401,8 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
 
     Only x, y and yaw count for a filter in two_d_mode. Raises what `judged_world` does.
     """
-    squares = nis(judged, two_d=planar(judge))
-    notes = [PLANAR()] if planar(judge) else []
+    squares = nis(judged, two_d=is_planar(judge))
+    notes = [PLANAR()] if is_planar(judge) else []
     if not len(judged.corrections.part):
         notes.append(NO_INNOVATIONS())
     truth = recording.truth
@@ -411,14 +417,14 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     return ConsistencyCheck(squares, tuple(notes))
 
 
-def planar(judge: Judge) -> bool:
-    """Whether only x, y and yaw are meaningful, because the filter is in two_d_mode."""
+def is_planar(judge: Judge) -> bool:
+    """Return True if only x, y and yaw are meaningful, because the filter is in two_d_mode."""
     return isinstance(judge, JudgeSetup) and judge.filter.two_d_mode
 
 
 def known_axes(judge: Judge) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the meaningful components of x, y, z and of roll, pitch, yaw."""
-    return ((0, 1), (2,)) if planar(judge) else ((0, 1, 2), (0, 1, 2))
+    return ((0, 1), (2,)) if is_planar(judge) else ((0, 1, 2), (0, 1, 2))
 
 
 def judged_world(

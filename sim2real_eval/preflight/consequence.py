@@ -20,7 +20,7 @@ _PROFILE = 'clean'
 _WORSE = 'the judge errs over a tenth more with the corrections of this recording'
 
 
-def weigh(recording: Recording, result: Preflight, base_frame: str) -> Preflight:
+def add_speed_errors(recording: Recording, result: Preflight, base_frame: str) -> Preflight:
     """Return a result with the speed errors of the judge, as recorded and corrected.
 
     Nothing is judged, and the result is unchanged, if there are no corrections or no truth.

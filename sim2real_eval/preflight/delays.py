@@ -132,7 +132,8 @@ def fit_delay(
         less than four fifths. Among so many delays a wrong one may fit by chance, so that a long
         delay must explain four fifths.
     tolerated : float
-        Delay, s, that is preferred to longer ones unless they explain more, and 0 to that.
+        Limit, s. A delay within it is preferred to longer ones unless they explain more. In the
+        same way, 0 is preferred to the delays within the limit.
     """
     centred = measured - measured.mean()
     power = float(np.mean(np.abs(centred) ** 2))

@@ -173,7 +173,7 @@ class Cluster:
                 if progress is not None and not parts[task.number]:
                     progress()
                 continue
-            # One that is idle, besides this worker, gets half.
+            # If another worker is idle, it gets half.
             is_wanted = not waiting and len(self._idle()) > 1
             rest = dataclasses.replace(task.unit, keys=result.rest).split(1 + is_wanted)
             mine, *others = (_Task(task.number, unit) for unit in rest)
@@ -186,7 +186,7 @@ class Cluster:
         return [failure for _, some in sorted(failures) for failure in some]
 
     def _submit(self, task: _Task, worker: str) -> None:
-        # Every few seconds, so without the messages of the recording.
+        # Units are sent often, so the messages of the recording are omitted.
         recording = dataclasses.replace(task.unit.recording, content=None)
         unit = dataclasses.replace(task.unit, recording=recording)
         # Another worker gets it if this one dies.

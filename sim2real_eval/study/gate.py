@@ -385,8 +385,8 @@ def judge_result(
     if without_null and options.max_ratio_to_null is not None:
         raise Sim2RealError(
             f'{result.path}: {without_null[0]} has no null distribution: fewer than six drives, '
-            'or no runs.csv; must have one for --max-ratio-to-null (or name others by '
-            '--scenarios, such as all)'
+            'or no runs.csv; must have one for --max-ratio-to-null (or use --max-vepd, or '
+            'name others by --scenarios, such as all)'
         )
     if baseline is not None and _has_other_real_runs(result, baseline):
         notes.append(

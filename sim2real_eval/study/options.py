@@ -236,9 +236,8 @@ class GateOptions(Parameters):
     max_ratio_to_null: float | None = parameter(
         None,
         '1',
-        'Largest ratio allowed of VEPD to the null distribution: to its quantile at --confidence, '
-        'the VEPD that identical sensors exceed in 5 % of studies. With 1, identical sensors pass '
-        'in 95 %.',
+        'Largest VEPD allowed, as a multiple of what identical sensors reach at --confidence. '
+        'With 1 and the default confidence, identical sensors pass in 95 % of studies.',
         optional=float,
         minimum=0.0,
     )

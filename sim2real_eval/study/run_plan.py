@@ -24,11 +24,11 @@ from sim2real_eval.metrics.consistency import (
     QUANTITIES,
     Squares,
     inside_share,
+    is_planar,
     judged_world,
     known_axes,
     nees_at,
     nis,
-    planar,
 )
 from sim2real_eval.metrics.error_curves import correlation_time
 from sim2real_eval.metrics.judged_world import has_truth_at
@@ -302,7 +302,7 @@ def observe(
     since_ns = origin_ns + round(metric.warmup * 1e9)
     is_late = true.stamp_ns >= since_ns
     inside, true = inside[is_late], true.take(is_late)
-    innovations = nis(judged, two_d=planar(judge))
+    innovations = nis(judged, two_d=is_planar(judge))
     values = {
         **_speed_values(series, metric),
         **_nis_values(judged, recording, innovations, since_ns),

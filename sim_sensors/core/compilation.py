@@ -81,8 +81,8 @@ def _is_private(folder: Path) -> bool:
         return True
     if status.st_uid != os.getuid() or status.st_mode & _OTHERS_WRITE:
         return False
-    # Who may write into a parent could exchange the folder, unless the sticky bit is set, as for
-    # /tmp. The owner of the sources is trusted: they are run, too.
+    # A user who can write into a parent folder could replace the folder, unless the sticky bit is
+    # set, as for /tmp. The owner of the sources is trusted, because their code is run, too.
     trusted = {0, os.getuid(), Path(__file__).stat().st_uid}
     return all(
         status.st_uid in trusted
@@ -92,7 +92,10 @@ def _is_private(folder: Path) -> bool:
 
 
 def _is_open_to_others(status: os.stat_result) -> bool:
-    """Return whether others may write into a folder; a group of the user alone is no other."""
+    """Return True if other users may write into a folder.
+
+    A group whose only member is the user does not count.
+    """
     import grp
     import pwd
 

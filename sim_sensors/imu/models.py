@@ -4,20 +4,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sim_sensors.core import rotations
-from .imu import IdealMeasurement
-
-if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Trajectory
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.parameters import Parameters, non_negative, positive
 from sim_sensors.core.seeding import Streams
@@ -32,7 +26,10 @@ from sim_sensors.noise.electronics import quantise, saturate
 from sim_sensors.noise.processes import RandomWalk, White, WhiteDensity
 from sim_sensors.noise.triad import AxisErrors, Corrupted, Triad
 from sim_sensors.sensor.sensor import OuterProductCovariance, ReportedCovariance
-from .imu import ImuModel, Kinematics, SampledImu, VelocityDifference
+from .imu import IdealMeasurement, ImuModel, Kinematics, SampledImu, VelocityDifference
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.trajectory import Trajectory
 
 _STD = 'Standard deviation of each sample at std_rate.'
 
@@ -261,7 +258,7 @@ class IdealImu(ImuModel):
 
 @dataclasses.dataclass(frozen=True)
 class WebotsErrors(AxisParameters):
-    """Errors of three axes in Webots; none by default, as there."""
+    """Errors of three axes in Webots; none by default, as in Webots."""
 
     noise: float = non_negative(
         0.0, '1', 'Third column of the lookup table: standard deviation relative to the value.'
@@ -294,8 +291,8 @@ class WebotsImu(SampledImu):
 
     Notes
     -----
-    `as_upstream`, `noise` is that of a sample at any rate. The acceleration is the difference of
-    the velocity since the previous sample, and the velocity before the first sample is 0.
+    With `as_upstream`, `noise` is that of a sample at any rate. The acceleration is the difference
+    of the velocity since the previous sample, and the velocity before the first sample is 0.
 
     References
     ----------

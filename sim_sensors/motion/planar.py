@@ -170,8 +170,8 @@ def pose_covariances(
     """Return the covariances of poses after noisy steps, to first order, `(n, 3, 3)`.
 
     P' = F P F' + G Q G'. F has 1 on the diagonal and (-dy, dx) in the column of the heading, where
-    (dx, dy) is the displacement of a step in the world. G is the derivative of the pose by the
-    step.
+    (dx, dy) is the displacement of a step in the world. G is the derivative of the pose with
+    respect to the step.
 
     Headings `(n,)`, rad, are those before each step. `noise` `(n, 3, 3)` is the covariance Q of
     each step, independent of the others, and `start` `(3, 3)` that before the first; x, y, heading
@@ -182,12 +182,12 @@ def pose_covariances(
     F, G = np.eye(3), np.eye(3)
     product, spread = np.empty((3, 3)), np.empty((3, 3))
     for k in range(len(steps)):
-        _derive(headings[k], steps[k], F, G)
-        _congruent(F, P, product, spread)
+        _write_jacobians(headings[k], steps[k], F, G)
+        _transform_covariance(F, P, product, spread)
         for i in range(3):
             for j in range(3):
                 out[k, i, j] = spread[i, j]
-        _congruent(G, noise[k], product, spread)
+        _transform_covariance(G, noise[k], product, spread)
         for i in range(3):
             for j in range(3):
                 out[k, i, j] += spread[i, j]
@@ -231,7 +231,7 @@ def sigma_point_squares(
         Poses of the sigma points after the last step.
     """
     out = np.zeros((len(steps), 3, 3))
-    last, off = start.copy(), np.empty(3)
+    last, error = start.copy(), np.empty(3)
     for k in range(len(steps)):
         for j in range(len(points)):
             forward, left, turn = steps[k, 0], steps[k, 1], steps[k, 2]
@@ -244,10 +244,10 @@ def sigma_point_squares(
             last[j, 1] += dy
             last[j, 2] += turn
             for i in range(3):
-                off[i] = poses[k, i] - last[j, i]
+                error[i] = poses[k, i] - last[j, i]
             for i in range(3):
                 for h in range(i + 1):
-                    out[k, i, h] += weights[j] * (off[i] * off[h])
+                    out[k, i, h] += weights[j] * (error[i] * error[h])
         out[k, 0, 1], out[k, 0, 2], out[k, 1, 2] = out[k, 1, 0], out[k, 2, 0], out[k, 2, 1]
     return out, last
 
@@ -269,8 +269,10 @@ def sum_squared_columns(changes: FloatArray) -> FloatArray:
 
 
 @kernel
-def _derive(heading: float, step: FloatArray, F: FloatArray, G: FloatArray) -> None:
-    """Write F and G, the derivatives of the pose after a step by the pose before and by the step.
+def _write_jacobians(heading: float, step: FloatArray, F: FloatArray, G: FloatArray) -> None:
+    """Write F and G, the derivatives of the pose after a step.
+
+    F is with respect to the pose before the step, and G with respect to the step.
 
     Both arrays must start as identity matrices; only the other elements are written.
     """
@@ -290,7 +292,9 @@ def _derive(heading: float, step: FloatArray, F: FloatArray, G: FloatArray) -> N
 
 
 @kernel
-def _congruent(A: FloatArray, P: FloatArray, product: FloatArray, out: FloatArray) -> None:
+def _transform_covariance(
+    A: FloatArray, P: FloatArray, product: FloatArray, out: FloatArray
+) -> None:
     """Write A P A' of 3 x 3 matrices, in a fixed order of summation."""
     for i in range(3):
         for j in range(3):
