@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _COMMAND = ('sim2real', 'demo')
 _NEXT_STEP = (
     'Next, with your own bags:',
-    '    sim2real vepd MY_BAGS/* --models paper --out result',
+    '    sim2real vepd MY_BAGS/* --models paper --imu real --out result',
 )
 _NO_ROAD = 'none'
 _LABEL = (
