@@ -41,7 +41,7 @@ SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
-.PHONY: help demo test suite lint format unit docs bounds oldest colcon constraints bench validation fuzz mutants clean
+.PHONY: help demo test suite lint format unit pages docs bounds oldest colcon constraints bench validation fuzz mutants clean
 
 help: ## show this list
 	@echo 'Targets (variables: PYTHON=$(PYTHON) VENV=$(VENV)):'
@@ -53,7 +53,7 @@ demo: $(VENV)/.installed ## set up and run the small built-in study with plots
 # The suite waits for other processes a seventh of its time, which the other targets use. Only its
 # output is printed at once.
 test: $(VENV)/.installed-docs $(VENV)/.installed-ros ## set up and run linters, type check, docs, colcon build and colcon test, tests
-	@$(MAKE) --no-print-directory --jobs=3 $(SYNC:%=%=target) TOGETHER=1 suite colcon lint docs
+	@$(MAKE) --no-print-directory --jobs=3 $(SYNC:%=%=target) TOGETHER=1 suite colcon lint pages
 
 suite:
 	@$(MAKE) --no-print-directory $(SYNC:%=%=none) unit
@@ -78,8 +78,10 @@ unit: $(VENV)/.installed-test $(VENV)/.installed-ros ## the test suite; narrow i
 	$(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder --durations=10 $(ARGS)
 
 # Strict: a dead link, or a page that is missing or outside the navigation, fails.
-docs: $(VENV)/.installed-docs ## build the documentation with its gallery into site/, without network
+pages: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs: pages ## build the documentation with its gallery into site/, without network; minutes the first time
 	$(BIN)/python docs/gallery.py site/gallery
 	@echo 'Documentation: site/index.html (search needs a server: $(BIN)/python -m http.server -d site)'
 
