@@ -11,11 +11,13 @@ from scipy.signal import butter, firwin, lfilter
 
 from sim2real_eval.characterization.allan import allan_curve
 from sim2real_eval.characterization.allan_covariance import AllanCovariance, term_shapes
+from sim2real_eval.characterization.analysis import analyse
 from sim2real_eval.characterization.axis_fit import AxisFit, fit_axis
 from sim2real_eval.characterization.imu_file import chain_model
 from sim2real_eval.characterization.low_pass import LowPassShape, find_low_pass
 from sim2real_eval.characterization.noise_terms import term_variances
 from sim2real_eval.characterization.recovered_parameters import simulated_standstill
+from sim2real_eval.characterization.signals import Signals
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
 from sim_sensors.noise.electronics import LowPass as SimulatedLowPass
@@ -181,3 +183,25 @@ def test_the_curve_of_the_terms_includes_the_filter() -> None:
     early = (fit.curve.factors > 1) & (fit.curve.factors <= 1000)
     drawn = term_variances(fit.choice.fit.terms, fit.curve.tau[early])['white']
     np.testing.assert_allclose(np.sqrt(drawn), fit.curve.deviation[early], rtol=0.1)
+
+
+def test_the_finding_has_the_low_pass_of_the_model() -> None:
+    """Two axes behind a filter of order 2 and one of order 1: the model has that of the median."""
+    filters = (butter(2, 0.10, fs=1.0), butter(1, 0.12, fs=1.0), butter(2, 0.20, fs=1.0))
+    values = np.stack([behind(each, 60_000, seed) for seed, each in enumerate(filters)], axis=1)
+    axes = tuple(f'gyroscope_{axis}' for axis in 'xyz')
+    signals = Signals('test', axes, 1e-2 * values, None, 100.0)
+    result = analyse(signals)
+    model = chain_model({axis.axis: axis.terms for axis in result.axes}, rate=100.0).gyroscope
+    (finding,) = [note for note in result.notes if note.code == 'allan.low_pass']
+    assert finding.numbers['order'] == model.filter_order == 1
+    assert finding.numbers['bandwidth'] == pytest.approx(model.bandwidth)
+    # One axis of three has none in the model, and none is reported.
+    one = Signals(
+        'test',
+        axes,
+        1e-2 * np.column_stack([values[:, 0], white(56_000, 7), white(56_000, 8)]),
+        None,
+        100.0,
+    )
+    assert not [note for note in analyse(one).notes if note.code == 'allan.low_pass']

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +16,8 @@ from .allan_covariance import degrees_of_freedom
 from .allan_fit import FEWEST_FITTED, AllanFit, model_variance, shape_of
 from .axis_fit import AxisFit, fit_axis
 from .bias_choice import BiasChoice, deviations_at, terms_together
-from .noise_terms import FilterLimits, NoiseTerms, combined
+from .imu_file import common_low_pass
+from .noise_terms import NoiseTerms, combined
 from .options import AllanOptions
 from .screening import longest_standstill, resolution, screen, unit_warnings
 from .signals import SignalFileError, Signals, evenly_spaced, quantity_of, unit_of
@@ -191,18 +191,17 @@ def _axis(
 
 
 def _low_pass_notes(results: Sequence[AxisResult]) -> list[Finding]:
-    """Return a finding per sensor with a low pass: its axes have the same."""
-    filters: dict[str, list[FilterLimits]] = {}
+    """Return a finding per sensor that has a low pass in the model."""
+    terms: dict[str, list[NoiseTerms]] = {}
     for result in results:
-        if result.terms.low_pass is not None:
-            filters.setdefault(quantity_of(result.axis), []).append(result.terms.low_pass)
+        terms.setdefault(quantity_of(result.axis), []).append(result.terms)
     notes = []
-    for quantity, limits in filters.items():
-        width = float(np.median([each.bandwidth.value for each in limits]))
-        order = statistics.mode(each.order for each in limits)
-        notes.append(
-            findings.LOW_PASS(quantity, bandwidth=width, order=order, fit_from=2.0 / width)
-        )
+    for quantity, rows in terms.items():
+        width, order = common_low_pass(rows)
+        if width:
+            notes.append(
+                findings.LOW_PASS(quantity, bandwidth=width, order=order, fit_from=2.0 / width)
+            )
     return notes
 
 

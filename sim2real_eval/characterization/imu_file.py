@@ -54,7 +54,7 @@ def chain_model(
     for quantity in ('gyroscope', 'accelerometer'):
         axes = [f'{quantity}_{axis}' for axis in 'xyz']
         rows = [terms.get(axis) for axis in axes]
-        bandwidth, order = _low_pass(rows)
+        bandwidth, order = common_low_pass(rows)
         passed = passed_bandwidth(bandwidth, order) if bandwidth else None
         white = [
             dithered_white(row.white.value, rate, steps.get(axis, 0.0), passed)
@@ -85,9 +85,11 @@ def chain_model(
     return ImuChain.from_mapping(mapping, 'Allan fit')
 
 
-def _low_pass(rows: Sequence[NoiseTerms | None]) -> tuple[float, int]:
-    """Return bandwidth, Hz, and order of the low pass of three axes, 0 for none: the median of
-    those that show one, if they are more than half.
+def common_low_pass(rows: Sequence[NoiseTerms | None]) -> tuple[float, int]:
+    """Return bandwidth, Hz, and order of the low pass of the axes of a sensor.
+
+    It is that of the axis with the median bandwidth, if more than half of the axes show one;
+    otherwise the bandwidth is 0.
     """
     present = [row for row in rows if row]
     filters = [row.low_pass for row in present if row.low_pass]
