@@ -30,7 +30,7 @@ from sim2real_eval.report import style
 from sim2real_eval.report.console import add_words, plain_table
 from sim2real_eval.report.study_plots import begin_plots
 from sim2real_eval.report.study_report import study_report, write_report
-from sim2real_eval.study.gate import Cell, GateCase, GateOptions, GateVerdict, LimitCheck
+from sim2real_eval.study.gate_verdict import Cell, GateCase, GateOptions, GateVerdict, LimitCheck
 from sim2real_eval.study.junit import junit_xml
 
 # Labels of study files and of recording.yaml must be printable and without / and \.

@@ -17,7 +17,7 @@ from .options import OptionSet
 from .output import conclude, wrap_text
 
 if TYPE_CHECKING:
-    from sim2real_eval.study.gate import GateVerdict
+    from sim2real_eval.study.gate_verdict import GateVerdict
 
 DESCRIPTION = (
     'Compare the VEPD of a result of `sim2real vepd` or `sim2real study` with a '

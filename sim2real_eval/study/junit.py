@@ -11,7 +11,7 @@ import datetime
 import xml.etree.ElementTree as ET
 
 from sim_sensors.core.errors import printable
-from .gate import GateVerdict
+from .gate_verdict import GateVerdict
 
 _SUITE = 'sim2real.gate'
 
