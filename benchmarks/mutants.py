@@ -58,6 +58,7 @@ TESTS = {
     f'{_METRICS}series.py': 'series metrics_scores metrics_vepd',
     f'{_METRICS}uncertainty.py': 'uncertainty study_uncertainty',
     'sim2real_eval/study/gate.py': 'cli_gate cli_transfer',
+    'sim2real_eval/study/gate_verdict.py': 'cli_gate cli_transfer',
     'sim2real_eval/study/secondary_results.py': 'secondary_metrics pose_differences',
     'sim2real_eval/study/answer.py': 'study_answer secondary_metrics pose_differences',
     f'{_RECORDING}corrections.py': 'corrections preflight preflight_findings',
