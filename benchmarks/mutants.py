@@ -56,6 +56,7 @@ TESTS = {
     f'{_METRICS}published.py': 'metrics_vepd secondary_metrics',
     f'{_METRICS}scores.py': 'metrics_scores metrics_vepd secondary_metrics',
     f'{_METRICS}series.py': 'series metrics_scores metrics_vepd',
+    f'{_METRICS}trajectory_errors.py': 'trajectory_errors',
     f'{_METRICS}uncertainty.py': 'uncertainty study_uncertainty',
     'sim2real_eval/study/gate.py': 'cli_gate cli_transfer',
     'sim2real_eval/study/gate_verdict.py': 'cli_gate cli_transfer',

@@ -215,10 +215,10 @@ def test_recordings_are_weighted_by_length_and_a_broken_one_is_left_out(
 
 
 def test_the_interquartile_rule_reports_its_bias(table: Path, capsys: Capture) -> None:
-    done = call(capsys, 'allan', table, *UNITS, '--outliers', 'iqr', '--no-check')
+    done = call(capsys, 'allan', table, *UNITS, '--outliers', 'iqr', '--no-check', '--json')
     assert done.status == 0
-    assert '(-13.48% for clean Gaussian noise)' in done.err
-    assert 'gyroscope_y: ' in done.err
+    assert '(-13.48% for clean Gaussian noise)' in done.out
+    assert 'gyroscope_y' in done.out
 
 
 def test_wrong_units_are_reported_with_the_option_that_corrects_them(

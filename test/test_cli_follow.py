@@ -103,8 +103,9 @@ def test_the_panel_of_the_distance_shows_errors_of_any_size(lag: float) -> None:
     for line, drive in zip(panel.lines, run.drives.values(), strict=True):
         drawn = np.asarray(line.get_ydata())
         assert np.isfinite(drawn).all()
-        assert low < drawn.min() <= drawn.max() < high
-        assert np.mean(drawn > drawn.min()) > 0.5 or drive.errors.distance.max() < 1e-8
+        assert drawn.max() < high
+        # Errors of rounding are not drawn.
+        assert np.mean(drawn > low) > 0.5 or drive.errors.distance.max() < 1e-8
 
 
 def test_the_figure_of_the_wheels_draws_commands_and_driven_rates() -> None:

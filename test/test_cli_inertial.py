@@ -62,7 +62,7 @@ def test_a_comparison_records_which_judge_it_used(
 def test_options_of_other_judges_are_refused(
     option: str, judge: str, bags: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    out = tmp_path / 'x.csv'
+    out = tmp_path / 'x'
     outcome = call(capsys, 'judge', bags[0], '--judge', judge, *option.split(), '--out', out)
     assert outcome.status == 2
     (complaint,) = outcome.err.splitlines()

@@ -389,7 +389,7 @@ def test_a_wrong_release_is_one_line_wherever_it_stands(tmp_path: Path, capsys: 
     run = tmp_path / 'run'
     write_recording(wheel_run(), run, storage='csv')
     good = parameter_file(tmp_path, WHEELS)
-    out = tmp_path / 'out.csv'
+    out = tmp_path / 'out'
     outcome = call(capsys, 'judge', run, '--config', good, '--out', out, '--rl-version', '4')
     assert outcome.status == 2
     assert outcome.err.count('\n') == 1

@@ -135,7 +135,7 @@ def test_lost_tags_and_a_hill_cause_findings(capsys: Capture) -> None:
     blind = float(refusal.err.partition('no pose for up to ')[2].partition(' s of 20 s')[0])
     # The farthest tag, 6 m ahead, is behind after 2 s.
     assert 17.0 < blind < 20.0
-    assert 'rises and falls by 6 m' in refusal.err
+    assert 'rises and falls by 6 m' in call(capsys, *words, *away, '--json').out
     assert 'note' not in call(capsys, *words, '--duration', 12).err
 
 
