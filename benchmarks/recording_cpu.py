@@ -3,7 +3,7 @@
 """Processor time per short recording of `sim2real vepd`, in turns with another commit.
 
 Drives of 5 s, two models. The time of the command with few recordings is subtracted, so that the
-fixed cost of the command does not count. That of all processes counts, user and system.
+fixed cost of the command does not count. The user and system time of all processes counts.
 """
 
 from __future__ import annotations

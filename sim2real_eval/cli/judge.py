@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sim2real_eval.judge.protocol import Judge
     from sim2real_eval.metrics.consistency import ConsistencyCheck, Squares
     from sim2real_eval.metrics.judged_world import WorldFrameTruth
-    from sim2real_eval.metrics.trajectory_errors import ErrorStatistics
+    from sim2real_eval.metrics.trajectory_errors import TrajectoryError
     from sim2real_eval.recording.reading import RecordingSource
     from sim2real_eval.recording.recording import Recording
 
@@ -136,7 +136,9 @@ def run(options: argparse.Namespace) -> int:
                 f'{source.path}: no gps/filtered for {_filtered_gps_problem(judge)}'
             )
         checked = check_consistency(judge, recording, judged) if options.consistency else None
-        world = _world(judge, recording, judged, needed_by='--tum' if options.tum else '')
+        world = checked.world if checked else None
+        if world is None:
+            world = _world(judge, recording, judged, needed_by='--tum' if options.tum else '')
         errors = (
             [] if world is None else trajectory_errors(judged, world.truth, known_axes(judge)[0])
         )
@@ -220,7 +222,7 @@ def _world(
         return None
 
 
-def _errors_text(errors: Sequence[ErrorStatistics], sources: Sequence[RecordingSource]) -> str:
+def _errors_text(errors: Sequence[TrajectoryError], sources: Sequence[RecordingSource]) -> str:
     """Return the RMSE of position and velocity, for the line of one of several recordings."""
     parts = [
         f'{error.quantity} {error.rmse:.3g} {error.unit}'
@@ -231,7 +233,7 @@ def _errors_text(errors: Sequence[ErrorStatistics], sources: Sequence[RecordingS
 
 
 def _show_errors(
-    errors: Sequence[ErrorStatistics], world: WorldFrameTruth, *, is_planar: bool
+    errors: Sequence[TrajectoryError], world: WorldFrameTruth, *, is_planar: bool
 ) -> None:
     """Print the errors of an estimate, and how the truth was aligned."""
     from sim2real_eval.report.consistency import errors_table

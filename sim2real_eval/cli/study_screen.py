@@ -153,7 +153,8 @@ def _rankings(
     if fitting := [lines for lines in complete if len(lines) <= space]:
         return fitting[-1], True
     models = len(standings[0].pooled_uncertainty.order)
-    parts = (lines_of(1, most) for most in range(models - 1, 1, -1))
+    # A model takes a line or more.
+    parts = (lines_of(1, most) for most in range(min(models - 1, space), 1, -1))
     return next((lines for lines in parts if len(lines) <= space), lines_of(1, 1)), False
 
 

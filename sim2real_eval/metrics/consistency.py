@@ -52,7 +52,7 @@ of consistent filters are called inconsistent at a nominal 5 %, without it up to
 _LEAST_SHARE = 0.9
 """Ratio of P(t) to G C G' below which a filter counts as overconfident.
 
-Rounding errors change the ratio by less than the margin of 0.1.
+Rounding errors alone leave the ratio above it.
 """
 _MOST_TURNED = 5.0
 """Largest ratio of the variance due to the rotation to the remaining variance of a position.
@@ -394,6 +394,8 @@ class ConsistencyCheck(NamedTuple):
 
     squares: list[Squares]
     notes: tuple[Finding, ...]
+    world: WorldFrameTruth | None = None
+    """Truth in the world frame of the judge, if there is truth."""
 
 
 def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> ConsistencyCheck:
@@ -405,7 +407,7 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
     notes = [PLANAR()] if is_planar(judge) else []
     if not len(judged.corrections.part):
         notes.append(NO_INNOVATIONS())
-    truth = recording.truth
+    truth, world = recording.truth, None
     if truth is None or len(truth) < 2:
         notes.append(NO_TRUTH())
     elif not judged.finite.any():
@@ -414,7 +416,7 @@ def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> 
         world = judged_world(judge, recording, truth, judged)
         notes += world.notes
         squares += nees(judged, world.truth, *known_axes(judge), alignment=world.alignment)
-    return ConsistencyCheck(squares, tuple(notes))
+    return ConsistencyCheck(squares, tuple(notes), world)
 
 
 def is_planar(judge: Judge) -> bool:

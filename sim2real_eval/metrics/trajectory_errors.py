@@ -21,7 +21,7 @@ from .judged_world import has_truth_at
 
 
 @dataclasses.dataclass(frozen=True)
-class ErrorStatistics:
+class TrajectoryError:
     """Statistics of the size of an error over the estimates of a run, in `unit`."""
 
     quantity: str
@@ -34,7 +34,7 @@ class ErrorStatistics:
     maximum: float
 
     @classmethod
-    def from_errors(cls, quantity: str, unit: str, errors: FloatArray) -> ErrorStatistics:
+    def from_errors(cls, quantity: str, unit: str, errors: FloatArray) -> TrajectoryError:
         """Return the statistics of (n,) sizes of errors."""
         return cls(
             quantity, unit, len(errors), float(np.sqrt(np.mean(errors**2))), float(errors.mean()),
@@ -44,7 +44,7 @@ class ErrorStatistics:
 
 def trajectory_errors(
     judged: JudgedRun, truth: OdometryArray, axes: tuple[int, ...] = (0, 1, 2)
-) -> list[ErrorStatistics]:
+) -> list[TrajectoryError]:
     """Return the errors of position, aligned position, orientation and velocity.
 
     The truth is that of the base frame in the judge's world frame (`truth_in_world`), interpolated
@@ -73,7 +73,7 @@ def trajectory_errors(
         return np.asarray(np.linalg.norm((values - true_values)[:, columns], axis=1))
 
     return [
-        ErrorStatistics.from_errors(*row)
+        TrajectoryError.from_errors(*row)
         for row in (
             ('position', 'm', distances(position, true.position)),
             ('position, aligned', 'm', distances(aligned, true.position)),

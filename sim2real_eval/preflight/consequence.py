@@ -17,7 +17,7 @@ from .outcome import Preflight
 from .remedies import corrected_constants, corrected_recording, without
 
 _PROFILE = 'clean'
-_WORSE = 'the judge errs over a tenth more with the corrections of this recording'
+_REASON = 'the judge errs over a tenth more with the corrections of this recording'
 
 
 def add_speed_errors(recording: Recording, result: Preflight, base_frame: str) -> Preflight:
@@ -54,7 +54,7 @@ def add_speed_errors(recording: Recording, result: Preflight, base_frame: str) -
     return without(
         weighed.with_findings(
             lambda finding: (
-                dataclasses.replace(finding, withheld=_WORSE) if finding in refused else finding
+                dataclasses.replace(finding, withheld=_REASON) if finding in refused else finding
             )
         ),
         proposed,

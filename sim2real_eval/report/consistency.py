@@ -17,7 +17,7 @@ from rich.text import Text
 
 from sim2real_eval.metrics.consistency import Consistency, Squares, consistency, ratio_bounds
 from sim2real_eval.metrics.options import MetricError
-from sim2real_eval.metrics.trajectory_errors import ErrorStatistics
+from sim2real_eval.metrics.trajectory_errors import TrajectoryError
 from sim_sensors.core.measurements import FloatArray, IntArray
 from . import palette, style
 from .console import add_numbers, add_words, plain_table
@@ -47,7 +47,7 @@ def consistency_table(rows: Iterable[Consistency], title: str) -> Table:
     return table
 
 
-def errors_table(errors: Iterable[ErrorStatistics], title: str) -> Table:
+def errors_table(errors: Iterable[TrajectoryError], title: str) -> Table:
     """Return one line per quantity with the statistics that evo prints."""
     table = plain_table(title)
     add_words(table, '', 'unit')

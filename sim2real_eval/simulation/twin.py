@@ -144,7 +144,7 @@ def _provenance(model: Parameters) -> dict[str, Any]:
 def without_sensor(recording: Recording, kind: str) -> Recording:
     """Return a copy without the messages of a kind of sensor, such as `imu` or `wheels`.
 
-    A reference trajectory then loses its label if it was estimated from that sensor.
+    Without IMU or GPS, a reference trajectory also loses its label: it may depend on that sensor.
     """
     sensor = KINDS.get(kind)
     topics = {f'/{name}' for name in (sensor.topic, *sensor.more_topics)}
