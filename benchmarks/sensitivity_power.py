@@ -25,7 +25,7 @@ from sim2real_eval.benches.sensitivity import (
 from sim2real_eval.benches.settings import LEVEL
 from sim2real_eval.common.workers import map_in_processes
 from sim2real_eval.judge.protocol import JudgeRequest, load_judge
-from sim2real_eval.metrics.interval import MeanWasserstein
+from sim2real_eval.metrics.mean_wasserstein import MeanWasserstein
 from sim2real_eval.metrics.options import UncertaintyOptions
 from sim2real_eval.metrics.permutation_test import distance_p_values, permute_labels
 from sim2real_eval.recording.recording import Recording

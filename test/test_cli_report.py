@@ -72,13 +72,13 @@ def test_the_page_is_written_and_the_answer_is_printed(capsys: Capture, study: P
     assert contents(study) == first
 
 
-def test_some_results_of_many_recordings_are_computed_when_a_report_is_asked_for(
+def test_some_results_of_many_runs_are_computed_when_a_report_is_asked_for(
     capsys: Capture, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = {name: (study / name).read_bytes() for name in SIDE_FILES}
     assert call(capsys, 'report', study).status == 0
     page = (study / 'report.html').read_text('utf-8')
-    monkeypatch.setattr(secondary_results, 'MOST_RECORDINGS', 1)
+    monkeypatch.setattr(secondary_results, 'MOST_RUNS', 1)
     words = ('study', study / 'study.yaml', '--jobs', '1', '--out')
     outcome = call(capsys, *words, 'large')
     assert outcome.out.splitlines()[-1].endswith(': sim2real report large')

@@ -16,7 +16,7 @@ import pytest
 from study_examples import drawn_study
 
 from sim2real_eval.common.findings import Finding
-from sim2real_eval.metrics import interval, scores
+from sim2real_eval.metrics import mean_wasserstein, scores
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.preflight.findings import SHORT
 from sim2real_eval.report.page.figure import library
@@ -85,7 +85,7 @@ def test_statistics_need_few_bytes_for_a_recording(monkeypatch: pytest.MonkeyPat
     # Smaller parts, so that a few hundred recordings are already many.
     monkeypatch.setattr(blocks, '_AT_ONCE', 1 << 16)
     monkeypatch.setattr(scores, 'MOST_IN_MATRIX', 100)
-    monkeypatch.setattr(interval, 'MOST_IN_PRODUCT', 100)
+    monkeypatch.setattr(mean_wasserstein, 'MOST_IN_PRODUCT', 100)
 
     def statistics(outcome: StudyOutcome) -> None:
         study_uncertainty.__wrapped__(outcome)

@@ -15,8 +15,9 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.stats import kstest, wasserstein_distance
 
-from sim2real_eval.metrics import interval, permutation_test
-from sim2real_eval.metrics.interval import Freedom, MeanWasserstein, ScoredRuns
+from sim2real_eval.metrics import interval, mean_wasserstein, permutation_test
+from sim2real_eval.metrics.interval import Freedom, ScoredRuns
+from sim2real_eval.metrics.mean_wasserstein import MeanWasserstein
 from sim2real_eval.metrics.options import UncertaintyOptions
 from sim2real_eval.metrics.permutation_test import (
     critical_distance,
@@ -423,7 +424,7 @@ def test_running_sums_for_many_runs_equal_matrix_products(
         sims[name] = runs(values, '' if paired else f'{name} ')
     real, options = sims.pop('real'), UncertaintyOptions(resamples=500)
     small = uncertainty(real, sims, options)
-    monkeypatch.setattr(interval, 'MOST_IN_PRODUCT', 0)
+    monkeypatch.setattr(mean_wasserstein, 'MOST_IN_PRODUCT', 0)
     many = uncertainty(real, sims, options)
     for first, second in zip(
         (*small.models, *small.pairs), (*many.models, *many.pairs), strict=True

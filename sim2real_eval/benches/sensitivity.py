@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sim2real_eval.common.findings import Finding, by_severity
-from sim2real_eval.metrics.interval import MeanWasserstein, side_weights
+from sim2real_eval.metrics.mean_wasserstein import MeanWasserstein, side_weights
 from sim2real_eval.metrics.options import MetricError
 from sim2real_eval.metrics.permutation_test import joint_p_values, permute_labels
 from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection

@@ -75,14 +75,14 @@ def run(options: argparse.Namespace) -> int:
     from sim2real_eval.report.study_report import PAGE, TABLES, study_report, write_report
     from sim2real_eval.study.bags import check_bags, write_bags
     from sim2real_eval.study.outcome import StudyOutcome
-    from sim2real_eval.study.secondary_results import SIDE_FILES, has_many_recordings, side_results
+    from sim2real_eval.study.secondary_results import SIDE_FILES, has_many_runs, side_results
 
     page = Path(options.folder, PAGE)
     if options.out is not None:
         page = Path(*place_files('report', options.out, PAGE))
     outcome = _without_file_metrics(StudyOutcome.read(options.folder), options.run_metrics)
     # The command of the study has left some of them out.
-    side_files = SIDE_FILES if has_many_recordings(outcome) else ()
+    side_files = SIDE_FILES if has_many_runs(outcome) else ()
     names = (page.name, *TABLES, *side_files)
     if options.out is not None:
         check_result_files(page.parent, names, overwrite=options.overwrite)

@@ -96,7 +96,7 @@ def _head(outcome: StudyOutcome, *, verbose: bool) -> list[str]:
 def _foot(outcome: StudyOutcome, report: StudyReport, folder: Path, *, verbose: bool) -> list[str]:
     """Return the number of other findings, and the names of the files."""
     from sim2real_eval.report.study_report import PAGE
-    from sim2real_eval.study.secondary_results import has_many_recordings
+    from sim2real_eval.study.secondary_results import has_many_runs
 
     lines = []
     others = [finding for finding in report.findings if finding not in report.answer.doubts[:1]]
@@ -106,7 +106,7 @@ def _foot(outcome: StudyOutcome, report: StudyReport, folder: Path, *, verbose: 
         to_act = f', {actions} to act on' if actions else ''
         lines.append(f'{count}{to_act}: {folder / FINDINGS}')
     lines.append(f'Report: {folder / PAGE}' + ('' if verbose else '; more tables: -v'))
-    if has_many_recordings(outcome):
+    if has_many_runs(outcome):
         lines.append(
             'For position, heading and other metric options, run: '
             f'sim2real report {shlex.quote(str(folder))}'
@@ -266,10 +266,10 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
         sensitivity_text,
     )
     from sim2real_eval.report.study_plots import MOST_DRAWN
-    from sim2real_eval.study.secondary_results import has_many_recordings, side_results
+    from sim2real_eval.study.secondary_results import has_many_runs, side_results
 
     # A new outcome would be computed again.
-    complete = has_many_recordings(outcome) and not outcome.complete
+    complete = has_many_runs(outcome) and not outcome.complete
     results = side_results(dataclasses.replace(outcome, complete=True) if complete else outcome)
     metrics = results.overall_metrics
     for lines in map(metric_lines, metrics[:MOST_DRAWN]):

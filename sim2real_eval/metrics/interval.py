@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Interval for the distance between two sets of runs, with scored runs, draws and W1 kernels.
+"""Interval for the distance between two sets of runs, with scored runs and draws.
 
 The interval is that of the distance between the processes from which the runs were drawn.
 Quantiles of resampled distances are not a valid interval, because a distance is never below zero
@@ -26,6 +26,7 @@ from scipy import special
 from sim_sensors.core.blocks import row_blocks
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
+from . import mean_wasserstein
 
 if TYPE_CHECKING:
     from .scores import RunScore
@@ -466,119 +467,12 @@ class _TransportPlan:
         owners = np.concatenate([self.i, n + self.j])
         masses = np.concatenate([n * self.mass, m * self.mass])
         positions = np.concatenate([x, y])
+        if n + m > mean_wasserstein.MOST_IN_PRODUCT:
+            return mean_wasserstein.integrals(
+                weights, positions, owners, masses, np.zeros(len(owners))
+            )
         points = np.unique(positions)
-        if n + m > MOST_IN_PRODUCT:
-            gaps = sums_at_gaps(weights[:, owners] * masses, positions, points)
-        else:
-            share = np.zeros((n + m, len(points) - 1))
-            np.add.at(share, owners, (positions[:, None] <= points[:-1]) * masses[:, None])
-            gaps = weights @ share
+        share = np.zeros((n + m, len(points) - 1))
+        np.add.at(share, owners, (positions[:, None] <= points[:-1]) * masses[:, None])
+        gaps = weights @ share
         return np.asarray(np.abs(gaps, out=gaps) @ np.diff(points))
-
-
-# The Wasserstein distance between two sets of runs, for thousands of weightings at once.
-#
-# W1 is the integral of |F - G| for the distribution functions F and G of the two sets (S. S.
-# Vallender, Theory Probab. Appl. 18, 1974). On the gaps between the sorted values of all runs both
-# are constant and linear in the weights of the runs, so that one matrix product gives them for all
-# weights. For many runs, cumulative sums replace the product, whose cost is quadratic.
-
-_ROUNDING = 1e-12  # relative difference of equal sets that are added up in another order
-MOST_IN_PRODUCT = 400  # runs
-
-
-def sums_at_gaps(weights: FloatArray, values: FloatArray, points: FloatArray) -> FloatArray:
-    """Return the weight `(p, gaps)` of the runs at or below each gap between `points`, sorted.
-
-    `weights` `(p, runs)` are of runs with `values` `(runs,)`.
-    """
-    order = np.argsort(values, kind='stable')
-    sums = np.zeros((len(weights), len(values) + 1))
-    np.cumsum(weights[:, order], axis=1, out=sums[:, 1:])
-    return sums[:, np.searchsorted(values[order], points[:-1], side='right')]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class MeanWasserstein:
-    """Mean over the coordinates of W1 between two weighted sets of the same runs.
-
-    `values` has the shape `(runs, coordinates)`, and `points` are the sorted values of each
-    coordinate. `width` `(gaps,)` is the width of each gap between neighbouring points, coordinate
-    after coordinate, divided by the number of coordinates. `share` `(runs, gaps)` says whether the
-    value of each run is at or below each gap. It is None for more than `MOST_IN_PRODUCT` runs.
-    """
-
-    values: FloatArray
-    points: tuple[FloatArray, ...]
-    width: FloatArray
-    share: FloatArray | None
-
-    @classmethod
-    def from_values(cls, values: FloatArray) -> MeanWasserstein:
-        """Prepare the distance from the values `(runs, coordinates)` of all runs."""
-        points = tuple(np.unique(column) for column in values.T)
-        width = np.concatenate(
-            [np.diff(real_weights) / values.shape[1] for real_weights in points]
-        )
-        share = None
-        if len(values) <= MOST_IN_PRODUCT:
-            columns = zip(values.T, points, strict=True)
-            shares = [
-                column[:, None] <= column_points[None, :-1] for column, column_points in columns
-            ]
-            share = np.concatenate(shares, axis=1).astype(np.float64)
-        return cls(values, points, width, share)
-
-    def gaps(self, weights: FloatArray, first: int = 0) -> FloatArray:
-        """Return the weight `(p, gaps)` at or below each gap.
-
-        `weights` are those of the runs from `first` on.
-        """
-        rows = slice(first, first + weights.shape[1])
-        if self.share is not None:
-            return np.asarray(weights @ self.share[rows])
-        columns = zip(self.values[rows].T, self.points, strict=True)
-        return np.concatenate(
-            [sums_at_gaps(weights, *column_and_points) for column_and_points in columns], axis=1
-        )
-
-    def weighted_distance(self, difference: FloatArray) -> FloatArray:
-        """Return the distance, `(p,)`, for the differences of both sets' weights, `(p, runs)`."""
-        distances = np.empty(len(difference))
-        for rows in row_blocks(*difference.shape):
-            gaps = self.gaps(difference[rows])
-            distances[rows] = np.abs(gaps, out=gaps) @ self.width
-        return np.where(distances > _ROUNDING * self.width.sum(), distances, 0.0)
-
-    def slope(self, around: FloatArray) -> FloatArray:
-        """Return the derivative of the distance by the weights of the runs, `(runs,)`.
-
-        The weights `around` `(runs,)` fix the sign of F - G at each gap. To first order, the
-        distance of other weights is their product with the slope: the difference of two means.
-        """
-        gaps = self.gaps(around[None])[0]
-        # Rounding must not decide the sign where both sets are equal.
-        ahead = np.sign(np.where(np.abs(gaps) > _ROUNDING, gaps, 0.0)) * self.width
-        if self.share is not None:
-            return np.asarray(self.share @ ahead)
-        slope, start = np.zeros(len(self.values)), 0
-        for column, points in zip(self.values.T, self.points, strict=True):
-            column_sign = ahead[start : start + len(points) - 1]
-            # A run is at or below all gaps from its own value on.
-            above = np.append(np.cumsum(column_sign[::-1])[::-1], 0.0)
-            slope += above[np.searchsorted(points, column)]
-            start += len(column_sign)
-        return slope
-
-    def between(self, first: NDArray[np.bool_]) -> FloatArray:
-        """Return the distance between the runs chosen by each row of `(p, runs)` and the rest."""
-        first_weights, rest_weights = side_weights(first)
-        return self.weighted_distance(first_weights - rest_weights)
-
-
-def side_weights(first: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-    """Return the weights of the runs in both sets, `(p, runs)`; each set sums up to 1."""
-    first_weights, rest_weights = first.astype(np.float64), (~first).astype(np.float64)
-    return first_weights / first_weights.sum(
-        axis=1, keepdims=True
-    ), rest_weights / rest_weights.sum(axis=1, keepdims=True)

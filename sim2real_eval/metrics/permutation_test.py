@@ -27,7 +27,8 @@ from scipy import special
 from sim_sensors.core.blocks import row_blocks
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
-from .interval import Freedom, MeanWasserstein, ScoredRuns, side_weights
+from .interval import Freedom, ScoredRuns
+from .mean_wasserstein import MeanWasserstein, side_weights
 from .options import UncertaintyOptions
 from .scores import ranks
 
@@ -355,17 +356,9 @@ def exchanged_differences(
     distance = MeanWasserstein.from_values(
         np.concatenate([real.values, first.values, second.values])
     )
-    n = len(real)
-    if distance.share is None:
-        truth = distance.gaps(np.full((1, n), 1.0 / n))[0]
-    else:
-        truth = distance.share[:n].mean(axis=0)
-    differences = []
-    for weights in sides:
-        gaps = distance.gaps(weights, n)
-        gaps -= truth
-        differences.append(np.abs(gaps, out=gaps) @ distance.width)
-    return np.asarray(differences[0] - differences[1])
+    truth = np.full(len(real), 1.0 / len(real))
+    of_first, of_second = (distance.distance_from(truth, weights) for weights in sides)
+    return np.asarray(of_first - of_second)
 
 
 def compare_pairs(

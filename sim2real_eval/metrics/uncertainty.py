@@ -16,7 +16,8 @@ from sim2real_eval.common.results import Field
 from sim_sensors.core.errors import Remark
 from sim_sensors.core.measurements import FloatArray
 from . import permutation_test
-from .interval import MeanWasserstein, MotionDraws, ScoredRuns, bounds, tails_of
+from .interval import MotionDraws, ScoredRuns, bounds, tails_of
+from .mean_wasserstein import MeanWasserstein
 from .options import (
     FEW_MOTIONS,
     REAL,

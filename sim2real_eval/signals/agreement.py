@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sim2real_eval.metrics.interval import side_weights
+from sim2real_eval.metrics.mean_wasserstein import side_weights
 from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .options import SignalComparisonError

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real_eval.metrics.error_curves import CurveDistance, error_autocorrelations, error_spectra
-from sim2real_eval.metrics.interval import MeanWasserstein
+from sim2real_eval.metrics.mean_wasserstein import MeanWasserstein
 from sim2real_eval.metrics.options import MetricOptions
 from sim2real_eval.metrics.permutation_test import Divisible
 from sim2real_eval.metrics.scores import EnergyDistance

@@ -226,7 +226,7 @@ class StudyOutcome:
     load : callable
         Returns the signals of a run.
     complete : bool
-        Compute all secondary results, however many recordings there are.
+        Compute all secondary results, however many runs there are.
 
     Examples
     --------

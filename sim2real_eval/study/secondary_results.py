@@ -42,8 +42,8 @@ from .sensitivity import (
 LEVEL = 0.05
 """p-value below which a distance is significant."""
 
-MOST_RECORDINGS = 100
-"""Largest number of recordings with all secondary results."""
+MOST_RUNS = 500
+"""Largest number of runs of a study that computes all secondary results."""
 SIDE_FILES = ('metrics.csv', 'agreement.json', 'sensitivity.csv', 'pose.csv')
 """Files of complete secondary results."""
 
@@ -378,11 +378,11 @@ class SideResults:
 def side_results(outcome: StudyOutcome) -> SideResults:
     """Return the secondary results of a study; those of the last study are cached.
 
-    Sensitivity and pose differences of more than `MOST_RECORDINGS` recordings, which take as long
-    as all else, are computed only if the outcome asks for them.
+    Sensitivity and pose differences of more than `MOST_RUNS` runs, which take as long as all
+    else, are computed only if the outcome asks for them.
     """
     options = MetricOptions.from_mapping(dict(outcome.record['metric']), where='study')
-    is_complete = outcome.complete or not has_many_recordings(outcome)
+    is_complete = outcome.complete or not has_many_runs(outcome)
     return SideResults(
         tuple(metric_tables(outcome, options)),
         tuple(sensitivity_tables(outcome, options)) if is_complete else (),
@@ -392,9 +392,9 @@ def side_results(outcome: StudyOutcome) -> SideResults:
     )
 
 
-def has_many_recordings(outcome: StudyOutcome) -> bool:
+def has_many_runs(outcome: StudyOutcome) -> bool:
     """Return whether some secondary results are computed only when they are asked for."""
-    return len({run.key.recording for run in outcome.runs}) > MOST_RECORDINGS
+    return len(outcome.runs) > MOST_RUNS
 
 
 @functools.lru_cache(maxsize=1)

@@ -11,7 +11,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from sim2real_eval.metrics.interval import MeanWasserstein, MotionDraws
+from sim2real_eval.metrics.interval import MotionDraws
+from sim2real_eval.metrics.mean_wasserstein import MeanWasserstein
 from sim2real_eval.metrics.options import REAL, SPEED_COMPONENTS, MetricOptions, UncertaintyOptions
 from sim2real_eval.metrics.published import (
     RankAgreement,
