@@ -58,7 +58,7 @@ def main() -> None:
         for path in paths:
             # Status 1: the recording is read, and a sensor does not pass.
             run('sim2real', 'check', path, folder=folder, most=1)
-        run('sim2real', 'vepd', *paths[:2], '--models', 'ch_rw', folder=folder)
+        run('sim2real', 'vepd', *paths[:2], '--models', 'ch_rw', '--out', 'vepd', folder=folder)
     print(f'The demo, and recordings of {len(paths)} kinds: all right.')
 
 
