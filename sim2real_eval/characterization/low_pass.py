@@ -226,17 +226,17 @@ class _Spectrum:
 
     def deviance(self, shape: LowPassShape | None) -> tuple[float, FloatArray]:
         """Return the least deviance with a filter, or none, and the parts, `(5,)`."""
-        filtered = np.zeros(len(self.power)) if shape is None else shape.power(self.frequency)
-        columns = np.concatenate([filtered[:, None], self._others], axis=1)
+        columns = self._others
+        if shape is not None:
+            # Any mixture of noise without a floor and with the largest one.
+            filtered = shape.power(self.frequency)[:, None]
+            columns = np.concatenate([filtered, filtered + _LARGEST_FLOOR, columns[:, 1:]], axis=1)
         none = _NONE * max(float(np.median(self.power[: len(self.power) // 2])), 1e-300)
         measured = self.power + none
         model = measured
-        parts = np.zeros(5)
         for _ in range(8):
             weight = np.sqrt(self.freedom) / model
             parts = nnls(columns * weight[:, None], self.power * weight)[0]
-            if shape is not None:
-                parts[1] = min(parts[1], _LARGEST_FLOOR * parts[0])
             model = columns @ parts + none
         ratio = measured / model
         return float(np.sum(self.freedom * (ratio - np.log(ratio) - 1.0))), parts
