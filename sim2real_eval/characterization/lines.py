@@ -5,7 +5,7 @@
 The averaged periodogram of evenly spaced samples is compared with its medians over the bins on
 either side. A line stands above the larger of the two by a factor and is narrow. The noise of
 sensors passes neither test: a slope (flicker, random walk, low pass) is below the median of its
-higher side, and a resonance is wide. White noise alone shows a line in less than 1 of 1000 records.
+higher side, and a resonance is wide. Fewer than 1 of 1000 records of noise alone show a line.
 
 A line is taken out by scaling its bins of the short-time Fourier transform to the density beside
 it, so that the noise there stays.
