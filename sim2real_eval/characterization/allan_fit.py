@@ -12,7 +12,7 @@ fitted model, not under the noisy data, found by iteration: weights from the dat
 points that happen to lie low. Points that overlap say the same twice, and C knows it.
 
 White noise behind a low pass has the variance of filtered noise. An error of the cut-off is one
-more direction in which the points may move, and part of C with the uncertainty of the cut-off.
+more direction in which the points may move, and part of C.
 
 If five terms cannot follow the curve (a hump, a periodic disturbance), E = (misfit A theta)^2
 on the diagonal, with the misfit that makes the weighted sum of squares equal to its expectation;
@@ -57,6 +57,9 @@ _LARGEST_MISFIT = 3.0
 _LEAST_POWER = 1e-15
 # Allan variance whose square is still a number, and that of its reciprocal.
 _LEAST = 1e-100
+# Uncertainty of the logarithm of a cut-off. It stands for filters of another kind and a floor
+# besides: triangular averages need it. A larger one lets the cut-off stand for flicker.
+_CUTOFF_STD = 0.3
 FEWEST_FITTED = 6
 """Averaging times that a fit of five terms takes at least."""
 
@@ -236,7 +239,7 @@ class _Problem:
                 for step in (1.01, 1.0 / 1.01)
             )
             change = (above - below)[:, _WHITE] * self.scale[_WHITE] / (2.0 * math.log(1.01))
-            self._by_cutoff = change * low_pass.fitted_std
+            self._by_cutoff = change * _CUTOFF_STD
         # How the variance changes with the logarithm of the time, per Gauss-Markov coefficient.
         self._by_time = np.zeros(len(variance))
         if time:

@@ -260,7 +260,8 @@ def _misfit_notes(
     """
     deviation = np.sqrt(model)
     away = np.log(np.maximum(deviation / band[1], band[0] / deviation))
-    away[curve.factors < first] = 0.0
+    # Averages over more than a tenth of the record scatter too much to be judged.
+    away[(curve.factors < first) | (curve.factors > 0.1 * curve.n)] = 0.0
     worst = int(np.argmax(away))
     if away[worst] < _MISFIT:
         return []

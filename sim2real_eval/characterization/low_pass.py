@@ -41,9 +41,6 @@ _GAIN = 25.0
 _NONE, _LARGEST_FLOOR = 0.1, 0.3
 # Share of spectra that a right shape fits as well.
 _FOLLOWS = 0.95
-# Uncertainty of the logarithm of the cut-off that stands for a filter of another kind. Triangular
-# averages (two decimators) need it; a larger one lets the cut-off stand for flicker.
-_OTHER_KIND = 0.3
 # Less in twice the log-likelihood: a shape that may be it.
 _AS_LIKELY = 9.0
 # One of order 1 is the same sampled and held.
@@ -138,11 +135,6 @@ class LowPass:
         """
         shares = (0.25, 1.0, 4.0) if self.follows else (1.0, 4.0)
         return [max(math.ceil(share / self.shape.cutoff), 1) for share in shares]
-
-    @property
-    def fitted_std(self) -> float:
-        """Standard uncertainty of the logarithm of the cut-off in a fit of the Allan curve."""
-        return self.std if self.follows else max(self.std, _OTHER_KIND)
 
     def limits(self, dt: float) -> FilterLimits:
         """Return what a model takes of the low pass, of samples `dt` s apart: of order 1 or 2,
