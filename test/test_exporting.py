@@ -354,8 +354,10 @@ def test_a_match_goes_from_a_recording_at_rest_to_the_file(
     assert model.gyroscope.stddev == pytest.approx((0.02,) * 3, rel=0.03)
     assert model.accelerometer.stddev == pytest.approx((0.2,) * 3, rel=0.03)
     assert (out / 'imu.sdf.png').exists()
-    assert main(['match', str(table), '--to', 'sdf', '--out', str(out), *meaning]) == 2
     capsys.readouterr()
+    # The fit exists: a second match names the next step, and fits nothing again.
+    assert main(['match', str(table), '--to', 'kalibr', '--out', str(out), *meaning]) == 2
+    assert f'sim2real export {out}/sensors/imu.yaml --to kalibr' in capsys.readouterr().err
 
 
 def test_drives_are_judged_with_the_default_and_the_matched_model() -> None:
