@@ -18,6 +18,7 @@ from sim2real_eval.characterization.allan import allan_curve
 from sim2real_eval.characterization.data_sheet import SHEET_KEYS, read_sheet
 from sim2real_eval.characterization.sheet_units import UnitError, parse_quantity, parse_unit
 from sim2real_eval.characterization.signal_files import read_signals
+from sim_sensors.core.errors import ParameterError
 from sim_sensors.imu.imu import load_imu
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
@@ -262,3 +263,10 @@ def test_the_sheets_of_the_documentation_are_models(path: Path, tmp_path: Path) 
 
 def test_there_are_five_sheets() -> None:
     assert len(SHEETS) >= 5
+
+
+def test_a_sheet_of_a_receiver_is_refused_with_what_to_use(tmp_path: Path) -> None:
+    sheet = tmp_path / 'f9p.yaml'
+    sheet.write_text('name: F9P\ngps:\n  cep: 0.01\n')
+    with pytest.raises(ParameterError, match='characterize'):
+        read_sheet(sheet)

@@ -354,8 +354,10 @@ def test_a_match_goes_from_a_recording_at_rest_to_the_file(
     assert model.gyroscope.stddev == pytest.approx((0.02,) * 3, rel=0.03)
     assert model.accelerometer.stddev == pytest.approx((0.2,) * 3, rel=0.03)
     assert (out / 'imu.sdf.png').exists()
-    assert main(['match', str(table), '--to', 'sdf', '--out', str(out), *meaning]) == 2
     capsys.readouterr()
+    # The fit exists: a second match names the next step, and fits nothing again.
+    assert main(['match', str(table), '--to', 'kalibr', '--out', str(out), *meaning]) == 2
+    assert f'sim2real export {out}/sensors/imu.yaml --to kalibr' in capsys.readouterr().err
 
 
 def test_drives_are_judged_with_the_default_and_the_matched_model() -> None:
@@ -414,18 +416,22 @@ def test_wrong_files_are_named(name: str, text: str, named: str) -> None:
         imu_from_text(text, name, name)
 
 
-def test_a_published_record_is_followed_at_1_10_and_100_s(real_dir: Path, tmp_path: Path) -> None:
-    """ADIS16405: within 10 % in SDF and as one number for Kalibr."""
+def test_a_published_record_is_followed_without_its_vibration(
+    real_dir: Path, tmp_path: Path
+) -> None:
+    """ADIS16405: within 12 % in SDF; Kalibr has no flicker and keeps the white noise."""
     record = real_dir / 'adis16405_static' / 'adis16405_imu1_si.npz'
     folder = tmp_path / 'noise'
     arguments = ['allan', str(record), '--sample-rate', '100', '--no-check', '--out', str(folder)]
     assert main(arguments) == 0
     source = load_imu(folder / 'imu.yaml')
     assert isinstance(source, ImuChain)
+    # Read off the spectrum from 1 to 8 Hz beside the lines, m/s^2/sqrt(Hz).
+    assert source.accelerometer.noise_density == pytest.approx((4.4e-3, 3.6e-3, 4.6e-3), rel=0.05)
     curves = read_allan_curves(folder)
-    for name in ('sdf', 'kalibr'):
+    for name, times in (('sdf', (0.5, 1.0, 10.0, 100.0)), ('kalibr', (0.5, 1.0))):
         export = export_imu(source, find_simulator(name), measured=curves)
         for axis in export.axes:
-            for time in (1.0, 10.0, 100.0):
+            for time in times:
                 measured, simulated = axis.at(time)
-                assert simulated == pytest.approx(measured, rel=0.10)
+                assert simulated == pytest.approx(measured, rel=0.12)

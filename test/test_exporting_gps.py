@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sim2real_eval.common.model_files import model_yaml
 from sim2real_eval.exporting.gps_export import GPS_SIMULATORS, export_gps, sensor_from_text
+from sim2real_eval.report.export import export_lines
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.gps.gps import GpsModel, load_gps
+from sim_sensors.gps.gps import GnssNoise, GpsModel, load_gps
 from sim_sensors.motion.scenarios import Standstill
 from sim_sensors.world.geodesy import LocalFrame
 
@@ -112,3 +114,27 @@ def test_what_cannot_be_exported_is_refused() -> None:
 )
 def test_what_a_simulated_receiver_cannot_do_is_named(name: str, omitted: tuple[str, ...]) -> None:
     assert export_gps(load_gps(name), 'sdf').omitted == omitted
+
+
+def test_a_file_says_how_much_of_the_scatter_it_keeps() -> None:
+    """Gazebo has no drift: white noise of the increments is 4.8 mm, and the model scatters 8.5."""
+    export = export_gps(load_gps('zed_f9p_rtk'), 'sdf')
+    noise = load_gps('zed_f9p_rtk').noise
+    assert isinstance(noise, GnssNoise)
+    total = np.hypot(noise.white_std, noise.gauss_markov_std)
+    assert export.source_std == pytest.approx(tuple(total))
+    assert export.simulated_std[2] < 0.7 * export.source_std[2]
+    assert export.simulated_std[0] < 0.7 * export.source_std[0]
+    assert export.scatter in export.text
+    assert export.scatter in '\n'.join(export_lines(export))
+    # White noise alone is kept, and nothing is said.
+    white = GpsModel(noise=GnssNoise(white_std=(0.5, 0.5, 1.0)))
+    assert not export_gps(white, 'sdf').scatter
+
+
+def test_a_file_of_gazebo_read_back_has_its_units() -> None:
+    """NavSat takes degrees for the horizontal numbers, metres for the vertical one."""
+    text = export_gps(load_gps('zed_f9p_rtk'), 'sdf').text
+    model = sensor_from_text(text, 'gps.sdf', 'gps.sdf')[1]
+    (line,) = [row for row in model_yaml(model).splitlines() if row.strip().startswith('std:')]
+    assert line.endswith('# deg, deg, m')

@@ -186,7 +186,7 @@ def test_the_curve_of_the_terms_includes_the_filter() -> None:
 
 
 def test_the_finding_has_the_low_pass_of_the_model() -> None:
-    """Two axes behind a filter of order 2 and one of order 1: the model has that of the median."""
+    """Two axes behind a filter of order 2 and one of order 1: the model has order 2."""
     filters = (butter(2, 0.10, fs=1.0), butter(1, 0.12, fs=1.0), butter(2, 0.20, fs=1.0))
     values = np.stack([behind(each, 60_000, seed) for seed, each in enumerate(filters)], axis=1)
     axes = tuple(f'gyroscope_{axis}' for axis in 'xyz')
@@ -194,7 +194,7 @@ def test_the_finding_has_the_low_pass_of_the_model() -> None:
     result = analyse(signals)
     model = chain_model({axis.axis: axis.terms for axis in result.axes}, rate=100.0).gyroscope
     (finding,) = [note for note in result.notes if note.code == 'allan.low_pass']
-    assert finding.numbers['order'] == model.filter_order == 1
+    assert finding.numbers['order'] == model.filter_order == 2
     assert finding.numbers['bandwidth'] == pytest.approx(model.bandwidth)
     # One axis of three has none in the model, and none is reported.
     one = Signals(

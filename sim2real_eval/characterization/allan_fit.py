@@ -12,7 +12,7 @@ fitted model, not under the noisy data, found by iteration: weights from the dat
 points that happen to lie low. Points that overlap say the same twice, and C knows it.
 
 White noise behind a low pass has the variance of filtered noise. An error of the cut-off is one
-more direction in which the points may move, and is taken out of the sum.
+more direction in which the points may move, and part of C.
 
 If five terms cannot follow the curve (a hump, a periodic disturbance), E = (misfit A theta)^2
 on the diagonal, with the misfit that makes the weighted sum of squares equal to its expectation;
@@ -57,6 +57,9 @@ _LARGEST_MISFIT = 3.0
 _LEAST_POWER = 1e-15
 # Allan variance whose square is still a number, and that of its reciprocal.
 _LEAST = 1e-100
+# Uncertainty of the logarithm of a cut-off. It stands for filters of another kind and a floor
+# besides: triangular averages need it. A larger one lets the cut-off stand for flicker.
+_CUTOFF_STD = 0.3
 FEWEST_FITTED = 6
 """Averaging times that a fit of five terms takes at least."""
 
@@ -111,9 +114,9 @@ def fit_terms(
     time : float, optional
         Correlation time of the Gauss-Markov process, samples; by default there is flicker.
     low_pass : LowPass, optional
-        What the white noise has passed. Its cut-off frequency need not be exact: an error of it is
-        fitted with the terms. Averaging factors must be one of `low_pass.first_factors` or
-        more, and quantisation is not told from it.
+        What the white noise has passed. Its cut-off frequency need not be exact. Averaging
+        factors must be one of `low_pass.first_factors` or more, and quantisation is not told from
+        it.
     trend : Trend, optional
         What has been taken away before. Then the ramp is its line, and none is fitted.
 
@@ -227,14 +230,16 @@ class _Problem:
         self.scale = np.asarray((variance[:, None] / shapes).min(axis=0))
         self.scale[~self.free] = 1.0
         self.shapes = covariance.shapes * self.scale
-        # How the shape of filtered white noise changes with the logarithm of the cut-off.
-        self._by_cutoff = np.zeros((len(variance), 1))
+        # How the variance of filtered white noise changes with one standard uncertainty of the
+        # cut-off, per white coefficient.
+        self._by_cutoff = np.zeros(len(variance))
         if low_pass is not None:
             above, below = (
                 term_shapes(curve.factors, low_pass=low_pass.shape.scaled(step))
                 for step in (1.01, 1.0 / 1.01)
             )
-            self._by_cutoff = (above - below)[:, _WHITE, None]
+            change = (above - below)[:, _WHITE] * self.scale[_WHITE] / (2.0 * math.log(1.01))
+            self._by_cutoff = change * _CUTOFF_STD
         # How the variance changes with the logarithm of the time, per Gauss-Markov coefficient.
         self._by_time = np.zeros(len(variance))
         if time:
@@ -281,7 +286,7 @@ class _Problem:
         theta = coefficients / self.scale
         by_time = self._by_time * theta[_MARKOV] * free[_MARKOV]
         columns = np.concatenate([self.shapes * free, by_time[:, None]], axis=1)
-        white = self._solved(theta, columns)
+        white = _solved(self._root(theta), columns)
         # The diagonal of the pseudo-inverse: what is not free has no uncertainty.
         power, axes = np.linalg.eigh(white.T @ white)
         good = power > _LEAST_POWER * power[-1]
@@ -292,6 +297,8 @@ class _Problem:
         model = self.shapes @ theta
         covariance = self._covariance.at(theta * self.scale)
         covariance[self._diagonal] += self.misfit**2 * model**2
+        by_cutoff = self._by_cutoff * theta[_WHITE]
+        covariance += np.outer(by_cutoff, by_cutoff)
         # A tiny part keeps a pure ramp, which is not random, from having no covariance at all; a
         # larger one, points of short records that hardly differ under a term.
         for tiny in _TINY:
@@ -307,20 +314,8 @@ class _Problem:
         """
         key = (theta.tobytes(), self.misfit)
         if self._last is None or self._last[0] != key:
-            self._last = key, self._solved(theta, self._columns)
+            self._last = key, _solved(self._root(theta), self._columns)
         return self._last[1]
-
-    def _solved(self, theta: FloatArray, columns: FloatArray) -> FloatArray:
-        """Return columns in directions in which their errors are independent and 1 under the
-        covariance at scaled coefficients, without what an error of the cut-off would explain.
-        """
-        root = self._root(theta)
-        white = _solved(root, columns)
-        if not self._by_cutoff.any():
-            return white
-        along = _solved(root, self._by_cutoff)
-        along /= np.linalg.norm(along)
-        return np.asarray(white - along * (along.T @ white))
 
     @staticmethod
     def _least(columns: FloatArray, included: Flags) -> FloatArray:

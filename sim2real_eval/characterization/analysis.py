@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,8 @@ from .signals import SignalFileError, Signals, evenly_spaced, quantity_of, unit_
 
 # Larger values are no measurement; single precision holds it, and double its square.
 _LARGEST = 1e30
+# Logarithm of the deviation by which a model that misses the curve is told.
+_MISFIT = math.log(1.1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -169,11 +172,14 @@ def _axis(
         notes.append(findings.CONSTANT(axis))
         return None
     curve, choice, fit = fitted.curve, fitted.choice, fitted.choice.fit
-    notes += _axis_notes(axis, fitted, n / rate, options)
+    notes += _axis_notes(axis, fitted, n / rate)
     freedom = degrees_of_freedom(
         n, curve.factors, fit.coefficients, fit.time, shape_of(fit.low_pass)
     )
     lower, upper = allan.confidence_band(curve, freedom)
+    model = model_variance(fit, curve.dt, curve.tau)
+    if fit.misfit:
+        notes += _misfit_notes(axis, curve, model.sum(axis=1), (lower, upper), fitted.fitted[0])
     return AxisResult(
         axis=axis,
         curve=curve,
@@ -182,7 +188,7 @@ def _axis(
         freedom=freedom,
         simple_error=allan.simple_relative_error(curve),
         choice=choice,
-        model=model_variance(fit, curve.dt, curve.tau),
+        model=model,
         graphical_estimate=allan.read_off(curve.at(fitted.fitted)),
         mean=float(values.mean()),
         resolution=resolution(values),
@@ -205,13 +211,22 @@ def _low_pass_notes(results: Sequence[AxisResult]) -> list[Finding]:
     return notes
 
 
-def _axis_notes(
-    axis: str, fitted: AxisFit, seconds: float, options: AllanOptions
-) -> list[Finding]:
-    """Return what the fit of an axis found: trend, low pass, misfit, and a bias of either kind."""
+def _axis_notes(axis: str, fitted: AxisFit, seconds: float) -> list[Finding]:
+    """Return what the fit of an axis found: lines, trend, and a bias of either kind."""
     notes = []
     unit, rate = unit_of(axis), 1.0 / fitted.curve.dt
     trend, choice = fitted.trend, fitted.choice
+    if fitted.lines:
+        strongest = fitted.lines[0]
+        notes.append(
+            findings.LINES(
+                axis,
+                count=len(fitted.lines),
+                frequency=strongest.frequency,
+                rms=strongest.rms,
+                unit=unit,
+            )
+        )
     if trend.kind == 'exponential':
         time = trend.time / rate
         notes.append(
@@ -227,11 +242,31 @@ def _axis_notes(
         kinds = {'line': findings.DRIFTS, 'unclear': findings.DRIFT_UNCLEAR}
         finding = kinds.get(trend.kind, findings.DETRENDED)
         notes.append(finding(axis, change=trend.change, unit=unit, seconds=seconds))
-    if choice.fit.misfit:
-        notes.append(findings.MISFIT(axis, misfit=choice.fit.misfit / 2))
     if not choice.separated:
         notes.append(_not_separated(axis, choice, fitted.curve))
     return notes
+
+
+def _misfit_notes(
+    axis: str,
+    curve: allan.AllanCurve,
+    model: FloatArray,
+    band: tuple[FloatArray, FloatArray],
+    first: int,
+) -> list[Finding]:
+    """Return a finding where the model is further from the curve than its band by 10 %, or none.
+
+    `model` is the fitted variance, `(k,)` u^2, and `first` the first averaging factor of the fit.
+    """
+    deviation = np.sqrt(model)
+    away = np.log(np.maximum(deviation / band[1], band[0] / deviation))
+    # Averages over more than a tenth of the record scatter too much to be judged.
+    away[(curve.factors < first) | (curve.factors > 0.1 * curve.n)] = 0.0
+    worst = int(np.argmax(away))
+    if away[worst] < _MISFIT:
+        return []
+    ratio = float(deviation[worst] / curve.deviation[worst])
+    return [findings.MISFIT(axis, time=float(curve.tau[worst]), ratio=ratio)]
 
 
 def _not_separated(axis: str, choice: BiasChoice, curve: allan.AllanCurve) -> Finding:

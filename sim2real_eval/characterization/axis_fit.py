@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Noise terms of one axis at rest: trend, low pass and Allan curve of the samples together."""
+"""Noise terms of one axis at rest: spectral lines, trend, low pass and Allan curve."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sim_sensors.core.measurements import FloatArray, IntArray
 from .allan import AllanCurve, allan_curve, averaging_factors
 from .allan_fit import FEWEST_FITTED
 from .bias_choice import BiasChoice, choose_fit
+from .lines import SpectralLine, without_lines
 from .low_pass import LowPass, find_low_pass
 from .trends import Trend, find_trend
 
@@ -24,7 +25,8 @@ class AxisFit:
     Attributes
     ----------
     curve : AllanCurve
-        At all averaging times, with the ramp but without a warm-up or an unclear drift.
+        At all averaging times, with the ramp but without spectral lines, a warm-up or an unclear
+        drift.
     fitted : (k,) int
         Averaging factors that were fitted.
     choice : BiasChoice
@@ -33,6 +35,8 @@ class AxisFit:
         Where the noise has passed one.
     trend : Trend
         Of the mean.
+    lines : list of SpectralLine
+        What was taken out before, the strongest first.
     """
 
     curve: AllanCurve
@@ -40,6 +44,7 @@ class AxisFit:
     choice: BiasChoice
     low_pass: LowPass | None
     trend: Trend
+    lines: list[SpectralLine]
 
 
 def fit_axis(
@@ -74,6 +79,7 @@ def fit_axis(
     >>> fit.trend.kind, round(1e5 * fit.choice.fit.terms.rate_ramp.value, 1)
     ('line', 1.0)
     """
+    values, lines = without_lines(values, rate)
     low_pass = find_low_pass(values)
     trend = find_trend(values, 1.0 / low_pass.shape.cutoff if low_pass else 1.0)
     still = values if trend.kind == 'none' else values - trend.values(len(values))
@@ -95,7 +101,7 @@ def fit_axis(
             if other.fit.misfit < 0.5 * choice.fit.misfit:
                 choice, fitted = other, later
     full_curve = allan_curve(values, rate, grid) if trend.kind == 'line' else curve
-    return AxisFit(full_curve, fitted, choice, low_pass, trend)
+    return AxisFit(full_curve, fitted, choice, low_pass, trend, lines)
 
 
 def _starts(n: int, low_pass: LowPass | None, shortest: float) -> list[IntArray]:

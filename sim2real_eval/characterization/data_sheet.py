@@ -151,9 +151,13 @@ def read_sheet(path: str | Path) -> DataSheet:
     where, tree = str(path), read_yaml(path)
     if not isinstance(tree, Mapping):
         raise ParameterError(where, '', 'is no mapping; must have gyroscope or accelerometer')
-    check_keys(tree, ('name', 'source', 'rate', *_UNITS), where)
     if not any(tree.get(quantity) for quantity in _UNITS):
-        raise ParameterError(where, '', 'has neither gyroscope nor accelerometer; must have one')
+        raise ParameterError(
+            where, '', 'has neither gyroscope nor accelerometer; only sheets of an IMU are read. '
+            'For a receiver, copy a preset such as zed_f9p_rtk (sim2real models), set its noise, '
+            'or measure it: sim2real characterize'
+        )  # fmt: skip
+    check_keys(tree, ('name', 'source', 'rate', *_UNITS), where)
     for key in ('name', 'source'):
         if not isinstance(tree.get(key, ''), str):
             raise ParameterError(where, key, f'{tree[key]!r} is not allowed; must be a text')

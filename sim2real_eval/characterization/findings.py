@@ -127,10 +127,20 @@ WARM_UP = decisive(
     'It is no noise, and the model has none of it: a simulated sensor does not warm up.',
     'record again when the sensor has run for {wait:.4g s}',
 )
-MISFIT = routine(
+LINES = decisive(
+    'allan.lines',
+    '{count:d} spectral lines are vibration or hum, the strongest at {frequency:.4g Hz} with '
+    '{rms:.2g} {unit} rms; they are taken out, so the simulated sensor has noise but no vibration',
+    'White noise fitted through a line would be too large. Where the robot vibrates like that, '
+    'the simulated sensor is too quiet.',
+    'set vibration in imu.yaml if the simulated sensor needs it',
+)
+MISFIT = decisive(
     'allan.misfit',
-    'the fitted terms deviate from the curve by {misfit:.1%}',
-    'There are other disturbances; the stated uncertainties include them.',
+    'over {time:.2g s} the fitted noise has {ratio:.2f} times the Allan deviation of the record',
+    'A simulated sensor is that much too noisy or too quiet over such times: the record has '
+    'disturbances that are no noise of the model. The stated uncertainties include them.',
+    'record again without disturbances, or fit longer times only with --fit-from',
 )
 NOT_SEPARATED = routine(
     'allan.not_separated',

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -88,16 +89,16 @@ def chain_model(
 def common_low_pass(rows: Sequence[NoiseTerms | None]) -> tuple[float, int]:
     """Return bandwidth, Hz, and order of the low pass of the axes of a sensor.
 
-    It is that of the axis with the median bandwidth, if more than half of the axes show one;
-    otherwise the bandwidth is 0.
+    It has the most frequent order and the median bandwidth of the axes of that order, if more than
+    half of the axes show a low pass; otherwise the bandwidth is 0.
     """
     present = [row for row in rows if row]
     filters = [row.low_pass for row in present if row.low_pass]
     if not filters or 2 * len(filters) <= len(present):
         return 0.0, 2
-    ordered = sorted(filters, key=lambda limits: limits.bandwidth.value)
-    middle = ordered[len(ordered) // 2]
-    return middle.bandwidth.value, middle.order
+    order = statistics.mode(limits.order for limits in filters)
+    widths = sorted(limits.bandwidth.value for limits in filters if limits.order == order)
+    return widths[len(widths) // 2], order
 
 
 def _markov(row: NoiseTerms | None) -> tuple[float, float]:

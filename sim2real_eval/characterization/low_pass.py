@@ -167,7 +167,7 @@ def find_low_pass(values: FloatArray) -> LowPass | None:
     spectrum = _Spectrum.of(values)
     if spectrum is None:
         return None
-    plain = spectrum.deviance(None)[0]
+    plain = spectrum.deviance(None)
     shapes = [spectrum.best(kind, order) for kind, orders in _KINDS.items() for order in orders]
     best = min(shapes, key=lambda candidate: candidate[0])
     if plain - best[0] < _GAIN:
@@ -224,34 +224,36 @@ class _Spectrum:
         independent = np.array([max((part.stop - part.start) / 1.5, 1.0) for part in binned])
         return cls(middle, level / np.median(level), 2.0 * averages * independent)
 
-    def deviance(self, shape: LowPassShape | None) -> tuple[float, FloatArray]:
-        """Return the least deviance with a filter, or none, and the parts, `(5,)`."""
+    def deviance(self, shape: LowPassShape | None) -> float:
+        """Return the least deviance with a filter, or with none."""
         filtered = np.zeros(len(self.power)) if shape is None else shape.power(self.frequency)
         columns = np.concatenate([filtered[:, None], self._others], axis=1)
+        # The same with the largest floor, where a larger one would fit better.
+        bounded = columns.copy()
+        bounded[:, 0] += _LARGEST_FLOOR
+        bounded[:, 1] = 0.0
         none = _NONE * max(float(np.median(self.power[: len(self.power) // 2])), 1e-300)
         measured = self.power + none
         model = measured
-        parts = np.zeros(5)
         for _ in range(8):
             weight = np.sqrt(self.freedom) / model
             parts = nnls(columns * weight[:, None], self.power * weight)[0]
-            if shape is not None:
-                parts[1] = min(parts[1], _LARGEST_FLOOR * parts[0])
             model = columns @ parts + none
+            if shape is not None and parts[1] > _LARGEST_FLOOR * parts[0]:
+                parts = nnls(bounded * weight[:, None], self.power * weight)[0]
+                model = bounded @ parts + none
         ratio = measured / model
-        return float(np.sum(self.freedom * (ratio - np.log(ratio) - 1.0))), parts
+        return float(np.sum(self.freedom * (ratio - np.log(ratio) - 1.0)))
 
     def best(self, kind: str, order: int) -> tuple[float, LowPassShape]:
         """Return the deviance and the shape of the best cut-off frequency."""
         highest = 0.45 if kind == 'bilinear' else _HIGHEST
         cutoffs = np.geomspace(max(_LOWEST, 4.0 * self.frequency[0]), highest, 28)
-        deviances = [
-            self.deviance(LowPassShape(float(cutoff), order, kind))[0] for cutoff in cutoffs
-        ]
+        deviances = [self.deviance(LowPassShape(float(cutoff), order, kind)) for cutoff in cutoffs]
         k = int(np.argmin(deviances))
         low, high = cutoffs[max(k - 1, 0)], cutoffs[min(k + 1, len(cutoffs) - 1)]
         finest = minimize_scalar(
-            lambda log: self.deviance(LowPassShape(math.exp(log), order, kind))[0],
+            lambda log: self.deviance(LowPassShape(math.exp(log), order, kind)),
             bounds=(math.log(low), math.log(high)),
             method='bounded',
             options={'xatol': 1e-3},
@@ -262,7 +264,7 @@ class _Spectrum:
         """Return the standard uncertainty of the logarithm of the cut-off frequency."""
         step = 0.02
         at, above, below = (
-            self.deviance(shape.scaled(factor))[0] for factor in (1.0, 1.0 + step, 1.0 - step)
+            self.deviance(shape.scaled(factor)) for factor in (1.0, 1.0 + step, 1.0 - step)
         )
         curvature = max((above - 2.0 * at + below) / step**2, 2.0)
         return math.sqrt(2.0 / curvature)

@@ -24,9 +24,9 @@ from sim_sensors.motion.scenarios import Standstill
 from .allan import AllanCurve
 from .analysis import RecordingResult, combined_terms
 from .axis_fit import fit_axis
-from .imu_file import chain_model
+from .imu_file import chain_model, common_low_pass, passed_bandwidth
 from .noise_terms import Coefficient, NoiseTerms, short_terms
-from .signals import AXES
+from .signals import AXES, quantity_of
 
 _BLOCK = 1 << 16
 
@@ -115,11 +115,21 @@ def reidentify(
         fit = next((fit for fit in fits if fit and not choice.separated), choice.fit)
         for name, coefficient in modelled.coefficients().items():
             again = fit.terms.coefficients().get(name, nothing)
+            given = coefficient.value
+            if name == 'bandwidth' and fit.terms.low_pass:
+                # The three axes of the model share one filter, and passed noise has one bandwidth.
+                width, order = common_low_pass([terms.get(other) for other in _triad_of(axis)])
+                passed = passed_bandwidth(width, order)
+                given = passed / passed_bandwidth(1.0, fit.terms.low_pass.order)
             parameters.append(RecoveredParameter(
-                axis, name, coefficient.value, again.value, again.std, again.observable,
-                is_recovered=again.agrees_with(coefficient.value),
+                axis, name, given, again.value, again.std, again.observable,
+                is_recovered=again.agrees_with(given),
             ))  # fmt: skip
     return Reidentified(tuple(parameters), curves)
+
+
+def _triad_of(axis: str) -> list[str]:
+    return [f'{quantity_of(axis)}_{letter}' for letter in 'xyz']
 
 
 # Recordings of one sensor at one setting; a driver's clock may be off by that much.

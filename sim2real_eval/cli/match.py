@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
     from .parser import build_parser
 
     steps = commands(options)
+    _check_folder(options)
     _check_drives(options)
     status = 0
     for words in steps:
@@ -64,6 +65,15 @@ def run(options: argparse.Namespace) -> int:
         if words[0] == 'allan':
             _check_units(Path(options.out) / 'sensors' / 'allan.json')
     return status
+
+
+def _check_folder(options: argparse.Namespace) -> None:
+    """Refuse a folder that has a fitted model already, and name what goes on from it."""
+    fitted = Path(options.out) / 'sensors' / 'imu.yaml'
+    if fitted.exists() and not options.overwrite:
+        export = shlex.join(['sim2real', 'export', str(fitted), '--to', options.to])
+        problem = f'has a fitted model; export it with `{export} --out DIR`, or give --overwrite'
+        raise ParameterError('--out', options.out, problem)
 
 
 def _check_drives(options: argparse.Namespace) -> None:

@@ -64,6 +64,8 @@ def _rows(
         if is_default and key not in _ALWAYS and name not in comments:
             continue
         unit = declared[key].unit if key in declared else ''
+        # A reproduced defect of a simulator may take the numbers in another unit.
+        unit = getattr(model, 'upstream_units', {}).get(key, unit)
         comment = '; '.join(filter(None, ('' if unit == '1' else unit, comments.get(name, ''))))
         rows.append(f'{indent}{key}: {_text(value)}' + (f'  # {comment}' if comment else ''))
     return rows

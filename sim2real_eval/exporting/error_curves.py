@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -100,6 +101,16 @@ def _integral(x: FloatArray) -> FloatArray:
     small = np.minimum(x, 0.05)
     series = small**3 * (-1.0 / 6.0 + small * (1.0 / 24.0 - small / 120.0))
     return np.where(x < 0.05, series, np.expm1(-x) + x - 0.5 * x**2)
+
+
+def position_std(noise: GnssNoise) -> FloatArray:
+    """Return the standard deviation of a position about its constant error, m, `(3,)`.
+
+    A random walk has none and is left out.
+    """
+    settled = np.array([1e12])
+    walk_free = dataclasses.replace(noise, random_walk=(0.0, 0.0, 0.0))
+    return np.asarray(np.sqrt(0.5 * position_increments(walk_free, settled)[0]))
 
 
 def position_increments(noise: GnssNoise, lags: FloatArray) -> FloatArray:

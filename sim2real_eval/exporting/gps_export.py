@@ -13,8 +13,8 @@ import numpy as np
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.gps.gps import GaussianNoise, GnssNoise, GpsModel
 from sim_sensors.sensor.sensor import SensorModel
-from .comparison import AxisExport, Export
-from .error_curves import position_increments
+from .comparison import TOLERANCE, AxisExport, Export
+from .error_curves import position_increments, position_std
 from .gps_simulators import (
     CarlaGnss,
     GazeboNavSat,
@@ -39,14 +39,38 @@ GPS_SIMULATORS: Mapping[str, GpsSimulator] = {
 LONGEST_LAG = 100.0
 _PER_DECADE = 20
 _AXES = ('east', 'north', 'up')
+# A comment in a file, by its suffix; JSON has none, and the first line of a Webots file is fixed.
+_COMMENTS = {'.sdf': '<!-- {} -->\n', '.xml': '<!-- {} -->\n', '.py': '# {}\n'}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GpsExport(Export):
-    """A file for the receiver of a simulator, and what the simulator makes of it."""
+    """A file for the receiver of a simulator, and what the simulator makes of it.
+
+    `source_std` and `simulated_std` are standard deviations of a position, m, east, north and up.
+    """
 
     simulator: GpsSimulator
     model: GpsModel
+    source_std: tuple[float, ...]
+    simulated_std: tuple[float, ...]
+
+    @property
+    def scatter(self) -> str:
+        """Sentence with the scatter of model and file where they differ by 10 %, or nothing.
+
+        The simulator then follows the increments of a position, but not how far it wanders.
+        """
+        if np.allclose(self.source_std, self.simulated_std, rtol=TOLERANCE, atol=0.0):
+            return ''
+        source, simulated = (
+            '/'.join(f'{value:.2g}' for value in values)
+            for values in (self.source_std, self.simulated_std)
+        )
+        return (
+            f'Standard deviation of a fix, east/north/up: {source} m in the model, {simulated} m '
+            f'in {self.simulator.title}, which follows the change from fix to fix.'
+        )
 
     def cause(self, axis: AxisExport, last: float, ratio: float) -> str:
         """Return why the simulator does not follow; see `Misfit`."""
@@ -103,7 +127,14 @@ def export_gps(
         for index, axis in enumerate(_AXES)
         if target[:, index].all()
     )
-    return GpsExport(chosen, model, chosen.write(model), axes, tuple(omitted))
+    export = GpsExport(
+        chosen, model, chosen.write(model), axes, tuple(omitted),
+        tuple(position_std(errors).tolist()), tuple(position_std(chosen.produced(model)).tolist()),
+    )  # fmt: skip
+    mark = _COMMENTS.get(chosen.suffix)
+    if not export.scatter or mark is None:
+        return export
+    return dataclasses.replace(export, text=mark.format(export.scatter) + export.text)
 
 
 def _errors(source: GpsModel) -> GnssNoise:

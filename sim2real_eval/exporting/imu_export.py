@@ -33,7 +33,7 @@ SIMULATORS: Mapping[str, ImuSimulator] = {
 LONGEST_TIME = 1000.0
 """Averaging time up to which a fit goes if the record was long enough, s."""
 # How far a fit moves the white noise from its density in the model: a measured curve says more.
-_MODELLED_SLACK, _MEASURED_SLACK = 0.02, 0.32
+_MODELLED_SLACK, _MEASURED_SLACK = 0.02, 0.10
 # Errors that a law may have besides its curve.
 _EXTRAS = {'constant_bias': 'constant', 'turn_on_std': 'turn_on'}
 _CURVE = (

@@ -20,8 +20,8 @@ QUANTITIES = ('gyroscope', 'accelerometer')
 KEY_TIMES = (1.0, 10.0, 100.0)
 """Averaging times, s, that are read off most; every fit includes those within its range."""
 _PER_DECADE = 20
-# Weight of the residuals at the key times. The accelerometers of the ADIS16405 follow within 10 %
-# there with 14, within 11 % with 10; larger weights spoil the averages beyond.
+# Weight of the residuals at the key times. The accelerometers of the ADIS16405 follow within 12 %
+# there with 14; larger weights spoil the averages beyond.
 _WEIGHT = 14.0
 # Share of the longest time up to which they are weighed; a measured curve scatters beyond.
 _WELL_KNOWN = 1.0 / 3.0

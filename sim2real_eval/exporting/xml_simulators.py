@@ -120,7 +120,13 @@ class GazeboSdf(ImuSimulator):
 
     def write(self, model: ImuModel) -> str:
         """Return the <sensor> element."""
-        lines = [
+        lines = ['<!-- Noise of an IMU, written by sim2real export. -->']
+        if any(any(getattr(model, quantity).mean) for quantity in QUANTITIES):
+            lines.append(
+                '<!-- mean: turn-on bias of the recorded day; other days have another. '
+                'Set it to 0 for a sensor whose bias is removed at rest. -->'
+            )
+        lines += [
             '<sensor name="imu" type="imu">',
             '  <always_on>1</always_on>',
             f'  <update_rate>{as_text(model.rate)}</update_rate>',

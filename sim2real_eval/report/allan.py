@@ -77,7 +77,8 @@ def allan_console_table(
     where = f' of {len(results)} recordings' if len(results) > 1 else ''
     table = plain_table(
         f'Noise terms: {samples} samples{where}, {seconds:.6g} s '
-        f'at {rate:.6g} Hz (discrete: at this rate; <: upper bound, 95 %)',
+        f'at {rate:.6g} Hz (discrete: at this rate; <: upper bound, 95 %'
+        + ('; back: found again in a simulation of the model)' if recovered_parameters else ')'),
         gap=1,
     )
     add_words(table, 'axis')

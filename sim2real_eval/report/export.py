@@ -18,6 +18,7 @@ from rich.table import Table
 
 from sim2real_eval.characterization.signals import unit_of
 from sim2real_eval.exporting.comparison import Export, Misfit
+from sim2real_eval.exporting.gps_export import GpsExport
 from sim2real_eval.exporting.law_fit import QUANTITIES
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.input_files import read_input_text
@@ -89,6 +90,8 @@ def export_lines(export: Export) -> list[str]:
     lines = [f'{_together(axes)}: {phrase}' for phrase, axes in phrases.items()]
     if export.omitted:
         lines.append(f'{title} cannot have: {", ".join(export.omitted)}.')
+    if isinstance(export, GpsExport) and export.scatter:
+        lines.append(export.scatter)
     return [*lines, *export.simulator.remarks]
 
 

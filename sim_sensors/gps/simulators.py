@@ -260,6 +260,12 @@ class GazeboPositionNoise(UpstreamNoise, GazeboClassicNoise):
         """Whether the error is in degrees, as in new Gazebo."""
         return not self.is_exact
 
+    @property
+    def upstream_units(self) -> dict[str, str]:
+        """Units of the numbers that are not in metres for all axes, by name."""
+        names = ('std', 'bias_mean', 'bias_std')
+        return dict.fromkeys(names, 'deg, deg, m') if self.is_angular else {}
+
     def start(self, seed: int, run: str, sensor: str) -> Process:
         """Return noise with the biases drawn."""
         rng = streams(seed, run, sensor, 'position')
