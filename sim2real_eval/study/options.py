@@ -336,7 +336,8 @@ COPIES = decisive(
     'study.copies',
     '{names} are identical: copies of one drive count as independent recordings',
     'P-values are too small and intervals too narrow.',
-    'leave the copies out, or give recordings of one drive the same `block` in a study file',
+    'leave the copies out, or give recordings of one drive the same `block: NAME` in '
+    'recording.yaml',
 )
 DRIVES = assumed(
     'study.drives',
