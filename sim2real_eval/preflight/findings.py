@@ -21,6 +21,11 @@ _DO_NOT_FUSE = (
 )
 
 
+def _covariance_key(entry: str, source: str = '') -> str:
+    """Return a remedy that sets a deviation for judges that read covariances."""
+    return f'if the judge reads covariances, as robot_localization does: {_key(entry)}{source}'
+
+
 def levels(
     code: str, text: str, meaning: str, remedy: str = ''
 ) -> tuple[FindingKind, FindingKind]:
@@ -123,22 +128,25 @@ NO_COVARIANCE = decisive(
     '{share:.0%} of the covariances of {quantity} are zero or negative; robot_localization uses '
     '1e-9 for zero, so it trusts them completely',
     'A filter weighs measurements by their covariances.',
-    _key('{role}: {{{key}: VALUE}}') + ', VALUE in {unit} from the data sheet or from '
-    '`sim2real characterize`',
+    _covariance_key(
+        '{role}: {{{key}: VALUE}}',
+        ', VALUE in {unit} from the data sheet or from `sim2real characterize`',
+    ),
 )
 NO_ORIENTATION_COVARIANCE = routine(
     'check.no_orientation_covariance',
     '{share:.0%} of the covariances of orientation are zero or negative; robot_localization uses '
     '1e-9 for zero, so it trusts them completely',
     'It matters if the judge fuses the orientation.',
-    _key('imu: {{orientation_std: VALUE}}')
-    + ', VALUE in rad from the data sheet, or do not fuse it',
+    _covariance_key(
+        'imu: {{orientation_std: VALUE}}', ', VALUE in rad from the data sheet, or do not fuse it'
+    ),
 )
 COVARIANCE, COVARIANCE_LARGE = levels(
     'covariance_small',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
     'A filter trusts this sensor too much, and its gates refuse the other ones.',
-    _key('{role}: {{{key}: {error:.2g}}}'),
+    _covariance_key('{role}: {{{key}: {error:.2g}}}'),
 )
 TRUTH_OF_FIXES = assumed(
     'check.truth_of_fixes',
@@ -163,8 +171,10 @@ PESSIMISTIC = assumed(
     'A filter hardly uses this sensor. One recording lacks slow errors, so that no value is '
     'proposed.',
     'unless it is so large on purpose, '
-    + _key('{role}: {{{key}: VALUE}}')
-    + ', VALUE in {unit} from the data sheet, not the rms of one recording',
+    + _covariance_key(
+        '{role}: {{{key}: VALUE}}',
+        ', VALUE in {unit} from the data sheet, not the rms of one recording',
+    ),
 )
 MOVING_START = routine(
     'check.moving_start',

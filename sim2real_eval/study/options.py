@@ -358,7 +358,8 @@ ONE_BLOCK = decisive(
 COVARIANCE_ONE_SIDED = assumed(
     'study.covariance_one_sided',
     'the {has} {sensor} states covariances of {quantities}, but the {lacks} one states zeros: '
-    'this alone can change VEPD severalfold',
+    'with a judge that reads covariances, as robot_localization does, this alone can change '
+    'VEPD severalfold',
     'Zeros mean unknown, but robot_localization replaces them by 1e-9 and trusts the sensor '
     'completely. Ignore this if you study the covariance as part of the model.',
     'state them on both sides: {remedy}',
