@@ -98,7 +98,7 @@ def test_findings_about_a_sensor_model_are_merged_by_their_numbers() -> None:
     runs = [('real', [gaps(1, 0.5)]), ('real', [gaps(3, 2.5), kind(problem=Remark('no {{}}'))])]
     first, both = merge_findings(runs)
     assert str(first) == '1 of 2 real runs: no {}'
-    assert str(both) == 'all 2 real runs: /truth: 1 to 3 gaps up to 0.5 to 2.5 s'
+    assert str(both) == 'both real runs: /truth: 1 to 3 gaps up to 0.5 to 2.5 s'
     assert from_records(json.loads(json.dumps(to_records([first, both])))) == (first, both)
 
 

@@ -414,6 +414,8 @@ def _check(
     bound = {'estimate': value, 'low': low, 'high': high}[by]
     # An unknown upper bound may be above the limit.
     is_broken = by == 'high' if bound is None else bound > limit
+    if bound is None and is_broken:
+        number += ', its upper end is unknown: too few drives for an interval'
     return LimitCheck(option, number, (value if bound is None else bound) - limit, is_broken)
 
 
