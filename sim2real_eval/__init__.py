@@ -27,8 +27,10 @@ if TYPE_CHECKING:
         vepd,
         write_recording,
     )
+    from .judge.protocol import Estimate
 
 __all__ = [
+    'Estimate',
     'EvaluatedRun',
     'MetricOptions',
     'Recording',
@@ -43,4 +45,4 @@ __all__ = [
     'write_recording',
 ]
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, __all__, 'api')
+    __getattr__, __dir__ = lazily(__name__, __all__, 'api', 'judge.protocol')

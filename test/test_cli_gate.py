@@ -7,7 +7,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,10 +34,14 @@ def write_result(
     runs: int = 10,
     seed: int = 0,
     failures: tuple[str, ...] = (),
-    warmup: float = 0.0,
-    judge_digest: str = 'aa',
+    judge: Mapping[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> Path:
     """Write study.json; the number of a model is its excess of RMSE over reality."""
+    judge = {
+        'label': 'clean', 'judge': 'embedded',
+        'files': [{'name': 'clean.yaml', 'sha256': 'aa'}], **(judge or {}),
+    }  # fmt: skip
     rows = []
     for index, (model, offset) in enumerate({REAL: 0.0, **models}.items()):
         # Real runs do not depend on which models there are, and models on their own name only.
@@ -48,16 +54,15 @@ def write_result(
                 values = dataclasses.asdict(score)
                 rows.append(
                     {
-                        'judge': 'clean', 'recording': f'{scenario}_{number}', 'model': model,
-                        'repetition': 1, 'scenario': scenario, 'group': '', 'values': values,
-                        'notes': [],
+                        'judge': judge['label'], 'recording': f'{scenario}_{number}',
+                        'model': model, 'repetition': 1, 'scenario': scenario, 'group': '',
+                        'values': values, 'notes': [],
                     }
                 )  # fmt: skip
-    files = [{'name': 'clean.yaml', 'sha256': judge_digest}]
     record = {
         'state': 'finished', 'component': 'horizontal', 'start_heading': False,
-        'metric': MetricOptions(warmup=warmup).to_mapping(),
-        'judges': [{'label': 'clean', 'files': files}],
+        'metric': MetricOptions().to_mapping(),
+        'judges': [judge], **(settings or {}),
         'failures': [{'recording': name, 'reason': 'gone'} for name in failures], 'runs': rows,
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
@@ -219,16 +224,108 @@ def test_real_runs_that_differ_from_the_baseline_are_reported(
     assert remark not in gate(capsys, result, '--baseline', result).out
 
 
-@pytest.mark.parametrize('key', ['synthetic', 'off_ticks'])
-def test_results_with_different_settings_are_not_compared(tmp_path: Path, key: str) -> None:
-    result = GatedResult.read(write_result(tmp_path / 'r', {'m': 0.05}))
-    without, with_key = (
-        dataclasses.replace(result, settings={**result.settings, key: value})
-        for value in (False, True)
+SIMULATED = {'rate': 100.0, 'noise': {'std': 0.1}}
+RECORD: dict[str, Any] = {
+    'match_rates': True, 'off_ticks': False, 'simulate_on': 'truth', 'synthetic': False,
+    'seed': 0, 'repetitions': 1, 'world': None, 'versions': {'sim2real_sensors': '1.1.0'},
+    'conditions': [{'label': '', 'gps_rate': None}], 'identity': {'filter.py': 'aa'},
+    'models': {'m': {'gps': SIMULATED, 'imu': SIMULATED}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('changes', 'named'),
+    [
+        ({'models': {'m': {'gps': SIMULATED, 'imu': 'real'}}}, 'models.m.imu'),
+        ({'models': {'m': {**RECORD['models']['m'], 'mag': SIMULATED}}}, 'models.m.mag'),
+        ({'match_rates': False}, 'match_rates'),
+        ({'off_ticks': True}, 'off_ticks'),
+        ({'simulate_on': 'drive'}, 'simulate_on'),
+        ({'synthetic': True}, 'synthetic'),
+        ({'metric': MetricOptions(warmup=5.0).to_mapping()}, 'metric.warmup'),
+        ({'conditions': [{'label': '', 'gps_rate': 1.0}]}, 'conditions.gps_rate'),
+        ({'judge': {'files': [{'name': 'clean.yaml', 'sha256': 'bb'}]}}, 'clean.yaml'),
+        ({'judge': {'judge': 'smoother'}}, 'judges.clean.judge'),
+        ({'judge': {'case': {'correct': ['gravity']}}}, 'judges.clean.case'),
+        ({'judge': {'label': 'mine'}}, 'judges'),
+    ],
+)
+@pytest.mark.parametrize('is_baseline', [False, True])
+def test_another_experiment_is_no_baseline(
+    capsys: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    named: str,
+    is_baseline: bool,
+) -> None:
+    """Recorded against simulated sensors, other judges and other metrics measure other numbers."""
+    monkeypatch.chdir(tmp_path)
+    write_result(tmp_path / 'one', {'m': 0.05}, settings=RECORD)
+    judge = changes.get('judge')
+    write_result(tmp_path / 'other', {'m': 0.05}, settings={**RECORD, **changes}, judge=judge)
+    names = ('one', 'other') if is_baseline else ('other', 'one')
+    result, baseline = (str(tmp_path / name) for name in names)
+    limit = ('--max-vepd', '100')
+    check_refused(capsys, named, 'gate', result, '--baseline', baseline, *limit)
+    assert gate(capsys, result, '--baseline', result).status == 0
+
+
+def test_the_code_of_an_own_judge_is_part_of_the_experiment(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    judge = {'judge': 'filter.py:MyFilter', 'files': []}
+    for name, digest in (('one', 'aa'), ('other', 'bb')):
+        identity = {'filter.py': digest, 'model.py': digest}
+        write_result(
+            tmp_path / name, {'m': 0.05}, settings={**RECORD, 'identity': identity}, judge=judge
+        )
+    words = (str(tmp_path / 'one'), '--baseline', str(tmp_path / 'other'))
+    check_refused(capsys, 'judges.clean.code', 'gate', *words)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'named'),
+    [
+        ({'models': {'m': {'gps': SIMULATED, 'imu': {'rate': 50.0}}}}, 'models.m.imu.rate'),
+        ({'models': {'m': {'gps': {'rate': 5.0}, 'imu': SIMULATED}}}, 'models.m.gps.rate'),
+        ({'seed': 1}, 'seed'),
+        ({'repetitions': 9}, 'repetitions'),
+        ({'world': {'name': 'city', 'sha256': 'aa'}}, 'world'),
+        ({'versions': {'sim2real_sensors': '1.2.0'}}, 'versions.sim2real_sensors'),
+    ],
+)
+def test_what_a_regression_test_may_change_is_noted(
+    capsys: Capture, tmp_path: Path, changes: dict[str, Any], named: str
+) -> None:
+    """A simulator whose sensors change is what a gate in CI is for."""
+    old = write_result(tmp_path / 'old', {'m': 0.05}, settings=RECORD)
+    new = write_result(tmp_path / 'new', {'m': 0.05}, settings={**RECORD, **changes})
+    outcome = gate(capsys, new, '--baseline', old, '--json')
+    assert outcome.status == 0
+    (note,) = json.loads(outcome.out)['notes']
+    assert f' {named}: was ' in note
+    assert json.loads(gate(capsys, old, '--baseline', old, '--json').out)['notes'] == []
+
+
+def test_models_and_settings_that_are_not_compared_may_differ(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """Of two models one is selected; a record of an older version lacks what it did not know."""
+    imu = {'gps': SIMULATED, 'imu': 'real'}
+    both = {'m': RECORD['models']['m'], 'n': imu}
+    new = write_result(
+        tmp_path / 'new', {'m': 0.05, 'n': 0.05}, settings={**RECORD, 'models': both}
     )
-    assert with_key.differs(without) == f'{key} is False there and True here'
-    assert with_key.differs(with_key) is None
-    assert result.differs(without) is None
+    both = {'m': RECORD['models']['m'], 'n': RECORD['models']['m']}
+    old = write_result(
+        tmp_path / 'old', {'m': 0.05, 'n': 0.05}, settings={**RECORD, 'models': both}
+    )
+    assert gate(capsys, new, '--baseline', old).status == 2
+    assert gate(capsys, new, '--baseline', old, '--models', 'm').status == 0
+    bare = write_result(tmp_path / 'bare', {'m': 0.05, 'n': 0.05})
+    assert gate(capsys, new, '--baseline', bare).status == 0
 
 
 def test_a_missing_model_or_missing_recordings_fail_the_gate(
@@ -314,8 +411,6 @@ def test_a_result_of_the_preset_named_baseline_is_compared(
         ('r --max-vepd 1 --confidence 1', '0.999'),
         ('r --max-vepd 1 --junit empty', 'empty'),
         ('parts --max-vepd 1 --models m --scenarios circle', '--scenarios'),
-        ('r --baseline warm', 'metric.warmup'),
-        ('r --baseline other', 'judge clean'),
     ],
 )
 def test_wrong_inputs_are_refused_in_one_line(
@@ -323,8 +418,6 @@ def test_wrong_inputs_are_refused_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_result(tmp_path / 'r', {'m': 0.0})
-    write_result(tmp_path / 'warm', {'m': 0.0}, warmup=5.0)
-    write_result(tmp_path / 'other', {'m': 0.0}, judge_digest='bb')
     Path('empty').mkdir()
     parts = write_result(Path('parts'), {'m': 0.0, 'n': 0.0}) / 'study.json'
     of_parts = json.loads(parts.read_text('utf-8'))

@@ -191,53 +191,73 @@ def hints(outcome: Outcome) -> list[str]:
     return [line for line in outcome.err.splitlines() if re.search(' is now | now takes ', line)]
 
 
-@pytest.mark.parametrize(('verb', 'option'), [*deprecations.POSITIONAL, *deprecations.REPEATED])
+@pytest.mark.parametrize(('verb', 'option'), deprecations.POSITIONAL)
 def test_an_old_option_has_the_same_meaning_and_one_hint(
     verb: str, option: str, capsys: Capture
 ) -> None:
     new = {
         'study': 'study a_imu a b --out o',
         'match': 'match rest a b --to sdf --out o',
-        'tune': 'tune x --test a --test b --out o',
-        'compare --sim': 'compare x --sim a --sim b --out o',
         'wheels': 'wheels a b --out o',
         'fit': 'fit a b --tune gps.noise.std --out o',
     }
     old = {
         'study': 'study a_imu --real a b --out o',
         'match': 'match rest --drives a b --to sdf --out o',
-        'tune': 'tune x --test a b --out o',
-        'compare --sim': 'compare x --sim a b --out o',
         'wheels': 'wheels --truth a b --out o',
         'fit': 'fit --real a b --tune gps.noise.std --out o',
     }
-    key = verb if verb in new else f'{verb} {option}'
     parsed = []
     for line in (
-        new.get(key, f'{verb} a b --out o'),
-        old.get(key, f'{verb} {option} a b --out o'),
-        old.get(key, f'{verb} --out o {option} a b'),
+        new.get(verb, f'{verb} a b --out o'),
+        old.get(verb, f'{verb} {option} a b --out o'),
+        old.get(verb, f'{verb} --out o {option} a b'),
     ):
         parsed.append(vars(build_parser(verb).parse_args(line.split())))
         parsed[-1].pop('parser', None)
         told = capsys.readouterr().err.splitlines()
-        assert len(told) == (line != new.get(key, f'{verb} a b --out o'))
+        assert len(told) == (line != new.get(verb, f'{verb} a b --out o'))
         assert all(hint.startswith(f'sim2real: {option} ') for hint in told)
     functions = [options.pop('run') for options in parsed]
     assert len({*functions}) == 1
     assert parsed[0] == parsed[1] == parsed[2]
-    assert not [action for action in actions(verb) if option in action.option_strings] or (
-        (verb, option) in deprecations.REPEATED
-    )
+    assert not [action for action in actions(verb) if option in action.option_strings]
 
 
-def test_recordings_after_a_list_of_tests_are_asked_for(capsys: Capture) -> None:
+@pytest.mark.parametrize('line', ['a {} held b --out o', '{} held a --out o', '--out o {} held a'])
+def test_words_that_may_be_recordings_or_tests_are_refused(line: str, capsys: Capture) -> None:
+    """Version 1.0 took all of them for tests, and the current grammar takes one."""
     for verb, option in deprecations.REPEATED:
-        with pytest.raises(SystemExit):
-            build_parser(verb).parse_args([verb, option, 'held', 'a', '--out', 'o'])
+        with pytest.raises(SystemExit) as refused:
+            build_parser(verb).parse_args([verb, *line.format(option).split()])
+        assert refused.value.code == 2
         (complaint,) = capsys.readouterr().err.splitlines()
-        assert 'RECORDING' in complaint
         assert f"{option} 'others/*'" in complaint
+        assert f'{option} held {option} ' in complaint
+
+
+def test_with_real_the_words_after_sim_are_simulated() -> None:
+    """Version 1.0 had no recordings besides those of --real."""
+    new, *olds = (
+        build_parser('compare').parse_args(line.split())
+        for line in (
+            'compare x --sim a --sim b --out o',
+            'compare --real x --sim a b --out o',
+            'compare --sim a b --real x --out o',
+        )
+    )
+    for old in olds:
+        assert (old.recordings, old.sim) == (new.recordings, new.sim)
+
+
+@pytest.mark.parametrize(
+    'line', ['a b {0} held --out o', 'a {0} held --out o b', 'a b --out o {0}=held']
+)
+def test_a_test_is_one_path_and_recordings_may_follow_other_options(line: str) -> None:
+    for verb, option in deprecations.REPEATED:
+        options = build_parser(verb).parse_args([verb, *line.format(option).split()])
+        assert options.recordings == ['a', 'b']
+        assert getattr(options, option.strip('-')) == ['held']
 
 
 @pytest.mark.usefixtures('blank_pictures')

@@ -214,3 +214,28 @@ def test_a_library_that_is_missing_is_named(
     outcome = call(capsys, 'simulate', *options)
     assert outcome.status == 2
     assert 'pip install rosbags' in outcome.err
+
+
+@pytest.mark.parametrize('count', [1, 2])
+def test_estimates_on_another_clock_have_no_errors_and_a_reason(
+    count: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Estimates 1000 s late; those on the clock of the recording have errors and no reason."""
+    bags = write_runs(tmp_path, *[('drive_line', number + 1) for number in range(count)])
+    for late, reasons in ((10**12, count), (0, 0)):
+        judge = tmp_path / f'late_{reasons}.py'
+        judge.write_text(
+            'import numpy as np\n'
+            'from sim2real_eval import Estimate\n'
+            'class Late:\n'
+            '    def judge(self, recording):\n'
+            '        stamps = recording.gps.stamp_ns\n'
+            f'        return Estimate(stamps + {late}, np.ones((len(stamps), 3)))\n'
+        )
+        words = ('--judge', f'{judge}:Late', '--out', tmp_path / f'out_{reasons}')
+        outcome = call(capsys, 'judge', *bags, *words)
+        assert outcome.status == 0
+        assert outcome.out.count('no errors against the truth: ') == reasons
+        records = json.loads(call(capsys, 'judge', *bags, *words, '--overwrite', '--json').out)
+        assert [bool(record['no_errors']) for record in records] == [bool(reasons)] * count
+        assert [bool(record['errors']) for record in records] == [not reasons] * count

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -97,7 +98,7 @@ def test_findings_about_a_sensor_model_are_merged_by_their_numbers() -> None:
     runs = [('real', [gaps(1, 0.5)]), ('real', [gaps(3, 2.5), kind(problem=Remark('no {{}}'))])]
     first, both = merge_findings(runs)
     assert str(first) == '1 of 2 real runs: no {}'
-    assert str(both) == 'all 2 real runs: /truth: 1 to 3 gaps up to 0.5 to 2.5 s'
+    assert str(both) == 'both real runs: /truth: 1 to 3 gaps up to 0.5 to 2.5 s'
     assert from_records(json.loads(json.dumps(to_records([first, both])))) == (first, both)
 
 
@@ -154,3 +155,27 @@ def test_merging_keeps_every_code_and_every_number(runs: list[tuple[str, list[Fi
             ends = number if isinstance(number, tuple) else (number, number)
             assert ends == (min(values), max(values))
     assert from_records(to_records(merged)) == tuple(merged)
+
+
+_FILES = re.compile(r'recording\.yaml|case\.yaml|parameters of|file of the model|navsat_transform')
+_SETTING = re.compile(r'`[\w{}]+: ?[^`]+`|`imu0_config` false')
+
+
+def test_a_remedy_that_asks_for_a_key_has_the_key_and_a_form_of_the_value() -> None:
+    """`key: value` in back quotes, which can be written into the file that the remedy names.
+
+    A bare key in back quotes needs an option, or such a line, beside it.
+    """
+    problems = []
+    for code, kind in KINDS.items():
+        remedy = kind.remedy.replace('{{', '{').replace('}}', '}')
+        names_key = bool(_FILES.search(remedy)) or remedy.startswith('set ')
+        bare = re.findall(r'(?<!service )`([a-z_]\w*(?:\.\w+)*:?)`', remedy)
+        has_line = _SETTING.search(remedy) or ' --' in remedy or '{setting}' in remedy
+        if (names_key or bare) and not has_line:
+            problems.append(f'{code}: {kind.remedy}')
+        if 'VALUE' in remedy and not re.search(
+            r'VALUE\b.*(from|such as|prints|above|to) ', remedy
+        ):
+            problems.append(f'{code} does not say where VALUE comes from: {kind.remedy}')
+    assert not problems, '\n'.join(problems)

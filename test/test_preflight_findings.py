@@ -33,9 +33,10 @@ from preflight_examples import (
 from scipy.signal import butter, sosfiltfilt
 
 from sim2real_eval import simulate
-from sim2real_eval.preflight import delays
+from sim2real_eval.preflight import delays, findings
 from sim2real_eval.preflight.checks import check
 from sim2real_eval.preflight.delays import effective_counts, fit_delay
+from sim2real_eval.preflight.remedies import corrected_constants
 from sim2real_eval.recording.corrections import FixCorrection, ImuCorrection, correct_recording
 from sim2real_eval.recording.metadata import find_own_metadata
 from sim2real_eval.recording.reading import read_recording
@@ -454,3 +455,12 @@ def test_the_delay_of_a_twist_is_measured_despite_noise(delay: float, rate: int)
     (delay_measure,) = (outcome for outcome in outcomes if outcome.subject == 'truth twist delay')
     assert delay_measure.value == pytest.approx(delay, abs=0.1)
     assert delay_measure.finding is not None
+
+
+def test_a_value_that_the_user_has_to_find_is_no_correction() -> None:
+    """Only a value that the check states is applied, and withheld if it does not work."""
+    words = {'quantity': 'position', 'role': 'gps', 'key': 'std'}
+    unknown = findings.PESSIMISTIC('/fix', error=0.1, stated=4.0, unit='m', **words)
+    known = findings.COVARIANCE('/fix', error=0.5, stated=0.1, **words)
+    assert corrected_constants(unknown) == {}
+    assert corrected_constants(known) == {('gps', 'std'): 0.5}

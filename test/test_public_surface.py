@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -32,7 +33,7 @@ def test_each_package_has_a_docstring_and_a_few_public_names(path: Path) -> None
     face = importlib.import_module(dotted(path))
     assert face.__doc__
     assert face.__all__ == sorted(set(face.__all__), key=face.__all__.index)
-    assert len(face.__all__) <= 12
+    assert len(face.__all__) <= 13
     assert set(dir(face)) >= set(face.__all__)
     # Importing a module of that name would replace the public name.
     inside = {child.stem for child in path.iterdir() if child.suffix == '.py' or child.is_dir()}
@@ -41,6 +42,18 @@ def test_each_package_has_a_docstring_and_a_few_public_names(path: Path) -> None
         assert getattr(face, name) is getattr(face, name)
     with pytest.raises(AttributeError, match='no attribute'):
         _ = face.nothing_of_this_name
+
+
+@pytest.mark.parametrize('path', FACES, ids=dotted)
+def test_help_shows_each_public_name(path: Path) -> None:
+    """As `help(sim2real_eval.vepd)` and `help('sim2real_eval.vepd')` do, which load it lazily."""
+    package = dotted(path)
+    face = importlib.import_module(package)
+    assert face.__doc__.splitlines()[0] in pydoc.plain(pydoc.render_doc(face))
+    for name in face.__all__:
+        # An unknown name is an ImportError; constants and aliases have the help of their type.
+        assert f' in {package}' in pydoc.render_doc(f'{package}.{name}').partition('\n')[0]
+        assert pydoc.render_doc(getattr(face, name))
 
 
 @pytest.mark.parametrize('path', FACES, ids=dotted)

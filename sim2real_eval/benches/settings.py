@@ -230,7 +230,8 @@ SAME_FRAME = assumed(
     'attitude.same_orientation',
     'without static transforms, {frames} assumed to have the same orientation as {reference}',
     'An unknown rotation between the frames becomes an error of the attitude.',
-    'give the transforms in recording.yaml',
+    'give the rotation of each frame: `transforms: [{{parent: base_link, child: FRAME, '
+    'rotation_xyzw: [X, Y, Z, W]}}]` in recording.yaml',
 )
 CAMERA_FRAME = assumed(
     'attitude.camera_frame',

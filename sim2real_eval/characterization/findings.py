@@ -184,7 +184,8 @@ NO_LEVER_ARM = routine(
     'sensor.no_lever_arm',
     'no static transform connects frame {frame!r} to {base!r}, so the lever arm is unknown',
     'The model has no mounting.',
-    'give the transforms in recording.yaml',
+    'measure it on the vehicle: `transforms: [{{parent: {base}, child: {frame}, translation: '
+    '[X, Y, Z]}}]` (m) in recording.yaml',
 )
 LEFT_OUT = routine(
     'sensor.left_out', 'left out for the {sensor}: {problem}', 'The others are used.'

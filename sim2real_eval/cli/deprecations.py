@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from sim_sensors.core.errors import ParameterError
+
 POSITIONAL = {
     ('vepd', '--real'): 'bags/*',
     ('compare', '--real'): 'bags/*',
@@ -27,12 +29,15 @@ REPEATED = (('tune', '--test'), ('compare', '--sim'))
 def current_words(verb: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words after a verb in the current spelling, and the hints about old ones.
 
+    Several words after an option of `REPEATED` are a ParameterError, because the later ones may be
+    recordings, unless another old spelling beside it says that they are not.
+
     Examples
     --------
     >>> current_words('vepd', ['--real', 'a', 'b', '--out', 'x'])
     (['--out', 'x', 'a', 'b'], ['--real is now positional: sim2real vepd bags/* ...'])
-    >>> current_words('tune', ['a', '--test', 'b', 'c'])[0]
-    ['a', '--test', 'b', '--test', 'c']
+    >>> current_words('compare', ['--real', 'a', '--sim', 'b', 'c'])[0]
+    ['--sim', 'b', '--sim', 'c', 'a']
     """
     current: list[str] = []
     recordings: list[str] = []
@@ -50,12 +55,15 @@ def current_words(verb: str, words: Sequence[str]) -> tuple[list[str], list[str]
             recordings += values
             hints.append(f'{option} is now positional: sim2real {verb} {arguments} ...')
         elif len(values) > 1:
+            if not any((verb, word.partition('=')[0]) in POSITIONAL for word in words):
+                repeated = ' '.join(f'{option} {path}' for path in values[:2])
+                raise ParameterError(
+                    option, '', f'takes one path or pattern, but {len(values)} words follow; give '
+                    f'`{repeated}` for more, or recordings first: sim2real {verb} bags/* {option} '
+                    "'others/*'"
+                )  # fmt: skip
             current += [word for path in values for word in (option, path)]
-            hints.append(
-                f'{option} now takes one path or pattern and may be repeated; here it takes '
-                f'{", ".join(values)}. Give recordings first: sim2real {verb} bags/* {option} '
-                "'others/*'"
-            )
+            hints.append(f'{option} now takes one path or pattern and may be repeated')
         else:
             current += words[first - 1 : place]
     return [*current, *recordings, *words[end:]], list(dict.fromkeys(hints))

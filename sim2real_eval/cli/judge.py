@@ -136,9 +136,10 @@ def run(options: argparse.Namespace) -> int:
                 f'{source.path}: no gps/filtered for {_filtered_gps_problem(judge)}'
             )
         checked = check_consistency(judge, recording, judged) if options.consistency else None
-        world = checked.world if checked else None
+        world, no_errors = checked.world if checked else None, ''
         if world is None:
-            world = _world(judge, recording, judged, needed_by='--tum' if options.tum else '')
+            needed_by = '--tum' if options.tum else ''
+            world, no_errors = _world(judge, recording, judged, needed_by=needed_by)
         errors = (
             [] if world is None else trajectory_errors(judged, world.truth, known_axes(judge)[0])
         )
@@ -156,15 +157,16 @@ def run(options: argparse.Namespace) -> int:
         remarked = remarks(recording, recording.notes, base_frame=judge.base_link_frame)
         adapted = [] if heading is None else [START_HEADING(judges=Path(judge.name).stem)]
         certain = _certain_parts(judge, recording, remarked)
-        notes: list[Finding] = [*adapted, *remarked, *certain, *judged.notes]
+        aligned = () if world is None or checked else world.notes
+        notes: list[Finding] = [*adapted, *remarked, *certain, *judged.notes, *aligned]
         summary = {
             'recording': source.path, 'out': str(target), **judged.summary(),
-            'errors': [dataclasses.asdict(error) for error in errors],
+            'errors': [dataclasses.asdict(error) for error in errors], 'no_errors': no_errors,
         }  # fmt: skip
         if not options.json:
             print(f'{source.path}: {judged}; written to {target}{_errors_text(errors, sources)}')
-            if world is not None and len(sources) == 1:
-                _show_errors(errors, world, is_planar=is_planar(judge))
+            table = errors if len(sources) == 1 else []
+            _show_errors(table, no_errors, is_planar=is_planar(judge))
             if options.tum:
                 files = [str(target.with_name(name)) for name in tum_names]
                 plane = ' --project_to_plane xy' if is_planar(judge) else ''
@@ -201,8 +203,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _world(
     judge: Judge, recording: Recording, judged: JudgedRun, *, needed_by: str
-) -> WorldFrameTruth | None:
-    """Return the truth in the world frame of the judge, or None if it is not known.
+) -> tuple[WorldFrameTruth | None, str]:
+    """Return the truth in the world frame of the judge, or None and the reason.
+
+    The reason is empty for a recording without ground truth, of which nobody expects errors.
 
     `needed_by` is the option that needs it, if any.
     """
@@ -213,13 +217,13 @@ def _world(
         if needed_by:
             problem = 'needs a recording with ground truth, and an estimate with numbers'
             raise ParameterError(needed_by, '', problem)
-        return None
+        return None, '' if truth is None else 'the truth or the estimate has no numbers'
     try:
-        return judged_world(judge, recording, truth, judged)
-    except Sim2RealError:
+        return judged_world(judge, recording, truth, judged), ''
+    except Sim2RealError as error:
         if needed_by:
             raise
-        return None
+        return None, str(error)
 
 
 def _errors_text(errors: Sequence[TrajectoryError], sources: Sequence[RecordingSource]) -> str:
@@ -232,17 +236,15 @@ def _errors_text(errors: Sequence[TrajectoryError], sources: Sequence[RecordingS
     return f'; RMSE: {", ".join(parts)}' if parts and len(sources) > 1 else ''
 
 
-def _show_errors(
-    errors: Sequence[TrajectoryError], world: WorldFrameTruth, *, is_planar: bool
-) -> None:
-    """Print the errors of an estimate, and how the truth was aligned."""
+def _show_errors(errors: Sequence[TrajectoryError], why_none: str, *, is_planar: bool) -> None:
+    """Print the errors of an estimate, or the reason why it has none."""
     from sim2real_eval.report.consistency import errors_table
 
-    print_table(
-        errors_table(errors, f'Errors against the truth{" in x and y" if is_planar else ""}')
-    )
-    for note in world.notes:
-        print(wrap_text(str(note), '  '))
+    if errors:
+        plane = ' in x and y' if is_planar else ''
+        print_table(errors_table(errors, f'Errors against the truth{plane}'))
+    if why_none:
+        print(wrap_text(f'no errors against the truth: {why_none}', '  '))
 
 
 def _certain_parts(

@@ -167,7 +167,11 @@ class CommandParser(argparse.ArgumentParser):
             return super().parse_known_args(args, namespace)
         from .deprecations import current_words, print_hint
 
-        words, CommandParser.hints = current_words(self.verb, args)
+        CommandParser.command_line = [self.verb, *args]
+        try:
+            words, CommandParser.hints = current_words(self.verb, args)
+        except ParameterError as error:
+            self.error(str(error))
         CommandParser.command_line = [self.verb, *words]
         options, rest = super().parse_known_args(words, namespace)
         for hint in self.hints:

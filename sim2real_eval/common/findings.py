@@ -378,7 +378,9 @@ def _merge(runs: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Finding]:
 
 
 def _share_text(count: int, total: int) -> str:
-    return f'all {total}' if count == total else f'{count} of {total}'
+    if count != total:
+        return f'{count} of {total}'
+    return 'both' if total == 2 else f'all {total}'
 
 
 def _ends(number: Number) -> tuple[float, float]:

@@ -146,7 +146,8 @@ NO_COVARIANCE = assumed(
     'inertial.no_covariance',
     '{count:d} of {fixes:d} fixes have no covariance: a deviation of {deviation} m is assumed',
     'The receiver does not state its accuracy.',
-    'set `fix_deviation` of the judge',
+    'set `fix_deviation: [EAST, NORTH, UP]` (m, from the data sheet) in the parameters of the '
+    'judge',
 )
 _COVARIANCE_LIMITED = routine(
     'inertial.covariance_limited',
@@ -182,7 +183,7 @@ HEADING_UNKNOWN = assumed(
     'start: the heading is unknown and assumed to be 0 deg: a filter linearised about '
     'a wrong heading may need long to correct it, or never does',
     'Neither the IMU nor the fixes of the start give a heading.',
-    'give it with --start-heading or `start.heading`',
+    'give it with --start-heading',
 )
 TILTED = routine(
     'inertial.tilted',
@@ -202,7 +203,7 @@ RELEASE_DIFFERS = routine(
     'robot_localization {version} behaves like rl_version {installed}, not {stated}',
     'The embedded judge, which the real node is compared with, reproduces another release. Both '
     'agree unless the parameters depend on the release.',
-    "set rl_version: '{installed}'",
+    "set `rl_version: '{installed}'` of this judge in the study file",
 )
 REAL_TIME = routine(
     'external.rate',
@@ -220,7 +221,8 @@ INCOMPLETE = decisive(
     'external.incomplete',
     '{problem!s}',
     'The estimator did not receive the whole recording, or not all of its estimates came back.',
-    'lower `clock.rate`, or deepen the queue of the subscription',
+    'replay more slowly with `clock: {{rate: 0.5}}` in case.yaml, or deepen the queue of the '
+    'subscription',
 )
 LOST = _phrase(INCOMPLETE, 'messages were lost between sim2real and the estimator')
 UNANSWERED = _phrase(

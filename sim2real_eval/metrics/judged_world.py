@@ -137,7 +137,12 @@ def truth_in_world(
     """
     inside = has_truth_at(truth, judged.stamp_ns) & judged.finite
     if not inside.any():
-        raise MetricError('consistency: no finite estimate lies within the time of the truth')
+        first, last = (np.asarray(judged.stamp_ns)[[0, -1]] - truth.stamp_ns[0]) * 1e-9
+        raise MetricError(
+            f'no finite estimate lies within the time of the truth: estimates from {first:.3f} to '
+            f'{last:.3f} s, truth from 0 to {(truth.stamp_ns[-1] - truth.stamp_ns[0]) * 1e-9:.3f} '
+            's; stamps must be of the same clock'
+        )
     first = int(np.argmax(inside))
     frame, places, headings = None, None, 0
     if fixes is not None:

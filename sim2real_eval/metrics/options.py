@@ -236,7 +236,8 @@ WITHIN_REPEAT = decisive(
     'uncertainty.within_repeat',
     'the distance is not larger than that between two judgements of the real runs, {repeat:.2g}',
     'The distance is the variation of the judge; it says nothing about the sensors.',
-    'lower `clock.rate`, or use `clock: {{mode: lockstep}}`',
+    'replay more slowly with `clock: {{rate: 0.5}}` in case.yaml, or use `clock: {{mode: '
+    'lockstep}}`',
 )
 SKEWED = routine(
     'uncertainty.skewed',

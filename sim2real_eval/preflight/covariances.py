@@ -20,6 +20,7 @@ from sim_sensors.core.measurements import FloatArray, is_absent
 from . import findings
 from .arrays import robust_variance
 from .evidence import Evidence, Rows, intervals
+from .messages import DEVIATION_UNITS
 from .outcome import Measure
 from .positions import fix_error
 
@@ -149,7 +150,10 @@ def _measure_rough_truth(
 ) -> Iterator[Measure]:
     """Report noise of the truth that simulated sensors would measure as motion."""
     noise = math.sqrt(residual - square)
-    remedy = 'smooth the truth with `truth: {low_pass: HZ}` in recording.yaml'
+    remedy = (
+        'smooth the truth with `truth: {low_pass: VALUE}` (Hz, above that of the motion) in '
+        'recording.yaml'
+    )
     unit = 'm/s^2' if quantity == 'linear_acceleration' else 'rad/s'
     if quantity == 'linear_acceleration' and evidence.velocities is not None:
         other = evidence.with_correction('truth', twist='positions')
@@ -200,7 +204,10 @@ def _compare(
         finding = kind(topic, quantity=quantity, error=error, stated=deviation, role=role, key=key)
         evidence.correct(role, **{key: error})
     elif ratio < small:
-        finding = findings.PESSIMISTIC(topic, quantity=quantity, error=error, stated=deviation)
+        finding = findings.PESSIMISTIC(
+            topic, quantity=quantity, error=error, stated=deviation, role=role, key=key,
+            unit=DEVIATION_UNITS[key],
+        )  # fmt: skip
     limit, scale = (small, 'least') if ratio < 1.0 else (warn, 'most')
     yield Measure(ratio, limit, finding, f'{role} {quantity}', scale)
 

@@ -15,6 +15,17 @@ def _key(entry: str) -> str:
     return f'set `corrections: {{{{{entry}}}}}` in recording.yaml'
 
 
+_DO_NOT_FUSE = (
+    'do not fuse it: sixth element (yaw) of `imu0_config` false in the parameters of the judge, '
+    'or publish -1 in `orientation_covariance[0]`'
+)
+
+
+def _covariance_key(entry: str, source: str = '') -> str:
+    """Return a remedy that sets a deviation for judges that read covariances."""
+    return f'if the judge reads covariances, as robot_localization does: {_key(entry)}{source}'
+
+
 def levels(
     code: str, text: str, meaning: str, remedy: str = ''
 ) -> tuple[FindingKind, FindingKind]:
@@ -98,7 +109,7 @@ SATURATED = decisive(
     'check.saturated',
     '{count:d} measurements of {field} stand at the end of the range, {limit:.4g}',
     'Values beyond the range of the sensor are lost.',
-    'set a larger range of the sensor, and record again',
+    'choose a larger range of the sensor, and record again',
 )
 NO_FIX, NO_FIX_LARGE = levels(
     'no_fix',
@@ -117,20 +128,25 @@ NO_COVARIANCE = decisive(
     '{share:.0%} of the covariances of {quantity} are zero or negative; robot_localization uses '
     '1e-9 for zero, so it trusts them completely',
     'A filter weighs measurements by their covariances.',
-    _key('{role}: {{{key}: VALUE}}') + ', from the data sheet or `sim2real characterize`',
+    _covariance_key(
+        '{role}: {{{key}: VALUE}}',
+        ', VALUE in {unit} from the data sheet or from `sim2real characterize`',
+    ),
 )
 NO_ORIENTATION_COVARIANCE = routine(
     'check.no_orientation_covariance',
     '{share:.0%} of the covariances of orientation are zero or negative; robot_localization uses '
     '1e-9 for zero, so it trusts them completely',
     'It matters if the judge fuses the orientation.',
-    _key('imu: {{orientation_std: VALUE}}') + ', from the data sheet, or do not fuse it',
+    _covariance_key(
+        'imu: {{orientation_std: VALUE}}', ', VALUE in rad from the data sheet, or do not fuse it'
+    ),
 )
 COVARIANCE, COVARIANCE_LARGE = levels(
     'covariance_small',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
     'A filter trusts this sensor too much, and its gates refuse the other ones.',
-    _key('{role}: {{{key}: {error:.2g}}}'),
+    _covariance_key('{role}: {{{key}: {error:.2g}}}'),
 )
 TRUTH_OF_FIXES = assumed(
     'check.truth_of_fixes',
@@ -154,7 +170,11 @@ PESSIMISTIC = assumed(
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
     'A filter hardly uses this sensor. One recording lacks slow errors, so that no value is '
     'proposed.',
-    'state the deviation of the data sheet, unless it is so large on purpose',
+    'unless it is so large on purpose, '
+    + _covariance_key(
+        '{role}: {{{key}: VALUE}}',
+        ', VALUE in {unit} from the data sheet, not the rms of one recording',
+    ),
 )
 MOVING_START = routine(
     'check.moving_start',
@@ -286,7 +306,8 @@ TRUTH_JUMPS = decisive(
     'check.truth_jumps',
     'jumps of up to {step:.2g m} ({count:d}x)',
     'The truth lost its body, or passes from one solution to another.',
-    'leave this part out, or smooth the truth with `truth: {{low_pass: HZ}}` in recording.yaml',
+    'leave this part out, or smooth the truth with `truth: {{low_pass: VALUE}}` (Hz, above that '
+    'of the motion) in recording.yaml',
 )
 
 TRUTH_SPEED = decisive(
@@ -366,7 +387,8 @@ FIX_JUMPS = routine(
     'check.fix_jumps',
     'jumps of up to {step:.1f m} against the truth ({count:d}x)',
     'Multipath, or a change of the solution of the receiver.',
-    'set a `rejection_threshold` of the judge, or leave this part out',
+    'set `odom0_pose_rejection_threshold: VALUE` (a Mahalanobis distance, such as 5) in the '
+    'parameters of the judge, or leave this part out',
 )
 FIX_ERRORS = decisive(
     'check.fix_errors',
@@ -380,7 +402,7 @@ FIXES_UNRELATED = decisive(
     'check.fixes_unrelated',
     'fixes do not follow the truth: no turn, scale or delay explains differences of {error:.3g m}',
     'Fixes and truth are of another time, another vehicle or another place.',
-    'check the clocks and the source of the truth; `check` cannot correct it',
+    'check the clocks and the source of the truth; no constant corrects it',
 )
 LEVER_ARM = routine(
     'check.lever_arm',
@@ -444,8 +466,8 @@ FORCE_BIAS = decisive(
     'forces wander by {wander:.2g m/s^2} (root mean square over 5 s) against the truth; the '
     'vertical one is off by {first:+.2g m/s^2} at the start and {last:+.2g m/s^2} at the end',
     'The bias of the accelerometer walks: no scale, mounting or constant bias explains it.',
-    'set a smaller bias drift of the simulated accelerometer, or leave the accelerations out of '
-    '`imu0_config` of the judge',
+    'set a smaller bias drift of the simulated accelerometer, or fuse no acceleration: last three '
+    'elements of `imu0_config` false in the parameters of the judge',
 )
 FORCE_REVERSED = decisive(
     'check.force_reversed',
@@ -487,7 +509,8 @@ RATE_SCALE_WITNESS = decisive(
     'check.rate_scale_without_truth',
     'rates are {scale:.3g} times those of the {witness}',
     'sensor_msgs/Imu has rad/s. Without truth the scale is too uncertain to be corrected.',
-    'find the unit of the gyroscope in its data sheet, and set `rate_scale`',
+    _key('{role}: {{rate_scale: VALUE}}') + ', VALUE from the unit in the manual of the driver: '
+    '0.0174533 for degrees per second',
 )
 RATE_SCALE, RATE_SCALE_LARGE = levels(
     'rate_scale',
@@ -541,7 +564,7 @@ ORIENTATION_DRIFTS = decisive(
     'check.orientation_drifts',
     'the heading of the published orientation drifts by {drift:.0f deg} relative to the truth',
     'The filter takes it as measured. No constant corrects a heading that drifts.',
-    'do not fuse it: yaw false in `imu0_config`, or -1 in the first element of its covariance',
+    _DO_NOT_FUSE,
 )
 ORIENTATION_YAW, ORIENTATION_YAW_LARGE = levels(
     'orientation_yaw',
@@ -561,13 +584,13 @@ ORIENTATION_STRAYS = decisive(
     'the heading of the published orientation is not constant relative to the truth: it strays by '
     '{spread:.0f deg}',
     'The filter takes it as measured. No constant corrects a heading that drifts.',
-    'do not fuse it: yaw false in `imu0_config`, or -1 in the first element of its covariance',
+    _DO_NOT_FUSE,
 )
 ORIENTATION_UNSET = decisive(
     'check.orientation_unset',
     'no orientation, but one is stated: the identity in every message',
     'Filters take it for a heading due east. Logs of Gazebo leave it so.',
-    'say that there is none: -1 in the first element of its covariance',
+    'publish -1 in `orientation_covariance[0]`: there is none',
 )
 NO_ORIENTATION = routine(
     'check.no_orientation',

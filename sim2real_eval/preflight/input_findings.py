@@ -31,7 +31,8 @@ INPUT_TURNED = routine(
     'check.input_turned',
     'velocities are turned by {turn:.0f deg} in the body',
     'Forward speed appears as lateral speed.',
-    'give the frame of this input a transform with this yaw',
+    'give the frame of this input this yaw, by a static transform or `transforms: [{{parent: '
+    'base_link, child: FRAME, rotation_xyzw: [0, 0, Z, W]}}]` in recording.yaml',
 )
 INPUT_SCALE, INPUT_SCALE_LARGE = levels(
     'input_scale',
@@ -63,5 +64,6 @@ INPUT_COVARIANCE = routine(
     '{share:.0%} of the variances of the forward velocity are zero or negative; '
     'robot_localization uses 1e-9 for zero, so it trusts them completely',
     'A filter weighs measurements by their covariances.',
-    'state the variance in the driver, before you fuse this input',
+    'before you fuse this input, state the variance in the driver, or in case.yaml: `deviation: '
+    '{{{name}: {{velocity: VALUE}}}}`, VALUE in m/s from the data sheet or the spread at rest',
 )

@@ -265,7 +265,9 @@ def _measure_covariance(topic: str, array: MessageArray) -> Iterator[Measure]:
     assert isinstance(array, OdometryArray | TwistArray)
     variance = array.twist_covariance[:, 0, 0]
     share = float(np.mean(variance <= 0.0))
-    finding = input_findings.INPUT_COVARIANCE(topic, share=share) if share > 0.0 else None
+    finding = (
+        input_findings.INPUT_COVARIANCE(topic, share=share, name=topic) if share > 0.0 else None
+    )
     yield Measure(share, 0.0, finding, f'{topic} covariance', unit='')
 
 

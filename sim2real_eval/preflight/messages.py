@@ -61,6 +61,10 @@ COVARIANCES = {
     'gps': (('position', 'std'),),
 }
 """Quantities with a covariance by role, and their keys in `corrections` of recording.yaml."""
+DEVIATION_UNITS = {
+    'std': 'm', 'orientation_std': 'rad', 'acceleration_std': 'm/s^2', 'rate_std': 'rad/s',
+}  # fmt: skip
+"""Units of these keys."""
 
 
 def _roles(evidence: Evidence) -> Iterator[tuple[str, str, MessageArray]]:
@@ -243,7 +247,12 @@ def measure_covariances(evidence: Evidence) -> Iterator[Measure]:
                     finding = findings.NO_ORIENTATION_COVARIANCE(topic, share=share)
             elif share > 0.0:
                 finding = findings.NO_COVARIANCE(
-                    topic, share=share, quantity=name, role=role, key=key
+                    topic,
+                    share=share,
+                    quantity=name,
+                    role=role,
+                    key=key,
+                    unit=DEVIATION_UNITS[key],
                 )
             yield Measure(share, 0.0, finding, f'{role} {name}')
 

@@ -125,7 +125,7 @@ def corrected_recording(recording: Recording, proposal: Preflight) -> Recording:
 def corrected_constants(finding: Finding) -> dict[Constant, Any]:
     """Return what the remedy of a finding sets in recording.yaml: values by role and key.
 
-    A remedy that is withheld counts, too.
+    A remedy that is withheld counts, too; a VALUE that the user has to find does not.
     """
     match = _ENTRY.search(dataclasses.replace(finding, withheld='').remedy)
     if match is None:
@@ -136,7 +136,12 @@ def corrected_constants(finding: Finding) -> dict[Constant, Any]:
         return {}
     if match[1] == LEVER_ARMS:
         return {(LEVER_ARMS, role): arm for role, arm in entry.items()}
-    return {(role, key): value for role, keys in entry.items() for key, value in keys.items()}
+    return {
+        (role, key): value
+        for role, keys in entry.items()
+        for key, value in keys.items()
+        if value != 'VALUE'
+    }
 
 
 def without(result: Preflight, constants: Collection[Constant]) -> Preflight:

@@ -58,7 +58,7 @@ def measure_witnesses(evidence: Evidence) -> Iterator[Measure]:
         total = evidence.correct('imu', rate_scale=-1.0).rate_scale
         finding = findings.RATE_REVERSED_WITNESS(topic, role=role, witness=witness, set=total)
     elif abs(math.log(scale)) > math.log(_LIMIT):
-        finding = findings.RATE_SCALE_WITNESS(topic, scale=scale, witness=witness)
+        finding = findings.RATE_SCALE_WITNESS(topic, role=role, scale=scale, witness=witness)
     yield Measure(abs(scale), _LIMIT, finding, 'imu', 'ratio')
 
 

@@ -64,7 +64,7 @@ NO_ALTITUDE = routine(
     'recording.no_altitude',
     'altitude is absent (NaN) ({count:d}x); set to 0 m',
     'The receiver gives no altitude, so the vertical estimate has no meaning.',
-    'use two_d_mode',
+    'set `two_d_mode: true` in the parameters of the judge',
 )
 ALTITUDE_GAPS = routine(
     'recording.no_altitude_dropped',
@@ -200,14 +200,14 @@ ONLY_ONE = routine(
     'recording.role_guessed',
     '{default} is missing; this topic is used as {role}, as it is the only one of its type',
     'No topic has the default name, so the role follows from the type.',
-    'name the topic in recording.yaml or by option if it is another',
+    'if it is another: --topic {role}=TOPIC, or `topics: {{{role}: TOPIC}}` in recording.yaml',
 )
 SEVERAL = assumed(
     'recording.role_open',
     '{count:d} topics have the type of the {role} and none is named {default}; only a '
     'topic to which a judge subscribes is used as the {role}',
     'The recording does not say which of several sensors is to be used.',
-    'name it in recording.yaml or with --topic {role}=TOPIC',
+    'name it with --topic {role}=TOPIC, or `topics: {{{role}: TOPIC}}` in recording.yaml',
 )
 OVERLAP = routine(
     'recording.overlap',
@@ -237,7 +237,8 @@ FRAMES_ASSUMED = assumed(
     'frames.assumed_equal',
     'no static transforms in the recording; frames assumed equal: {frames}',
     'Lever arms and mounting angles are taken as zero.',
-    'give the transforms with --transforms or in recording.yaml',
+    'give the transforms with --transforms FILE, or `lever_arms: {{gps: [X, Y, Z]}}` (m, measured '
+    'on the vehicle) in recording.yaml',
 )
 TRUTH_NOT_ENU = decisive(
     'truth.not_enu',
@@ -245,7 +246,8 @@ TRUTH_NOT_ENU = decisive(
     '{turn:.0f degrees}: the frame of the truth is not east-north-up, so simulated fixes and '
     'start headings are turned against the real ones',
     'Real and simulated runs are judged in different frames.',
-    'turn the truth to east-north-up',
+    'set `corrections: {{truth: {{turn: VALUE}}}}` in recording.yaml; `sim2real check` prints the '
+    'VALUE',
 )
 TRUTH_CHECK = routine(
     'truth.inconsistent',
@@ -263,7 +265,8 @@ TRUTH_FROM_POSES = assumed(
     'has only poses at {rate:.3g Hz}; velocities are derived from parabolas through '
     'three positions: 1 mm of noise becomes {noise:.2g mm/s}',
     'A topic of poses, two frames of /tf, or a trajectory file holds no velocity.',
-    'set truth: {{low_pass: HZ}} in recording.yaml if the poses are noisy',
+    'if the poses are noisy: `truth: {{low_pass: VALUE}}` (Hz, above that of the motion) in '
+    'recording.yaml',
 )
 TRUTH_MOVED = routine(
     'truth.moved',

@@ -69,20 +69,23 @@ ATTITUDE_DIFFERS = routine(
     'the {has} sensor publishes an orientation, the {lacks} one does not: part of the difference '
     'is the attitude',
     'A judge uses a published orientation, so it knows more in one of the two runs.',
-    'set `orientation: mode:` of the model',
+    'set `orientation: {{mode: {mode}}}` in the file of the model',
 )
 PLACED_AS_REAL = decisive(
     'twin.placed_as_real',
     '{parameter} has no effect: the simulated sensor is placed where the real one is',
     'Place and frame of a simulated sensor are those of the recorded one that it replaces.',
-    'place the sensor by `transforms` in recording.yaml',
+    'place it by `transforms: [{{parent: base_link, child: FRAME, translation: [X, Y, Z]}}]` (m, '
+    'measured on the vehicle) in recording.yaml',
 )
 PLACED_BY_MODEL = assumed(
     'twin.placed_by_model',
     'no static transform names it, so the simulated sensor has the lever arm of its model: '
     '[{place}] m',
     'The recording has static transforms, but none for a sensor of this kind.',
-    'place it by `transforms` in recording.yaml, or by `lever_arm` of the model',
+    'place it by `lever_arm: [X, Y, Z]` (m, measured on the vehicle) in the file of the model, or '
+    'by `transforms: [{{parent: base_link, child: FRAME, translation: [X, Y, Z]}}]` in '
+    'recording.yaml',
 )
 
 
@@ -336,7 +339,8 @@ class TwinMaker:
             simulated_has = twin.imu.orientation.publishes
             if real_has != simulated_has:
                 has, lacks = ('real', 'simulated') if real_has else ('simulated', 'real')
-                notes.append(ATTITUDE_DIFFERS('IMU', has=has, lacks=lacks))
+                mode = 'ahrs' if real_has else 'absent'
+                notes.append(ATTITUDE_DIFFERS('IMU', has=has, lacks=lacks, mode=mode))
         return tuple(notes)
 
     def sensor_notes(self, twin: Twin) -> tuple[Finding, ...]:

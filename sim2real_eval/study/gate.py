@@ -21,12 +21,20 @@ from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 from .gate_verdict import TRANSFER, Cell, GateCase, GateVerdict, LimitCheck, ratio_to
 from .options import UNSAID, GateOptions
 from .outcome import MARK, StudyOutcome, scored_runs
+from .record import describe_difference
 from .run import StudyRun
 from .transfer_record import loss_text, read_transfer
 
-_SETTINGS = ('component', 'metric', 'start_heading', 'off_ticks', 'adapt', 'synthetic')
+_SETTINGS = (
+    'component', 'metric', 'start_heading', 'off_ticks', 'adapt', 'match_rates', 'simulate_on',
+    'synthetic',
+)  # fmt: skip
 """Keys of the record in which two compared results must agree."""
+_NOTED = ('seed', 'repetitions', 'world')
+"""Keys of the record in which two compared results may differ."""
 _NOW, _BEFORE = 'now', 'before'
+_PACKAGE = 'sim2real_sensors'
+_MOST_NOTES = 3
 
 
 class ComparisonKey(NamedTuple):
@@ -47,9 +55,10 @@ class GatedResult:
     vepd : dict of Cell to float
     runs : dict of ComparisonKey to dict of model (or `real`) to ScoredRuns
     settings : mapping
-        Settings in which two compared results must agree.
-    judges : dict of str to tuple of str
-        SHA-256 of the parameter files of each judge.
+        What makes an experiment, and must be the same in two compared results that both have it:
+        settings, conditions, each judge, and which sensors of each model are simulated.
+    noted : mapping
+        What may differ and explain part of a change, such as the parameters of the models.
     failures : tuple of str
         Recordings that were left out.
     synthetic : bool
@@ -62,7 +71,7 @@ class GatedResult:
     vepd: Mapping[Cell, float]
     runs: Mapping[ComparisonKey, Mapping[str, ScoredRuns]]
     settings: Mapping[str, Any]
-    judges: Mapping[str, tuple[str, ...]]
+    noted: Mapping[str, Any]
     failures: tuple[str, ...]
     synthetic: bool = False
     transfer: Mapping[str, Any] | None = None
@@ -107,30 +116,29 @@ class GatedResult:
                 for place, models in runs.items()
                 if REAL in models
             },
-            {name: record[name] for name in _SETTINGS if name in record},
-            {
-                judge['label']: tuple(file['sha256'] for file in judge.get('files', ()))
-                for judge in record['judges']
-            },
+            _settings(record),
+            _noted_settings(record),
             tuple(sorted({failure['recording'] for failure in record['failures']})),
             bool(record.get('synthetic')),
             transfer,
         )
 
-    def differs(self, other: GatedResult) -> str | None:
-        """Return the first setting in which two results differ, or None."""
-        for name in (name for name in self.settings if name in other.settings):
-            own_parts = _split_setting(name, self.settings[name])
-            other_parts = _split_setting(name, other.settings[name])
-            for key in {**own_parts, **other_parts}:
-                if own_parts.get(key) != other_parts.get(key):
-                    return (
-                        f'{key} is {other_parts.get(key)!r} there and {own_parts.get(key)!r} here'
-                    )
-        for label, files in self.judges.items():
-            if label in other.judges and files != other.judges[label]:
-                return f'judge {label} has different parameters'
-        return None
+    def differences(self, baseline: GatedResult, options: GateOptions) -> list[str]:
+        """Return what makes a baseline another experiment.
+
+        Judges and models that the options do not select are not compared.
+        """
+        of_judges = [
+            {key for key in result.settings if key.startswith('judges.')}
+            for result in (self, baseline)
+        ]
+        if all(of_judges) and not set.intersection(*of_judges):
+            now, before = (
+                ', '.join(sorted(key.removeprefix('judges.') for key in keys))
+                for keys in of_judges
+            )
+            return [f'judges: were {before}, are {now}']
+        return _differences(baseline.settings, self.settings, options)
 
     def runs_of(self, cell: Cell) -> tuple[ScoredRuns, ScoredRuns] | None:
         """Return the real and the simulated runs of a cell, or None if there are none."""
@@ -140,11 +148,46 @@ class GatedResult:
         return models[REAL], models[cell.model]
 
 
-def _split_setting(name: str, value: Any) -> dict[str, Any]:
-    """Return the values of a setting by their own names."""
-    if not isinstance(value, Mapping):
-        return {name: value}
-    return {f'{name}.{key}': part for key, part in value.items()}
+def _settings(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what two compared results must have in common; labels are parts of the keys."""
+    settings = {name: record[name] for name in _SETTINGS if name in record}
+    for condition in record.get('conditions', ()):
+        settings[f'conditions.{condition["label"]}'.rstrip('.')] = condition
+    for judge in record['judges']:
+        kind = judge.get('judge', '').partition(':')[0]
+        settings[f'judges.{judge["label"]}'] = {
+            **{key: value for key, value in judge.items() if key not in ('label', 'name')},
+            'files': {file['name']: file['sha256'] for file in judge.get('files', ())},
+            'code': record.get('identity', {}).get(Path(kind).name),
+        }
+    for label, sensors in record.get('models', {}).items():
+        settings[f'models.{label}'] = {
+            kind: 'simulated' if isinstance(sensor, Mapping) else sensor
+            for kind, sensor in sensors.items()
+        }
+    return settings
+
+
+def _noted_settings(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what may differ between two compared results; labels are parts of the keys."""
+    return {
+        **{f'models.{label}': sensors for label, sensors in record.get('models', {}).items()},
+        **{name: record[name] for name in _NOTED if name in record},
+        'versions': {_PACKAGE: record.get('versions', {}).get(_PACKAGE)},
+    }
+
+
+def _differences(
+    before: Mapping[str, Any], now: Mapping[str, Any], options: GateOptions
+) -> list[str]:
+    """Return the first difference of each value that both have and the options select."""
+    selected = {'models': options.models, 'judges': options.judges}
+    differences = []
+    for key in (key for key in now if key in before):
+        kind, _, name = key.partition('.')
+        if not selected.get(kind) or name in selected[kind]:
+            differences.append(describe_difference(key, before[key], now[key]))
+    return [difference for difference in differences if difference]
 
 
 def judge_result(
@@ -174,11 +217,12 @@ def judge_result(
             f'{result.path}: has no VEPD, only a transfer loss; must be the folder of a study for '
             'a limit of VEPD'
         )
-    if baseline is not None and (difference := result.differs(baseline)):
-        raise Sim2RealError(
-            f'{baseline.path}: cannot be compared with {result.path}: {difference}'
-        )
     _check_names(result, options)
+    if baseline is not None and (differences := result.differences(baseline, options)):
+        raise Sim2RealError(
+            f'{baseline.path}: is another experiment than {result.path}: {differences[0]}; '
+            'repeat one of them with the options of the other'
+        )
     cells = [cell for cell in result.vepd if of_vepd and _is_selected(cell, result, options)]
     now = _uncertainties(result, cells, options)
     before = {} if baseline is None else _uncertainties(baseline, cells, options)
@@ -230,6 +274,11 @@ def judge_result(
         notes.append(
             'The real runs differ from those of the baseline and may explain part of a change.'
         )
+    if baseline is not None:
+        differences = _differences(baseline.noted, result.noted, options)
+        notes += [f'Differs from the baseline: {text}' for text in differences[:_MOST_NOTES]]
+        if len(differences) > _MOST_NOTES:
+            notes.append(f'and {len(differences) - _MOST_NOTES} more differences')
     if result.synthetic:
         notes.append('The recordings are SYNTHETIC stand-ins.')
     return GateVerdict(options, tuple(cases), result.failures, tuple(notes))
@@ -365,6 +414,8 @@ def _check(
     bound = {'estimate': value, 'low': low, 'high': high}[by]
     # An unknown upper bound may be above the limit.
     is_broken = by == 'high' if bound is None else bound > limit
+    if bound is None and is_broken:
+        number += ', its upper end is unknown: too few drives for an interval'
     return LimitCheck(option, number, (value if bound is None else bound) - limit, is_broken)
 
 

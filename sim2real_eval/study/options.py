@@ -336,7 +336,8 @@ COPIES = decisive(
     'study.copies',
     '{names} are identical: copies of one drive count as independent recordings',
     'P-values are too small and intervals too narrow.',
-    'leave the copies out, or give recordings of one drive the same `block` in a study file',
+    'leave the copies out, or give recordings of one drive the same `block: NAME` in '
+    'recording.yaml',
 )
 DRIVES = assumed(
     'study.drives',
@@ -357,7 +358,8 @@ ONE_BLOCK = decisive(
 COVARIANCE_ONE_SIDED = assumed(
     'study.covariance_one_sided',
     'the {has} {sensor} states covariances of {quantities}, but the {lacks} one states zeros: '
-    'this alone can change VEPD severalfold',
+    'with a judge that reads covariances, as robot_localization does, this alone can change '
+    'VEPD severalfold',
     'Zeros mean unknown, but robot_localization replaces them by 1e-9 and trusts the sensor '
     'completely. Ignore this if you study the covariance as part of the model.',
     'state them on both sides: {remedy}',

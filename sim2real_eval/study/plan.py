@@ -25,6 +25,7 @@ from .blocks import assign_blocks
 from .identity import code_digests, require_same, study_identity
 from .metric import METRICS
 from .options import UNSAID
+from .record import describe_difference
 from .recordings import (
     PathDrive,
     RecordingProperties,
@@ -46,7 +47,6 @@ _IGNORED = (
     'block', 'metrics',
 )  # fmt: skip
 """Keys of the record that do not change a run."""
-_MISSING = 'nothing'
 _UNITS_PER_WORKER = 8
 _RUNS_PER_UNIT = 8
 
@@ -227,14 +227,16 @@ def describe_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | Non
     for name in new_digests:
         # A file that has changed is named; another one has another name.
         if name in old_digests and old_digests[name] != new_digests[name]:
-            return _difference(f'identity.{name}', old_digests[name], new_digests[name])
+            return describe_difference(f'identity.{name}', old_digests[name], new_digests[name])
     # Options may be derived from models, recordings and judges, so these come first.
     causes = [name for name in ('models', 'recordings', 'judges') if name in new]
     for name in dict.fromkeys([*causes, *new]):
         if name in _IGNORED:
             continue
         old_value = old.get(name, UNSAID.get(name))
-        difference = _difference(name, _without_ignored(old_value), _without_ignored(new[name]))
+        difference = describe_difference(
+            name, _without_ignored(old_value), _without_ignored(new[name])
+        )
         if difference is not None:
             return difference
     return None
@@ -250,31 +252,6 @@ def _without_ignored(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_ignored(part) for part in value]
     return value
-
-
-def _difference(key: str, old: Any, new: Any) -> str | None:
-    if isinstance(old, dict) and isinstance(new, dict):
-        if key == 'models' and old.keys() != new.keys():
-            return f'{key}: were {_short(old)}, are {_short(new)}'
-        differences = (
-            _difference(f'{key}.{name}', old.get(name, _MISSING), new.get(name, _MISSING))
-            for name in dict.fromkeys([*new, *old])
-        )
-        return next(filter(None, differences), None)
-    if isinstance(old, list) and isinstance(new, list):
-        if len(old) != len(new):
-            return f'{key}: were {len(old)}, are {len(new)}'
-        pairs = enumerate(zip(old, new, strict=True))
-        differences = (_difference(f'{key}[{number}]', *pair) for number, pair in pairs)
-        return next(filter(None, differences), None)
-    return None if old == new else f'{key}: was {_short(old)}, is {_short(new)}'
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, dict):
-        value = ', '.join(map(str, value))
-    text = ' '.join(str(value).split())
-    return text if len(text) <= 60 else f'{text[:57]}...'
 
 
 def _drives(file: StudyFile, drive: PathDrive) -> list[StudyRecording]:

@@ -13,6 +13,7 @@ from sim2real_eval.common.results import json_text
 
 DIGEST = 'sha256'
 """Key of the digest, the last one of study.json."""
+_MISSING = 'nothing'
 
 
 def encode_record(
@@ -77,3 +78,29 @@ class _Digest:
     def finish(self) -> str:
         self._hash.update(b']}' if self._runs else b'}')
         return self._hash.hexdigest()
+
+
+def describe_difference(key: str, old: Any, new: Any) -> str | None:
+    """Return the first difference between two values of a record, or None; `key` names them."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        if key == 'models' and old.keys() != new.keys():
+            return f'{key}: were {_short(old)}, are {_short(new)}'
+        differences = (
+            describe_difference(f'{key}.{name}', old.get(name, _MISSING), new.get(name, _MISSING))
+            for name in dict.fromkeys([*new, *old])
+        )
+        return next(filter(None, differences), None)
+    if isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            return f'{key}: were {len(old)}, are {len(new)}'
+        pairs = enumerate(zip(old, new, strict=True))
+        differences = (describe_difference(f'{key}[{number}]', *pair) for number, pair in pairs)
+        return next(filter(None, differences), None)
+    return None if old == new else f'{key}: was {_short(old)}, is {_short(new)}'
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        value = ', '.join(map(str, value))
+    text = ' '.join(str(value).split())
+    return text if len(text) <= 60 else f'{text[:57]}...'

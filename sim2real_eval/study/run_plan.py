@@ -425,9 +425,11 @@ def _inside(parts: Sequence[Squares]) -> float:
 
 _REMEDIES = {
     'real': '`corrections: {{{role}: {{{keys}}}}}` in recording.yaml',
-    'simulated': 'in the file of the model by its `covariance`',
+    'simulated': '`covariance: {form}` in the file of the model',
 }
 """Where the side that lacks covariances can state them."""
+_FORMS = {'gps': '{model: constant, std: [EAST, NORTH, UP]}', 'imu': 'white_noise'}
+"""Parameter `covariance` of a model that states it."""
 
 
 def one_sided_covariances(real: Recording, simulated: Recording) -> tuple[Finding, ...]:
@@ -465,7 +467,9 @@ def one_sided_covariances(real: Recording, simulated: Recording) -> tuple[Findin
                 sensor=role.upper(),
                 quantities=', '.join(name.replace('_', ' ') for name, _ in missing),
                 remedy=_REMEDIES[side].format(
-                    role=role, keys=', '.join(f'{key}: VALUE' for _, key in missing)
+                    role=role,
+                    keys=', '.join(f'{key}: VALUE' for _, key in missing),
+                    form=_FORMS[role],
                 ),
             )
             for side, missing in lacking.items()

@@ -69,7 +69,7 @@ ABSENT = decisive(
     '(covariance -1), so that it is not used',
     'As in robot_localization, a quantity with the covariance -1 is skipped.',
     'if the sensor measures it, set `deviation: {{{topic}: {{{quantity}: VALUE}}}}` in case.yaml '
-    '(--case)',
+    '(--case), VALUE in SI units from the data sheet',
 )
 NO_START_HEADING = decisive(
     'rl.no_start_heading',
@@ -77,7 +77,8 @@ NO_START_HEADING = decisive(
     'heading 0 (east), so forward speed and accelerations are wrong unless the run starts '
     'eastward',
     'Without a heading the filter starts eastward, whatever the vehicle does.',
-    'give --start-heading (in a study file and in Python `start_heading`), or set `initial_state`',
+    'give --start-heading (in a study file and in Python `start_heading`), or '
+    'set the sixth element of `initial_state: [...]` to it (rad from east)',
 )
 GRAVITY_BY_ESTIMATE = routine(
     'rl.gravity_by_estimate',
@@ -91,7 +92,7 @@ NAVSAT_NO_HEADING = decisive(
     'robot_localization the start heading is 0 (east), so the estimated track is turned by the '
     'true start heading',
     'The fixes are rotated into a frame that does not point east.',
-    'use an IMU with orientation, or `use_odometry_yaw`',
+    'use an IMU with orientation, or set `use_odometry_yaw: true` of navsat_transform',
 )
 GRAVITY_LEFT = decisive(
     'rl.gravity_left',
@@ -130,7 +131,7 @@ GATED = decisive(
     'the Mahalanobis gate rejected {refused:d} of {judged:d} measurements, so the estimate hardly '
     'depends on this sensor',
     'The measurements contradict the estimate by more than the covariances allow.',
-    'check the covariances, the frames and the `rejection_threshold`',
+    'check the covariances, the frames and the rejection thresholds',
 )
 REFUSED = decisive(
     'rl.refused_for',
@@ -194,7 +195,7 @@ FIXES_OVERTAKEN = routine(
     '({frequency:g Hz} timer) dropped {dropped:d} of {fixes:d} fixes that a newer one replaced '
     'before its tick',
     'navsat_transform publishes at most one fix per tick.',
-    'raise its `frequency`',
+    'set `frequency: VALUE` of navsat_transform to the rate of the fixes (Hz) or more',
 )
 DATUM_YAW = routine(
     'navsat.datum_yaw',
@@ -255,7 +256,7 @@ COMMANDS_OF_OTHER_TYPE = decisive(
     'has {recorded} messages, but ekf_node subscribes to {subscribed}: no command is used',
     'The filter brakes as if every command were zero. `stamped_control` chooses between '
     'TwistStamped (true) and Twist (false); its default depends on `rl_version`.',
-    'set stamped_control: {stamped_control}',
+    'set `stamped_control: {stamped_control}` in the parameters of the judge',
 )
 
 
