@@ -179,7 +179,7 @@ def test_files_of_another_sensor_or_another_program_are_identified_in_the_error(
     assert 'GPS model' in refusal(load_imu, gps)
     assert 'IMU model' in refusal(load_mag, imu)
     kalibr = write(tmp_path, 'gyroscope_noise_density: 0.1\n', 'kalibr_imu.yaml')
-    assert 'Kalibr file' in refusal(load_imu, kalibr)
+    assert f'sim2real models --from {kalibr}' in refusal(load_imu, kalibr)
     assert 'SDF file' in refusal(load_imu, tmp_path / 'noise.sdf')
 
 

@@ -18,6 +18,7 @@ from sim2real_eval.characterization.analysis import analyse
 from sim2real_eval.characterization.options import AllanOptions, TableOptions
 from sim2real_eval.characterization.signal_files import read_signals
 from sim2real_eval.characterization.signals import AXES, SignalFileError, evenly_spaced
+from sim2real_eval.common.findings import Severity
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.report.allan import FILES
 from sim_sensors.core.measurements import FloatArray
@@ -277,6 +278,10 @@ def test_numpy_files_are_read_like_tables(tmp_path: Path) -> None:
     assert from_npz.axes == AXES
     assert from_npz.rate == RATE
     assert np.array_equal(from_npz.values, values)
+    with pytest.raises(SignalFileError, match='--columns'):
+        read_signals(tmp_path / 'a.npz', TableOptions(columns=AXES[:1]))
+    (note,) = read_signals(tmp_path / 'a.npz', TableOptions(rate=2.0 * RATE)).notes
+    assert (note.code, note.severity) == ('signals.rate_wins', Severity.DECISIVE)
     np.save(tmp_path / 'b.npy', values.astype(np.float32))
     mapped = read_signals(tmp_path / 'b.npy', TableOptions(rate=RATE, columns=AXES))
     assert isinstance(mapped.values, np.memmap)

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from sim2real_eval.cli.main import main
 from sim2real_eval.common.model_files import model_yaml
 from sim2real_eval.exporting.gps_export import GPS_SIMULATORS, export_gps, sensor_from_text
 from sim2real_eval.report.export import export_lines
@@ -130,6 +132,15 @@ def test_a_file_says_how_much_of_the_scatter_it_keeps() -> None:
     # White noise alone is kept, and nothing is said.
     white = GpsModel(noise=GnssNoise(white_std=(0.5, 0.5, 1.0)))
     assert not export_gps(white, 'sdf').scatter
+
+
+def test_a_mistake_in_the_file_of_a_receiver_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / 'gps.yaml'
+    file.write_text('base: zed_f9p_rtk\nnoise: {white: 3}\n', 'utf-8')
+    assert main(['export', str(file), '--to', 'sdf', '--out', str(tmp_path / 'out')]) == 2
+    assert 'noise.white: unknown parameter' in capsys.readouterr().err
 
 
 def test_a_file_of_gazebo_read_back_has_its_units() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import yaml
 from allan_examples import record, truth
 from scipy.signal import bilinear, butter, lfilter
 
@@ -15,6 +16,7 @@ from sim2real_eval.characterization.lines import without_lines
 from sim2real_eval.characterization.signals import Signals
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.seeding import stream
+from sim_sensors.imu.chain import ImuChain
 
 N = 30_000
 RATE = 100.0
@@ -82,3 +84,9 @@ def test_the_fit_beside_a_wandering_line_recovers_the_noise() -> None:
     (finding,) = [note for note in result.notes if note.code == 'allan.lines']
     assert finding.subject == 'gyroscope_x'
     assert finding.numbers['frequency'] == pytest.approx(3.1, abs=0.05)
+    # The remedy can be written into the file of the model.
+    setting = yaml.safe_load(str(finding.words['setting']))
+    vibration = ImuChain.from_mapping(setting, 'imu.yaml').vibration
+    assert vibration.gyroscope == pytest.approx(
+        (0.5 * density * 10.0 * 2.0**0.5, 0.0, 0.0), rel=0.1
+    )

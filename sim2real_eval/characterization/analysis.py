@@ -18,6 +18,7 @@ from .allan_fit import FEWEST_FITTED, AllanFit, model_variance, shape_of
 from .axis_fit import AxisFit, fit_axis
 from .bias_choice import BiasChoice, deviations_at, terms_together
 from .imu_file import common_low_pass
+from .lines import SpectralLine
 from .noise_terms import NoiseTerms, combined
 from .options import AllanOptions
 from .screening import longest_standstill, resolution, screen, unit_warnings
@@ -225,6 +226,7 @@ def _axis_notes(axis: str, fitted: AxisFit, seconds: float) -> list[Finding]:
                 frequency=strongest.frequency,
                 rms=strongest.rms,
                 unit=unit,
+                setting=_vibration(axis, strongest),
             )
         )
     if trend.kind == 'exponential':
@@ -245,6 +247,17 @@ def _axis_notes(axis: str, fitted: AxisFit, seconds: float) -> list[Finding]:
     if not choice.separated:
         notes.append(_not_separated(axis, choice, fitted.curve))
     return notes
+
+
+def _vibration(axis: str, line: SpectralLine) -> str:
+    """Return the key of a model of an IMU with this line."""
+    triad, _, letter = axis.rpartition('_')
+    amplitude = f'{math.sqrt(2.0) * line.rms:.2g}'
+    amplitudes = ', '.join(amplitude if name == letter else '0' for name in 'xyz')
+    return (
+        f'vibration: {{rotation_rate: {line.frequency:.4g}, harmonics: [1], '
+        f'{triad}: [{amplitudes}]}}'
+    )
 
 
 def _misfit_notes(

@@ -129,11 +129,11 @@ WARM_UP = decisive(
 )
 LINES = decisive(
     'allan.lines',
-    '{count:d} spectral lines are vibration or hum, the strongest at {frequency:.4g Hz} with '
-    '{rms:.2g} {unit} rms; they are taken out, so the simulated sensor has noise but no vibration',
+    'vibration or hum at {frequency:.4g Hz} with {rms:.2g} {unit} rms (spectral lines: {count:d}) '
+    'is taken out, so the simulated sensor has noise but no vibration',
     'White noise fitted through a line would be too large. Where the robot vibrates like that, '
     'the simulated sensor is too quiet.',
-    'set vibration in imu.yaml if the simulated sensor needs it',
+    'if the simulated sensor needs it: `{setting}` in the file of the model',
 )
 MISFIT = decisive(
     'allan.misfit',
@@ -248,8 +248,9 @@ STAMPS_WIN = routine(
     'Stamps have precedence over --sample-rate.',
     'replace the name of the column by - in --columns to ignore the stamps',
 )
-RATE_WINS = routine(
+RATE_WINS = decisive(
     'signals.rate_wins',
     'the file says {found:g Hz}; the given {given:g Hz} are used',
-    '--sample-rate has precedence over the header of the file.',
+    'Each density and walk changes with the root of the ratio of the rates.',
+    'if the file is right, leave out --sample-rate',
 )

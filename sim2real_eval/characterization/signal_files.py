@@ -158,6 +158,10 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
         array = _real(np.load(path, mmap_mode='r', allow_pickle=False), 'the array')
         return _split(_Table(options.columns, array if array.ndim == 2 else array[:, None]))
     if path.suffix == '.npz':
+        if options.columns:
+            raise SignalFileError(
+                '--columns: the arrays of a .npz file are taken by name; select with --axis'
+            )
         with open_input(path) as file, np.load(file, allow_pickle=False) as content:
             return _from_npz(content)
     with io.TextIOWrapper(open_input(path), 'utf-8') as stream:

@@ -129,8 +129,10 @@ def _export(options: argparse.Namespace, chosen: ExportOptions) -> Export:
     except ParameterError as error:
         try:
             source = load_gps(options.file)
-        except ParameterError:
-            raise error from None
+        except ParameterError as gps_error:
+            # A file of a receiver with another mistake is refused as an IMU by its kind.
+            is_gps = error.key in ('base', 'model') and gps_error.key not in ('base', 'model')
+            raise (gps_error if is_gps else error) from None
     simulator = find_simulator(options.to)
     span = chosen.range or None
     if isinstance(source, GpsModel):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 # Keys of the IMU files of Kalibr, which users give by mistake.
 _KALIBR_KEYS = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
+_CONVERT = 'convert it: sim2real models --from {} --out FOLDER'
 
 # Key of a model file for what `NAME:as_upstream` changes besides every `variant`.
 _UPSTREAM_KEY = 'as_upstream'
@@ -330,9 +331,7 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
     def _check_model_key(cls, mapping: Mapping[str, object], where: str) -> None:
         """Raise ParameterError for the file of another kind of sensor or of another program."""
         if 'model' not in mapping and not _KALIBR_KEYS.isdisjoint(mapping):
-            raise ParameterError(
-                where, '', f'is a Kalibr file; take the {cls.name}.yaml beside it'
-            )
+            raise ParameterError(where, '', f'is a Kalibr file; {_CONVERT.format(where)}')
         model = mapping.get('model')
         if model in cls.models.names(installed=False):
             return
@@ -347,7 +346,7 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         """Return the path of a preset or of a given file; None for a model of another package."""
         path = Path(name)
         if path.suffix == '.sdf':
-            raise ParameterError(name, '', f'is an SDF file; take the {cls.name}.yaml beside it')
+            raise ParameterError(name, '', f'is an SDF file; {_CONVERT.format(name)}')
         if path.suffix in ('.yaml', '.yml') or len(path.parts) > 1:
             return path
         if name in preset_names(cls.name):
