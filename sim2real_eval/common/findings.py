@@ -113,7 +113,7 @@ class Finding:
     where : str
         Scenarios, recordings or judge concerned, if not all.
     withheld : str
-        Reason why the remedy is not proposed; empty if it is.
+        Text in place of a remedy that is not proposed; empty if it is.
     """
 
     kind: FindingKind
@@ -153,7 +153,7 @@ class Finding:
     def remedy(self) -> str:
         """Action for the user; VALUE stands for a number that differs between runs."""
         if self.withheld:
-            return f'no correction is proposed: {self.withheld}'
+            return self.withheld
         text, has_ranges = self._fill(self.kind.remedy, 'VALUE')
         return (
             f'{text}; `sim2real check` prints the VALUE for each recording' if has_ranges else text

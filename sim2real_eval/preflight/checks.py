@@ -28,8 +28,12 @@ from . import (
 )  # fmt: skip
 from .evidence import Evidence
 from .outcome import Measure, Outcome, Preflight
-from .remedies import verify
+from .remedies import corrected_constants, verify
 from .vehicle import Pooled, pool
+
+_UNTRIED = (
+    'run `sim2real check`, which proposes a correction if the judge does not err more with it'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,10 +203,13 @@ def remarks(
 ) -> tuple[Finding, ...]:
     """Return the findings about a recording: known ones, and those of `check`.
 
-    Known findings that a check states better are left out.
+    Known findings that a check states better are left out. Only `sim2real check` tries
+    corrections, so none is proposed here.
     """
     checked = [
-        finding
+        dataclasses.replace(finding, withheld=_UNTRIED)
+        if corrected_constants(finding)
+        else finding
         for finding in check(recording, base_frame=base_frame, maker=maker).findings
         if finding.kind not in _ELSEWHERE
     ]

@@ -14,10 +14,13 @@ from sim2real_eval.recording.truth import true_heading
 from sim2real_eval.simulation.twin_maker import TwinMaker
 from sim_sensors.core.errors import Sim2RealError
 from .outcome import Preflight
-from .remedies import corrected_constants, corrected_recording, without
+from .remedies import NOT_PROPOSED, corrected_constants, corrected_recording, without
 
 _PROFILE = 'clean'
-_REASON = 'the judge errs over a tenth more with the corrections of this recording'
+_REASON = (
+    f'{NOT_PROPOSED}with the corrections of this recording the speed error of the judge grows by '
+    'more than a tenth'
+)
 
 
 def add_speed_errors(recording: Recording, result: Preflight, base_frame: str) -> Preflight:

@@ -30,7 +30,11 @@ _ENTRY = re.compile(r'`(corrections|lever_arms): (\{.*?\})`')
 _WORSE = 1.2
 """Growth of a value relative to its limit beyond which a check is worse."""
 _ANTENNA = 'antenna_of_the_check'
-_FAILED = 'applied to the recording, it does not pass its own check or makes another worse'
+NOT_PROPOSED = 'no correction is proposed: '
+_FAILED = (
+    f'{NOT_PROPOSED}applied to the recording, it does not pass its own check or makes another '
+    'worse'
+)
 
 
 def verify(

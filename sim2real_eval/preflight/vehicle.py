@@ -22,7 +22,7 @@ from sim2real_eval.common.findings import Finding, Severity
 from sim2real_eval.recording.corrections import CORRECTIONS
 from sim2real_eval.recording.recording import Recording
 from .outcome import Outcome, Preflight
-from .remedies import LEVER_ARMS, Constant, corrected_constants, without, works
+from .remedies import LEVER_ARMS, NOT_PROPOSED, Constant, corrected_constants, without, works
 
 _IMU = {
     *('acceleration_scale', 'rate_scale', 'rotation', 'delay', 'axes', 'orientation_rotation'),
@@ -196,7 +196,10 @@ def _inconstant(runs: Sequence[Preflight]) -> Iterator[tuple[Constant, str]]:
         )
         if spread > most:
             size = f'{spread:.3g} {_UNITS[constant]}'
-            yield constant, f'it differs by {size} between recordings; do not fuse it'
+            yield (
+                constant,
+                f'{NOT_PROPOSED}it differs by {size} between recordings; do not fuse it',
+            )
 
 
 def _total(result: Preflight, constant: Constant) -> tuple[Any, float] | None:

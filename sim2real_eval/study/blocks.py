@@ -16,7 +16,7 @@ from sim2real_eval.recording.drives import (
     name_blocks,
     read_blocks,
 )
-from .options import DRIVES, ONE_BLOCK
+from .options import DRIVES, ONE_BLOCK, SPLIT_DRIVES
 from .recordings import StudyRecording
 
 _MOST_NAMED = 3
@@ -42,9 +42,7 @@ def assign_blocks(
         When the file cannot be read, or names another recording.
     """
     names = [recording.name for recording in recordings]
-    if choice == NONE:
-        blocks = [''] * len(names)
-    elif choice == AUTO:
+    if choice in (AUTO, NONE):
         spans_of = [_state_block(recording, spans.get(recording.name)) for recording in recordings]
         blocks = _name_by_group(recordings, spans_of)
     else:
@@ -64,13 +62,22 @@ def assign_blocks(
             and (choice != AUTO or recording.synthetic or recording.name in spans)
         ]
         notes += block_findings(
-            [member.name for member in members], [member.block for member in members], group
+            [member.name for member in members],
+            [member.block for member in members],
+            group,
+            is_split=choice == NONE,
         )
+    if choice == NONE:
+        changed = tuple(dataclasses.replace(recording, block='') for recording in changed)
     return changed, tuple(notes)
 
 
-def block_findings(names: Sequence[str], blocks: Sequence[str], group: str = '') -> list[Finding]:
+def block_findings(
+    names: Sequence[str], blocks: Sequence[str], group: str = '', *, is_split: bool = False
+) -> list[Finding]:
     """Return findings about recordings that were recognised as one drive, or are all one block.
+
+    `is_split` says that they count as independent all the same.
 
     Examples
     --------
@@ -79,7 +86,7 @@ def block_findings(names: Sequence[str], blocks: Sequence[str], group: str = '')
     >>> [note.code for note in block_findings(['a', 'b'], ['drive of a', 'drive of a'])]
     ['study.one_block']
     """
-    if len(names) > 1 and blocks[0] and len(set(blocks)) == 1:
+    if not is_split and len(names) > 1 and blocks[0] and len(set(blocks)) == 1:
         block = 'drive' if is_drive(blocks[0]) else f'block, {blocks[0]}'
         return [ONE_BLOCK(group, count=len(names), block=block)]
     drives: dict[str, list[str]] = {}
@@ -92,7 +99,8 @@ def block_findings(names: Sequence[str], blocks: Sequence[str], group: str = '')
     more = len(parts) - _MOST_NAMED
     text = ', '.join(parts[:_MOST_NAMED]) + (f' and {more} more' if more > 0 else '')
     count = f'{len(drives)} drives' if len(drives) > 1 else 'one drive'
-    return [DRIVES(group, count=sum(map(len, drives.values())), drives=count, names=text)]
+    kind = SPLIT_DRIVES if is_split else DRIVES
+    return [kind(group, count=sum(map(len, drives.values())), drives=count, names=text)]
 
 
 def _name_by_group(

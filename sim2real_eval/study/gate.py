@@ -20,7 +20,7 @@ from sim2real_eval.metrics.uncertainty import DistanceUncertainty, uncertainty
 from sim_sensors.core.errors import ParameterError, Sim2RealError, not_among
 from .gate_verdict import TRANSFER, Cell, GateCase, GateVerdict, LimitCheck, ratio_to
 from .options import UNSAID, GateOptions
-from .outcome import MARK, StudyOutcome, scored_runs
+from .outcome import MARK, StudyOutcome, scored_runs, stored_blocks
 from .record import describe_difference
 from .run import StudyRun
 from .transfer_record import loss_text, read_transfer
@@ -173,6 +173,7 @@ def _noted_settings(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{f'models.{label}': sensors for label, sensors in record.get('models', {}).items()},
         **{name: record[name] for name in _NOTED if name in record},
+        'blocks': stored_blocks(record),
         'versions': {_PACKAGE: record.get('versions', {}).get(_PACKAGE)},
     }
 

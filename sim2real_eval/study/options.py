@@ -346,6 +346,14 @@ DRIVES = assumed(
     'together. In a study file: `block: none`.',
     'if the recordings are independent: --block none',
 )
+SPLIT_DRIVES = decisive(
+    'study.split_drives',
+    '{count:d} recordings that follow each other within a minute, as of {drives}, count as '
+    'independent: {names}',
+    'If they share the receiver, the sky and the road, p-values are too small and intervals too '
+    'narrow.',
+    'if they are segments of a drive, leave out `--block none`',
+)
 ONE_BLOCK = decisive(
     'study.one_block',
     'all {count:d} recordings are one {block}: the ranking holds for this one, without an '
