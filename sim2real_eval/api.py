@@ -564,7 +564,7 @@ def run_study(
         Number of processes; the result does not depend on it. Scripts with several processes need
         the usual `if __name__ == '__main__':`.
     overwrite : bool
-        Whether to begin anew if the folder holds a study.
+        Whether to start over if the folder holds a study.
 
     Raises
     ------

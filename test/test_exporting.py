@@ -96,10 +96,10 @@ def test_the_simulator_makes_of_the_file_what_the_sensor_has(name: str) -> None:
     curves = simulated_deviation(export, model)
     compared = 0
     for axis in export.axes:
-        if axis.followed is None:
+        if axis.matched_range is None:
             assert name == 'webots'
             continue
-        first, last = axis.followed
+        first, last = axis.matched_range
         times, simulated = curves[axis.axis]
         inside = (times >= first * 0.999) & (times <= min(last, SECONDS / 100.0))
         wanted = np.exp(
@@ -114,9 +114,9 @@ def test_the_simulator_makes_of_the_file_what_the_sensor_has(name: str) -> None:
 def test_a_law_with_a_gauss_markov_bias_follows_the_whole_curve(name: str) -> None:
     export = export_imu(drifting_model(), find_simulator(name))
     for axis in export.axes:
-        assert axis.followed is not None
-        assert axis.followed[0] == pytest.approx(axis.times[0])
-        assert axis.followed[1] == pytest.approx(1000.0)
+        assert axis.matched_range is not None
+        assert axis.matched_range[0] == pytest.approx(axis.times[0])
+        assert axis.matched_range[1] == pytest.approx(1000.0)
 
 
 @pytest.mark.parametrize('name', list(SIMULATORS))
@@ -181,10 +181,11 @@ def test_flicker_is_named_where_a_simulator_lacks_it() -> None:
     walking = export_imu(source, find_simulator('kalibr'))
     assert {misfit.cause for misfit in walking.misfits} & {'flicker'}
     assert {axis.axis for axis in walking.axes} == {'gyroscope'}
-    assert export_imu(source, find_simulator('carla')).axes[0].followed != (0.01, 1000.0)
+    assert export_imu(source, find_simulator('carla')).axes[0].matched_range != (0.01, 1000.0)
     matlab = export_imu(source, find_simulator('matlab'))
-    assert all(axis.at(100.0)[1] == pytest.approx(axis.at(100.0)[0], rel=0.05)
-               for axis in matlab.axes)  # fmt: skip
+    for axis in matlab.axes:
+        measured, simulated = axis.deviations_at(100.0)
+        assert simulated == pytest.approx(measured, rel=0.05)
 
 
 def test_what_a_simulator_cannot_have_is_named() -> None:
@@ -433,5 +434,5 @@ def test_a_published_record_is_followed_without_its_vibration(
         export = export_imu(source, find_simulator(name), measured=curves)
         for axis in export.axes:
             for time in times:
-                measured, simulated = axis.at(time)
+                measured, simulated = axis.deviations_at(time)
                 assert simulated == pytest.approx(measured, rel=0.12)

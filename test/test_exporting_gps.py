@@ -55,9 +55,12 @@ def test_the_increments_are_those_that_the_export_states(name: str) -> None:
         for lag in (0.2, 1.0, 5.0, 20.0, 100.0):
             step = round(lag * export.model.rate)
             simulated = np.std(error[step:, column] - error[:-step, column])
-            wanted, stated = axis.at(lag)
+            wanted, stated = axis.deviations_at(lag)
             assert simulated == pytest.approx(stated, rel=0.15)
-            if axis.followed is not None and axis.followed[0] <= lag <= axis.followed[1]:
+            if (
+                axis.matched_range is not None
+                and axis.matched_range[0] <= lag <= axis.matched_range[1]
+            ):
                 assert simulated == pytest.approx(wanted, rel=0.15)
                 compared += 1
     assert compared >= {'hector': 15, 'pegasus': 5}.get(name, 0)
@@ -68,7 +71,7 @@ def test_white_noise_keeps_its_deviation(name: str) -> None:
     source = receiver(gauss_markov_std=[0.0] * 3, white_std=[0.5, 0.5, 0.9])
     export = export_gps(source, name)
     for axis, std in zip(export.axes, (0.5, 0.5, 0.9), strict=True):
-        assert axis.at(10.0)[1] == pytest.approx(np.sqrt(2.0) * std, rel=0.01)
+        assert axis.deviations_at(10.0)[1] == pytest.approx(np.sqrt(2.0) * std, rel=0.01)
         assert not export.misfits
 
 

@@ -9,7 +9,7 @@ from fuzzing import fuzz
 
 from sim_sensors.core.config_files import parse_yaml
 from sim_sensors.core.errors import ParameterError
-from sim_sensors.core.parameters import LARGEST, number_of
+from sim_sensors.core.parameters import LARGEST, parse_number
 
 
 def test_readers_refuse_mutated_inputs_without_a_traceback() -> None:
@@ -50,6 +50,6 @@ def test_a_yaml_bomb_is_refused_before_it_is_expanded(entry: str) -> None:
     'value', [1e300, -1e16, 10**400, '1_000', '1' * 100_000 + 'x', '١٢', float('nan'), True, None]
 )
 def test_absurd_numbers_are_refused(value: object) -> None:
-    assert number_of(value) is None
-    assert number_of(LARGEST) == LARGEST
-    assert number_of('1e-3') == 1e-3
+    assert parse_number(value) is None
+    assert parse_number(LARGEST) == LARGEST
+    assert parse_number('1e-3') == 1e-3

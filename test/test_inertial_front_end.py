@@ -14,7 +14,11 @@ from judge_examples import START_NS, fixes, imu, recording, stamps
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import JudgeError, RecordingError
-from sim2real_eval.judge.inertial.alignment import InertialInputs, first_attitude, inertial_inputs
+from sim2real_eval.judge.inertial.alignment import (
+    InertialInputs,
+    inertial_inputs,
+    initial_attitude,
+)
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim2real_eval.recording.recording import StaticTransform
 from sim_sensors.core.errors import ParameterError
@@ -164,8 +168,8 @@ def test_the_tilt_at_rest_is_estimated_at_any_heading(heading: float) -> None:
     roll, pitch = 0.2, -0.3
     attitude = Rotation.from_euler('xyz', [roll, pitch, heading])
     force = np.tile(attitude.inv().apply([0.0, 0.0, G]), (400, 1))
-    estimate = first_attitude(driving(0.0, 0.0, force=force), SETTINGS, heading)
-    assert estimate.still
+    estimate = initial_attitude(driving(0.0, 0.0, force=force), SETTINGS, heading)
+    assert estimate.is_still
     assert (Rotation.from_quat(estimate.orientation).inv() * attitude).magnitude() < 1e-12
     assert math.sqrt(estimate.covariance[2, 2]) == pytest.approx(0.1, rel=0.01)
 
@@ -177,17 +181,17 @@ def test_an_accelerometer_bias_causes_the_stated_error_of_levelling() -> None:
         bias = np.zeros(3)
         bias[axis] = 1e-4
         force = np.tile(attitude.inv().apply([0.0, 0.0, G]) + bias, (400, 1))
-        estimate = first_attitude(driving(0.0, 0.0, force=force), SETTINGS, 0.8)
+        estimate = initial_attitude(driving(0.0, 0.0, force=force), SETTINGS, 0.8)
         error = (attitude * Rotation.from_quat(estimate.orientation).inv()).as_rotvec()
         np.testing.assert_allclose(error[:2], (estimate.bias_coupling @ bias)[:2], atol=1e-9)
 
 
 @pytest.mark.parametrize('heading', [0.0, 2.0, 3.1, -1.2])
 def test_the_heading_of_a_drive_is_initialised_from_the_course(heading: float) -> None:
-    estimate = first_attitude(driving(heading, 5.0), SETTINGS)
+    estimate = initial_attitude(driving(heading, 5.0), SETTINGS)
     yaw = Rotation.from_quat(estimate.orientation).as_euler('xyz')[2]
     assert abs(math.remainder(yaw - heading, 2.0 * math.pi)) < 1e-4
-    assert not estimate.still
+    assert not estimate.is_still
     assert estimate.notes[1].code == 'inertial.heading_by_course'
 
 
@@ -198,7 +202,7 @@ def test_the_course_in_a_turn_is_corrected_by_the_gyroscope() -> None:
     enu = 10.0 * np.column_stack([np.cos(angle), np.sin(angle), 0.0 * angle])
     rate = np.tile([0.0, 0.0, 0.5], (len(clock), 1))
     run = recording({'imu': imu(clock, rate=rate, attitude=False), 'gps': placed(sky, enu)})
-    estimate = first_attitude(inertial_inputs(run, SETTINGS), SETTINGS)
+    estimate = initial_attitude(inertial_inputs(run, SETTINGS), SETTINGS)
     yaw = Rotation.from_quat(estimate.orientation).as_euler('xyz')[2]
     assert yaw == pytest.approx(0.5 * math.pi, abs=1e-4)
 
@@ -215,7 +219,7 @@ def test_the_heading_of_a_slow_vehicle_is_taken_from_a_longer_path() -> None:
     )
     rate = np.tile([0.0, 0.0, 0.05 + 0.005], (len(clock), 1))
     run = recording({'imu': imu(clock, rate=rate, attitude=False), 'gps': noisy_fixes})
-    estimate = first_attitude(inertial_inputs(run, SETTINGS), SETTINGS)
+    estimate = initial_attitude(inertial_inputs(run, SETTINGS), SETTINGS)
     yaw = Rotation.from_quat(estimate.orientation).as_euler('xyz')[2]
     deviation = math.sqrt(estimate.covariance[2, 2])
     assert deviation < 0.3
@@ -226,7 +230,7 @@ def test_a_given_heading_precedes_a_measured_one_and_that_precedes_the_course() 
     moving = driving(1.0, 5.0, attitude=True, yaw=0.7)
 
     def yaw(inputs: InertialInputs, settings: InertialSettings, start: float | None) -> float:
-        estimate = first_attitude(inputs, settings, start)
+        estimate = initial_attitude(inputs, settings, start)
         return float(Rotation.from_quat(estimate.orientation).as_euler('xyz')[2])
 
     assert yaw(moving, SETTINGS, 0.3) == pytest.approx(0.3)
@@ -237,7 +241,7 @@ def test_a_given_heading_precedes_a_measured_one_and_that_precedes_the_course() 
 
 
 def test_without_a_source_the_heading_at_rest_is_unknown() -> None:
-    resting = first_attitude(driving(0.0, 0.0), SETTINGS)
-    assert not resting.heading_known
+    resting = initial_attitude(driving(0.0, 0.0), SETTINGS)
+    assert not resting.is_heading_known
     assert resting.covariance[2, 2] == pytest.approx(math.pi**2 / 3.0)
     assert resting.notes[1].code == 'inertial.heading_unknown'

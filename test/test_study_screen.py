@@ -49,7 +49,7 @@ def _long_study(**words: object) -> StudyOutcome:
     )
 
 
-@pytest.mark.parametrize('explained', [False, True])
+@pytest.mark.parametrize('plain_language', [False, True])
 @pytest.mark.parametrize(
     'study',
     [
@@ -60,16 +60,19 @@ def _long_study(**words: object) -> StudyOutcome:
     ids=['models', 'judges', 'groups'],
 )
 def test_large_studies_fit_a_screen(
-    study: dict[str, object], explained: bool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    study: dict[str, object],
+    plain_language: bool,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv('COLUMNS', '200')
     outcome = _long_study(**study)
-    lines = printed(outcome, capsys, explained=explained)
+    lines = printed(outcome, capsys, plain_language=plain_language)
     assert len(lines) <= MOST_LINES
     assert max(map(len, lines)) <= 80
     assert any('result/report.html' in line for line in lines)
     # The tables have what is left out.
-    assert explained or any('result/tables.md' in line for line in lines)
+    assert plain_language or any('result/tables.md' in line for line in lines)
 
 
 def test_a_small_study_is_complete(capsys: Capture) -> None:

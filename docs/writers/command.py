@@ -22,9 +22,9 @@ One page per verb.
 
 {verbs}
 `sim2real VERB --help` shows the common options, `--help-all` all of them. Installed packages can
-[add verbs](../howto/extend.md). Without an installed command, use
-`python -m sim2real_eval.cli VERB`. For completion by TAB in bash and zsh, add this line to
-`~/.bashrc`:
+[add verbs](../howto/extend.md). If the command is not installed, use
+`python -m sim2real_eval.cli VERB`. For tab completion in bash or zsh, add this line to `~/.bashrc`
+or `~/.zshrc`:
 
 ```sh
 eval "$(register-python-argcomplete sim2real)"
@@ -50,10 +50,10 @@ overwritten unless you give `--overwrite`, and then only what the older result l
 `.RECORD.files`, such as `.study.json.files`: your own files in a result stay. Results appear
 under their final name only when they are complete; several files of one result appear together.
 While a verb works, it locks its `--out`; a second command with the same `--out` ends with status
-2. After a kill, give the same command again: it removes what is left over and completes the
-result, or says that the result is there (status 2). On NFS a hidden `.NAME.tmp-RANDOM` may stay;
-delete it by hand. `simulate`, and `judge` with several recordings, make what is missing and end
-with status 1, because they leave what is there.
+2. If a verb was killed, repeat the command: it removes temporary files and completes the result,
+or says that the result exists (status 2). On NFS a hidden `.NAME.tmp-RANDOM` may remain; delete it
+by hand. `simulate`, and `judge` with several recordings, keep existing recordings, write the
+missing ones and end with status 1.
 
 **Repeatability.** Equal `--seed` gives equal bytes, whatever `--jobs` is.
 
@@ -76,9 +76,9 @@ or a file, `truth=trajectory.tum` |
 `--topic odom0=/wheel/odometry`.
 
 **Sensors.** `--gps`, `--imu`, `--mag`, `--camera`, `--wheels` and `--vision` take `real` for the
-recorded sensor, `none` to leave it out, a preset (`sim2real models`) or a file. Where the value is
-a LIST, commas separate several. A verb that cannot use a word says why. `--models` is another name
-of `--gps`.
+recorded sensor, `none` to leave it out, a preset (`sim2real models`) or a file. Where the help
+says LIST, separate several values by commas. A verb that does not accept one of these values says
+why. `--models` is another name for `--gps`.
 
 **Models** are presets or YAML files of the same form. `NAME:as_upstream`
 repeats the defects of the original simulator, where the model has that variant.

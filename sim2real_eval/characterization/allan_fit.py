@@ -4,19 +4,19 @@
 
 The coefficients (see `allan_covariance`) are at least zero and minimise
 
-    (avar - A theta)' (C(theta) + E)^-1 (avar - A theta),
+    (avar - A theta)' (C(theta) + E)^-1 (avar - A theta).
 
-in variances, whose expectation the model gives exactly; a fit of logarithms would be biased where
-the points have few degrees of freedom. C is the covariance of the overlapping points under the
-fitted model, not under the noisy data, found by iteration: weights from the data would favour
-points that happen to lie low. Points that overlap say the same twice, and C knows it.
+The fit uses variances, because the model gives their expectation exactly. A fit of logarithms
+would be biased where the points have few degrees of freedom. C is the covariance of the points
+under the fitted model and is found by iteration; weights from the data would favour points that
+happen to lie low. C includes the correlation between points with overlapping averages.
 
-White noise behind a low pass has the variance of filtered noise. An error of the cut-off is one
-more direction in which the points may move, and part of C.
+White noise behind a low pass has the variance of filtered noise. C includes the uncertainty of the
+cut-off frequency.
 
 If five terms cannot follow the curve (a hump, a periodic disturbance), E = (misfit A theta)^2
-on the diagonal, with the misfit that makes the weighted sum of squares equal to its expectation;
-the uncertainties then say so too.
+on the diagonal. The misfit makes the weighted sum of squares equal to its expectation, so the
+uncertainties include it.
 """
 
 from __future__ import annotations
@@ -41,27 +41,30 @@ from .trends import WANDERS, Trend
 
 # A term is observable when leaving it out raises the weighted sum of squares by this: 3.5 sigma.
 _SIGNIFICANT = 12.0
-# A ramp shows at the longest averaging times only, where few degrees of freedom scatter far from
-# normally and a walk can look like one: it needs 4 sigma, at which 1 % of walks show one, as other
-# terms do at 3 in records without them. If either would do, it is a walk.
+# A ramp shows at the longest averaging times only, where the points are far from normal and a
+# random walk can look like a ramp. A ramp therefore needs 4 sigma, which 1 % of pure walks exceed.
+# If both terms explain the curve, the walk is chosen.
 _SIGNIFICANT_RAMP = 16.0
 _ITERATIONS = 30
-# Shares of the variance that are added to the covariance until it has a root.
-_TINY = (1e-12, 1e-9, 1e-6, 1e-3, 1.0)
-# Doublings in the search for a bound. A large misfit may have none; then it ends there.
+# Shares of the variance, added to the diagonal in turn until the Cholesky factorisation succeeds.
+_RELATIVE_JITTERS = (1e-12, 1e-9, 1e-6, 1e-3, 1.0)
+# Most doublings in the search for an upper bound. With a large misfit there may be no bound; the
+# search then stops.
 _DOUBLINGS = 20
 _CONVERGED = 1e-3
 _MISFIT_ALARM = 1e-3
 _LARGEST_MISFIT = 3.0
-# Least eigenvalue of the information matrix over the largest: less is rounding.
-_LEAST_POWER = 1e-15
-# Allan variance whose square is still a number, and that of its reciprocal.
-_LEAST = 1e-100
-# Uncertainty of the logarithm of a cut-off. It stands for filters of another kind and a floor
-# besides: triangular averages need it. A larger one lets the cut-off stand for flicker.
+# Smallest ratio of an eigenvalue of the information matrix to the largest one; smaller ratios are
+# rounding errors.
+_SMALLEST_EIGENVALUE_RATIO = 1e-15
+# Smallest Allan variance whose square, and that of its reciprocal, does not underflow or overflow.
+_SMALLEST_VARIANCE = 1e-100
+# Standard uncertainty of the logarithm of a cut-off. It allows for filters of another shape, such
+# as triangular averages, and for a noise floor. With a larger one, the cut-off could imitate
+# flicker.
 _CUTOFF_STD = 0.3
-FEWEST_FITTED = 6
-"""Averaging times that a fit of five terms takes at least."""
+MIN_AVERAGING_TIMES = 6
+"""Smallest number of averaging times for a fit of five terms."""
 
 Flags = NDArray[np.bool_]
 _ALL = np.ones(len(TERMS), dtype=np.bool_)
@@ -75,17 +78,17 @@ class AllanFit:
     Attributes
     ----------
     coefficients : (6,)
-        Fitted, in the units of `allan_covariance`; 0 for what is not observable.
+        Fitted coefficients in the units of `allan_covariance`; 0 for unobservable terms.
     time : float
         Correlation time of the Gauss-Markov process, samples; 0 for none.
     low_pass : LowPass or None
-        What the white noise has passed.
+        Low-pass filter of the white noise.
     misfit : float
-        Relative error of the model, as a share of the variance; 0 where noise explains all.
+        Relative error of the model, as a share of the variance; 0 if the terms explain the curve.
     chi_square, freedom : float
         Weighted sum of squares without the misfit, and its expectation.
     deviance : float
-        Twice the negative log-likelihood of the points, but for a constant.
+        Twice the negative log-likelihood of the points, up to a constant.
     """
 
     terms: NoiseTerms
@@ -110,15 +113,15 @@ def fit_terms(
     Parameters
     ----------
     curve : AllanCurve
-        At octaves; a denser grid gives nearly the same and takes longer.
+        Allan curve at octaves; a denser grid gives nearly the same result and takes longer.
     time : float, optional
         Correlation time of the Gauss-Markov process, samples; by default there is flicker.
     low_pass : LowPass, optional
-        What the white noise has passed. Its cut-off frequency need not be exact. Averaging
-        factors must be one of `low_pass.first_factors` or more, and quantisation is not told from
-        it.
+        Low-pass filter of the white noise. Its cut-off frequency need not be exact. Averaging
+        factors must be one of `low_pass.first_factors` or larger. Quantisation cannot be
+        separated from filtered noise and is not fitted.
     trend : Trend, optional
-        What has been taken away before. Then the ramp is its line, and none is fitted.
+        Trend that was removed from the signal. Its line is the ramp, and no ramp is fitted.
 
     Raises
     ------
@@ -129,36 +132,37 @@ def fit_terms(
     --------
     >>> from sim2real_eval.characterization.allan import allan_curve
     >>> noise = np.random.default_rng(1).standard_normal(100_000)
-    >>> found = fit_terms(allan_curve(noise, rate=100.0)).terms
-    >>> found.white.observable, round(found.white.value, 2), found.random_walk.observable
+    >>> terms = fit_terms(allan_curve(noise, rate=100.0)).terms
+    >>> terms.white.observable, round(terms.white.value, 2), terms.random_walk.observable
     (True, 0.1, False)
     """
-    if len(curve.factors) < FEWEST_FITTED:
+    if len(curve.factors) < MIN_AVERAGING_TIMES:
         raise ParameterError(
             'Allan fit',
             '',
             f'{len(curve.factors)} averaging times of {curve.n} samples are too few; must be '
-            f'{FEWEST_FITTED} or more',
+            f'{MIN_AVERAGING_TIMES} or more',
         )
-    if not curve.variance.min() > _LEAST:
+    if not curve.variance.min() > _SMALLEST_VARIANCE:
         constant = 'the signal, or an average of it, is constant; there is no noise to fit'
         raise ParameterError('Allan fit', '', constant)
-    if not curve.variance.max() < 1.0 / _LEAST:
-        largest = f'{curve.variance.max():.3g} is too large; must be below {1.0 / _LEAST:g}'
+    if not curve.variance.max() < 1.0 / _SMALLEST_VARIANCE:
+        limit = 1.0 / _SMALLEST_VARIANCE
+        largest = f'{curve.variance.max():.3g} is too large; must be below {limit:g}'
         raise ParameterError('Allan fit', '', f'an Allan variance of {largest}')
     problem = _Problem(curve, time, low_pass, ramp=trend is None)
     theta = problem.fit(problem.free)
     square = problem.chi_square(theta)
-    spent = int((theta > 0.0).sum()) + bool(time) + bool(low_pass)
-    freedom = max(len(curve.factors) - spent, 1)
+    parameter_count = int((theta > 0.0).sum()) + bool(time) + bool(low_pass)
+    freedom = max(len(curve.factors) - parameter_count, 1)
     if chi2.sf(square, freedom) < _MISFIT_ALARM:
-        problem.misfit = _needed_misfit(problem, freedom)
+        problem.misfit = _find_misfit(problem, freedom)
         theta = problem.fit(problem.free)
-    included = _significant(problem, theta, trend)
+    included = _select_terms(problem, theta, trend)
     chosen = problem.fit(included)
-    # Uncertain by more than its size, a walk is not told: other terms may stand for it.
-    wide = problem.uncertainty(chosen, problem.free)[_WALK]
-    if chosen[_WALK] < wide and included[_WALK] and included[:RANDOM_TERMS].sum() > 1:
+    # A walk smaller than its own uncertainty is left out: other terms may explain it.
+    walk_uncertainty = problem.uncertainty(chosen, problem.free)[_WALK]
+    if chosen[_WALK] < walk_uncertainty and included[_WALK] and included[:RANDOM_TERMS].sum() > 1:
         included[_WALK] = False
         chosen = problem.fit(included)
     deviance = problem.deviance(chosen)
@@ -183,7 +187,7 @@ def fit_terms(
 def model_variance(fit: AllanFit, dt: float, tau: FloatArray) -> FloatArray:
     """Return the fitted variance of each term at any averaging times, `(k, 6)`, u^2.
 
-    As in the table of `allan_covariance`; between multiples of dt the formulas go on smoothly.
+    The formulas are those of `allan_covariance`; they also hold between multiples of dt.
     """
     shapes = term_shapes(np.asarray(tau) / dt, fit.time, shape_of(fit.low_pass))
     return np.asarray(shapes * fit.coefficients)
@@ -196,8 +200,9 @@ def markov_deviance(
     low_pass: LowPass | None = None,
     trend: Trend | None = None,
 ) -> float:
-    """Return the deviance of all terms with a Gauss-Markov process, none left out; for a search of
-    its time. The misfit is taken as given.
+    """Return the deviance of a fit of all terms, with a Gauss-Markov process, at a given misfit.
+
+    It serves to search for the correlation time of the process.
     """
     problem = _Problem(curve, time, low_pass, ramp=trend is None)
     problem.misfit = misfit
@@ -205,7 +210,7 @@ def markov_deviance(
 
 
 def shape_of(low_pass: LowPass | None) -> LowPassShape | None:
-    """Return the shape of a low pass, or of none."""
+    """Return the shape of a low pass; None if there is no low pass."""
     return None if low_pass is None else low_pass.shape
 
 
@@ -220,118 +225,120 @@ class _Problem:
             curve.n, curve.factors, time, shape_of(low_pass)
         )
         self._variance = variance = curve.variance
-        # The terms that there may be: flicker, or a Gauss-Markov process.
+        # Terms that may be fitted: either flicker or a Gauss-Markov process, not both.
         self.free = _ALL.copy()
         self.free[_FLICKER if time else _MARKOV] = False
         self.free[RANDOM_TERMS] = ramp
         self.free[_QUANTISATION] = low_pass is None
-        # In units of the terms that would explain the largest share alone, all numbers are near 1.
+        # Scale each coefficient by the largest value that the curve allows, so that all are near
+        # 1.
         shapes = np.where(self.free, covariance.shapes, np.inf)
         self.scale = np.asarray((variance[:, None] / shapes).min(axis=0))
         self.scale[~self.free] = 1.0
         self.shapes = covariance.shapes * self.scale
-        # How the variance of filtered white noise changes with one standard uncertainty of the
+        # Change of the variance of filtered white noise for one standard uncertainty of the
         # cut-off, per white coefficient.
-        self._by_cutoff = np.zeros(len(variance))
+        self._cutoff_derivative = np.zeros(len(variance))
         if low_pass is not None:
             above, below = (
                 term_shapes(curve.factors, low_pass=low_pass.shape.scaled(step))
                 for step in (1.01, 1.0 / 1.01)
             )
             change = (above - below)[:, _WHITE] * self.scale[_WHITE] / (2.0 * math.log(1.01))
-            self._by_cutoff = change * _CUTOFF_STD
-        # How the variance changes with the logarithm of the time, per Gauss-Markov coefficient.
-        self._by_time = np.zeros(len(variance))
+            self._cutoff_derivative = change * _CUTOFF_STD
+        # Derivative of the variance by the logarithm of the correlation time, per Gauss-Markov
+        # coefficient.
+        self._time_derivative = np.zeros(len(variance))
         if time:
             above, below = (
                 term_shapes(curve.factors, time * step)[:, _MARKOV] for step in (1.01, 1.0 / 1.01)
             )
-            self._by_time = (above - below) * self.scale[_MARKOV] / (2.0 * math.log(1.01))
+            self._time_derivative = (above - below) * self.scale[_MARKOV] / (2.0 * math.log(1.01))
         self._columns = np.concatenate([self.shapes, variance[:, None]], axis=1)
         self._diagonal = np.diag_indices(len(variance))
         self.misfit = 0.0
-        # Several sums of squares are asked for at the same coefficients.
+        # Cache: several sums of squares are computed at the same coefficients.
         self._last: tuple[tuple[bytes, float], FloatArray] | None = None
 
     def fit(self, included: Flags) -> FloatArray:
-        """Return coefficients, `(6,)`, zero where not `included`."""
-        theta = self._least(self._columns / self._variance[:, None], included)
+        """Return the coefficients, `(6,)`; they are zero where `included` is False."""
+        theta = self._solve_non_negative(self._columns / self._variance[:, None], included)
         for _ in range(_ITERATIONS):
             before = theta
-            theta = self._least(self._white(theta), included)
+            theta = self._solve_non_negative(self._whitened(theta), included)
             if np.all(np.abs(theta - before) <= _CONVERGED * np.maximum(theta, before)):
                 break
         return np.asarray(theta * self.scale)
 
     def chi_square(self, coefficients: FloatArray) -> float:
-        """Weighted sum of squares of a fit, with the covariance that it implies."""
+        """Return the weighted sum of squares of a fit, under the covariance that it implies."""
         theta = coefficients / self.scale
-        white = self._white(theta)
-        return float(np.sum((white[:, -1] - white[:, :-1] @ theta) ** 2))
+        whitened = self._whitened(theta)
+        return float(np.sum((whitened[:, -1] - whitened[:, :-1] @ theta) ** 2))
 
     def smallest_chi_square(self, at: FloatArray, included: Flags) -> float:
-        """Least weighted sum of squares of the terms included, with the covariance at `at`."""
-        white = self._white(at / self.scale)
-        return float(nnls(white[:, :-1] * included, white[:, -1])[1] ** 2)
+        """Return the smallest weighted sum of squares of the terms with the covariance at `at`."""
+        whitened = self._whitened(at / self.scale)
+        return float(nnls(whitened[:, :-1] * included, whitened[:, -1])[1] ** 2)
 
     def deviance(self, coefficients: FloatArray) -> float:
-        """Twice the negative log-likelihood but for a constant, the points taken as normal."""
+        """Return twice the negative log-likelihood of normal points, up to a constant."""
         root = self._root(coefficients / self.scale)
         return self.chi_square(coefficients) + 2.0 * float(np.log(np.diagonal(root)).sum())
 
     def uncertainty(self, coefficients: FloatArray, free: Flags) -> FloatArray:
-        """Standard uncertainty of each coefficient with the others that are `free`, `(6,)`; and
-        last that of the logarithm of the time, `(7,)`.
+        """Return the standard uncertainties if all `free` coefficients are fitted, `(7,)`.
+
+        The first six belong to the coefficients, the last to the logarithm of the correlation
+        time.
         """
         theta = coefficients / self.scale
-        by_time = self._by_time * theta[_MARKOV] * free[_MARKOV]
-        columns = np.concatenate([self.shapes * free, by_time[:, None]], axis=1)
-        white = _solved(self._root(theta), columns)
-        # The diagonal of the pseudo-inverse: what is not free has no uncertainty.
-        power, axes = np.linalg.eigh(white.T @ white)
-        good = power > _LEAST_POWER * power[-1]
-        variance = axes[:, good] ** 2 @ (1.0 / power[good])
+        time_derivative = self._time_derivative * theta[_MARKOV] * free[_MARKOV]
+        columns = np.concatenate([self.shapes * free, time_derivative[:, None]], axis=1)
+        whitened = _solve_lower(self._root(theta), columns)
+        # Diagonal of the pseudo-inverse: coefficients that are not free have no uncertainty.
+        eigenvalues, eigenvectors = np.linalg.eigh(whitened.T @ whitened)
+        is_significant = eigenvalues > _SMALLEST_EIGENVALUE_RATIO * eigenvalues[-1]
+        variance = eigenvectors[:, is_significant] ** 2 @ (1.0 / eigenvalues[is_significant])
         return np.asarray(np.sqrt(variance) * np.append(self.scale, 1.0))
 
     def _root(self, theta: FloatArray) -> FloatArray:
         model = self.shapes @ theta
         covariance = self._covariance.at(theta * self.scale)
         covariance[self._diagonal] += self.misfit**2 * model**2
-        by_cutoff = self._by_cutoff * theta[_WHITE]
-        covariance += np.outer(by_cutoff, by_cutoff)
-        # A tiny part keeps a pure ramp, which is not random, from having no covariance at all; a
-        # larger one, points of short records that hardly differ under a term.
-        for tiny in _TINY:
-            covariance[self._diagonal] += tiny * model**2
+        cutoff_derivative = self._cutoff_derivative * theta[_WHITE]
+        covariance += np.outer(cutoff_derivative, cutoff_derivative)
+        # A tiny jitter makes the covariance of a pure ramp, which is not random, invertible. Short
+        # records whose points are nearly identical need a larger one.
+        for jitter in _RELATIVE_JITTERS:
+            covariance[self._diagonal] += jitter * model**2
             root, failed = dpotrf(covariance, lower=1)
             if not failed:
                 break
         return np.asarray(root)
 
-    def _white(self, theta: FloatArray) -> FloatArray:
-        """Return shapes and variances in directions in which their errors are independent and 1
-        under the covariance at scaled coefficients, `(k, 7)`.
-        """
+    def _whitened(self, theta: FloatArray) -> FloatArray:
+        """Return shapes and variances, whitened by the covariance at `theta`, `(k, 7)`."""
         key = (theta.tobytes(), self.misfit)
         if self._last is None or self._last[0] != key:
-            self._last = key, _solved(self._root(theta), self._columns)
+            self._last = key, _solve_lower(self._root(theta), self._columns)
         return self._last[1]
 
     @staticmethod
-    def _least(columns: FloatArray, included: Flags) -> FloatArray:
+    def _solve_non_negative(columns: FloatArray, included: Flags) -> FloatArray:
         theta: FloatArray = nnls(columns[:, :-1] * included, columns[:, -1])[0]
         if not theta[:RANDOM_TERMS].any():
-            theta[1] = 1e-9
+            theta[_WHITE] = 1e-9
         return theta
 
 
-def _solved(root: FloatArray, columns: FloatArray) -> FloatArray:
-    """Return what the lower root times is the columns; scipy takes longer to ask than LAPACK."""
-    # LAPACK has matrices column by column: as such, the root is its transpose.
+def _solve_lower(root: FloatArray, columns: FloatArray) -> FloatArray:
+    """Solve `root @ x = columns` for a lower triangular root; LAPACK is faster than scipy here."""
+    # LAPACK stores matrices by columns, so it sees the transpose of the root.
     return np.asarray(dtrtrs(root.T, columns, lower=0, trans=1)[0])
 
 
-def _needed_misfit(problem: _Problem, freedom: int) -> float:
+def _find_misfit(problem: _Problem, freedom: int) -> float:
     """Return the misfit that makes the weighted sum of squares equal to its expectation."""
 
     def excess(logarithm: float) -> float:
@@ -346,53 +353,54 @@ def _needed_misfit(problem: _Problem, freedom: int) -> float:
     return math.exp(float(brentq(excess, low, high, xtol=0.05)))
 
 
-def _significant(problem: _Problem, theta: FloatArray, trend: Trend | None) -> Flags:
-    """Take terms away, the ramp first and then each time the one that is missed least, until all
-    left are missed.
+def _select_terms(problem: _Problem, theta: FloatArray, trend: Trend | None) -> Flags:
+    """Return the terms that remain after backward elimination of insignificant ones.
 
-    There is no walk in a record whose means do not wander: the few long averages of the Allan
-    curve scatter further than normal laws do, and white noise alone often looks like one. If
-    a drift may be a line or a walk, the remainder of a walk without its line looks like flicker.
+    The ramp is tested first. Then the least significant term is removed until all are significant.
+    A record whose means do not wander gets no walk: its few long averages have heavy tails, so
+    white noise often looks like a walk. If a drift may be a line or a walk, flicker is excluded
+    too, because a walk without its line looks like flicker.
     """
     included = np.asarray(theta > 0.0)
     if trend is not None:
         included[_WALK] &= trend.wander > WANDERS
         included[_FLICKER] &= trend.kind != 'unclear'
-    # A walk that was at zero beside the ramp may be all that the ramp stands for.
+    # The ramp may stand for a walk that was fitted as zero beside it.
     everything = problem.free.copy()
-    if included[RANDOM_TERMS] and _missed(problem, everything, RANDOM_TERMS) < _SIGNIFICANT_RAMP:
+    ramp_loss = _loss_without(problem, everything, RANDOM_TERMS) if included[RANDOM_TERMS] else 0.0
+    if included[RANDOM_TERMS] and ramp_loss < _SIGNIFICANT_RAMP:
         included[RANDOM_TERMS] = False
         everything[RANDOM_TERMS] = False
         included[:RANDOM_TERMS] |= problem.fit(everything)[:RANDOM_TERMS] > 0.0
     while included.sum() > 1:
-        missed = {
-            term: _missed(problem, included, term)
+        losses = {
+            term: _loss_without(problem, included, term)
             for term in np.flatnonzero(included[:RANDOM_TERMS]).tolist()
         }
-        weakest = min(missed, key=missed.__getitem__)
-        if missed[weakest] >= _SIGNIFICANT:
+        weakest = min(losses, key=losses.__getitem__)
+        if losses[weakest] >= _SIGNIFICANT:
             break
         included[weakest] = False
     return included
 
 
-def _missed(problem: _Problem, included: Flags, term: int) -> float:
-    """Return by how much the weighted sum of squares falls when a term comes back.
+def _loss_without(problem: _Problem, included: Flags, term: int) -> float:
+    """Return the increase of the weighted sum of squares when a term is left out.
 
-    The covariance is that of the fit without the term, as a test of its absence has it. The last
-    random term cannot be missed: there is always noise.
+    The covariance is that of the fit without the term, which is the null hypothesis. The loss of
+    the last random term is infinite, because there is always noise.
     """
     without = included.copy()
     without[term] = False
     if not without[:RANDOM_TERMS].any():
         return math.inf
     fewer = problem.fit(without)
-    missed = problem.chi_square(fewer) - problem.smallest_chi_square(fewer, included)
+    loss = problem.chi_square(fewer) - problem.smallest_chi_square(fewer, included)
     if problem.time:
-        # A Gauss-Markov process without the walk of a given time implies long averages that
-        # hardly scatter, under which a walk would not help either: the likelihoods know better.
-        missed = max(missed, problem.deviance(fewer) - problem.deviance(problem.fit(included)))
-    return missed
+        # A Gauss-Markov process without a walk implies long averages that hardly scatter. Under
+        # that covariance a walk barely lowers the sum of squares, so the likelihoods decide.
+        loss = max(loss, problem.deviance(fewer) - problem.deviance(problem.fit(included)))
+    return loss
 
 
 def _terms(
@@ -402,20 +410,20 @@ def _terms(
     chosen: FloatArray,
     included: Flags,
 ) -> NoiseTerms:
-    # Terms of long averaging times that were left out may be there all the same, a little: what
-    # the others would be with them, and how sure they would be, is part of the uncertainty. White
-    # noise is known by the short times, and is as sure as they say.
+    # Small terms of long averaging times may be present although they were left out. The
+    # uncertainty of the other terms therefore includes their change and their uncertainty in a fit
+    # of all terms. White noise is determined by the short averaging times, so it is not affected.
     std = problem.uncertainty(chosen, included)
-    wider = np.hypot(
+    inflated_std = np.hypot(
         np.maximum(std[:-1], problem.uncertainty(chosen, problem.free)[:-1]), chosen - everything
     )
-    std[_FLICKER:-1] = wider[_FLICKER:]
-    # Terms that are kept because they are large are too large in the mean.
+    std[_FLICKER:-1] = inflated_std[_FLICKER:]
+    # Terms are kept only if their estimates are large, so the estimates are biased upwards.
     corrected = chosen * _selection_factors(problem, included)
     dt = curve.dt
     units = {
-        'quantisation': (0, dt),
-        'white': (1, math.sqrt(dt)),
+        'quantisation': (_QUANTISATION, dt),
+        'white': (_WHITE, math.sqrt(dt)),
         'bias_instability': (_FLICKER, 1.0),
         'random_walk': (_WALK, 1.0 / math.sqrt(dt)),
         'rate_ramp': (RANDOM_TERMS, 1.0 / dt),
@@ -425,7 +433,9 @@ def _terms(
         if included[index]:
             coefficients[name] = Coefficient.of_square(corrected[index], std[index], unit)
         elif problem.free[index]:
-            coefficients[name] = _unseen(problem, chosen, everything[index], index, unit)
+            coefficients[name] = _bound_unobservable(
+                problem, chosen, everything[index], index, unit
+            )
         else:
             coefficients[name] = Coefficient(0.0, 0.0, 0.0, 0.0, observable=False)
     if included[_MARKOV]:
@@ -439,13 +449,15 @@ def _terms(
 
 
 def _selection_factors(problem: _Problem, included: Flags) -> FloatArray:
-    """Return by what each coefficient is multiplied, `(6,)`: its estimate is the one whose median
-    among those that pass the bound is what was found ([Zhong2008]).
+    """Return the factors that correct the selection bias of the coefficients, `(6,)`.
+
+    The corrected coefficient is the one whose significant estimates have the uncorrected one as
+    their median ([Zhong2008]).
     """
     factors = np.ones(len(included))
     for term in np.flatnonzero(included[:RANDOM_TERMS]).tolist():
-        sigmas = math.sqrt(max(_missed(problem, included, term), _SIGNIFICANT))
-        if term == 1 or sigmas > 7.0:
+        sigmas = math.sqrt(max(_loss_without(problem, included, term), _SIGNIFICANT))
+        if term == _WHITE or sigmas > 7.0:
             continue
 
         def excess(mean: float, sigmas: float = sigmas) -> float:
@@ -460,13 +472,14 @@ def _selection_factors(problem: _Problem, included: Flags) -> FloatArray:
     return factors
 
 
-def _unseen(
+def _bound_unobservable(
     problem: _Problem, chosen: FloatArray, estimate: float, index: int, unit: float
 ) -> Coefficient:
-    """Upper bound: the coefficient that would show less than the record did in 5 % of cases.
+    """Return zero with a 95 % upper bound for the coefficient of an unobservable term.
 
-    Its uncertainty grows with it; the bound is the least that is 1.645 of its uncertainties above
-    the estimate.
+    A coefficient at the bound would give an estimate below the present one in 5 % of cases. The
+    uncertainty grows with the coefficient, so the bound is the smallest value that lies 1.645 of
+    its own uncertainties above the estimate.
     """
     trial = chosen.copy()
 

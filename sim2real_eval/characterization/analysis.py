@@ -14,7 +14,7 @@ from sim2real_eval.common.findings import Finding
 from sim_sensors.core.measurements import FloatArray
 from . import allan, findings
 from .allan_covariance import degrees_of_freedom
-from .allan_fit import FEWEST_FITTED, AllanFit, model_variance, shape_of
+from .allan_fit import MIN_AVERAGING_TIMES, AllanFit, model_variance, shape_of
 from .axis_fit import AxisFit, fit_axis
 from .bias_choice import BiasChoice, deviations_at, terms_together
 from .imu_file import common_low_pass
@@ -156,11 +156,11 @@ def _axis(
     n = len(values)
     octaves = allan.averaging_factors(n)
     count = int((octaves >= options.fit_from * rate * (1.0 - 1e-9)).sum())
-    if count < FEWEST_FITTED <= len(octaves):
+    if count < MIN_AVERAGING_TIMES <= len(octaves):
         raise SignalFileError(
             f'--fit-from: {options.fit_from:g} s leaves {count} averaging times of '
             f'the {n / rate:.4g} s of {signals.name}; must be '
-            f'{octaves[-FEWEST_FITTED] / rate:.3g} s or less'
+            f'{octaves[-MIN_AVERAGING_TIMES] / rate:.3g} s or less'
         )
     fitted = fit_axis(
         screened.values,

@@ -11,7 +11,7 @@ import numpy as np
 
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .allan import AllanCurve, allan_curve, averaging_factors
-from .allan_fit import FEWEST_FITTED
+from .allan_fit import MIN_AVERAGING_TIMES
 from .bias_choice import BiasChoice, choose_fit
 from .lines import SpectralLine, without_lines
 from .low_pass import LowPass, find_low_pass
@@ -109,7 +109,7 @@ def _starts(n: int, low_pass: LowPass | None, shortest: float) -> list[IntArray]
     octaves = averaging_factors(n)
     if low_pass is None:
         return [octaves[octaves >= shortest * (1.0 - 1e-9)]]
-    most = max(int(octaves[-1]) >> (FEWEST_FITTED - 1), 1)
+    most = max(int(octaves[-1]) >> (MIN_AVERAGING_TIMES - 1), 1)
     first = {
         min(max(factor, math.ceil(shortest - 1e-6)), most): None
         for factor in low_pass.first_factors

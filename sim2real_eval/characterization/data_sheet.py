@@ -160,7 +160,7 @@ def read_sheet(path: str | Path) -> DataSheet:
     check_keys(tree, ('name', 'source', 'rate', *_UNITS), where)
     for key in ('name', 'source'):
         if not isinstance(tree.get(key, ''), str):
-            raise ParameterError(where, key, f'{tree[key]!r} is not allowed; must be a text')
+            raise ParameterError(where, key, f'{tree[key]!r} is not allowed; must be a string')
     notes: list[Finding] = []
     mapping: dict[str, Any] = {}
     if 'rate' in tree:
@@ -274,7 +274,9 @@ def _parse(value: object, unit: str, example: str, where: str, key: str) -> Trip
     """Return a number per axis in SI units; a sensitivity becomes a step per LSB."""
     entries = value if isinstance(value, list) else [value] * _AXES
     if len(entries) != _AXES:
-        problem = f'{value!r} is not allowed; must be a text or a list of {_AXES} texts (x, y, z)'
+        problem = (
+            f'{value!r} is not allowed; must be a string or a list of {_AXES} strings (x, y, z)'
+        )
         raise ParameterError(where, key, problem)
     x, y, z = (_parse_one(entry, unit, example, where, key) for entry in entries)
     return x, y, z

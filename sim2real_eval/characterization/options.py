@@ -17,7 +17,7 @@ ACCELEROMETER_UNITS = ('m/s^2', 'g', 'mg')
 
 @dataclasses.dataclass(frozen=True)
 class AllanOptions(Parameters):
-    """How recordings are analysed."""
+    """Options of the Allan analysis of recordings."""
 
     points: int = rare(
         50,
@@ -36,7 +36,7 @@ class AllanOptions(Parameters):
     factor: float | None = rare(
         None,
         '1',
-        'Threshold of that rule (default: 6 for robust, 1 for iqr).',
+        'Threshold of the rule for outliers (default: 6 for robust, 1 for iqr).',
         optional=float,
         above=0.0,
     )
@@ -44,16 +44,16 @@ class AllanOptions(Parameters):
     fit_from: float = rare(
         0.0,
         's',
-        'Shortest averaging time that is fitted. A low pass is found and needs none.',
+        'Shortest averaging time in the fit. Low-pass filters are detected and do not need it.',
         minimum=0.0,
     )
     detrend: bool = rare(
-        False, '', 'Take a straight drift of the mean out, so that the model has no ramp.'
+        False, '', 'Remove a linear drift of the mean, so that the model has no ramp.'
     )
     weights: str = rare(
         'uncertainty',
         '',
-        'Weights of several recordings in their mean.',
+        'Weights for averaging several recordings.',
         choices=('uncertainty', 'length'),
     )
 
@@ -64,10 +64,10 @@ class AllanOptions(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class PoseOptions(Parameters):
-    """Settings of the detection of poses."""
+    """Options of the pose detection."""
 
     gravity: float = parameter(
-        9.80665, 'm/s^2', 'Gravity at the place of the recording.', above=0.0
+        9.80665, 'm/s^2', 'Gravity where the recording was made.', above=0.0
     )
     shortest_pose: float = parameter(
         2.0, 's', 'Shortest standstill that counts as a pose.', above=0.0, common=False
@@ -76,10 +76,10 @@ class PoseOptions(Parameters):
 
 @dataclasses.dataclass(frozen=True)
 class TableOptions(Parameters):
-    """Meaning of the numbers of a table that does not state it.
+    """Columns, rate and units of a table whose header does not state them.
 
-    `columns` are names in the order of the columns, as in `AXES`, `time` (s), `time_ms`,
-    `time_us`, `stamp_ns`, or `-` for one to skip; empty: take them from the first line.
+    `columns` names the columns in order: names of `AXES`, `time` (s), `time_ms`, `time_us`,
+    `stamp_ns`, or `-` for a column to skip. If it is empty, the first line has the names.
     """
 
     rate: float | None = parameter(
@@ -113,8 +113,8 @@ class TableOptions(Parameters):
     )
 
     @property
-    def sizes(self) -> dict[str, float]:
-        """Size of 1 of each quantity in SI units."""
+    def si_factors(self) -> dict[str, float]:
+        """Factors that convert the values of each quantity to SI units."""
         from .sheet_units import unit_size
 
         return {

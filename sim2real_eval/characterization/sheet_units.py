@@ -11,7 +11,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.core.parameters import number_of
+from sim_sensors.core.parameters import parse_number
 from sim_sensors.world.geodesy import STANDARD_GRAVITY
 
 _DIMENSIONS = ('rad', 'm', 's', 'LSB', 'K', 'V')
@@ -134,7 +134,7 @@ def _factor(tokens: list[str]) -> Unit:
     else:
         unit = _atom(token)
     if tokens and tokens[-1].startswith('^'):
-        power = number_of(tokens.pop()[1:])
+        power = parse_number(tokens.pop()[1:])
         if power is None:
             raise IndexError
         unit = unit.raised(power)
@@ -173,7 +173,7 @@ def parse_quantity(text: str) -> tuple[float, Unit]:
     digits = '' if match is None else match[1]
     if re.fullmatch(r'[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?', digits):
         digits = digits.replace(',', '')
-    number = number_of(digits)
+    number = parse_number(digits)
     if match is None or number is None:
         raise UnitError(f'{text!r} has no number')
     unit = parse_unit(match[2] or '1')

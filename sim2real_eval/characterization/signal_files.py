@@ -22,7 +22,7 @@ from sim2real_eval.recording.recording import Recording
 from sim2real_eval.recording.rosbag import STORAGE_SUFFIXES
 from sim_sensors.core.input_files import check_input, open_input
 from sim_sensors.core.measurements import IntArray
-from sim_sensors.core.parameters import float_of
+from sim_sensors.core.parameters import parse_float
 from . import findings
 from .options import TableOptions
 from .sheet_units import UnitError, unit_size
@@ -111,7 +111,7 @@ def read_signals(
         for name, value in (('sample-rate', options.rate), ('columns', options.columns)):
             if value:
                 raise SignalFileError(f'--{name}: goes with tables only; {path} is a recording')
-        return signals_of_recording(_recording(path, topics)).converted(options.sizes)
+        return signals_of_recording(_recording(path, topics)).converted(options.si_factors)
     if not path.exists():
         raise SignalFileError(f'{path}: no such file or folder')
     try:
@@ -119,7 +119,7 @@ def read_signals(
     except (ValueError, OSError, EOFError, KeyError) as error:
         reason = ' '.join(str(getattr(error, 'strerror', None) or error).split())
         raise SignalFileError(f'{path}: cannot be read as a table of numbers: {reason}') from None
-    return _signals(path, table, options).converted(options.sizes)
+    return _signals(path, table, options).converted(options.si_factors)
 
 
 def _recording(path: Path, topics: Mapping[str, str | None] | None) -> Recording:
@@ -168,7 +168,7 @@ def _read_table(path: Path, options: TableOptions) -> _Table:
         first = stream.readline()
     separator = ',' if ',' in first else ';' if ';' in first else None
     words = [word.strip().strip('"') for word in first.lstrip('#').strip().split(separator)]
-    header = any(float_of(word) is None for word in words)
+    header = any(parse_float(word) is None for word in words)
     layout: dict[str, Any] = {'delimiter': separator, 'skiprows': int(header), 'comments': '#'}
     names, units = _names_and_units(options.columns or (words if header else ()))
     with warnings.catch_warnings():

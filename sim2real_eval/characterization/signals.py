@@ -92,12 +92,12 @@ class Signals:
         """Return the same with further notes."""
         return dataclasses.replace(self, notes=(*self.notes, *notes))
 
-    def converted(self, sizes: Mapping[str, float]) -> Signals:
-        """Return the same in SI, where 1 of the gyroscope or accelerometer is so much in SI.
+    def converted(self, si_factors: Mapping[str, float]) -> Signals:
+        """Return the signals in SI units, with the factor of each quantity.
 
         SignalFileError when the values are counts of a converter, but 1 is the size of a unit.
         """
-        factors = np.array([sizes.get(quantity_of(axis), 1.0) for axis in self.axes])
+        factors = np.array([si_factors.get(quantity_of(axis), 1.0) for axis in self.axes])
         self._refuse_counts(factors)
         if (factors == 1.0).all():
             return self

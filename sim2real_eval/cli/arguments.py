@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.input_files import match_paths
-from sim_sensors.core.parameters import Parameters, number_of, parameter
+from sim_sensors.core.parameters import Parameters, parameter, parse_number
 from .options import STUDY, OptionSet, hide_from_help, optional_text
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ def key_value(text: str) -> tuple[str, object]:
     if not equals:
         raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
     parsed = parse_yaml(value, f'--set {key}')
-    number = number_of(parsed) if isinstance(parsed, str) else None
+    number = parse_number(parsed) if isinstance(parsed, str) else None
     return key, parsed if number is None else number
 
 
@@ -416,7 +416,7 @@ def judge_options(options: argparse.Namespace) -> Options:
         topic, equals, value = text.rpartition('=')
         if equals and topic.strip('/') in (other.strip('/') for other in seconds):
             raise ParameterError('--latency', '', f'{topic} is given twice; must be given once')
-        delay = number_of(value)
+        delay = parse_number(value)
         if not equals or delay is None:
             problem = f'{text!r} is not allowed; must be a topic, = and seconds'
             raise ParameterError('--latency', '', problem)

@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
             k=_COVARIANCE.make(options).k,
             base=options.base_frame,
             options=ALLAN.make(options, reject_motion=options.motion == 'reject'),
-            units=TABLE.make(options).sizes,
+            units=TABLE.make(options).si_factors,
             seed=options.seed,
             progress=advance,
             poses=None if options.poses is None else read(options.poses),

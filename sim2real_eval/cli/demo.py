@@ -121,7 +121,7 @@ def _demonstrate(options: argparse.Namespace, workers: Workers) -> int:
         wait()
 
     return carry_out(
-        plan, options, workers, explained=True, next_step=('', *_NEXT_STEP), beside=beside
+        plan, options, workers, plain_language=True, next_step=('', *_NEXT_STEP), beside=beside
     )
 
 

@@ -40,8 +40,8 @@ GROUPS: dict[str, dict[str, str]] = {
     'make models and recordings': {
         'characterize': 'a recording with a standstill -> models of its GPS and IMU',
         'allan': 'recording of an IMU at rest -> noise terms and a model',
-        'match': 'recording of an IMU at rest -> file of a simulator, judged on drives',
-        'export': 'IMU model -> file of another simulator, with what that will make of it',
+        'match': 'recording of an IMU at rest -> simulator file, judged on drives',
+        'export': 'IMU model -> file of another simulator, with the noise expected there',
         'fit': 'fit parameters of a model so that simulated runs are judged like real ones',
         'simulate': 'a motion or a recorded truth -> recordings with simulated sensors',
         'reference': 'recordings without truth -> recordings with a smoothed reference trajectory',
@@ -59,7 +59,7 @@ GROUPS: dict[str, dict[str, str]] = {
     'benches': {
         'follow': 'recorded path, driven by a simulated robot -> tracking errors, recordings',
         'scenario': 'preintegrate the IMU of a scenario as GTSAM does; covariance and Monte Carlo',
-        'attitude': 'attitude by a quaternion filter, simulated or recorded, and its consistency',
+        'attitude': 'errors and consistency of a quaternion filter, on simulated or recorded data',
         'wheels': 'drift of wheel odometry alone and with poses from tags, by noise model',
     },
 }

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'folder', metavar='STUDY', help='folder written by `sim2real study`, `vepd` or `demo`'
     )
     meaning = (
-        'folder for report.html, tables.md and tables.tex (default: that of the study, whose '
-        'report is replaced)'
+        'folder for report.html, tables.md and tables.tex (default: the folder of the study, '
+        'whose report is replaced)'
     )
     add_out(parser, meaning)
     parser.add_argument(
@@ -51,20 +51,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--run-metrics',
         action='store_true',
-        help='also compute metrics that the result takes from files, which runs their code',
+        help='also compute metrics of the study that are defined in files; this runs their code',
     )
     add_shared(parser, 'json')
 
 
 def _without_file_metrics(outcome: StudyOutcome, run_metrics: bool) -> StudyOutcome:
-    """Leave out metrics in files unless they are allowed, because results may come from others."""
-    named = outcome.record.get('more_metrics', ())
-    in_files = [name for name in named if is_in_file(name)]
+    """Omit metrics defined in files unless allowed: a result from others may name their code."""
+    metrics = outcome.record.get('more_metrics', ())
+    in_files = [name for name in metrics if is_in_file(name)]
     if run_metrics or not in_files:
         return outcome
     for name in in_files:
         complain(f'left out: metric {name} from a file; --run-metrics runs its code')
-    trusted = [name for name in named if name not in in_files]
+    trusted = [name for name in metrics if name not in in_files]
     return dataclasses.replace(outcome, record={**outcome.record, 'more_metrics': trusted})
 
 
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         page = Path(*place_files('report', options.out, PAGE))
     outcome = _without_file_metrics(StudyOutcome.read(options.folder), options.run_metrics)
-    # The command of the study has left some of them out.
+    # `sim2real study` does not write all of these files if the study has many runs.
     side_files = SIDE_FILES if has_many_runs(outcome) else ()
     names = (page.name, *TABLES, *side_files)
     if options.out is not None:

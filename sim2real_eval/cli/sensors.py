@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim_sensors.core.errors import ParameterError, did_you_mean
-from sim_sensors.core.parameters import number_of
+from sim_sensors.core.parameters import parse_number
 from .arguments import add_list, key_value, world_of
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def _origin_of(text: str | None) -> LocalFrame | None:
         return None
     from sim_sensors.world.geodesy import LocalFrame
 
-    values = [number_of(part) for part in text.split(',')]
+    values = [parse_number(part) for part in text.split(',')]
     if len(values) not in (2, 3) or None in values:
         raise ParameterError(
             _ORIGIN, '', f'{text!r} is not allowed; must be latitude,longitude or '

@@ -184,14 +184,14 @@ def carry_out(
     options: argparse.Namespace,
     workers: Workers,
     *,
-    explained: bool = False,
+    plain_language: bool = False,
     next_step: Sequence[str] = (),
     beside: Beside | None = None,
 ) -> int:
     """Run a study into the folder --out, print it, and return the exit status.
 
     `options` have out, overwrite, jobs, json, verbose and quiet, and may have cluster and
-    published. `explained` and `next_step`: see `print_study`; `beside`: see `Beside` of
+    published. `plain_language` and `next_step`: see `print_study`; `beside`: see `Beside` of
     `sim2real_eval.study.runner`.
     """
     from sim2real_eval.study.outcome import describe_failures
@@ -226,7 +226,7 @@ def carry_out(
     def tell() -> None:
         print_study(
             outcome, report, options.out, published=published, verbose=options.verbose,
-            quiet=options.quiet, explained=explained, next_step=next_step,
+            quiet=options.quiet, plain_language=plain_language, next_step=next_step,
         )  # fmt: skip
 
     return conclude(options, record, tell, failures=failures)

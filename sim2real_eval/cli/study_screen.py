@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""What `vepd`, `study` and `demo` print: one screen, or every table with --verbose."""
+"""Console output of `vepd`, `study` and `demo`: one screen, or every table with --verbose."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from sim2real_eval.study.outcome import StudyOutcome
 
 MOST_LINES = 25
-"""Lines of a screen."""
+"""Largest number of lines that fit on one screen."""
 
 _MOST_TABLES = 4
-_MOST_TITLE = 2
-_MOST_ANSWER = (8, 6, 4)  # lines of an entry of the answer; the first that leaves enough space
+_MOST_TITLE_LINES = 2
+# Limits on the lines of each entry of the answer, tried in turn until the screen has enough space.
+_ANSWER_LINE_LIMITS = (8, 6, 4)
 
 
 def print_study(
@@ -38,15 +39,15 @@ def print_study(
     published: bool = False,
     verbose: bool = False,
     quiet: bool = False,
-    explained: bool = False,
+    plain_language: bool = False,
     next_step: Sequence[str] = (),
 ) -> None:
     """Print the ranking of a study, the answer below it, and the names of its files.
 
-    All of it is at most `MOST_LINES` lines, with the first models and tables that fit. `verbose`
-    prints every table before the answer and its reasons below it, and `quiet` only the answer.
-    `explained` prints the answer in plain words instead of the ranking, and `next_step` is printed
-    last.
+    The output has at most `MOST_LINES` lines, with the first models and tables that fit.
+    `verbose` prints every table before the answer and its reasons below it; `quiet` prints only
+    the answer. `plain_language` prints the answer as a sentence instead of the ranking. The lines
+    of `next_step` are printed last.
     """
     from sim2real_eval.report.answer import answer_lines, detail_lines, plain_answer
 
@@ -65,13 +66,13 @@ def print_study(
             print(wrap_text(str(finding), '- '))
         print(*foot, sep='\n')
         return
-    if explained:
-        # The sentence names the nearest model.
+    if plain_language:
+        # The sentence already names the nearest model.
         answer = answer[1:]
-    for most_lines in _MOST_ANSWER:
+    for most_lines in _ANSWER_LINE_LIMITS:
         text = lines_text(answer, most_lines=most_lines, end=f' ... {FINDINGS}').splitlines()
         space = MOST_LINES - len(head) - len(text) - len(foot) - 2
-        if explained:
+        if plain_language:
             middle, is_complete = wrap_text(plain_answer(report.answer)).splitlines(), True
         else:
             middle, is_complete = _rankings(outcome, report, folder, space, published=published)
@@ -81,10 +82,10 @@ def print_study(
 
 
 def _head(outcome: StudyOutcome, *, verbose: bool) -> list[str]:
-    """Return the title and how the study was adapted to its recordings."""
+    """Return the title, and the options that the study adapted to its recordings."""
     from sim2real_eval.report.answer import adapted_options, adapted_text
 
-    most_lines = None if verbose else _MOST_TITLE
+    most_lines = None if verbose else _MOST_TITLE_LINES
     lines = [wrap_text(str(outcome.record['title']), most_lines=most_lines)]
     if outcome.record['synthetic']:
         lines.append('SYNTHETIC stand-ins for real sensors: the numbers describe no real sensor.')
@@ -94,7 +95,7 @@ def _head(outcome: StudyOutcome, *, verbose: bool) -> list[str]:
 
 
 def _foot(outcome: StudyOutcome, report: StudyReport, folder: Path, *, verbose: bool) -> list[str]:
-    """Return the number of other findings, and the names of the files."""
+    """Return the number of findings that are not printed, and the names of the files."""
     from sim2real_eval.report.study_report import PAGE
     from sim2real_eval.study.secondary_results import has_many_runs
 
@@ -103,8 +104,8 @@ def _foot(outcome: StudyOutcome, report: StudyReport, folder: Path, *, verbose: 
     if others:
         actions = sum(finding.severity is not Severity.ROUTINE for finding in others)
         count = f'{len(others)} more finding{"" if len(others) == 1 else "s"}'
-        to_act = f', {actions} to act on' if actions else ''
-        lines.append(f'{count}{to_act}: {folder / FINDINGS}')
+        suffix = f', {actions} to act on' if actions else ''
+        lines.append(f'{count}{suffix}: {folder / FINDINGS}')
     lines.append(f'Report: {folder / PAGE}' + ('' if verbose else '; more tables: -v'))
     if has_many_runs(outcome):
         lines.append(
@@ -119,43 +120,43 @@ def _rankings(
 ) -> tuple[list[str], bool]:
     """Return the lines of the rankings that fit into `space`, and whether the first is complete.
 
-    The first ranking has at least one model. A last line says how much is left out.
+    The first ranking has at least one model. The last line counts the omitted models and rankings.
     """
     from sim2real_eval.report.study_report import TABLES
 
     judge = report.answer.view.judge
-    # The printed numbers name their own judge, which need not be that of the answer.
+    # The published values belong to the judge of the paper, so its ranking is shown too.
     judges = (judge, PAPER_PROFILE) if published else (judge,)
     standings = sorted(report.standings, key=lambda standing: standing.judge not in judges)
     component = str(outcome.record['component'])
 
-    def lines_of(shown: int, most: int | None = None) -> list[str]:
-        """Return the first rankings, of which the last has at most `most` models."""
+    def first_rankings(count: int, most: int | None = None) -> list[str]:
+        """Return the first `count` rankings as lines, with at most `most` models in the last."""
         lines: list[str] = []
-        for standing in standings[:shown]:
+        for standing in standings[:count]:
             table = _ranking_lines(
                 outcome, standing, (component,), published=published,
-                most=most if standing is standings[shown - 1] else None,
+                most=most if standing is standings[count - 1] else None,
             )  # fmt: skip
             lines += [*([''] if lines else []), *table]
-        models = len(standings[shown - 1].pooled_uncertainty.order)
+        models = len(standings[count - 1].pooled_uncertainty.order)
         missing = [
-            f'{count} more {name}{"" if count == 1 else "s"}'
-            for count, name in (
+            f'{omitted} more {name}{"" if omitted == 1 else "s"}'
+            for omitted, name in (
                 (models - min(most or models, models), 'model'),
-                (len(standings) - shown, 'ranking'),
+                (len(standings) - count, 'ranking'),
             )
-            if count
+            if omitted
         ]
         return lines + ([f'{" and ".join(missing)}: {folder / TABLES[0]}'] if missing else [])
 
-    complete = [lines_of(shown) for shown in range(1, min(len(standings), _MOST_TABLES) + 1)]
+    complete = [first_rankings(count) for count in range(1, min(len(standings), _MOST_TABLES) + 1)]
     if fitting := [lines for lines in complete if len(lines) <= space]:
         return fitting[-1], True
     models = len(standings[0].pooled_uncertainty.order)
-    # A model takes a line or more.
-    parts = (lines_of(1, most) for most in range(min(models - 1, space), 1, -1))
-    return next((lines for lines in parts if len(lines) <= space), lines_of(1, 1)), False
+    # Each model takes at least one line, so no more than `space` models fit.
+    parts = (first_rankings(1, most) for most in range(min(models - 1, space), 1, -1))
+    return next((lines for lines in parts if len(lines) <= space), first_rankings(1, 1)), False
 
 
 def _ranking_lines(
@@ -166,15 +167,17 @@ def _ranking_lines(
     published: bool,
     most: int | None = None,
 ) -> list[str]:
-    """Return the title and the table of one ranking, and what its stars mean."""
+    """Return the title and the table of one ranking, and a legend of its stars."""
     component = str(outcome.record['component'])
     count = standing.pooled_uncertainty.order[0].n_real
     recordings = f'{count} recording{"" if count == 1 else "s"}'
     title = f'VEPD of {component} speed {standing.where}, {recordings}, judge {standing.label}'
     table = _ranking(outcome, standing, components, published=published, most=most)
-    lines = [*wrap_text(title, most_lines=_MOST_TITLE).splitlines(), *table_lines(table)]
+    lines = [*wrap_text(title, most_lines=_MOST_TITLE_LINES).splitlines(), *table_lines(table)]
     if any('*' in line for line in lines):
-        lines.append('  * differs from the real sensors, in one test of all metrics')
+        lines.append(
+            '  * differs significantly from the real sensors, in one joint test of all metrics'
+        )
     return lines
 
 
@@ -204,7 +207,9 @@ def _ranking(
     return ranking_table(
         standing.pooled_uncertainty,
         {
-            name: {model: value for (model, place), value in by_model.items() if place == POOLED}
+            name: {
+                model: value for (model, scenario), value in by_model.items() if scenario == POOLED
+            }
             for name, by_model in means.items()
         },
         real='stand-in' if outcome.record['synthetic'] else 'real sensors',
@@ -219,7 +224,7 @@ def _ranking(
 def _show_all(
     outcome: StudyOutcome, report: StudyReport, folder: Path, *, published: bool
 ) -> None:
-    """Print every table; `folder` is named for tables that are too large."""
+    """Print every table; the message below a shortened table names its file in `folder`."""
     from sim2real_eval.report.console import vepd_console_table
     from sim2real_eval.report.ranking_tables import uncertainty_table
 
@@ -227,7 +232,7 @@ def _show_all(
         component = str(outcome.record['component'])
         components = tuple(dict.fromkeys((component, 'forward')))
         print(*_ranking_lines(outcome, standing, components, published=published), '', sep='\n')
-        rows = without_repetition(standing.rows)
+        rows = without_redundant_pooled_rows(standing.rows)
         if len(standing.scenarios) > 1:
             print_table(
                 vepd_console_table(
@@ -245,8 +250,8 @@ def _show_all(
     _show_secondary(outcome, folder)
 
 
-def without_repetition(rows: Sequence[VepdRow]) -> list[VepdRow]:
-    """Return the rows without the pooled ones if there is only one scenario."""
+def without_redundant_pooled_rows(rows: Sequence[VepdRow]) -> list[VepdRow]:
+    """Return the rows; with a single scenario, omit the pooled rows, which would repeat it."""
     pooled = len({row.scenario for row in rows}) > 2
     return [row for row in rows if pooled or row.scenario != 'all']
 
@@ -268,7 +273,7 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
     from sim2real_eval.report.study_plots import MOST_DRAWN
     from sim2real_eval.study.secondary_results import has_many_runs, side_results
 
-    # A new outcome would be computed again.
+    # A new outcome has no cached results, so it is created only if more results are needed.
     complete = has_many_runs(outcome) and not outcome.complete
     results = side_results(dataclasses.replace(outcome, complete=True) if complete else outcome)
     metrics = results.overall_metrics

@@ -29,7 +29,7 @@ from .options import OptionSet, add_study_options, command_words, hide_from_help
 from .output import PRELOADED, conclude, lines_text, print_notes, print_table
 from .sensors import add_sensor_set, sensor_settings, set_parameters
 from .study import carry_out
-from .study_screen import without_repetition
+from .study_screen import without_redundant_pooled_rows
 
 if TYPE_CHECKING:
     from sim2real_eval.recording.reading import RecordingSource
@@ -201,7 +201,7 @@ def _recompute(options: argparse.Namespace) -> int:
 
     def tell() -> None:
         if not options.quiet:
-            rows = without_repetition(result.rows)
+            rows = without_redundant_pooled_rows(result.rows)
             scenarios = list(dict.fromkeys(row.scenario for row in rows))
             print_table(vepd_console_table(rows, published=options.published))
             print()

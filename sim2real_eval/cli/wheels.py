@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from sim_sensors.core.errors import MotionError, ParameterError
-from sim_sensors.core.parameters import Parameters, number_of, parameter
+from sim_sensors.core.parameters import Parameters, parameter, parse_number
 from . import output
 from .arguments import add_out, add_recordings, add_shared, motion_parameters, sources
 from .options import OptionSet
@@ -206,7 +206,7 @@ def _model(text: str) -> WheelOdometryModel:
     name, at, rate = text.rpartition('@')
     if not at:
         return cast('WheelOdometryModel', load_single('wheels', text, _REFUSED, '--wheels'))
-    value = number_of(rate)
+    value = parse_number(rate)
     if value is None:
         raise ParameterError('--wheels', '', f'{text!r} is not allowed; must be MODEL or MODEL@HZ')
     model: WheelOdometryModel = load_single('wheels', name, _REFUSED, '--wheels')

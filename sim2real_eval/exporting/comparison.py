@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of a sensor with what a simulator makes of its exported file."""
+"""Comparison of a sensor with the output of a simulator that reads its exported file."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ import numpy as np
 from sim_sensors.core.measurements import FloatArray
 
 TOLERANCE = 0.10
-"""Difference of the deviation up to which a simulator follows a sensor."""
-# Least difference of a misfit, and the share of the longest time up to which misfits are told: a
-# measured curve scatters beyond.
+"""Largest relative difference of the deviations at which a simulator matches a sensor."""
+# Smallest relative difference that is reported as a misfit.
 _MISFIT = 0.20
-_WELL_KNOWN = 1.0 / 3.0
+# Misfits to a measured curve are reported up to this share of its longest averaging time. Beyond
+# it, the curve scatters too much.
+_RELIABLE_SHARE = 1.0 / 3.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class AxisExport:
+class AxisComparison:
     """Deviation of one axis as a function of time, `(k,)` each, of sensor and simulator.
 
-    It is the Allan deviation of an IMU, and the standard deviation of the increments of a
-    position. The deviation of the sensor is measured if `is_measured`, and else it follows from
-    the model. If the simulator has one number for three axes, `axis` is a triad, and the
+    For an IMU it is the Allan deviation, for a position the standard deviation of the increments.
+    The deviation of the sensor is measured if `is_measured` is True, and otherwise computed from
+    its model. If the simulator has one number for three axes, `axis` names the triad, and the
     deviations are root mean squares over its axes.
     """
 
@@ -42,22 +43,25 @@ class AxisExport:
         """Ratio of the simulated deviation to that of the sensor, `(k,)`."""
         return self.simulated_deviation / self.sensor_deviation
 
-    def ranges(self, *, followed: bool) -> list[slice]:
-        """Return the ranges of averaging times with a difference of at most 10 %, or of more."""
+    def ranges(self, *, matched: bool) -> list[slice]:
+        """Return the ranges of averaging times where the curves differ by at most 10 %.
+
+        If `matched` is False, return the ranges where they differ by more.
+        """
         is_close = np.abs(self.ratio - 1.0) <= TOLERANCE
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], is_close == followed, [False]])))
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], is_close == matched, [False]])))
         return [slice(first, last) for first, last in zip(edges[::2], edges[1::2], strict=True)]
 
     @property
-    def followed(self) -> tuple[float, float] | None:
+    def matched_range(self) -> tuple[float, float] | None:
         """The longest range of averaging times, s, with a difference of at most 10 %, or None."""
-        ranges = self.ranges(followed=True)
+        ranges = self.ranges(matched=True)
         if not ranges:
             return None
         times = self.times[max(ranges, key=lambda part: part.stop - part.start)]
         return float(times[0]), float(times[-1])
 
-    def at(self, time: float) -> tuple[float, float]:
+    def deviations_at(self, time: float) -> tuple[float, float]:
         """Return the deviation of the sensor and of the simulator at a time, NaN where unknown."""
         if not self.times[0] * 0.999 <= time <= self.times[-1] * 1.001:
             return math.nan, math.nan
@@ -73,8 +77,9 @@ class AxisExport:
 class Misfit:
     """Range of averaging times, s, in which a simulator does not follow a model.
 
-    `ratio` is that of the simulated deviation to that of the sensor where it differs most, and
-    `cause` what the law lacks: 'low_pass', 'noise_at_rest', 'drift', 'flicker' or 'shape'.
+    `ratio` is the largest difference in the range: the simulated deviation over that of the
+    sensor. `cause` is the effect that the simulator's noise model lacks: 'low_pass',
+    'noise_at_rest', 'drift', 'flicker' or 'shape'.
     """
 
     axis: str
@@ -86,29 +91,29 @@ class Misfit:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Export(abc.ABC):
-    """A file of a simulator and what the simulator makes of it.
+    """A sensor file for a simulator, and the noise that the simulator makes from it.
 
-    `model` has the law of the simulator as upstream; `omitted` are the parameters of the source
-    that the simulator cannot express.
+    `model` is the sensor model of the simulator, including its defects. `omitted` are the
+    parameters of the source that the simulator cannot express.
     """
 
     simulator: Any
     model: Any
     text: str
-    axes: tuple[AxisExport, ...]
+    axes: tuple[AxisComparison, ...]
     omitted: tuple[str, ...]
 
     @abc.abstractmethod
-    def cause(self, axis: AxisExport, last: float, ratio: float) -> str:
-        """Return why the simulator does not follow up to a time, s; see `Misfit`."""
+    def cause(self, axis: AxisComparison, last: float, ratio: float) -> str:
+        """Return the cause of a misfit that ends at the averaging time `last`, s; see `Misfit`."""
 
     @property
     def misfits(self) -> tuple[Misfit, ...]:
-        """The ranges in which the simulator is off by 20 % or more somewhere, by axis."""
+        """The ranges of each axis whose largest difference is 20 % or more."""
         misfits = []
         for axis in self.axes:
-            limit = axis.times[-1] * (_WELL_KNOWN if axis.is_measured else 1.0)
-            for whole in axis.ranges(followed=False):
+            limit = axis.times[-1] * (_RELIABLE_SHARE if axis.is_measured else 1.0)
+            for whole in axis.ranges(matched=False):
                 part = slice(whole.start, min(whole.stop, int((axis.times <= limit).sum())))
                 if part.stop <= part.start:
                     continue

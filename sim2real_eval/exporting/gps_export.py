@@ -13,7 +13,7 @@ import numpy as np
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.gps.gps import GaussianNoise, GnssNoise, GpsModel
 from sim_sensors.sensor.sensor import SensorModel
-from .comparison import TOLERANCE, AxisExport, Export
+from .comparison import TOLERANCE, AxisComparison, Export
 from .error_curves import position_increments, position_std
 from .gps_simulators import (
     CarlaGnss,
@@ -72,7 +72,7 @@ class GpsExport(Export):
             f'in {self.simulator.title}, which follows the change from fix to fix.'
         )
 
-    def cause(self, axis: AxisExport, last: float, ratio: float) -> str:
+    def cause(self, axis: AxisComparison, last: float, ratio: float) -> str:
         """Return why the simulator does not follow; see `Misfit`."""
         return 'drift' if self.simulator.law.drift_time is None else 'shape'
 
@@ -123,7 +123,7 @@ def export_gps(
     if errors.tails != GnssNoise().tails:
         omitted.append('noise.tails')
     axes = tuple(
-        AxisExport(axis, lags, np.sqrt(target[:, index]), np.sqrt(produced[:, index]))
+        AxisComparison(axis, lags, np.sqrt(target[:, index]), np.sqrt(produced[:, index]))
         for index, axis in enumerate(_AXES)
         if target[:, index].all()
     )

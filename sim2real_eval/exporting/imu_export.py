@@ -16,7 +16,7 @@ from sim_sensors.core.parameters import to_variant
 from sim_sensors.imu.chain import ErrorChain, ImuChain
 from sim_sensors.imu.imu import ImuModel
 from .code_simulators import GnssInsSim, IsaacLab, Matlab, Pegasus, Webots
-from .comparison import AxisExport, Export
+from .comparison import AxisComparison, Export
 from .error_curves import allan_variance, settled_time
 from .imu_simulator import ImuSimulator, six_digits
 from .law_fit import QUANTITIES, averaging_times, fit_law, shortest_time
@@ -54,7 +54,7 @@ class ImuExport(Export):
     model: ImuModel
     source: ImuChain
 
-    def cause(self, axis: AxisExport, last: float, ratio: float) -> str:
+    def cause(self, axis: AxisComparison, last: float, ratio: float) -> str:
         """Return why the simulator does not follow; see `Misfit`."""
         quantity = axis.axis.partition('_')[0]
         part: ErrorChain = getattr(self.source, quantity)
@@ -149,7 +149,7 @@ def export_imu(
         if active and not simulator.laws[quantity].per_axis:
             groups = {quantity: active}
         axes += [
-            AxisExport(
+            AxisComparison(
                 name, wide, np.sqrt(reference[:, members].mean(axis=1)),
                 np.sqrt(simulated[:, members].mean(axis=1)),
                 any(axis.startswith(name) for axis in measured or {}),

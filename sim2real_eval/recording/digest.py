@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of recordings: of all files that are read from one."""
+"""Digests of all files that belong to a recording."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from .poses import TRAJECTORY_SUFFIXES, find_trajectory
 def recording_digest(path: str | Path, topics: Mapping[str, str | None] | None = None) -> str:
     """Return the SHA-256 (hex) of the names, sizes and contents of a recording's files.
 
-    The recording.yaml in force counts, and a file of the true trajectory that it or `topics` name;
-    hidden files and sub-folders do not. A copy elsewhere has the same digest. A path that is
-    missing or cannot be read is a RecordingError.
+    The digest includes the recording.yaml that applies, and the file of the true trajectory that
+    recording.yaml or `topics` names. It ignores hidden files and sub-folders. A copy elsewhere has
+    the same digest. Raises RecordingError for a path that is missing or cannot be read.
     """
     files = recording_files(path, topics)
     try:
@@ -57,7 +57,7 @@ def recording_files(
         if truth is None and sidecar is not None:
             truth = _stated_truth(sidecar, file_state(sidecar))
         if truth is not None and Path(truth).suffix in TRAJECTORY_SUFFIXES:
-            # Without the file, reading the recording says what is missing.
+            # A missing file is reported when the recording is read.
             with contextlib.suppress(RecordingError):
                 trajectory = find_trajectory(path, truth)
                 if trajectory not in files:
@@ -69,7 +69,7 @@ def recording_files(
 
 @functools.lru_cache(maxsize=1024)
 def _stated_truth(sidecar: Path, state: FileState) -> str | None:
-    """Return the truth that a recording.yaml names; None without one, or if it is wrong."""
+    """Return the truth that a recording.yaml names, or None if it names none or is invalid."""
     with contextlib.suppress(Sim2RealError):
         return read_metadata(sidecar).topics.get('truth')
     return None
@@ -77,7 +77,7 @@ def _stated_truth(sidecar: Path, state: FileState) -> str | None:
 
 @dataclasses.dataclass(frozen=True)
 class RecordingFiles:
-    """Files of a recording at one time."""
+    """State of the files of a recording at one time."""
 
     path: str
     topics: Mapping[str, str | None]
@@ -86,7 +86,7 @@ class RecordingFiles:
 
     @classmethod
     def of(cls, path: str, topics: Mapping[str, str | None]) -> RecordingFiles:
-        """Return the present files of a recording; see `recording_digest`."""
+        """Return the current state of the files of a recording; see `recording_digest`."""
         with contextlib.suppress(OSError, Sim2RealError):
             files = recording_files(path, topics)
             return cls(path, topics, files, files_digest(files))
@@ -99,7 +99,7 @@ class RecordingFiles:
 
     @contextlib.contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Raise ChangedError if the files are others before or after the block.
+        """Raise ChangedError if the files differ from this state before or after the block.
 
         Contents are compared only if the states of the files differ: hashing a large recording
         takes long.
@@ -117,5 +117,5 @@ class RecordingFiles:
         if self.of(self.path, self.topics).digest != self.digest:
             raise ChangedError(
                 f'{self.path}: was changed after the study had begun; restore it and repeat the '
-                'command to continue, or give --overwrite to begin anew'
+                'command to continue, or give --overwrite to start over'
             )

@@ -20,7 +20,7 @@ from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, not_among
 from sim_sensors.core.input_files import read_input
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import LARGEST, number_of
+from sim_sensors.core.parameters import LARGEST, parse_number
 from .checks import FRAMES_ASSUMED, TRANSFORM
 from .corrections import CORRECTIONS
 from .message_types import MESSAGE_TYPES, NAMED_TYPES, normalise_type_name
@@ -270,7 +270,7 @@ def _text(path: Path, key: str, value: object) -> str:
     if isinstance(value, (int, datetime.date)) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or not value:
-        raise RecordingError(f'{path}: {key}: {_shorten(value)} is not allowed; must be a text')
+        raise RecordingError(f'{path}: {key}: {_shorten(value)} is not allowed; must be a string')
     return value
 
 
@@ -442,7 +442,7 @@ def _finite_numbers(
     path: Path, name: str, origin: ElementTree.Element | None, key: str
 ) -> tuple[float, float, float]:
     text = '0 0 0' if origin is None else origin.get(key, '0 0 0')
-    numbers = [number for number in map(number_of, text.split()) if number is not None]
+    numbers = [number for number in map(parse_number, text.split()) if number is not None]
     if len(numbers) != 3 or len(text.split()) != 3:
         raise RecordingError(
             f'{path}: {name}: {key} {text!r} is not allowed; must be 3 finite numbers'

@@ -23,7 +23,7 @@ from sim_sensors.core.measurements import (
     OdometryArray,
     PoseArray,
 )
-from sim_sensors.core.parameters import float_of, number_of
+from sim_sensors.core.parameters import parse_float, parse_number
 from sim_sensors.core.rotations import rotate_back
 from sim_sensors.motion.odometry import OdometryMotion
 from .checks import TRUTH_FROM_POSES
@@ -326,7 +326,7 @@ def _read_rows(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _numbers(path: Path, line: int, row: Sequence[str], count: int) -> list[float]:
-    numbers = [number for number in map(number_of, row) if number is not None]
+    numbers = [number for number in map(parse_number, row) if number is not None]
     if len(row) != count or len(numbers) != count:
         text = ' '.join(row)[:60]
         raise RecordingError(
@@ -340,7 +340,7 @@ def _nanoseconds(path: Path, line: int, text: str) -> int:
     try:
         return int(np.int64(int((decimal.Decimal(text) * 10**9).to_integral_value())))
     except (decimal.InvalidOperation, ValueError, OverflowError):
-        number = float_of(text) or 0.0
+        number = parse_float(text) or 0.0
         units = (unit for unit, factor in _UNITS.items() if _PRESENT_S < number / factor < 4e9)
         guess = next((f'; these are {unit}' for unit in units), '')
         raise RecordingError(

@@ -70,7 +70,7 @@ def export_table(export: Export) -> Table:
     add_words(table, 'axis', 'unit', 'curve')
     add_numbers(table, *(f'{time:g} s' for time in SHOWN_TIMES))
     for axis in export.axes:
-        sensor, simulated = np.array([axis.at(time) for time in SHOWN_TIMES]).T
+        sensor, simulated = np.array([axis.deviations_at(time) for time in SHOWN_TIMES]).T
         name = 'measured' if axis.is_measured else 'model'
         for index, (label, values) in enumerate(((name, sensor), ('simulated', simulated))):
             head = ('', '') if index else (axis.axis, _unit(axis.axis))
@@ -83,8 +83,8 @@ def export_lines(export: Export) -> list[str]:
     title = export.simulator.title
     phrases: dict[str, list[str]] = {}
     for axis in export.axes:
-        if axis.followed is not None:
-            phrases.setdefault(f'within 10 % {_span(*axis.followed)}.', []).append(axis.axis)
+        if axis.matched_range is not None:
+            phrases.setdefault(f'within 10 % {_span(*axis.matched_range)}.', []).append(axis.axis)
     for misfit in export.misfits:
         phrases.setdefault(misfit_phrase(misfit, title), []).append(misfit.axis)
     lines = [f'{_together(axes)}: {phrase}' for phrase, axes in phrases.items()]
@@ -129,12 +129,12 @@ def export_record(export: Export) -> dict[str, Any]:
         'model': export.model.to_mapping(),
         'axes': {
             axis.axis: {
-                'followed': axis.followed,
+                'followed': axis.matched_range,
                 'is_measured': axis.is_measured,
                 'curves': [
                     {'time': time, 'sensor': _plain(sensor), 'simulated': _plain(simulated)}
                     for time in SHOWN_TIMES
-                    for sensor, simulated in [axis.at(time)]
+                    for sensor, simulated in [axis.deviations_at(time)]
                 ],
             }
             for axis in export.axes

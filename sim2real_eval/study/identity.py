@@ -146,7 +146,7 @@ def require_same(
             raise ChangedError(
                 f'{name}: {where} has another one than the study (sha256 {_short(digest)}, not '
                 f'{_short(known)}); restore it and repeat the command to continue, or give '
-                '--overwrite to begin anew'
+                '--overwrite to start over'
             )
 
 
@@ -214,7 +214,7 @@ def _by_name(files: Mapping[Path, str]) -> dict[str, str]:
 def _changed(path: Path) -> ChangedError:
     return ChangedError(
         f'{path}: was changed after {this_process()} had read it; restore it and repeat the '
-        'command to continue, or give --overwrite to begin anew; restart workers of a cluster'
+        'command to continue, or give --overwrite to start over; restart workers of a cluster'
     )
 
 

@@ -149,7 +149,7 @@ class StudyPlan:
                     require_same(run.identity, self.record['identity'], unit.recording, where)
                     raise ChangedError(
                         f'{where} does not say with which code and inputs it was made; give '
-                        '--overwrite to begin anew'
+                        '--overwrite to start over'
                     )
         return frozenset(stored)
 

@@ -121,7 +121,7 @@ class Entry:
         """Return a text that is not empty."""
         value = self.value
         if not isinstance(value, str) or not value or (choices and value not in choices):
-            self.refuse_value(f'one of {", ".join(choices)}' if choices else 'a text', choices)
+            self.refuse_value(f'one of {", ".join(choices)}' if choices else 'a string', choices)
         return value
 
     def label(self, *reserved: str) -> str:

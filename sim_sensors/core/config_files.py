@@ -24,7 +24,7 @@ import yaml
 from .errors import MotionError, ParameterError, UnknownNameError, not_among
 from .input_files import open_input, read_input_text
 from .measurements import FloatArray
-from .parameters import float_of, override
+from .parameters import override, parse_float
 
 MOST_BYTES = 4 << 20
 """The largest YAML file that is read."""
@@ -299,7 +299,7 @@ def read_columns(
 
 
 def _number_in(text: str, name: str, where: str, finite: bool) -> float:
-    number = float_of(text)
+    number = parse_float(text)
     if number is None or (finite and not math.isfinite(number)):
         allowed = 'a finite number' if finite else 'a number'
         raise MotionError(f'{where}: {name} {text!r} is not allowed; must be {allowed}')

@@ -25,13 +25,13 @@ P = TypeVar('P', bound='Parameters')
 _KEY = 'sim2real.parameter'
 
 LARGEST = 1e15
-"""Size of any number that is taken: of no quantity is there more, and products of several such
-numbers are still numbers."""
+"""Largest magnitude of a parameter: no physical quantity is larger, and products of several such
+numbers do not overflow."""
 
 _NUMBER = re.compile(r'\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*', re.ASCII)
 _NOT_FINITE = re.compile(r'\s*[+-]?(nan|inf|infinity)\s*', re.ASCII | re.IGNORECASE)
 
-_NAMES = {bool: 'true or false', int: 'an integer', float: 'a number', str: 'a text'}
+_NAMES = {bool: 'true or false', int: 'an integer', float: 'a number', str: 'a string'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Parameter:
     # tuple is a list of that length, and an empty one a list of any length. An optional parameter
     # has the default None and the type `optional`.
     default: Any
-    unit: str  # SI unit, `'1'` when dimensionless, `''` for flags and texts
+    unit: str  # SI unit, `'1'` if dimensionless, `''` for flags and strings
     doc: str  # meaning, one sentence
     # Closed bounds of every number; `minimum_excluded` opens the lower one
     minimum: float | None = None
     maximum: float | None = None
     minimum_excluded: bool = False
-    choices: tuple[str, ...] = ()  # allowed texts; empty means any
+    choices: tuple[str, ...] = ()  # allowed strings; empty means any
     # True when a change needs a restart of the model (rates, initial values)
     read_only: bool = False
     optional: type | None = None  # type of a parameter that may be None
@@ -103,12 +103,12 @@ class Parameter:
             is_whole = isinstance(value, int) and not isinstance(value, bool)
             return value if is_whole and -(2**63) <= value < 2**63 else None  # type: ignore[operator]
         if kind is float:
-            return number_of(value)
+            return parse_number(value)
         length = len(self.default)
         if not length and not isinstance(value, (list, tuple)):
             return None
         entries = list(value) if isinstance(value, (list, tuple)) else [value] * length
-        numbers = [number_of(entry) for entry in entries]
+        numbers = [parse_number(entry) for entry in entries]
         if (length and len(numbers) != length) or any(number is None for number in numbers):
             return None
         return tuple(numbers)
@@ -127,7 +127,7 @@ class Parameter:
         )
 
 
-def float_of(text: str) -> float | None:
+def parse_float(text: str) -> float | None:
     """Return the number in a text, or None.
 
     `float` also accepts 1_000 and the digits of all scripts, which other programs do not.
@@ -135,14 +135,14 @@ def float_of(text: str) -> float | None:
     return float(text) if _NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text) else None
 
 
-def number_of(value: object) -> float | None:
+def parse_number(value: object) -> float | None:
     """Return an int, a float, or a text such as 1e-3 as a float; None for anything else.
 
     YAML reads `1e-3` as text. Numbers that are not finite or larger than `LARGEST` give None.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
-    number = float_of(value) if isinstance(value, str) else value
+    number = parse_float(value) if isinstance(value, str) else value
     # All comparisons with NaN are false.
     return float(number) if number is not None and abs(number) <= LARGEST else None
 
@@ -169,13 +169,13 @@ def parameter(
 ) -> Any:
     """Declare a dataclass field as a parameter; see `Parameter` for the arguments.
 
-    `above` is a minimum that is excluded.
+    `above` is an exclusive minimum.
 
     Examples
     --------
     >>> @dataclasses.dataclass(frozen=True)
     ... class Lamp(Parameters):
-    ...     power: float = parameter(5.0, 'W', 'Of the lamp.', minimum=0.0)
+    ...     power: float = parameter(5.0, 'W', 'Electrical power.', minimum=0.0)
     >>> Lamp.from_mapping({'power': 7.0}, 'lamp.yaml')
     Lamp(power=7.0)
     >>> Lamp.from_mapping({'power': -1.0}, 'lamp.yaml')
@@ -191,19 +191,19 @@ def parameter(
     return dataclasses.field(default=default, metadata={_KEY: declaration})
 
 
-def non_negative(default: Any, unit: str, doc: str, **further: Any) -> Any:
+def non_negative(default: Any, unit: str, doc: str, **options: Any) -> Any:
     """Declare a parameter whose numbers are not below 0; see `parameter`."""
-    return parameter(default, unit, doc, minimum=0.0, **further)
+    return parameter(default, unit, doc, minimum=0.0, **options)
 
 
-def positive(default: Any, unit: str, doc: str, **further: Any) -> Any:
+def positive(default: Any, unit: str, doc: str, **options: Any) -> Any:
     """Declare a parameter whose numbers are above 0; see `parameter`."""
-    return parameter(default, unit, doc, above=0.0, **further)
+    return parameter(default, unit, doc, above=0.0, **options)
 
 
-def rare(default: Any, unit: str, doc: str, **further: Any) -> Any:
+def rare(default: Any, unit: str, doc: str, **options: Any) -> Any:
     """Declare a parameter whose option only --help-all shows; see `parameter`."""
-    return parameter(default, unit, doc, common=False, **further)
+    return parameter(default, unit, doc, common=False, **options)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -318,9 +318,9 @@ V = TypeVar('V', bound='VariedParameters')
 def variants(what: str, *bases: Any) -> Registry[Any]:
     """Return the registry of the parameter sets that derive from one of `bases`, by their `kind`.
 
-    `what` is what one is called, with its article. Built in are those in the modules beside that
-    of the first base. Others come from entry points of the group `sim2real_sensors.sensor_models`,
-    whose name has to be the `kind` of the class, or from files.
+    `what` names one such set in messages, with its article: 'a lens model'. Built-in sets are
+    those in the package of the first base. Others come from files, or from entry points of the
+    group `sim2real_sensors.sensor_models`, whose name must be the `kind` of the class.
     """
     return Registry(
         'sim2real_sensors.sensor_models',
@@ -330,7 +330,7 @@ def variants(what: str, *bases: Any) -> Registry[Any]:
             and issubclass(candidate, bases)
             and not isabstract(candidate)
         ),
-        # A module of another package may be in no folder.
+        # A top-level module belongs to no package.
         packages=tuple(filter(None, [bases[0].__module__.rpartition('.')[0]])),
         name_of=lambda candidate: str(vars(candidate).get('kind', '')),
         is_shared=True,
@@ -342,11 +342,11 @@ def from_variant(
 ) -> Varied:
     """Build the parameter set that `mapping['model']` names from the rest of `mapping`.
 
-    The name may be a class in a file, `my_model.py:MyModel`; relative to the folder of `where` if
-    that is a file.
+    The name may be a class in a file, `my_model.py:MyModel`. The path is relative to the folder of
+    `where` if `where` is a file.
 
-    Raises ParameterError when it is no mapping, names no model or an unknown one, or a parameter
-    is wrong.
+    Raises ParameterError if `mapping` is not a mapping, its model is missing or unknown, or a
+    parameter is wrong.
     """
     if not isinstance(mapping, Mapping):
         raise ParameterError(
@@ -361,11 +361,13 @@ def from_variant(
     try:
         variant = models.get(name, where=where, key=key, folder=folder)
     except UnknownNameError as error:
-        # The name is in the file, so the caller cannot add the place of a wrong name.
+        # Callers catch UnknownNameError to add a location; this error already has one.
         raise ParameterError(error.where, error.key, error.problem) from None
     if not is_in_file(name) and variant.kind != name:
         raise ParameterError(
-            where, key, f'{name!r} is a class whose kind is {variant.kind!r}; must be equal'
+            where,
+            key,
+            f'{name!r} is a class whose kind is {variant.kind!r}; the two must be equal',
         )
     parameters = {name: value for name, value in mapping.items() if name != 'model'}
     return variant.from_mapping(parameters, where, path)
@@ -409,7 +411,7 @@ def set_parameter(
     Parameters
     ----------
     models : Registry
-        Classes that the model may be of.
+        Allowed classes of the model.
     base : Parameters
         Model that keeps all other parameters.
     path : str
@@ -444,10 +446,10 @@ def set_parameter(
 
 @dataclasses.dataclass(frozen=True)
 class VariedParameters(Parameters):
-    """Parameter set with fields that can have several classes."""
+    """Parameter set with fields whose class the key `model` selects."""
 
     varied: ClassVar[Mapping[str, Registry[Any]]] = {}
-    """Registry of the kinds of each such field."""
+    """Registry of the allowed classes of each such field."""
 
     @classmethod
     def from_mapping(cls: type[V], mapping: Mapping[str, object], where: str, path: str = '') -> V:

@@ -36,8 +36,8 @@ class Delivery(Parameters):
     stationary from the first message and exactly discretised. Share and length of drop-outs are
     therefore the same at every rate. If the length is 0, each message is lost independently.
 
-    Stamps and values do not depend on the delivery. A lost message was measured too, so the noise
-    of the next one is the same with and without losses.
+    Stamps and values do not depend on the delivery. A lost message was still measured, so the
+    noise of the next one is the same with and without losses.
 
     References
     ----------

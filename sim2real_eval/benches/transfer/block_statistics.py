@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of a transfer loss over blocks, and distances of loss landscapes."""
+"""Statistics of a transfer loss over blocks, and distances between loss landscapes."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def block_statistics(
     Parameters
     ----------
     errors : mapping of str to (p,) float
-        Errors of each model in all windows, or a score.
+        Error, or score, of each model in every window.
     reference : (p,) float
-        The same of the filter that is tuned on real recordings.
+        Error, or score, of the filter tuned on real recordings.
     blocks : sequence of (k,) int
-        Windows of each block.
+        Indices of the windows of each block.
     level : float
-        Level of the intervals.
+        Confidence level of the intervals.
     is_error : bool
-        Whether losses are shares of the reference.
+        True if the values are errors, whose losses are divided by the reference; False for scores.
 
     Examples
     --------
@@ -72,8 +72,8 @@ def block_statistics(
     pairs = list(itertools.combinations(order, 2))
     distinct = []
     if pairs:
-        apart = np.array([differences[i] - differences[k] for i, k in pairs])
-        p_values = joint_p_values(np.abs(apart @ signs.T)).adjusted
+        pair_differences = np.array([differences[i] - differences[k] for i, k in pairs])
+        p_values = joint_p_values(np.abs(pair_differences @ signs.T)).adjusted
         distinct = [
             (names[i], names[k])
             for (i, k), p_value in zip(pairs, p_values, strict=True)
@@ -83,8 +83,8 @@ def block_statistics(
     statistics = {}
     for k, name in enumerate(names):
         gain = estimate_gain(differences[k], level, scale)
-        other_side = estimate_gain(-differences[k], level, scale).p_value
-        p_value = min(1.0, 2.0 * min(gain.p_value, other_side))
+        opposite_p_value = estimate_gain(-differences[k], level, scale).p_value
+        p_value = min(1.0, 2.0 * min(gain.p_value, opposite_p_value))
         statistics[name] = BlockStatistics(
             gain.mean, gain.low, gain.high, p_value, adjusted[k], groups[name]
         )
@@ -92,9 +92,9 @@ def block_statistics(
 
 
 def landscape_distance(real: FloatArray, simulated: FloatArray, is_error: bool) -> float:
-    """Return the distance of two loss landscapes `(t,)`; see `ModelTransfer.landscape`.
+    """Return the distance between two loss landscapes `(t,)`; see `ModelTransfer.landscape`.
 
-    A constant factor of an error changes no choice, so it counts nothing.
+    A constant factor on all errors does not change which tuning is best, so it is ignored.
 
     Examples
     --------
@@ -102,12 +102,12 @@ def landscape_distance(real: FloatArray, simulated: FloatArray, is_error: bool) 
     >>> landscape_distance(real, 3.0 * real, True) < 1e-12
     True
     """
-    away = np.log(simulated / real) if is_error else simulated - real
-    return float(away.std())
+    deviations = np.log(simulated / real) if is_error else simulated - real
+    return float(deviations.std())
 
 
 def landscape_correlation(real: FloatArray, simulated: FloatArray) -> float:
-    """Return Pearson's correlation of the errors of the tunings; NaN where one is constant."""
+    """Return Pearson's correlation between two landscapes; NaN if either is constant."""
     if real.std() == 0.0 or simulated.std() == 0.0:
         return math.nan
     return float(np.corrcoef(real, simulated)[0, 1])

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of an inertial judge, and its first attitude: levelling and the best heading.
+"""Inputs of an inertial judge, and its initial attitude from levelling and the best heading.
 
 At rest, or in straight steady motion, the mean specific force points up, which gives roll and
 pitch ([Groves2013], section 5.6.2). An accelerometer bias b leaves the error (-(R b)_y, (R b)_x,
@@ -28,9 +28,9 @@ from sim_sensors.world.geodesy import LocalFrame
 from .settings import InertialSettings
 
 _ABSENT = -1.0
-# No sensor measures more, and the squares still fit into a double.
-_MOST = 1e6
-_MOST_VARIANCE = 1e12
+# Largest values accepted: no sensor measures more, and their squares do not overflow.
+_LARGEST_VALUE = 1e6
+_LARGEST_VARIANCE = 1e12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class InertialInputs:
     notes: tuple[Finding, ...]
 
     def gps_count(self, rejected: int) -> PartCount:
-        """Return the counts of the fixes for a number of rejected ones."""
+        """Return the numbers of fused, rejected and unusable fixes."""
         used = len(self.fix_ns)
         return PartCount(
             'gps pose', self.fix_topic, self.fixes_received, older=0,
@@ -71,11 +71,12 @@ def inertial_inputs(
     start_ns: int | None = None,
     transforms: TransformFile | None = None,
 ) -> InertialInputs:
-    """Return the recording's imu and gps from `start_ns` on, with the transforms of a file.
+    """Return the imu and gps messages from `start_ns` on, in the axes of base_link.
 
-    RecordingError when the recording has no imu or no gps. JudgeError when they do not suffice: no
-    rate or no force, fewer than two IMU messages, or no valid fix between them. JudgeError also
-    when no static transform connects a sensor to base_link.
+    Transforms of the file `transforms` replace those of the recording. Raises RecordingError if
+    the recording has no imu or no gps. Raises JudgeError if the IMU has no angular rate, no
+    specific force or fewer than two messages, if no valid fix lies between them, or if no static
+    transform connects a sensor to base_link.
     """
     where = recording.path or recording.name
     imu, gps = recording.require('imu'), recording.require('gps')
@@ -91,7 +92,7 @@ def inertial_inputs(
         notes += [*transforms.notes, *replaced]
     frames = FrameTree(static, assume_identity=not static)
     base = settings.base_link_frame
-    turn, imu_arm = frames.lookup(base, imu.frame, 'imu')
+    rotation, imu_arm = frames.lookup(base, imu.frame, 'imu')
     _, antenna = frames.lookup(base, gps.frame, 'gps')
     notes += frames.assumptions
     valid = select_valid_fixes(gps)
@@ -109,11 +110,11 @@ def inertial_inputs(
         notes.append(estimate.FIXES_OUTSIDE(count=np.sum(~inside)))
     origin = local_frame_at_first_fix(valid)
     used = valid.take(inside)
-    yaw, variance = _headings(imu, turn)
+    yaw, variance = _headings(imu, rotation)
     return InertialInputs(
         imu_ns=imu.stamp_ns,
-        rate=imu.angular_velocity @ turn.T,
-        force=imu.linear_acceleration @ turn.T,
+        rate=imu.angular_velocity @ rotation.T,
+        force=imu.linear_acceleration @ rotation.T,
         imu_yaw=yaw,
         imu_yaw_variance=variance,
         imu_arm=imu_arm,
@@ -137,8 +138,10 @@ def _usable_imu(
             raise JudgeError(f'{where}: has no {name} (its covariance is -1); must have both')
         imu = imu.take(~absent & np.isfinite(getattr(imu, name)).all(axis=1))
         largest = float(np.max(np.abs(getattr(imu, name)), initial=0.0))
-        if largest > _MOST:
-            raise JudgeError(f'{where}: {name} of {largest:.3g}; must be at most {_MOST:g}')
+        if largest > _LARGEST_VALUE:
+            raise JudgeError(
+                f'{where}: {name} of {largest:.3g}; must be at most {_LARGEST_VALUE:g}'
+            )
     fresh = np.ones(len(imu), dtype=bool)
     fresh[1:] = np.diff(imu.stamp_ns) > 0
     if not fresh.all():
@@ -154,16 +157,18 @@ def _usable_imu(
     return imu
 
 
-def _headings(imu: ImuArray, turn: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _headings(imu: ImuArray, rotation: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return yaw of base_link and its variance; NaN if the IMU has no orientation."""
     covariance = imu.orientation_covariance
-    has = (covariance[:, 0, 0] != _ABSENT) & np.isfinite(imu.orientation).all(axis=1)
-    has &= np.linalg.norm(np.nan_to_num(imu.orientation), axis=1) > 0.0
+    has_orientation = (covariance[:, 0, 0] != _ABSENT) & np.isfinite(imu.orientation).all(axis=1)
+    has_orientation &= np.linalg.norm(np.nan_to_num(imu.orientation), axis=1) > 0.0
     yaw, variance = np.full(len(imu), np.nan), np.full(len(imu), np.nan)
-    if has.any():
-        base = Rotation.from_quat(imu.orientation[has]) * Rotation.from_matrix(turn.T)
-        yaw[has] = base.as_euler('xyz')[:, 2]
-        variance[has] = np.nan_to_num(np.maximum(covariance[has, 2, 2], 0.0))
+    if has_orientation.any():
+        sensor = Rotation.from_quat(imu.orientation[has_orientation])
+        base = sensor * Rotation.from_matrix(rotation.T)
+        yaw[has_orientation] = base.as_euler('xyz')[:, 2]
+        stated = covariance[has_orientation, 2, 2]
+        variance[has_orientation] = np.nan_to_num(np.maximum(stated, 0.0))
     return yaw, variance
 
 
@@ -173,27 +178,30 @@ def _covariances(fixes: FixArray, settings: InertialSettings, notes: list[Findin
         fixes.position_covariance + fixes.position_covariance.transpose(0, 2, 1)
     )
     diagonal = np.einsum('nii->ni', stated_covariance)
-    unknown = ~(np.isfinite(stated_covariance).all(axis=(1, 2)) & (diagonal >= 0.0).all(axis=1))
-    unknown |= ~diagonal.any(axis=1)
-    # Larger variances carry no information and would cost digits of the filter's covariance.
-    vague = ~unknown & (diagonal > _MOST_VARIANCE).any(axis=1)
-    stated_covariance[vague] *= (_MOST_VARIANCE / np.max(diagonal[vague], axis=1))[:, None, None]
-    result = np.where(unknown[:, None, None], 0.0, stated_covariance)
+    is_unknown = ~(np.isfinite(stated_covariance).all(axis=(1, 2)) & (diagonal >= 0.0).all(axis=1))
+    is_unknown |= ~diagonal.any(axis=1)
+    # Larger variances carry no information, but make the filter's covariance ill-conditioned.
+    is_vague = ~is_unknown & (diagonal > _LARGEST_VARIANCE).any(axis=1)
+    factors = _LARGEST_VARIANCE / np.max(diagonal[is_vague], axis=1)
+    stated_covariance[is_vague] *= factors[:, None, None]
+    result = np.where(is_unknown[:, None, None], 0.0, stated_covariance)
     # An invalid covariance (correlations above 1) is replaced by its variances.
-    odd = ~unknown & (np.linalg.eigvalsh(result)[:, 0] < -1e-9 * np.max(diagonal, axis=1))
-    result[odd] = diagonal[odd, :, None] * np.eye(3)
+    is_invalid = ~is_unknown & (
+        np.linalg.eigvalsh(result)[:, 0] < -1e-9 * np.max(diagonal, axis=1)
+    )
+    result[is_invalid] = diagonal[is_invalid, :, None] * np.eye(3)
     fallback, least = np.square([settings.fix_deviation, settings.least_fix_deviation])
     stated = np.einsum('nii->ni', result)
     variances = np.where(stated > 0.0, np.maximum(stated, least), fallback)
     result = result + (variances - stated)[:, :, None] * np.eye(3)
     n = len(fixes)
-    if unknown.any():
+    if is_unknown.any():
         text = ', '.join(f'{value:g}' for value in settings.fix_deviation)
-        notes.append(estimate.NO_COVARIANCE(count=np.sum(unknown), fixes=n, deviation=text))
-    if vague.any():
-        most = _MOST_VARIANCE**0.5
-        notes.append(estimate.COVARIANCE_LOWERED(count=np.sum(vague), fixes=n, most=most))
-    raised = ~unknown & (stated < least).any(axis=1)
+        notes.append(estimate.NO_COVARIANCE(count=np.sum(is_unknown), fixes=n, deviation=text))
+    if is_vague.any():
+        most = _LARGEST_VARIANCE**0.5
+        notes.append(estimate.COVARIANCE_LOWERED(count=np.sum(is_vague), fixes=n, most=most))
+    raised = ~is_unknown & (stated < least).any(axis=1)
     if raised.any():
         text = ', '.join(f'{value:g}' for value in settings.least_fix_deviation)
         notes.append(estimate.COVARIANCE_RAISED(count=np.sum(raised), fixes=n, least=text))
@@ -201,7 +209,7 @@ def _covariances(fixes: FixArray, settings: InertialSettings, notes: list[Findin
 
 
 UNKNOWN_HEADING_DEVIATION = math.pi / math.sqrt(3.0)
-"""Standard deviation of an unknown angle, uniform over a turn, rad."""
+"""Standard deviation of an unknown angle, uniform over a full turn, rad."""
 
 # Smallest ratio of a displacement to its deviation that gives a course.
 _SIGNIFICANT = 5.0
@@ -212,31 +220,32 @@ _LENGTHS = 5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FirstAttitude:
+class InitialAttitude:
     """Attitude of base_link at the first usable fix."""
 
     stamp_ns: int  # stamp of that fix
     orientation: FloatArray  # (4,) Quaternion x y z w, base_link to world (east-north-up)
     # (3, 3) rad^2, of the small rotation e about the world's axes, truth = Exp(e) estimate.
     covariance: FloatArray
-    # (3, 3) de/db of that error and the error b of an accelerometer bias taken as zero, base_link
-    # axes: cov(e, b) = bias_coupling var(b). Its part is in `covariance`.
+    # (3, 3) Derivative de/db of that error by the accelerometer bias b in base_link, which
+    # levelling assumes to be zero: cov(e, b) = bias_coupling var(b). `covariance` includes it.
     bias_coupling: FloatArray
-    # (3,) Bias from the mean rate at standstill, rad/s, and its variance; 0 and the variance of
-    # the settings without a standstill.
+    # (3,) Bias from the mean rate at standstill, rad/s, and its variance. Without a standstill
+    # they are 0 and the variance of the settings.
     gyroscope_bias: FloatArray
     gyroscope_bias_variance: FloatArray
-    still: bool  # whether the vehicle stood still during levelling
-    heading_known: bool  # false when the heading is uniform over the turn
+    is_still: bool  # whether the vehicle stood still during levelling
+    is_heading_known: bool  # false if the heading is uniform over a full turn
     notes: tuple[Finding, ...]
 
 
-def first_attitude(
+def initial_attitude(
     inputs: InertialInputs, settings: InertialSettings, start_heading: float | None = None
-) -> FirstAttitude:
+) -> InitialAttitude:
     """Return the attitude at the first usable fix.
 
-    A start heading, the yaw of base_link there in rad from east, overrides all other sources.
+    `start_heading` is the yaw of base_link at that fix, rad from east; it overrides all other
+    sources.
     """
     start = settings.start
     stamp_ns = int(inputs.fix_ns[0])
@@ -271,22 +280,22 @@ def first_attitude(
     upright = float(attitude.as_matrix()[2, 2])
     if upright < _STEEP:
         notes.append(estimate.TILTED(tilt=math.degrees(math.acos(max(upright, -1.0)))))
-    return FirstAttitude(
+    return InitialAttitude(
         stamp_ns=stamp_ns,
         orientation=attitude.as_quat(),
         covariance=covariance,
         bias_coupling=coupling,
         gyroscope_bias=bias,
         gyroscope_bias_variance=np.full(3, variance),
-        still=standstill is not None,
-        heading_known=deviation < UNKNOWN_HEADING_DEVIATION,
+        is_still=standstill is not None,
+        is_heading_known=deviation < UNKNOWN_HEADING_DEVIATION,
         notes=tuple(notes),
     )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Level:
-    """First roll and pitch, and the gyroscope bias."""
+    """Initial roll and pitch, and the gyroscope bias."""
 
     roll: float
     pitch: float
@@ -300,7 +309,7 @@ def _gyroscope_bias(
     window: NDArray[np.bool_],
     standstill: _Standstill | None,
 ) -> tuple[FloatArray, float]:
-    """Return the first gyroscope bias and its variance, which a standstill reduces."""
+    """Return the initial gyroscope bias and its variance, which a standstill reduces."""
     variance = settings.start.gyroscope_bias_deviation**2
     if standstill is None or standstill.speed > settings.start.still_speed or variance == 0.0:
         return np.zeros(3), variance
@@ -322,9 +331,9 @@ class _Standstill:
 
 
 def _find_standstill(inputs: InertialInputs, settings: InertialSettings) -> _Standstill | None:
-    """Return the standstill at the start, if the first fixes are those of a standing antenna.
+    """Return the standstill at the start, or None if the antenna moves.
 
-    None for a moving antenna, or when the fixes are less certain than the assumption in motion.
+    Also return None if the fixes bound the acceleration less tightly than `moving_tilt_deviation`.
     """
     time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
     first = time <= max(settings.start.time, float(time[1]) if len(time) > 1 else 0.0)
@@ -334,11 +343,11 @@ def _find_standstill(inputs: InertialInputs, settings: InertialSettings) -> _Sta
     span = float(time[last])
     moved = float(np.linalg.norm(inputs.fix[last, :2] - inputs.fix[0, :2]))
     # Deviation of the difference of two fixes in the plane, along its worst direction, m.
-    both = inputs.fix_covariance[0, :2, :2] + inputs.fix_covariance[last, :2, :2]
-    noise = math.sqrt(float(np.linalg.eigvalsh(both)[-1]))
+    summed_covariance = inputs.fix_covariance[0, :2, :2] + inputs.fix_covariance[last, :2, :2]
+    noise = math.sqrt(float(np.linalg.eigvalsh(summed_covariance)[-1]))
     if moved > settings.start.still_speed * span + 2.0 * noise:
         return None
-    # A vehicle that starts with the acceleration a moves a T^2 / 2 and is levelled a / g wrong.
+    # Acceleration a from rest moves a vehicle by a T^2 / 2 and causes a levelling error of a / g.
     standstill = _Standstill(noise / span, 2.0 * noise / span**2)
     coarse = settings.start.moving_tilt_deviation * settings.gravity
     return standstill if standstill.acceleration < coarse else None
@@ -378,8 +387,8 @@ def _course(
 
     The third number is the time from the first fix to the middle of the path, s. A vehicle that
     drives forwards with the heading psi + turn(t), turn integrated from the rates, moves along the
-    sum of Exp(i turn) rotated by psi. Its speed is assumed to be constant on the path. The most
-    certain of several path lengths is used, and the earliest of equals.
+    sum of Exp(i turn) rotated by psi. Its speed is assumed to be constant on the path. Of several
+    path durations, the one with the smallest deviation is used; the shortest one breaks ties.
     """
     start = settings.start
     fix_time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
@@ -395,8 +404,8 @@ def _course(
         last = np.minimum(np.searchsorted(fix_time, fix_time + length), len(fix_time) - 1)
         span = fix_time[last] - fix_time
         moved, along = points[last] - points, way[last] - way
-        both = inputs.fix_covariance[:, :2, :2] + inputs.fix_covariance[last, :2, :2]
-        noise = np.sqrt(np.linalg.eigvalsh(both)[:, 1])
+        summed_covariance = inputs.fix_covariance[:, :2, :2] + inputs.fix_covariance[last, :2, :2]
+        noise = np.sqrt(np.linalg.eigvalsh(summed_covariance)[:, 1])
         # On a path that returns to its start, changes of speed do not average out.
         good = (span > 0.0) & (np.abs(along) > 0.5 * span)
         good &= np.abs(moved) >= np.maximum(start.course_speed * span, _SIGNIFICANT * noise)

@@ -20,7 +20,7 @@ from sim2real_eval.judge.estimate import Corrections, JudgedRun, PartCount
 from sim2real_eval.recording.recording import Recording
 from sim_sensors.core.measurements import FloatArray, IntArray
 from sim_sensors.core.rotations import skew
-from .alignment import FirstAttitude, InertialInputs, first_attitude, inertial_inputs
+from .alignment import InertialInputs, InitialAttitude, inertial_inputs, initial_attitude
 from .settings import InertialJudge, InertialSettings
 from .strapdown import (
     ACCELEROMETER_BIAS,
@@ -145,7 +145,7 @@ def filter_inputs(
     start_heading: float | None = None,
 ) -> FilteredRun:
     """Filter inputs of `inertial_inputs`; parameters as in `InertialJudge.judge`."""
-    attitude = first_attitude(inputs, settings, start_heading)
+    attitude = initial_attitude(inputs, settings, start_heading)
     first_ns, out_ns = int(inputs.fix_ns[0]), output_times(inputs, settings, start_ns)
     events = merge_events(inputs, settings, out_ns)
     output = LoopOutput.allocate(events)
@@ -216,7 +216,7 @@ def _parts(
 
 
 def first_state(
-    inputs: InertialInputs, attitude: FirstAttitude, settings: InertialSettings
+    inputs: InertialInputs, attitude: InitialAttitude, settings: InertialSettings
 ) -> tuple[FloatArray, FloatArray]:
     """Return state, (16,), and covariance, (15, 15), at the first fix, from that fix alone.
 

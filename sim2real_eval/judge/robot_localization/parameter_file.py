@@ -16,7 +16,7 @@ from sim2real_eval.common.findings import Finding, routine
 from sim_sensors.core.config_files import read_yaml
 from sim_sensors.core.errors import ParameterError, did_you_mean
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.core.parameters import number_of
+from sim_sensors.core.parameters import parse_number
 from .release import DEFAULT_RELEASE, Release
 
 ROS1_LAYOUT = routine(
@@ -285,7 +285,7 @@ class ParameterReader:
         """Read a text."""
         value = self._pop(name, default)
         if not isinstance(value, str):
-            raise self.refuse(name, value, 'a text')
+            raise self.refuse(name, value, 'a string')
         return value
 
     def texts(self, name: str) -> list[str]:
@@ -308,7 +308,7 @@ class ParameterReader:
             self.ignore((name,))
             return default
         value = self._pop(name, default)
-        number = number_of(value)
+        number = parse_number(value)
         if number is None or not minimum <= number <= maximum:
             low = '' if minimum == -math.inf else f' >= {minimum:g}'
             high = '' if maximum == math.inf else f' <= {maximum:g}'
@@ -321,7 +321,7 @@ class ParameterReader:
         value = self._pop(name, None)
         if value is None:
             return np.array(default, dtype=np.float64)
-        entries = [number_of(entry) for entry in value] if isinstance(value, list) else []
+        entries = [parse_number(entry) for entry in value] if isinstance(value, list) else []
         if len(entries) != size or None in entries:
             raise self.refuse(name, value, f'a list of {size} numbers')
         return np.array(entries, dtype=np.float64)

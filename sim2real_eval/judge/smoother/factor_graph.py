@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from sim2real_eval.common.findings import JudgeError
-from sim2real_eval.judge.inertial.alignment import FirstAttitude, InertialInputs
+from sim2real_eval.judge.inertial.alignment import InertialInputs, InitialAttitude
 from sim2real_eval.judge.inertial.settings import InertialSettings
 from sim_sensors.core.installation import pip_install
 from sim_sensors.core.measurements import FloatArray, IntArray
@@ -187,7 +187,7 @@ class FactorGraph:
             for f in range(int(low), int(high))
         ]
 
-    def prior(self, start: FirstAttitude, turn: Rotation) -> list[Any]:
+    def prior(self, start: InitialAttitude, turn: Rotation) -> list[Any]:
         """Return the prior factors of the first node."""
         gtsam, first = self.gtsam, self.settings.start
         matrix = turn.as_matrix()
@@ -289,7 +289,7 @@ class Nodes(ImuMotion):
 
 
 def solve(
-    inputs: InertialInputs, settings: InertialSettings, steps: Steps, start: FirstAttitude
+    inputs: InertialInputs, settings: InertialSettings, steps: Steps, start: InitialAttitude
 ) -> Nodes:
     """Build the graph and solve it; JudgeError without gtsam, or when it cannot be solved.
 
@@ -309,7 +309,7 @@ def _solve(
     inputs: InertialInputs,
     settings: InertialSettings,
     steps: Steps,
-    start: FirstAttitude,
+    start: InitialAttitude,
 ) -> Nodes:
     builder = FactorGraph(gtsam, inputs, settings, steps)
     turn = Rotation.from_quat(start.orientation)

@@ -17,7 +17,11 @@ from sim2real_eval.common.findings import Finding, RecordingError, UnusableFitEr
 from sim2real_eval.common.results import version, versions
 from sim2real_eval.judge import estimate
 from sim2real_eval.judge.estimate import ODOMETRY_FIELDS, JudgedRun
-from sim2real_eval.judge.inertial.alignment import InertialInputs, first_attitude, inertial_inputs
+from sim2real_eval.judge.inertial.alignment import (
+    InertialInputs,
+    inertial_inputs,
+    initial_attitude,
+)
 from sim2real_eval.judge.inertial.error_state import output_times
 from sim2real_eval.judge.inertial.settings import InertialJudge, InertialSettings
 from sim2real_eval.recording.metadata import TransformFile
@@ -86,7 +90,7 @@ class SmootherJudge(InertialJudge):
         inputs = inertial_inputs(
             recording, settings, start_ns=start_ns, transforms=self.transforms
         )
-        start = first_attitude(inputs, settings, start_heading)
+        start = initial_attitude(inputs, settings, start_heading)
         output_ns = output_times(inputs, settings, start_ns)
         steps = divide_into_steps(inputs, settings, output_ns)
         nodes = solve(inputs, settings, steps, start)

@@ -62,7 +62,7 @@ class TwinSensorNode(SensorNode):
 
     @property
     def is_connected(self) -> bool:
-        """Whether it has a publisher of odometry and a subscriber."""
+        """Whether the node is connected to a publisher of odometry and to a subscriber."""
         subscribers: int = self._publisher.get_subscription_count()
         return subscribers > 0 and self._subscription.get_publisher_count() > 0
 
@@ -93,7 +93,7 @@ class _MeasuredSensor:
         return True
 
     def accept(self, data: bytes, info: Mapping[str, Any]) -> None:
-        """Keep a message if it is one of the sensor."""
+        """Keep a message if this sensor published it."""
         if self.watch.accept(self.subscription.topic_name, info):
             self.received.append(data)
 
@@ -113,19 +113,22 @@ class _MeasuredSensor:
 
 
 class SensorBench:
-    """Sensor nodes that receive the truth of a recording and whose measurements are received.
+    """Sensor nodes that measure the truth of a recording, in lockstep with its publication.
 
-    No message is lost: a few odometry messages are published after the previous ones were taken
-    and all their measurements have arrived. Sim2RealError if the sensors do not connect.
+    No message is lost: the next odometry messages are published only after the sensors have taken
+    the previous ones and their measurements have arrived. Raises Sim2RealError if the sensors do
+    not connect.
 
     Parameters
     ----------
     node : Node
         Publishes the truth and receives the measurements; it need not be spun.
     truth : Publisher
-        Its publisher of the truth.
+        Publisher of `node` for the truth.
     maker : TwinMaker
+        Maker of the twin, with the recording and its truth.
     sensors : TwinSensors
+        Sensor models of the twin and their places.
     label : str
         Name of the model in diagnostics.
     namespace : str
@@ -157,14 +160,14 @@ class SensorBench:
         self.finished = False
         self._executor = SingleThreadedExecutor(context=node.context)
         self._sensors: dict[str, _MeasuredSensor] = {}
-        with contextlib.ExitStack() as opened:
-            opened.callback(self._executor.shutdown)
-            self._start(opened, maker, sensors, label, namespace)
-            self._open = opened.pop_all()
+        with contextlib.ExitStack() as resources:
+            resources.callback(self._executor.shutdown)
+            self._start(resources, maker, sensors, label, namespace)
+            self._resources = resources.pop_all()
 
     def _start(
         self,
-        opened: contextlib.ExitStack,
+        resources: contextlib.ExitStack,
         maker: TwinMaker,
         sensors: TwinSensors,
         label: str,
@@ -194,7 +197,7 @@ class SensorBench:
                 # The arguments of this process are for the evaluation node.
                 use_global_arguments=False,
                 cli_args=['--ros-args', '-r', f'{ODOMETRY_TOPIC}:={truth.topic_name}'],
-                # Queues that lose nothing.
+                # Reliable delivery and queues that are long enough to lose nothing.
                 parameter_overrides=[
                     Parameter(
                         f'qos_overrides.{truth.topic_name}.subscription.reliability',
@@ -203,7 +206,7 @@ class SensorBench:
                     Parameter(f'qos_overrides.{topic}.publisher.depth', value=depth),
                 ],
             )
-            opened.callback(sensor.destroy_node)
+            resources.callback(sensor.destroy_node)
             self._executor.add_node(sensor)
             arrival_ns = _arrivals(sensors, role, placed, int(self._stamps[-1]))
             subscription = node.create_subscription(
@@ -213,7 +216,7 @@ class SensorBench:
                 QoSProfile(depth=depth),
                 raw=True,
             )
-            opened.callback(node.destroy_subscription, subscription)
+            resources.callback(node.destroy_subscription, subscription)
             self._sensors[role] = _MeasuredSensor(
                 node=sensor,
                 kind=MESSAGE_TYPES[kind.message],
@@ -241,7 +244,7 @@ class SensorBench:
             for wait in self._watch.begin_alone(topic, owner.get_fully_qualified_name()):
                 self._wait(wait.is_met, f'to see {wait.description}')
         for measured in self._sensors.values():
-            # Nothing was measured yet.
+            # No truth was published yet, so these messages came from other nodes.
             measured.received.clear()
 
     def _accept(self, role: str, data: bytes, info: Mapping[str, Any]) -> None:
@@ -253,10 +256,10 @@ class SensorBench:
         return tuple(self._sensors)
 
     def measure(self, now_ns: int) -> None:
-        """Let the sensors measure until all measurements that reach a judge by `now_ns` exist.
+        """Publish truth until all measurements that reach a judge by `now_ns` have been received.
 
-        Sim2RealError if a sensor cannot measure the truth, or the middleware loses messages;
-        StrangerError if another node publishes the truth or measurements.
+        Raises Sim2RealError if a sensor cannot measure the truth or the middleware loses messages,
+        and StrangerError if another node publishes the truth or measurements.
         """
         while not self.finished and not all(
             _is_ahead(sensor, now_ns) for sensor in self._sensors.values()
@@ -264,7 +267,7 @@ class SensorBench:
             if self._next == len(self._rows):
                 self._finish()
                 return
-            # The motion at a time is final with the second sample after it.
+            # Interpolation of the motion at a time needs the next two samples of the truth.
             required = int(np.searchsorted(self._stamps, now_ns, side='right')) + 2
             end = min(max(required, self._next + 1), self._next + _BURST, len(self._rows))
             for row in self._rows[self._next : end]:
@@ -293,7 +296,7 @@ class SensorBench:
 
     def close(self) -> None:
         """Remove the sensors from the graph."""
-        self._open.close()
+        self._resources.close()
         self._sensors.clear()
 
     def refuse_strangers(self, *, is_last: bool = False) -> None:
@@ -355,7 +358,7 @@ def _refuse_noise_free(recording: Recording, sensors: TwinSensors) -> None:
 
 def _longest_burst(placed: PlacedSensor, truth_ns: IntArray) -> int:
     """Return an upper bound of the measurements that _BURST odometry messages make final."""
-    # Two intervals wait for later messages.
+    # Measurements of the last two intervals wait for later odometry messages.
     span = min(_BURST + 2, len(truth_ns) - 1)
     longest_ns = np.max(truth_ns[span:] - truth_ns[:-span])
     # A delay above 40 times its mean has a probability of 4e-18.
