@@ -15,9 +15,8 @@ from sim_sensors.core.measurements import FloatArray
 
 TOLERANCE = 0.10
 """Difference of the deviation up to which a simulator follows a sensor."""
-# Least difference of a misfit, and the share of the longest time up to which misfits are told: a
-# measured curve scatters beyond.
-_MISFIT = 0.20
+# Least difference of a misfit. A measured curve scatters in the last two thirds of its times.
+_MISFIT, _SCATTERED_MISFIT = 0.20, 0.50
 _WELL_KNOWN = 1.0 / 3.0
 
 
@@ -104,18 +103,19 @@ class Export(abc.ABC):
 
     @property
     def misfits(self) -> tuple[Misfit, ...]:
-        """The ranges in which the simulator is off by 20 % or more somewhere, by axis."""
+        """The ranges in which the simulator is off by 20 % or more somewhere, by axis.
+
+        Where a measured curve scatters, it takes 50 %.
+        """
         misfits = []
         for axis in self.axes:
             limit = axis.times[-1] * (_WELL_KNOWN if axis.is_measured else 1.0)
-            for whole in axis.ranges(followed=False):
-                part = slice(whole.start, min(whole.stop, int((axis.times <= limit).sum())))
-                if part.stop <= part.start:
-                    continue
+            least = np.where(axis.times <= limit, _MISFIT, _SCATTERED_MISFIT)
+            for part in axis.ranges(followed=False):
                 errors = np.abs(np.log(np.maximum(axis.ratio[part], 1e-9)))
                 ratio = float(axis.ratio[part][errors.argmax()])
                 first, last = float(axis.times[part][0]), float(axis.times[part][-1])
-                if abs(ratio - 1.0) >= _MISFIT:
+                if (np.abs(axis.ratio[part] - 1.0) >= least[part]).any():
                     cause = self.cause(axis, last, ratio)
                     misfits.append(Misfit(axis.axis, first, last, ratio, cause))
         return tuple(misfits)
