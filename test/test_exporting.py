@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from sim2real_eval.exporting.imu_export import (
     imu_from_text,
 )
 from sim2real_eval.exporting.law_fit import QUANTITIES
-from sim2real_eval.report.export import read_allan_curves
+from sim2real_eval.report.export import commented_text, export_lines, read_allan_curves
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
 from sim_sensors.imu.chain import ImuChain
@@ -288,6 +289,40 @@ def test_kalibr_takes_a_small_walk_where_the_model_has_none() -> None:
     assert 'accelerometer' not in export.text
 
 
+@pytest.mark.parametrize('name', list(SIMULATORS))
+def test_a_file_with_comments_says_what_the_export_says_and_is_read(name: str) -> None:
+    """All words of the sentences; JSON has no comments, and Webots a fixed first line.
+
+    A comment of XML must not contain two dashes.
+    """
+    simulator = find_simulator(name)
+    export = export_imu(drifting_model(scale=[0.01, 0.0, 0.0]), simulator)
+    text = commented_text(export)
+    if simulator.suffix in ('.json', '.wbt'):
+        assert text == export.text
+        return
+    comments = text.removesuffix(export.text)
+    words = re.sub(r'<!--|-->|^[#%]', ' ', comments, flags=re.MULTILINE).split()
+    assert words == ' '.join(export_lines(export)).split()
+    assert imu_from_text(text, 'file', f'file{simulator.suffix}')[1] == export.model
+
+
+def test_a_misfit_reaches_to_the_longest_time() -> None:
+    """A drift that begins at 300 s, which CARLA lacks: a factor of 3.3 at 1000 s, or of 1.2.
+
+    Up to a third of the times 20 % are told, and beyond, where a measured curve scatters, 50 %.
+    """
+    times = np.geomspace(0.01, 1000.0, 101)
+    source = ImuChain.from_mapping(
+        {'rate': 100.0, 'gyroscope': {'noise_density': [1e-3] * 3}}, 'test'
+    )
+    for growth, is_told in ((1.0, True), (0.15, False)):
+        curve = 1e-3 / np.sqrt(times) * np.maximum(1.0, times / 300.0) ** growth
+        measured = {f'gyroscope_{axis}': (times, curve) for axis in 'xyz'}
+        export = export_imu(source, find_simulator('carla'), span=(0.01, 100.0), measured=measured)
+        assert [misfit.last for misfit in export.misfits] == [pytest.approx(1000.0)] * 3 * is_told
+
+
 def test_files_of_users_are_read(tmp_path: Path) -> None:
     """Siblings of what users post: AirSim with defaults left out, PX4's SDF, an ADIS16448."""
     settings = (
@@ -355,6 +390,19 @@ def test_a_match_goes_from_a_recording_at_rest_to_the_file(
     assert model.gyroscope.stddev == pytest.approx((0.02,) * 3, rel=0.03)
     assert model.accelerometer.stddev == pytest.approx((0.2,) * 3, rel=0.03)
     assert (out / 'imu.sdf.png').exists()
+    # The drives are still to come: the last line is the command for them.
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert f'vepd BAGS --models real --imu ideal,{out}/matched/imu.yaml' in last
+    # The file of `allan` says what `export` says; its numbers are fitted to unrounded curves.
+    kalibr = out / 'kalibr'
+    source = out / 'sensors' / 'imu.yaml'
+    assert main(['export', str(source), '--to', 'kalibr', '--out', str(kalibr)]) == 0
+    comments = [
+        [line for line in path.read_text(encoding='utf-8').splitlines() if line.startswith('# ')]
+        for path in (out / 'sensors' / 'kalibr_imu.yaml', kalibr / 'imu.yaml')
+    ]
+    assert comments[0] == comments[1]
+    assert comments[0][0].startswith('# gyroscope: within 10 %')
     capsys.readouterr()
     # The fit exists: a second match names the next step, and fits nothing again.
     assert main(['match', str(table), '--to', 'kalibr', '--out', str(out), *meaning]) == 2

@@ -13,7 +13,7 @@ import pytest
 from sim2real_eval.cli.main import main
 from sim2real_eval.common.model_files import model_yaml
 from sim2real_eval.exporting.gps_export import GPS_SIMULATORS, export_gps, sensor_from_text
-from sim2real_eval.report.export import export_lines
+from sim2real_eval.report.export import commented_text, export_lines
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.gps.gps import GnssNoise, GpsModel, load_gps
 from sim_sensors.motion.scenarios import Standstill
@@ -130,7 +130,8 @@ def test_a_file_says_how_much_of_the_scatter_it_keeps() -> None:
     assert export.source_std == pytest.approx(tuple(total))
     assert export.simulated_std[2] < 0.7 * export.source_std[2]
     assert export.simulated_std[0] < 0.7 * export.source_std[0]
-    assert export.scatter in export.text
+    text = ' '.join(commented_text(export).replace('-->\n<!--', '').split())
+    assert export.scatter in text
     assert export.scatter in '\n'.join(export_lines(export))
     # White noise alone is kept, and nothing is said.
     white = GpsModel(noise=GnssNoise(white_std=(0.5, 0.5, 1.0)))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sim2real_eval.characterization.findings import NOT_SEPARATED, WARM_UP
 from sim2real_eval.common.findings import (
     Finding,
     FindingKind,
@@ -20,6 +21,7 @@ from sim2real_eval.common.findings import (
     from_records,
     merge_findings,
     merge_models,
+    merge_subjects,
     shared_findings,
     to_records,
 )
@@ -179,3 +181,22 @@ def test_a_remedy_that_asks_for_a_key_has_the_key_and_a_form_of_the_value() -> N
         ):
             problems.append(f'{code} does not say where VALUE comes from: {kind.remedy}')
     assert not problems, '\n'.join(problems)
+
+
+def test_findings_of_axes_are_merged_unless_their_remedies_differ() -> None:
+    """Ranges of numbers and all subjects; a remedy with a number is that of one axis."""
+    flicker = [
+        NOT_SEPARATED(
+            f'gyroscope_{axis}', kind='flicker', std=std, unit='rad/s', time=9.0, ratio=1.0
+        )
+        for axis, std in (('x', 3.0), ('y', 1.0), ('z', 2.0))
+    ]
+    other = NOT_SEPARATED(
+        'accelerometer_x', kind='flicker', std=1.0, unit='m/s^2', time=9.0, ratio=1.0
+    )
+    warm = [WARM_UP(axis, change=1.0, unit='rad/s', time=2.0, wait=9.0) for axis in 'xy']
+    merged = merge_subjects([*flicker, other, *warm])
+    assert [finding.subject for finding in merged] == [
+        'gyroscope_x, gyroscope_y, gyroscope_z', 'accelerometer_x', 'x', 'y',
+    ]  # fmt: skip
+    assert merged[0].numbers == {'std': (1.0, 3.0), 'time': 9.0, 'ratio': 1.0}

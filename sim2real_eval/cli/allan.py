@@ -8,7 +8,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from sim2real_eval.characterization.options import AllanOptions, TableOptions
-from sim2real_eval.common.findings import Finding
+from sim2real_eval.common.findings import Finding, merge_subjects
 from . import arguments
 from .options import OptionSet
 from .output import attempt_each, conclude, print_notes, print_table, progress_bar
@@ -143,4 +143,4 @@ def _notes(results: list[RecordingResult], again: Reidentified | None) -> list[F
     if again is not None and again.lost:
         lost = ', '.join(f'{term.axis} {term.coefficient}' for term in again.lost)
         notes.append(NOT_RECOVERED(terms=lost))
-    return notes
+    return merge_subjects(notes)

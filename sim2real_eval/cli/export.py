@@ -103,8 +103,10 @@ def run(options: argparse.Namespace) -> int:
         out, name = place_files('export', options.out, f'{sensor}{export.simulator.suffix}')
         file, names = out / name, (name, f'{name}.png')
         with fresh_files(out, names, overwrite=options.overwrite) as folder:
-            write_text(folder / names[0], export.text)
-            save_png(report.export_figure(export), folder / names[1])
+            write_text(folder / names[0], report.commented_text(export))
+            # A file such as imu.yaml is known by its folder.
+            figure = report.export_figure(export, '/'.join(Path(options.file).parts[-2:]))
+            save_png(figure, folder / names[1])
 
     def tell() -> None:
         print_table(report.export_table(export))

@@ -64,6 +64,10 @@ def run(options: argparse.Namespace) -> int:
         print()
         if words[0] == 'allan':
             _check_units(Path(options.out) / 'sensors' / 'allan.json')
+    if not options.recordings:
+        options.recordings = ['BAGS']
+        print('Next, to judge the file on drives with ground truth:')
+        print('  sim2real', shlex.join(commands(options)[-1]))
     return status
 
 

@@ -367,14 +367,41 @@ def _merge(runs: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Finding]:
                 counts[name] = counts.get(name, 0) + 1
     result = []
     for counts, members in merged.values():
-        numbers: dict[str, Number] = {}
-        for name in members[0].numbers:
-            lows, highs = zip(*(_ends(member.numbers[name]) for member in members), strict=True)
-            low, high = min(lows), max(highs)
-            numbers[name] = low if low == high else (low, high)
+        numbers = _merge_numbers(members)
         shares = tuple((group, count, totals[group]) for group, count in sorted(counts.items()))
         result.append(dataclasses.replace(members[0], numbers=numbers, runs=shares))
     return sorted(result, key=lambda finding: (finding.severity, finding._key, finding.where))
+
+
+def merge_subjects(findings: Iterable[Finding]) -> list[Finding]:
+    """Merge the findings that differ in their subjects and numbers only.
+
+    Findings whose remedy has a number stay apart, since each subject needs its own.
+    """
+    merged: dict[Any, list[Finding]] = {}
+    for finding in findings:
+        code, subject, words = finding._key
+        has_number = any(form for _, form, _ in _fields(finding.kind.remedy))
+        key = code, words, finding.where, finding.runs, subject if has_number else ''
+        merged.setdefault(key, []).append(finding)
+    return [
+        dataclasses.replace(
+            members[0],
+            subject=', '.join(dict.fromkeys(member.subject for member in members)),
+            numbers=_merge_numbers(members),
+        )
+        for members in merged.values()
+    ]
+
+
+def _merge_numbers(findings: Sequence[Finding]) -> dict[str, Number]:
+    """Return the numbers of like findings, as ranges where they differ."""
+    numbers: dict[str, Number] = {}
+    for name in findings[0].numbers:
+        lows, highs = zip(*(_ends(finding.numbers[name]) for finding in findings), strict=True)
+        low, high = min(lows), max(highs)
+        numbers[name] = low if low == high else (low, high)
+    return numbers
 
 
 def _share_text(count: int, total: int) -> str:

@@ -15,10 +15,9 @@ from sim_sensors.core.measurements import FloatArray
 
 TOLERANCE = 0.10
 """Largest relative difference of the deviations at which a simulator matches a sensor."""
-# Smallest relative difference that is reported as a misfit.
-_MISFIT = 0.20
-# Misfits to a measured curve are reported up to this share of its longest averaging time. Beyond
-# it, the curve scatters too much.
+# Smallest relative difference that is reported as a misfit. A measured curve scatters beyond a
+# share of its longest averaging time, and needs a larger one there.
+_MISFIT, _SCATTERED_MISFIT = 0.20, 0.50
 _RELIABLE_SHARE = 1.0 / 3.0
 
 
@@ -109,18 +108,19 @@ class Export(abc.ABC):
 
     @property
     def misfits(self) -> tuple[Misfit, ...]:
-        """The ranges of each axis whose largest difference is 20 % or more."""
+        """The ranges in which the simulator is off by 20 % or more somewhere, by axis.
+
+        Where a measured curve scatters, it takes 50 %.
+        """
         misfits = []
         for axis in self.axes:
             limit = axis.times[-1] * (_RELIABLE_SHARE if axis.is_measured else 1.0)
-            for whole in axis.ranges(matched=False):
-                part = slice(whole.start, min(whole.stop, int((axis.times <= limit).sum())))
-                if part.stop <= part.start:
-                    continue
+            least = np.where(axis.times <= limit, _MISFIT, _SCATTERED_MISFIT)
+            for part in axis.ranges(matched=False):
                 errors = np.abs(np.log(np.maximum(axis.ratio[part], 1e-9)))
                 ratio = float(axis.ratio[part][errors.argmax()])
                 first, last = float(axis.times[part][0]), float(axis.times[part][-1])
-                if abs(ratio - 1.0) >= _MISFIT:
+                if (np.abs(axis.ratio[part] - 1.0) >= least[part]).any():
                     cause = self.cause(axis, last, ratio)
                     misfits.append(Misfit(axis.axis, first, last, ratio, cause))
         return tuple(misfits)

@@ -39,8 +39,6 @@ GPS_SIMULATORS: Mapping[str, GpsSimulator] = {
 LONGEST_LAG = 100.0
 _PER_DECADE = 20
 _AXES = ('east', 'north', 'up')
-# A comment in a file, by its suffix; JSON has none, and the first line of a Webots file is fixed.
-_COMMENTS = {'.sdf': '<!-- {} -->\n', '.xml': '<!-- {} -->\n', '.py': '# {}\n'}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,14 +125,10 @@ def export_gps(
         for index, axis in enumerate(_AXES)
         if target[:, index].all()
     )
-    export = GpsExport(
+    return GpsExport(
         chosen, model, chosen.write(model), axes, tuple(omitted),
         tuple(position_std(errors).tolist()), tuple(position_std(chosen.produced(model)).tolist()),
     )  # fmt: skip
-    mark = _COMMENTS.get(chosen.suffix)
-    if not export.scatter or mark is None:
-        return export
-    return dataclasses.replace(export, text=mark.format(export.scatter) + export.text)
 
 
 def _errors(source: GpsModel) -> GnssNoise:

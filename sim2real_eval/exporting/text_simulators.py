@@ -61,6 +61,7 @@ class Kalibr(KeyedSimulator):
     remarks = (
         'One number for three axes, the root mean square. Kalibr advises to inflate both for '
         'cheap sensors.',
+        'The random walk stands for flicker and bias drift too, so it may exceed K of all axes.',
     )
 
     def __init__(self, topic: str = '/imu/data') -> None:

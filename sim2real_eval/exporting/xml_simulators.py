@@ -281,7 +281,7 @@ class Px4(Rotors):
     }  # fmt: skip
     keys = _rotors_keys('gyroscopeRandomWalk')
     remarks = (
-        'The models of new Gazebo take SDF: use --to sdf --rate 250.',
+        'The models of new Gazebo take SDF: export to sdf at a rate of 250 Hz.',
         'The key is gyroscopeRandomWalk here, and gyroscopeBiasRandomWalk in RotorS.',
         'The turn-on bias decays with the correlation time of the bias.',
     )

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +41,7 @@ from sim2real_eval.exporting.xml_simulators import GazeboSdf
 from sim_sensors.imu.chain import ImuChain
 from . import palette, style
 from .console import add_numbers, add_words, plain_table
+from .export import PLOT_UNITS, commented_text
 
 _WORDS = {
     'quantisation': 'quantisation Q',
@@ -78,6 +78,7 @@ def allan_console_table(
     table = plain_table(
         f'Noise terms: {samples} samples{where}, {seconds:.6g} s '
         f'at {rate:.6g} Hz (discrete: at this rate; <: upper bound, 95 %'
+        + ('; read off: from straight lines' if alone else '')
         + ('; back: found again in a simulation of the model)' if recovered_parameters else ')'),
         gap=1,
     )
@@ -110,7 +111,8 @@ def allan_console_table(
                 read = graphical_estimate.get(axis, {}).get(name)
                 cells.append('-' if read is None else f'{unit.of(read):.3g}')
             if recovered_parameters:
-                cells.append('yes' if back[axis, name] else Text('no', style='bold red'))
+                word = 'yes' if coefficient.observable else '-'
+                cells.append(word if back[axis, name] else Text('no', style='bold red'))
             table.add_row(*cells)
             label = ''
         table.add_section()
@@ -140,7 +142,6 @@ def units_legend(terms: Mapping[str, NoiseTerms]) -> str:
 # Colours are for recordings.
 _FIT_COLOUR = '#222222'
 _LETTERS = {name: words[-1] for name, words in _WORDS.items()}
-_SCALES = {'gyroscope': (math.pi / 180.0, 'deg/s'), 'accelerometer': (1.0, 'm/s²')}
 
 
 def allan_figure(
@@ -157,7 +158,7 @@ def allan_figure(
     figure, panels = style.small_multiples(len(terms), 3, (3.5, 3.0), (0.0, 0.8), narrowest=4.8)
     colours = palette.model_colours([result.name for result in results])
     for panel, axis in zip(panels, terms, strict=True):
-        factor, unit = _SCALES[quantity_of(axis)]
+        factor, unit = PLOT_UNITS[quantity_of(axis)]
         for result in results:
             for axis_result in result.axes:
                 if axis_result.axis == axis:
@@ -376,7 +377,7 @@ def write_allan_folder(
         style.save_png(figure, target / 'allan.png')
         for name, text in {
             'imu.yaml': model_yaml(model, comments),
-            **{name: export.text for name, export in exports.items()},
+            **{name: commented_text(export) for name, export in exports.items()},
         }.items():
             write_text(target / name, text)
         write_json(target / 'allan.json', record)

@@ -8,16 +8,19 @@ import csv
 import io
 import itertools
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from rich.table import Table
 
 from sim2real_eval.characterization.signals import unit_of
-from sim2real_eval.exporting.comparison import Export, Misfit
+from sim2real_eval.exporting.comparison import TOLERANCE, Export, Misfit
 from sim2real_eval.exporting.gps_export import GpsExport
 from sim2real_eval.exporting.law_fit import QUANTITIES
 from sim_sensors.core.errors import ParameterError
@@ -29,6 +32,13 @@ from .console import add_numbers, add_words, plain_table
 SHOWN_TIMES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Averaging times of the table, s."""
 _SENSOR_COLOUR, _SIMULATED_COLOUR = '#0072b2', '#d55e00'
+PLOT_UNITS = {'gyroscope': (math.pi / 180.0, 'deg/s'), 'accelerometer': (1.0, 'm/s²')}
+"""Size in SI units and name of the units of plots, by quantity."""
+# A comment in a file, by its suffix. JSON has none, and the first line of a Webots file is fixed.
+_COMMENTS = {
+    '.sdf': '<!-- {} -->', '.xml': '<!-- {} -->', '.py': '# {}', '.yaml': '# {}', '.m': '% {}',
+}  # fmt: skip
+_COMMENT_WIDTH = 96
 _CAUSES = {
     'low_pass': '{title} has no low pass',
     'noise_at_rest': '{title} has no noise there at rest',
@@ -66,14 +76,17 @@ def read_allan_curves(path: Path) -> dict[str, tuple[FloatArray, FloatArray]]:
 
 def export_table(export: Export) -> Table:
     """Return the measured or modelled and the simulated Allan deviation at `SHOWN_TIMES`."""
-    table = plain_table(f'{_quantity_of(export)}: the sensor and {export.simulator.title}')
+    title = f'{_quantity_of(export)}: the sensor and {export.simulator.title}'
+    if any(axis.is_measured for axis in export.axes):
+        title += ' (measured: allan.csv, without lines and outliers)'
+    table = plain_table(title)
     add_words(table, 'axis', 'unit', 'curve')
     add_numbers(table, *(f'{time:g} s' for time in SHOWN_TIMES))
     for axis in export.axes:
         sensor, simulated = np.array([axis.deviations_at(time) for time in SHOWN_TIMES]).T
         name = 'measured' if axis.is_measured else 'model'
         for index, (label, values) in enumerate(((name, sensor), ('simulated', simulated))):
-            head = ('', '') if index else (axis.axis, _unit(axis.axis))
+            head = ('', '') if index else (_label(axis.axis), _unit(axis.axis))
             table.add_row(*head, label, *('-' if math.isnan(v) else f'{v:.3g}' for v in values))
     return table
 
@@ -101,10 +114,23 @@ def misfit_phrase(misfit: Misfit, title: str) -> str:
     size = 'is 0'
     if misfit.ratio > 0.0:
         factor = max(misfit.ratio, 1.0 / misfit.ratio)
-        side = 'little' if misfit.ratio < 1.0 else 'much'
-        verb = 'drifts' if misfit.last > 10.0 else 'varies'
-        size = f'{verb} up to {factor:.2g} times too {side}'
-    return f'{_span(misfit.first, misfit.last)} it {size}: {cause}.'
+        side = 'small' if misfit.ratio < 1.0 else 'large'
+        size = f'is up to {factor:.2g} times too {side}'
+    span = _span(misfit.first, misfit.last)
+    return f'{span} the simulated deviation {size}: {cause}.'
+
+
+def commented_text(export: Export) -> str:
+    """Return the file with the sentences of `export_lines` as comments, if it can have any."""
+    comment = _COMMENTS.get(export.simulator.suffix)
+    if comment is None:
+        return str(export.text)
+    lines = [
+        comment.format(part)
+        for line in export_lines(export)
+        for part in textwrap.wrap(line, _COMMENT_WIDTH, break_on_hyphens=False)
+    ]
+    return '\n'.join([*lines, export.text])
 
 
 def _span(first: float, last: float) -> str:
@@ -112,11 +138,11 @@ def _span(first: float, last: float) -> str:
 
 
 def _together(axes: Sequence[str]) -> str:
-    """Return axes with their triad named once: gyroscope_x, y, z."""
-    names = [axes[0]]
+    """Return axes with their triad named once: gyroscope x, y, z."""
+    names = [_label(axes[0])]
     for before, axis in itertools.pairwise(axes):
         is_same = _quantity(before) == _quantity(axis)
-        names.append(axis.partition('_')[2] if is_same else axis)
+        names.append(axis.partition('_')[2] if is_same else _label(axis))
     return ', '.join(names)
 
 
@@ -144,33 +170,46 @@ def export_record(export: Export) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def export_figure(export: Export) -> Figure:
-    """Return a figure with a panel per axis: Allan deviation of sensor and simulator."""
+def export_figure(export: Export, name: str) -> Figure:
+    """Return a figure with a panel per axis: Allan deviation of sensor and simulator.
+
+    `name` is that of the sensor. Panels of one unit have one scale.
+    """
     across = min(3, len(export.axes))
     figure, panels = style.small_multiples(
         len(export.axes), across, (3.5, 3.0), (0.0, 0.8), narrowest=4.8
     )
+    first_panels: dict[str, Axes] = {}
     for panel, axis in zip(panels, export.axes, strict=True):
-        panel.plot(axis.times, axis.sensor_deviation, color=_SENSOR_COLOUR, linewidth=2.0)
-        simulated = axis.simulated_deviation
+        size, unit = PLOT_UNITS.get(_quantity(axis.axis), (1.0, 'm'))
+        sensor, simulated = axis.sensor_deviation / size, axis.simulated_deviation / size
         simulated = np.where(simulated > 0.0, simulated, np.nan)
+        low, high = (1.0 - TOLERANCE) * sensor, (1.0 + TOLERANCE) * sensor
+        panel.fill_between(axis.times, low, high, color=_SENSOR_COLOUR, alpha=0.25, linewidth=0)
+        panel.plot(axis.times, sensor, color=_SENSOR_COLOUR, linewidth=1.3)
         panel.plot(axis.times, simulated, color=_SIMULATED_COLOUR, linewidth=1.4, linestyle='--')
+        if (first_panel := first_panels.setdefault(unit, panel)) is not panel:
+            panel.sharey(first_panel)
         style.log_x(panel)
         panel.set_yscale('log')
-        panel.set_title(axis.axis, fontsize=9)
-        panel.set_ylabel(f'{_quantity_of(export)} [{_unit(axis.axis)}]', fontsize=8)
+        style.mark_log(panel.yaxis)
+        panel.set_title(_label(axis.axis), fontsize=9)
+        panel.set_ylabel(f'{_quantity_of(export)} [{unit}]', fontsize=8)
         style.tidy(panel, grid=True)
-    figure.supxlabel(
-        'averaging time [s]' if _quantity_of(export) == 'Allan deviation' else 'lag [s]',
-        fontsize=9,
-    )
+    is_allan = _quantity_of(export) == 'Allan deviation'
+    figure.supxlabel('averaging time [s]' if is_allan else 'time apart [s]', fontsize=9)
     is_measured = any(axis.is_measured for axis in export.axes)
     handles = [
-        style.legend_line('measured' if is_measured else 'model', _SENSOR_COLOUR),
+        style.legend_line('measured' if is_measured else 'model', _SENSOR_COLOUR, linewidth=1.3),
+        Patch(color=_SENSOR_COLOUR, alpha=0.25, linewidth=0, label=f'± {TOLERANCE:.0%}'),
         style.legend_line(export.simulator.title, _SIMULATED_COLOUR, linestyle='--'),
     ]
-    style.figure_legend(figure, handles, len(handles))
+    style.figure_legend(figure, handles, len(handles), name)
     return figure
+
+
+def _label(axis: str) -> str:
+    return axis.replace('_', ' ')
 
 
 def _quantity(axis: str) -> str:
@@ -187,7 +226,7 @@ def _unit(axis: str) -> str:
 
 def _quantity_of(export: Export) -> str:
     is_inertial = any(_is_inertial(axis.axis) for axis in export.axes)
-    return 'Allan deviation' if is_inertial else 'Increment'
+    return 'Allan deviation' if is_inertial else 'Deviation of position change'
 
 
 def _plain(value: float) -> float | None:
