@@ -1,9 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Findings of the pre-flight of a recording, with their remedies.
-
-A decisive finding fails its check, the others are warnings.
-"""
+"""Findings of the pre-flight, with remedies. Decisive ones fail their check, others warn."""
 
 from __future__ import annotations
 

@@ -31,9 +31,8 @@ class RandomWalkNoise(PositionNoise):
         s = s + a h;    s = s speed_limit/|s|  where |s| > speed_limit  (3-D norm)
         e = e + s h     (the new s: symplectic Euler)
 
-    `acceleration_std` is per step, so the statistics depend on `model_rate`. They do not depend on
-    the rate of the fixes. A remainder below 1e-6 of a step is rounding of float seconds and takes
-    no step.
+    `acceleration_std` is per step, so the statistics depend on `model_rate`, but not on the rate
+    of the fixes. A remainder below 1e-6 of a step is rounding and takes no step.
 
     If there are no limits and no pull, Var s = acceleration_std^2 h t and Var e =
     acceleration_std^2 h t^3/3. If there is a pull, e is an undamped oscillator of frequency
@@ -75,16 +74,13 @@ class RandomWalkNoise(PositionNoise):
         return BoundedWalk(stream(seed, run, sensor, 'position_walk'), self)
 
 
-# Fraction of a step below which the remainder of an interval is a rounding error of float seconds,
-# for which no extra step is drawn.
 _REMAINDER = 1e-6
 
 
 class BoundedWalk:
     """Position error e driven by a clipped random acceleration, with the speed limited.
 
-    The law and its parameters are those of `RandomWalkNoise`; `rng` is the stream of this source
-    alone.
+    Law and parameters: `RandomWalkNoise`. `rng` is the stream of this source alone.
     """
 
     def __init__(self, rng: np.random.Generator, noise: RandomWalkNoise) -> None:
@@ -227,10 +223,9 @@ class GazeboPositionNoise(UpstreamNoise, GazeboClassicNoise):
 
     b = +-N(bias_mean, bias_std) is drawn once, with a random sign. d is a Gauss-Markov process
     from its stationary law. Its standard deviation is dynamic_bias_std sqrt(dynamic_bias_time /
-    2), its correlation exp(-lag / dynamic_bias_time).
-
-    All defaults of Gazebo are zero; the numbers of the preset are ours. ros_gz states nothing
-    (zeros, unknown). `precision`, which rounds the reported value, is left out.
+    2), its correlation exp(-lag / dynamic_bias_time). All defaults of Gazebo are zero; the numbers
+    of the preset are ours. ros_gz states nothing (zeros, unknown). `precision`, which rounds the
+    reported value, is left out.
 
     Notes
     -----
@@ -579,8 +574,7 @@ class Px4MarkovNoise(UpstreamNoise):
 class _StepMarkov:
     """Process y <- a y + std w, one step per fix, or at a `rate` all steps between two fixes.
 
-    Steps of a rate are counted on a grid from the first fix, so that rounding of the intervals
-    loses none. The process starts at zero.
+    Steps of a rate count from the first fix, so that rounding loses none. It starts at zero.
     """
 
     def __init__(
