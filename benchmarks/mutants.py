@@ -50,6 +50,7 @@ TESTS = {
     f'{_METRICS}consistency.py': 'metrics_consistency judged_world cli_consistency',
     f'{_METRICS}error_curves.py': 'metrics_consistency secondary_metrics metrics_vepd',
     f'{_METRICS}interval.py': 'uncertainty study_uncertainty',
+    f'{_METRICS}mean_wasserstein.py': 'uncertainty study_memory',
     f'{_METRICS}judged_world.py': 'judged_world',
     f'{_METRICS}options.py': 'metrics_scores uncertainty',
     f'{_METRICS}permutation_test.py': 'permutation_test uncertainty study_uncertainty',

@@ -229,11 +229,11 @@ def test_the_option_sim_compares_given_recordings(
         capsys, 'simulate', *runs, '--imu', 'airsim', '--out', tmp_path / 'twins',
     )  # fmt: skip
     assert done.status == 0
-    simulated = sorted((tmp_path / 'twins').iterdir())
+    simulated = tmp_path / 'twins' / '*'
     blind = run_of('drive_line', 1).with_messages('truth', None)
     write_recording(blind, tmp_path / 'blind')
     outcome = call(
-        capsys, 'compare', *runs, tmp_path / 'blind', '--sim', *simulated, '--nperseg',
+        capsys, 'compare', *runs, tmp_path / 'blind', '--sim', simulated, '--nperseg',
         'max', '--align', 'apply', '--trend-window', 51, '--jobs', 1, '--out', tmp_path / 'out',
     )  # fmt: skip
     assert outcome.status == 1

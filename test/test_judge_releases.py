@@ -156,7 +156,7 @@ def test_commands_of_one_message_type_are_used(
         if note.kind is COMMANDS_OF_OTHER_TYPE
     ]  # fmt: skip
     opposite = not config.stamped_control
-    assert finding.remedy == f'set stamped_control: {str(opposite).lower()}'
+    assert f'`stamped_control: {str(opposite).lower()}`' in finding.remedy
     corrected = dataclasses.replace(config, stamped_control=opposite)
     assert judge(commanded(other), corrected).linear_velocity[-1, 0] > 0.9
 
