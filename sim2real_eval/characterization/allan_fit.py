@@ -48,8 +48,8 @@ _SIGNIFICANT_RAMP = 16.0
 _ITERATIONS = 30
 # Shares of the variance, added to the diagonal in turn until the Cholesky factorisation succeeds.
 _RELATIVE_JITTERS = (1e-12, 1e-9, 1e-6, 1e-3, 1.0)
-# Most doublings in the search for an upper bound. With a large misfit there may be no bound; the
-# search then stops.
+# Most doublings in the search for an upper bound. A large misfit may leave no bound; the search
+# then stops.
 _DOUBLINGS = 20
 _CONVERGED = 1e-3
 _MISFIT_ALARM = 1e-3
@@ -60,7 +60,7 @@ _SMALLEST_EIGENVALUE_RATIO = 1e-15
 # Smallest Allan variance whose square, and that of its reciprocal, does not underflow or overflow.
 _SMALLEST_VARIANCE = 1e-100
 # Standard uncertainty of the logarithm of a cut-off. It allows for filters of another shape, such
-# as triangular averages, and for a noise floor. With a larger one, the cut-off could imitate
+# as triangular averages, and for a noise floor. A larger one would let the cut-off imitate
 # flicker.
 _CUTOFF_STD = 0.3
 MIN_AVERAGING_TIMES = 6

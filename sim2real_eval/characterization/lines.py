@@ -22,8 +22,8 @@ from scipy.signal import detrend, istft, stft, welch
 from sim_sensors.core.measurements import FloatArray
 from .screening import runs_of
 
-# Density over that beside it. With the averages below, white noise reaches this in fewer than 1 of
-# 1000 records of 500 000 bins.
+# Density over that beside it. White noise reaches this in fewer than 1 of 1000 records of 500 000
+# bins, averaged as below.
 _FACTOR = 4.0
 _SEGMENTS, _LONGEST_SEGMENT, _SHORTEST_SEGMENT = 12, 1 << 16, 1024
 # Bins on either side whose median is the density there; nothing is found below so many bins.
@@ -44,7 +44,7 @@ class SpectralLine:
 def without_lines(values: FloatArray, rate: float) -> tuple[FloatArray, list[SpectralLine]]:
     """Return samples `(n,)` at `rate` Hz without their spectral lines, and the lines.
 
-    The strongest line is first. Without a line the samples are those given.
+    The strongest line is first. The samples are unchanged if there is no line.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def without_lines(values: FloatArray, rate: float) -> tuple[FloatArray, list[Spe
     """
     clean = values
     found: list[SpectralLine] = []
-    # What is left of a strong line may be one again.
+    # The rest of a strong line may be a line, too.
     for _ in range(_ROUNDS):
         lines, gain = _find(clean, rate)
         if not lines:

@@ -180,8 +180,8 @@ def add_scenario(parser: argparse._ActionsContainer, where: str = '') -> None:
 def topic_roles(texts: Sequence[str], *, inputs: bool = False) -> tuple[tuple[str, str], ...]:
     """Return the (role, topic) pairs of --topic.
 
-    With `inputs`, the keys may also be inputs of the filter. A text that is not a pair, or has an
-    unknown key, is refused.
+    The keys may also be inputs of the filter if `inputs` is True. A text that is not a pair, or
+    has an unknown key, is refused.
     """
     pairs = _topics(texts)
     for name in pairs:

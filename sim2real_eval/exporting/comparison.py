@@ -110,7 +110,7 @@ class Export(abc.ABC):
     def misfits(self) -> tuple[Misfit, ...]:
         """The ranges in which the simulator is off by 20 % or more somewhere, by axis.
 
-        Where a measured curve scatters, it takes 50 %.
+        The limit is 50 % where a measured curve scatters.
         """
         misfits = []
         for axis in self.axes:

@@ -34,7 +34,8 @@ def assign_blocks(
     choice : str
         `auto`, `none`, or the path of a file; see `recording_blocks`.
     spans : mapping of str to DriveSpan
-        Spans of the recordings that were read, by name; needed for `auto`.
+        Spans of the recordings that were read, by name; without them, `auto` and `none`
+        recognise no drives.
 
     Raises
     ------

@@ -387,8 +387,8 @@ def _course(
 
     The third number is the time from the first fix to the middle of the path, s. A vehicle that
     drives forwards with the heading psi + turn(t), turn integrated from the rates, moves along the
-    sum of Exp(i turn) rotated by psi. Its speed is assumed to be constant on the path. Of several
-    path durations, the one with the smallest deviation is used; the shortest one breaks ties.
+    sum of Exp(i turn) rotated by psi. Its speed is assumed to be constant on the path. The
+    path duration with the smallest deviation is used; the shortest one breaks ties.
     """
     start = settings.start
     fix_time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
