@@ -273,6 +273,10 @@ class Graph:
     def _publishers_of(self, topic: str) -> int:
         return int(self._subscriptions[topic].get_publisher_count())
 
+    def publishers(self, topic: str) -> list[str]:
+        """Names of the nodes that publish a topic."""
+        return [info.node_name for info in self.node.get_publishers_info_by_topic(topic)]
+
     def play(self, truth: OdometryArray, expected: Callable[[int], bool], burst: int = 10) -> None:
         """Publish odometry; after each burst wait for `expected(samples so far)`.
 

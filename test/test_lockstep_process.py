@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import uuid
 from pathlib import Path
 
@@ -151,6 +152,25 @@ def test_a_domain_in_use_is_not_taken() -> None:
                 assert len({first, second, *domains}) == 22
     with free_domain() as again:
         assert again == first
+
+
+def test_processes_that_share_no_folder_reserve_different_domains(tmp_path: Path) -> None:
+    """Domains are a matter of the network: containers may share it and nothing else."""
+    program = f"""
+        import os
+        os.getpid = lambda: {os.getpid()}
+        from sim2real_eval.judge.external.graph import free_domain
+        with free_domain() as domain:
+            print(domain, flush=True)
+            input()
+    """
+    with free_domain() as domain:
+        done = subprocess.run(
+            [sys.executable, '-c', textwrap.dedent(program)],
+            env={**os.environ, 'TMPDIR': str(tmp_path)},
+            input='\n', capture_output=True, text=True, timeout=120.0, check=True,
+        )  # fmt: skip
+    assert int(done.stdout) != domain
 
 
 def test_a_judge_that_is_not_installed_is_refused_in_one_line(

@@ -5,17 +5,14 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import rclpy
-from filelock import FileLock, Timeout
 from rclpy.context import Context
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.node import Node
@@ -39,9 +36,9 @@ from .waits import Work
 _DOMAINS = range(1, 102)
 _OTHER_DISCOVERY = ('ROS_LOCALHOST_ONLY', 'ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER')
 _FIRST_PORT, _PORTS_PER_DOMAIN = 7400, 250
-# Offsets of the port of multicast discovery, which all participants share, and of the first
-# participant's port.
-_PROBED_PORTS = (0, 10)
+# Offsets of the first participant's port, and of that of participant 115, which no graph has. The
+# port of multicast discovery, which all participants share, has offset 0.
+_UNICAST_PORT, _RESERVED_PORT = 10, 240
 
 # On a machine under load one answer may take this long; a node that takes longer is dead.
 _TIMEOUT_S = 20.0
@@ -60,36 +57,35 @@ WITHOUT_TYPE_DESCRIPTIONS = Parameter('start_type_description_service', value=Fa
 def free_domain() -> Iterator[int]:
     """Reserve a ROS domain that no other process of ours and no foreign graph uses.
 
-    Our processes hold a file lock per domain; the ports of the domain show other users. JudgeError
-    if all domains are in use.
+    Our processes hold a port of the domain that DDS does not need; bound ports of discovery show
+    other users. JudgeError if all domains are in use.
     """
     for number in range(len(_DOMAINS)):
         domain = _DOMAINS[(os.getpid() + number) % len(_DOMAINS)]
-        name = f'sim2real_domain_{domain}_{os.getuid()}.lock'
-        lock = FileLock(Path(tempfile.gettempdir(), name))
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            continue
-        try:
-            if _is_unused(domain):
+        first = _FIRST_PORT + _PORTS_PER_DOMAIN * domain
+        with contextlib.ExitStack() as stack:
+            reservation = stack.enter_context(_udp_socket())
+            if not _binds(reservation, first + _RESERVED_PORT):
+                continue
+            with _udp_socket() as multicast, _udp_socket() as unicast:
+                is_unused = _binds(multicast, first) and _binds(unicast, first + _UNICAST_PORT)
+            if is_unused:
                 yield domain
                 return
-        finally:
-            lock.release()
     raise JudgeError(
         f'ROS domains {_DOMAINS[0]} to {_DOMAINS[-1]} are all in use; stop the nodes of one'
     )
 
 
-def _is_unused(domain: int) -> bool:
-    for offset in _PROBED_PORTS:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            try:
-                probe.bind(('', _FIRST_PORT + _PORTS_PER_DOMAIN * domain + offset))
-            except OSError as error:
-                if error.errno == errno.EADDRINUSE:
-                    return False
+def _udp_socket() -> socket.socket:
+    return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+
+def _binds(probe: socket.socket, port: int) -> bool:
+    try:
+        probe.bind(('', port))
+    except OSError:
+        return False
     return True
 
 
