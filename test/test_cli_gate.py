@@ -17,8 +17,10 @@ from cli_examples import Outcome, call, check_refused, run_of
 from comparison_examples import study_of, twin, written
 from study_examples import seal
 
+from sim2real_eval.common.findings import to_records
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import RunScore
+from sim2real_eval.preflight.findings import FIX_KINDS, FROZEN
 from sim2real_eval.recording.writing import write_recording
 from sim2real_eval.study.gate import GatedResult, judge_result
 from sim2real_eval.study.options import GateOptions
@@ -307,6 +309,16 @@ def test_what_a_regression_test_may_change_is_noted(
     (note,) = json.loads(outcome.out)['notes']
     assert f' {named}: was ' in note
     assert json.loads(gate(capsys, old, '--baseline', old, '--json').out)['notes'] == []
+
+
+def test_decisive_findings_of_the_result_are_named(capsys: Capture, tmp_path: Path) -> None:
+    """A limit that holds says nothing if the truth is that of another recording."""
+    notes = [FROZEN('/imu/data', time=5.0), FIX_KINDS('/gps/fix', share=0.9, status=2)]
+    result = write_result(tmp_path / 'result', {'m': 0.05}, settings={'notes': to_records(notes)})
+    outcome = gate(capsys, result, '--max-vepd', 1)
+    assert outcome.status == 0
+    assert FROZEN.code in outcome.out
+    assert FIX_KINDS.code not in outcome.out
 
 
 def test_models_and_settings_that_are_not_compared_may_differ(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sim2real_eval.common.findings import FINDINGS, Severity, from_records
 from sim2real_eval.metrics.interval import ScoredRuns
 from sim2real_eval.metrics.options import REAL, UncertaintyOptions
 from sim2real_eval.metrics.scores import POOLED
@@ -65,6 +66,8 @@ class GatedResult:
         Whether recordings are stand-ins.
     transfer : mapping or None
         Record of the transfer; a result of `sim2real transfer` has nothing else.
+    decisive : tuple of str
+        Codes of its decisive findings.
     """
 
     path: str
@@ -75,6 +78,7 @@ class GatedResult:
     failures: tuple[str, ...]
     synthetic: bool = False
     transfer: Mapping[str, Any] | None = None
+    decisive: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, path: str | Path) -> GatedResult:
@@ -121,6 +125,11 @@ class GatedResult:
             tuple(sorted({failure['recording'] for failure in record['failures']})),
             bool(record.get('synthetic')),
             transfer,
+            tuple(
+                note.code
+                for note in from_records(record.get('notes', ()))
+                if note.severity is Severity.DECISIVE
+            ),
         )
 
     def differences(self, baseline: GatedResult, options: GateOptions) -> list[str]:
@@ -266,10 +275,11 @@ def judge_result(
         case.cell for case in cases if case.vepd is not None and case.null_high is None
     ]
     if without_null and options.max_ratio_to_null is not None:
+        pooled = [case.cell for case in cases if case.cell.scenario == POOLED]
+        others = ', or --scenarios all' if set(pooled) - set(without_null) else ''
         raise Sim2RealError(
             f'{result.path}: {without_null[0]} has no null distribution: fewer than six drives, '
-            'or no runs.csv; must have one for --max-ratio-to-null (or use --max-vepd, or '
-            'name others by --scenarios, such as all)'
+            f'or no runs.csv; must have one for --max-ratio-to-null (or use --max-vepd{others})'
         )
     if baseline is not None and _has_other_real_runs(result, baseline):
         notes.append(
@@ -280,6 +290,9 @@ def judge_result(
         notes += [f'Differs from the baseline: {text}' for text in differences[:_MOST_NOTES]]
         if len(differences) > _MOST_NOTES:
             notes.append(f'and {len(differences) - _MOST_NOTES} more differences')
+    if result.decisive:
+        codes = ', '.join(dict.fromkeys(result.decisive))
+        notes.append(f'The result has decisive findings, see its {FINDINGS}: {codes}')
     if result.synthetic:
         notes.append('The recordings are SYNTHETIC stand-ins.')
     return GateVerdict(options, tuple(cases), result.failures, tuple(notes))

@@ -257,7 +257,7 @@ class StudyOutcome:
             When there is no study, or it is not finished, damaged or changed by hand.
         """
         path = Path(folder)
-        path = path if path.is_file() else path / MARK
+        path = path if path.is_file() or path.suffix == '.json' else path / MARK
         try:
             record = decode_record(read_input_text(path))
             state, digest = record['state'], record.pop(DIGEST, None)
