@@ -82,7 +82,7 @@ class StudyOptions(Parameters):
     block: str = parameter(
         'auto',
         '',
-        'Recordings that are not independent, which are resampled together. auto: those of one '
+        'Recordings that are not independent, which are resampled together. auto: segments of one '
         'drive, each beginning within a minute after another; none: no recordings; or a YAML or '
         'CSV file of recording and block.',
     )
