@@ -225,7 +225,7 @@ def page(results: dict[str, Any]) -> str:
 
 def _summary(results: dict[str, Any], by_key: dict[str, Document]) -> str:
     lines = sum(len(document.rows) for document in by_key.values())
-    return f'{lines} lines. Run on {results["date"]}, Python {results["machine"]["python"]}.'
+    return f'{lines} table rows. Run on {results["date"]}, Python {results["machine"]["python"]}.'
 
 
 def numbers_of(document: Document) -> dict[str, Number]:
@@ -266,8 +266,8 @@ def _section(document: Document, figures: dict[str, float]) -> list[str]:
                 place = ''
         table += ['', *(f'{number}. {reason}' for reason, number in reasons.items() if number)]
         met = sum(number.is_met(figures[name]) for name, number in numbers.items())
-        title = f'{len(numbers)} printed numbers of {document.key} and ours; {met} are equal'
-        lines += _folded(f'{title} when rounded alike', table)
+        title = f'{len(numbers)} printed numbers of {document.key} and ours; {met} agree'
+        lines += _folded(f'{title} to the printed digits', table)
     return lines
 
 

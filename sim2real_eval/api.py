@@ -39,7 +39,7 @@ from sim2real_eval.study.blocks import block_findings
 from sim2real_eval.study.options import PROFILE
 from sim2real_eval.study.outcome import StudyOutcome
 from sim2real_eval.study.recordings import OFF_TICKS_NS
-from sim_sensors.core.errors import ParameterError, Sim2RealError, whole_number
+from sim_sensors.core.errors import ParameterError, Sim2RealError, check_whole_number
 from sim_sensors.core.installation import pip_install
 from sim_sensors.core.parameters import Parameters
 from sim_sensors.core.registry import is_in_file
@@ -330,7 +330,7 @@ def vepd(
     (8, 16)
     """
     options = options or UncertaintyOptions()
-    whole_number('vepd', 'seed', seed, 0)
+    check_whole_number('vepd', 'seed', seed, 0)
     if block not in (AUTO, NONE):
         raise ParameterError('vepd', 'block', f'{block!r} is not allowed; must be auto or none')
     for side in (real, simulated):
@@ -437,8 +437,8 @@ def simulate(
             f'simulate: {str(recording)!r} is not allowed; must be a Recording, which '
             'read_recording returns, or a motion'
         )
-    whole_number('simulate', 'seed', seed, 0)
-    whole_number('simulate', 'repetition', repetition, 1)
+    check_whole_number('simulate', 'seed', seed, 0)
+    check_whole_number('simulate', 'repetition', repetition, 1)
     field = _model(mag, Magnetometer.load)
     twin = Twin(
         'simulated',

@@ -31,9 +31,9 @@ from sim2real_eval.benches.attitude.filter import (
 from sim2real_eval.benches.attitude.study import (
     AttitudeSetup,
     attitude_errors,
-    measure,
-    simulated_run,
-    simulated_study,
+    estimate_simulated_run,
+    run_simulated_study,
+    simulate_inputs,
 )
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim_sensors.camera.camera import load_camera
@@ -77,7 +77,7 @@ def right_model() -> AttitudeSetup:
 def measured(camera: bool = True) -> tuple[AttitudeSetup, AttitudeInput]:
     model = load_camera('webcam_vga') if camera else None
     setup = dataclasses.replace(right_model(), motion=swaying(1.0), camera=model)
-    return setup, measure(setup, 'run')
+    return setup, simulate_inputs(setup, 'run')
 
 
 def rotated(q: FloatArray, v: FloatArray) -> FloatArray:
@@ -171,7 +171,7 @@ def test_xi_maps_small_rotations_to_quaternion_increments() -> None:
 def test_the_estimate_without_noise_follows_the_truth() -> None:
     """Mean rates leave the error of the trapezoid; held rates lag by half a period."""
     exact = dataclasses.replace(right_model(), imu=load_imu('ideal'), mag=load_mag('ideal'))
-    inputs = measure(exact, 'run')
+    inputs = simulate_inputs(exact, 'run')
     settings = AttitudeSettings(
         gyroscope_density=1e-3, accelerometer_std=0.02, magnetometer_std=5e-7
     )
@@ -192,7 +192,7 @@ def nees_of(setup: AttitudeSetup) -> FloatArray:
     """NEES over all runs at three times, over its degrees of freedom."""
     (squares,) = (
         squares_of_run
-        for squares_of_run in simulated_study(setup).squares
+        for squares_of_run in run_simulated_study(setup).squares
         if squares_of_run.name.startswith('NEES')
     )
     rows = np.searchsorted(squares.stamp_ns, np.array(TIMES) * 1e9 - 1.0)
@@ -242,8 +242,8 @@ def test_errors_with_a_30_hz_camera_stay_within_their_bounds() -> None:
     camera = load_camera('webcam_vga')
     sharp = dataclasses.replace(camera, noise_std=(0.1, 0.1))
     setup = dataclasses.replace(right_model(), camera=sharp, runs=8, motion=swaying(5.0))
-    study = simulated_study(setup)
-    alone = simulated_study(dataclasses.replace(setup, camera=None))
+    study = run_simulated_study(setup)
+    alone = run_simulated_study(dataclasses.replace(setup, camera=None))
     assert study.overall[0] < alone.overall[0]
     assert (study.inside.mean(axis=0) > 0.96).all()
     for row in study.consistency():
@@ -254,10 +254,11 @@ def test_errors_with_a_30_hz_camera_stay_within_their_bounds() -> None:
 def test_a_run_does_not_depend_on_the_other_runs() -> None:
     """Results then do not depend on the number of processes, each of which makes whole runs."""
     setup = dataclasses.replace(right_model(), runs=3, motion=swaying(0.5))
-    study = simulated_study(setup)
-    assert study.rmse[2].tobytes() == simulated_run(setup, 3).errors.rmse.tobytes()
+    study = run_simulated_study(setup)
+    assert study.rmse[2].tobytes() == estimate_simulated_run(setup, 3).errors.rmse.tobytes()
     assert (
-        simulated_study(setup).squares[0].squares.tobytes() == study.squares[0].squares.tobytes()
+        run_simulated_study(setup).squares[0].squares.tobytes()
+        == study.squares[0].squares.tobytes()
     )
     assert len(set(study.rmse[:, 0])) == 3
 
@@ -266,7 +267,7 @@ def resting(model: AttitudeSetup, bias: tuple[float, float, float]) -> AttitudeI
     gyroscope = dataclasses.replace(model.imu.gyroscope, constant_bias=bias)
     imu = dataclasses.replace(model.imu, gyroscope=gyroscope)
     still = swaying(8.0, swing=[0.0, 0.0, 0.0])
-    return measure(dataclasses.replace(model, motion=still, imu=imu), 'run')
+    return simulate_inputs(dataclasses.replace(model, motion=still, imu=imu), 'run')
 
 
 def test_the_zero_rate_offset_is_estimated_at_rest() -> None:
@@ -331,7 +332,7 @@ def test_a_camera_without_visible_features_is_refused() -> None:
     setup, _ = measured()
     blind = dataclasses.replace(setup, world=World(), camera=load_camera('webcam_vga'))
     with pytest.raises(AttitudeError, match='camera never sees'):
-        measure(blind, 'run')
+        simulate_inputs(blind, 'run')
 
 
 def test_derivatives_of_the_swaying_motion_are_consistent() -> None:

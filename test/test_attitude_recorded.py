@@ -19,7 +19,7 @@ from sim2real_eval.benches.attitude.filter import (
     AttitudeInput,
     events_of,
 )
-from sim2real_eval.benches.attitude.study import recorded_run
+from sim2real_eval.benches.attitude.study import estimate_recorded_run
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim2real_eval.recording.recording import Recording, StaticTransform
 from sim2real_eval.simulation.twin import Twin
@@ -86,7 +86,7 @@ def test_mounted_sensors_give_the_attitude_of_the_body() -> None:
     # The field of the first seconds is that of the world, whatever the mounting.
     field = measure_early_field(make_twin_maker(askew, None, seed=0))
     np.testing.assert_allclose(field, WORLD.undisturbed_field, atol=1e-12)
-    of = [recorded_run(recording, SETTINGS, seed=1) for recording in (plain, askew)]
+    of = [estimate_recorded_run(recording, SETTINGS, seed=1) for recording in (plain, askew)]
     np.testing.assert_allclose(
         of[1].errors.angles, of[0].errors.angles, atol=1e-9, err_msg='not as without mounting'
     )
@@ -102,7 +102,9 @@ def test_each_sensor_alone_observes_its_own_directions() -> None:
     ends = {}
     for used in ('accelerometer', 'magnetometer', 'camera'):
         switches = {name: name == used for name in ('accelerometer', 'magnetometer', 'camera')}
-        run = recorded_run(plain, dataclasses.replace(wide, **switches), world=WORLD, seed=3)
+        run = estimate_recorded_run(
+            plain, dataclasses.replace(wide, **switches), world=WORLD, seed=3
+        )
         last = Rotation.from_quat(run.estimate.orientation[-1])
         ends[used] = (last * Rotation.from_quat(truth.orientation[-1]).inv()).as_rotvec()
     field = WORLD.undisturbed_field / np.linalg.norm(WORLD.undisturbed_field)
@@ -120,7 +122,7 @@ def test_the_attitude_covariance_of_a_pose_refers_to_world_axes() -> None:
     alone = dataclasses.replace(
         SETTINGS, accelerometer=False, magnetometer=False, gyroscope_density=1e-5
     )
-    run = recorded_run(plain, alone, seed=3)
+    run = estimate_recorded_run(plain, alone, seed=3)
     wrong = (
         Rotation.from_quat(run.estimate.orientation)
         * Rotation.from_quat(truth.orientation[: len(run.estimate)]).inv()
@@ -135,17 +137,17 @@ def test_late_sensors_are_used_and_assumed_frames_are_reported() -> None:
     plain = recorded()
     mag, imu = plain.mag, plain.imu
     late = plain.with_messages('mag', mag.take(mag.stamp_ns > mag.stamp_ns[0] + 1_500_000_000))
-    run = recorded_run(posed(late, 'board', np.full(3, 1e-4)), SETTINGS, seed=1)
+    run = estimate_recorded_run(posed(late, 'board', np.full(3, 1e-4)), SETTINGS, seed=1)
     assert run.errors.angles[-1, 3] < 2e-3
     (assumed,) = (note for note in run.notes if note.code == 'attitude.camera_frame')
     assert (assumed.words['camera'], assumed.words['truth']) == ('board', 'map')
     bare = dataclasses.replace(plain, transforms=(), path='my_bag')
-    notes = recorded_run(bare, SETTINGS).notes
+    notes = estimate_recorded_run(bare, SETTINGS).notes
     (assumed,) = (note for note in notes if note.code == 'attitude.same_orientation')
     assert imu.frame in assumed.words['frames']
     assert assumed.words['reference'] == 'base_link'
     with pytest.raises(AttitudeError, match='my_bag: the magnetometer'):
-        recorded_run(bare, dataclasses.replace(SETTINGS, magnetometer_std=0.0))
+        estimate_recorded_run(bare, dataclasses.replace(SETTINGS, magnetometer_std=0.0))
 
 
 def test_covariances_are_rotated_with_the_mounting_of_their_sensors() -> None:

@@ -22,8 +22,8 @@ from sim2real_eval.benches.attitude.filter import (
 from sim2real_eval.benches.attitude.study import (
     AttitudeSetup,
     attitude_errors,
-    measure,
-    simulated_study,
+    run_simulated_study,
+    simulate_inputs,
 )
 from sim2real_eval.benches.settings import AttitudeSettings
 from sim_sensors.imu.imu import load_imu
@@ -85,7 +85,7 @@ def test_only_a_wrong_sensor_is_suspected(names, wrong) -> None:
     bias, iron = ((wrong.get(name, 0.0), 0.0, 0.0) for name in ('bias', 'iron'))
     gyroscope = dataclasses.replace(imu.gyroscope, constant_bias=bias)
     magnetometer = dataclasses.replace(mag.magnetometer, constant_bias=iron)
-    study = simulated_study(dataclasses.replace(
+    study = run_simulated_study(dataclasses.replace(
         right, imu=dataclasses.replace(imu, gyroscope=gyroscope),
         mag=dataclasses.replace(mag, magnetometer=magnetometer),
     ))  # fmt: skip
@@ -100,7 +100,7 @@ def test_an_underconfident_filter_suspects_no_sensor() -> None:
     iron = dataclasses.replace(right.mag.magnetometer, constant_bias=(1e-6, 0.0, 0.0))
     mag = dataclasses.replace(right.mag, magnetometer=iron)
     settings = AttitudeSettings(gyroscope_density=0.1, magnetometer_std=1e-5)
-    study = simulated_study(dataclasses.replace(right, mag=mag, settings=settings))
+    study = run_simulated_study(dataclasses.replace(right, mag=mag, settings=settings))
     assert study.consistency()[0].verdict == 'underconfident'
     assert study.notes() == ()
 
@@ -125,7 +125,7 @@ def absent(covariance):
 
 def test_quantities_marked_as_absent_are_not_used() -> None:
     """A covariance of -1 in sensor_msgs/Imu marks an absent quantity."""
-    inputs = measure(setup(1.0), 'run')
+    inputs = simulate_inputs(setup(1.0), 'run')
     imu = inputs.imu
     settings = AttitudeSettings(accelerometer_std=0.1, gyroscope_density=0.01)
     for field, complaint in (
@@ -141,7 +141,7 @@ def test_quantities_marked_as_absent_are_not_used() -> None:
 
 
 def test_the_gyroscope_is_integrated_over_broken_accelerometer_samples() -> None:
-    inputs = measure(setup(1.0), 'run')
+    inputs = simulate_inputs(setup(1.0), 'run')
     force = inputs.imu.linear_acceleration.copy()
     force[40:60] = np.nan
     broken = dataclasses.replace(inputs.imu, linear_acceleration=force)
@@ -154,7 +154,7 @@ def test_the_gyroscope_is_integrated_over_broken_accelerometer_samples() -> None
 
 def test_with_held_rates_the_latest_sample_is_integrated() -> None:
     """Rounded times must not select the sample before it."""
-    inputs = measure(setup(1.0), 'run')
+    inputs = simulate_inputs(setup(1.0), 'run')
     rng = np.random.default_rng(5)
     sparse_imu = inputs.imu.take(np.sort(rng.choice(len(inputs.imu), 40, replace=False)))
     events = events_of(AttitudeInput(sparse_imu), AttitudeSettings(rate='held'))

@@ -139,7 +139,7 @@ def test_a_finding_is_news_once_until_it_has_cleared(situation: Situation) -> No
 
 @pytest.mark.parametrize('is_rare', [False, True], ids=['input', 'set_pose'])
 def test_a_refusal_ends(situation: Situation, is_rare: bool) -> None:
-    """5 s after the last one; for an input it also takes a good message."""
+    """5 s after the last one; for an input, a valid message must also arrive."""
     health = situation.health
     reasons = [f'stamped {ahead} s ahead' for ahead in range(12, 20)]
     news = [health.count_refused('imu0', reason, is_rare=is_rare) for reason in reasons]

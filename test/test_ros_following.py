@@ -86,7 +86,7 @@ def test_the_node_publishes_the_commands_of_the_batch_run(
         tuple(step.error) for step in expected_steps if step.error
     ]
     assert stamp_ns(got[0].header.stamp) == int(TRUTH.stamp_ns[0])
-    late = 'odometry: its stamp does not come after the latest'
+    late = 'odometry: its stamp is not later than the previous one'
     graph.wait(lambda: graph.values()[late] == '2', 'the count')
     graph.wait(lambda: graph.said('the path has ended'), 'the end')
 

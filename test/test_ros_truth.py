@@ -101,7 +101,7 @@ def test_invalid_odometry_stops_the_robot(followed: Followed) -> None:
     followed.graph.wait(lambda: followed.speeds and followed.speeds[-1] > 0.5, 'the drive')
     followed.drive(range(50, 70), change=nan)
     followed.wait_for_stop()
-    invalid = 'odometry: it holds no pose'
+    invalid = 'odometry: it contains no valid pose'
     followed.graph.wait(lambda: followed.graph.values()[invalid] == '20', 'the count')
     assert followed.speeds.count(0.0) == 1
 

@@ -275,7 +275,7 @@ def test_fixes_at_the_end_of_the_imu_messages_are_used() -> None:
     often = dataclasses.replace(SETTINGS, output_frequency=1e4)
     late = dataclasses.replace(fixes.take([20]), stamp_ns=np.array([last]))
     for judge in (ErrorStateJudge('', (), often), SmootherJudge('', (), often)):
-        with pytest.raises(JudgeError, match='no valid fix while there are IMU messages'):
+        with pytest.raises(JudgeError, match='no valid fix during the IMU messages'):
             judge.judge(recording.with_messages('gps', late))
         for before in (50_000, 1):
             stamps = np.array([last - 200_000, last - before])

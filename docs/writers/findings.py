@@ -15,10 +15,10 @@ _INTRODUCTION = """\
 <!-- Made by `python docs/write_reference.py`; change the declarations instead. -->
 # Findings
 
-Whatever the tool tells you about a recording or a run is a *finding*: a record with a code.
-The terminal shows it as text, the most severe first: under "Please note"; after a study the
-decisive ones, and all in its findings.txt. JSON output
-(`--json`, `study.json`, `vepd.json` ...) has the record:
+A *finding* is a message about a recording or a run, with a code. The terminal prints findings
+under "Please note", the most severe first. After a study it prints only the decisive ones;
+findings.txt of the result has all. JSON output (`--json`, `study.json`, `vepd.json` ...) has the
+record:
 
 ```json
 {"code": "navsat.no_fix", "severity": "decisive", "subject": "navsat_transform", "numbers": {},
@@ -27,13 +27,13 @@ decisive ones, and all in its findings.txt. JSON output
 
 `numbers` maps each name to `{"value": ..., "unit": ...}`. The findings of many runs are merged by
 code, subject and words: `runs` then lists group, count and total, and a value that differs is a
-pair of the least and the greatest. `where` names a judge, a scenario or a recording if the finding
-does not concern all.
+pair of the smallest and the largest. `where` names a judge, a scenario or a recording if the
+finding does not concern all.
 
 | severity | meaning |
 |---|---|
-| decisive | The result, or a part of it, means nothing unless you act. |
-| assumed | The recording does not say it, so a value was assumed. |
+| decisive | Read it before you use the result: it may invalidate the result, or conclude it. |
+| assumed | The recording does not contain a value, so one was assumed. |
 | routine | Worth knowing; no action is needed. |
 
 A package of your own declares its findings with `decisive`, `assumed` or `routine` of

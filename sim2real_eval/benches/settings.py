@@ -224,7 +224,8 @@ NO_SUSPECT = routine(
     'attitude.no_suspect',
     'NEES is {ratio:.2f} times its expectation, although each sensor agrees with its stated noise',
     'The cause is not a single sensor.',
-    'check the first attitude (--initial-std), the stated covariances, and --between-samples held',
+    'check the initial attitude (--initial-std), the stated covariances, and --between-samples '
+    'held',
 )
 SAME_FRAME = assumed(
     'attitude.same_orientation',
@@ -311,7 +312,7 @@ SAME_DRIVES = assumed(
     'same, not for other drives',
     'Recordings that follow each other are one drive. They share place, weather and mounting, '
     'which are never held out.',
-    'use recordings of more drives, or hold other drives out with --test',
+    'use recordings of more drives, or hold out other drives with --test',
 )
 TRUE_HEADING = assumed(
     'tune.true_heading',

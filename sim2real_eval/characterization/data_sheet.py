@@ -37,7 +37,7 @@ from .sheet_units import UnitError, parse_quantity, parse_unit
 NOT_STATED = assumed(
     'sheet.not_stated',
     'the sheet does not state {keys}: 0 in the model',
-    'Nothing is invented. The model is better than the sensor there.',
+    'The model lacks these errors, so it is better than the sensor.',
     'add them to the file, or measure them with sim2real allan',
 )
 TWO_SIDED = assumed(

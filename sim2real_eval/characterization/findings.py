@@ -48,7 +48,7 @@ RESTARTED = decisive(
     'the clock restarts ({count:d}x, up to {back:.6g s} back); the longest piece, {kept:d} of '
     '{samples:d} samples, is analysed',
     'Stamps before and after a restart belong to different clocks.',
-    'record again with a clock that only runs forward if that is too short',
+    'if that is too short, record again with a clock that only runs forward',
 )
 OUT_OF_ORDER = routine(
     'signals.out_of_order',
@@ -96,22 +96,23 @@ OUTLIERS = routine(
 CONSTANT = routine('allan.constant', 'is constant and left out', 'There is no noise to analyse.')
 LOW_PASS = routine(
     'allan.low_pass',
-    'noise falls off above {bandwidth:.3g Hz}: the sensor has a low pass, which is in the model '
-    'as one of order {order:d} with as much noise',
-    'White noise is the density below it; samples scatter less than they would without it.',
+    'noise falls off above {bandwidth:.3g Hz}: the sensor has a low pass; the model has one of '
+    'order {order:d} with the same total noise',
+    'White noise is the density below this frequency; samples scatter less than without the '
+    'filter.',
     'to fit without the filter, give --fit-from {fit_from:.2g}',
 )
 DRIFTS = routine(
     'allan.drifts',
     'the mean drifts by {change:.3g} {unit} in {seconds:.3g s}, along a line: the ramp of the '
     'model',
-    'In a simulation it goes on for as long as that lasts.',
+    'A simulated sensor drifts during the whole run.',
     'leave it out with --detrend',
 )
 DRIFT_UNCLEAR = decisive(
     'allan.drift_unclear',
-    'the mean moves by {change:.3g} {unit} in {seconds:.3g s}: a straight drift or a random walk, '
-    'which this record does not tell apart; it is taken out',
+    'the mean moves by {change:.3g} {unit} in {seconds:.3g s}; this record cannot distinguish a '
+    'linear drift from a random walk, so the movement is removed',
     'The model has neither, so a simulated sensor drifts too little over long times.',
     'record for longer',
 )
@@ -122,16 +123,16 @@ DETRENDED = routine(
 )
 WARM_UP = decisive(
     'allan.warm_up',
-    'the mean drifts by {change:.3g} {unit}, falling off with a time constant of {time:.3g s}: '
-    'warm-up? It is taken out',
-    'It is no noise, and the model has none of it: a simulated sensor does not warm up.',
+    'the mean drifts by {change:.3g} {unit}, which decays with a time constant of {time:.3g s}, '
+    'probably warm-up; it is removed',
+    'Warm-up is not noise and not part of the model: a simulated sensor does not warm up.',
     'record again when the sensor has run for {wait:.4g s}',
 )
 LINES = decisive(
     'allan.lines',
     'vibration or hum at {frequency:.4g Hz} with {rms:.2g} {unit} rms (spectral lines: {count:d}) '
     'is taken out, so the simulated sensor has noise but no vibration',
-    'White noise fitted through a line would be too large. Where the robot vibrates like that, '
+    'White noise fitted through a line would be too large. If the robot vibrates like this, '
     'the simulated sensor is too quiet.',
     'if the simulated sensor needs it: `{setting}` in the file of the model',
 )
@@ -139,7 +140,7 @@ MISFIT = decisive(
     'allan.misfit',
     'over {time:.2g s} the fitted noise has {ratio:.2f} times the Allan deviation of the record',
     'A simulated sensor is that much too noisy or too quiet over such times: the record has '
-    'disturbances that are no noise of the model. The stated uncertainties include them.',
+    'disturbances outside the noise model. The stated uncertainties include them.',
     'record again without disturbances, or fit longer times only with --fit-from',
 )
 NOT_SEPARATED = routine(
@@ -195,7 +196,7 @@ NO_SENSOR = routine(
 )
 MOSTLY_ROUNDING = decisive(
     'gps.mostly_rounding',
-    'fixes come in steps of {step:.2g m}, more than twice their deviation: the result is mostly '
+    'fixes come in steps of {step:.2g m}, more than twice their scatter: the result is mostly '
     'rounding',
     'The driver or the log rounds the coordinates.',
     'record coordinates with more digits',
@@ -207,7 +208,7 @@ ROUNDING = routine(
 )
 FIXES_CONSTANT = routine(
     'gps.constant',
-    'the fixes never change; the model has no error there',
+    'the fixes never change; the model has no error in this axis',
     'A receiver may hold its position at standstill.',
     'switch off the static filter of the receiver',
 )
@@ -221,10 +222,10 @@ WANDER_UNBOUND = decisive(
 )
 NOT_RECOMMENDED = decisive(
     'gps.not_recommended',
-    'no model has the statistics of the record, so none is recommended; gps.yaml: {statistic} is '
+    'no model reproduces the record, so none is recommended; gps.yaml: {statistic} is '
     '{record:.3g m}, in 95 % of the simulations {lower:.3g m} to {upper:.3g m}',
     'The receiver smooths, jumps or drifts, which white noise with a Gauss-Markov process does '
-    'not. A filter tuned on the model meets other errors than on the receiver.',
+    'not. A filter tuned on the model will meet other errors on the receiver.',
     'use gps.yaml only over the times at which the dots of gps.png are inside the band, and not '
     'for extremes',
 )
@@ -232,8 +233,8 @@ SHORT_STANDSTILL = decisive(
     'imu.short_standstill',
     '{seconds:.3g s} at standstill show white noise and bias only; bias instability, random walk '
     'and ramp are 0 in the model',
-    'Bias instability takes tens of minutes, a random walk hours. What a short record fits in '
-    'their place is vibration or temperature.',
+    'Bias instability takes tens of minutes, a random walk hours. In a short '
+    'record, vibration or temperature would be mistaken for them.',
     'record a longer standstill',
 )
 ONE_SECOND = routine(

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Units as data sheets print them: their size in SI, and the usual ones of each noise term."""
+"""Units of data sheets: their size in SI units, and the usual units of each noise term."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _TOKEN = re.compile(r'\s*(sqrt\s*\(|\^\s*-?[0-9.]+|[A-Za-z]+|[%1()/*])')
 
 
 class UnitError(ValueError):
-    """A text is no unit, or a unit of another quantity."""
+    """A string is not a unit, or is a unit of another quantity."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,12 +78,12 @@ class Unit:
 
 
 def parse_unit(text: str) -> Unit:
-    """Return the unit of a text such as `deg/s/sqrt(Hz)`, `ug/sqrt(Hz)` or `LSB/(deg/s)`.
+    """Parse a unit such as `deg/s/sqrt(Hz)`, `ug/sqrt(Hz)` or `LSB/(deg/s)`.
 
     Raises
     ------
     UnitError
-        If the text has an unknown unit or cannot be parsed.
+        If it has an unknown unit or cannot be parsed.
 
     Examples
     --------
@@ -92,24 +92,24 @@ def parse_unit(text: str) -> Unit:
     >>> parse_unit('deg/sqrt(h)').is_like(parse_unit('dps/\u221aHz'))
     True
     """
-    plain = text
+    normalised = text
     for pattern, spelling in _SPELLINGS:
-        plain = re.sub(pattern, spelling, plain)
+        normalised = re.sub(pattern, spelling, normalised)
     tokens: list[str] = []
-    at = 0
-    while plain[at:].strip():
-        match = _TOKEN.match(plain, at)
+    position = 0
+    while normalised[position:].strip():
+        match = _TOKEN.match(normalised, position)
         if match is None:
-            raise UnitError(f'{text!r} is no unit')
+            raise UnitError(f'{text!r} is not a known unit')
         tokens.append(re.sub(r'\s', '', match[1]))
-        at = match.end()
+        position = match.end()
     tokens.reverse()
     try:
         unit = _product(tokens)
     except (IndexError, OverflowError):
-        raise UnitError(f'{text!r} is no unit') from None
+        raise UnitError(f'{text!r} is not a known unit') from None
     if tokens or not 0.0 < unit.size < math.inf:
-        raise UnitError(f'{text!r} is no unit')
+        raise UnitError(f'{text!r} is not a known unit')
     return unit
 
 
@@ -146,7 +146,7 @@ def _atom(name: str) -> Unit:
     if name not in _ATOMS and name[:1] in _PREFIXES and name[1:] in _PREFIXED:
         factor, atom = _PREFIXES[name[0]], name[1:]
     if atom not in _ATOMS:
-        raise UnitError(f'{name!r} is no unit')
+        raise UnitError(f'{name!r} is not a known unit')
     size, powers = _ATOMS[atom]
     return Unit(factor * size, np.array([powers.get(name, 0.0) for name in _DIMENSIONS]))
 
@@ -157,12 +157,12 @@ _QUANTITY = re.compile(
 
 
 def parse_quantity(text: str) -> tuple[float, Unit]:
-    """Return the value of a text such as `16,384 LSB/g` in SI units, and its unit.
+    """Parse a quantity such as `16,384 LSB/g`; return its value in SI units, and its unit.
 
     Raises
     ------
     UnitError
-        If the text does not begin with a number, or its unit is unknown.
+        If it does not begin with a number, or its unit is unknown.
 
     Examples
     --------
@@ -175,14 +175,14 @@ def parse_quantity(text: str) -> tuple[float, Unit]:
         digits = digits.replace(',', '')
     number = parse_number(digits)
     if match is None or number is None:
-        raise UnitError(f'{text!r} has no number')
+        raise UnitError(f'{text!r} does not begin with a number')
     unit = parse_unit(match[2] or '1')
     return number * unit.size, unit
 
 
 @dataclasses.dataclass(frozen=True)
 class SheetUnit:
-    """A unit, and what 1 of it is in SI units (rad, m, s)."""
+    """Unit of a data sheet and its size in SI units (rad, m, s)."""
 
     name: str
     size: float
@@ -192,7 +192,7 @@ class SheetUnit:
         return value / self.size
 
 
-# By quantity and coefficient: the SI unit, and those of data sheets, the commonest first.
+# SI unit and data-sheet units, the most common first, by quantity and coefficient.
 _UNITS = {
     'gyroscope': {
         'quantisation': ('rad', ('deg', 'arcsec')),
@@ -218,8 +218,9 @@ _UNITS = {
 
 
 def sheet_units(quantity: str, coefficient: str) -> tuple[SheetUnit, ...]:
-    """Return the units of data sheets for a coefficient of `gyroscope` or `accelerometer`, by its
-    name in `NoiseTerms`, the commonest first.
+    """Return the data-sheet units of a noise term, the most common first.
+
+    `quantity` is `gyroscope` or `accelerometer`, `coefficient` a name in `NoiseTerms`.
 
     Examples
     --------
@@ -236,5 +237,5 @@ def si_unit(quantity: str, coefficient: str) -> str:
 
 
 def unit_size(name: str) -> float:
-    """Return what 1 of a unit is in SI units."""
+    """Return the size of a unit in SI units."""
     return parse_unit(name).size

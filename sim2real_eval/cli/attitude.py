@@ -223,7 +223,7 @@ def _motion(options: argparse.Namespace, chosen: SimulationSettings) -> Motion:
 
 
 def _run_simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
-    from sim2real_eval.benches.attitude.study import AttitudeSetup, simulated_study
+    from sim2real_eval.benches.attitude.study import AttitudeSetup, run_simulated_study
     from sim_sensors.world.world import load_world
 
     if options.topic:
@@ -244,13 +244,13 @@ def _run_simulated(options: argparse.Namespace, settings: AttitudeSettings) -> _
         settings=settings,
     )
     with progress_bar(setup.runs, 'runs') as progress:
-        study = simulated_study(setup, jobs=options.jobs, progress=progress)
+        study = run_simulated_study(setup, jobs=options.jobs, progress=progress)
     inputs = {**chosen.to_mapping(), 'set': motion_settings, 'world': world, 'seed': options.seed}
     return study, inputs, [], []
 
 
 def _run_recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _Studied:
-    from sim2real_eval.benches.attitude.study import recorded_run, study_of
+    from sim2real_eval.benches.attitude.study import combine_runs, estimate_recorded_run
     from sim2real_eval.common.findings import merge_findings
 
     _SIMULATION.refuse(options, 'cannot be used with recordings')
@@ -260,7 +260,7 @@ def _run_recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _S
     recordings = arguments.sources(options.recordings, options.topic)
 
     def attempt(source: RecordingSource) -> AttitudeRun:
-        return recorded_run(
+        return estimate_recorded_run(
             source.read(), settings, world=world, seed=options.seed, base_frame=options.base_frame
         )
 
@@ -273,4 +273,4 @@ def _run_recorded(options: argparse.Namespace, settings: AttitudeSettings) -> _S
     notes = list(runs[0].notes)
     if len(runs) > 1:
         notes = merge_findings(('recorded', run.notes) for run in runs)
-    return study_of(runs), inputs, notes, failures
+    return combine_runs(runs), inputs, notes, failures

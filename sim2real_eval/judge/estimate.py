@@ -40,7 +40,7 @@ def _phrase(kind: FindingKind, template: str) -> Callable[..., Finding]:
 
 DIVERGED = decisive(
     'estimate.diverged',
-    'the estimate is not a number from t = {first:.2f s} after the first one on ({count:d} of '
+    'the estimate is NaN from {first:.2f s} after the first estimate on ({count:d} of '
     '{estimates:d} estimates)',
     'The filter is unstable with these covariances.',
     'check noise settings and covariances of the messages',
@@ -139,7 +139,7 @@ IMU_REPEATS = _phrase(_LEFT_OUT, '{count:.0f} IMU messages repeat a stamp and ar
 IMU_GAPS = routine(
     'inertial.imu_gaps',
     'gaps of up to {longest:.2f s} between IMU messages ({count:d}x), longer than {limit:g s}: '
-    'interpolated, with the errors gap_rate and gap_acceleration',
+    'interpolated; settings gap_rate and gap_acceleration state their error',
     'The motion during a gap is unknown, so the uncertainty grows.',
 )
 NO_COVARIANCE = assumed(

@@ -151,7 +151,7 @@ ENDS_EARLY = routine(
 )
 PLANAR = routine(
     'consistency.planar',
-    'two_d_mode measures z, roll, pitch and their rates as 0 with every part: they do not count '
+    'two_d_mode measures z, roll, pitch and their rates as 0 with every input: they do not count '
     'as degrees of freedom of the NIS, and errors are those of x, y and yaw',
     'The consistency test uses the part of the state that moves.',
 )
@@ -229,8 +229,8 @@ FEW_MOTIONS = routine(
 REPEATED = routine(
     'uncertainty.repeat',
     'two judgements of the real runs have the distance {repeat:.2g}',
-    'The judge does not repeat its numbers. Every distance contains this variation, and the null '
-    'distance is at least as large.',
+    'The judge is not repeatable. Every distance contains this variation, and the null distance '
+    'is at least as large.',
 )
 WITHIN_REPEAT = decisive(
     'uncertainty.within_repeat',
@@ -242,8 +242,8 @@ WITHIN_REPEAT = decisive(
 SKEWED = routine(
     'uncertainty.skewed',
     'the runs have a long tail (skewness {skewness:.1f}, excess kurtosis {kurtosis:.1f}): in '
-    'simulated studies of such runs, the 95 % interval held the true distance in {least:d} to '
-    '{most:d} %, least often where sensors differ in spread',
+    'simulated studies of such runs, the 95 % interval contained the true distance in {least:d} '
+    'to {most:d} %, least often where sensors differ in spread',
     'The largest runs decide the distance and are seldom recorded. The p-value is exact for any '
     'distribution.',
     'record more motions; look at the runs with the largest errors',

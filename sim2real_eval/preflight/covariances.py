@@ -25,7 +25,7 @@ from .outcome import Measure
 from .positions import fix_error
 
 # Ratios of variances that warn, fail, and are too small. A deviation stated a third of the errors
-# costs a filter accuracy; at a tenth its gates refuse the other sensors. Receivers state up to ten
+# costs a filter accuracy; at a tenth it rejects the other sensors. Receivers state up to ten
 # times too much. Errors of a receiver wander over minutes, so that a run has one or two
 # independent ones: a ratio of 4 may be chance.
 _FIX_LIMITS = (9.0, 100.0, 0.01)

@@ -42,14 +42,14 @@ MISSING = routine(
 UNUSABLE = routine(
     'check.unusable',
     '{problem}; so the recording has no {role}',
-    'Most checks, and VEPD, need it. The topic is there, but too few of its messages are right.',
+    'Most checks, and VEPD, need it. The topic exists, but too few of its messages are valid.',
     'correct the driver or its clock and record again, cut the recording where its time goes '
     'back, or name another topic with --topic {role}=TOPIC',
 )
 FEW_MESSAGES = routine(
     'check.few_messages',
     'too few messages of the {role} ({count:d}) to check its units, axes, delay and covariances',
-    'Checks that are not in the table were not made.',
+    'Checks that are not in the table were skipped.',
     'record {least:.0f} or more',
 )
 SHORT = routine(
@@ -79,8 +79,8 @@ GAP, GAP_LARGE = levels(
 NOISE_FREE_GAP = routine(
     'check.noise_free_gap',
     'the {role} has a gap of {gap:.2f s} after {after:.1f s}',
-    'Simulated sensors measure the motion of the truth meanwhile: no vibration, no contact. A '
-    'magnetic field is interpolated.',
+    'During the gap simulated sensors measure the motion of the truth, without vibration and '
+    'contacts. A magnetic field is interpolated.',
     'record it with a larger queue, or leave this part out',
 )
 LOST = routine(
@@ -104,7 +104,7 @@ FROZEN = decisive(
 )
 SATURATED = decisive(
     'check.saturated',
-    '{count:d} measurements of {field} stand at the end of the range, {limit:.4g}',
+    '{count:d} measurements of {field} are at the end of the range, {limit:.4g}',
     'Values beyond the range of the sensor are lost.',
     'choose a larger range of the sensor, and record again',
 )
@@ -116,9 +116,9 @@ NO_FIX, NO_FIX_LARGE = levels(
 )
 FIX_KINDS = routine(
     'check.fix_kinds',
-    'only {share:.0%} of the fixes are of the commonest kind, status {status:d}',
-    'The accuracy of a receiver changes with the kind of fix.',
-    'compare runs with one kind of fix, or choose a GPS model that changes its state',
+    'only {share:.0%} of the fixes have the most frequent status, {status:d}',
+    'The accuracy of a receiver changes with the status of its fix.',
+    'compare runs with one fix status, or choose a GPS model that changes its state',
 )
 NO_COVARIANCE = decisive(
     'check.no_covariance',
@@ -142,12 +142,12 @@ NO_ORIENTATION_COVARIANCE = routine(
 COVARIANCE, COVARIANCE_LARGE = levels(
     'covariance_small',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
-    'A filter trusts this sensor too much, and its gates refuse the other ones.',
+    'A filter trusts this sensor too much, and rejects the others.',
     _covariance_key('{role}: {{{key}: {error:.2g}}}'),
 )
 TRUTH_OF_FIXES = assumed(
     'check.truth_of_fixes',
-    'truth and fixes agree within {error:.1f} mm, better than receivers are accurate: the truth '
+    'truth and fixes agree within {error:.1f} mm, which no receiver achieves: the truth '
     'was probably computed from the fixes',
     'The truth shares the errors of the fixes, so the real GPS seems to be better than it is.',
     'trust the order of the models more than their distance, or use another source of truth',
@@ -165,8 +165,8 @@ OF_FIXES = TRUTH_OF_FIXES, TRUTH_OF_SMOOTHED_FIXES
 PESSIMISTIC = assumed(
     'check.covariance_great',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
-    'A filter hardly uses this sensor. One recording lacks slow errors, so that no value is '
-    'proposed.',
+    'A filter hardly uses this sensor. A single recording does not show slow errors, so no value '
+    'is proposed.',
     'unless it is so large on purpose, '
     + _covariance_key(
         '{role}: {{{key}: VALUE}}',
@@ -211,8 +211,8 @@ TRUTH_QUATERNION = decisive(
 )
 TRUTH_TURNED, TRUTH_TURNED_LARGE = levels(
     'truth_turned',
-    'turned by {turn:.1f deg} against the fixes',
-    'Simulated fixes and start headings are turned against the real ones.',
+    'turned by {turn:.1f deg} relative to the fixes',
+    'Simulated fixes and start headings are turned relative to the real ones.',
     _key('truth: {{turn: {set:.1f}}}'),
 )
 TRUTH_SCALE = decisive(
@@ -242,8 +242,8 @@ NO_ATTITUDE = decisive(
 )
 SPEED_OR_POSITIONS = routine(
     'check.speed_or_positions',
-    'recorded speeds are {scale:.4g} times the differences of positions, and no fixes show which '
-    'of both is wrong',
+    'recorded speeds are {scale:.4g} times the differences of positions, and there are no '
+    'fixes to show which of the two is wrong',
     'The error of every estimate is relative to this speed.',
     'compare the truth with fixes, or with a distance that you know',
 )
@@ -257,13 +257,13 @@ WORLD_TWIST = decisive(
 TWIST_LATE = decisive(
     'check.twist_late',
     'the twist is {delay:+.2f s} off the differences of positions (positive: late)',
-    'The error of every estimate is relative to the speed of another time.',
+    'Every estimate is compared with the speed at another time.',
     _key('truth: {{twist: positions}}'),
 )
 TRUTH_ROUGH = routine(
     'check.truth_rough',
-    'noise of the truth makes {quantity} of {noise:.2g} {unit} rms',
-    'Simulated sensors measure them as motion, and real ones seem to err by them.',
+    'noise of the truth causes {quantity} of {noise:.2g} {unit} rms',
+    'Simulated sensors measure this noise as motion, and real sensors seem to have it as error.',
     '{mend}',
 )
 TWIST_STRAYS = decisive(
@@ -302,31 +302,32 @@ SIDEWAYS_IMU = routine(
 TRUTH_JUMPS = decisive(
     'check.truth_jumps',
     'jumps of up to {step:.2g m} ({count:d}x)',
-    'The truth lost its body, or passes from one solution to another.',
+    'Motion capture lost the body, or the source of the truth changed its solution.',
     'leave this part out, or smooth the truth with `truth: {{low_pass: VALUE}}` (Hz, above that '
     'of the motion) in recording.yaml',
 )
 
 TRUTH_SPEED = decisive(
     'check.truth_speed',
-    'over {runs:d} straight runs the speed of the truth is {error:+.3f m/s} ({share:+.2%}) off '
-    'distance over time of the fixes, 95 % interval {low:+.3f m/s} to {high:+.3f m/s}',
+    'over {runs:d} straight runs the speed of the truth differs by {error:+.3f m/s} '
+    '({share:+.2%}) from distance over time of the fixes, 95 % interval {low:+.3f m/s} to '
+    '{high:+.3f m/s}',
     'The error of every estimate is relative to this speed.',
     'with fixes of an RTK receiver, multiply `speed_scale` of `corrections: {{truth: ...}}` in '
     'recording.yaml by {factor:.6g}',
 )
 TRUTH_SPEED_UNSURE = routine(
     'check.truth_speed_unsure',
-    'the speed of the truth may be {bound:.3f m/s} off: {runs:d} straight runs, each good for '
-    '{fixes:.3f m/s} by the covariances of its fixes',
+    'the speed of the truth may be {bound:.3f m/s} off: {runs:d} straight runs, each accurate '
+    'to {fixes:.3f m/s} by the covariances of its fixes',
     'A difference between models that is smaller may be an error of the truth.',
-    'drive more straight runs of 30 s with an RTK receiver; the paper has 20',
+    'drive more straight runs of 30 s with an RTK receiver; [Mahajan2024] has 20',
 )
 FEW_STRAIGHT_RUNS = routine(
     'check.few_straight_runs',
     'straight runs of {seconds:g s} with truth and fixes: {runs:d}',
-    'The speed of the truth needs two or more to be held against distance over time.',
-    'drive straight for so long, or give --straight a shorter time',
+    'The speed of the truth is compared with distance over time on two or more straight runs.',
+    'drive straight for that long, or give --straight a shorter time',
 )
 
 # Fixes
@@ -340,14 +341,14 @@ SWAPPED = decisive(
 FIXES_LATE, FIXES_LATE_LARGE = levels(
     'fixes_late',
     'stamps of fixes are {delay:+.2f s} off those of the truth (positive: late)',
-    'At speed v a fix is that time v behind.',
+    'A fix lags by this delay times the speed.',
     _key('{role}: {{delay: {set:.3f}}}'),
 )
 OTHER_CLOCK = decisive(
     'check.other_clock',
-    'stamps begin and end {shift:+.1f s} off those of the truth (positive: late): they are of '
-    'another clock',
-    'GPS time is 18 s ahead of UTC; clocks of computers that nothing sets differ by anything.',
+    'stamps begin and end {shift:+.1f s} off those of the truth (positive: late): they come '
+    'from another clock',
+    'GPS time is 18 s ahead of UTC; unsynchronised computer clocks can differ by any amount.',
     _key('{role}: {{delay: {set:.3f}}}'),
 )
 FIXES_IN_RADIANS = decisive(
@@ -371,7 +372,7 @@ ALTITUDE_UNIT = decisive(
 ALTITUDE_PLACE = decisive(
     'check.altitude_place',
     'the altitude is {altitude:.3g m}',
-    'No vehicle on the ground or in the air is there: the unit is not metres.',
+    'No vehicle on the ground or in the air reaches this altitude: the unit is not metres.',
     'convert altitudes to metres in the driver',
 )
 CLOCK_RATE = decisive(
@@ -398,18 +399,18 @@ FIX_ERRORS = decisive(
 FIXES_UNRELATED = decisive(
     'check.fixes_unrelated',
     'fixes do not follow the truth: no turn, scale or delay explains differences of {error:.3g m}',
-    'Fixes and truth are of another time, another vehicle or another place.',
+    'Fixes and truth come from different times, vehicles or places.',
     'check the clocks and the source of the truth; no constant corrects it',
 )
 LEVER_ARM = routine(
     'check.lever_arm',
-    'errors turn with the heading: the antenna is {size:.2g m} from its place in the recording',
-    'At a turn rate w the antenna moves by w times that distance against the base.',
+    'errors turn with the heading: the antenna is {size:.2g m} from its stated position',
+    'In a turn the antenna moves relative to the base, at the turn rate times this distance.',
     'set `lever_arms: {{{role}: [{x:g}, {y:g}, {z:g}]}}` in recording.yaml',
 )
 LATE_OR_ARM = routine(
     'check.late_or_lever_arm',
-    'stamps {delay:+.2f s} off, or an antenna {size:.2g m} from its place in the recording: both '
+    'stamps {delay:+.2f s} off, or an antenna {size:.2g m} from its stated position: both '
     'explain the errors equally well',
     'At a steady speed a delay moves fixes along the track as a lever arm does.',
     'measure the lever arm, or record a drive with other speeds',
@@ -433,22 +434,22 @@ NO_GRAVITY = decisive(
 NOISE_FREE_NO_GRAVITY = decisive(
     'check.noise_free_no_gravity',
     'mean specific force is {force:.2g m/s^2}: gravity has been removed',
-    'A simulated accelerometer measures this, which has no gravity then.',
-    'have the simulator publish what an accelerometer feels, or do without it by `topics: '
+    'A simulated accelerometer then measures no gravity.',
+    'have the simulator publish what an accelerometer measures, or do without it by `topics: '
     '{{ideal_imu: null}}` in recording.yaml',
 )
 GRAVITY_SCALE = routine(
     'check.gravity_scale',
     'mean vertical force is {force:.4g m/s^2}, {scale:.3g} times gravity: a scale error, or a '
     'bias of {bias:+.2g m/s^2}',
-    'Both explain a mean equally well, so that none of them is corrected.',
+    'Both explain the mean equally well, so neither is corrected.',
     'calibrate the accelerometer in several attitudes',
 )
 GRAVITY_SCALE_LARGE = decisive(
     'check.gravity_scale_large',
     'mean vertical force is {force:.4g m/s^2}, {scale:.3g} times gravity',
-    'The accelerations of the motion have the same scale, or the force is off by half of gravity '
-    'and more, which no bias is.',
+    'The accelerations of the motion have the same scale, or the force is off by half of '
+    'gravity or more, too much for a bias.',
     _key('{role}: {{acceleration_scale: {set:.6g}}}'),
 )
 GRAVITY_OFFSET = decisive(
@@ -498,7 +499,7 @@ RATE_UNIT_WITNESS = decisive(
 )
 RATE_REVERSED_WITNESS = decisive(
     'check.rate_reversed_without_truth',
-    'rates have the wrong sign, by the {witness}',
+    'rates have the wrong sign, according to the {witness}',
     'sensor_msgs/Imu has right-handed axes.',
     _key('{role}: {{rate_scale: {set:.6g}}}'),
 )
@@ -512,25 +513,25 @@ RATE_SCALE_WITNESS = decisive(
 RATE_SCALE, RATE_SCALE_LARGE = levels(
     'rate_scale',
     'rates are {scale:.3g} times those of the truth',
-    'Scale error of the gyroscope: headings are off by that share of every turn.',
+    'Scale error of the gyroscope: every turn adds a heading error of this fraction of its angle.',
     _key('{role}: {{rate_scale: {set:.6g}}}'),
 )
 RATE_BIAS, RATE_BIAS_LARGE = levels(
     'rate_bias',
-    'rates are off by {bias:.2g rad/s} in the mean',
-    'A heading that is integrated drifts by this rate.',
+    'the mean error of the rates is {bias:.2g rad/s}',
+    'An integrated heading drifts at this rate.',
     _key('{role}: {{rate_bias: [{x:.4f}, {y:.4f}, {z:.4f}]}}'),
 )
 IMU_LATE, IMU_LATE_LARGE = levels(
     'imu_late',
     'stamps are {delay:+.2f s} off those of the truth (positive: late)',
-    'In a turn the heading is that time behind.',
+    'In a turn the heading lags by this delay times the turn rate.',
     _key('{role}: {{delay: {set:.3f}}}'),
 )
 TILTED, TILTED_LARGE = levels(
     'imu_tilted',
-    'gravity is {tilt:.0f deg} off the axis that should point up: the axes measured in have roll '
-    '{roll:.0f}, pitch {pitch:.0f}, yaw {yaw:.0f} degrees in {frame}',
+    'gravity is {tilt:.0f deg} off the axis that should point up: the axes of the sensor have '
+    'roll {roll:.0f}, pitch {pitch:.0f}, yaw {yaw:.0f} degrees in {frame}',
     'One degree of tilt leaves 0.17 m/s^2 of gravity in the horizontal acceleration.',
     _key('{role}: {{rotation: [{roll:.4g}, {pitch:.4g}, {yaw:.4g}]}}')
     + ', or the rotation of the static transform of {frame}',

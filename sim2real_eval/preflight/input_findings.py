@@ -43,13 +43,13 @@ INPUT_SCALE, INPUT_SCALE_LARGE = levels(
 INPUT_LATE = routine(
     'check.input_late',
     'stamps are {delay:+.2f s} off (positive: late)',
-    'A judge applies these velocities to another time.',
+    'A judge applies these velocities at the wrong time.',
     'stamp the messages at the time of measurement',
 )
 INPUT_COVARIANCE_SMALL = routine(
     'check.input_covariance_small',
     'errors of the velocities are {error:.2g m/s} rms where the covariance states {stated:.2g}',
-    'A filter trusts this input too much, and its gates refuse the other ones.',
+    'A filter trusts this input too much, and rejects the others.',
     'state the deviation in the driver, or in case.yaml: `deviation: {{{name}: {{velocity: '
     '{error:.2g}}}}}`',
 )

@@ -162,7 +162,7 @@ COVARIANCE_KINDS = (ABSENT, COVARIANCE_ZERO, COVARIANCE_NEGATIVE)
 CUT_SHORT = routine(
     'recording.cut_short',
     '{problem!s}; the file may be truncated',
-    'The bag holds fewer messages than it announces, or the last line of a CSV file has no end.',
+    'The bag holds fewer messages than it announces, or the last CSV line is incomplete.',
 )
 LEFT_OUT = routine(
     'recording.topic_left_out',
@@ -178,13 +178,13 @@ UNUSABLE = assumed(
 NO_DEFINITION = routine(
     'recording.no_definition',
     'the bag does not define its type {found}; the topic is left out, others are read',
-    'The recorder had no definition of the type. Types that are read need none.',
+    'The recorder had no definition of the type. Supported types need none.',
 )
 METADATA_UNUSED = routine(
     'recording.metadata_unused',
     'metadata.yaml is not used: {problem} The files beside it are read',
     'metadata.yaml names no known storage or serialisation, but the files themselves can be read.',
-    'write it anew with `ros2 bag reindex`',
+    'rebuild it with `ros2 bag reindex`',
 )
 READ_AS_FIX = routine(
     'recording.gps_fix',
@@ -200,7 +200,8 @@ ONLY_ONE = routine(
     'recording.role_guessed',
     '{default} is missing; this topic is used as {role}, as it is the only one of its type',
     'No topic has the default name, so the role follows from the type.',
-    'if it is another: --topic {role}=TOPIC, or `topics: {{{role}: TOPIC}}` in recording.yaml',
+    'if another topic is meant: --topic {role}=TOPIC, or `topics: {{{role}: TOPIC}}` in '
+    'recording.yaml',
 )
 SEVERAL = assumed(
     'recording.role_open',

@@ -111,7 +111,7 @@ def read_table(
     }
     array = _to_array(path, kind, table, len(body), truth)
     is_cut = body and not text.endswith('\n')
-    problem = 'the last line has no end; it is kept'
+    problem = 'the last line does not end in a newline; it is kept'
     return array, (CUT_SHORT(path.name, problem=problem),) if is_cut else ()
 
 

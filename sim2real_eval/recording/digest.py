@@ -40,19 +40,19 @@ def recording_digest(path: str | Path, topics: Mapping[str, str | None] | None =
 def recording_files(
     path: str | Path, topics: Mapping[str, str | None] | None = None
 ) -> tuple[NamedFile, ...]:
-    """Return the files that `recording_digest` covers; see there for errors."""
+    """Return the files whose digest is `recording_digest`; raises the same errors."""
     path = Path(path)
     if not path.exists():
         raise RecordingError(f'{path}: no such file or folder')
     try:
         files = [path]
         if path.is_dir():
-            inside = sorted(path.iterdir())
-            files = [file for file in inside if file.is_file() and file.name[0] != '.']
+            entries = sorted(path.iterdir())
+            files = [file for file in entries if file.is_file() and file.name[0] != '.']
         sidecar = find_metadata(path)
-        named = [(file.name, file) for file in files]
+        named_paths = [(file.name, file) for file in files]
         if sidecar is not None and sidecar not in files:
-            named.append(('recording.yaml', sidecar))
+            named_paths.append(('recording.yaml', sidecar))
         truth = (topics or {}).get('truth')
         if truth is None and sidecar is not None:
             truth = _stated_truth(sidecar, file_state(sidecar))
@@ -61,15 +61,18 @@ def recording_files(
             with contextlib.suppress(RecordingError):
                 trajectory = find_trajectory(path, truth)
                 if trajectory not in files:
-                    named.append((trajectory.name, trajectory))
-        return tuple(NamedFile(name, file, file_state(file)) for name, file in named)
+                    named_paths.append((trajectory.name, trajectory))
+        return tuple(NamedFile(name, file, file_state(file)) for name, file in named_paths)
     except OSError as error:
         raise RecordingError(f'{path}: cannot be read: {error.strerror}') from None
 
 
 @functools.lru_cache(maxsize=1024)
 def _stated_truth(sidecar: Path, state: FileState) -> str | None:
-    """Return the truth that a recording.yaml names, or None if it names none or is invalid."""
+    """Return the topic or file of the truth in a recording.yaml, or None.
+
+    An invalid file gives None, too.
+    """
     with contextlib.suppress(Sim2RealError):
         return read_metadata(sidecar).topics.get('truth')
     return None

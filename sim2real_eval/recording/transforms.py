@@ -19,7 +19,7 @@ from .rosbag import TF_STATIC
 
 SEPARATE_FRAME = routine(
     'recording.separate_frame',
-    'is stamped {frame}, which is not where its lever arm puts it; it gets the frame {new}',
+    'has the frame {frame}, which contradicts its lever arm; it gets the frame {new}',
     'One frame cannot be at two places. The lever arm of recording.yaml is used.',
 )
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""A followed path: table, plot and result folder."""
+"""Table, plots and result folder of path-following runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def following_console_table(
 ) -> Table:
     """Return a table with a row per controller: distance, across, along [m], and yaw [deg].
 
-    `statistics` are those that `pooled_statistics` returns: of each error, by controller.
+    `statistics` has the statistics of each error by controller, as from `pooled_statistics`.
     """
     table = plain_table(title)
     add_words(table, 'controller')
@@ -40,9 +40,9 @@ def following_console_table(
     for controller, errors in statistics.items():
         distance, yaw = errors['distance'], errors['yaw']
         metres = (distance.mean, distance.rms, distance.maximum)
-        lateral = (errors['across'].rms, errors['along'].rms)
+        components = (errors['across'].rms, errors['along'].rms)
         degrees = (math.degrees(value) for value in (yaw.mean, yaw.rms, yaw.maximum))
-        cells = [f'{value:.3f}' for value in (*metres, *lateral)]
+        cells = [f'{value:.3f}' for value in (*metres, *components)]
         table.add_row(controller, *cells, *(f'{value:.2f}' for value in degrees))
     return table
 
@@ -53,16 +53,16 @@ _LABELS = {
     'along': 'ahead [m]',
     'yaw': 'yaw error [°]',
 }
-# Smallest drawn distance: 0 has no logarithm, and less than this is rounding.
+# Smallest plotted distance, m: 0 has no logarithm, and smaller distances are rounding errors.
 _LEAST_DISTANCE = 1e-9
 
 
 def following_figure(run: FollowedRun) -> Figure:
     """Draw the reference and the paths on the left, and four errors over time on the right.
 
-    The reference is the interpolated path, to which the errors refer. If a controller leaves it
-    by far more than its size, the plan cuts the path off. The distance over time, on a logarithmic
-    axis, shows how far it went. That axis begins at a tenth of the smallest rms of a controller.
+    The errors are relative to the reference, the interpolated path. The plan shows only the
+    surroundings of the reference, so paths of controllers that diverge are cut off. The distance
+    over time is on a logarithmic axis, which begins at a tenth of the smallest rms distance.
     """
     figure = style.new_figure(11.0, 6.2)
     plan, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.0, 1.15))[0]
@@ -76,12 +76,12 @@ def following_figure(run: FollowedRun) -> Figure:
     distances = [errors['distance'].rms for errors in run.statistics().values()]
     least = max(0.1 * min(distances), _LEAST_DISTANCE)
     for controller, drive in run.drives.items():
-        line = {'color': colours[controller], 'linewidth': 1.2}
-        axes.plot(drive.poses[:, 0], drive.poses[:, 1], label=controller, **line)
+        controller_style = {'color': colours[controller], 'linewidth': 1.2}
+        axes.plot(drive.poses[:, 0], drive.poses[:, 1], label=controller, **controller_style)
         for panel, name in zip(panels, _LABELS, strict=True):
             values = getattr(drive.errors, name)
             plotted = np.degrees(values) if name == 'yaw' else values
-            panel.plot(drive.time, plotted, **line)
+            panel.plot(drive.time, plotted, **controller_style)
     for panel, label in zip(panels, _LABELS.values(), strict=True):
         style.tidy(panel, grid=True)
         panel.set_ylabel(label, fontsize=8)
@@ -105,25 +105,26 @@ def following_figure(run: FollowedRun) -> Figure:
 def wheel_figure(run: FollowedRun) -> Figure:
     """Draw the rates of both wheels and their difference over time, a row per controller.
 
-    Each panel shows the rates from waypoint to waypoint, the commands and the driven rates.
+    Each panel shows the rates that lead from waypoint to waypoint, the commands and the rates of
+    the robot.
     """
     figure = style.new_figure(12.0, 1.7 * len(run.drives) + 1.3)
     panels = figure.subplots(len(run.drives), 3, squeeze=False, sharex=True, sharey='col')
     colours = palette.model_colours(run.drives)
     edges = run.reference.waypoints.time
-    needed = run.reference.wheel_rates(run.robot)[:-1]
+    reference_rates = run.reference.wheel_rates(run.robot)[:-1]
     for row, (controller, drive) in zip(panels, run.drives.items(), strict=True):
         for panel, (name, weights) in zip(row, _WHEELS.items(), strict=True):
-            driven = {'color': colours[controller], 'linewidth': 1.8}
-            panel.plot(drive.time, drive.wheel_rates @ weights, **driven)
-            commands = {'color': palette.UNKNOWN, 'linewidth': 0.8, 'where': 'post'}
-            panel.step(drive.time, drive.wheel_commands @ weights, **commands)
-            look = {'color': palette.TRUTH_COLOUR, 'linewidth': 0.8, 'linestyle': ':'}
-            panel.stairs(needed @ weights, edges, baseline=None, **look)
+            robot_style = {'color': colours[controller], 'linewidth': 1.8}
+            panel.plot(drive.time, drive.wheel_rates @ weights, **robot_style)
+            command_style = {'color': palette.UNKNOWN, 'linewidth': 0.8, 'where': 'post'}
+            panel.step(drive.time, drive.wheel_commands @ weights, **command_style)
+            reference_style = {'color': palette.TRUTH_COLOUR, 'linewidth': 0.8, 'linestyle': ':'}
+            panel.stairs(reference_rates @ weights, edges, baseline=None, **reference_style)
             panel.set_title(f'{controller}: {name}', fontsize=9)
             style.tidy(panel, grid=True)
     handles = [
-        style.legend_line('from waypoint to waypoint', palette.TRUTH_COLOUR, linestyle=':'),
+        style.legend_line('needed between waypoints', palette.TRUTH_COLOUR, linestyle=':'),
         style.legend_line('commanded', palette.UNKNOWN, linewidth=0.8),
         *(style.legend_line(f'driven, {name}', colours[name]) for name in run.drives),
     ]
@@ -136,17 +137,21 @@ def wheel_figure(run: FollowedRun) -> Figure:
 _WHEELS = {'left': [1.0, 0.0], 'right': [0.0, 1.0], 'right minus left': [-1.0, 1.0]}
 
 MARK = 'follow.json'
-"""File that every result of this kind holds."""
+"""File by which a folder is recognised as a result of `follow`."""
 
 _ERRORS = ('distance', 'across', 'along', 'yaw')
-_KINDS = ('mean', 'rms', 'max')
+_STATISTICS = ('mean', 'rms', 'max')
 ERROR_COLUMNS = (
     'run',
     'controller',
-    *(f'{name}_{kind}_{"deg" if name == "yaw" else "m"}' for name in _ERRORS for kind in _KINDS),
+    *(
+        f'{name}_{statistic}_{"deg" if name == "yaw" else "m"}'
+        for name in _ERRORS
+        for statistic in _STATISTICS
+    ),
 )
 WAYPOINT_COLUMNS = ('t', 'x', 'y', 'theta', 'left_rate', 'right_rate')
-_SERIES = (
+_SERIES_COLUMNS = (
     't', 'ref_x', 'ref_y', 'ref_theta', 'x', 'y', 'theta', 'speed', 'yaw_rate',
     'along', 'across', 'distance', 'yaw_error',
     'left_rate', 'right_rate', 'left_command', 'right_command',
@@ -156,7 +161,7 @@ _SERIES = (
 def following_record(
     runs: Sequence[FollowedRun], settings: FollowSettings, *, seed: int, notes: Sequence[Finding]
 ) -> dict[str, Any]:
-    """Return the result of `follow`, and everything that repeats it, as plain values.
+    """Return the result of `follow` and everything needed to repeat it, as JSON values.
 
     Angles are in degrees; `pooled` is over all runs together.
     """
@@ -165,14 +170,14 @@ def following_record(
         'versions': versions(),
         'seed': seed,
         'settings': settings.to_mapping(),
-        'pooled': _plain(pooled_statistics(runs)),
+        'pooled': _json_values(pooled_statistics(runs)),
         'runs': [
             {
                 'run': run.name,
                 'waypoints': len(run.reference.waypoints),
                 'duration': run.reference.end,
                 'origin': run.origin.to_mapping(),
-                'controllers': _plain(run.statistics()),
+                'controllers': _json_values(run.statistics()),
             }
             for run in runs
         ],
@@ -197,7 +202,7 @@ def write_following(
     """Write the result folder: errors.csv, follow.json, and the files of each run.
 
     The files of a run are waypoints, series, plot and recordings. The folder is written completely
-    or not at all; with `overwrite` it replaces an older result of this kind. `record` is from
+    or not at all; with `overwrite` it replaces an older result of `follow`. `record` is from
     `following_record`. The recordings have the sensors of `twin` and, by run, the labels of
     `scenarios`. `advance` is called after each run. At the end, `beside` gets the new folder and
     the recordings by controller, in the order of the runs; it may write further files.
@@ -219,9 +224,9 @@ def write_following(
 
 
 def _write_run(folder: Path, run: FollowedRun) -> None:
-    w = run.reference.waypoints
+    waypoints = run.reference.waypoints
     rates = run.reference.wheel_rates(run.robot)
-    table = zip(w.time, w.x, w.y, w.heading, *rates.T, strict=True)
+    table = zip(waypoints.time, waypoints.x, waypoints.y, waypoints.heading, *rates.T, strict=True)
     write_csv(folder / 'waypoints' / f'{run.name}.csv', WAYPOINT_COLUMNS, table)
     for controller, drive in run.drives.items():
         reference, errors = run.reference.poses(drive.time), drive.errors
@@ -229,7 +234,9 @@ def _write_run(folder: Path, run: FollowedRun) -> None:
         columns += [errors.along, errors.across, errors.distance, errors.yaw]
         columns += [*drive.wheel_rates.T, *drive.wheel_commands.T]
         write_csv(
-            folder / 'series' / f'{run.name}_{controller}.csv', _SERIES, zip(*columns, strict=True)
+            folder / 'series' / f'{run.name}_{controller}.csv',
+            _SERIES_COLUMNS,
+            zip(*columns, strict=True),
         )
     style.save_png(following_figure(run), folder / f'{run.name}.png')
     style.save_png(wheel_figure(run), folder / f'{run.name}_wheels.png')
@@ -237,14 +244,18 @@ def _write_run(folder: Path, run: FollowedRun) -> None:
 
 def _rows(runs: Sequence[FollowedRun]) -> list[list[Field]]:
     return [
-        [run.name, controller, *(errors[name][kind] for name in _ERRORS for kind in _KINDS)]
+        [
+            run.name,
+            controller,
+            *(errors[name][statistic] for name in _ERRORS for statistic in _STATISTICS),
+        ]
         for run in runs
-        for controller, errors in _plain(run.statistics()).items()
+        for controller, errors in _json_values(run.statistics()).items()
     ]
 
 
-def _plain(statistics: Mapping[str, Mapping[str, ErrorStatistics]]) -> dict[str, Any]:
-    """Return statistics as plain values, yaw in degrees."""
+def _json_values(statistics: Mapping[str, Mapping[str, ErrorStatistics]]) -> dict[str, Any]:
+    """Return statistics as JSON values, yaw in degrees."""
     result: dict[str, Any] = {}
     for controller, errors in statistics.items():
         for name, error_statistics in errors.items():
@@ -257,5 +268,5 @@ def _plain(statistics: Mapping[str, Mapping[str, ErrorStatistics]]) -> dict[str,
                     error_statistics.maximum,
                 )
             )
-            result.setdefault(controller, {})[name] = dict(zip(_KINDS, values, strict=True))
+            result.setdefault(controller, {})[name] = dict(zip(_STATISTICS, values, strict=True))
     return result

@@ -20,7 +20,7 @@ class SignalComparisonError(Sim2RealError):
 
 @dataclasses.dataclass(frozen=True)
 class SignalOptions(Parameters):
-    """Preparation and comparison of signals."""
+    """Options of the preparation and comparison of signals."""
 
     rate: float = rare(
         0.0,
@@ -33,7 +33,7 @@ class SignalOptions(Parameters):
     trend_window: int = rare(
         519,
         '',
-        'Full length 2k + 1 of the median filter of the trend, samples of the grid; odd.',
+        'Length of the median filter that gives the trend, in samples of the grid; odd.',
         minimum=1,
     )
     nperseg: int = rare(
@@ -67,22 +67,22 @@ class SignalOptions(Parameters):
     feature: int | None = rare(
         None,
         '',
-        'Feature of the camera that is drawn over time, by its id in the world (default: the one '
-        'that both sides find in most frames).',
+        'Id in the world of the camera feature to plot over time (default: the one that the real '
+        'and the simulated camera find in most frames).',
         optional=int,
         minimum=0,
     )
     quantities: str = rare(
         '',
         '',
-        'Compare only these, separated by commas, of angular_rate, specific_force, yaw, position '
-        'and magnetic_field; default all.',
+        'Quantities to compare, separated by commas: angular_rate, specific_force, yaw, position, '
+        'magnetic_field; default all.',
     )
     sizes: bool = rare(
         False,
         '',
-        'Compare the sizes of the errors, without their signs, as [Cesenek2019] does: two sensors '
-        'that drift in opposite directions are alike.',
+        'Compare absolute errors, as [Cesenek2019] does: two sensors that drift in opposite '
+        'directions then count as equal.',
     )
     # Standard gravity, CGPM 1901.
     gravity: float = rare(9.80665, 'm/s^2', 'Gravity in the true specific force.', above=0.0)
@@ -90,7 +90,7 @@ class SignalOptions(Parameters):
     level: float = parameter(
         0.05,
         '',
-        'Significance level: probability that any row of a table is called different by chance.',
+        'Significance level: probability that at least one row of a table is different by chance.',
         above=0.0,
         maximum=0.5,
     )
@@ -119,10 +119,6 @@ class SignalOptions(Parameters):
             )
 
 
-# RMSE and R between real and simulated signals as printed in [Ligorio2015], table 2, shown beside
-# ours. They describe 140 s of one hand-held sensor unit, so other results need not agree.
-
-
 @dataclasses.dataclass(frozen=True)
 class PublishedAgreement:
     """RMSE (in the unit of the signal) and correlation between a simulated and a real signal."""
@@ -142,9 +138,10 @@ LIGORIO_2015: Mapping[str, PublishedAgreement] = {
     'magnetic_field_y': PublishedAgreement(2.00e-6, 0.99),
     'magnetic_field_z': PublishedAgreement(1.10e-6, 0.99),
 }
+"""Table 2 of [Ligorio2015]: 140 s of one hand-held unit, so other results need not agree."""
 
 LIGORIO_2015_FEATURES: Mapping[str, PublishedAgreement] = {
     'u': PublishedAgreement(7.62, 0.99),
     'v': PublishedAgreement(9.27, 0.98),
 }
-"""Table 3: mean over nine corners of a chessboard, followed by a tracker."""
+"""Table 3 of [Ligorio2015]: mean over nine tracked corners of a chessboard, pixels."""

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of the recordings of a study: those of one drive are no independent evidence."""
+"""Blocks of recordings of a study: recordings of one drive are not independent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sim2real_eval.recording.drives import (
 from .options import DRIVES, ONE_BLOCK, SPLIT_DRIVES
 from .recordings import StudyRecording
 
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 def assign_blocks(
@@ -30,7 +30,7 @@ def assign_blocks(
     Parameters
     ----------
     recordings : sequence of StudyRecording
-        The blocks that a study file states for them count with `auto`.
+        With `auto`, blocks stated in the study file are kept.
     choice : str
         `auto`, `none`, or the path of a file; see `recording_blocks`.
     spans : mapping of str to DriveSpan
@@ -40,25 +40,27 @@ def assign_blocks(
     Raises
     ------
     Sim2RealError
-        When the file cannot be read, or names another recording.
+        When the file cannot be read, or names an unknown recording.
     """
     names = [recording.name for recording in recordings]
     if choice in (AUTO, NONE):
-        spans_of = [_state_block(recording, spans.get(recording.name)) for recording in recordings]
-        blocks = _name_by_group(recordings, spans_of)
+        stated_spans = [
+            _with_stated_block(recording, spans.get(recording.name)) for recording in recordings
+        ]
+        blocks = _name_by_group(recordings, stated_spans)
     else:
         by_name = read_blocks(choice, names)
         blocks = [by_name.get(name, '') for name in names]
-    changed = tuple(
+    assigned = tuple(
         dataclasses.replace(recording, block=block)
         for recording, block in zip(recordings, blocks, strict=True)
     )
     notes: list[Finding] = []
-    for group in dict.fromkeys(recording.group for recording in changed):
-        # One that cannot be read counts neither as a drive nor as an independent recording.
+    for group in dict.fromkeys(recording.group for recording in assigned):
+        # An unreadable recording counts neither as a drive nor as an independent recording.
         members = [
             recording
-            for recording in changed
+            for recording in assigned
             if recording.group == group
             and (choice != AUTO or recording.synthetic or recording.name in spans)
         ]
@@ -69,8 +71,8 @@ def assign_blocks(
             is_split=choice == NONE,
         )
     if choice == NONE:
-        changed = tuple(dataclasses.replace(recording, block='') for recording in changed)
-    return changed, tuple(notes)
+        assigned = tuple(dataclasses.replace(recording, block='') for recording in assigned)
+    return assigned, tuple(notes)
 
 
 def block_findings(
@@ -78,7 +80,7 @@ def block_findings(
 ) -> list[Finding]:
     """Return findings about recordings that were recognised as one drive, or are all one block.
 
-    `is_split` says that they count as independent all the same.
+    If `is_split` is true, they count as independent anyway.
 
     Examples
     --------
@@ -97,11 +99,15 @@ def block_findings(
     if not drives:
         return []
     parts = [f'{members[0]} to {members[-1]}' for members in drives.values()]
-    more = len(parts) - _MOST_NAMED
-    text = ', '.join(parts[:_MOST_NAMED]) + (f' and {more} more' if more > 0 else '')
+    hidden_count = len(parts) - _MAX_NAMED
+    drive_names = ', '.join(parts[:_MAX_NAMED]) + (
+        f' and {hidden_count} more' if hidden_count > 0 else ''
+    )
     count = f'{len(drives)} drives' if len(drives) > 1 else 'one drive'
-    kind = SPLIT_DRIVES if is_split else DRIVES
-    return [kind(group, count=sum(map(len, drives.values())), drives=count, names=text)]
+    declaration = SPLIT_DRIVES if is_split else DRIVES
+    return [
+        declaration(group, count=sum(map(len, drives.values())), drives=count, names=drive_names)
+    ]
 
 
 def _name_by_group(
@@ -111,13 +117,13 @@ def _name_by_group(
     # A recording may be in several groups, which are never compared with each other.
     for group in dict.fromkeys(recording.group for recording in recordings):
         rows = [i for i, recording in enumerate(recordings) if recording.group == group]
-        named = name_blocks([recordings[i].name for i in rows], [spans[i] for i in rows])
-        for i, block in zip(rows, named, strict=True):
+        group_blocks = name_blocks([recordings[i].name for i in rows], [spans[i] for i in rows])
+        for i, block in zip(rows, group_blocks, strict=True):
             blocks[i] = block
     return blocks
 
 
-def _state_block(recording: StudyRecording, span: DriveSpan | None) -> DriveSpan | None:
+def _with_stated_block(recording: StudyRecording, span: DriveSpan | None) -> DriveSpan | None:
     if not recording.block:
         return span
     if span is None:

@@ -82,7 +82,7 @@ class StudyOptions(Parameters):
     block: str = parameter(
         'auto',
         '',
-        'Recordings that are not independent, which are resampled together. auto: those of one '
+        'Recordings that are not independent, which are resampled together. auto: segments of one '
         'drive, each beginning within a minute after another; none: no recordings; or a YAML or '
         'CSV file of recording and block.',
     )
@@ -281,7 +281,7 @@ class GateOptions(Parameters):
 TRUTH_RATE = assumed(
     'study.truth_rate',
     'speeds are compared at the rate of the ground truth, {rate:.3g Hz} instead of {usual:g Hz}',
-    'Between the samples of a slow ground truth, errors are unknown. To refuse it in a study '
+    'Between the samples of a slow ground truth, errors are unknown. To disable it in a study '
     'file: `metric: {rate: 15}`.',
     'to disable: --rate 15',
 )
@@ -289,7 +289,7 @@ WARMUP = assumed(
     'study.warmup',
     'the first {warmup:g s} are left out; recordings that start in motion: {count:d}, at up to '
     '{most:.1f m/s}',
-    'A judge that starts at rest needs time to reach the speed. To refuse it in a study file: '
+    'A judge that starts at rest needs time to reach the speed. To disable it in a study file: '
     '`metric: {warmup: 0}`.',
     'to disable: --warmup 0',
 )
@@ -297,14 +297,14 @@ MATCHED_RATES = assumed(
     'study.matched_rates',
     'sensors are simulated at the rates of the real ones, such as {real:.5g Hz} instead of '
     '{own:.5g Hz}',
-    'The rate alone can change VEPD severalfold. To refuse it in a study file: '
+    'The rate alone can change VEPD severalfold. To disable it in a study file: '
     '`match_rates: false`.',
     'to disable: --no-match-rates',
 )
 START_HEADING = assumed(
     'study.start_heading',
     'judge {judges} starts with the true heading, because the real IMU has no orientation',
-    'With an arbitrary heading, forward speed is meaningless. To refuse it in a study file: '
+    'With an arbitrary heading, forward speed is meaningless. To disable it in a study file: '
     '`start_heading: false`.',
     'to disable: --no-start-heading',
 )
@@ -313,7 +313,7 @@ OFF_TICKS = assumed(
     'judge {judges} starts 10 us late, because in {count:d} of {total:d} recordings fixes have '
     'the times of its ticks, so rounding would decide which fixes wait for the next tick',
     'Stamps that were doubles are rounded to 0.1 us. Simulated fixes are rounded differently, '
-    'which would change VEPD. To refuse it in a study file: `off_ticks: false`.',
+    'which would change VEPD. To disable it in a study file: `off_ticks: false`.',
     'to disable: --no-off-ticks',
 )
 SHARED_IMU = decisive(
@@ -348,7 +348,7 @@ DRIVES = assumed(
 )
 SPLIT_DRIVES = decisive(
     'study.split_drives',
-    '{count:d} recordings that follow each other within a minute, as of {drives}, count as '
+    '{count:d} recordings that follow each other within a minute ({drives}) count as '
     'independent: {names}',
     'If they share the receiver, the sky and the road, p-values are too small and intervals too '
     'narrow.',

@@ -25,7 +25,7 @@ _LONGEST_WORD, _LONGEST_LINE = 300, 2000
 
 
 def one_line(text: str) -> str:
-    r"""Return a text as one printable line of limited length.
+    r"""Return a string as one printable line of limited length.
 
     Examples
     --------
@@ -37,10 +37,10 @@ def one_line(text: str) -> str:
 
 
 def printable(text: str, keep: str = '') -> str:
-    r"""Return a text with escapes instead of characters that are neither printable nor in `keep`.
+    r"""Escape the characters of a string that are neither printable nor in `keep`.
 
-    These are control characters, among them those that colour or overwrite a terminal, characters
-    that change the direction of writing, and bytes of file names that are not UTF-8.
+    Not printable are control characters, such as those that colour or overwrite a terminal,
+    characters that change the direction of writing, and bytes of file names that are not UTF-8.
 
     Examples
     --------
@@ -85,9 +85,9 @@ class ParameterError(Sim2RealError):
 
 
 class UnknownNameError(ParameterError):
-    """A name has no shipped file or registered class.
+    """A name matches neither a shipped file nor a registered class.
 
-    Code that read the name from a file can add the place in the file.
+    The caller that read the name from a file can add where it stands.
     """
 
 
@@ -100,13 +100,13 @@ class MotionError(Sim2RealError):
 
 
 class Remark(str):
-    """Sentence for the user with separate numbers, so that those of many runs can be merged."""
+    """Message whose numbers are stored separately, so that messages of many runs can be merged."""
 
     template: str
     numbers: dict[str, float]
 
     def __new__(cls, template: str, **numbers: float) -> Remark:
-        """Put numbers into a template whose formats may end in a unit: `{limit:g s}`."""
+        """Fill in a template; its formats may end in a unit, as in `{limit:g s}`."""
         text = re.sub(r'\{(\w+:[^ {}]*) ([^{}]+)\}', r'{\1} \2', template)
         remark = super().__new__(cls, text.format(**numbers))
         remark.template, remark.numbers = template, numbers
@@ -118,7 +118,7 @@ class Remark(str):
 
 
 def did_you_mean(name: object, allowed: Iterable[str]) -> str:
-    """Return ` (did you mean X?)` with the nearest known name, or an empty text.
+    """Return ` (did you mean X?)` with the nearest known name, or an empty string.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def did_you_mean(name: object, allowed: Iterable[str]) -> str:
 
 
 def not_among(problem: str, name: object, allowed: Iterable[str]) -> str:
-    """Return a problem with the nearest name and all allowed names.
+    """Append the nearest and all allowed names to the description of a problem.
 
     Examples
     --------
@@ -145,12 +145,12 @@ def not_among(problem: str, name: object, allowed: Iterable[str]) -> str:
     return f'{problem}{did_you_mean(name, allowed)}; must be one of {", ".join(allowed)}'
 
 
-def whole_number(where: str, key: str, value: object, least: int) -> None:
-    """Raise ParameterError for an argument that is not an integer or is too small.
+def check_whole_number(where: str, key: str, value: object, least: int) -> None:
+    """Raise ParameterError unless an argument is an integer of at least `least`.
 
     Examples
     --------
-    >>> whole_number('simulate', 'seed', -1, 0)
+    >>> check_whole_number('simulate', 'seed', -1, 0)
     Traceback (most recent call last):
     sim_sensors.core.errors.ParameterError: simulate: seed: -1 is not allowed; must be an int >= 0
     """

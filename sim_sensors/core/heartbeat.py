@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Regular lines of progress during long operations, for output without a progress bar."""
+"""Progress lines at regular intervals, for output without a progress bar."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from collections.abc import Callable, Iterator
 def heartbeat(
     say: Callable[[str], None], describe: Callable[[], str], interval_s: float = 10.0
 ) -> Iterator[None]:
-    """Report the current activity and its duration at regular intervals.
+    """Report the current activity and the elapsed time at regular intervals.
 
     Parameters
     ----------
     say : callable
-        Receives each line, in a separate thread.
+        Called with each line, from a separate thread.
     describe : callable
         Returns a description of the activity for each line.
     interval_s : float
+        Time between two lines, s.
 
     Examples
     --------
@@ -33,11 +34,11 @@ def heartbeat(
     """
     began, done = time.monotonic(), threading.Event()
 
-    def repeat() -> None:
+    def report() -> None:
         while not done.wait(interval_s):
             say(f'{describe()} ({time.monotonic() - began:.0f} s)')
 
-    thread = threading.Thread(target=repeat, name='heartbeat', daemon=True)
+    thread = threading.Thread(target=report, name='heartbeat', daemon=True)
     thread.start()
     try:
         yield

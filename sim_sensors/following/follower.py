@@ -37,7 +37,7 @@ from .tracking import (
 )
 
 _NS = 1_000_000_000
-# Longest step between two messages of odometry that has begun another time line.
+# Longest step between messages, also between the first ones after a restart of the clock.
 _LONGEST_STEP_NS = 60 * _NS
 
 
@@ -96,10 +96,10 @@ class VelocityCommand:
 
 
 class Follower:
-    """Converter of incoming poses to commands at the control rate, Hz.
+    """Controller that turns incoming poses into commands at a fixed rate.
 
-    Time 0 of the reference is the first pose. The first pose at or after each multiple of the
-    control period gives a command. The commands depend only on stamps and poses.
+    Time 0 of the reference is the stamp of the first pose. The first pose at or after each
+    multiple of the control period gives a command. The commands depend only on stamps and poses.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Follower:
         self._rate = control_rate
         self._tracker = tracker.start(reference, robot, 1.0 / control_rate)
         self._origin_ns: int | None = None
-        self._next = 0
+        self._next_period = 0
 
     def time_of(self, stamp_ns: int) -> float:
         """Return the seconds since the first pose; 0 if there is none yet."""
@@ -124,14 +124,14 @@ class Follower:
         """Process a pose; return a command if one is due."""
         if self._origin_ns is None:
             self._origin_ns = stamp_ns
-        since = stamp_ns - self._origin_ns
-        if since < round(self._next * _NS / self._rate):
+        elapsed_ns = stamp_ns - self._origin_ns
+        if elapsed_ns < round(self._next_period * _NS / self._rate):
             return None
         # Skip most periods in one step: after a change of clock there may be billions of them.
-        self._next = max(self._next, int(since * self._rate / _NS) - 1)
-        while since >= round(self._next * _NS / self._rate):
-            self._next += 1
-        time = since / _NS
+        self._next_period = max(self._next_period, int(elapsed_ns * self._rate / _NS) - 1)
+        while elapsed_ns >= round(self._next_period * _NS / self._rate):
+            self._next_period += 1
+        time = elapsed_ns / _NS
         if time >= self.reference.end:
             return VelocityCommand(WheelRates(0.0, 0.0), 0.0, 0.0, finished=True)
         wheels = self._tracker.command(time, pose)
@@ -185,13 +185,13 @@ def drive_along(
     rate: float = 100.0,
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0),
 ) -> SimulatedDrive:
-    """Simulate the robot from the first waypoint to the time of the last.
+    """Simulate the robot from the first waypoint until the time of the last one.
 
-    The robot starts with the speed and yaw rate of the reference, since a recording may begin in
-    the middle of a drive, at `offset` (x, y, heading; world, m and rad) from the first waypoint.
+    The robot starts at `offset` (x, y, heading; world, m and rad) from the first waypoint. It has
+    the speed and yaw rate of the reference, since a recording may begin in the middle of a drive.
     `controller` is one of `TRACKERS`. `rate`, Hz, is the rate of the samples and of the
-    integration steps. `seed` and `run` label the noise of grip and pose, which is the same for all
-    controllers.
+    integration steps. `seed` and `run` determine the noise of grip and pose, which is the same for
+    all controllers.
     """
     robot, sensor = settings.robot, settings.pose
     steps = max(1, math.floor(reference.end * rate + 1e-6))
@@ -202,18 +202,18 @@ def drive_along(
     state = robot.at(start, wheels)
     follower = Follower(reference, robot, settings.tracker(controller), settings.control_rate)
     grip = robot.noise(stream(seed, run, 'robot', 'grip'), steps)
-    error = None
+    pose_noise = None
     if sensor.position_std or sensor.yaw_std:
-        drawn = stream(seed, run, 'pose', 'white').standard_normal((steps + 1, 3))
-        error = (drawn * [sensor.position_std, sensor.position_std, sensor.yaw_std]).tolist()
+        draws = stream(seed, run, 'pose', 'white').standard_normal((steps + 1, 3))
+        pose_noise = (draws * [sensor.position_std, sensor.position_std, sensor.yaw_std]).tolist()
     delay = round(sensor.latency * rate)
     states: list[RobotState] = []
     commands: list[WheelRates] = []
     for k in range(steps + 1):
         states.append(state)
         pose = states[max(k - delay, 0)].pose
-        if error:
-            pose = Pose(*(a + b for a, b in zip(pose, error[k], strict=True)))
+        if pose_noise:
+            pose = Pose(*(a + b for a, b in zip(pose, pose_noise[k], strict=True)))
         command = follower.push(round(k * _NS / rate), pose)
         if command is not None:
             wheels = command.wheels
@@ -240,10 +240,10 @@ class OdometryUse(enum.Enum):
     USED = 'used'
     EARLY = 'no command is due yet'
     NO_PATH = 'there is no path'
-    LATE = 'its stamp does not come after the latest'
-    INVALID = 'it holds no pose'
-    AHEAD = 'its stamp is far ahead'
-    OTHER_FRAME = 'its frames are not those before'
+    LATE = 'its stamp is not later than the previous one'
+    INVALID = 'it contains no valid pose'
+    AHEAD = 'its stamp is too far ahead'
+    OTHER_FRAME = 'its frames differ from those before'
 
     @property
     def is_refused(self) -> bool:
@@ -255,8 +255,8 @@ class OdometryUse(enum.Enum):
 class Step:
     """Result of one odometry message: a command if one was due, and the tracking error.
 
-    `restarts` is True if the path starts again with it, since odometry has begun another time line
-    or has other frames.
+    `restarts` is True if the path starts again with this message, because the clock of the
+    odometry restarted or its frames changed.
     """
 
     odometry_use: OdometryUse
@@ -267,10 +267,11 @@ class Step:
 
 @dataclasses.dataclass
 class LiveFollower:
-    """Path follower for live odometry; a batch run over the same messages gives the same bits.
+    """Path follower for live odometry; a batch run over the same messages is bit-identical.
 
-    A path begins with the first odometry message after `follow`. A single message that is late,
-    far ahead of time or of other frames is refused; see `NewTimeLine` for many of them.
+    A path begins with the first odometry message after `follow`. A message that is late, too far
+    ahead or has other frames is refused. After several such messages in a row the path restarts;
+    see `NewTimeLine`.
 
     Parameters
     ----------
@@ -296,7 +297,7 @@ class LiveFollower:
     _follower: Follower | None = dataclasses.field(default=None, init=False)
     _latest_ns: int | None = dataclasses.field(default=None, init=False)
     _frames: tuple[str, str] = dataclasses.field(default=('', ''), init=False)
-    _usual: UsualStep = dataclasses.field(default_factory=UsualStep, init=False)
+    _usual_step: UsualStep = dataclasses.field(default_factory=UsualStep, init=False)
     _new_line: NewTimeLine[None] = dataclasses.field(
         default_factory=lambda: NewTimeLine(_LONGEST_STEP_NS), init=False
     )
@@ -312,10 +313,10 @@ class LiveFollower:
         self._follower = None
 
     def reset(self) -> None:
-        """Restart the path with the next odometry message, whatever its stamp."""
+        """Restart the path with the next odometry message, even if its stamp is earlier."""
         self._follower = None
         self._latest_ns = None
-        self._usual = UsualStep()
+        self._usual_step = UsualStep()
         self._new_line.clear()
 
     def push(self, odometry: OdometryArray) -> Step:
@@ -329,13 +330,13 @@ class LiveFollower:
         problem, restarts = self._check_order(stamp_ns, frames), False
         if problem is not None:
             count = AHEAD_COUNT if problem is OdometryUse.AHEAD else NEW_LINE_COUNT
-            if not self._new_line.add(None, stamp_ns, problem, count, self._usual.ns):
+            if not self._new_line.add(None, stamp_ns, problem, count, self._usual_step.ns):
                 return Step(problem)
             restarts = problem is not OdometryUse.AHEAD
             if restarts:
                 self.reset()
         elif self._latest_ns is not None:
-            self._usual.add(stamp_ns - self._latest_ns)
+            self._usual_step.add(stamp_ns - self._latest_ns)
         self._new_line.clear()
         self._latest_ns, self._frames = stamp_ns, frames
         if self._waypoints is None:
@@ -361,5 +362,5 @@ class LiveFollower:
         if frames != self._frames:
             return OdometryUse.OTHER_FRAME
         step_ns = stamp_ns - self._latest_ns
-        is_ahead = step_ns > _LONGEST_STEP_NS or self._usual.is_exceeded(step_ns)
+        is_ahead = step_ns > _LONGEST_STEP_NS or self._usual_step.is_exceeded(step_ns)
         return OdometryUse.AHEAD if is_ahead else None

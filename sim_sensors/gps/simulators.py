@@ -458,7 +458,7 @@ class Px4ClassicNoise(UpstreamNoise):
 
     - White noise has the standard deviation noise_density / sqrt(h) per fix: 3 mm.
     - The bias has the standard deviation random_walk sqrt(time_constant / 2), 11 m at every rate,
-      and forgets within 60 s.
+      and a correlation time of 60 s.
 
     A bias of 11 m shows that upstream's numbers were tuned with its errors of dt in place. The
     preset `px4_classic_gps` runs at 5 Hz, 0.12 s late, with eph = epv = 1 m. PX4's sphere is
@@ -467,7 +467,7 @@ class Px4ClassicNoise(UpstreamNoise):
     Notes
     -----
     `as_upstream` has two errors of dt. White noise has noise_density sqrt(h), 13 um. At each step
-    of the physics b <- b + random_walk sqrt(h) h w - b / 60, so the bias forgets within 60 steps.
+    of the physics b <- b + random_walk sqrt(h) h w - b / 60, so its correlation time is 60 steps.
     Its standard deviation is random_walk h^1.5 / sqrt(1 - (59/60)^2): 2.8 mm at 250 Hz, 0.35 mm at
     1 kHz. It starts at zero. Upstream also swaps the axes of the velocity noise and gives noise
     and bias of the height opposite signs; neither changes the law of the position.

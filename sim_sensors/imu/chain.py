@@ -48,8 +48,8 @@ class Vibration(Parameters):
 
         v(t) = amplitude sum over n of harmonic_n |H(n f)| sin(2 pi (n c(t) + phase_n))
 
-    `gyroscope` and `accelerometer` are the amplitudes at each axis. They say how well the mount
-    couples the engine to it. The phases are drawn once per multiple and axis. The rotation rate f
+    `gyroscope` and `accelerometer` are the amplitudes at each axis. They include how well the
+    mount couples the engine. The phases are drawn once per multiple and axis. The rotation rate f
     is constant, or wanders as a Gauss-Markov process that both triads share.
 
     The vibration is sampled at the instants of the IMU. A line at n f above half the rate

@@ -328,8 +328,8 @@ class HectorYaw(OrientationModel):
 class HectorImu(SampledImu):
     """The IMU of hector_gazebo: drifting errors and a pseudo-AHRS.
 
-    Per sample and axis, with f = drift_frequency and d[0] ~ N(0, drift), or 0 of a yaw with
-    `drift_from_zero`::
+    Per sample and axis, with f = drift_frequency and d[0] ~ N(0, drift), but d[0] = 0 for
+    a yaw with `drift_from_zero`::
 
         d = exp(-f dt) d + drift sqrt(1 - exp(-2 f dt)) w
         y = scale truth + offset + d + N(0, gaussian_noise)
@@ -357,13 +357,14 @@ class HectorImu(SampledImu):
       difference of the velocity since then, which is 0 before the first sample. The lever arm is
       ignored.
     - The mounting turns force and orientation about the world's axes. The rate is right.
-    - The white noise of the yaw is stated but not applied.
+    - The white noise of the yaw is in the covariance, but not in the yaw.
     - The stated orientation covariance holds only white noise: that of the accelerometer divided
-      by g, with its axes in their own order, and that of the yaw. If there is no gravity, the
+      by g, with x and y exchanged, and that of the yaw. If there is no gravity, the
       first two are -1. `exact` states the variance that the error has.
 
-    The preset has a number for each variant: 0.1118 rad exactly and 1.118 rad as upstream, which
-    is the same drift at 100 Hz. As upstream it starts at 0, as set in a running plugin.
+    The preset has a number for each variant: 0.1118 rad for `exact` and 1.118 rad for
+    `as_upstream`, which is the same drift at 100 Hz. The latter starts at 0, as set in a running
+    plugin.
 
     References
     ----------

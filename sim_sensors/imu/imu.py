@@ -360,8 +360,8 @@ class SampledImu(UpstreamImu):
     std_rate: float = positive(
         100.0,
         'Hz',
-        'Rate at which the noise given per sample holds; at other rates exact keeps its density '
-        'and as_upstream its deviation.',
+        'Rate for which the noise per sample is given. At other rates exact keeps its density, '
+        'and as_upstream its standard deviation.',
     )
 
     def deviation(self, std: ArrayLike) -> FloatArray:

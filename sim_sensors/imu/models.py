@@ -206,9 +206,9 @@ class AirSimImu(ImuModel):
 
     The defaults are those of an MPU-6000: 0.30 deg/sqrt(h), 4.6 deg/h, 0.24 mg/sqrt(Hz), 36 ug.
     `bias_time` is no correlation time, although AirSim's comments speak of bias stability: the
-    bias walks for ever. If std = density / sqrt(dt) and drift = bias_stability, this is the model
-    of Chrono, except that there the bias moves before it is used. The preset `airsim` also
-    publishes the true orientation with zero (unknown) covariance, as AirSim does. In
+    bias is an unbounded random walk. If std = density / sqrt(dt) and drift = bias_stability, this
+    is the model of Chrono, except that there the bias moves before it is used. The preset `airsim`
+    also publishes the true orientation with zero (unknown) covariance, as AirSim does. In
     [Mahajan2024] AirSim has the IMU of Chrono: the preset `airsim_paper`.
 
     References
@@ -285,9 +285,9 @@ class WebotsImu(SampledImu):
 
         y = round(c (1 + noise w)),   c = truth within +-range
 
-    The noise is a share of the value: a gyroscope at rest has none, and an accelerometer at rest
-    errs along gravity only. There is no bias. The driver webots_ros2 states no covariance (zeros).
-    The preset `webots_imu` has noise of 1 %, which is ours; in Webots it is 0.
+    The noise is proportional to the value: a gyroscope at rest has none, and an accelerometer at
+    rest errs along gravity only. There is no bias. The driver webots_ros2 states no covariance
+    (zeros). The preset `webots_imu` has noise of 1 %, which is ours; in Webots it is 0.
 
     Notes
     -----
@@ -316,7 +316,7 @@ class WebotsImu(SampledImu):
 
 
 class ProportionalTriad:
-    """Errors of three axes whose noise is a share of the value; see `WebotsImu`."""
+    """Errors of three axes with noise proportional to the value; see `WebotsImu`."""
 
     def __init__(self, part: WebotsErrors, noise: float, rng: np.random.Generator) -> None:
         self._part, self._noise, self._rng = part, noise, rng

@@ -128,11 +128,11 @@ class Orientation(OrientationModel):
     `mode` selects the content:
 
     - `absent`: the identity with orientation_covariance[0] = -1 ([REP145], sensor_msgs/Imu). A
-      judge that is configured to use the orientation has none.
+      judge that is configured to use the orientation gets none.
     - `truth`: exact, with zero covariance, which robot_localization takes as 1e-9.
     - `relative`: like `truth`, but relative to the attitude of the first sample, as in new Gazebo.
-    - `heading`: the exact yaw alone, a compass. Roll and pitch are zero, with pi^2/3 stated for
-      them.
+    - `heading`: the exact yaw alone, a compass. Roll and pitch are zero, with a stated
+      variance of pi^2/3 rad^2.
     - `ahrs`: the truth with an error, in place of the attitude filter of an AHRS.
     - `fusion`: the output of a filter that runs on the measured rates and accelerations.
     - `two_antennas`: the heading of two GNSS antennas. Roll and pitch are as in `heading`.
@@ -146,12 +146,12 @@ class Orientation(OrientationModel):
     The stated covariance diag(roll_pitch_std^2, roll_pitch_std^2, yaw_std^2) is that of e at every
     rate and time. The error does not depend on the errors of gyroscope and accelerometer, so a
     judge sees no correlation between them; a real AHRS has one. The defaults (0.6 deg, 2 deg, 10
-    s, 60 s) are ours, of the size that data sheets of MEMS AHRS state; the paper gives none.
+    s, 60 s) are our choice, typical of data sheets of MEMS AHRS; [Mahajan2024] gives none.
 
     `fusion` runs the AHRS algorithm of [imufusion] without a magnetometer, sample by sample with
-    the real intervals: like the fusion of a BNO055 in its IMU mode. Gravity corrects the tilt. The
-    yaw is the integral of the measured rates, so it drifts with their bias. It starts at the true
-    attitude. No covariance is stated (zeros, unknown). Install it with `pip install
+    the actual intervals, like the fusion of a BNO055 in its IMU mode. Gravity corrects the tilt.
+    The yaw is the integral of the measured rates, so it drifts with their bias. It starts at the
+    true attitude. No covariance is stated (zeros, unknown). Install it with `pip install
     imufusion`; without it the mode is refused.
 
     `two_antennas` is a moving-base receiver. The antennas are `baseline` apart along the x axis of
@@ -160,9 +160,9 @@ class Orientation(OrientationModel):
 
         heading = angle of (R (baseline, 0, 0) + n_front - n_rear) in the horizontal plane
 
-    For a level body and a small error its deviation is sqrt(2) antenna_std / baseline, which is
-    what is stated for the yaw at any attitude. A pitched baseline is shorter seen from above, so
-    the error grows.
+    For a level body and a small error, the standard deviation of the heading is sqrt(2)
+    antenna_std / baseline. This value is stated for the yaw at any attitude. The true error grows
+    with the pitch, which shortens the horizontal baseline.
     """
 
     mode: str = parameter(

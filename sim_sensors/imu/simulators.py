@@ -79,10 +79,10 @@ class CarlaImu(SampledImu):
     `as_upstream` repeats these defects:
 
     - The rate of a mounted sensor is M w, where M^T w would be right: it is turned by the mounting
-      in place of its inverse. A pitch of 90 degrees turns yaw to the left into +wx, not -wx. Half
-      turns are not affected.
+      in place of its inverse. With the sensor pitched by 90 degrees, a left turn is measured as
+      +wx, not -wx. Mountings turned by 180 degrees are not affected.
     - The acceleration is the second difference of the latest three positions. Before the first
-      sample these are the origin, and the step is the largest number of 32 bits. So the first
+      sample these are the origin, and the time step is the largest 32-bit float. So the first
       sample has gravity alone and the second about -position/dt^2. From the third sample on a
       constant acceleration is exact.
     - No covariances are stated (zeros, unknown), as by CARLA's ROS bridge.
@@ -187,7 +187,7 @@ class GnssInsSimImu(UpstreamImu):
 
     Notes
     -----
-    `as_upstream`, the drift decays by 1 - dt/T while its noise is that of the exact law, and the
+    With `as_upstream`, the drift decays by 1 - dt/T with the noise of the exact model, and the
     first sample has none. If T is infinite, the drift is *white* noise of the standard deviation
     drift_std. A T of at most half an interval, for which upstream's drift diverges, is refused.
 
@@ -315,8 +315,8 @@ class MatlabImu(ImuModel):
     MeasurementRange. The reference temperature is 25 degC, as in MATLAB.
 
     A vector a, b, c of AxesMisalignment fills the columns of the matrix, here by 0.01: `[1 b c; a
-    1 c; a b 1]`; a matrix is not accepted. This order is from memory of MATLAB's pages; it matters
-    only if a, b and c differ. Densities are those of the Allan plot ("double-sided" in MATLAB).
+    1 c; a b 1]`; a matrix is not accepted. This order is NOT CONFIRMED; it matters only if a, b
+    and c differ. Densities are those of the Allan plot ("double-sided" in MATLAB).
     BiasInstability is flicker noise with a plateau of 0.664 B; MATLAB's own filters for it are not
     reproduced. AccelerationBias (g-sensitivity) is not modelled.
 
@@ -380,8 +380,8 @@ class RotorsImu(UpstreamImu):
 
     Notes
     -----
-    `as_upstream`, the stated covariances are noise_density^2 at any rate: a hundredth of the
-    variance of a sample at 100 Hz. All nine numbers of the orientation's covariance are -1,
+    With `as_upstream`, the stated covariances are noise_density^2 at any rate: a hundredth of
+    the variance of a sample at 100 Hz. All nine numbers of the orientation's covariance are -1,
     although there is an orientation.
 
     References
@@ -429,19 +429,19 @@ class RotorsImu(UpstreamImu):
 
 @dataclasses.dataclass(frozen=True)
 class PegasusImu(RotorsImu):
-    """The IMU of Pegasus for Isaac Sim: RotorS' law, with the configuration of Pegasus.
+    """The IMU of Pegasus for Isaac Sim: RotorS' model, with the configuration of Pegasus.
 
-    `exact` is that law with all its parameters; see `RotorsImu`. Pegasus publishes forward, right,
-    down; here the axes are forward, left, up.
+    `exact` is that model with all its parameters; see `RotorsImu`. Pegasus publishes forward,
+    right, down; here the axes are forward, left, up.
 
     Notes
     -----
     `as_upstream` repeats these defects:
 
-    - The bias of the gyroscope forgets with the correlation time of the accelerometer.
-    - The bias of the accelerometer is computed and not added. The turn-on biases are never drawn.
+    - The bias of the gyroscope has the correlation time of the accelerometer.
+    - The bias of the accelerometer is computed but not added. The turn-on biases are never drawn.
     - The acceleration is the difference of the body's velocity since the previous sample, and
-      the velocity before the first sample is 0. Lever arm and mounting do not exist.
+      the velocity before the first sample is 0. Lever arm and mounting are ignored.
     - The message has no orientation (the identity), and all covariances are zero.
 
     References

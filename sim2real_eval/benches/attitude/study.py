@@ -52,7 +52,10 @@ ANGLES = ('yaw', 'pitch', 'roll', 'rotation')
 """Errors in the order of [Ligorio2015], table 4, and the angle of the whole rotation error."""
 
 BOUND = 2.5758293035489004
-"""Standard deviations that hold 99 % of a Gaussian, as in figure 7 of [Ligorio2015]."""
+"""Half-width of the 99 % interval of a Gaussian, in standard deviations.
+
+Figure 7 of [Ligorio2015] has the same interval.
+"""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -62,6 +65,7 @@ class AttitudeErrors:
     Attributes
     ----------
     stamp_ns : (n,) int
+        Stamps of the estimates.
     angles : (n, 4) array
         Yaw, pitch and roll in -pi .. pi, rad, which are ill-defined near a pitch of 90 degrees;
         and the angle between estimate and truth, 0 .. pi.
@@ -141,9 +145,10 @@ def _angles(orientation: FloatArray) -> FloatArray:
     return np.column_stack([rotations.heading(orientation), pitch, roll])
 
 
+# Averaging spans, s; infinity: the whole run.
 _SPANS_S = (1.0, np.inf)
-# Ratio of the normalised squares to their expectation above which a sensor is reported; larger
-# for few averages, by the rate of false alarms.
+# A sensor is reported if the ratio of its normalised squares to their expectation exceeds this
+# value. For few averages the limit is higher, so that false alarms stay rare.
 _LARGEST_RATIO = 2.0
 _FALSE_ALARMS = 1e-3
 
@@ -186,35 +191,35 @@ def find_suspects(
     The difference between the measurement and its expectation at the true attitude is averaged
     over each second, and over the whole run. For white noise of the stated covariance, the
     normalised squares of the averages are chi-square with three degrees of freedom. A sensor is
-    reported when they are twice as large or more.
+    reported when their mean is more than twice its expectation, or more for few averages.
 
     `truth_at` takes stamps `(n,)` ns and returns true orientations `(n, 4)`, body to world.
     `gravity` and `field` are as for `estimate_events`.
     """
     truth = truth_at(events.stamp_ns)
     # The gyroscope measures nothing between samples with equal stamps.
-    later = np.flatnonzero(events.dt > 0.0)
-    dt = events.dt[later]
-    rotation = events.rate[later] * dt[:, None] - rotations.rotation_between(
-        truth[later - 1], truth[later]
+    later_rows = np.flatnonzero(events.dt > 0.0)
+    dt = events.dt[later_rows]
+    rotation = events.rate[later_rows] * dt[:, None] - rotations.rotation_between(
+        truth[later_rows - 1], truth[later_rows]
     )
-    suspects = [_worst_span(_GYROSCOPE, events.stamp_ns[later], rotation, events.density, dt)]
-    for number in NAMES:
-        chosen = events.kind == number
-        if chosen.any():
-            v = np.array([0.0, 0.0, gravity]) if number == ACCELEROMETER else field
-            error, covariance = _measurement_errors(events, truth, chosen, number, v)
-            suspects.append(_worst_span(number, events.stamp_ns[chosen], error, covariance))
+    suspects = [_worst_span(_GYROSCOPE, events.stamp_ns[later_rows], rotation, events.density, dt)]
+    for sensor in NAMES:
+        rows = events.kind == sensor
+        if rows.any():
+            v = np.array([0.0, 0.0, gravity]) if sensor == ACCELEROMETER else field
+            error, covariance = _measurement_errors(events, truth, rows, sensor, v)
+            suspects.append(_worst_span(sensor, events.stamp_ns[rows], error, covariance))
     return tuple(finding for finding in suspects if finding is not None)
 
 
 def _measurement_errors(
-    events: AttitudeEvents, truth: FloatArray, chosen: NDArray[np.bool_], kind: int, v: FloatArray
+    events: AttitudeEvents, truth: FloatArray, rows: NDArray[np.bool_], sensor: int, v: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return measured minus true values, `(n, 3)`, and their covariance `(n, 3, 3)`."""
-    values, covariance = events.values[chosen], events.covariance[chosen]
-    true = truth[chosen]
-    if kind != CAMERA:
+    values, covariance = events.values[rows], events.covariance[rows]
+    true = truth[rows]
+    if sensor != CAMERA:
         return values[:, :3] - rotations.rotate_back(true, v[None]), covariance[:, :3, :3]
     error = rotations.log(rotations.multiply(values, true))
     xi = xi_matrices(values)
@@ -237,7 +242,7 @@ def _worst_span(
     suspects: dict[float, Finding] = {}
     for span in _SPANS_S:
         time = (stamps - stamps[0]) * 1e-9
-        whole = float(time[-1])
+        duration = float(time[-1])
         window = np.floor(time / span)
         starts = np.flatnonzero(np.diff(window, prepend=-1.0))
         if dt is None:
@@ -251,16 +256,16 @@ def _worst_span(
         # The pseudo-inverse ignores axes without stated noise.
         inverse = np.linalg.pinv(explained, hermitian=True)
         ratio = float(np.einsum('ni,nij,nj->', mean, inverse, mean)) / (3 * len(mean))
-        allowed = max(_LARGEST_RATIO, chi2.isf(_FALSE_ALARMS, 3 * len(mean)) / (3 * len(mean)))
-        if ratio > allowed:
-            off = float(np.sqrt(np.mean(np.sum(mean**2, axis=1))))
-            suspects[ratio / allowed] = settings.SENSOR_OFF(
+        limit = max(_LARGEST_RATIO, chi2.isf(_FALSE_ALARMS, 3 * len(mean)) / (3 * len(mean)))
+        if ratio > limit:
+            mean_error = float(np.sqrt(np.mean(np.sum(mean**2, axis=1))))
+            suspects[ratio / limit] = settings.SENSOR_OFF(
                 NAMES.get(sensor, 'gyroscope'),
-                span=min(span, whole),
-                error=Remark(f'{{off:.2g {unit}}}', off=off),
+                span=min(span, duration),
+                error=Remark(f'{{off:.2g {unit}}}', off=mean_error),
                 explained=float(np.sqrt(np.mean(np.trace(explained, axis1=1, axis2=2)))),
                 causes=causes,
-                noise=off * np.sqrt(weight.mean() / 3.0),
+                noise=mean_error * np.sqrt(weight.mean() / 3.0),
                 action=action,
             )
     return suspects[max(suspects)] if suspects else None
@@ -317,13 +322,13 @@ class AttitudeRun:
 
     @property
     def summary(self) -> _Summary:
-        """Name, RMSE, share inside the bounds, and squares, which a study keeps."""
+        """Name, RMSE, share inside the bounds, and squares: the part that a study stores."""
         return self.name, self.errors.rmse, self.errors.inside, self.squares
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttitudeStudy:
-    """Several runs of one kind."""
+    """Results of several runs: all simulated with one setup, or all recorded."""
 
     first: AttitudeRun
     names: tuple[str, ...]
@@ -350,7 +355,7 @@ class AttitudeStudy:
         return self.suspects or (NO_SUSPECT(ratio=nees.ratio),)
 
 
-def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
+def simulate_inputs(setup: AttitudeSetup, run: str) -> AttitudeInput:
     """Simulate the sensors of a run."""
     world, seed = setup.world, setup.seed
     measured = imu.simulate(setup.imu, setup.motion, gravity=world.gravity, seed=seed, run=run)
@@ -361,8 +366,8 @@ def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
         poses = camera.simulate(setup.camera, setup.motion, world=world, seed=seed, run=run).poses
         if not len(poses):
             raise AttitudeError(
-                f'the camera never sees {setup.camera.pose.fewest} features of the world; must '
-                'be another world or motion, or no camera (--camera none)'
+                f'the camera never sees {setup.camera.pose.fewest} features of the world; use '
+                'another world or motion, or no camera (--camera none)'
             )
     return AttitudeInput(
         measured,
@@ -373,7 +378,7 @@ def measure(setup: AttitudeSetup, run: str) -> AttitudeInput:
     )
 
 
-def simulated_study(
+def run_simulated_study(
     setup: AttitudeSetup, *, jobs: int = 1, progress: Callable[[], None] | None = None
 ) -> AttitudeStudy:
     """Simulate and estimate every run.
@@ -382,7 +387,7 @@ def simulated_study(
     run. Raises Sim2RealError when a run cannot be simulated or estimated.
     """
     # An error in the first run is reported before processes start.
-    first = simulated_run(setup, 1, suspect=True)
+    first = estimate_simulated_run(setup, 1, suspect=True)
     if progress is not None:
         progress()
     later_runs = map_in_processes(
@@ -392,7 +397,7 @@ def simulated_study(
 
 
 def _summary(setup: AttitudeSetup, number: int) -> _Summary:
-    return simulated_run(setup, number).summary
+    return estimate_simulated_run(setup, number).summary
 
 
 def _study(
@@ -404,33 +409,35 @@ def _study(
     )
 
 
-def study_of(runs: Sequence[AttitudeRun]) -> AttitudeStudy:
-    """Combine finished runs."""
+def combine_runs(runs: Sequence[AttitudeRun]) -> AttitudeStudy:
+    """Combine recorded runs into a study."""
     merged = merge_findings(('recorded', run.suspects) for run in runs)
     suspects = tuple(merged) if len(runs) > 1 else runs[0].suspects
     return _study(runs[0], [run.summary for run in runs], suspects)
 
 
-def drawn_attitude(
+def draw_initial_attitude(
     truth: FloatArray, settings: AttitudeSettings, seed: int, run: str
 ) -> FloatArray:
-    """Return the first attitude of the filter, `(4,)`: the truth `(1, 4)` with a drawn error."""
+    """Return the initial attitude of the filter, `(4,)`: truth `(1, 4)` with a random error."""
     drawn = stream(seed, run, 'attitude_filter', 'initial').standard_normal((1, 3))
     return np.asarray(rotations.multiply(truth, rotations.exp(settings.initial_std * drawn))[0])
 
 
-def simulated_run(setup: AttitudeSetup, number: int, *, suspect: bool = False) -> AttitudeRun:
+def estimate_simulated_run(
+    setup: AttitudeSetup, number: int, *, suspect: bool = False
+) -> AttitudeRun:
     """Simulate and estimate one run; its noise depends on its number alone.
 
-    `suspect` compares its sensors with the truth, too.
+    If `suspect` is true, its sensors are also compared with the truth; see `find_suspects`.
     """
     name = f'{setup.name}_{number}'
-    first = drawn_attitude(
+    first = draw_initial_attitude(
         setup.motion.at([setup.motion.start]).orientation, setup.settings, setup.seed, name
     )
     return compare_run(
         name,
-        measure(setup, name),
+        simulate_inputs(setup, name),
         first,
         lambda stamps: setup.motion.at(stamps * 1e-9).orientation,
         setup.world,
@@ -462,7 +469,7 @@ def compare_run(
     return AttitudeRun(name, estimate, errors, suspects=suspects)
 
 
-def recorded_run(
+def estimate_recorded_run(
     recording: Recording,
     settings: AttitudeSettings,
     *,
@@ -480,7 +487,7 @@ def recorded_run(
         Expected field and gravity. The default is standard gravity and the field of the first two
         seconds, as in [Ligorio2015]; see `measure_early_field`.
     seed : int
-        Of the error of the first attitude.
+        Seed of the error of the initial attitude.
     base_frame : str
         Body whose attitude is estimated.
 
@@ -508,7 +515,7 @@ def recorded_run(
         run = compare_run(
             real.name,
             inputs,
-            drawn_attitude(begin, settings, seed, real.name),
+            draw_initial_attitude(begin, settings, seed, real.name),
             lambda stamps: maker.motion.at((stamps - maker.start_ns) * 1e-9).orientation,
             maker.world,
             settings,
@@ -524,20 +531,20 @@ def recorded_run(
 def _input_findings(
     inputs: AttitudeInput, real: Recording, settings: AttitudeSettings, base: str
 ) -> list[Finding]:
-    """Return repairs of the messages that the filter reads, and assumptions about frames."""
+    """Return findings about repaired messages that the filter reads, and about assumed frames."""
     used = {'imu': inputs.imu.frame}
     if inputs.mag is not None and settings.magnetometer:
         used['mag'] = inputs.mag.frame
     if inputs.poses is not None and settings.camera:
         used['camera_pose'] = inputs.poses.frame
-    remarks = real.repairs({real.roles[role] for role in (*used, 'truth')})
+    findings = real.repairs({real.roles[role] for role in (*used, 'truth')})
     truth = real.truth
     if not real.transforms:
         frames = [frame for role, frame in used.items() if role != 'camera_pose' and frame != base]
         if frames:
             names = ', '.join(dict.fromkeys(frames))
-            remarks.append(SAME_FRAME(frames=names, reference=base))
+            findings.append(SAME_FRAME(frames=names, reference=base))
     frame = used.get('camera_pose', '')
     if truth is not None and frame and frame.strip('/') != truth.frame.strip('/'):
-        remarks.append(CAMERA_FRAME(camera=frame, truth=truth.frame))
-    return remarks
+        findings.append(CAMERA_FRAME(camera=frame, truth=truth.frame))
+    return findings

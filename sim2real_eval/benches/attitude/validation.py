@@ -34,7 +34,7 @@ from sim_sensors.motion.odometry import OdometryMotion
 from sim_sensors.motion.trajectory import Motion
 from sim_sensors.world.world import Dipoles, World
 from .filter import AttitudeError
-from .study import AttitudeRun, AttitudeStudy, recorded_run, study_of
+from .study import AttitudeRun, AttitudeStudy, combine_runs, estimate_recorded_run
 
 SIMULATED = 'twin'
 STAND_IN = 'stand_in'
@@ -216,7 +216,7 @@ def validate(
     The expected field is the one that each magnetometer measures in its first two seconds, as in
     [Ligorio2015]; landmarks are those of the `world`.
 
-    Raises Sim2RealError as `recorded_run` and `compare_runs`.
+    Raises Sim2RealError as `estimate_recorded_run` and `compare_runs`.
     """
     options = SignalOptions(seed=seed, base_frame=base_frame)
     sides: dict[str, list[SensorSignals]] = {'real': [], SIMULATED: []}
@@ -232,9 +232,11 @@ def validate(
             sensors = list(twin.models)
             sides[side].append(run_signals(messages, options, sensors=sensors, maker=maker))
             runs[side].append(
-                recorded_run(messages, settings, world=local, seed=seed, base_frame=base_frame)
+                estimate_recorded_run(
+                    messages, settings, world=local, seed=seed, base_frame=base_frame
+                )
             )
         if progress is not None:
             progress()
     comparison = compare_runs(sides['real'], {SIMULATED: sides[SIMULATED]}, options)
-    return Validation(comparison, study_of(runs['real']), study_of(runs[SIMULATED]))
+    return Validation(comparison, combine_runs(runs['real']), combine_runs(runs[SIMULATED]))

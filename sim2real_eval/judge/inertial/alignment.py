@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of an inertial judge, and its initial attitude from levelling and the best heading.
+"""Inputs of an inertial judge, and its initial attitude from levelling and a heading source.
 
 At rest, or in straight steady motion, the mean specific force points up, which gives roll and
 pitch ([Groves2013], section 5.6.2). An accelerometer bias b leaves the error (-(R b)_y, (R b)_x,
@@ -95,21 +95,23 @@ def inertial_inputs(
     rotation, imu_arm = frames.lookup(base, imu.frame, 'imu')
     _, antenna = frames.lookup(base, gps.frame, 'gps')
     notes += frames.assumptions
-    valid = select_valid_fixes(gps)
-    if len(valid) < len(gps):
-        notes.append(estimate.NO_FIX(count=len(gps) - len(valid), received=len(gps)))
+    valid_fixes = select_valid_fixes(gps)
+    if len(valid_fixes) < len(gps):
+        notes.append(estimate.NO_FIX(count=len(gps) - len(valid_fixes), received=len(gps)))
     # An estimate needs IMU messages after its first fix.
-    inside = (valid.stamp_ns >= imu.stamp_ns[0]) & (valid.stamp_ns <= imu.stamp_ns[-1])
-    inside &= bool(np.any(valid.stamp_ns[inside] < imu.stamp_ns[-1]))
-    if not inside.any():
+    is_inside = (valid_fixes.stamp_ns >= imu.stamp_ns[0]) & (
+        valid_fixes.stamp_ns <= imu.stamp_ns[-1]
+    )
+    is_inside &= bool(np.any(valid_fixes.stamp_ns[is_inside] < imu.stamp_ns[-1]))
+    if not is_inside.any():
         raise JudgeError(
-            f'{where}: {recording.roles["gps"]} has no valid fix while there are IMU messages; '
-            'must have one'
+            f'{where}: {recording.roles["gps"]} has no valid fix during the IMU messages; '
+            'at least one is needed'
         )
-    if not inside.all():
-        notes.append(estimate.FIXES_OUTSIDE(count=np.sum(~inside)))
-    origin = local_frame_at_first_fix(valid)
-    used = valid.take(inside)
+    if not is_inside.all():
+        notes.append(estimate.FIXES_OUTSIDE(count=np.sum(~is_inside)))
+    origin = local_frame_at_first_fix(valid_fixes)
+    fixes = valid_fixes.take(is_inside)
     yaw, variance = _headings(imu, rotation)
     return InertialInputs(
         imu_ns=imu.stamp_ns,
@@ -118,9 +120,9 @@ def inertial_inputs(
         imu_yaw=yaw,
         imu_yaw_variance=variance,
         imu_arm=imu_arm,
-        fix_ns=used.stamp_ns,
-        fix=origin.to_enu(used.latitude, used.longitude, used.altitude),
-        fix_covariance=_covariances(used, settings, notes),
+        fix_ns=fixes.stamp_ns,
+        fix=origin.to_enu(fixes.latitude, fixes.longitude, fixes.altitude),
+        fix_covariance=_covariances(fixes, settings, notes),
         antenna=antenna,
         origin=origin,
         fix_topic=recording.roles['gps'],
@@ -135,25 +137,27 @@ def _usable_imu(
     for name in ('angular_velocity', 'linear_acceleration'):
         absent = getattr(imu, f'{name}_covariance')[:, 0, 0] == _ABSENT
         if len(imu) and absent.all():
-            raise JudgeError(f'{where}: has no {name} (its covariance is -1); must have both')
+            raise JudgeError(
+                f'{where}: has no {name} (its covariance is -1); an inertial judge needs it'
+            )
         imu = imu.take(~absent & np.isfinite(getattr(imu, name)).all(axis=1))
         largest = float(np.max(np.abs(getattr(imu, name)), initial=0.0))
         if largest > _LARGEST_VALUE:
             raise JudgeError(
                 f'{where}: {name} of {largest:.3g}; must be at most {_LARGEST_VALUE:g}'
             )
-    fresh = np.ones(len(imu), dtype=bool)
-    fresh[1:] = np.diff(imu.stamp_ns) > 0
-    if not fresh.all():
-        notes.append(estimate.IMU_REPEATS(count=int(np.sum(~fresh))))
-    imu = imu.take(fresh)
+    is_later = np.ones(len(imu), dtype=bool)
+    is_later[1:] = np.diff(imu.stamp_ns) > 0
+    if not is_later.all():
+        notes.append(estimate.IMU_REPEATS(count=int(np.sum(~is_later))))
+    imu = imu.take(is_later)
     if len(imu) < 2:
         raise JudgeError(f'{where}: has {len(imu)} usable messages; must have two or more')
     gaps = np.diff(imu.stamp_ns) * 1e-9
-    long = gaps > settings.longest_gap
-    if long.any():
+    is_long = gaps > settings.longest_gap
+    if is_long.any():
         longest, limit = float(np.max(gaps)), settings.longest_gap
-        notes.append(estimate.IMU_GAPS(count=np.sum(long), longest=longest, limit=limit))
+        notes.append(estimate.IMU_GAPS(count=np.sum(is_long), longest=longest, limit=limit))
     return imu
 
 
@@ -190,33 +194,39 @@ def _covariances(fixes: FixArray, settings: InertialSettings, notes: list[Findin
         np.linalg.eigvalsh(result)[:, 0] < -1e-9 * np.max(diagonal, axis=1)
     )
     result[is_invalid] = diagonal[is_invalid, :, None] * np.eye(3)
-    fallback, least = np.square([settings.fix_deviation, settings.least_fix_deviation])
+    fallback, least_variance = np.square([settings.fix_deviation, settings.least_fix_deviation])
     stated = np.einsum('nii->ni', result)
-    variances = np.where(stated > 0.0, np.maximum(stated, least), fallback)
+    variances = np.where(stated > 0.0, np.maximum(stated, least_variance), fallback)
     result = result + (variances - stated)[:, :, None] * np.eye(3)
     n = len(fixes)
     if is_unknown.any():
-        text = ', '.join(f'{value:g}' for value in settings.fix_deviation)
-        notes.append(estimate.NO_COVARIANCE(count=np.sum(is_unknown), fixes=n, deviation=text))
+        deviations_text = ', '.join(f'{value:g}' for value in settings.fix_deviation)
+        notes.append(
+            estimate.NO_COVARIANCE(count=np.sum(is_unknown), fixes=n, deviation=deviations_text)
+        )
     if is_vague.any():
-        most = _LARGEST_VARIANCE**0.5
-        notes.append(estimate.COVARIANCE_LOWERED(count=np.sum(is_vague), fixes=n, most=most))
-    raised = ~is_unknown & (stated < least).any(axis=1)
-    if raised.any():
-        text = ', '.join(f'{value:g}' for value in settings.least_fix_deviation)
-        notes.append(estimate.COVARIANCE_RAISED(count=np.sum(raised), fixes=n, least=text))
+        largest_deviation = _LARGEST_VARIANCE**0.5
+        notes.append(
+            estimate.COVARIANCE_LOWERED(count=np.sum(is_vague), fixes=n, most=largest_deviation)
+        )
+    is_raised = ~is_unknown & (stated < least_variance).any(axis=1)
+    if is_raised.any():
+        deviations_text = ', '.join(f'{value:g}' for value in settings.least_fix_deviation)
+        notes.append(
+            estimate.COVARIANCE_RAISED(count=np.sum(is_raised), fixes=n, least=deviations_text)
+        )
     return np.asarray(result)
 
 
 UNKNOWN_HEADING_DEVIATION = math.pi / math.sqrt(3.0)
 """Standard deviation of an unknown angle, uniform over a full turn, rad."""
 
-# Smallest ratio of a displacement to its deviation that gives a course.
-_SIGNIFICANT = 5.0
+# Smallest ratio of a displacement or mean rate to its standard deviation that is significant.
+_LEAST_RATIO = 5.0
 # Cosine of the largest plausible tilt of a vehicle.
-_STEEP = 0.5
+_LEAST_COS_TILT = 0.5
 # Number of path durations, 1, 2, ... 16 times `start.time`.
-_LENGTHS = 5
+_DURATIONS = 5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -259,7 +269,7 @@ def initial_attitude(
     roll = math.atan2(force[1], force[2])
     pitch = math.atan2(-force[0], math.hypot(force[1], force[2]))
     bias, variance = _gyroscope_bias(inputs, settings, window, standstill)
-    level = _Level(roll, pitch, bias, variance)
+    level = _LevelAttitude(roll, pitch, bias, variance)
     yaw, deviation, heading_note = _heading(inputs, settings, start_heading, level)
     attitude = Rotation.from_euler('xyz', [roll, pitch, yaw])
     earth = settings.turning_earth(inputs.origin, inputs.imu_ns)
@@ -270,16 +280,16 @@ def initial_attitude(
     # truth = Exp(e) R0 and R0 f = |f| up, R f = g up + R b: g e x up = R b.
     coupling = -tilt @ attitude.as_matrix()
     covariance = coupling @ coupling.T * start.accelerometer_bias_deviation**2
-    quiet = settings.accelerometer_noise / settings.gravity / math.sqrt(start.time)
+    noise_tilt = settings.accelerometer_noise / settings.gravity / math.sqrt(start.time)
     tilt_deviation = start.moving_tilt_deviation
     if standstill is not None:
-        tilt_deviation = math.hypot(quiet, standstill.acceleration / settings.gravity)
+        tilt_deviation = math.hypot(noise_tilt, standstill.acceleration / settings.gravity)
     covariance += np.diag([tilt_deviation**2, tilt_deviation**2, deviation**2])
     motion = 'in motion' if standstill is None else 'at rest'
     notes = [estimate.LEVELLED(tilt=tilt_deviation, level=motion), heading_note]
-    upright = float(attitude.as_matrix()[2, 2])
-    if upright < _STEEP:
-        notes.append(estimate.TILTED(tilt=math.degrees(math.acos(max(upright, -1.0)))))
+    cos_tilt = float(attitude.as_matrix()[2, 2])
+    if cos_tilt < _LEAST_COS_TILT:
+        notes.append(estimate.TILTED(tilt=math.degrees(math.acos(max(cos_tilt, -1.0)))))
     return InitialAttitude(
         stamp_ns=stamp_ns,
         orientation=attitude.as_quat(),
@@ -294,8 +304,8 @@ def initial_attitude(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Level:
-    """Initial roll and pitch, and the gyroscope bias."""
+class _LevelAttitude:
+    """Initial roll and pitch, rad, and gyroscope bias, rad/s."""
 
     roll: float
     pitch: float
@@ -316,7 +326,7 @@ def _gyroscope_bias(
     noise = settings.gyroscope_noise**2 / settings.start.time
     mean = np.mean(inputs.rate[window], axis=0)
     # A rate far above any bias is a rotation on the spot.
-    if float(np.max(np.abs(mean))) > _SIGNIFICANT * math.sqrt(variance + noise):
+    if float(np.max(np.abs(mean))) > _LEAST_RATIO * math.sqrt(variance + noise):
         return np.zeros(3), variance
     share = variance / (variance + noise)
     return share * mean, share * noise
@@ -324,7 +334,10 @@ def _gyroscope_bias(
 
 @dataclasses.dataclass(frozen=True)
 class _Standstill:
-    """Standard deviations of motion that the fixes of a standing antenna cannot exclude."""
+    """Largest speed, m/s, and acceleration, m/s^2, that the fixes allow for a standing antenna.
+
+    Both are standard deviations.
+    """
 
     speed: float
     acceleration: float
@@ -333,7 +346,8 @@ class _Standstill:
 def _find_standstill(inputs: InertialInputs, settings: InertialSettings) -> _Standstill | None:
     """Return the standstill at the start, or None if the antenna moves.
 
-    Also return None if the fixes bound the acceleration less tightly than `moving_tilt_deviation`.
+    Also return None if the fixes bound the acceleration so loosely that levelling would be less
+    accurate than `moving_tilt_deviation`.
     """
     time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
     first = time <= max(settings.start.time, float(time[1]) if len(time) > 1 else 0.0)
@@ -349,29 +363,32 @@ def _find_standstill(inputs: InertialInputs, settings: InertialSettings) -> _Sta
         return None
     # Acceleration a from rest moves a vehicle by a T^2 / 2 and causes a levelling error of a / g.
     standstill = _Standstill(noise / span, 2.0 * noise / span**2)
-    coarse = settings.start.moving_tilt_deviation * settings.gravity
-    return standstill if standstill.acceleration < coarse else None
+    largest_acceleration = settings.start.moving_tilt_deviation * settings.gravity
+    return standstill if standstill.acceleration < largest_acceleration else None
 
 
 def _heading(
-    inputs: InertialInputs, settings: InertialSettings, start_heading: float | None, level: _Level
+    inputs: InertialInputs,
+    settings: InertialSettings,
+    start_heading: float | None,
+    level: _LevelAttitude,
 ) -> tuple[float, float, Finding]:
     """Return yaw, its deviation and a finding about its source."""
     start = settings.start
     if start_heading is not None:
         note = _heading_note(start_heading, 'as given')
         return start_heading, start.heading_deviation, note
-    at = int(np.searchsorted(inputs.imu_ns, inputs.fix_ns[0]))
-    stated = float(inputs.imu_yaw[at])
-    if start.heading in ('auto', 'orientation') and math.isfinite(stated):
-        deviation = math.sqrt(float(inputs.imu_yaw_variance[at])) or start.heading_deviation
+    first_row = int(np.searchsorted(inputs.imu_ns, inputs.fix_ns[0]))
+    imu_yaw = float(inputs.imu_yaw[first_row])
+    if start.heading in ('auto', 'orientation') and math.isfinite(imu_yaw):
+        deviation = math.sqrt(float(inputs.imu_yaw_variance[first_row])) or start.heading_deviation
         if deviation < UNKNOWN_HEADING_DEVIATION:
-            return stated, deviation, _heading_note(stated, "from the IMU's orientation")
+            return imu_yaw, deviation, _heading_note(imu_yaw, "from the IMU's orientation")
     if start.heading in ('auto', 'course'):
         course = _course(inputs, settings, level)
         if course is not None and course[1] < UNKNOWN_HEADING_DEVIATION:
-            yaw, deviation, later = course
-            note = estimate.HEADING_BY_COURSE(heading=math.degrees(yaw), later=later)
+            yaw, deviation, middle_s = course
+            note = estimate.HEADING_BY_COURSE(heading=math.degrees(yaw), later=middle_s)
             return yaw, deviation, note
     return 0.0, UNKNOWN_HEADING_DEVIATION, estimate.HEADING_UNKNOWN()
 
@@ -381,14 +398,15 @@ def _heading_note(yaw: float, source: str) -> Finding:
 
 
 def _course(
-    inputs: InertialInputs, settings: InertialSettings, level: _Level
+    inputs: InertialInputs, settings: InertialSettings, level: _LevelAttitude
 ) -> tuple[float, float, float] | None:
     """Return the heading at the first fix from a path between two fixes, and its deviation.
 
-    The third number is the time from the first fix to the middle of the path, s. A vehicle that
-    drives forwards with the heading psi + turn(t), turn integrated from the rates, moves along the
-    sum of Exp(i turn) rotated by psi. Its speed is assumed to be constant on the path. The
-    path duration with the smallest deviation is used; the shortest one breaks ties.
+    The third number is the time from the first fix to the middle of the path, s. The heading is
+    psi + turn(t), with turn integrated from the rates. A vehicle that drives forwards at speed v
+    then moves by v exp(i psi) times the integral of exp(i turn) in the complex plane. The speed is
+    assumed to be constant on the path. The path duration with the smallest deviation is used; the
+    shortest one breaks ties.
     """
     start = settings.start
     fix_time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
@@ -397,30 +415,32 @@ def _course(
     up = Rotation.from_euler('xyz', [level.roll, level.pitch, 0.0]).as_matrix()[2]
     rate = np.interp(time, imu_time, (inputs.rate - level.bias) @ up)
     turn = _integrate(time, rate.astype(np.complex128)).real
-    way = _integrate(time, np.exp(1j * turn))[np.searchsorted(time, fix_time)]
+    unit_path = _integrate(time, np.exp(1j * turn))[np.searchsorted(time, fix_time)]
     points = inputs.fix[:, 0] + 1j * inputs.fix[:, 1]
     best: tuple[float, float, float] | None = None
-    for length in start.time * 2.0 ** np.arange(_LENGTHS):
-        last = np.minimum(np.searchsorted(fix_time, fix_time + length), len(fix_time) - 1)
+    for duration in start.time * 2.0 ** np.arange(_DURATIONS):
+        last = np.minimum(np.searchsorted(fix_time, fix_time + duration), len(fix_time) - 1)
         span = fix_time[last] - fix_time
-        moved, along = points[last] - points, way[last] - way
+        displacement, unit_displacement = points[last] - points, unit_path[last] - unit_path
         summed_covariance = inputs.fix_covariance[:, :2, :2] + inputs.fix_covariance[last, :2, :2]
         noise = np.sqrt(np.linalg.eigvalsh(summed_covariance)[:, 1])
         # On a path that returns to its start, changes of speed do not average out.
-        good = (span > 0.0) & (np.abs(along) > 0.5 * span)
-        good &= np.abs(moved) >= np.maximum(start.course_speed * span, _SIGNIFICANT * noise)
-        if not good.any():
+        is_usable = (span > 0.0) & (np.abs(unit_displacement) > 0.5 * span)
+        is_usable &= np.abs(displacement) >= np.maximum(
+            start.course_speed * span, _LEAST_RATIO * noise
+        )
+        if not is_usable.any():
             continue
-        i = int(np.argmax(good))
-        later = 0.5 * float(fix_time[i] + fix_time[last[i]])
+        i = int(np.argmax(is_usable))
+        middle_s = 0.5 * float(fix_time[i] + fix_time[last[i]])
         deviation = math.hypot(
             start.course_deviation,
-            float(noise[i] / np.abs(moved[i])),
-            math.sqrt(level.bias_variance) * later,
-            settings.gyroscope_noise * math.sqrt(later),
+            float(noise[i] / np.abs(displacement[i])),
+            math.sqrt(level.bias_variance) * middle_s,
+            settings.gyroscope_noise * math.sqrt(middle_s),
         )
         if best is None or deviation < best[1]:
-            best = (float(np.angle(moved[i] / along[i])), deviation, later)
+            best = (float(np.angle(displacement[i] / unit_displacement[i])), deviation, middle_s)
     return best
 
 

@@ -63,7 +63,7 @@ MESSAGES_REFUSED = decisive(
     'live.messages_refused',
     'refused: {reason}',
     'Refused messages do not reach the filter. The finding ends 5 s after the last of them; for '
-    'an input it also takes a good message.',
+    'an input, a valid message must also arrive.',
 )
 INPUT_SILENT = decisive(
     'live.input_silent',
