@@ -438,7 +438,7 @@ class PegasusImu(RotorsImu):
     -----
     `as_upstream` repeats these defects:
 
-    - The bias of the gyroscope forgets with the correlation time of the accelerometer.
+    - The bias of the gyroscope has the correlation time of the accelerometer.
     - The bias of the accelerometer is computed and not added. The turn-on biases are never drawn.
     - The acceleration is the difference of the body's velocity since the previous sample, and
       the velocity before the first sample is 0. Lever arm and mounting do not exist.
