@@ -377,7 +377,8 @@ def test_another_configuration_needs_no_other_process(
         assert not set_parameter(graph, name, value)
     assert change_state(graph, 'activate')
     graph.match(before)
-    # A value in force is no change: `ros2 param load` of a dump sets all of them.
+    # Setting a parameter to its present value is allowed: `ros2 param load` of a dump sets all of
+    # them.
     assert set_parameter(graph, 'process_noise_covariance', noise)
     assert not set_parameter(graph, 'frequency', 30.0)
 

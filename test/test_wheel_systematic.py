@@ -57,7 +57,7 @@ def measured(truth, drive=DRIVE, **errors):
 @pytest.mark.parametrize('error', [0.05, -0.03])
 @pytest.mark.parametrize('turns', [1.0, -2.0])
 def test_a_track_error_divides_the_turn_of_a_circle(error, turns) -> None:
-    """360 deg with a track that is believed 5 % too wide are 342.9 deg, whatever the way."""
+    """360 deg with a track that is assumed 5 % too wide are 342.9 deg on any path."""
     odometry = measured(circle(turns=turns), half_track_error=error)
     assert odometry.pose[-1, 2] == pytest.approx(2.0 * math.pi * turns / (1.0 + error), rel=1e-9)
     assert odometry.true_pose[-1, 2] == pytest.approx(2.0 * math.pi * turns, rel=1e-9)
@@ -114,7 +114,7 @@ def test_umbmark_squares_end_where_both_errors_take_them(direction, track, left,
     assert np.hypot(*odometry.pose[-1, :2]) > 0.05
 
 
-def test_a_swerve_turns_less_if_its_modules_are_believed_too_far_apart() -> None:
+def test_a_swerve_turns_less_if_its_modules_are_assumed_too_far_apart() -> None:
     """A module at (x, y) moves by turn (-y, x); by hand its least squares with y' = (1 + e) y."""
     drive, error = (
         SwerveWheels(module_x=(0.3, 0.3, -0.3, -0.3), module_y=(0.2, -0.2, 0.2, -0.2)),

@@ -11,8 +11,8 @@ would be biased where the points have few degrees of freedom. C is the covarianc
 under the fitted model and is found by iteration; weights from the data would favour points that
 happen to lie low. C includes the correlation between points with overlapping averages.
 
-White noise behind a low pass has the variance of filtered noise. C includes the uncertainty of the
-cut-off frequency.
+White noise that has passed a low-pass filter is modelled as filtered noise. C includes the
+uncertainty of the cut-off frequency.
 
 If five terms cannot follow the curve (a hump, a periodic disturbance), E = (misfit A theta)^2
 on the diagonal. The misfit makes the weighted sum of squares equal to its expectation, so the
@@ -39,7 +39,7 @@ from .low_pass import LowPass, LowPassShape
 from .noise_terms import Coefficient, NoiseTerms
 from .trends import WANDERS, Trend
 
-# A term is observable when leaving it out raises the weighted sum of squares by this: 3.5 sigma.
+# Increase of the weighted sum of squares without a term, above which it is observable: 3.5 sigma.
 _SIGNIFICANT = 12.0
 # A ramp shows at the longest averaging times only, where the points are far from normal and a
 # random walk can look like a ramp. A ramp therefore needs 4 sigma, which 1 % of pure walks exceed.
@@ -48,11 +48,13 @@ _SIGNIFICANT_RAMP = 16.0
 _ITERATIONS = 30
 # Shares of the variance, added to the diagonal in turn until the Cholesky factorisation succeeds.
 _RELATIVE_JITTERS = (1e-12, 1e-9, 1e-6, 1e-3, 1.0)
-# Most doublings in the search for an upper bound. A large misfit may leave no bound; the search
-# then stops.
+# Largest number of doublings in the search for an upper bound, which may not exist if the misfit
+# is large.
 _DOUBLINGS = 20
-_CONVERGED = 1e-3
-_MISFIT_ALARM = 1e-3
+# Relative change of the coefficients below which the iteration stops.
+_RELATIVE_TOLERANCE = 1e-3
+# Probability of a larger sum of squares by chance, below which the fit needs a misfit.
+_MISFIT_PROBABILITY = 1e-3
 _LARGEST_MISFIT = 3.0
 # Smallest ratio of an eigenvalue of the information matrix to the largest one; smaller ratios are
 # rounding errors.
@@ -77,6 +79,8 @@ class AllanFit:
 
     Attributes
     ----------
+    terms : NoiseTerms
+        Coefficients with uncertainties, in the units of the signal.
     coefficients : (6,)
         Fitted coefficients in the units of `allan_covariance`; 0 for unobservable terms.
     time : float
@@ -126,7 +130,7 @@ def fit_terms(
     Raises
     ------
     ParameterError
-        For fewer than 6 averaging times, or a signal that does not move.
+        For fewer than 6 averaging times, or a constant signal.
 
     Examples
     --------
@@ -152,10 +156,10 @@ def fit_terms(
         raise ParameterError('Allan fit', '', f'an Allan variance of {largest}')
     problem = _Problem(curve, time, low_pass, ramp=trend is None)
     theta = problem.fit(problem.free)
-    square = problem.chi_square(theta)
+    chi_square = problem.chi_square(theta)
     parameter_count = int((theta > 0.0).sum()) + bool(time) + bool(low_pass)
     freedom = max(len(curve.factors) - parameter_count, 1)
-    if chi2.sf(square, freedom) < _MISFIT_ALARM:
+    if chi2.sf(chi_square, freedom) < _MISFIT_PROBABILITY:
         problem.misfit = _find_misfit(problem, freedom)
         theta = problem.fit(problem.free)
     included = _select_terms(problem, theta, trend)
@@ -166,7 +170,7 @@ def fit_terms(
         included[_WALK] = False
         chosen = problem.fit(included)
     deviance = problem.deviance(chosen)
-    terms = _terms(problem, curve, theta, chosen, included)
+    terms = _noise_terms(problem, curve, theta, chosen, included)
     if trend is not None:
         terms = dataclasses.replace(terms, rate_ramp=trend.ramp(curve.dt))
         chosen[RANDOM_TERMS] = (terms.rate_ramp.value * curve.dt) ** 2
@@ -178,7 +182,7 @@ def fit_terms(
         time=time,
         low_pass=low_pass,
         misfit=problem.misfit,
-        chi_square=square,
+        chi_square=chi_square,
         freedom=freedom,
         deviance=deviance,
     )
@@ -202,7 +206,7 @@ def markov_deviance(
 ) -> float:
     """Return the deviance of a fit of all terms, with a Gauss-Markov process, at a given misfit.
 
-    It serves to search for the correlation time of the process.
+    The correlation time is found by minimising it.
     """
     problem = _Problem(curve, time, low_pass, ramp=trend is None)
     problem.misfit = misfit
@@ -266,7 +270,7 @@ class _Problem:
         for _ in range(_ITERATIONS):
             before = theta
             theta = self._solve_non_negative(self._whitened(theta), included)
-            if np.all(np.abs(theta - before) <= _CONVERGED * np.maximum(theta, before)):
+            if np.all(np.abs(theta - before) <= _RELATIVE_TOLERANCE * np.maximum(theta, before)):
                 break
         return np.asarray(theta * self.scale)
 
@@ -276,9 +280,9 @@ class _Problem:
         whitened = self._whitened(theta)
         return float(np.sum((whitened[:, -1] - whitened[:, :-1] @ theta) ** 2))
 
-    def smallest_chi_square(self, at: FloatArray, included: Flags) -> float:
-        """Return the smallest weighted sum of squares of the terms with the covariance at `at`."""
-        whitened = self._whitened(at / self.scale)
+    def smallest_chi_square(self, coefficients: FloatArray, included: Flags) -> float:
+        """Return the smallest weighted sum of squares, with the covariance of `coefficients`."""
+        whitened = self._whitened(coefficients / self.scale)
         return float(nnls(whitened[:, :-1] * included, whitened[:, -1])[1] ** 2)
 
     def deviance(self, coefficients: FloatArray) -> float:
@@ -303,6 +307,7 @@ class _Problem:
         return np.asarray(np.sqrt(variance) * np.append(self.scale, 1.0))
 
     def _root(self, theta: FloatArray) -> FloatArray:
+        """Return the Cholesky factor of the covariance of the points at `theta`."""
         model = self.shapes @ theta
         covariance = self._covariance.at(theta * self.scale)
         covariance[self._diagonal] += self.misfit**2 * model**2
@@ -357,21 +362,21 @@ def _select_terms(problem: _Problem, theta: FloatArray, trend: Trend | None) -> 
     """Return the terms that remain after backward elimination of insignificant ones.
 
     The ramp is tested first. Then the least significant term is removed until all are significant.
-    A record whose means do not wander gets no walk: its few long averages have heavy tails, so
-    white noise often looks like a walk. If a drift may be a line or a walk, flicker is excluded
-    too, because a walk without its line looks like flicker.
+    No walk is fitted if the means of the record do not wander: its few long averages have heavy
+    tails, so white noise often looks like a walk. If a drift may be a line or a walk, flicker is
+    excluded too, because a walk minus its fitted line looks like flicker.
     """
     included = np.asarray(theta > 0.0)
     if trend is not None:
         included[_WALK] &= trend.wander > WANDERS
         included[_FLICKER] &= trend.kind != 'unclear'
-    # The ramp may stand for a walk that was fitted as zero beside it.
-    everything = problem.free.copy()
-    ramp_loss = _loss_without(problem, everything, RANDOM_TERMS) if included[RANDOM_TERMS] else 0.0
+    # The ramp may have taken the place of a walk, whose coefficient was then fitted as zero.
+    candidates = problem.free.copy()
+    ramp_loss = _loss_without(problem, candidates, RANDOM_TERMS) if included[RANDOM_TERMS] else 0.0
     if included[RANDOM_TERMS] and ramp_loss < _SIGNIFICANT_RAMP:
         included[RANDOM_TERMS] = False
-        everything[RANDOM_TERMS] = False
-        included[:RANDOM_TERMS] |= problem.fit(everything)[:RANDOM_TERMS] > 0.0
+        candidates[RANDOM_TERMS] = False
+        included[:RANDOM_TERMS] |= problem.fit(candidates)[:RANDOM_TERMS] > 0.0
     while included.sum() > 1:
         losses = {
             term: _loss_without(problem, included, term)
@@ -394,28 +399,26 @@ def _loss_without(problem: _Problem, included: Flags, term: int) -> float:
     without[term] = False
     if not without[:RANDOM_TERMS].any():
         return math.inf
-    fewer = problem.fit(without)
-    loss = problem.chi_square(fewer) - problem.smallest_chi_square(fewer, included)
+    reduced = problem.fit(without)
+    loss = problem.chi_square(reduced) - problem.smallest_chi_square(reduced, included)
     if problem.time:
         # A Gauss-Markov process without a walk implies long averages that hardly scatter. Under
         # that covariance a walk barely lowers the sum of squares, so the likelihoods decide.
-        loss = max(loss, problem.deviance(fewer) - problem.deviance(problem.fit(included)))
+        loss = max(loss, problem.deviance(reduced) - problem.deviance(problem.fit(included)))
     return loss
 
 
-def _terms(
-    problem: _Problem,
-    curve: AllanCurve,
-    everything: FloatArray,
-    chosen: FloatArray,
-    included: Flags,
+def _noise_terms(
+    problem: _Problem, curve: AllanCurve, full_fit: FloatArray, chosen: FloatArray, included: Flags
 ) -> NoiseTerms:
-    # Small terms of long averaging times may be present although they were left out. The
-    # uncertainty of the other terms therefore includes their change and their uncertainty in a fit
-    # of all terms. White noise is determined by the short averaging times, so it is not affected.
+    """Return the chosen terms with uncertainties, and upper bounds of the others."""
+    # Small terms that act at long averaging times may exist although they were left out. The
+    # uncertainty of the other terms therefore includes how much they change in a fit of all terms,
+    # and their uncertainty there. White noise is determined by the short averaging times, so it is
+    # not affected.
     std = problem.uncertainty(chosen, included)
     inflated_std = np.hypot(
-        np.maximum(std[:-1], problem.uncertainty(chosen, problem.free)[:-1]), chosen - everything
+        np.maximum(std[:-1], problem.uncertainty(chosen, problem.free)[:-1]), chosen - full_fit
     )
     std[_FLICKER:-1] = inflated_std[_FLICKER:]
     # Terms are kept only if their estimates are large, so the estimates are biased upwards.
@@ -433,9 +436,7 @@ def _terms(
         if included[index]:
             coefficients[name] = Coefficient.of_square(corrected[index], std[index], unit)
         elif problem.free[index]:
-            coefficients[name] = _bound_unobservable(
-                problem, chosen, everything[index], index, unit
-            )
+            coefficients[name] = _bound_unobservable(problem, chosen, full_fit[index], index, unit)
         else:
             coefficients[name] = Coefficient(0.0, 0.0, 0.0, 0.0, observable=False)
     if included[_MARKOV]:
@@ -451,8 +452,8 @@ def _terms(
 def _selection_factors(problem: _Problem, included: Flags) -> FloatArray:
     """Return the factors that correct the selection bias of the coefficients, `(6,)`.
 
-    The corrected coefficient is the one whose significant estimates have the uncorrected one as
-    their median ([Zhong2008]).
+    If the corrected coefficient is the true one, the uncorrected one is the median of all
+    estimates that are significant ([Zhong2008]).
     """
     factors = np.ones(len(included))
     for term in np.flatnonzero(included[:RANDOM_TERMS]).tolist():
@@ -477,9 +478,9 @@ def _bound_unobservable(
 ) -> Coefficient:
     """Return zero with a 95 % upper bound for the coefficient of an unobservable term.
 
-    A coefficient at the bound would give an estimate below the present one in 5 % of cases. The
-    uncertainty grows with the coefficient, so the bound is the smallest value that lies 1.645 of
-    its own uncertainties above the estimate.
+    If the true coefficient is at the bound, 5 % of estimates are below this one. The uncertainty
+    grows with the coefficient, so the bound is the smallest value that lies 1.645 of its own
+    uncertainties above the estimate.
     """
     trial = chosen.copy()
 

@@ -143,7 +143,11 @@ def _show(study: AttitudeStudy, *, recorded: bool) -> None:
 
 
 def _run_validation(options: argparse.Namespace, settings: AttitudeSettings) -> int:
-    from sim2real_eval.benches.attitude.validation import ValidatedModels, stand_in, validate
+    from sim2real_eval.benches.attitude.validation import (
+        ValidatedModels,
+        simulate_stand_in,
+        validate,
+    )
     from sim2real_eval.common.results import check_result_folder
     from sim2real_eval.report import validation as report
     from sim_sensors.world.world import load_world
@@ -165,7 +169,7 @@ def _run_validation(options: argparse.Namespace, settings: AttitudeSettings) -> 
             source.read() for source in arguments.sources(options.recordings, options.topic)
         ]
     else:
-        recordings = [stand_in(_motion(options, chosen), world, seed=options.seed)]
+        recordings = [simulate_stand_in(_motion(options, chosen), world, seed=options.seed)]
     with progress_bar(len(recordings), 'recordings') as progress:
         validation = validate(
             recordings,

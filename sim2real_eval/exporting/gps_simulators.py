@@ -250,7 +250,7 @@ class Px4Gps(StepLaw):
     white_keys = ('gpsXYNoiseDensity', 'gpsZNoiseDensity')
     walk_keys = ('gpsXYRandomWalk', 'gpsZRandomWalk')
     remarks = (
-        'The bias always has a correlation time of 60 steps of the physics, 0.24 s at 250 Hz: '
+        'The bias has a correlation time of 60 physics steps, 0.24 s at 250 Hz, at any setting: '
         'fixes at 5 Hz are nearly white.',
     )
 

@@ -131,7 +131,7 @@ class JudgeSetup(Judge):
             )
             replay = dataclasses.replace(replay, unscented=ukf and not ekf)
         if 'unscented' in replay.correct and not replay.unscented:
-            raise ParameterError('correct', '', 'unscented goes with ukf_node only')
+            raise ParameterError('correct', '', 'unscented is for ukf_node only')
         filter_config = FilterConfig.from_file(
             path, node_of(path, replay), unscented=replay.unscented,
             strictly=bool(replay.section), release=replay.release,

@@ -27,7 +27,7 @@ def add_speed_errors(recording: Recording, result: Preflight, base_frame: str) -
     """Return a result with the speed errors of the judge, as recorded and corrected.
 
     Nothing is judged, and the result is unchanged, if there are no corrections or no truth.
-    Corrections with which the judge errs more are withheld.
+    Corrections that increase the error of the judge are withheld.
 
     Parameters
     ----------

@@ -392,7 +392,7 @@ FIX_ERRORS = decisive(
     'check.fix_errors',
     'fixes differ from the truth by {north:.3g m} north and {east:.3g m} east (standard '
     'deviations), by {white:.3g m} from one fix to the next',
-    'No receiver errs by 100 m, or by 20 m from one fix to the next.',
+    'Errors of a receiver stay below 100 m, and below 20 m from one fix to the next.',
     'check the noise of a simulated receiver: NavSat of Gazebo takes degrees, 0.01 are 1.1 km. Or '
     'correct the positions of the truth. Then record again',
 )

@@ -127,7 +127,7 @@ class Preflight:
 
     @property
     def is_made_worse(self) -> bool:
-        """Whether the judge errs more with the corrections, although all checks agree with them.
+        """Whether the corrections increase the judge's error, although all checks agree with them.
 
         Then the truth or another sensor probably has an error that the recorded one balances.
         """

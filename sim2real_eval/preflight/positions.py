@@ -22,7 +22,7 @@ import numpy as np
 from sim2real_eval.recording.corrections import FixCorrection, TruthCorrection
 from sim_sensors.core import rotations
 from sim_sensors.core.measurements import FloatArray
-from sim_sensors.motion.truth_intervals import JUMP_M, MOST_ERROR_M, SIGMAS, jump_limit
+from sim_sensors.motion.truth_intervals import JUMP_M, MAX_STEP_ERROR_M, SIGMAS, jump_limit
 from . import findings
 from .arrays import plane
 from .delays import DelayFit
@@ -430,7 +430,7 @@ def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
     stated = math.sqrt(max(float(np.median(variance)), 0.0))
     white = _white_deviation(track)
     finding = None
-    if error > MOST_ERROR_M or white > _MOST_WHITE_M:
+    if error > MAX_STEP_ERROR_M or white > _MOST_WHITE_M:
         finding = findings.FIX_ERRORS(
             evidence.topic('gps'),
             north=float(np.std(track.residual.imag)),
@@ -446,7 +446,7 @@ def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
     if finding is not None:
         evidence.doubtful |= {'fixes', 'fix errors'}
     is_white = white > _MOST_WHITE_M
-    yield Measure(error, MOST_ERROR_M, None if is_white else finding, 'gps')
+    yield Measure(error, MAX_STEP_ERROR_M, None if is_white else finding, 'gps')
     yield Measure(white, _MOST_WHITE_M, finding if is_white else None, 'gps noise')
 
 

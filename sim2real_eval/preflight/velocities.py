@@ -17,12 +17,12 @@ from sim_sensors.core import rotations
 from sim_sensors.core.blocks import block_means, seconds
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 from sim_sensors.motion.truth_intervals import (
+    ALIGNED,
     BLOCK_S,
-    FOLLOWS,
-    LEAST_BLOCKS,
-    SHORT_S,
+    MIN_BLOCKS,
+    MIN_MOVING_SPEED,
+    SHORT_BLOCK_S,
     SIGMAS,
-    SLOWEST,
     SPEED_SCALE,
     mean_direction,
     mean_turn,
@@ -98,10 +98,10 @@ def _measure_missing_twist(evidence: Evidence) -> Iterator[Measure]:
     speed = float(np.sum(steps)) / float(np.sum(np.diff(truth.stamp_ns)) * 1e-9)
     extent = float(np.hypot(*np.ptp(truth.position[:, :2], axis=0)))
     finding = None
-    if speed > SLOWEST and extent > _LEAST_EXTENT_M:
+    if speed > MIN_MOVING_SPEED and extent > _LEAST_EXTENT_M:
         finding = findings.NO_TWIST(evidence.topic('truth'), speed=speed)
         evidence.correct('truth', twist='positions')
-    yield Measure(speed, SLOWEST, finding, 'truth twist', unit='m/s')
+    yield Measure(speed, MIN_MOVING_SPEED, finding, 'truth twist', unit='m/s')
 
 
 def _positions_are_confirmed(evidence: Evidence) -> bool:
@@ -119,14 +119,14 @@ def measure_twist_delay(evidence: Evidence) -> Iterator[Measure]:
         return
     truth, steps, body = evidence.truth, found.steps, found.body
     period = float(np.median(steps))
-    (true,) = map(np.abs, found.horizontal(SHORT_S, found.moved))
-    if period > SHORT_S or len(true) < _LEAST_DELAYED or not body[:, :2].any():
+    (true,) = map(np.abs, found.horizontal(SHORT_BLOCK_S, found.moved))
+    if period > SHORT_BLOCK_S or len(true) < _LEAST_DELAYED or not body[:, :2].any():
         return
     time = seconds(truth.stamp_ns, truth.stamp_ns[0])
     middles = block_means(
-        lambda end, step: (end - 0.5 * step)[:, None], time[1:], SHORT_S, time[1:], steps
+        lambda end, step: (end - 0.5 * step)[:, None], time[1:], SHORT_BLOCK_S, time[1:], steps
     )[:, 0]
-    half = 0.5 * SHORT_S
+    half = 0.5 * SHORT_BLOCK_S
     distances = [np.append(0.0, np.cumsum(body[:, axis] * steps)) for axis in (0, 1)]
 
     def speed(delay: FloatArray) -> FloatArray:
@@ -182,11 +182,11 @@ def measure_heading(evidence: Evidence) -> Iterator[Measure]:
         yield Measure(None, None, finding, 'truth twist')
         evidence.correct('truth', twist='world')
         return
-    if len(moved) < LEAST_BLOCKS:
+    if len(moved) < MIN_BLOCKS:
         return
     mean = mean_turn(moved, turned)
     turn, spread = math.degrees(np.angle(mean)), circular_deviation(abs(mean))
-    if abs(mean) < FOLLOWS:
+    if abs(mean) < ALIGNED:
         if length == BLOCK_S:
             yield _measure_strays(evidence, as_recorded, turned, moved, spread)
         return
@@ -219,16 +219,16 @@ def _measure_strays(
     what, remedy = 'twist', 'set `corrections: {truth: {twist: positions}}` in recording.yaml'
     size = np.maximum(np.abs(turned * as_recorded), 1e-12)
     turn = turned * np.conj(as_recorded) / size
-    if _is_in_world(evidence) and abs(mean_turn(moved, turned * turn)) > FOLLOWS:
+    if _is_in_world(evidence) and abs(mean_turn(moved, turned * turn)) > ALIGNED:
         remedy = 'remove `twist: world` from recording.yaml'
         evidence.doubtful.add('orientation')
-    elif abs(mean_direction(as_recorded)) > FOLLOWS:
+    elif abs(mean_direction(as_recorded)) > ALIGNED:
         what, remedy = 'orientation', 'record a truth with the orientation of the body'
         evidence.doubtful.add('orientation')
     else:
         evidence.correct('truth', twist='positions')
     finding = findings.TWIST_STRAYS(evidence.topic('truth'), what=what, spread=spread, mend=remedy)
-    return Measure(spread, circular_deviation(FOLLOWS), finding, 'truth twist')
+    return Measure(spread, circular_deviation(ALIGNED), finding, 'truth twist')
 
 
 def _course_range(truth: OdometryArray) -> float:

@@ -74,7 +74,7 @@ def scores_figure(
     }
     figure = style.new_figure(7.2, 1.2 + _ROW * len(values))
     panel = figure.subplots()
-    if palette.is_wide(np.concatenate(list(values.values())).tolist()):
+    if palette.needs_log_axis(np.concatenate(list(values.values())).tolist()):
         style.log_x(panel)
     lowest, highest = values[real_label].min(), values[real_label].max()
     panel.axvspan(lowest, highest, color=palette.REAL_COLOUR, alpha=0.15, linewidth=0)

@@ -77,7 +77,7 @@ class JudgeParameters:
     """Parameters of a judge_node, read when it starts."""
 
     config: FilterConfig  # of ekf_node or, with `filter: ukf`, of ukf_node
-    # From `navsat_params_file`; with `front_end: enu` for the front end without navsat_transform.
+    # From `navsat_params_file`; with `front_end: enu`, the settings of that front end.
     navsat: NavsatConfig | None
     correct: frozenset[str]  # deviations of robot_localization that are corrected
     transforms: tuple[StaticTransform, ...]  # from `static_transforms_file`
@@ -90,7 +90,7 @@ class JudgeParameters:
 
     @classmethod
     def from_node(cls, node: Node, changes: Sequence[Parameter] = ()) -> JudgeParameters:
-        """Read the parameters of a node; `changes` are values in place of those in force.
+        """Read the parameters of a node; `changes` override the present values.
 
         ParameterError for an unknown or unsupported parameter, a wrong value, or a wrong file.
         """
@@ -101,15 +101,15 @@ class JudgeParameters:
         navsat_file = reader.text('navsat_params_file', '')
         transforms_file = reader.text('static_transforms_file', '')
         assume_identity = reader.boolean('assume_identity_frames', False)
-        # A section of a parameter file is chosen by the name of the node.
-        kind = reader.text('filter', 'ukf' if node.get_name().startswith('ukf') else 'ekf')
-        if kind not in ('ekf', 'ukf'):
-            raise reader.refuse('filter', kind, 'ekf or ukf')
+        # The name of a node selects the section of a parameter file, so it selects the filter too.
+        filter_name = reader.text('filter', 'ukf' if node.get_name().startswith('ukf') else 'ekf')
+        if filter_name not in ('ekf', 'ukf'):
+            raise reader.refuse('filter', filter_name, 'ekf or ukf')
         front = front_end(reader.text('front_end', FRONT_ENDS[0]), reader.where, 'front_end')
         correct = corrections(reader.texts('correct'), reader.where, 'correct')
-        if 'unscented' in correct and kind != 'ukf':
-            raise ParameterError(reader.where, 'correct', 'unscented goes with ukf_node only')
-        config = FilterConfig.from_parameters(reader, unscented=kind == 'ukf')
+        if 'unscented' in correct and filter_name != 'ukf':
+            raise ParameterError(reader.where, 'correct', 'unscented is for ukf_node only')
+        config = FilterConfig.from_parameters(reader, unscented=filter_name == 'ukf')
         navsat = None
         if navsat_file:
             navsat = NavsatConfig.from_file(navsat_file, release=config.release)
@@ -140,7 +140,7 @@ class JudgeNode(ManagedNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__('ekf_filter_node', allow_undeclared_parameters=True, **options)
-        # A dump has null for a parameter without a value, which is what `[]` is at the start.
+        # `[]` in a parameter file gives a parameter without a value, for which a dump has null.
         self.set_parameters(
             [
                 Parameter(name, Parameter.Type.STRING_ARRAY, [])
@@ -158,7 +158,7 @@ class JudgeNode(ManagedNode):
         self._new_judge()
 
     def activate(self) -> None:
-        """Begin to judge with the parameters in force; the first estimate waits for messages."""
+        """Begin to judge with the present parameters; the first estimate waits for messages."""
         # Parameters may have been set since the configuration, and need other code.
         self.live, parameters = self._new_judge(), self._settings
         self.live.enabled = not parameters.disabled_at_startup
@@ -180,7 +180,7 @@ class JudgeNode(ManagedNode):
         self._has_jumped_back = False
         self._jump_guard = self.create_guard_condition(self._restart_after_jump)
         self._jumps = on_backward_jump(self, self._on_backward_jump)
-        # The grid of the ticks begins now, also if a simulated clock stands.
+        # The grid of the ticks begins now, even if a simulated clock stands still.
         self._on_timer()
 
     def deactivate(self) -> None:
@@ -189,7 +189,7 @@ class JudgeNode(ManagedNode):
         self.destroy_guard_condition(self._jump_guard)
 
     def _new_judge(self) -> LiveJudge:
-        """Return a judge with the parameters in force, whose code is compiled."""
+        """Return a judge with the present parameters, with all its code compiled."""
         self._settings = settings = JudgeParameters.from_node(self)
         self._transforms = {transform.child: transform for transform in settings.transforms}
         rehearse(settings.config, settings.navsat, settings.correct)
@@ -198,8 +198,8 @@ class JudgeNode(ManagedNode):
     def _offer_services(self) -> None:
         """Offer the services of robot_localization [robot_localization], and those of this node.
 
-        Its own types are used where they are installed. Otherwise `toggle` is a SetBool, and the
-        topic `set_pose` has no service beside it.
+        The types of robot_localization are used if they are installed. Otherwise `toggle` is a
+        SetBool, and there is no service `set_pose`.
         """
         prefix = self._settings.config.release.service_prefix
         toggle = _service_type('ToggleFilterProcessing')
@@ -220,8 +220,8 @@ class JudgeNode(ManagedNode):
                 f'robot_localization is not installed: {prefix}toggle takes std_srvs/SetBool, and '
                 'set_pose is a topic only'
             )
-        for name, (kind, callback) in self._services_offered.items():
-            self.create_service(kind, name, callback)
+        for name, (service_type, callback) in self._services_offered.items():
+            self.create_service(service_type, name, callback)
 
     def _subscribe(self) -> None:
         parameters, live = self._settings, self.live
@@ -257,8 +257,8 @@ class JudgeNode(ManagedNode):
             )
         elif not (parameters.transforms or parameters.assume_identity):
             self.get_logger().warning(
-                'tf2_msgs is not installed: /tf_static is not read; give static_transforms_file, '
-                'or assume_identity_frames if all sensors are in the origin of base_link'
+                'tf2_msgs is not installed: /tf_static is not read; set static_transforms_file, '
+                'or assume_identity_frames if all sensors are at the origin of base_link'
             )
 
     def _listen(
@@ -348,7 +348,7 @@ class JudgeNode(ManagedNode):
         return response
 
     def _toggle(self, on: bool) -> bool:
-        """Use measurements, or drop them; return False if that is so already."""
+        """Switch the processing of measurements on or off; return False if nothing changes."""
         if on == self.live.processing:
             return False
         self.live.processing = on
@@ -441,7 +441,7 @@ class JudgeNode(ManagedNode):
         )
         return answer
 
-    def _publishers_of_one(self) -> dict[str, int]:
+    def _count_exclusive_publishers(self) -> dict[str, int]:
         """Return the number of publishers of the clock and of each topic of measurements.
 
         Each must have one publisher; commands and poses may have several.
@@ -462,26 +462,27 @@ class JudgeNode(ManagedNode):
         return len(PREPARED) - self._prepared
 
     def _findings(self) -> list[Finding]:
-        return self.health.findings(self._now(), self._publishers_of_one())
+        return self.health.findings(self._now(), self._count_exclusive_publishers())
 
     def _report(self) -> DiagnosticStatus:
-        """Return the diagnostics, and log what is new."""
+        """Return the diagnostics, and log new findings."""
         name = f'{self.get_fully_qualified_name()}: judge'
         if not self.is_active:
             return diagnostic(name, DiagnosticStatus.OK, self.state, ())
         findings = self._findings()
         for finding in self.health.news(findings):
-            # The remedies of the other findings name options of the commands.
+            # Remedies of other kinds of finding name command-line options, which a node does not
+            # have.
             remedy = finding.remedy if finding.kind in LIVE_KINDS else ''
             text = f'{finding.code}: {"; ".join(filter(None, (plain_text(finding), remedy)))}'
-            # rclpy refuses another severity from the same line.
+            # rclpy raises an error if one line of code logs with two severities.
             if level_of([finding]) == ERROR:
                 self.get_logger().error(text)
             else:
                 self.get_logger().warning(text)
         services = ', '.join(
-            f'{service} ({kind.__module__.split(".")[0]}/{kind.__name__})'
-            for service, (kind, _) in self._services_offered.items()
+            f'{service} ({service_type.__module__.split(".")[0]}/{service_type.__name__})'
+            for service, (service_type, _) in self._services_offered.items()
         )
         values = [
             *((finding.code, plain_text(finding)) for finding in findings),
@@ -494,7 +495,8 @@ class JudgeNode(ManagedNode):
 
     def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         """Refuse changes while the node is active, and wrong values at any time."""
-        # A value in force is no change: `ros2 param load` of a dump sets all of them.
+        # Setting a parameter to its present value is allowed: `ros2 param load` of a dump sets all
+        # of them.
         present, wanted = start_parameters(self), start_parameters(self, parameters)
         changes = [name for name in wanted if wanted[name] != present.get(name)]
         reason = ''

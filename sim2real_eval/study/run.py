@@ -19,7 +19,7 @@ from .run_values import RunValues
 
 
 class RunKey(NamedTuple):
-    """Identifies a run in its study."""
+    """Key of a run in its study."""
 
     judge: str  # label of the judge
     recording: str  # name of the recording whose motion it follows; runs that share it are paired
@@ -35,6 +35,7 @@ class StudyRun:
     ----------
     key : RunKey
     scenario : str
+        Name of the scenario, such as `circle`.
     group : str
         Label that recordings share, such as a surface or a condition; may be empty.
     values : mapping
@@ -87,14 +88,14 @@ class StudyRun:
 
 @functools.lru_cache(maxsize=1024)
 def _shared_identity(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return an identity; the runs of a recording share one object."""
+    """Return an identity as a mapping; the runs of a recording share one object."""
     return dict(items)
 
 
 @functools.lru_cache(maxsize=4096)
-def _shared_finding(text: str) -> Finding:
+def _shared_finding(record_json: str) -> Finding:
     """Return the finding of a JSON record; runs with equal findings share one object."""
-    return Finding.from_record(json.loads(text))
+    return Finding.from_record(json.loads(record_json))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

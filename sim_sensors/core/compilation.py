@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compilation of numerical loops by numba, with one set of options and a private cache.
 
-Compiled functions keep IEEE double precision and the written order of operations: stepping and
-array runs agree bit for bit. Division by zero follows IEEE instead of raising, and the GIL is
-released. numba, which takes 125 MB, is imported by the first call that needs it.
+Compiled functions keep IEEE double precision and the written order of operations: runs sample by
+sample and over whole arrays agree bit for bit. Division by zero follows IEEE instead of raising,
+and the GIL is released. numba, which takes 125 MB, is imported by the first call that needs it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ F = TypeVar('F', bound=Callable[..., object])
 _LOG = logging.getLogger(__name__)
 _MESSAGE = 'compiling for this machine, once'
 _WAITING = (
-    'waiting for another process that compiles the same functions, to load them; if you start '
-    'several processes at once, run `sim2real demo` before'
+    'waiting for another process that is compiling the same functions; run `sim2real demo` before '
+    'you start several processes at once'
 )
 _SILENT_S = 1.0
 _OUTDATED_S = 7 * 86400.0
-"""Age above which machine code of other sources is deleted."""
+"""Age above which machine code of other versions of the sources is deleted."""
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_WORDS = (b'numba', b'compilation')
+_NUMBA_MARKERS = (b'numba', b'compilation')
 _CACHE_NAME = re.compile('numba-[0-9a-f]{16}')
 _PACKAGES = ('sim_sensors', 'sim2real_eval')
 
@@ -60,7 +60,7 @@ def cache_folder(bases: list[Path]) -> Path | None:
     for package in _PACKAGES:
         for source in sorted((root / package).rglob('*.py')):
             content = source.read_bytes()
-            if any(word in content for word in _WORDS):
+            if any(word in content for word in _NUMBA_MARKERS):
                 digest.update(content)
     name = f'numba-{digest.hexdigest()[:16]}'
     for base in bases:
@@ -105,7 +105,7 @@ def _is_open_to_others(status: os.stat_result) -> bool:
         user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(status.st_gid)
     except KeyError:
         return True
-    # Ubuntu makes such a group for each user, and all folders writable by it.
+    # Ubuntu creates such a group for each user and makes new folders writable for it.
     return group.gr_name != user or bool({*group.gr_mem} - {user})
 
 
@@ -129,20 +129,20 @@ def _prepare_cache() -> Path | None:
 
 
 _CACHE = _prepare_cache()
-_THREAD = threading.local()
+_THREAD_STATE = threading.local()
 _ANNOUNCED = threading.Event()  # set by the first message of this process
 
 PREPARED: list[str] = []
 """Names of the functions that this process has compiled, or loaded from the cache, in order."""
 
-_CREATION = threading.RLock()
+_CREATION_LOCK = threading.RLock()
 FEW_ROWS = 32
 """Largest number of rows that a row loop runs in the interpreter."""
 
 
 @contextlib.contextmanager
 def _announced(message: str) -> Iterator[None]:
-    """Log a message if the block takes longer than a second; one message in a process."""
+    """Log a message if the block takes longer than a second, at most once per process."""
     timer = threading.Timer(_SILENT_S, _announce, [message])
     timer.daemon = True
     timer.start()
@@ -166,8 +166,8 @@ def compiled(function: F) -> F:
 def kernel(function: F) -> F:
     """Compile a function that allocates nothing; it is inlined into compiled functions.
 
-    numba counts no references of its arguments. It would count them at every call, with atomic
-    instructions. A function that allocates is refused when it is compiled.
+    Reference counting is switched off, because numba would count the arguments at every call, with
+    atomic instructions. A function that allocates is refused when it is compiled.
     """
     return cast(F, _Compiled(function, forceinline=True, _nrt=False))
 
@@ -175,8 +175,8 @@ def kernel(function: F) -> F:
 def section(function: F) -> F:
     """Compile a kernel that compiled functions call in one place.
 
-    numba inserts its statements into the caller, which is compiled once instead of twice. Long
-    callers take disproportionately long to compile, so this suits functions of few statements.
+    numba inserts its statements into the caller and compiles them only there. Long callers take
+    disproportionately long to compile, so this suits functions of few statements.
     """
     return cast(F, _Compiled(function, inline='always', _nrt=False))
 
@@ -185,8 +185,8 @@ def row_loop(function: F) -> F:
     """Compile a loop over the rows of arrays; `FEW_ROWS` or less run in the interpreter.
 
     The results are the same bits, so a node that measures a few samples at a time needs no numba.
-    The function must be written for both: no power operator and no `math.hypot`, of which numba
-    and Python have versions that differ in the last bit, and no root of a negative number.
+    The function must give the same bits in both: no power operator and no `math.hypot`, of which
+    numba and Python have versions that differ in the last bit, and no root of a negative number.
     """
     return cast(F, _RowLoop(function))
 
@@ -194,7 +194,7 @@ def row_loop(function: F) -> F:
 def scalar_kernel(function: F) -> F:
     """Compile a kernel of numbers and tuples; called from Python it runs in the interpreter.
 
-    It must be written for both, as a row loop.
+    The rules of `row_loop` apply.
     """
     return cast(F, _RowLoop(function, forceinline=True, _nrt=False))
 
@@ -206,11 +206,11 @@ def interpreted() -> Iterator[None]:
     This suits a process that needs them once, for less time than numba takes to load.
     """
     if 'numba' not in sys.modules:
-        _RowLoop.most = sys.maxsize
+        _RowLoop.max_rows = sys.maxsize
     try:
         yield
     finally:
-        _RowLoop.most = FEW_ROWS
+        _RowLoop.max_rows = FEW_ROWS
 
 
 class _Compiled:
@@ -230,7 +230,7 @@ class _Compiled:
     @functools.cached_property
     def dispatcher(self) -> Any:
         """The compiled function; it is created at the first use."""
-        with _CREATION:
+        with _CREATION_LOCK:
             # Another thread may have been first.
             if 'dispatcher' not in self.__dict__:
                 self.__dict__['dispatcher'] = self._create_dispatcher()
@@ -270,13 +270,13 @@ class _Compiled:
 
 
 class _RowLoop(_Compiled):
-    """Function over rows that runs in the interpreter where they are few."""
+    """Function over rows that runs in the interpreter if there are few."""
 
-    most = FEW_ROWS
+    max_rows = FEW_ROWS
 
     def __call__(self, *arguments: object) -> object:
         arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
-        if any(len(rows) > self.most for rows in arrays):
+        if any(len(rows) > self.max_rows for rows in arrays):
             return self.dispatcher(*arguments)
         before = [array.copy() for array in arrays]
         try:
@@ -295,11 +295,11 @@ def _compile_alone(
     """Let one process at a time compile a function, or load its code, and announce long waits.
 
     Two processes that add to one index of numba's cache could otherwise mix up two versions of a
-    function. numba has an index for each function of each source file, and so has the lock:
-    processes that need other functions, or run another copy of the sources, do not wait.
+    function. numba has an index for each function of each source file, and so there is one lock
+    for each: processes that need other functions, or run another copy of the sources, do not wait.
 
-    No cycle of processes can wait for each other. The threads of a process take turns, by the lock
-    of numba, and a function is locked before the functions that it calls.
+    There is no deadlock: the lock of numba lets one thread of a process compile at a time, and a
+    function is locked before the functions that it calls.
     """
     place = f'{function.__code__.co_filename}:{function.__qualname__}'
     lock_name = f'{hashlib.sha256(place.encode()).hexdigest()[:16]}.lock'
@@ -309,9 +309,9 @@ def _compile_alone(
         from numba.core.compiler_lock import global_compiler_lock
 
         with contextlib.ExitStack() as stack:
-            if not getattr(_THREAD, 'is_compiling', False):
-                _THREAD.is_compiling = True
-                stack.callback(setattr, _THREAD, 'is_compiling', False)
+            if not getattr(_THREAD_STATE, 'is_compiling', False):
+                _THREAD_STATE.is_compiling = True
+                stack.callback(setattr, _THREAD_STATE, 'is_compiling', False)
                 PREPARED.append(function.__name__)
             stack.enter_context(global_compiler_lock)
             if _CACHE is not None:
@@ -325,7 +325,7 @@ def _compile_alone(
 @contextlib.contextmanager
 def _locked(file: Path) -> Iterator[None]:
     """Hold the lock of a file; announce a long wait for another process."""
-    # A lock of its own for each call: a forked process must not use that of its parent.
+    # Each call creates a lock, because a forked process must not use that of its parent.
     lock = filelock.FileLock(file)
     try:
         lock.acquire(timeout=0)

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that install libraries without which a part of the package does not work."""
+"""pip commands that install optional dependencies."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ ROS_LIBRARIES = (
     'ros-jazzy-std-msgs',
     'ros-jazzy-std-srvs',
 )
-"""Community builds of ROS 2 Jazzy on PyPI, as the extra `ros` of setup.py has them."""
+"""Community builds of ROS 2 Jazzy on PyPI; the same list as the extra `ros` in setup.py."""
 
 
 def pip_install(*libraries: str) -> str:
     """Return the command that installs libraries from PyPI.
 
-    It names the libraries instead of an extra of this package, which PyPI does not have.
+    It names the libraries instead of an extra of this package, because this package is not on
+    PyPI.
 
     Examples
     --------

@@ -150,9 +150,9 @@ class Jamming(Jammer, Events):
         variance of the thermal error = thermal_std^2 (1 + J/N)
 
     The error of `noise` already contains the thermal error of an undisturbed receiver. The jammer
-    adds white noise with the variance thermal_std^2 J/N. A receiver measures its C/N0, so it
-    states the rise. Below `tracking_threshold` it has no fix, as in an outage; for the defaults
-    this happens at J/N = 17 dB.
+    adds white noise with the variance thermal_std^2 J/N. A receiver measures its C/N0, so its
+    covariance includes this variance. Below `tracking_threshold` it has no fix, as in an outage;
+    for the defaults this happens at J/N = 17 dB.
 
     References
     ----------
@@ -212,7 +212,7 @@ class Spoofer(Parameters):
 class Spoofing(Spoofer, Events):
     """Spoofer that captures the receiver, at given or random times.
 
-    It moves the position away slowly from the true one, without a jump at the start::
+    It moves the position slowly away from the true one, without a jump at the start::
 
         error(t) = noise + velocity min(t, distance / |velocity|),   t since the start
 
@@ -247,7 +247,7 @@ _STATIONARY = 'stationary'
 
 
 def _weights(state: str, default: tuple[float, float, float, float, float]) -> Any:
-    doc = f'Relative frequency of the state after {state} ({_ORDER}); that of itself is not used.'
+    doc = f'Relative frequency of the state after {state} ({_ORDER}); its own entry is not used.'
     return non_negative(default, '1', doc)
 
 
@@ -286,10 +286,10 @@ class FixStates(Parameters):
         maximum=2.0,
     )
     error_scale: tuple[float, ...] = non_negative(
-        _ONES, '1', f'Error of each state over that of noise ({_ORDER}).'
+        _ONES, '1', f'Ratio of the error in each state to noise ({_ORDER}).'
     )
     stated_scale: tuple[float, ...] = non_negative(
-        _ONES, '1', f'Stated deviation of each state over that of covariance ({_ORDER}).'
+        _ONES, '1', f'Ratio of the stated deviation in each state to covariance ({_ORDER}).'
     )
     from_none: tuple[float, ...] = _weights('none', (0.0, 1.0, 0.0, 0.0, 0.0))
     from_single: tuple[float, ...] = _weights('single', (0.1, 0.0, 0.3, 0.6, 0.0))
@@ -394,7 +394,7 @@ class Outages(Events):
     """Outages of a receiver, at given times, at random times, or both.
 
     In an outage the last position is repeated with status -1; if `silent`, nothing is sent. The
-    error continues during the outage, so other fixes do not change.
+    error continues during the outage, so the other fixes are those of a run without outages.
     """
 
     silent: bool = parameter(

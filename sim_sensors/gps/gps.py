@@ -155,7 +155,7 @@ class GnssNoise(PositionNoise):
     m is a Gauss-Markov process (atmosphere, orbits, multipath) that starts in its stationary law,
     r a random walk from zero.
 
-    The factor s belongs to a fix, not to an axis: a disturbance of one axis disturbs the others.
+    The factor s is the same for all axes of a fix: an outlier in one axis is an outlier in all.
 
     - `tails: student_t`: s = sqrt((v - 2) / chi2_v), so each axis follows Student's t with v
       degrees of freedom and the standard deviation white_std.
@@ -287,7 +287,7 @@ class PositionCovariance(Parameters, abc.ABC):
 class ZeroCovariance(PositionCovariance):
     """Matrix of zeros, as all Ch models send; robot_localization takes it as 1e-9 m^2.
 
-    Readers take zeros as `unknown`. Chrono's current ROS code sends type 2 and calls it
+    Zeros are read as `unknown`. Chrono's current ROS code sends type 2 and calls it
     approximated; in NavSatFix 1 is approximated and 2 is diagonal known.
     """
 
@@ -328,7 +328,7 @@ class HdopCovariance(PositionCovariance):
     limit is 2.89e-4 (17 mm). A run of 20 s is therefore judged during the convergence.
 
     - AirSim in the paper is the GPS `airsim` with the IMU `airsim_paper`.
-    - `*_airsim_default` has AirSim's limit 0.1 and 0.9 s.
+    - `*_airsim_default` has AirSim's limit of 0.1 and time constant of 0.9 s.
     - `airsim_code` and `airsim_docs` are AirSim itself with the defaults of its code (from HDOP
       100) and of its documentation (from 25). They run at 50 Hz, 0.2 s late, and are silent for
       the first second, during which the HDOP already converges.

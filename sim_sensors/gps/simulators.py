@@ -24,8 +24,8 @@ from .gps import PositionNoise, ProcessSum, UpstreamNoise
 class RandomWalkNoise(PositionNoise):
     """Ch:RW, a bounded random walk: smooth wander of the position.
 
-    The error e and its speed s are zero at the first fix. Each interval between fixes is
-    integrated with steps h = min(1/model_rate, what remains). Per axis::
+    The error e and its velocity s are zero at the first fix. Each interval between fixes is
+    integrated in steps h = min(1/model_rate, rest of the interval). Per axis::
 
         a = clip(N(-pull acceleration_std e / error_scale, acceleration_std), +-acceleration_limit)
         s = s + a h;    s = s speed_limit/|s|  where |s| > speed_limit  (3-D norm)
@@ -35,17 +35,18 @@ class RandomWalkNoise(PositionNoise):
     of the fixes. A remainder below 1e-6 of a step is rounding and takes no step.
 
     If there are no limits and no pull, Var s = acceleration_std^2 h t and Var e =
-    acceleration_std^2 h t^3/3. If there is a pull, e is an undamped oscillator of frequency
-    sqrt(pull acceleration_std / error_scale), 65 s for the defaults; it is stable while this
-    frequency times h is below 2. If there is a speed limit, the process is stationary: the speed
-    is uniform in the ball, speed_limit/sqrt(5) per axis (0.0072 m/s at 100 Hz, 0.0081 at 10 Hz).
-    The position errs by about 0.08 m per axis after 30 s at 100 Hz, and by 0.093 m in the end at
-    10 Hz. A finite difference of the error never exceeds speed_limit.
+    acceleration_std^2 h t^3/3. If there is a pull, e is an undamped oscillator of angular
+    frequency sqrt(pull acceleration_std / error_scale), a period of 65 s for the defaults; it is
+    stable while this frequency times h is below 2. If there is a speed limit, the process is
+    stationary: s is uniform in a ball, with the standard deviation speed_limit/sqrt(5) per axis
+    (0.0072 m/s at 100 Hz, 0.0081 at 10 Hz). The deviation of e is about 0.08 m per axis after 30 s
+    at 100 Hz, and tends to 0.093 m at 10 Hz. Finite differences of e never exceed speed_limit.
 
-    The defaults are those of the paper's demo. Chrono's demos have 0.016, 100, 0.03, 0.005, which
-    clip 75 % of the draws. `pull` and `error_scale` are constants in Chrono's code (0.2 and 1 m).
-    The paper calls the latter a maximum error, but it is a scale and bounds nothing. Chrono stores
-    a mean that it never uses, and makes an extra draw; both are left out.
+    The defaults are those of the paper's demo. Chrono's demos have 0.016, 100, 0.03 and 0.005, in
+    the order of the table, which clip 75 % of the draws. `pull` and `error_scale` are constants in
+    Chrono's code (0.2 and 1 m). The paper calls the latter a maximum error, but it is a scale and
+    bounds nothing. Chrono stores a mean that it never uses, and makes an extra draw; both are left
+    out.
 
     References
     ----------
@@ -224,19 +225,19 @@ class GazeboPositionNoise(UpstreamNoise, GazeboClassicNoise):
     b = +-N(bias_mean, bias_std) is drawn once, with a random sign. d is a Gauss-Markov process
     from its stationary law. Its standard deviation is dynamic_bias_std sqrt(dynamic_bias_time /
     2), its correlation exp(-lag / dynamic_bias_time). All defaults of Gazebo are zero; the numbers
-    of the preset are ours. ros_gz states nothing (zeros, unknown). `precision`, which rounds the
-    reported value, is left out.
+    of the preset are ours. ros_gz publishes a covariance of zeros, type unknown. `precision`,
+    which rounds the reported value, is left out.
 
     Notes
     -----
     `as_upstream` repeats the defects of new Gazebo's NavSat; Gazebo classic has none of them (see
     `gazebo_classic`):
 
-    - The numbers of the first axis are degrees, for latitude and for longitude, although SDF says
-      metres: 0.3 is 33 km.
-    - One instance serves both, so latitude and longitude have the same b.
-    - d never moves, because the sensor does not pass the time. (In the IMU, where it moves, it
-      also lets bias_mean decay; here b is constant and d is added.)
+    - The numbers of the first axis hold for latitude and longitude, in degrees, although SDF
+      specifies metres: 0.3 is 33 km.
+    - One noise object serves latitude and longitude, so both have the same b.
+    - d stays zero, because the sensor does not pass the time step. (The IMU passes it, and
+      bias_mean decays with it; here b is constant and d is added.)
 
     References
     ----------
@@ -285,9 +286,9 @@ class WebotsNoise(UpstreamNoise):
 
     Notes
     -----
-    `as_upstream`, e starts at 0 one interval before the first fix. So the first fixes err by less
-    than `accuracy`, and with a noise_correlation of 1 none errs. All GPS of a Webots world share
-    one error; here each has its own.
+    With `as_upstream`, e starts at 0 one interval before the first fix. So the errors of the first
+    fixes are below `accuracy`, and zero with a noise_correlation of 1. All GPS of a Webots world
+    share one error; here each has its own.
 
     References
     ----------
@@ -326,7 +327,7 @@ _RADIUS = 6371000.0
 class HectorNoise(UpstreamNoise):
     """Hector's GPS: a drifting velocity that moves a drifting position.
 
-    Per axis, with noises that keep the standard deviations `drift` (without v) and
+    Per axis, with noise such that the stationary standard deviations are `drift` (without v) and
     `velocity_drift`::
 
         e  = offset + d + N(0, gaussian_noise)
@@ -346,7 +347,7 @@ class HectorNoise(UpstreamNoise):
         standard deviation without v: drift dt sqrt(2 f / (1 - exp(-2 f dt)))
 
     This is about drift sqrt(dt): half at Hector's 4 Hz, a tenth at 100 Hz. v acts one fix late.
-    The stated covariance, drift^2 + gaussian_noise^2, stays. In Hector the axes are north, west,
+    The stated covariance is still drift^2 + gaussian_noise^2. In Hector the axes are north, west,
     up (reference heading 0); here they are east, north, up.
 
     References
@@ -460,13 +461,13 @@ class Px4ClassicNoise(UpstreamNoise):
     - The bias has the standard deviation random_walk sqrt(time_constant / 2), 11 m at every rate,
       and a correlation time of 60 s.
 
-    A bias of 11 m shows that upstream's numbers were tuned with its errors of dt in place. The
-    preset `px4_classic_gps` runs at 5 Hz, 0.12 s late, with eph = epv = 1 m. PX4's sphere is
+    A bias of 11 m shows that upstream's numbers were tuned to its errors in dt. The preset
+    `px4_classic_gps` runs at 5 Hz, 0.12 s late, with eph = epv = 1 m. PX4's sphere is
     `geodesy: px4_classic`.
 
     Notes
     -----
-    `as_upstream` has two errors of dt. White noise has noise_density sqrt(h), 13 um. At each step
+    `as_upstream` has two errors in dt. White noise has noise_density sqrt(h), 13 um. At each step
     of the physics b <- b + random_walk sqrt(h) h w - b / 60, so its correlation time is 60 steps.
     Its standard deviation is random_walk h^1.5 / sqrt(1 - (59/60)^2): 2.8 mm at 250 Hz, 0.35 mm at
     1 kHz. It starts at zero. Upstream also swaps the axes of the velocity noise and gives noise
@@ -527,8 +528,8 @@ class Px4MarkovNoise(UpstreamNoise):
     - 000f5fd, the preset: coefficient 0.76, steps of 0.02 * 0.8 m (1.5 times that up),
       "rate-corrected from GZBridge": GZBridge's law at 8 Hz.
 
-    GZBridge's header has 0.95 and 0.01 * 0.8 m; its update takes away 0.02. No version of
-    SensorGpsSim that we could read has these.
+    GZBridge's header has 0.95 and 0.01 * 0.8 m; its update subtracts 0.02. No version of
+    SensorGpsSim that we could read has these values.
 
     Notes
     -----

@@ -125,8 +125,8 @@ class GazeboRosImuSensor(GazeboNoise):
         y = truth + s w
 
     Gravity is included and the frame is right. If `orientation` publishes a quaternion, its x, y,
-    z and w have the same noise s. `exact` normalises the quaternion, so it errs by 2 s about each
-    axis, and states (2 s)^2. s is then scaled to the rate of the sensor as for the triads
+    z and w have the same noise s. `exact` normalises the quaternion, so its error is 2 s about
+    each axis, and states (2 s)^2. s is then scaled to the rate of the sensor as for the triads
     (`std_rate`).
 
     The plugin for ROS 2 adds nothing to the noise of SDF: for that one, take `gz_imu`.

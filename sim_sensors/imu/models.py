@@ -285,8 +285,8 @@ class WebotsImu(SampledImu):
 
         y = round(c (1 + noise w)),   c = truth within +-range
 
-    The noise is proportional to the value: a gyroscope at rest has none, and an accelerometer at
-    rest errs along gravity only. There is no bias. The driver webots_ros2 states no covariance
+    The noise is a share of the value: a gyroscope at rest has none, and an accelerometer at rest
+    has an error along gravity only. There is no bias. The driver webots_ros2 states no covariance
     (zeros). The preset `webots_imu` has noise of 1 %, which is ours; in Webots it is 0.
 
     Notes

@@ -155,7 +155,7 @@ class Orientation(OrientationModel):
     imufusion`; without it the mode is refused.
 
     `two_antennas` is a moving-base receiver. The antennas are `baseline` apart along the x axis of
-    the IMU; each position errs horizontally by a Gauss-Markov process n of `antenna_std` and
+    the IMU; each position has a horizontal error, a Gauss-Markov process n of `antenna_std` and
     `yaw_time_constant`::
 
         heading = angle of (R (baseline, 0, 0) + n_front - n_rear) in the horizontal plane

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Positions, velocities and orientation of a truth against each other, interval by interval.
+"""Rules that compare the positions, velocities and orientation of a truth in each interval.
 
 `sim2real check` applies these rules to a whole recording, `TruthMonitor` to the latest minute of
 a live stream.
@@ -21,30 +21,32 @@ from sim_sensors.core.blocks import block_means, seconds
 from sim_sensors.core.measurements import FloatArray, OdometryArray
 
 SIGMAS = 4.0
-"""Standard errors beyond which an estimate is significant: 6e-5 of Gaussian estimates are by
-chance, so that 30 estimates of 200 good recordings give less than one false alarm."""
+"""Number of standard errors beyond which an estimate is significant. Gaussian estimates exceed it
+by chance in 6e-5 of cases: less than one false alarm in 30 estimates of 200 good recordings."""
 
 SPEED_SCALE = 0.15
-"""Logarithm of a ratio of speeds beyond which another unit is meant."""
+"""Logarithm of a ratio of speeds beyond which their units differ."""
 
-SLOWEST = 0.2
-"""Speed above which a body moves, m/s."""
+MIN_MOVING_SPEED = 0.2
+"""Speed above which a body counts as moving, m/s."""
 
 JUMP_M = 0.5
-"""Step of the position, without its velocity, that no vehicle makes, m."""
+"""Step of the position beyond the one explained by its velocity, above which it is a jump, m."""
 
-MOST_ERROR_M = 100.0
-"""Step that is wrong however much the positions scatter, m."""
+MAX_STEP_ERROR_M = 100.0
+"""Largest such step that scatter of the positions can explain, m."""
 
 _JUMP_FACTOR = 10.0
-# Logarithm below which the error of an estimate hardly changes: 2 % are 0.08 m/s at 4 m/s.
-_LEAST_SPEED_SCALE = 0.02
-_MOVES = 0.5
-# Blocks of time in which noise of positions is small, and those of short runs, s.
-BLOCK_S, SHORT_S = 1.0, 0.3
-LEAST_BLOCKS = 5
-# Lengths of a mean of turns: 0.9 is a direction that strays by 26 deg, 0.98 by 12 deg.
-FOLLOWS, STEADY = 0.9, 0.98
+# Logarithm of a ratio of speeds that is tolerated in any case: 2 % are 0.08 m/s at 4 m/s.
+_MIN_SPEED_SCALE = 0.02
+# Recorded speed above which blocks are used if few are fast, m/s.
+_MIN_SPEED = 0.5
+# Lengths of the blocks over which velocities are averaged, in long and in short runs, s.
+BLOCK_S, SHORT_BLOCK_S = 1.0, 0.3
+MIN_BLOCKS = 5
+# Resultant lengths of directions: 0.9 is a circular deviation of 26 deg, 0.98 one of 12 deg.
+ALIGNED, STEADY = 0.9, 0.98
+# Largest angle between the twist of a vehicle and its x axis, deg.
 _AHEAD_DEG = 20.0
 
 
@@ -52,14 +54,14 @@ class MovingBlocks(NamedTuple):
     """Horizontal velocities in blocks in which the body moves, complex (n,) m/s."""
 
     length: float  # of a block, s
-    moved: FloatArray  # of the positions
-    as_recorded: FloatArray
-    turned: FloatArray  # recorded, rotated to the world
+    moved: FloatArray  # from differences of positions
+    as_recorded: FloatArray  # from the twist, in its own axes
+    turned: FloatArray  # from the twist, rotated to the world by the orientation
 
     @property
     def follow_twist(self) -> bool:
-        """Whether positions move in the direction of the twist, without straying by 12 deg."""
-        return len(self.moved) >= LEAST_BLOCKS and abs(mean_turn(self.moved, self.turned)) > STEADY
+        """Whether positions move in one direction relative to the twist, within 12 deg."""
+        return len(self.moved) >= MIN_BLOCKS and abs(mean_turn(self.moved, self.turned)) > STEADY
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,7 +77,7 @@ class TruthIntervals:
     moved : (n, 3) float
         Difference of positions over length, m/s.
     body, world : (n, 3) float
-        Mean recorded velocity in its own axes, and rotated to the world, m/s.
+        Mean recorded velocity, as it is and rotated from the body to the world, m/s.
     """
 
     time: FloatArray
@@ -99,15 +101,15 @@ class TruthIntervals:
     @functools.cached_property
     def is_fast(self) -> NDArray[np.bool_]:
         """Whether positions move horizontally, (n,)."""
-        return np.asarray(np.hypot(self.moved[:, 0], self.moved[:, 1]) > SLOWEST)
+        return np.asarray(np.hypot(self.moved[:, 0], self.moved[:, 1]) > MIN_MOVING_SPEED)
 
     @property
     def position_errors(self) -> FloatArray:
-        """Parts of the steps of the position that the velocity does not explain, (n,) m."""
+        """Distances between each step of the position and the one from the velocity, (n,) m."""
         return np.asarray(np.linalg.norm((self.moved - self.world) * self.steps[:, None], axis=1))
 
     def horizontal(self, length: float, *velocities: FloatArray) -> list[FloatArray]:
-        """Return horizontal parts of velocities as complex means over blocks of a length, s."""
+        """Return horizontal means of velocities as complex numbers, over blocks of a length, s."""
 
         def weighted(steps: FloatArray, *velocities: FloatArray) -> FloatArray:
             weight = steps[:, None]
@@ -118,40 +120,40 @@ class TruthIntervals:
         return [means[:, k] + 1j * means[:, k + 1] for k in range(0, means.shape[1], 2)]
 
     def moving_blocks(self) -> MovingBlocks:
-        """Return means over blocks; short runs are compared in short blocks.
+        """Return means over blocks, which are shorter if too few of full length are in motion.
 
-        Their noise is then not taken for a twist that strays.
+        Short blocks are noisier, and their noise must not count as a twist that strays.
         """
-        for length in (BLOCK_S, SHORT_S):
+        for length in (BLOCK_S, SHORT_BLOCK_S):
             means = self.horizontal(length, self.moved, self.body, self.world)
-            # Noise of positions has no direction.
-            moves = np.min(np.abs([means[0], means[-1]]), axis=0) > SLOWEST
+            # Blocks at rest are left out: noise of positions has no direction.
+            moves = np.min(np.abs([means[0], means[-1]]), axis=0) > MIN_MOVING_SPEED
             blocks = MovingBlocks(length, *(velocity[moves] for velocity in means))
-            if len(blocks.moved) >= LEAST_BLOCKS:
+            if len(blocks.moved) >= MIN_BLOCKS:
                 break
         return blocks
 
     def speed_ratio(self) -> tuple[float, float] | None:
         """Return the ratio of recorded speeds and differences of positions, and its limit.
 
-        The differences are projected on the recorded velocities, which they follow whatever the
-        heading, and the median over half seconds is taken: noise of the positions has no mean
-        then, and jumps do not count. If they do not follow each other, only their sizes are
-        compared. The limit is that of the logarithm of the ratio. None if nothing moves.
+        The differences are averaged over half seconds, turned by their mean angle to the recorded
+        velocities and projected on them. Noise of the positions then has no mean, and the median
+        ignores jumps. If the directions do not agree, only the sizes are compared. The limit is
+        that of the logarithm of the ratio. None if nothing moves.
         """
         differences, *recorded = self.horizontal(0.5, self.moved, self.body, self.world)
-        follows = [mean_turn(differences, velocity) for velocity in recorded]
-        best = recorded[int(np.argmax(np.abs(follows)))]
-        turn = max(follows, key=abs)
+        mean_turns = [mean_turn(differences, velocity) for velocity in recorded]
+        best = recorded[int(np.argmax(np.abs(mean_turns)))]
+        turn = max(mean_turns, key=abs)
         if abs(turn) > STEADY:
             speed = (np.conj(best) * differences * turn).real / np.maximum(np.abs(best), 1e-12)
-            speed, size, least = speed / abs(turn), np.abs(best), _LEAST_SPEED_SCALE
+            speed, size, tolerated = speed / abs(turn), np.abs(best), _MIN_SPEED_SCALE
         else:
-            speed, size, least = np.abs(differences), np.abs(recorded[0]), SPEED_SCALE
+            speed, size, tolerated = np.abs(differences), np.abs(recorded[0]), SPEED_SCALE
         # Blocks are chosen by the recorded speed, which has less noise than the differences.
         fast = (size > 0.5 * float(np.quantile(size, 0.98))) & (size > 0.0)
-        if fast.sum() < 4 or float(np.median(np.abs(differences[fast]))) < SLOWEST:
-            fast = (size > max(0.5 * float(np.quantile(size, 0.8)), _MOVES)) & (speed > 0.0)
+        if fast.sum() < 4 or float(np.median(np.abs(differences[fast]))) < MIN_MOVING_SPEED:
+            fast = (size > max(0.5 * float(np.quantile(size, 0.8)), _MIN_SPEED)) & (speed > 0.0)
         if fast.sum() < 4:
             return None
         ratios = speed[fast] / size[fast]
@@ -160,14 +162,14 @@ class TruthIntervals:
             return None
         # A robust deviation, and the standard error of a median by it.
         deviation = 1.48 * float(np.median(np.abs(ratios / ratio - 1.0)))
-        return 1.0 / ratio, least + SIGMAS * 1.25 * deviation / math.sqrt(len(ratios))
+        return 1.0 / ratio, tolerated + SIGMAS * 1.25 * deviation / math.sqrt(len(ratios))
 
     def world_twist(self, blocks: MovingBlocks) -> tuple[float, float] | None:
-        """Return the errors of a twist whose axes are those of the world; None for the body's.
+        """Return the errors of a twist in world axes; None if its axes are those of the body.
 
-        They are the median errors in the axes of the body and in those of the world, m/s. They are
-        taken where both differ most: in turns, for a vehicle that mostly goes straight. Jumps do
-        not change a median.
+        They are the median errors if the axes are those of the body, and those of the world, m/s.
+        Only the fifth of the intervals in which both differ most is used. Jumps do not change a
+        median.
         """
         fast, moved = self.is_fast, self.moved
         apart = np.linalg.norm(self.body - self.world, axis=1)
@@ -182,18 +184,18 @@ class TruthIntervals:
 
 
 def jump_limit(errors: FloatArray, least: float) -> float:
-    """Return the size of a step that is a jump: ten robust deviations, and at least `least`, m.
+    """Return the step above which it is a jump: ten robust deviations, but at least `least`, m.
 
-    With Gaussian noise in three directions it is 23 deviations of a direction.
+    For equal Gaussian noise in three axes, this is 23 standard deviations of one axis.
     """
     limit = max(least, _JUMP_FACTOR * 1.4826 * float(np.median(errors)))
-    return min(limit, MOST_ERROR_M)
+    return min(limit, MAX_STEP_ERROR_M)
 
 
 def mean_turn(first: FloatArray, second: FloatArray) -> complex:
-    """Return the mean of exp(i turn) from some vectors to others, weighted by the size of those.
+    """Return the mean of exp(i angle) from `first` to `second`, weighted by the size of `second`.
 
-    1 if there are none.
+    It is 1 if there are no vectors.
     """
     size = float(np.abs(second).sum())
     ahead = np.conj(first) / np.maximum(np.abs(first), 1e-12)
@@ -201,15 +203,15 @@ def mean_turn(first: FloatArray, second: FloatArray) -> complex:
 
 
 def mean_direction(vectors: FloatArray) -> complex:
-    """Return the mean direction of vectors; its length is 1 if they have one direction."""
+    """Return the mean direction of vectors; its length is 1 if all directions are equal."""
     return mean_turn(np.ones_like(vectors), vectors)
 
 
 def _is_of_the_body(blocks: MovingBlocks) -> bool:
-    """Return whether a twist that follows the track may still be one of the body.
+    """Return whether a twist that fits in world axes may be one of the body after all.
 
-    Then the orientation is wrong. A vehicle that keeps its course does not distinguish both, but
-    it moves along its x axis.
+    In that case the orientation is wrong. On a straight course both fit, but a vehicle moves along
+    its x axis.
     """
     _, moved, as_recorded, turned = blocks
     if abs(mean_turn(moved, turned)) < STEADY or abs(mean_direction(as_recorded)) < STEADY:
@@ -221,6 +223,6 @@ def _is_of_the_body(blocks: MovingBlocks) -> bool:
 
 
 def _median_size(chosen: NDArray[np.bool_], *vectors: FloatArray) -> float:
-    """Return the median length of chosen vectors, or of the differences of two."""
+    """Return the median length of the chosen vectors, or of the differences of two sets."""
     difference = functools.reduce(np.subtract, (rows[chosen] for rows in vectors))
     return float(np.median(np.linalg.norm(difference, axis=1)))

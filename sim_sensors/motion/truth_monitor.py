@@ -16,7 +16,7 @@ import statistics
 import numpy as np
 
 from sim_sensors.core.measurements import OdometryArray
-from .truth_intervals import JUMP_M, SLOWEST, SPEED_SCALE, TruthIntervals, jump_limit
+from .truth_intervals import JUMP_M, MIN_MOVING_SPEED, SPEED_SCALE, TruthIntervals, jump_limit
 
 # Samples after which the usual step and the limit of jumps are computed again, first after a few.
 _FIRST, _PERIOD = 8, 50
@@ -186,7 +186,7 @@ class TruthMonitor:
         self._sum_body = self._sum_world = _ZERO
         if not self._has_twist:
             return self._check_extent()
-        if max(math.hypot(*moved), math.hypot(*body)) > SLOWEST:
+        if max(math.hypot(*moved), math.hypot(*body)) > MIN_MOVING_SPEED:
             self._rows.append([self._time, length, *moved, *body, *world])
             self._new_rows += 1
         problems = self._set(TruthProblem.NO_TWIST, False)

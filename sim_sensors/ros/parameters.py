@@ -143,7 +143,7 @@ class NodeParameters:
         skip: tuple[str, ...] = (),
         read_only: bool = False,
     ) -> P:
-        """Declare a set and its nested sets; return it with the values in force.
+        """Declare a set and its nested sets; return it with the present values.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class NodeParameters:
                 )
 
     def get(self, prefix: str = '') -> Any:
-        """Return the set that was declared under `prefix`, with the values in force."""
+        """Return the set that was declared under `prefix`, with its present values."""
         return self._sets[prefix]
 
     def accept_changes(

@@ -187,7 +187,7 @@ class SensorNode(ManagedNode):
         self._jump_handle.unregister()
 
     def _switch_on_anew(self) -> None:
-        """Make the sensor with the parameters in force."""
+        """Make the sensor with the present parameters."""
         # The files of world and faults may have changed while the node was not active.
         self.__dict__.pop('world', None)
         self._read_faults()
@@ -234,7 +234,7 @@ class SensorNode(ManagedNode):
         return load_world(self.declared.get().world)
 
     def switch_on(self) -> Any:
-        """Return a sensor in its initial state, with the parameters in force."""
+        """Return a sensor in its initial state, with the present parameters."""
         settings: SensorSettings = self.declared.get()
         model = self.declared.get(self.kind.name)
         model = add_faults(model, self._played, settings.faults_file)

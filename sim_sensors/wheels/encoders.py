@@ -215,9 +215,9 @@ class AckermannWheels(WheelDrive):
 class SwerveWheels(WheelDrive):
     """Four modules that each roll and steer [FRC3176]; see `sim_sensors.motion.vehicles`.
 
-    The centre is the origin of the modules' positions. Least squares over the eight measured
-    numbers gives the three of the motion. A module turns by at most 90 degrees and rolls backward
-    instead.
+    The centre is the origin of the modules' positions. The three components of the motion are
+    fitted to the eight measured values by least squares. A module turns by at most 90 degrees and
+    rolls backward instead.
     """
 
     kind: ClassVar[str] = 'swerve'
@@ -299,8 +299,8 @@ class SquaredIncrement(WheelNoise):
 
     It depends on the rate: n equal steps that make D rad together have a variance of (scale std)^2
     D^4 / n^3, with the defaults 0.16 D^4 / n^3. Doubling the rate divides the standard deviation
-    by 2.83. At 90 rad/s and 50 Hz one step of 1.8 rad errs by 1.3 rad. Use it to repeat published
-    simulations; do not calibrate it on logs of another rate.
+    by 2.83. At 90 rad/s and 50 Hz one step of 1.8 rad has an error of 1.3 rad. Use it to repeat
+    published simulations; do not calibrate it on logs of another rate.
     """
 
     kind: ClassVar[str] = 'squared_increment'

@@ -296,8 +296,8 @@ class WheelOdometryModel(SensorModel[OdometryArray], VariedParameters):
     left_radius_error: float = parameter(
         0.0,
         '1',
-        'Fixed relative error of the radii of the left wheels, besides radius_error; positive: '
-        'believed too large.',
+        'Fixed relative error of the radii of the left wheels, in addition to radius_error; '
+        'positive: assumed too large.',
         minimum=-0.5,
         maximum=0.5,
     )
@@ -308,7 +308,7 @@ class WheelOdometryModel(SensorModel[OdometryArray], VariedParameters):
         0.0,
         '1',
         'Fixed relative error of the distance between left and right wheels (half_track, '
-        'module_y); positive: believed too wide, so that turns are measured too small.',
+        'module_y); positive: assumed too wide, so that turns are measured too small.',
         minimum=-0.5,
         maximum=0.5,
     )
@@ -329,9 +329,9 @@ class WheelOdometryModel(SensorModel[OdometryArray], VariedParameters):
         if 0.0 < self.encoder_counts < 1.0:
             problem = f'{self.encoder_counts:g} is not allowed; must be 0 or >= 1'
             raise ParameterError(type(self).__name__, 'encoder_counts', problem)
-        self.believed_drive()
+        self.assumed_drive()
 
-    def believed_drive(self) -> WheelDrive:
+    def assumed_drive(self) -> WheelDrive:
         """Return the drive with which the robot converts travels to its motion."""
         error = self.half_track_error
         return self.drive.with_track_scale(1.0 + error) if error else self.drive
@@ -359,7 +359,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
     def __init__(self, model: WheelOdometryModel, seed: int, run: str, sensor: str) -> None:
         drive = model.drive
         super().__init__(model, seed, run, sensor, first_interval=1.0 / model.rate)
-        self._believed = model.believed_drive()
+        self._assumed = model.assumed_drive()
         self._fixed_errors: FloatArray = np.where(
             drive.sides > 0.0, model.left_radius_error, model.right_radius_error
         )
@@ -388,7 +388,7 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         radius_errors = self.constants.radius_errors + self._fixed_errors
         measured_travels = self.encoders.read(travels, radius_errors)
         measured_angles = angles + self.constants.steering_offsets
-        steps = self._at_body(self._believed.forward(measured_travels, measured_angles))
+        steps = self._at_body(self._assumed.forward(measured_travels, measured_angles))
         # The mean contributions of slips and wrong radii are the same share of every travel.
         unbiased_travels = measured_travels / (1.0 + model.slip.mean + self._fixed_errors)
         unbiased = unbiased_travels, measured_angles - model.steering_offset.mean

@@ -501,7 +501,7 @@ def estimate_recorded_run(
     real = maker.real
     measured = real.imu
     if measured is None:
-        raise AttitudeError(f'{where}: has no messages of imu')
+        raise AttitudeError(f'{where}: has no IMU messages')
     field = real.mag
     inputs = AttitudeInput(
         measured,

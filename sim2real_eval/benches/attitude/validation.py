@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real sensors, their twins, and the filter on both: [Ligorio2015], tables 2 to 4.
 
-Without a recording, a stand-in is simulated: other errors, delays and motion capture than those
-that the twin knows.
+Without a recording, a stand-in is simulated, with errors, delays and noise of the motion capture
+that the twin does not have.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ STAND_IN = 'stand_in'
 """Name of the recording that stands in for a real one."""
 
 # Delays of the stamps, s, and noise of the attitude as measured on BROAD, see
-# docs/explanation/attitude.md; a camera stamps the end of an exposure of 30 ms.
+# docs/explanation/attitude.md. The camera stamps the end of an exposure of 30 ms, 15 ms after its
+# middle.
 _DELAYS = {'imu': 0.004, 'mag': 0.015, 'features': 0.015, 'camera_pose': 0.015}
 _ROTATION_STD, _POSITION_STD, _CUTOFF_HZ = 0.00175, 0.0001, 6.0  # rad, m
 _MISALIGNED_RPY = (0.004, -0.003, 0.005)  # of the motion capture against the board, rad
@@ -59,7 +60,7 @@ class Validation:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ValidatedModels:
-    """Models that are simulated on the recorded truth, where the recording has the sensor."""
+    """Models to simulate on the recorded truth, for the sensors that the recording has."""
 
     imu: ImuModel
     mag: Magnetometer | None = None
@@ -67,27 +68,27 @@ class ValidatedModels:
 
     def twin(self, recording: Recording) -> Twin:
         """Return the twin of the sensors that a recording has."""
-        others: dict[str, Any] = {}
+        optional_models: dict[str, Any] = {}
         if self.mag is not None and recording.mag is not None:
-            others['mag'] = self.mag
+            optional_models['mag'] = self.mag
         if self.camera is not None and recording.features is not None:
-            others['camera'] = self.camera
-        return Twin(SIMULATED, None, self.imu, others)
+            optional_models['camera'] = self.camera
+        return Twin(SIMULATED, None, self.imu, optional_models)
 
 
-def stand_in(motion: Motion, world: World, *, seed: int) -> Recording:
-    """Return a simulated recording in place of that of the real box of [Ligorio2015].
+def simulate_stand_in(motion: Motion, world: World, *, seed: int) -> Recording:
+    """Return a simulated recording in place of the real one of [Ligorio2015].
 
-    Its MTx and webcam have errors of calibration, its messages are late, iron is near, its motion
-    capture is noisy and not aligned with the board. Camera info and transforms state the nominal
-    calibration. None of this depends on the models that are compared with it.
+    Its MTx and webcam have calibration errors, its messages are late, and there is iron nearby.
+    Its motion capture is noisy and not aligned with the board. Camera info and transforms state
+    the nominal calibration. None of this depends on the models that are compared with it.
     """
     camera = load_camera('webcam_vga')
     unit = Twin(
         STAND_IN,
         None,
         _uncalibrated_imu(),
-        {'mag': _uncalibrated_magnetometer(), 'camera': _uncalibrated(camera)},
+        {'mag': _uncalibrated_magnetometer(), 'camera': _uncalibrated_camera(camera)},
     )
     iron = Dipoles(np.array([_IRON['position']]), np.array([_IRON['moment']]))
     recording = synthetic_recording(
@@ -113,10 +114,10 @@ def _with_motion_capture(recording: Recording, seed: int) -> Recording:
     truth = recording.truth
     assert truth is not None
     draw = stream(seed, STAND_IN, 'motion_capture', 'noise').standard_normal
-    turn = _ROTATION_STD * draw((len(truth), 3))
-    off = Rotation.from_euler('xyz', _MISALIGNED_RPY).as_quat()[None]
+    rotation_noise = _ROTATION_STD * draw((len(truth), 3))
+    misalignment = Rotation.from_euler('xyz', _MISALIGNED_RPY).as_quat()[None]
     orientation = rotations.multiply(
-        off, rotations.multiply(truth.orientation, rotations.exp(turn))
+        misalignment, rotations.multiply(truth.orientation, rotations.exp(rotation_noise))
     )
     noisy = dataclasses.replace(
         truth,
@@ -126,13 +127,13 @@ def _with_motion_capture(recording: Recording, seed: int) -> Recording:
     smooth, _ = low_pass_truth(STAND_IN, recording.roles['truth'], noisy, _CUTOFF_HZ)
     # Twists follow from the poses, as for motion capture.
     origin = int(smooth.stamp_ns[0])
-    posed = OdometryMotion(smooth, origin_ns=origin, velocity='position').at(
+    smooth_motion = OdometryMotion(smooth, origin_ns=origin, velocity='position').at(
         (smooth.stamp_ns - origin) * 1e-9
     )
     captured = dataclasses.replace(
         smooth,
-        linear_velocity=rotations.rotate_back(posed.orientation, posed.velocity),
-        angular_velocity=posed.angular_velocity,
+        linear_velocity=rotations.rotate_back(smooth_motion.orientation, smooth_motion.velocity),
+        angular_velocity=smooth_motion.angular_velocity,
     )
     return recording.with_messages('truth', captured)
 
@@ -169,7 +170,7 @@ def _uncalibrated_magnetometer() -> Magnetometer:
     return dataclasses.replace(model, magnetometer=chain)
 
 
-def _uncalibrated(model: CameraModel) -> CameraModel:
+def _uncalibrated_camera(model: CameraModel) -> CameraModel:
     lens = model.intrinsics
     return dataclasses.replace(
         model,
@@ -193,12 +194,14 @@ def _with_nominal_calibration(recording: Recording, camera: CameraModel) -> Reco
     nominal = type(info).from_intrinsics(
         camera.intrinsics, info.stamp_ns, info.arrival_ns, info.frame
     )
-    stated = StaticTransform(
+    nominal_transform = StaticTransform(
         'base_link', camera.frame_id, camera.lever_arm, tuple(camera.optical_rotation().tolist())
     )
-    kept = [known for known in recording.transforms if known.child != camera.frame_id]
+    other_transforms = [
+        transform for transform in recording.transforms if transform.child != camera.frame_id
+    ]
     recording = recording.with_messages('camera_info', nominal)
-    return dataclasses.replace(recording, transforms=(*kept, stated))
+    return dataclasses.replace(recording, transforms=(*other_transforms, nominal_transform))
 
 
 def validate(
@@ -222,18 +225,18 @@ def validate(
     sides: dict[str, list[SensorSignals]] = {'real': [], SIMULATED: []}
     runs: dict[str, list[AttitudeRun]] = {'real': [], SIMULATED: []}
     for recording in recordings:
-        early = make_twin_maker(recording, None, seed=seed, base_frame=base_frame).world
-        local = dataclasses.replace(world, earth_field=early.earth_field)
-        maker = make_twin_maker(recording, local, seed=seed, base_frame=base_frame)
+        measured_world = make_twin_maker(recording, None, seed=seed, base_frame=base_frame).world
+        local_world = dataclasses.replace(world, earth_field=measured_world.earth_field)
+        maker = make_twin_maker(recording, local_world, seed=seed, base_frame=base_frame)
         twin = models.twin(maker.real)
         if maker.real.imu is None:
-            raise AttitudeError(f'{recording.path or recording.name}: has no messages of imu')
+            raise AttitudeError(f'{recording.path or recording.name}: has no IMU messages')
         for side, messages in (('real', maker.real), (SIMULATED, maker.make(twin))):
             sensors = list(twin.models)
             sides[side].append(run_signals(messages, options, sensors=sensors, maker=maker))
             runs[side].append(
                 estimate_recorded_run(
-                    messages, settings, world=local, seed=seed, base_frame=base_frame
+                    messages, settings, world=local_world, seed=seed, base_frame=base_frame
                 )
             )
         if progress is not None:

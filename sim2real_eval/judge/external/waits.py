@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Waits for nodes of a graph: conditions, and calls of services."""
+"""Conditions that a replay waits for, and service calls that are repeated until answered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 RETRY_S = 0.5
-"""Pause after which a request may have been lost."""
+"""Time without an answer after which a request is sent again, s."""
 
 
 class Wait(NamedTuple):
@@ -28,18 +28,19 @@ def call_service(client: Any, request: Any, description: str) -> Generator[Wait,
 
     A request or an answer is lost before client and server have discovered each other, whatever
     `service_is_ready` says. So the request may be repeated and must change nothing. The pause
-    doubles, since a service queues few requests, and all of them are answered before this ends.
+    doubles, because the queue of a service is short. The call ends with the answer to the last
+    request.
     """
     futures = [client.call_async(request)]
-    due = time.monotonic() + RETRY_S
+    retry_time = time.monotonic() + RETRY_S
 
     def is_answered() -> bool:
-        nonlocal due
+        nonlocal retry_time
         if any(future.done() for future in futures):
             return bool(futures[-1].done())
-        if time.monotonic() > due:
+        if time.monotonic() > retry_time:
             futures.append(client.call_async(request))
-            due = time.monotonic() + RETRY_S * 2 ** len(futures)
+            retry_time = time.monotonic() + RETRY_S * 2 ** len(futures)
         return False
 
     yield Wait(is_answered, description)

@@ -36,7 +36,7 @@ from .strapdown import (
     sensitivities,
 )
 
-_MOST_ESTIMATES = 2_000_000
+_MAX_ESTIMATES = 2_000_000
 # Slices of the error vector.
 _P, _V, _A, _G, _F = (
     slice(first, first + 3)
@@ -44,7 +44,7 @@ _P, _V, _A, _G, _F = (
 )
 
 
-def judged_run(
+def make_judged_run(
     inputs: InertialInputs,
     settings: InertialSettings,
     events: InertialEvents,
@@ -60,7 +60,7 @@ def judged_run(
     x, P = output.x, output.P
     n = len(x)
     R = Rotation.from_quat(x[:, 6:10]).as_matrix() if n else np.zeros((0, 3, 3))
-    back = R.transpose(0, 2, 1)
+    to_body = R.transpose(0, 2, 1)
     arm = np.broadcast_to(events.base, (n, 3))
     arm_world = np.einsum('nij,nj->ni', R, arm)
     v = x[:, 3:6]
@@ -70,8 +70,8 @@ def judged_run(
     pose[:, :3, _P] = identity
     pose[:, :3, _A] = -skew(arm_world)
     pose[:, 3:, _A] = identity
-    twist[:, :3, _V] = back
-    twist[:, :3, _A] = back @ skew(v)
+    twist[:, :3, _V] = to_body
+    twist[:, :3, _A] = to_body @ skew(v)
     twist[:, :3, _G] = skew(arm)
     twist[:, 3:, _G] = -identity
     period = float(np.median(np.diff(inputs.imu_ns))) * 1e-9
@@ -80,7 +80,8 @@ def judged_run(
     twist_covariance += rate_noise @ rate_noise.T * settings.gyroscope_noise**2 / period
 
     accepted = np.concatenate([[True], output.accepted > 0])
-    # The antenna at the first fix is rotated by the attitude of the first estimate or fix.
+    # For the first fix, the lever arm is rotated by the attitude of the first estimate, or else of
+    # the first correction.
     candidates = np.vstack([x[:1, 6:10], output.attitude[:1], [[0.0, 0.0, 0.0, 1.0]]])
     orientations = np.vstack([candidates[:1], output.attitude])
     antenna = Rotation.from_quat(orientations[accepted]).apply(inputs.antenna)
@@ -92,7 +93,7 @@ def judged_run(
         tick_ns=stamp_ns,
         position=x[:, :3] + arm_world,
         orientation=x[:, 6:10].copy(),
-        linear_velocity=np.einsum('nij,nj->ni', back, v) + np.cross(rate, arm),
+        linear_velocity=np.einsum('nij,nj->ni', to_body, v) + np.cross(rate, arm),
         angular_velocity=rate,
         pose_covariance=pose @ P @ pose.transpose(0, 2, 1),
         twist_covariance=twist_covariance,
@@ -150,22 +151,22 @@ def filter_inputs(
     events = merge_events(inputs, settings, out_ns)
     output = LoopOutput.allocate(events)
     x, P = first_state(inputs, attitude, settings)
-    early, count = (x.copy(), P.copy()), fixes_of_the_start(inputs, settings)
+    first, count = (x.copy(), P.copy()), count_start_fixes(inputs, settings)
     run(x, P, events, output)
-    # Early estimates use the first fixes, which determine the velocity, in advance.
+    # Estimates before the fix that determines the velocity already use this and earlier fixes.
     determined_ns = int(inputs.fix_ns[count])
-    ahead = int(np.searchsorted(out_ns, determined_ns))
-    if count and ahead:
-        early_events = _without_fixes(events, ahead)
-        before = LoopOutput.allocate(early_events)
-        run(*first_moving_interval(*early, events, count), early_events, before)
-        output.x[:ahead], output.P[:ahead] = before.x, before.P
-    notes = [*inputs.notes, *attitude.notes, *_advice(output, settings)]
-    if ahead and count:
+    early_count = int(np.searchsorted(out_ns, determined_ns))
+    if count and early_count:
+        early_events = _without_fixes(events, early_count)
+        early_output = LoopOutput.allocate(early_events)
+        run(*refine_first_state(*first, events, count), early_events, early_output)
+        output.x[:early_count], output.P[:early_count] = early_output.x, early_output.P
+    notes = [*inputs.notes, *attitude.notes, *_gate_findings(output, settings)]
+    if early_count and count:
         time = (determined_ns - first_ns) * 1e-9
-        notes.append(estimate.LOOKS_AHEAD(estimates=ahead, time=time, fixes=count + 1))
-    parts, corrections = _parts(inputs, output, events)
-    judged = judged_run(inputs, settings, events, output, parts, corrections, tuple(notes))
+        notes.append(estimate.LOOKS_AHEAD(estimates=early_count, time=time, fixes=count + 1))
+    parts, corrections = _count_corrections(inputs, output, events)
+    judged = make_judged_run(inputs, settings, events, output, parts, corrections, tuple(notes))
     return FilteredRun(judged, output.x, output.P)
 
 
@@ -180,7 +181,8 @@ def _without_fixes(events: InertialEvents, estimates: int) -> InertialEvents:
     )
 
 
-def _advice(output: LoopOutput, settings: InertialSettings) -> list[Finding]:
+def _gate_findings(output: LoopOutput, settings: InertialSettings) -> list[Finding]:
+    """Return findings about fixes that the gate rejects, or accepts after its timeout."""
     notes = []
     m, refused = len(output.nis), int(np.sum(output.accepted == 0))
     forced = int(np.sum(output.accepted == 2))
@@ -191,9 +193,10 @@ def _advice(output: LoopOutput, settings: InertialSettings) -> list[Finding]:
     return notes
 
 
-def _parts(
+def _count_corrections(
     inputs: InertialInputs, output: LoopOutput, events: InertialEvents
 ) -> tuple[tuple[PartCount, ...], Corrections]:
+    """Return the counts of fixes and vehicle constraints, and all corrections in time order."""
     stamps: list[IntArray] = [events.time_ns[events.fix_at]]
     gps = inputs.gps_count(rejected=int(np.sum(output.accepted == 0)))
     parts = [gps.with_times(stamps[0], output.nis, output.accepted > 0)]
@@ -244,20 +247,20 @@ def first_state(
     return x, P
 
 
-def fixes_of_the_start(inputs: InertialInputs, settings: InertialSettings) -> int:
+def count_start_fixes(inputs: InertialInputs, settings: InertialSettings) -> int:
     """Return the number of fixes after the first within `start.time`, at least one if possible."""
     time = (inputs.fix_ns - inputs.fix_ns[0]) * 1e-9
     return min(max(int(np.sum(time <= settings.start.time)) - 1, 1), len(time) - 1)
 
 
-def first_moving_interval(
+def refine_first_state(
     x: FloatArray, P: FloatArray, events: InertialEvents, count: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the state at the first fix and its covariance, given the `count` fixes that follow.
+    """Return the state at the first fix and its covariance from the next `count` fixes as well.
 
-    This is least squares over these fixes, with the noise of the IMU between them as correlated
-    noise of the fixes: z = h(x0) + D w + n, with w the errors that the noise adds. x and P are
-    those of `first_state`.
+    This is least squares over these fixes: z = h(x0) + D w + n. w are the errors that IMU noise
+    adds between the fixes; they are treated as correlated noise of the fixes. x and P are those of
+    `first_state`.
     """
     # One step is enough: the fixes depend linearly on the velocity, and other errors are small.
     position, H_fixes, growth, noise = sensitivities(x.copy(), events, count)
@@ -266,13 +269,13 @@ def first_moving_interval(
     for j in range(count):
         rows = slice(3 * j, 3 * j + 3)
         S[rows, rows] += events.fix_covariance[j]
-        unfold = np.linalg.solve(growth[j], noise[j] @ H_fixes[j].T)
+        at_start = np.linalg.solve(growth[j], noise[j] @ H_fixes[j].T)
         for k in range(j, count):
             columns = slice(3 * k, 3 * k + 3)
-            shared = H_fixes[k] @ growth[k] @ unfold
-            S[columns, rows] += shared
+            common_noise = H_fixes[k] @ growth[k] @ at_start
+            S[columns, rows] += common_noise
             if k > j:
-                S[rows, columns] += shared.T
+                S[rows, columns] += common_noise.T
     K = np.linalg.solve(S, H @ P).T
     error = K @ (events.fix[:count] - position).reshape(-1)
     corrected = x.copy()
@@ -292,10 +295,10 @@ def _grid(origin_ns: int, first_ns: int, last_ns: int, frequency: float) -> IntA
     period = int(1e9 / frequency)
     first = max(-(-(first_ns - origin_ns) // period), 0)
     count = max((last_ns - origin_ns) // period - first + 1, 0)
-    if count > _MOST_ESTIMATES:
+    if count > _MAX_ESTIMATES:
         raise JudgeError(
             f'{frequency:g} Hz from {first_ns} to {last_ns} ns gives {count} estimates; must be '
-            f'at most {_MOST_ESTIMATES}'
+            f'at most {_MAX_ESTIMATES}'
         )
     return origin_ns + period * np.arange(first, first + count, dtype=np.int64)
 
@@ -312,22 +315,23 @@ def output_times(
 def merge_events(
     inputs: InertialInputs, settings: InertialSettings, out_ns: IntArray
 ) -> InertialEvents:
-    """Merge IMU messages, fixes, estimates and holds, from the first fix to the last IMU message.
+    """Merge IMU messages, fixes, estimates and vehicle constraints into one sequence.
 
-    The first fix starts the filter and is not among its corrections.
+    It lasts from the first fix to the last IMU message. The first fix starts the filter and is not
+    among its corrections.
     """
     start_ns, end_ns = int(inputs.fix_ns[0]), int(inputs.imu_ns[-1])
     hold = np.square([settings.lateral_deviation, settings.vertical_deviation])
     hold_ns = np.zeros(0, dtype=np.int64)
     if hold.any():
         hold_ns = _grid(start_ns, start_ns, end_ns, settings.vehicle_frequency)
-    within = inputs.imu_ns[inputs.imu_ns > start_ns]
+    later_imu_ns = inputs.imu_ns[inputs.imu_ns > start_ns]
     fix_ns = inputs.fix_ns[1:]
-    time_ns = np.unique(np.concatenate([[start_ns], within, fix_ns, hold_ns, out_ns]))
-    at, imu_time = (time_ns - start_ns) * 1e-9, (inputs.imu_ns - start_ns) * 1e-9
+    time_ns = np.unique(np.concatenate([[start_ns], later_imu_ns, fix_ns, hold_ns, out_ns]))
+    event_time, imu_time = (time_ns - start_ns) * 1e-9, (inputs.imu_ns - start_ns) * 1e-9
 
     def interpolate(values: FloatArray) -> FloatArray:
-        return np.stack([np.interp(at, imu_time, column) for column in values.T], axis=1)
+        return np.stack([np.interp(event_time, imu_time, column) for column in values.T], axis=1)
 
     earth = settings.turning_earth(inputs.origin, inputs.imu_ns)
     return InertialEvents(
@@ -353,7 +357,7 @@ def merge_events(
 
 
 def _noise(inputs: InertialInputs, settings: InertialSettings, time_ns: IntArray) -> FloatArray:
-    """Return the squared densities over the interval that ends at each time, (k, 4)."""
+    """Return the squared noise densities for the interval that ends at each time, (k, 4)."""
     noise = np.tile(
         np.square([
             settings.gyroscope_noise, settings.accelerometer_noise,
@@ -361,8 +365,8 @@ def _noise(inputs: InertialInputs, settings: InertialSettings, time_ns: IntArray
         ]),
         (len(time_ns), 1),
     )  # fmt: skip
-    # The integral of an error s that is constant over a gap of length T has the deviation s T, as
-    # that of white noise with the density s sqrt(T).
+    # An error that is constant over a gap of length T, with deviation s, integrates to a deviation
+    # of s T. So does white noise with the density s sqrt(T).
     span = np.diff(inputs.imu_ns) * 1e-9
     after = np.clip(np.searchsorted(inputs.imu_ns, time_ns), 1, len(inputs.imu_ns) - 1)
     gap = np.where(span[after - 1] > settings.longest_gap, span[after - 1], 0.0)

@@ -13,7 +13,7 @@ import numpy as np
 from sim2real_eval.metrics.error_curves import default_segment, error_spectra
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.report import console
-from sim2real_eval.report.palette import is_wide
+from sim2real_eval.report.palette import needs_log_axis
 from sim2real_eval.report.ranking_tables import (
     RankLines,
     metric_lines,
@@ -50,7 +50,7 @@ def scores_plot(
     if REAL not in values:
         return None
     all_scores = np.concatenate([scores for scores, _ in values.values()])
-    log = is_wide(all_scores.tolist())
+    log = needs_log_axis(all_scores.tolist())
     rows = [REAL, *(name for name in values if name != REAL)]
     plot = Plot(
         f'{label} of every run, a row per model', label, log=(log, False),

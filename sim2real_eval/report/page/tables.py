@@ -26,7 +26,7 @@ from sim2real_eval.report.console import (
     scenario_name,
     span,
 )
-from sim2real_eval.report.palette import is_wide
+from sim2real_eval.report.palette import needs_log_axis
 from sim2real_eval.report.ranking_tables import detected_text, nis_text, tied_ranks
 from sim2real_eval.study.outcome import StudyOutcome, speed_series
 from sim2real_eval.study.run import EstimateSignals, RunKey, StudyRun
@@ -198,7 +198,7 @@ def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
 def first_distance(models: Sequence[DistanceUncertainty]) -> float:
     """Return the start of an axis of distances: 0, or more if the axis is logarithmic."""
     distances = [model.distance for model in models if model.distance > 0.0]
-    if not is_wide(distances):
+    if not needs_log_axis(distances):
         return 0.0
     return min([*distances, *(model.null_high for model in models if model.null_high)]) / 1.6
 
