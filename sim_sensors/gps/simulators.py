@@ -45,8 +45,7 @@ class RandomWalkNoise(PositionNoise):
     The defaults are those of the paper's demo. Chrono's demos have 0.016, 100, 0.03 and 0.005, in
     the order of the table, which clip 75 % of the draws. `pull` and `error_scale` are constants in
     Chrono's code (0.2 and 1 m). The paper calls the latter a maximum error, but it is a scale and
-    bounds nothing. Chrono stores a mean that it never uses, and makes an extra draw; both are left
-    out.
+    bounds nothing. Chrono also has an unused mean and an extra draw; both are left out.
 
     References
     ----------
