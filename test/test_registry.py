@@ -83,6 +83,18 @@ def test_the_path_of_a_class_file_is_relative_to_the_given_folder(tmp_path: Path
     assert source_digest(dict) == ''
 
 
+def test_a_class_file_imports_modules_of_its_folder_but_not_in_place_of_installed_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, 'path', [*sys.path])
+    (tmp_path / 'gain_of_mine.py').write_text('GAIN = 2.0\n')
+    (tmp_path / 'yaml.py').write_text('raise ValueError\n')
+    (tmp_path / 'mine.py').write_text(
+        'import yaml\nfrom gain_of_mine import GAIN\nclass Mine(dict):\n    gain = GAIN\n'
+    )
+    assert registry().get('mine.py:Mine', folder=tmp_path).gain == 2.0
+
+
 def test_another_process_unpickles_an_instance_of_a_class_in_a_file(tmp_path: Path) -> None:
     (tmp_path / 'mine.py').write_text('class Mine(dict):\n    pass\n')
     instance = registry().get('mine.py:Mine', folder=tmp_path)(one=1)

@@ -166,6 +166,7 @@ def test_a_judge_without_orientation_has_the_axes_of_the_world(
     assert outcome.status == 0, outcome.err
     (summary,) = json.loads(outcome.out)
     errors = {error['quantity']: error['rmse'] for error in summary['errors']}
-    assert set(errors) == {'position', 'position, aligned', 'velocity'}
+    assert set(errors) == {'horizontal speed', 'position', 'position, aligned', 'velocity'}
+    assert errors['horizontal speed'] < errors['velocity']
     assert errors['position, aligned'] < errors['position'] < 0.08
     assert errors['velocity'] < 0.5

@@ -227,11 +227,11 @@ def _world(
 
 
 def _errors_text(errors: Sequence[TrajectoryError], sources: Sequence[RecordingSource]) -> str:
-    """Return the RMSE of position and velocity, for the line of one of several recordings."""
+    """Return the RMSE of speed and position, for the line of one of several recordings."""
     parts = [
         f'{error.quantity} {error.rmse:.3g} {error.unit}'
         for error in errors
-        if error.quantity in ('position', 'velocity')
+        if error.quantity in ('horizontal speed', 'position')
     ]
     return f'; RMSE: {", ".join(parts)}' if parts and len(sources) > 1 else ''
 
@@ -241,8 +241,9 @@ def _show_errors(errors: Sequence[TrajectoryError], why_none: str, *, is_planar:
     from sim2real_eval.report.consistency import errors_table
 
     if errors:
-        plane = ' in x and y' if is_planar else ''
-        print_table(errors_table(errors, f'Errors against the truth{plane}'))
+        axes = 'x and y' if is_planar else 'x, y and z'
+        title = f'Errors against the truth; position and velocity in {axes}'
+        print_table(errors_table(errors, title))
     if why_none:
         print(wrap_text(f'no errors against the truth: {why_none}', '  '))
 

@@ -139,6 +139,13 @@ SHORT_RUN = routine(
     'Metrics of short runs vary more from run to run.',
     'record longer runs',
 )
+LATE_START = decisive(
+    'run.late_start',
+    'starts {gap:.1f s} late, {share:.0%} of the run: its first value is used for this time',
+    'The error at the start is that of a constant, not of the estimator.',
+    'start the judge or the truth earlier, leave out the recording, or leave out the start with '
+    '--warmup SECONDS',
+)
 SERIES_GAP = routine(
     'run.gap',
     'has no samples for {gap:.1f s} {filling}',

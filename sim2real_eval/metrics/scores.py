@@ -16,6 +16,7 @@ from sim2real_eval.common.results import Field
 from sim_sensors.core.measurements import FloatArray
 from .options import (
     ENDS_EARLY,
+    LATE_START,
     MIXTURES_DIFFER,
     MOVING_START,
     SERIES_GAP,
@@ -233,6 +234,7 @@ SHORTEST_RUN = 10.0
 """Duration, s, below which a run is reported as short; the paper's runs last 20 s."""
 
 _CUT = 1.0  # s; less is normal, as topics never start and end together
+_LATE_SHARE = 0.1  # of the run
 _GAP = 1.0  # s
 _RATE_TOLERANCE = 0.95  # a 15 Hz truth with jitter is not slower than a 15 Hz grid
 
@@ -274,7 +276,9 @@ def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list
     if ends[late] - ends[early] > _CUT:
         advice.append(ENDS_EARLY(early, time=ends[late] - ends[early], other=late))
     for name, first in (('estimate', run.se_time[0]), ('truth', run.gt_time[0])):
-        if first > _CUT:
+        if first > _LATE_SHARE * run.duration:
+            advice.append(LATE_START(name, gap=first, share=first / run.duration))
+        elif first > _CUT:
             advice.append(
                 SERIES_GAP(name, gap=first, filling='at its start: the first value is used there')
             )

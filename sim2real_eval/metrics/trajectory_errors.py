@@ -45,7 +45,9 @@ class TrajectoryError:
 def trajectory_errors(
     judged: JudgedRun, truth: OdometryArray, axes: tuple[int, ...] = (0, 1, 2)
 ) -> list[TrajectoryError]:
-    """Return the errors of position, aligned position, orientation and velocity.
+    """Return the errors of horizontal speed, position, aligned position, orientation and velocity.
+
+    Horizontal speed is what VEPD compares by default: the norm of the horizontal velocity.
 
     The truth is that of the base frame in the judge's world frame (`truth_in_world`), interpolated
     at the stamps of the estimates. Velocities are compared in the axes of the body, or in those
@@ -58,10 +60,11 @@ def trajectory_errors(
     true = interpolate_truth(truth, judged.stamp_ns[inside])
     position, orientation = judged.position[inside], judged.orientation[inside]
     velocity, true_velocity = judged.linear_velocity[inside], true.linear_velocity
+    in_world = rotate(orientation, velocity), rotate(true.orientation, true_velocity)
+    speed, true_speed = (np.hypot(vectors[:, 0], vectors[:, 1]) for vectors in in_world)
     if 'orientation' in judged.unknown:
         # Without the axes of the body, in those of the world.
-        velocity = rotate(orientation, velocity)
-        true_velocity = rotate(true.orientation, true_velocity)
+        velocity, true_velocity = in_world
         orientation = np.full_like(orientation, np.nan)
     columns = list(axes)
     turned = np.linalg.norm(rotation_between(true.orientation, orientation), axis=1)
@@ -75,6 +78,7 @@ def trajectory_errors(
     return [
         TrajectoryError.from_errors(*row)
         for row in (
+            ('horizontal speed', 'm/s', np.abs(speed - true_speed)),
             ('position', 'm', distances(position, true.position)),
             ('position, aligned', 'm', distances(aligned, true.position)),
             ('orientation', 'deg', np.degrees(turned)),

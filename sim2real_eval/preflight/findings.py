@@ -13,8 +13,8 @@ def _key(entry: str) -> str:
 
 
 _DO_NOT_FUSE = (
-    'do not fuse it: sixth element (yaw) of `imu0_config` false in the parameters of the judge, '
-    'or publish -1 in `orientation_covariance[0]`'
+    'do not fuse it: sixth element (yaw) of `imu0_config` false in the parameters of '
+    'robot_localization, or publish -1 in `orientation_covariance[0]`'
 )
 
 
@@ -177,7 +177,8 @@ MOVING_START = routine(
     'check.moving_start',
     'starts at {speed:.1f m/s}',
     'A filter begins at rest: its first seconds are an error of the filter, not of the sensors.',
-    'vepd and study skip the start by themselves; with other commands give --warmup 5',
+    'vepd and study leave out the start by themselves; fit, tune, sensitivity and transfer do it '
+    'with --warmup 5',
 )
 
 # Truth
@@ -386,7 +387,7 @@ FIX_JUMPS = routine(
     'jumps of up to {step:.1f m} against the truth ({count:d}x)',
     'Multipath, or a change of the solution of the receiver.',
     'set `odom0_pose_rejection_threshold: VALUE` (a Mahalanobis distance, such as 5) in the '
-    'parameters of the judge, or leave this part out',
+    'parameters of robot_localization, or leave this part out',
 )
 FIX_ERRORS = decisive(
     'check.fix_errors',
@@ -428,8 +429,8 @@ NO_GRAVITY = decisive(
     'check.no_gravity',
     'mean specific force is {force:.2g m/s^2}: gravity has been removed',
     'robot_localization removes gravity once more, which leaves an acceleration of 9.81 m/s^2.',
-    'set `imu0_remove_gravitational_acceleration: false` in the parameters of the judge, or '
-    'record the raw acceleration',
+    'set `imu0_remove_gravitational_acceleration: false` in the parameters of '
+    'robot_localization, or record the raw acceleration',
 )
 NOISE_FREE_NO_GRAVITY = decisive(
     'check.noise_free_no_gravity',
@@ -465,7 +466,7 @@ FORCE_BIAS = decisive(
     'vertical one is off by {first:+.2g m/s^2} at the start and {last:+.2g m/s^2} at the end',
     'The bias of the accelerometer walks: no scale, mounting or constant bias explains it.',
     'set a smaller bias drift of the simulated accelerometer, or fuse no acceleration: last three '
-    'elements of `imu0_config` false in the parameters of the judge',
+    'elements of `imu0_config` false in the parameters of robot_localization',
 )
 FORCE_REVERSED = decisive(
     'check.force_reversed',

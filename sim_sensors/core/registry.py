@@ -222,8 +222,8 @@ def load_from_file(text: str, *, where: str, key: str = '', folder: Path | None 
     """Return the object that `my_file.py:MyClass` names.
 
     The file is imported once per process, also in worker processes, so that its objects can be
-    pickled. Raises ParameterError when there is no such file, it cannot be imported or has no such
-    object.
+    pickled. It can import modules of its folder. Raises ParameterError when there is no such file,
+    it cannot be imported or has no such object.
     """
     match = _IN_FILE.fullmatch(text)
     assert match is not None, text
@@ -301,6 +301,9 @@ class _Files:
         import importlib.util
 
         place = bytes.fromhex(fullname.removeprefix(_FILE_MODULE)).decode()
+        # For modules beside the file; last, so that they replace no installed module.
+        if (folder := str(Path(place).parent)) not in sys.path:
+            sys.path.append(folder)
         loader = _SourceLoader(fullname, place)
         return importlib.util.spec_from_file_location(fullname, place, loader=loader)
 
