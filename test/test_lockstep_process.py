@@ -140,12 +140,14 @@ def test_a_node_that_ended_is_reported_with_its_last_output() -> None:
         JudgeProcess('node', ['/nowhere/node']).__enter__()
 
 
-def test_a_domain_in_use_is_not_taken() -> None:
+@pytest.mark.parametrize('offset', [0, 10, 12, 72])
+def test_a_domain_in_use_is_not_taken(offset: int) -> None:
+    """Ports of multicast discovery and of the participants 0, 1 and 31."""
     with free_domain() as first, free_domain() as second:
         assert first != second
         foreign = 1 + (max(first, second)) % 101
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(('', 7400 + 250 * foreign))
+            probe.bind(('', 7400 + 250 * foreign + offset))
             with contextlib.ExitStack() as stack:
                 domains = [stack.enter_context(free_domain()) for _ in range(20)]
                 assert foreign not in domains

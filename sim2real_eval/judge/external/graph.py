@@ -36,9 +36,11 @@ from .waits import Work
 _DOMAINS = range(1, 102)
 _OTHER_DISCOVERY = ('ROS_LOCALHOST_ONLY', 'ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER')
 _FIRST_PORT, _PORTS_PER_DOMAIN = 7400, 250
-# Offsets of the first participant's port, and of that of participant 115, which no graph has. The
-# port of multicast discovery, which all participants share, has offset 0.
-_UNICAST_PORT, _RESERVED_PORT = 10, 240
+# Offsets of the ports of discovery: of multicast, which graphs on this machine alone do not use,
+# and of each participant, such as a process that ends after the first one.
+_DISCOVERY_PORTS = (0, *range(10, 74, 2))
+# Offset of the port of participant 115, which no graph has.
+_RESERVED_PORT = 240
 
 # On a machine under load one answer may take this long; a node that takes longer is dead.
 _TIMEOUT_S = 20.0
@@ -67,9 +69,7 @@ def free_domain() -> Iterator[int]:
             reservation = stack.enter_context(_udp_socket())
             if not _binds(reservation, first + _RESERVED_PORT):
                 continue
-            with _udp_socket() as multicast, _udp_socket() as unicast:
-                is_unused = _binds(multicast, first) and _binds(unicast, first + _UNICAST_PORT)
-            if is_unused:
+            if all(_is_free(first + offset) for offset in _DISCOVERY_PORTS):
                 yield domain
                 return
     raise JudgeError(
@@ -79,6 +79,11 @@ def free_domain() -> Iterator[int]:
 
 def _udp_socket() -> socket.socket:
     return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+
+def _is_free(port: int) -> bool:
+    with _udp_socket() as probe:
+        return _binds(probe, port)
 
 
 def _binds(probe: socket.socket, port: int) -> bool:
