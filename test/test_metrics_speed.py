@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -122,6 +124,14 @@ def test_a_late_start_leaves_the_score_with_the_warmup_that_its_remedy_names() -
     )
     options = MetricOptions(warmup=4.5)
     codes = {finding.code for finding in advice(late, options)}
+    assert not codes & {'run.late_start', 'run.gap'}
+
+
+def test_a_usual_delay_of_a_short_run_is_no_late_start() -> None:
+    """Topics never start together, and 0.8 s are more than a tenth of a run of 5 s."""
+    short = run(end=5.0, se_end=5.0)
+    late = dataclasses.replace(short, se_time=short.se_time + 0.8)
+    codes = {finding.code for finding in advice(late)}
     assert not codes & {'run.late_start', 'run.gap'}
 
 

@@ -276,7 +276,7 @@ def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list
     if ends[late] - ends[early] > _CUT:
         advice.append(ENDS_EARLY(early, time=ends[late] - ends[early], other=late))
     for name, first in (('estimate', run.se_time[0]), ('truth', run.gt_time[0])):
-        if first > _LATE_SHARE * run.duration:
+        if first > max(_CUT, _LATE_SHARE * run.duration):
             advice.append(LATE_START(name, gap=first, share=first / run.duration))
         elif first > _CUT:
             advice.append(

@@ -65,11 +65,10 @@ def free_domain() -> Iterator[int]:
     for number in range(len(_DOMAINS)):
         domain = _DOMAINS[(os.getpid() + number) % len(_DOMAINS)]
         first = _FIRST_PORT + _PORTS_PER_DOMAIN * domain
-        with contextlib.ExitStack() as stack:
-            reservation = stack.enter_context(_udp_socket())
-            if not _binds(reservation, first + _RESERVED_PORT):
-                continue
-            if all(_is_free(first + offset) for offset in _DISCOVERY_PORTS):
+        with _udp_socket() as reservation:
+            if _binds(reservation, first + _RESERVED_PORT) and all(
+                _is_free(first + offset) for offset in _DISCOVERY_PORTS
+            ):
                 yield domain
                 return
     raise JudgeError(
