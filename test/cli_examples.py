@@ -146,8 +146,15 @@ def command(*arguments: object) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Environment variables that make a process import the package under test."""
-    return {**os.environ, 'PYTHONPATH': os.pathsep.join(entry for entry in sys.path if entry)}
+    """Environment variables that make a process import the package under test.
+
+    A process that crashes prints where.
+    """
+    return {
+        **os.environ,
+        'PYTHONPATH': os.pathsep.join(entry for entry in sys.path if entry),
+        'PYTHONFAULTHANDLER': '1',
+    }
 
 
 @functools.cache

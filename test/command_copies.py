@@ -1,12 +1,14 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the command in forks of a process that has loaded and compiled everything."""
+"""Runs of the command in forks of a process that has loaded and compiled everything.
+
+They are not forks of pytest: a fork that collects the nodes which a test has left ends in a
+segmentation fault, and DDS does not work in forks of a process in which it has run.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import io
 import multiprocessing
 import os
 import signal
@@ -14,53 +16,43 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing import forkserver
 from pathlib import Path
 from unittest import mock
 
-from cli_examples import Outcome, environment, pictures_left_blank, write_runs
+from cli_examples import Outcome, environment, pictures_left_blank
 
 from sim2real_eval.cli.main import main
 
 TIMEOUT_S = 180.0
-_SERVER = multiprocessing.get_context('forkserver')
+# Not the one of multiprocessing, which a test may have started without the preload.
+_SERVER = forkserver.ForkServer()
 _SERVER.set_forkserver_preload(['loaded_command'])
 
 
-@functools.cache
-def load() -> None:
-    """Run vepd once in this process, so that its forks need not import and compile again."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        pictures_left_blank(),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        bags = write_runs(Path(folder), ('drive_line', 1))
-        options = '--models', 'ch_rw', '--resamples', '100', '--jobs', '1'
-        assert main(['vepd', *map(str, bags), *options, '--out', f'{folder}/out']) == 0
-
-
 class CommandCopy:
-    """A command in a fork of this process; the context manager ends all its processes.
+    """A command in a process of its own; the context manager ends all its processes.
 
-    The fork leads its own session, has the default signal handlers, writes its output into files
-    and draws no pictures. Commands that use ROS need a `fresh` process, because DDS does not work
-    in forks of a process in which it has run.
+    The process leads its own session, has the default signal handlers, writes its output into
+    files and draws no pictures.
     """
 
-    def __init__(self, *arguments: object, fresh: bool = False, **variables: str) -> None:
-        self._fresh, self._variables = fresh, variables
+    def __init__(self, *arguments: object, **variables: str) -> None:
+        self._variables = variables
         self._words = [str(argument) for argument in arguments]
 
     def __enter__(self) -> CommandCopy:
-        if not self._fresh:
-            load()
-        context = _SERVER if self._fresh else multiprocessing.get_context('fork')
+        context = multiprocessing.get_context('forkserver')
         self._streams = tempfile.TemporaryDirectory()
         variables = {**environment(), **self._variables}
         arguments = self._words, self._streams.name, str(Path.cwd()), variables
         self._process = context.Process(target=_run, args=arguments)
-        with mock.patch.dict(os.environ, environment()):
+        with (
+            mock.patch.dict(os.environ, environment()),
+            mock.patch.object(
+                forkserver, 'connect_to_new_process', _SERVER.connect_to_new_process
+            ),
+        ):
             self._process.start()
         # A test may send a signal at once, which must find the process group.
         until(lambda: self._ended or os.getpgid(self.pid) == self.pid, 'the start of the command')
@@ -112,9 +104,9 @@ class CommandCopy:
         return Outcome(status, out, err)
 
 
-def call_copy(*arguments: object, fresh: bool = False) -> Outcome:
-    """Run the command in a fork of this process."""
-    with CommandCopy(*arguments, fresh=fresh) as copy:
+def call_copy(*arguments: object) -> Outcome:
+    """Run the command in a process of its own."""
+    with CommandCopy(*arguments) as copy:
         return copy.end()
 
 

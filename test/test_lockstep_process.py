@@ -226,7 +226,7 @@ def test_signals_end_command_and_node(
     mark = uuid.uuid4().hex
     with CommandCopy(
         'judge', long_bag, '--config', 'clean', '--judge', 'judge_node', '--out',
-        tmp_path / 'out', fresh=True, MARK=mark, TMPDIR=str(tmp_path),
+        tmp_path / 'out', MARK=mark, TMPDIR=str(tmp_path),
     ) as running:  # fmt: skip
         # What stands between, and the node.
         running.wait_for(lambda: len(processes(mark)) == 2 and folders(tmp_path), 'the node')
@@ -249,7 +249,7 @@ def test_signals_end_workers_and_their_nodes(
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(fake_prefix(tmp_path / 'ros', 'exec sleep 600')))
     with CommandCopy(
         'vepd', *bags, '--models', 'ch_rw', '--judge', 'robot_localization', '--jobs',
-        2, '--out', tmp_path / 'out', fresh=True, MARK=mark, TMPDIR=str(tmp_path),
+        2, '--out', tmp_path / 'out', MARK=mark, TMPDIR=str(tmp_path),
     ) as running:  # fmt: skip
         running.wait_for(lambda: len(folders(tmp_path)) == 2, 'both nodes')
         running.send(getattr(signal, name), to_group=name == 'SIGINT')
@@ -285,7 +285,7 @@ def test_parallel_jobs_have_separate_ros_graphs(bags: list[Path], tmp_path: Path
     for judge, jobs in (('embedded', 1), ('judge_node', 2)):
         outcome = call_copy(
             'vepd', *bags, '--models', 'ch_rw', '--judge-config', 'paper_released',
-            '--judge', judge, '--jobs', jobs, '--out', tmp_path / judge, fresh=True,
+            '--judge', judge, '--jobs', jobs, '--out', tmp_path / judge,
         )  # fmt: skip
         assert outcome.status == 0, outcome.err
     nodes, embedded = (
