@@ -239,3 +239,54 @@ def test_estimates_on_another_clock_have_no_errors_and_a_reason(
         records = json.loads(call(capsys, 'judge', *bags, *words, '--overwrite', '--json').out)
         assert [bool(record['no_errors']) for record in records] == [bool(reasons)] * count
         assert [bool(record['errors']) for record in records] == [not reasons] * count
+
+
+def test_a_finding_of_several_recordings_is_printed_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    bags = write_runs(tmp_path, ('drive_line', 1), ('drive_line', 2))
+    single = call(capsys, 'judge', bags[0], '--out', tmp_path / 'one')
+    assert single.err.count('lasts 6.0 s') == 1
+    assert 'recorded runs' not in single.err
+    several = call(capsys, 'judge', *bags, '--out', tmp_path / 'all')
+    assert several.err.count('lasts 6.0 s') == 1
+    assert several.err.count('Please note') == 1
+    records = json.loads(call(capsys, 'judge', *bags, '--out', tmp_path / 'j', '--json').out)
+    codes = [{note['code'] for note in record['notes']} for record in records]
+    assert 'check.short' in codes[0] & codes[1]
+
+
+@pytest.mark.parametrize(
+    ('quantity', 'missing', 'status'),
+    [
+        ('velocity', [2], 2),
+        ('velocity', [0, 1], 2),
+        ('position', [2], 2),
+        ('velocity', [0, 1, 2], 1),  # a filter that diverged at once; its file can be looked at
+    ],
+)
+def test_an_axis_without_numbers_is_named(
+    quantity: str,
+    missing: list[int],
+    status: int,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    (bag,) = write_runs(tmp_path, ('drive_line', 1))
+    judge = tmp_path / 'planar.py'
+    judge.write_text(
+        'import numpy as np\n'
+        'from sim2real_eval import Estimate\n'
+        'class Planar:\n'
+        '    def judge(self, recording):\n'
+        '        stamps = recording.gps.stamp_ns\n'
+        "        vectors = {n: np.ones((len(stamps), 3)) for n in ('velocity', 'position')}\n"
+        f'        vectors[{quantity!r}][:, {missing}] = np.nan\n'
+        '        return Estimate(stamps, **vectors)\n'
+    )
+    outcome = call(capsys, 'judge', bag, '--judge', f'{judge}:Planar', '--out', tmp_path / 'out')
+    assert outcome.status == status
+    assert (tmp_path / 'out/line_1.csv').exists() == (status == 1)
+    if status == 2:
+        axes = ' and '.join(['east', 'north', 'up'][axis] for axis in missing)
+        assert f'{quantity} is NaN along {axes} ' in outcome.err

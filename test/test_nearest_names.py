@@ -52,6 +52,12 @@ def test_a_mistyped_command_line_is_refused_with_the_nearest_name(
     assert not list(tmp_path.iterdir())
 
 
+def test_an_option_unlike_all_others_has_no_suggestion(capsys: Capture) -> None:
+    """The dashes that all options share count for nothing."""
+    outcome = call(capsys, 'simulate', '--scenarios', 'circle', '--out', 'o')
+    assert (outcome.status, 'did you mean' in outcome.err) == (2, False)
+
+
 _EKF = {'ekf_filter_node': {'ros__parameters': {'imu0': 'imu', 'frequncy': 3.0}}}
 
 

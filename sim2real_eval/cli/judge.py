@@ -8,10 +8,11 @@ import argparse
 import dataclasses
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim2real_eval.common.findings import Finding, by_severity, to_records
+from sim2real_eval.common.findings import Finding, by_severity, merge_findings, to_records
 from sim2real_eval.study.options import PROFILE, START_HEADING
 from sim_sensors.core.errors import ParameterError, Sim2RealError
 from .arguments import (
@@ -108,6 +109,7 @@ def run(options: argparse.Namespace) -> int:
     setup = None if all(cases.values()) else judge_setup(options)
     written: set[Path] = set()
     checks: list[ConsistencyCheck] = []
+    found: list[list[Finding]] = []
     diverged: list[str] = []
 
     def attempt(source: RecordingSource) -> dict[str, Any]:
@@ -181,11 +183,13 @@ def run(options: argparse.Namespace) -> int:
             summary |= {'consistency': rows, 'consistency_plot': plot}
             if plot and not options.json:
                 print(f'plot: {plot}')
-        if not options.json:
-            print_notes(notes, verbose=options.verbose)
+        found.append(notes)
         return {**summary, 'notes': to_records(notes)}
 
     summaries, failures = attempt_each(sources, attempt)
+    if not options.json:
+        merged = merge_findings(('recorded', notes) for notes in found)
+        print_notes(merged if len(sources) > 1 else chain(*found), verbose=options.verbose)
     for line in diverged:
         complain(line)
     if len(checks) > 1:

@@ -262,13 +262,16 @@ class Estimate:
         Raises
         ------
         JudgeError
-            For wrong shapes, or times that do not increase.
+            For wrong shapes, times that do not increase, or an axis without numbers.
         """
         stamp_ns = np.asarray(self.stamp_ns)
         n = len(stamp_ns) if stamp_ns.ndim == 1 else -1
         if n < 0 or (n and stamp_ns.dtype.kind != 'i') or np.any(np.diff(stamp_ns) <= 0):
             raise JudgeError('stamp_ns must be (n,) integers, ns, that increase')
         velocity = self._array('velocity', (n, 3))
+        _refuse_missing_axes('velocity', velocity)
+        if self.position is not None:
+            _refuse_missing_axes('position', self._array('position', (n, 3)))
         orientation = self._array('orientation', (n, 4))
         notes = [
             estimate.NOTE(text=note) if isinstance(note, str) else note for note in self.notes
@@ -307,6 +310,18 @@ class Estimate:
         if array.shape != shape:
             raise JudgeError(f'{name} has shape {array.shape}; must be {shape}')
         return array
+
+
+def _refuse_missing_axes(name: str, vectors: FloatArray) -> None:
+    """Refuse vectors east, north and up of which some axes, but not all, are NaN in every row."""
+    columns = zip(('east', 'north', 'up'), vectors.T, strict=True)
+    missing = [axis for axis, column in columns if np.isnan(column).all()]
+    if len(vectors) and 0 < len(missing) < 3:
+        axes = ' and '.join(missing)
+        raise JudgeError(
+            f'{name} is NaN along {axes} in all {len(vectors)} rows; must be a number, 0 for an '
+            'axis that is not estimated'
+        )
 
 
 def _rotate_rows_to_body(orientation: FloatArray, matrices: FloatArray) -> FloatArray:
