@@ -263,7 +263,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
         'covariance_small_large', scaled('gps', 'position_covariance', 1e-4)
     ),
     'fix covariance 10^4 too large': (
-        'covariance_great', scaled('gps', 'position_covariance', 1e4)
+        'covariance_large', scaled('gps', 'position_covariance', 1e4)
     ),
     'fix covariance zero': ('no_covariance', altered('gps', position_covariance=zeroed)),
     'latitude and longitude exchanged': ('fixes_swapped', correction('gps', swapped=True)),

@@ -281,7 +281,7 @@ def test_numpy_files_are_read_like_tables(tmp_path: Path) -> None:
     with pytest.raises(SignalFileError, match='--columns'):
         read_signals(tmp_path / 'a.npz', TableOptions(columns=AXES[:1]))
     (note,) = read_signals(tmp_path / 'a.npz', TableOptions(rate=2.0 * RATE)).notes
-    assert (note.code, note.severity) == ('signals.rate_wins', Severity.DECISIVE)
+    assert (note.code, note.severity) == ('signals.rate_used', Severity.DECISIVE)
     np.save(tmp_path / 'b.npy', values.astype(np.float32))
     mapped = read_signals(tmp_path / 'b.npy', TableOptions(rate=RATE, columns=AXES))
     assert isinstance(mapped.values, np.memmap)

@@ -17,7 +17,7 @@ from cli_examples import Outcome, call, check_refused, run_of
 from comparison_examples import study_of, twin, written
 from study_examples import seal
 
-from sim2real_eval.common.findings import to_records
+from sim2real_eval.common.findings import FindingKind, to_records
 from sim2real_eval.metrics.options import REAL, MetricOptions
 from sim2real_eval.metrics.scores import RunScore
 from sim2real_eval.preflight.findings import FIX_KINDS, FROZEN
@@ -319,6 +319,26 @@ def test_decisive_findings_of_the_result_are_named(capsys: Capture, tmp_path: Pa
     assert outcome.status == 0
     assert FROZEN.code in outcome.out
     assert FIX_KINDS.code not in outcome.out
+
+
+@pytest.mark.parametrize(('finding', 'status'), [(FROZEN, 1), (FIX_KINDS, 0)])
+def test_a_strict_gate_fails_for_a_decisive_finding(
+    finding: FindingKind, status: int, capsys: Capture, tmp_path: Path
+) -> None:
+    """A finding of another severity, and a gate that is not strict, pass."""
+    values = {'time': 5.0} if finding is FROZEN else {'share': 0.9, 'status': 2}
+    notes = to_records([finding('/imu/data', **values)])
+    result = write_result(tmp_path / 'result', {'m': 0.05}, settings={'notes': notes})
+    junit = tmp_path / 'gate.xml'
+    words = (result, '--max-vepd', 1, '--json', '--junit', junit)
+    for more, expected in (((), 0), (('--strict',), status)):
+        outcome = gate(capsys, *words, *more)
+        record = json.loads(outcome.out)
+        assert (outcome.status, record['passed']) == (expected, not expected)
+        assert record['decisive'] == ([finding.code] if expected else [])
+        (suite,) = ET.parse(junit).getroot()
+        assert len(suite.findall('testcase/failure')) == int(suite.get('failures', '')) == expected
+        assert len(suite.findall('testcase')) == int(suite.get('tests', ''))
 
 
 def test_models_and_settings_that_are_not_compared_may_differ(

@@ -243,14 +243,14 @@ ONE_SECOND = routine(
     'The time column may be a sample number.',
     'if so, replace its name by - in --columns and set --sample-rate',
 )
-STAMPS_WIN = routine(
-    'signals.stamps_win',
+STAMPS_USED = routine(
+    'signals.stamps_used',
     'the stamps give {found:.6g Hz}, so the given {given:g Hz} are not used',
     'Stamps have precedence over --sample-rate.',
     'replace the name of the column by - in --columns to ignore the stamps',
 )
-RATE_WINS = decisive(
-    'signals.rate_wins',
+RATE_USED = decisive(
+    'signals.rate_used',
     'the file says {found:g Hz}; the given {given:g Hz} are used',
     'Each density and walk changes with the root of the ratio of the rates.',
     'if the file is right, leave out --sample-rate',

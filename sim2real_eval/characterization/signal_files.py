@@ -279,7 +279,7 @@ def _signals(path: Path, table: _Table, options: TableOptions) -> Signals:
     if rate is None:
         raise SignalFileError(f'{path}: no column time or stamp_ns; give the --sample-rate')
     if table.rate is not None and rate != table.rate:
-        notes += (findings.RATE_WINS(found=table.rate, given=rate),)
+        notes += (findings.RATE_USED(found=table.rate, given=rate),)
     return Signals(path.stem, axes, values, None, rate, notes)
 
 

@@ -254,7 +254,7 @@ def evenly_spaced(signals: Signals) -> Signals:
         values = np.stack([np.interp(at, measured_at, column) for column in values.T], axis=1)
     rate = samples.rate
     if signals.rate is not None and abs(signals.rate / rate - 1.0) > _SAME_RATE:
-        notes.append(findings.STAMPS_WIN(found=rate, given=signals.rate))
+        notes.append(findings.STAMPS_USED(found=rate, given=signals.rate))
     # How far the stamps are from an even grid, ns.
     jitter = (samples.stamp_ns - samples.stamp_ns[0]) - place * (1e9 / rate)
     jitter -= jitter.mean()

@@ -24,11 +24,12 @@ DESCRIPTION = (
     'limit, an earlier result, or both, and print a line per limit. See docs/howto/gate_in_ci.md.'
 )
 EPILOG = """\
-exit status: 0 within the limits; 1 a limit is exceeded; 2 bad input or options
+exit status: 0 passed; 1 a limit is exceeded, a recording was left out or, with
+--strict, a finding is decisive; 2 bad input or options
 
 examples:
   sim2real gate result --max-ratio-to-null 3
-  sim2real gate result --max-vepd 0.1
+  sim2real gate result --max-vepd 0.1 --strict
   sim2real gate result --baseline main/study.json --max-increase 0.01 --junit gate.xml
   sim2real gate study_b --models ch_rw,airsim --max-vepd 0.1 --by low --confidence 0.99
 """
@@ -46,7 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     limits = parser.add_argument_group('limits')
     _LIMITS.add(
-        limits, 'max_vepd', 'max_ratio_to_null', 'max_increase', 'by', 'confidence', 'resamples'
+        limits,
+        'max_vepd',
+        'max_ratio_to_null',
+        'max_increase',
+        'by',
+        'confidence',
+        'resamples',
+        'strict',
     )
     limits.add_argument(
         '--max-transfer-loss',

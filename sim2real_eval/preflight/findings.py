@@ -163,7 +163,7 @@ TRUTH_OF_SMOOTHED_FIXES = assumed(
 )
 OF_FIXES = TRUTH_OF_FIXES, TRUTH_OF_SMOOTHED_FIXES
 PESSIMISTIC = assumed(
-    'check.covariance_great',
+    'check.covariance_large',
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
     'A filter hardly uses this sensor. A single recording does not show slow errors, so no value '
     'is proposed.',

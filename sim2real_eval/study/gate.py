@@ -67,7 +67,7 @@ class GatedResult:
     transfer : mapping or None
         Record of the transfer; a result of `sim2real transfer` has nothing else.
     decisive : tuple of str
-        Codes of its decisive findings.
+        Codes of its decisive findings, and of those of the transfer.
     """
 
     path: str
@@ -93,7 +93,8 @@ class GatedResult:
         """
         transfer = read_transfer(path)
         if transfer is not None and not (Path(path) / MARK).is_file():
-            return cls(str(path), {}, {}, {}, {}, (), transfer=transfer)
+            codes = _decisive_codes(transfer)
+            return cls(str(path), {}, {}, {}, {}, (), transfer=transfer, decisive=codes)
         outcome = StudyOutcome.read(path, with_notes=False)
         record = {**UNSAID, **outcome.record}
         vepd = {
@@ -125,11 +126,7 @@ class GatedResult:
             tuple(sorted({failure['recording'] for failure in record['failures']})),
             bool(record.get('synthetic')),
             transfer,
-            tuple(
-                note.code
-                for note in from_records(record.get('notes', ()))
-                if note.severity is Severity.DECISIVE
-            ),
+            (*_decisive_codes(record), *_decisive_codes(transfer or {})),
         )
 
     def differences(self, baseline: GatedResult, options: GateOptions) -> list[str]:
@@ -155,6 +152,11 @@ class GatedResult:
         if REAL not in models or cell.model not in models:
             return None
         return models[REAL], models[cell.model]
+
+
+def _decisive_codes(record: Mapping[str, Any]) -> tuple[str, ...]:
+    notes = from_records(record.get('notes', ()))
+    return tuple(note.code for note in notes if note.severity is Severity.DECISIVE)
 
 
 def _settings(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -290,12 +292,14 @@ def judge_result(
         notes += [f'Differs from the baseline: {text}' for text in differences[:_MOST_NOTES]]
         if len(differences) > _MOST_NOTES:
             notes.append(f'and {len(differences) - _MOST_NOTES} more differences')
-    if result.decisive:
-        codes = ', '.join(dict.fromkeys(result.decisive))
+    decisive = tuple(dict.fromkeys(result.decisive))
+    if decisive:
+        codes = ', '.join(decisive)
         notes.append(f'The result has decisive findings, see its {FINDINGS}: {codes}')
     if result.synthetic:
         notes.append('The recordings are SYNTHETIC stand-ins.')
-    return GateVerdict(options, tuple(cases), result.failures, tuple(notes))
+    forbidden = decisive if options.strict else ()
+    return GateVerdict(options, tuple(cases), result.failures, tuple(notes), forbidden)
 
 
 def _transfer_cases(result: GatedResult, options: GateOptions) -> list[GateCase]:

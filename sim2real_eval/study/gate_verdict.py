@@ -103,17 +103,21 @@ class GateVerdict:
     left_out : tuple of str
         Recordings that are missing from the result, which then does not pass.
     notes : tuple of str
+    decisive : tuple of str
+        Codes of the findings with which the result does not pass.
     """
 
     options: GateOptions
     cases: tuple[GateCase, ...]
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    decisive: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether no limit is broken and no recording is missing."""
-        return not self.left_out and not any(case.broken for case in self.cases)
+        """Whether no limit is broken, no recording is missing and no finding forbids it."""
+        is_broken = any(case.broken for case in self.cases)
+        return not (self.left_out or self.decisive or is_broken)
 
     @property
     def lines(self) -> list[str]:
@@ -128,6 +132,8 @@ class GateVerdict:
             reason = 'a recording was left out'
         elif self.left_out:
             reason = f'{len(self.left_out)} recordings were left out'
+        elif self.decisive:
+            reason = 'the result has decisive findings'
         else:
             reason = f'{numbers} compared'
         lines = [f'{"PASS" if self.passed else "FAIL"}: {reason}']
@@ -173,5 +179,6 @@ class GateVerdict:
             },
             'cases': [case.to_mapping() for case in self.cases],
             'left_out': list(self.left_out),
+            'decisive': list(self.decisive),
             'notes': list(self.notes),
         }

@@ -18,7 +18,11 @@ _SUITE = 'sim2real.gate'
 
 def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
     """Return the verdict as JUnit XML; `when` is the time of the check with its time zone."""
-    has_losses = bool(verdict.left_out)
+    faults = {
+        'recordings': f'left out: {", ".join(verdict.left_out)}' if verdict.left_out else '',
+        'findings': f'decisive: {", ".join(verdict.decisive)}' if verdict.decisive else '',
+    }
+    faults = {name: text for name, text in faults.items() if text}
     root = ET.Element('testsuites')
     suite = ET.SubElement(
         root,
@@ -27,8 +31,8 @@ def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
             'name': _SUITE,
             'package': _SUITE,
             'id': '0',
-            'tests': str(len(verdict.cases) + has_losses),
-            'failures': str(sum(bool(case.broken) for case in verdict.cases) + has_losses),
+            'tests': str(len(verdict.cases) + len(faults)),
+            'failures': str(sum(bool(case.broken) for case in verdict.cases) + len(faults)),
             'errors': '0',
             'skipped': str(sum(bool(case.skipped) for case in verdict.cases)),
             'time': '0',
@@ -43,9 +47,8 @@ def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
         value = getattr(verdict.options, name)
         if value is not None:
             ET.SubElement(properties, 'property', {'name': name, 'value': str(value)})
-    if has_losses:
-        element = _add_test_case(suite, 'recordings', f'{_SUITE}.recordings')
-        _add_failure(element, f'left out: {", ".join(verdict.left_out)}')
+    for name, text in faults.items():
+        _add_failure(_add_test_case(suite, name, f'{_SUITE}.{name}'), text)
     for case in verdict.cases:
         place = '.'.join(filter(None, (_SUITE, case.cell.judge, case.cell.group)))
         element = _add_test_case(suite, f'{case.cell.model} {case.cell.scenario}', place)

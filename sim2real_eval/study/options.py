@@ -273,6 +273,9 @@ class GateOptions(Parameters):
     seed: int = parameter(
         0, '1', 'Seed of all random draws; equal seeds give identical files.', minimum=0
     )
+    strict: bool = parameter(
+        False, '', 'Fail also if the result has a decisive finding, such as a truth that is late.'
+    )
     models: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()
