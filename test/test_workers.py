@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -25,6 +26,14 @@ def square(number: int) -> tuple[int, int]:
 
 def kill_worker(number: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_worker_of(task: bytes) -> None:
+    kill_worker(len(task))
+
+
+def wait_over(task: bytes) -> None:
+    time.sleep(300.0)
 
 
 def refuse(number: int) -> None:
@@ -69,6 +78,25 @@ def test_two_maps_can_run_at_the_same_time() -> None:
 def test_a_worker_that_dies_ends_the_map_with_an_error() -> None:
     with pytest.raises(Sim2RealError, match='worker'):
         map_in_processes(kill_worker, range(4), jobs=2)
+
+
+@pytest.mark.parametrize('function', [kill_worker_of, wait_over])
+def test_tasks_larger_than_a_pipe_do_not_keep_an_interrupted_map(
+    function: Callable[[bytes], None],
+) -> None:
+    """The pool is writing a task when its workers die, by themselves or by Ctrl-C."""
+    tasks = [bytes(1 << 20)] * 8
+    ends_with = Sim2RealError if function is kill_worker_of else KeyboardInterrupt
+
+    def interrupt(workers: Workers) -> None:
+        end = workers.begin_map(function, tasks)
+        if function is wait_over:
+            time.sleep(0.5)
+            raise KeyboardInterrupt
+        end()
+
+    with pytest.raises(ends_with), Workers(2) as workers:
+        interrupt(workers)
 
 
 def test_the_error_of_a_worker_is_raised_and_all_processes_end() -> None:

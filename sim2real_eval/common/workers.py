@@ -70,6 +70,11 @@ class Workers:
                 time.sleep(_FORK_S)
             for process in list((self._pool._processes or {}).values()):
                 process.terminate()
+            if sys.version_info < (3, 11, 5):
+                # The pool would wait for ever for a task that it writes into a full pipe which
+                # nobody reads (https://github.com/python/cpython/issues/94777).
+                pool: Any = self._pool
+                pool._call_queue._reader.close()
         self._pool.shutdown(cancel_futures=True)
 
     def start(self, *modules: str) -> None:
