@@ -95,3 +95,23 @@ def test_no_finding_without_an_action_is_printed(capsys: Capture, tmp_path: Path
     lines = printed(with_record(small_study(judges=('clean',)), notes=to_records([note])), capsys)
     assert str(note)[:30] not in '\n'.join(lines)
     assert any('result/findings.txt' in line for line in lines)
+
+
+def test_a_second_doubt_is_printed_where_there_is_space(capsys: Capture) -> None:
+    """Whatever is printed is not counted among the other findings."""
+    kinds = declared_kinds()
+    notes = [
+        kinds['check.frozen']('/imu/data', time=5.0),
+        kinds['check.truth_ned']('/truth', axes='ned'),
+        FINDING(),
+    ]
+    small = with_record(small_study(judges=('clean',), runs=6), notes=to_records(notes))
+    lines = printed(small, capsys)
+    assert len(lines) <= MOST_LINES
+    heads = [line[:15].strip() for line in lines]
+    assert heads.index('Second doubt') > heads.index('Main doubt')
+    assert any(line.startswith('1 more finding:') for line in lines)
+    large = with_record(small_study(judges=('clean',), models=MANY), notes=to_records(notes))
+    lines = printed(large, capsys)
+    assert not any(line.startswith('Second doubt') for line in lines)
+    assert any(line.startswith('2 more findings, 1 to act on:') for line in lines)

@@ -44,12 +44,12 @@ def print_study(
 ) -> None:
     """Print the ranking of a study, the answer below it, and the names of its files.
 
-    The output has at most `MOST_LINES` lines, with the first models and tables that fit.
-    `verbose` prints every table before the answer and its reasons below it; `quiet` prints only
-    the answer. `plain_language` prints the answer as a sentence instead of the ranking. The lines
-    of `next_step` are printed last.
+    The output has at most `MOST_LINES` lines, with the first models and tables that fit, and then
+    the second doubt. `verbose` prints every table before the answer and its reasons below it;
+    `quiet` prints only the answer. `plain_language` prints the answer as a sentence instead of the
+    ranking. The lines of `next_step` are printed last.
     """
-    from sim2real_eval.report.answer import answer_lines, detail_lines, plain_answer
+    from sim2real_eval.report.answer import AnswerLine, answer_lines, detail_lines, plain_answer
 
     folder = Path(folder)
     answer = answer_lines(report.answer)
@@ -78,6 +78,12 @@ def print_study(
             middle, is_complete = _rankings(outcome, report, folder, space, published=published)
         if is_complete and len(middle) <= space:
             break
+    if len(report.answer.doubts) > 1:
+        longer = [*answer, AnswerLine('Second doubt', str(report.answer.doubts[1]))]
+        lines = lines_text(longer, most_lines=most_lines, end=f' ... {FINDINGS}').splitlines()
+        if len(lines) - len(text) <= space - len(middle):
+            text = lines
+            foot = [*_foot(outcome, report, folder, verbose=verbose, printed=2), *next_step]
     print(*head, '', *middle, '', *text, *foot, sep='\n')
 
 
@@ -94,13 +100,17 @@ def _head(outcome: StudyOutcome, *, verbose: bool) -> list[str]:
     return '\n'.join(lines).splitlines()
 
 
-def _foot(outcome: StudyOutcome, report: StudyReport, folder: Path, *, verbose: bool) -> list[str]:
-    """Return the number of findings that are not printed, and the names of the files."""
+def _foot(
+    outcome: StudyOutcome, report: StudyReport, folder: Path, *, verbose: bool, printed: int = 1
+) -> list[str]:
+    """Return the number of findings beside the first doubts, and the names of the files."""
     from sim2real_eval.report.study_report import PAGE
     from sim2real_eval.study.secondary_results import has_many_runs
 
     lines = []
-    others = [finding for finding in report.findings if finding not in report.answer.doubts[:1]]
+    others = [
+        finding for finding in report.findings if finding not in report.answer.doubts[:printed]
+    ]
     if others:
         actions = sum(finding.severity is not Severity.ROUTINE for finding in others)
         count = f'{len(others)} more finding{"" if len(others) == 1 else "s"}'
