@@ -25,6 +25,7 @@ from sim2real_eval.report.answer import (
     _SHARED,
     _SHARED_SWITCHES,
     answer_lines,
+    detail_lines,
     next_step,
     plain_answer,
 )
@@ -199,6 +200,24 @@ def test_judges_with_a_different_nearest_model_are_named() -> None:
     assert answer.nearest == 'a'
     assert [view.judge for view in answer.dissenting] == ['other']
     assert 'judge other names b' in _answer_texts(both)['Main doubt']
+
+
+@pytest.mark.parametrize(
+    ('blocks', 'more', 'text'),
+    [(None, '1', '1 more recording '), (None, '5', '5 more recordings '),
+     (6, '1', '1 more block '), (6, '5', '5 more blocks ')],
+)  # fmt: skip
+def test_further_motions_are_blocks_where_recordings_share_blocks(
+    blocks: int | None, more: str, text: str
+) -> None:
+    answer = study_answer(drawn_study(judges=('clean',), runs=6, models={'a': 0.05, 'b': 0.05}))
+    answer = dataclasses.replace(
+        answer, blocks=blocks, gap_distinguishable=False, more_motions=more, doubts=()
+    )
+    assert text in answer_lines(answer)[2].text
+    assert text in next(
+        line.text for line in detail_lines(answer) if line.head == 'The next model'
+    )
 
 
 def test_reservations_about_real_runs_precede_those_about_simulated_runs() -> None:

@@ -20,7 +20,7 @@ from sim_sensors.core.input_files import read_json
 from .console import count_text, list_text, p_value_text, short_number
 from .ranking_tables import metric_names
 
-_MOST = 3
+_MAX_LISTED = 3
 _UNDO = 'to disable: '
 _ENOUGH = 6  # the fewest recordings from which a p-value can reach 0.05
 GENERAL_DOUBT = (
@@ -62,8 +62,8 @@ def answer_lines(answer: Answer) -> list[AnswerLine]:
 def detail_lines(answer: Answer, unseen: str = '') -> list[AnswerLine]:
     """Return the reasons of an answer: its numbers, the next model, and what disagrees.
 
-    `unseen` names the differences that the judge cannot detect, from `sim2real sensitivity`; it
-    is empty if unknown.
+    `unseen` is the text of `sim2real sensitivity` about differences that the judge cannot detect;
+    it is empty if unknown.
     """
     lines = [('Distance', _distance(answer))]
     if answer.next is not None:
@@ -118,7 +118,7 @@ _SHARED = (
     '--transforms', '--rl-version', '--front-end', '--correct', '--latency', '--warmup', '--adapt',
     '--block', '--seed',
 )  # fmt: skip
-"""Options with a value of both `vepd` and `transfer`, whose answers must be about the same."""
+"""Options with a value that a `transfer` must share with the `vepd` that it completes."""
 _SHARED_SWITCHES = ('--match-rates', '--no-match-rates')
 _MOST_PATHS = 12
 
@@ -158,7 +158,7 @@ def next_step(answer: Answer, record: Mapping[str, Any]) -> NextStep:
 
 
 def _shared_options(command: Sequence[str]) -> str:
-    """Return the options of a `vepd` that `transfer` must have, too."""
+    """Return the options of a `vepd` command that `transfer` must have, too."""
     words: list[str] = []
     if command[1:2] == ['vepd']:
         for option, value in zip(command, [*command[1:], ''], strict=True):
@@ -170,17 +170,17 @@ def _shared_options(command: Sequence[str]) -> str:
 
 
 def _verdict(answer: Answer) -> str:
-    """Return whether the model is distinguishable from the real sensors, after its name."""
+    """Return whether the model is distinguishable, as text that follows its name."""
     view, real = answer.view, real_sensors(answer)
     if answer.distinguishable is None:
         return (
             f'; {_recordings(answer)} cannot show whether it differs from {real}: record at least '
             f'{_enough(answer)}'
         )
-    # The transfer loss is a test of its own, not of the family of the metrics.
+    # The test of the transfer loss is separate from the joint test of the metrics.
     has_loss = answer.transfer is not None and answer.transfer.distinguishable
     if not answer.distinguishable:
-        also = ', but by transfer' if has_loss else ''
+        also = ', but distinguishable by transfer' if has_loss else ''
         return f', not distinguishable from {real} by {metric_names(view.tested)}{also}'
     names = (*view.distinguished_by, *(('transfer',) if has_loss else ()))
     return f', distinguishable from {real} by {metric_names(names)}'
@@ -190,8 +190,13 @@ def _enough(answer: Answer) -> str:
     return f'{_ENOUGH} blocks, such as drives' if answer.blocks else f'{_ENOUGH} drives'
 
 
+def _more_motions(answer: Answer) -> str:
+    unit = 'block' if answer.blocks else 'recording'
+    return f'{answer.more_motions} more {unit}{"" if answer.more_motions == "1" else "s"}'
+
+
 def _cost(answer: Answer) -> str:
-    """Return what a filter tuned on the model costs, or what is known without this number."""
+    """Return the cost of a filter that is tuned on the model, or a remark if it is unknown."""
     transfer = answer.transfer
     if transfer is None:
         errors = _errors(answer)
@@ -240,7 +245,7 @@ def _percent(share: float) -> str:
 
 
 def _other_poses(answer: Answer) -> str:
-    """Return the models that are nearest by position, heading or attitude, if not the answer."""
+    """Return other models that are nearest by position, heading or attitude."""
     quantities: dict[str, list[str]] = {}
     for pose in answer.poses:
         if pose.nearest != answer.nearest:
@@ -256,13 +261,10 @@ def _doubt(answer: Answer) -> str:
         return str(answer.doubts[0])
     if answer.distinguishable is not None:
         if answer.dissenting:
-            judges = f'{_dissent(answer, answer.dissenting[0])}'
-            return f'{judges}: decide by the judge that is most like the estimator of the robot'
+            dissent = _dissent(answer, answer.dissenting[0])
+            return f'{dissent}: decide by the judge that is most like the estimator of the robot'
         if answer.gap_distinguishable is False:
-            return (
-                f'{answer.next} may be as near: {answer.more_motions} more recordings would show '
-                'a difference'
-            )
+            return f'{answer.next} may be as near: {_more_motions(answer)} would show a difference'
     return str(answer.doubt or GENERAL_DOUBT)
 
 
@@ -336,29 +338,29 @@ def _against_next(answer: Answer) -> str:
         significance += ', but the interval of the difference, adjusted for all pairs, includes 0'
     return (
         f'{text}: not distinguishable from {answer.nearest} ({significance}); '
-        f'{answer.more_motions} more recordings would be needed to show a difference'
+        f'{_more_motions(answer)} would be needed to show a difference'
     )
 
 
 def _agreement(answer: Answer) -> str:
     answer_view, other_views = answer.view, answer.views[1:]
     metrics, options = len(answer_view.other_metrics), len(answer_view.other_options)
-    disagreements = [_dissent(answer, view) for view in answer.dissenting[:_MOST]]
-    if len(answer.dissenting) > _MOST:
+    disagreements = [_dissent(answer, view) for view in answer.dissenting[:_MAX_LISTED]]
+    if len(answer.dissenting) > _MAX_LISTED:
         disagreements.append(
-            f'{len(answer.dissenting) - _MOST} more of {len(other_views)} judges and groups'
+            f'{len(answer.dissenting) - _MAX_LISTED} more of {len(other_views)} judges and groups'
         )
     if metrics:
         name = 'names' if metrics == 1 else 'name'
         disagreements.append(
             f'{metrics} of {answer_view.metrics} other metrics {name} another model '
-            f'({list_text(answer_view.other_metrics, _MOST)})'
+            f'({list_text(answer_view.other_metrics, _MAX_LISTED)})'
         )
     if options:
         name = 'names' if options == 1 else 'name'
         disagreements.append(
             f'{options} of {answer_view.options} other options of VEPD {name} another model '
-            f'({list_text(answer_view.other_options, _MOST)})'
+            f'({list_text(answer_view.other_options, _MAX_LISTED)})'
         )
     if poses := _other_poses(answer):
         disagreements.append(poses)

@@ -27,7 +27,7 @@ from .sensitivity import SensitivityTable
 
 Table = TypeVar('Table', MetricTable, SensitivityTable)
 _ROUNDING = 1e-9
-"""Difference of distances, in deviations of the real runs, below which they are equal."""
+"""Difference in standard deviations of the real runs below which distances are equal."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +49,12 @@ class View:
     tested : tuple of str
         Metrics of this test, VEPD first.
     distinguished_by : tuple of str
-        Those by which it differs, adjusted for the number of metrics.
+        Metrics by which it differs significantly, adjusted for their number.
     joint_p_value : float or None
-        P-value of this test: the smallest adjusted one of the metrics.
+        P-value of this test: the smallest adjusted p-value of the metrics.
     other_metrics, other_options : mapping of str to str
-        Metrics, and options of VEPD such as `warmup 5`, that give another nearest model; and that
-        model.
+        Other nearest models, by the metric or by the option of VEPD, such as `warmup 5`, that
+        gives them.
     metrics, options : int
         Number of other metrics, and of other options of VEPD, that rank the models.
     """
@@ -105,7 +105,7 @@ class TransferView(NamedTuple):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], nearest: str) -> TransferView:
-        """Return the view of a model on the record that `read_transfer` returns."""
+        """Return the transfer loss of a model from the record that `read_transfer` returns."""
         models: dict[str, dict[str, Any]] = {model['model']: model for model in record['models']}
         model = models.get(nearest, {})
         return cls(
@@ -135,7 +135,7 @@ class Answer:
     gap: float | None  # difference of the VEPD of both models
     gap_p_value: float | None  # test whether the two differ, adjusted for all pairs of models
     gap_distinguishable: bool | None  # result of this test at the level of the study
-    more_motions: str  # number of recordings that would make the two distinguishable
+    more_motions: str  # number of recordings, or of blocks, that would distinguish the two
     probability: float | None  # share of resampled studies in which the model is nearest
     views: tuple[View, ...]  # every judge and group; the first is that of the answer
     doubts: tuple[Finding, ...]  # decisive findings about the answer, the worst first
@@ -148,14 +148,14 @@ class Answer:
     transfer: TransferView | None = None  # None if no transfer was run
 
     def with_transfer(self, record: Mapping[str, Any] | None) -> Answer:
-        """Return the answer with the cost in a record of `read_transfer`, or None for none."""
+        """Return the answer with the loss in a record of `read_transfer`, if there is one."""
         if record is None:
             return self
         return dataclasses.replace(self, transfer=TransferView.from_record(record, self.nearest))
 
     @property
     def doubt(self) -> Finding | None:
-        """Worst finding about the answer; None if there is none or the runs are too few."""
+        """Worst decisive finding, or else the caveat unless the runs are too few; None without."""
         if self.doubts:
             return self.doubts[0]
         return self.caveat if self.view.p_value is not None else None
@@ -203,7 +203,7 @@ class Answer:
 @functools.lru_cache(maxsize=1)
 def study_answer(outcome: StudyOutcome) -> Answer:
     """Return the answer of a study with real and simulated runs; the last answer is cached."""
-    pooled = {place: scenarios[POOLED] for place, scenarios in study_uncertainty(outcome).items()}
+    pooled = {key: scenarios[POOLED] for key, scenarios in study_uncertainty(outcome).items()}
     means = outcome.mean_rmse(*next(iter(pooled)), 'rmse')
     return answer_of(
         pooled,
@@ -224,7 +224,7 @@ def answer_of(
     phrases: Mapping[str, str] | None = None,
     is_synthetic: bool = False,
 ) -> Answer:
-    """Return the answer that follows from the rankings by judge and group; the first one counts.
+    """Return the answer of the first judge and group, and what the others say.
 
     Parameters
     ----------
@@ -241,11 +241,11 @@ def answer_of(
         Whether recordings are stand-ins.
     """
     side, rmse = side or SideResults((), (), ()), rmse or {}
-    place, first = next(iter(uncertainties.items()))
-    judge, _ = place
+    key, first = next(iter(uncertainties.items()))
+    judge, _ = key
     best, *other_models = first.order
     pair = first.pair(best.model, other_models[0].model) if other_models else None
-    # Findings about other models only are no doubt about the nearest one.
+    # Findings that only concern other models do not make the nearest one doubtful.
     other_groups = {f'simulated {model.model}' for model in other_models}
     notes = [
         note for note in notes if not note.runs or {run[0] for run in note.runs} - other_groups
@@ -266,24 +266,24 @@ def answer_of(
         more_motions=first.more(pair) if pair else '',
         probability=best.ranks[0] if best.ranks else None,
         views=tuple(
-            _make_view(place, ranks, side, best.model) for place, ranks in uncertainties.items()
+            _make_view(key, ranks, side, best.model) for key, ranks in uncertainties.items()
         ),
         doubts=tuple(_find_doubts(notes, judge)),
         is_synthetic=is_synthetic,
         rmse=rmse.get(best.model),
         real_rmse=rmse.get(REAL),
         caveat=next(iter(_find_doubts(notes, judge, Severity.ASSUMED)), None),
-        poses=tuple(_make_pose_view(pose, best.model) for pose in side.poses if pose[:2] == place),
+        poses=tuple(_make_pose_view(pose, best.model) for pose in side.poses if pose[:2] == key),
         blocks=first.motions if first.blocked else None,
     )
 
 
 def _make_view(
-    place: tuple[str, str], uncertainty: Uncertainty, side: SideResults, nearest: str
+    key: tuple[str, str], uncertainty: Uncertainty, side: SideResults, nearest: str
 ) -> View:
     """Return the view of a judge and group; `nearest` is the model of the answer."""
-    metrics = _select_table(place, side.overall_metrics)
-    options = _select_table(place, side.overall_sensitivity)
+    metrics = _select_table(key, side.overall_metrics)
+    options = _select_table(key, side.overall_sensitivity)
     nearest_by_metric = {
         row.metric.name: _nearest_model(metrics.models, row.distances, nearest)
         for row in (metrics.rows if metrics else ())
@@ -304,7 +304,7 @@ def _make_view(
         p_values = metrics.p_values(nearest) or p_values
     names = tuple(name for name, value in p_values.items() if value <= alpha)
     return View(
-        *place,
+        *key,
         nearest=uncertainty.order[0].model,
         p_value=p_value,
         distinguishable=bool(names) if p_values else None,
@@ -338,8 +338,8 @@ def _make_pose_view(ranking: PoseRanking, preferred: str) -> PoseView:
     )
 
 
-def _select_table(place: tuple[str, str], tables: Sequence[Table]) -> Table | None:
-    return next((table for table in tables if (table.judge, table.group) == place), None)
+def _select_table(key: tuple[str, str], tables: Sequence[Table]) -> Table | None:
+    return next((table for table in tables if (table.judge, table.group) == key), None)
 
 
 def _nearest_model(
@@ -362,8 +362,8 @@ def _find_doubts(
 ) -> list[Finding]:
     """Return the findings of a severity about a judge, the most important first.
 
-    Copies come first, because they invalidate every p-value. Then come findings of the checks, of
-    the whole study, of the real runs, and of most runs.
+    Copies come first, because they invalidate every p-value. Then come findings of the checks,
+    of the whole study and of the real runs, and those that concern the most runs.
     """
 
     def sort_key(finding: Finding) -> tuple[bool, bool, bool, bool, bool, float]:
