@@ -26,12 +26,12 @@ from .record import describe_difference
 from .run import StudyRun
 from .transfer_record import loss_text, read_transfer
 
-_SETTINGS = (
+_SETTING_KEYS = (
     'component', 'metric', 'start_heading', 'off_ticks', 'adapt', 'match_rates', 'simulate_on',
     'synthetic',
 )  # fmt: skip
 """Keys of the record in which two compared results must agree."""
-_NOTED = ('seed', 'repetitions', 'world')
+_NOTED_KEYS = ('seed', 'repetitions', 'world')
 """Keys of the record in which two compared results may differ."""
 _NOW, _BEFORE = 'now', 'before'
 _PACKAGE = 'sim2real_sensors'
@@ -56,10 +56,10 @@ class GatedResult:
     vepd : dict of Cell to float
     runs : dict of ComparisonKey to dict of model (or `real`) to ScoredRuns
     settings : mapping
-        What makes an experiment, and must be the same in two compared results that both have it:
-        settings, conditions, each judge, and which sensors of each model are simulated.
+        Values that must be equal in two compared results, where both have them: settings,
+        conditions, each judge, and which sensors of each model are simulated.
     noted : mapping
-        What may differ and explain part of a change, such as the parameters of the models.
+        Values that may differ and explain part of a change, such as parameters of the models.
     failures : tuple of str
         Recordings that were left out.
     synthetic : bool
@@ -67,7 +67,7 @@ class GatedResult:
     transfer : mapping or None
         Record of the transfer; a result of `sim2real transfer` has nothing else.
     decisive : tuple of str
-        Codes of its decisive findings, and of those of the transfer.
+        Codes of the decisive findings of the study and of the transfer.
     """
 
     path: str
@@ -89,7 +89,7 @@ class GatedResult:
         Raises
         ------
         Sim2RealError
-            When there is no readable study.
+            When there is no study, or it cannot be read.
         """
         transfer = read_transfer(path)
         if transfer is not None and not (Path(path) / MARK).is_file():
@@ -108,17 +108,17 @@ class GatedResult:
         runs: dict[ComparisonKey, dict[str, list[StudyRun]]] = {}
         for run in outcome.runs:
             for scenario in (run.scenario, POOLED):
-                place = ComparisonKey(run.key.judge, run.group, scenario)
-                runs.setdefault(place, {}).setdefault(run.key.model, []).append(run)
+                key = ComparisonKey(run.key.judge, run.group, scenario)
+                runs.setdefault(key, {}).setdefault(run.key.model, []).append(run)
         return cls(
             str(path),
             vepd,
             {
-                place: {
+                key: {
                     model: scored_runs(model_runs, outcome.blocks)
                     for model, model_runs in models.items()
                 }
-                for place, models in runs.items()
+                for key, models in runs.items()
                 if REAL in models
             },
             _settings(record),
@@ -130,18 +130,18 @@ class GatedResult:
         )
 
     def differences(self, baseline: GatedResult, options: GateOptions) -> list[str]:
-        """Return what makes a baseline another experiment.
+        """Return the settings in which the result and a baseline differ.
 
         Judges and models that the options do not select are not compared.
         """
-        of_judges = [
+        judge_keys = [
             {key for key in result.settings if key.startswith('judges.')}
             for result in (self, baseline)
         ]
-        if all(of_judges) and not set.intersection(*of_judges):
+        if all(judge_keys) and not set.intersection(*judge_keys):
             now, before = (
                 ', '.join(sorted(key.removeprefix('judges.') for key in keys))
-                for keys in of_judges
+                for keys in judge_keys
             )
             return [f'judges: were {before}, are {now}']
         return _differences(baseline.settings, self.settings, options)
@@ -160,8 +160,8 @@ def _decisive_codes(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _settings(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what two compared results must have in common; labels are parts of the keys."""
-    settings = {name: record[name] for name in _SETTINGS if name in record}
+    """Return the values that must be equal in compared results; keys contain the labels."""
+    settings = {name: record[name] for name in _SETTING_KEYS if name in record}
     for condition in record.get('conditions', ()):
         settings[f'conditions.{condition["label"]}'.rstrip('.')] = condition
     for judge in record['judges']:
@@ -180,10 +180,10 @@ def _settings(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _noted_settings(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what may differ between two compared results; labels are parts of the keys."""
+    """Return the values that may differ in compared results; keys contain the labels."""
     return {
         **{f'models.{label}': sensors for label, sensors in record.get('models', {}).items()},
-        **{name: record[name] for name in _NOTED if name in record},
+        **{name: record[name] for name in _NOTED_KEYS if name in record},
         'blocks': stored_blocks(record),
         'versions': {_PACKAGE: record.get('versions', {}).get(_PACKAGE)},
     }
@@ -192,7 +192,7 @@ def _noted_settings(record: Mapping[str, Any]) -> dict[str, Any]:
 def _differences(
     before: Mapping[str, Any], now: Mapping[str, Any], options: GateOptions
 ) -> list[str]:
-    """Return the first difference of each value that both have and the options select."""
+    """Return a difference for each unequal value that both have and the options select."""
     selected = {'models': options.models, 'judges': options.judges}
     differences = []
     for key in (key for key in now if key in before):
@@ -207,7 +207,7 @@ def judge_result(
 ) -> GateVerdict:
     """Compare a result with limits and with an earlier result, the baseline.
 
-    A number of the baseline that the result lacks breaks the gate. Without `max_increase` no
+    The gate fails if a number of the baseline is missing in the result. Without `max_increase` no
     increase over the baseline is allowed.
 
     Raises
@@ -218,13 +218,13 @@ def judge_result(
     if baseline is not None and options.max_increase is None:
         options = dataclasses.replace(options, max_increase=0.0)
     limits = (options.max_vepd, options.max_ratio_to_null, baseline)
-    of_vepd = any(limit is not None for limit in limits)
-    if not of_vepd and options.max_transfer_loss is None:
+    limits_vepd = any(limit is not None for limit in limits)
+    if not limits_vepd and options.max_transfer_loss is None:
         problem = (
             'has no limit; give --max-vepd, --max-ratio-to-null, --max-transfer-loss or --baseline'
         )
         raise ParameterError('gate', '', problem)
-    if not result.vepd and of_vepd:
+    if not result.vepd and limits_vepd:
         raise Sim2RealError(
             f'{result.path}: has no VEPD, only a transfer loss; must be the folder of a study for '
             'a limit of VEPD'
@@ -235,7 +235,7 @@ def judge_result(
             f'{baseline.path}: is another experiment than {result.path}: {differences[0]}; '
             'repeat one of them with the options of the other'
         )
-    cells = [cell for cell in result.vepd if of_vepd and _is_selected(cell, result, options)]
+    cells = [cell for cell in result.vepd if limits_vepd and _is_selected(cell, result, options)]
     now = _uncertainties(result, cells, options)
     before = {} if baseline is None else _uncertainties(baseline, cells, options)
     cases = [
@@ -270,8 +270,8 @@ def judge_result(
     if unknown and options.by == 'low':
         # No limit could ever be broken.
         raise Sim2RealError(
-            f'{result.path}: {unknown[0]} has no interval: too few recordings, or no runs.csv; '
-            'must have one for --by low (or use --by estimate)'
+            f'{result.path}: {unknown[0]} has no interval for --by low: too few recordings; '
+            'record more, or use --by estimate'
         )
     without_null = [
         case.cell for case in cases if case.vepd is not None and case.null_high is None
@@ -280,8 +280,8 @@ def judge_result(
         pooled = [case.cell for case in cases if case.cell.scenario == POOLED]
         others = ', or --scenarios all' if set(pooled) - set(without_null) else ''
         raise Sim2RealError(
-            f'{result.path}: {without_null[0]} has no null distribution: fewer than six drives, '
-            f'or no runs.csv; must have one for --max-ratio-to-null (or use --max-vepd{others})'
+            f'{result.path}: {without_null[0]} has no null distribution for --max-ratio-to-null: '
+            f'fewer than six drives; record more, or use --max-vepd{others}'
         )
     if baseline is not None and _has_other_real_runs(result, baseline):
         notes.append(
@@ -298,8 +298,8 @@ def judge_result(
         notes.append(f'The result has decisive findings, see its {FINDINGS}: {codes}')
     if result.synthetic:
         notes.append('The recordings are SYNTHETIC stand-ins.')
-    forbidden = decisive if options.strict else ()
-    return GateVerdict(options, tuple(cases), result.failures, tuple(notes), forbidden)
+    failing = decisive if options.strict else ()
+    return GateVerdict(options, tuple(cases), result.failures, tuple(notes), failing)
 
 
 def _transfer_cases(result: GatedResult, options: GateOptions) -> list[GateCase]:
@@ -384,7 +384,10 @@ def _make_case(
     now: DistanceUncertainty | None,
     before: DistanceUncertainty | None,
 ) -> GateCase:
-    """Return the case of a cell; `now` and `before` are of the result and the baseline."""
+    """Return the case of a cell.
+
+    `now` and `before` are the uncertainties of the result and of the baseline.
+    """
     vepd = result.vepd[cell]
     names = ('low', 'high', 'p_value', 'null_median', 'null_high')
     values = {name: getattr(now, name) for name in names} if now else {}
@@ -392,7 +395,7 @@ def _make_case(
     checks = []
     if options.max_vepd is not None:
         limit, low, high = options.max_vepd, case.low, case.high
-        number = f'{vepd:.4g}{interval(low, high)}'
+        number = f'{vepd:.4g}{interval_text(low, high)}'
         checks.append(
             _check(f'--max-vepd {limit:g}', number, limit, (vepd, low, high), options.by)
         )
@@ -402,7 +405,7 @@ def _make_case(
             None if end is None else ratio_to(end, case.null_high)
             for end in (vepd, case.low, case.high)
         )
-        number = f'{ratio:.3g}{interval(low, high)}'
+        number = f'{ratio:.3g}{interval_text(low, high)}'
         option = f'--max-ratio-to-null {limit:g}'
         checks.append(_check(option, number, limit, (ratio, low, high), options.by))
     if baseline is not None and cell in baseline.vepd:
@@ -416,7 +419,7 @@ def _make_case(
             increase_low=low,
             increase_high=high,
         )
-        number = f'{increase:+.4g}{interval(low, high)} to {vepd:.4g}'
+        number = f'{increase:+.4g}{interval_text(low, high)} to {vepd:.4g}'
         option = f'--max-increase {limit:g}'
         checks.append(_check(option, number, limit, (increase, low, high), options.by))
     skipped = '' if checks else 'is not in the baseline and has no limit'
@@ -430,7 +433,7 @@ def _check(
     value, low, high = bounds
     assert value is not None
     bound = {'estimate': value, 'low': low, 'high': high}[by]
-    # An unknown upper bound may be above the limit.
+    # An unknown upper bound may exceed the limit, so the limit counts as broken.
     is_broken = by == 'high' if bound is None else bound > limit
     if bound is None and is_broken:
         number += ', its upper end is unknown: too few drives for an interval'
@@ -444,20 +447,20 @@ def _uncertainty_options(options: GateOptions) -> UncertaintyOptions:
 def _uncertainties(
     result: GatedResult, cells: Sequence[Cell], options: GateOptions
 ) -> dict[Cell, DistanceUncertainty]:
-    """Return the uncertainty of each cell; cells of one place share their real runs."""
+    """Return the uncertainty of each cell; cells of one ComparisonKey share real runs."""
     uncertainties: dict[Cell, DistanceUncertainty] = {}
-    for place, runs in result.runs.items():
+    for key, runs in result.runs.items():
         here = [
             cell
             for cell in cells
-            if ComparisonKey(cell.judge, cell.group, cell.scenario) == place and cell.model in runs
+            if ComparisonKey(cell.judge, cell.group, cell.scenario) == key and cell.model in runs
         ]
         if here:
             simulated = {cell.model: runs[cell.model] for cell in here}
-            place_result = uncertainty(
+            key_result = uncertainty(
                 runs[REAL], simulated, _uncertainty_options(options), seed=options.seed
             )
-            uncertainties |= {cell: place_result.model(cell.model) for cell in here}
+            uncertainties |= {cell: key_result.model(cell.model) for cell in here}
     return uncertainties
 
 
@@ -472,7 +475,7 @@ def _increase_interval(
     """Return the interval of the increase over the baseline.
 
     If both results have the same real runs, it is the interval of the difference between the sets
-    of simulated runs. Otherwise it follows from both intervals, as wide as they allow.
+    of simulated runs. Otherwise it has the largest width that both intervals allow.
     """
     runs, baseline_runs = result.runs_of(cell), baseline.runs_of(cell)
     if case.low is None or case.high is None or runs is None:
@@ -498,17 +501,17 @@ def _are_equal(first: ScoredRuns, second: ScoredRuns) -> bool:
 def _has_other_real_runs(result: GatedResult, baseline: GatedResult) -> bool:
     """Return whether real runs of a common judge differ from those of the baseline."""
     return bool(baseline.runs) and any(
-        place.judge in {other.judge for other in baseline.runs}
-        and (place not in baseline.runs or not _are_equal(runs[REAL], baseline.runs[place][REAL]))
-        for place, runs in result.runs.items()
+        key.judge in {other.judge for other in baseline.runs}
+        and (key not in baseline.runs or not _are_equal(runs[REAL], baseline.runs[key][REAL]))
+        for key, runs in result.runs.items()
     )
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """Return an interval in words, or nothing if it is unknown."""
+def interval_text(low: float | None, high: float | None) -> str:
+    """Return an interval in parentheses, or an empty string if it is unknown."""
     return '' if low is None or high is None else f' ({low:.3g} to {high:.3g})'
 
 
 def split_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names that are given separately or separated by commas."""
+    """Return the single names of arguments that may be lists separated by commas."""
     return tuple(part.strip() for text in names for part in text.split(',') if part.strip())

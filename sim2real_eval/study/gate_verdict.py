@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of a gate, the limits that each keeps or breaks, and the verdict."""
+"""Cases of a gate, their comparisons with limits, and the verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .options import GateOptions
 
 TRANSFER = 'transfer'
 """Scenario of a transfer loss."""
-_MOST_SHOWN = 5
+_MAX_SHOWN = 5
 
 
 class Cell(NamedTuple):
@@ -35,8 +35,8 @@ class Cell(NamedTuple):
 class LimitCheck(NamedTuple):
     """Comparison of one number of a case with a limit.
 
-    `limit` is the option with its value, and `number` the compared number in words. `excess` is
-    how far the number is above the limit; infinity if there is no number.
+    `limit` is the option with its value, and `number` the compared number as shown to the user.
+    `excess` is the number minus the limit; infinity if there is no number.
     """
 
     limit: str
@@ -56,7 +56,7 @@ class GateCase:
     p_value: float | None = None
     null_median: float | None = None
     null_high: float | None = None
-    baseline: float | None = None  # VEPD of the baseline, and the increase since with its interval
+    baseline: float | None = None  # VEPD of the baseline, and the increase with its interval
     increase: float | None = None
     increase_low: float | None = None
     increase_high: float | None = None
@@ -65,7 +65,7 @@ class GateCase:
     loss_high: float | None = None
     quantity: str = ''  # error or score of the loss
     checks: tuple[LimitCheck, ...] = ()
-    skipped: str = ''  # why there was nothing to compare it with; usually empty
+    skipped: str = ''  # reason why it was not compared; usually empty
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -101,10 +101,10 @@ class GateVerdict:
     options : GateOptions
     cases : tuple of GateCase
     left_out : tuple of str
-        Recordings that are missing from the result, which then does not pass.
+        Recordings that are missing in the result; with any, the gate fails.
     notes : tuple of str
     decisive : tuple of str
-        Codes of the findings with which the result does not pass.
+        Codes of decisive findings that make the gate fail.
     """
 
     options: GateOptions
@@ -121,7 +121,7 @@ class GateVerdict:
 
     @property
     def lines(self) -> list[str]:
-        """The verdict and a line per limit; the worst cases follow a limit that is broken."""
+        """The verdict and a line per limit; below each broken limit, its worst cases."""
         compared = [case for case in self.cases if not case.skipped]
         numbers = f'{len(compared)} number{"" if len(compared) == 1 else "s"}'
         broken = sum(bool(case.broken) for case in self.cases)
@@ -151,18 +151,18 @@ class GateVerdict:
                     missing = 'number is' if len(failed) == 1 else 'numbers are'
                     lines.append(f'{limit}: {len(failed)} {missing} missing')
                 else:
-                    of_all = f'exceeded by {len(failed)} of {len(limit_checks)}'
-                    # A text without a number, such as a failed transfer, has no interval.
-                    known = any(
+                    count_text = f'exceeded by {len(failed)} of {len(limit_checks)}'
+                    # A failed transfer has no number, and then no interval.
+                    has_interval = any(
                         '(' in check.number
                         for check, _ in broken_checks
                         if math.isfinite(check.excess)
                     )
                     level = f'; {100 * self.options.confidence:g} % interval in parentheses'
-                    lines.append(f'{limit}: {of_all}{level if known else ""}')
-                lines += failed[:_MOST_SHOWN]
-                if len(failed) > _MOST_SHOWN:
-                    lines.append(f'  and by {len(failed) - _MOST_SHOWN} more: --json')
+                    lines.append(f'{limit}: {count_text}{level if has_interval else ""}')
+                lines += failed[:_MAX_SHOWN]
+                if len(failed) > _MAX_SHOWN:
+                    lines.append(f'  and by {len(failed) - _MAX_SHOWN} more: --json')
             else:
                 closest, cell = limit_checks[0]
                 lines.append(f'{limit}: holds; closest is {cell}: {closest.number}')
