@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -81,7 +82,8 @@ class EvaluatedRun:
     Attributes
     ----------
     name, scenario : str
-        Names of the recording. `vepd` pairs real and simulated runs of one name.
+        Name of the recording and of its scenario. `vepd` pairs real and simulated runs with the
+        same name.
     series : VelocitySeries
         Estimated and true speed over time, m/s and s, without the warm-up.
     score : RunScore
@@ -93,7 +95,7 @@ class EvaluatedRun:
     estimate : JudgedRun or None
         Estimates of the judge; None for series from another estimator.
     notes : tuple of Finding
-        Findings about recording, judge and score.
+        Findings about the recording, the judge and the score.
     span : DriveSpan or None
         When and where the recording was made; None for series from another estimator.
 
@@ -157,7 +159,7 @@ class VepdResult:
     uncertainty : DistanceUncertainty
         Interval, null distribution and p-value.
     level : float
-        Level of the interval.
+        Confidence level of the interval.
     real, simulated : tuple of EvaluatedRun
     notes : tuple of Finding
         Findings about the statistics and about the runs, the most severe first.
@@ -291,9 +293,9 @@ def vepd(
     Parameters
     ----------
     real, simulated : sequence of EvaluatedRun
-        Runs of one name follow the same motion, so they are paired.
+        Runs; those with the same name and scenario follow the same motion and are paired.
     options : UncertaintyOptions, optional
-        Number of resamples and level of the interval.
+        Number of resamples and confidence level of the interval.
     seed : int
         Seed of the resampling.
     block : {'auto', 'none'}
@@ -303,8 +305,8 @@ def vepd(
     Raises
     ------
     MetricError
-        When a side is not a list of one or more runs, runs have different judges or options of
-        the score, or two real runs of a scenario have the same name.
+        When a side is not a list of one or more runs, the runs have different judges or score
+        options, or two real runs of a scenario have the same name.
     ParameterError
         When the seed is not an integer >= 0, or `block` is neither of the two.
 
@@ -348,12 +350,12 @@ def vepd(
             problem = f'{key} is {value!r} in some runs and {different[0]!r} in others'
             raise MetricError(f'vepd: {problem}; must be the same in all')
     names = [(run.scenario, run.name) for run in real]
-    for scenario, name in names:
-        if names.count((scenario, name)) > 1:
+    for (_, name), count in Counter(names).items():
+        if count > 1:
             raise MetricError(f'{name}: several real runs have this name; rename one')
     if not real or not simulated:
         raise MetricError(
-            f'{len(real)} real and {len(simulated)} simulated runs; needs at least one of each'
+            f'{len(real)} real and {len(simulated)} simulated runs; must be at least one of each'
         )
     distance = distance_of([run.score for run in real], [run.score for run in simulated])
     spans = [run.span if block == AUTO else None for run in real]
@@ -395,28 +397,29 @@ def simulate(
     name: str = 'drive',
     scenario: str = 'default',
 ) -> Recording:
-    """Return a recording with simulated sensors on its true motion instead of its own.
+    """Return a recording whose sensors are replaced by simulated ones on the same true motion.
 
     Parameters
     ----------
     recording : Recording or Motion
-        Recording with ground truth, to whose time span the result is cut; or a motion, of which a
-        recording is made that stands for a real one.
+        Recording with ground truth, whose time span the result has; or a motion, from which a
+        recording is made that stands in for a real one.
     gps, imu : str, Path or model, optional
         Name of a shipped model, YAML file or model; None or `real` keeps the recorded sensor.
     mag : str, Path or model, optional
-        Magnetometer likewise. It is in the field that the recorded one measured first, otherwise
-        in that of the default world.
+        Magnetometer, given in the same way. Its magnetic field is the first one that the recorded
+        magnetometer measured, or else that of the default world.
     seed : int
         Seed of all random draws.
     repetition : int
-        Number from 1; each gives another draw of the same noise.
+        Number of the noise realisation, from 1.
     match_rates : bool
-        Whether simulated sensors have the rates of the real ones instead of their models' own.
+        Whether simulated sensors run at the rates of the real ones instead of those of their
+        models.
     base_frame : str
         Body frame of the robot.
     name, scenario : str
-        Names of the recording that is made of a motion; others keep those of their recording.
+        Name and scenario of a recording that is made from a motion; ignored for a recording.
 
     Raises
     ------
@@ -439,19 +442,19 @@ def simulate(
         )
     check_whole_number('simulate', 'seed', seed, 0)
     check_whole_number('simulate', 'repetition', repetition, 1)
-    field = _model(mag, Magnetometer.load)
+    magnetometer = _model(mag, Magnetometer.load)
     twin = Twin(
         'simulated',
         gps=_model(gps, load_gps),
         imu=_model(imu, load_imu),
-        others={} if field is None else {'mag': field},
+        others={} if magnetometer is None else {'mag': magnetometer},
     )
     if not twin.models:
         raise Sim2RealError('simulate: gps, imu and mag are all None; give at least one model')
     if not isinstance(recording, Recording):
         return synthetic_recording(recording, twin, seed=seed, run=name, scenario=scenario)
-    make = TwinMaker if field is None else make_twin_maker
-    maker = make(recording, world=None, seed=seed, base_frame=base_frame)
+    make_maker = TwinMaker if magnetometer is None else make_twin_maker
+    maker = make_maker(recording, world=None, seed=seed, base_frame=base_frame)
     twin = maker.at_real_rates(twin) if match_rates else twin
     simulated = maker.make(twin, repetition)
     notes = [note for note in maker.model_notes(twin) if note not in simulated.notes]
@@ -459,7 +462,7 @@ def simulate(
 
 
 def _model(model: str | Path | M | None, load: Callable[[str | Path], M]) -> M | None:
-    """Return a model, loaded if it is a name or file; None if the recorded sensor stays."""
+    """Return a model, loaded if given by name or file; None to keep the recorded sensor."""
     if model is None or model == REAL_SENSOR:
         return None
     return load(model) if isinstance(model, str | Path) else model
@@ -486,12 +489,13 @@ def run_judge(
     component : {'horizontal', 'forward', 'x', 'y'}
         Speed that is compared; see `sim2real_eval.metrics.speed`.
     metric : MetricOptions, optional
-        By default the options of the paper.
+        By default, those of the paper.
     start_heading : bool
         Whether the judge starts with the true heading, as in `sim2real vepd` for a real recording
         without orientation.
     off_ticks : bool
-        Whether the judge starts 10 us late, as there for fixes that are stamped on its ticks.
+        Whether the judge starts 10 us late, as `sim2real vepd` does if fixes are stamped at ticks
+        of its timers.
 
     Raises
     ------
@@ -561,15 +565,15 @@ def run_study(
     seed, runs : int, optional
         Seed of all random draws and stand-ins per scenario, instead of those of the file.
     jobs : int
-        Number of processes; the result does not depend on it. Scripts with several processes need
-        the usual `if __name__ == '__main__':`.
+        Number of processes; the result does not depend on it. With more than one, a script needs
+        the guard `if __name__ == '__main__':`.
     overwrite : bool
         Whether to start over if the folder holds a study.
 
     Raises
     ------
     Sim2RealError
-        When the study file is wrong, the folder may not be used, or nothing could be compared.
+        When the study file is invalid, the folder cannot be used, or no run could be compared.
 
     Examples
     --------
@@ -585,12 +589,12 @@ def run_study(
     from sim2real_eval.study.runner import run_study as carry_out
     from sim2real_eval.study.study_file import Overrides
 
-    def seeded(options: StudyOptions) -> StudyOptions:
+    def set_seed(options: StudyOptions) -> StudyOptions:
         return options if seed is None else dataclasses.replace(options, seed=seed)
 
     values = {'--seed': seed, '--runs': runs}
-    words = [str(word) for pair in values.items() if pair[1] is not None for word in pair]
-    command = ('--out', 'result', *words)
-    plan = StudyPlan.load(study, Overrides(runs=runs, options=seeded, command=command))
+    arguments = [str(word) for pair in values.items() if pair[1] is not None for word in pair]
+    command = ('--out', 'result', *arguments)
+    plan = StudyPlan.load(study, Overrides(runs=runs, options=set_seed, command=command))
     with Workers(jobs) as workers:
         return carry_out(plan, out, workers=workers, overwrite=overwrite)

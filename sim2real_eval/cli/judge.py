@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 
 
 DESCRIPTION = (
-    'Run ekf_node (and navsat_transform_node) on recordings, offline and bit-for-bit '
-    'repeatable. Writes a CSV row per published estimate: stamp_ns, recv_ns, position, '
-    'quaternion x y z w, body twist, and the covariances of pose and twist.'
+    'Run ekf_node (and navsat_transform_node), or another estimator, on recordings, offline. '
+    'The embedded judge is repeatable bit for bit. Writes a CSV row per published estimate: '
+    'stamp_ns, recv_ns, position, quaternion x y z w, body twist, and the covariances of pose and '
+    'twist.'
 )
 EPILOG = """\
 examples:
@@ -109,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     setup = None if all(cases.values()) else judge_setup(options)
     written: set[Path] = set()
     checks: list[ConsistencyCheck] = []
-    found: list[list[Finding]] = []
+    all_notes: list[list[Finding]] = []
     diverged: list[str] = []
 
     def attempt(source: RecordingSource) -> dict[str, Any]:
@@ -130,15 +131,15 @@ def run(options: argparse.Namespace) -> int:
         if not len(judged):
             why = by_severity(judged.notes)
             problem = f': {why[0]}' if why else '; check the topics of the recording'
-            raise Sim2RealError(f'{source.path}: the judge gives no estimate{problem}')
+            raise Sim2RealError(f'{source.path}: the judge publishes no estimate{problem}')
         if isinstance(judge, JudgeSetup):
             judged = judge.with_start(start_heading=heading).try_gates(recording, judged)
         if options.filtered_gps and judged.filtered_gps is None:
             raise Sim2RealError(
-                f'{source.path}: no gps/filtered for {_filtered_gps_problem(judge)}'
+                f'{source.path}: --filtered-gps: no gps/filtered: {_filtered_gps_problem(judge)}'
             )
-        checked = check_consistency(judge, recording, judged) if options.consistency else None
-        world, no_errors = checked.world if checked else None, ''
+        check = check_consistency(judge, recording, judged) if options.consistency else None
+        world, no_errors = check.world if check else None, ''
         if world is None:
             needed_by = '--tum' if options.tum else ''
             world, no_errors = _world(judge, recording, judged, needed_by=needed_by)
@@ -152,15 +153,18 @@ def run(options: argparse.Namespace) -> int:
                 judged.write_filtered_gps(folder / names[1])
             if options.tum and world is not None:
                 write_tum_pair(folder, target.stem, judged, world.truth)
-            if checked is not None:
-                _save_consistency(checked.squares, folder / names[-1], title)
+            if check is not None:
+                _save_consistency(check.squares, folder / names[-1], title)
         written.update(target.with_name(name) for name in names)
         diverged.extend(f'{source.path}: {why}' for why in judged.divergence_findings[:1])
-        remarked = remarks(recording, recording.notes, base_frame=judge.base_link_frame)
-        adapted = [] if heading is None else [START_HEADING(judges=Path(judge.name).stem)]
-        certain = _certain_parts(judge, recording, remarked)
-        aligned = () if world is None or checked else world.notes
-        notes: list[Finding] = [*adapted, *remarked, *certain, *judged.notes, *aligned]
+        recording_notes = remarks(recording, recording.notes, base_frame=judge.base_link_frame)
+        notes: list[Finding] = [
+            *([] if heading is None else [START_HEADING(judges=Path(judge.name).stem)]),
+            *recording_notes,
+            *_certain_parts(judge, recording, recording_notes),
+            *judged.notes,
+            *(() if world is None or check else world.notes),
+        ]
         summary = {
             'recording': source.path, 'out': str(target), **judged.summary(),
             'errors': [dataclasses.asdict(error) for error in errors], 'no_errors': no_errors,
@@ -173,23 +177,23 @@ def run(options: argparse.Namespace) -> int:
                 files = [str(target.with_name(name)) for name in tum_names]
                 plane = ' --project_to_plane xy' if is_planar(judge) else ''
                 print(f'compare: evo_ape tum {shlex.join(files[::-1])}{plane}')
-        if checked is not None:
-            checks.append(checked)
-            notes += checked.notes
+        if check is not None:
+            checks.append(check)
+            notes += check.notes
             path = target.with_name(names[-1])
             plot = str(path) if path.exists() else None
             heading_line = f'Consistency of {title}: ratio 1 is consistent'
-            rows = _show_consistency(checked.squares, heading_line, quiet=options.json)
+            rows = _show_consistency(check.squares, heading_line, quiet=options.json)
             summary |= {'consistency': rows, 'consistency_plot': plot}
             if plot and not options.json:
                 print(f'plot: {plot}')
-        found.append(notes)
+        all_notes.append(notes)
         return {**summary, 'notes': to_records(notes)}
 
     summaries, failures = attempt_each(sources, attempt)
     if not options.json:
-        merged = merge_findings(('recorded', notes) for notes in found)
-        print_notes(merged if len(sources) > 1 else chain(*found), verbose=options.verbose)
+        merged = merge_findings(('recorded', notes) for notes in all_notes)
+        print_notes(merged if len(sources) > 1 else chain(*all_notes), verbose=options.verbose)
     for line in diverged:
         complain(line)
     if len(checks) > 1:
@@ -210,18 +214,17 @@ def _world(
 ) -> tuple[WorldFrameTruth | None, str]:
     """Return the truth in the world frame of the judge, or None and the reason.
 
-    The reason is empty for a recording without ground truth, of which nobody expects errors.
-
-    `needed_by` is the option that needs it, if any.
+    The reason is empty for a recording without ground truth. `needed_by` is the option that needs
+    the truth, or an empty string.
     """
     from sim2real_eval.metrics.consistency import judged_world
 
     truth = recording.truth
     if truth is None or len(truth) < 2 or not judged.finite.any():
         if needed_by:
-            problem = 'needs a recording with ground truth, and an estimate with numbers'
+            problem = 'needs a recording with ground truth, and finite estimates'
             raise ParameterError(needed_by, '', problem)
-        return None, '' if truth is None else 'the truth or the estimate has no numbers'
+        return None, '' if truth is None else 'truth or estimate is empty or not finite'
     try:
         return judged_world(judge, recording, truth, judged), ''
     except Sim2RealError as error:
@@ -231,7 +234,7 @@ def _world(
 
 
 def _errors_text(errors: Sequence[TrajectoryError], sources: Sequence[RecordingSource]) -> str:
-    """Return the RMSE of speed and position, for the line of one of several recordings."""
+    """Return the RMSE of speed and position for the line of a recording, if there are several."""
     parts = [
         f'{error.quantity} {error.rmse:.3g} {error.unit}'
         for error in errors
@@ -253,20 +256,20 @@ def _show_errors(errors: Sequence[TrajectoryError], why_none: str, *, is_planar:
 
 
 def _certain_parts(
-    judge: Judge, recording: Recording, remarked: Iterable[Finding]
+    judge: Judge, recording: Recording, recording_notes: Iterable[Finding]
 ) -> list[Finding]:
     """Return findings about fused quantities without a variance, unless a check names them."""
     from sim2real_eval.judge.setup import JudgeSetup
 
     if not isinstance(judge, JudgeSetup):
         return []
-    remedies = ' '.join(note.remedy for note in remarked)
+    remedies = ' '.join(note.remedy for note in recording_notes)
     notes = judge.certain_parts(recording)
     return [note for note in notes if note.words['setting'].partition(' in ')[0] not in remedies]
 
 
 def _start_heading(setup: Judge, recording: Recording, is_wanted: bool | None) -> float | None:
-    """Return the initial yaw of the filter, rad from east, or None for its own.
+    """Return the initial yaw of the filter, rad from east, or None for its default.
 
     The default is the true yaw if the recording has a truth and the IMU has no orientation.
     """
@@ -284,8 +287,8 @@ def _case_next_to(source: RecordingSource, options: argparse.Namespace) -> Path 
     from sim2real_eval.judge.protocol import takes_inputs
 
     beside = Path(source.path) / 'case.yaml'
-    counts = takes_inputs(options.judge_kind) and options.case is None
-    return beside if counts and beside.is_file() else None
+    takes_case = takes_inputs(options.judge_kind) and options.case is None
+    return beside if takes_case and beside.is_file() else None
 
 
 def _filtered_gps_problem(setup: Judge) -> str:
@@ -293,8 +296,8 @@ def _filtered_gps_problem(setup: Judge) -> str:
     from sim2real_eval.judge.setup import JudgeSetup
 
     if isinstance(setup, JudgeSetup) and setup.case.front_end == 'enu':
-        return '--filtered-gps: the front end enu does not publish it; use navsat_transform'
-    return '--filtered-gps: needs navsat_transform with publish_filtered_gps, and a fix'
+        return 'the front end enu does not publish it; use navsat_transform'
+    return 'needs navsat_transform with publish_filtered_gps, and a fix'
 
 
 def _check_target(target: Path, written: set[Path]) -> None:
@@ -318,7 +321,7 @@ def _show_consistency(
 
 
 def _save_consistency(squares: Sequence[Squares], path: Path, title: str) -> None:
-    """Plot the consistency of one run; no file when there is nothing to plot."""
+    """Plot the consistency of one run into a file, unless there is nothing to plot."""
     from sim2real_eval.report.consistency import consistency_figure
     from sim2real_eval.report.style import save_png
 

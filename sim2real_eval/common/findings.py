@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about a recording or a run: records with a code, merged over many runs.
 
-Each code is declared once, by `decisive`, `assumed` or `routine`, in a module of the folder that
-reports it. The text is filled in when a finding is shown.
+Each code is declared once, by `decisive`, `assumed` or `routine`, in a module of the package that
+reports it. Values are filled into its text when a finding is shown.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FindingKind:
         Unique code, such as `navsat.no_fix`.
     severity : Severity
     text : str
-        Template. `{speed:.3g m/s}` is a number with its format and unit, `{node}` a word, and
+        Template. `{speed:.3g m/s}` is a number with its format and unit, `{node}` a string, and
         `{problem!s}` a `Remark` with numbers of its own. Findings of several runs are merged when
         their words are equal; their numbers become ranges.
     meaning : str
@@ -89,7 +89,7 @@ class FindingKind:
 
     @property
     def fields(self) -> list[tuple[str, str, str]]:
-        """Names in both templates with format and unit, which are empty for words."""
+        """Name, format and unit of each value in both templates; format and unit may be empty."""
         fields = {field[0]: field for field in [*_fields(self.remedy), *_fields(self.text)]}
         names = [name for name, _, _ in [*_fields(self.text), *_fields(self.remedy)]]
         return [fields[name] for name in dict.fromkeys(names)]
@@ -107,13 +107,13 @@ class Finding:
     numbers : mapping of str to (float or (float, float))
         Numbers in the units of the declaration; ranges for merged runs.
     words : mapping of str to str
-        The other values of the template.
+        Strings in the template, by name.
     runs : tuple of (group, count, total)
         Number of runs of each group with the finding; empty for a single run.
     where : str
-        Scenarios, recordings or judge concerned, if not all.
+        Scenarios, recordings or judge to which it is restricted; empty if it is not.
     withheld : str
-        Text in place of a remedy that is not proposed; empty if it is.
+        Replacement for a remedy that must not be proposed; empty if it may be.
     """
 
     kind: FindingKind
@@ -196,7 +196,7 @@ class Finding:
         return self.code, self.subject, words
 
     def is_like(self, other: Finding) -> bool:
-        """Return whether two findings differ in their numbers only."""
+        """Return whether two findings differ at most in their numbers."""
         return self._key == other._key
 
     def restrict_to(self, where: str) -> Finding:
@@ -230,7 +230,7 @@ class Finding:
     def from_record(cls, record: Mapping[str, Any]) -> Finding:
         """Return the finding that `to_record` wrote.
 
-        A record of another version, whose code or words are not declared, keeps its stored text.
+        A record from another version whose code or values are not declared keeps its stored text.
         """
         kind = _find_kind(record['code'])
         stored = {*record['numbers'], *record['words']}
@@ -275,7 +275,7 @@ def declared_kinds() -> dict[str, FindingKind]:
 
 
 def _find_kind(code: str) -> FindingKind | None:
-    """Return the declaration of a code, whose module need not be imported yet, or None."""
+    """Return the declaration of a code, or None; import its module if necessary."""
     area = code.partition('.')[0]
     # Importing all of these modules takes seconds.
     for text in (f"'{code}'", f"'{area}.", ''):
@@ -286,7 +286,7 @@ def _find_kind(code: str) -> FindingKind | None:
 
 @functools.cache
 def _import_declarations(text: str = '') -> None:
-    """Import the modules of this package that declare findings and contain a text."""
+    """Import the modules of this package that declare findings and contain a string."""
     package = Path(__file__).parents[1]
     for path in sorted(package.rglob('*.py')):
         source = read_input_text(path)
@@ -374,7 +374,7 @@ def _merge(runs: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[Finding]:
 
 
 def merge_subjects(findings: Iterable[Finding]) -> list[Finding]:
-    """Merge the findings that differ in their subjects and numbers only.
+    """Merge the findings that differ only in their subjects and numbers.
 
     Findings whose remedy has a number stay apart, since each subject needs its own.
     """
@@ -460,4 +460,4 @@ class FitError(Sim2RealError):
 
 
 class UnusableFitError(FitError):
-    """A solution did not converge, or contradicts most of its data, so that nothing is written."""
+    """A fit did not converge, or contradicts most of its data, so that nothing is written."""

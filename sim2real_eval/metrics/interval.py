@@ -1,8 +1,8 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Interval for the distance between two sets of runs, with scored runs and draws.
+"""Interval for the distance between two sets of runs; scored runs, and draws of their motions.
 
-The interval is that of the distance between the processes from which the runs were drawn.
+The interval is for the distance between the random processes of which the runs are samples.
 Quantiles of resampled distances are not a valid interval, because a distance is never below zero
 and sampling increases it. The interval therefore inverts a test: it contains every true distance
 under which the observed distance is not improbable. At zero this is the permutation test, which is
@@ -39,17 +39,17 @@ class ScoredRuns:
     Attributes
     ----------
     values : (n, k) float
-        Coordinates of each run between which distances are taken: RMSE [m/s] and entropy
-        difference for VEPD.
+        Coordinates of each run in which distances are computed: RMSE [m/s] and entropy difference
+        for VEPD.
     motion : tuple of str
         Motion of each run. Runs of different sources with the same motion are paired.
     scenario : tuple of str
         Stratum of each run.
     block : tuple of str, optional
-        Reason why runs depend on each other, such as the drive, the day or the receiver; empty
-        for an independent run. Motions of a block are drawn together.
+        Name of the group of dependent runs, such as a drive, a day or a receiver; empty for an
+        independent run. Motions of a block are drawn together.
     again : (n, k) float, optional
-        Values of the same runs judged once more, by a judge that may give others.
+        Values of the same runs judged again, for a judge that is not deterministic.
     """
 
     values: FloatArray
@@ -95,8 +95,8 @@ class ScoredRuns:
 class Freedom:
     """Degrees of freedom of a resampled spread, and its small-sample correction.
 
-    The spread of resamples of n motions is too small by sqrt((n - 1) / n); each stratum has its
-    own mean. The factor `inflation` corrects it. `degrees` are the degrees of freedom of the
+    The spread of resamples of n motions in s strata, each with its own mean, is too small by the
+    factor sqrt((n - s) / n); `inflation` corrects it. `degrees` are the degrees of freedom of the
     estimated spread.
     """
 
@@ -107,8 +107,8 @@ class Freedom:
     def from_sides(cls, sides: Iterable[tuple[int, int]]) -> Freedom:
         """Return the freedom of independent sides, each with its numbers of motions and strata.
 
-        There is no freedom if a side has as many strata as motions. Two sides are combined as in
-        Welch's test with equal variances (B. L. Welch, Biometrika 34, 1947).
+        The degrees of freedom are 0 if a side has as many strata as motions. Two sides are
+        combined as in Welch's test with equal variances (B. L. Welch, Biometrika 34, 1947).
         """
         sides = list(sides)
         if any(motions <= strata for motions, strata in sides):
@@ -139,17 +139,17 @@ def units_of(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MotionDraws:
-    """Number of draws of each motion, and its stratum."""
+    """Resamples of the motions: how often each motion is drawn, and its stratum."""
 
     counts: NDArray[np.uint8]
-    """Draws of each motion, `(p, motions)`: more than 255 of one in a resample do not happen."""
+    """Draws of each motion, `(p, motions)`; a resample has far fewer than 256 of one motion."""
     columns: Mapping[str, int]
     """Column of each motion."""
     strata: Mapping[str, str]
     units: Mapping[str, str]
     """Motion or block that is drawn, of each motion."""
     real: frozenset[str]
-    """Motions that real runs follow; the others were drawn apart."""
+    """Motions of real runs; those of other runs were drawn separately."""
 
     @classmethod
     def draw_motions(
@@ -175,13 +175,13 @@ class MotionDraws:
             members: dict[str, dict[str, list[str]]] = {}
             for name, scenario in motions.items():
                 members.setdefault(scenario, {}).setdefault(units[name], []).append(name)
-            whole = len({units[name] for name in motions})
+            unit_count = len({units[name] for name in motions})
             sizes = [len(units_of_stratum) for units_of_stratum in members.values()]
-            if min(sizes, default=0) < 2 or whole < sum(sizes):
-                together: dict[str, list[str]] = {}
+            if min(sizes, default=0) < 2 or unit_count < sum(sizes):
+                by_unit: dict[str, list[str]] = {}
                 for name in motions:
-                    together.setdefault(units[name], []).append(name)
-                members = {'': together} if motions else {}
+                    by_unit.setdefault(units[name], []).append(name)
+                members = {'': by_unit} if motions else {}
             for stratum, motions_by_unit in members.items():
                 rng = stream(seed, 'uncertainty', f'motions {side}', stratum)
                 n = len(motions_by_unit)
@@ -217,27 +217,25 @@ class MotionDraws:
 
     def freedom(self, *sets: ScoredRuns) -> Freedom:
         """Return the freedom of a statistic that uses all of these sets of runs."""
-        together: dict[bool, dict[str, str]] = {}
+        sides: dict[bool, dict[str, str]] = {}
         for runs in sets:
             for name in runs.names:
-                of_side = together.setdefault(name in self.real, {})
-                of_side[self.units[name]] = self.strata[name]
-        return Freedom.from_sides(
-            (len(side), len(set(side.values()))) for side in together.values()
-        )
+                side = sides.setdefault(name in self.real, {})
+                side[self.units[name]] = self.strata[name]
+        return Freedom.from_sides((len(side), len(set(side.values()))) for side in sides.values())
 
 
 # The interval is too narrow for skewed or heavy-tailed runs: the rare large runs decide the mean
 # and are seldom recorded. Beyond these limits the 95 % interval may cover less than 93 %
 # (`benchmarks/interval_coverage.py`). One in 12 studies of 10 normal runs a side exceeds a limit.
 _SKEWNESS, _KURTOSIS = 0.6, 1.0
-# Least and most coverage of the 95 % interval in %, with 10 and 30 runs a side of skewed laws,
-# whose coordinates err apart or together, and of symmetric laws with heavy tails.
+# Smallest and largest coverage of the 95 % interval in %, with 10 and 30 runs a side: for skewed
+# distributions, with independent or correlated coordinates; for symmetric ones with heavy tails.
 _OF_SKEWED, _OF_HEAVY = (88, 97), (92, 99)
 
 
 class Tails(NamedTuple):
-    """Mean size of the skewness of the coordinates, and their largest excess kurtosis."""
+    """Mean absolute skewness of the coordinates, and their largest excess kurtosis."""
 
     skewness: float
     kurtosis: float
@@ -249,12 +247,12 @@ class Tails(NamedTuple):
 
     @property
     def coverage(self) -> tuple[int, int]:
-        """Least and most coverage of the 95 % interval in simulated studies of such runs, %."""
+        """Smallest and largest coverage of the 95 % interval in studies of such runs, %."""
         return _OF_SKEWED if self.skewness > _SKEWNESS else _OF_HEAVY
 
 
 def tails_of(real: ScoredRuns, simulated: ScoredRuns) -> Tails:
-    """Return the shape of the runs, both sides brought to mean 0 and deviation 1.
+    """Return the tails of the runs of both sides, each standardised to mean 0 and deviation 1.
 
     Examples
     --------
@@ -265,7 +263,7 @@ def tails_of(real: ScoredRuns, simulated: ScoredRuns) -> Tails:
     >>> tails_of(*map(runs, normal)).heavy, tails_of(*map(runs, skewed)).heavy
     (False, True)
 
-    Tails to opposite sides count as much:
+    Tails in opposite directions do not cancel:
 
     >>> tails_of(*map(runs, skewed * [1.0, -1.0])).heavy
     True
@@ -287,8 +285,8 @@ def tails_of(real: ScoredRuns, simulated: ScoredRuns) -> Tails:
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _SHIFTS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _STEPS = np.array([-6.0, -4.0, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, *_SHIFTS[1:]])
-_MOST_SHRINKAGE = 3.0
-_NEAR_ZERO = 2.0  # standard errors from zero at which the tails are even
+_MAX_SHRINKAGE = 3.0
+_NEAR_ZERO = 2.0  # standard errors from zero, below which the test is not yet two-sided
 
 
 def bounds(
@@ -306,32 +304,32 @@ def bounds(
     """Return a median-unbiased estimate of the true distance and the ends of its interval.
 
     The distance is the mean of the Wasserstein distances of the coordinates. `weights` returns
-    those of the runs in every resample, as `MotionDraws.weights` does; `linear` is the distance
-    to first order in the same or other resamples. `nulls` are the median distances of each
-    coordinate over permutations. `observed` is the distance between the runs, and `critical` the
-    one above which the permutation test is significant (`critical_distance`).
+    the weights of the runs in every resample, as `MotionDraws.weights` does; `linear` is the
+    distance to first order in the same or other resamples. `nulls` are the median distances of
+    each coordinate over permutations. `observed` is the distance between the runs, and `critical`
+    the one above which the permutation test is significant (`critical_distance`).
     """
-    paths = [
+    coordinates = [
         _ResampledCoordinate.from_values(x, y, weights, null)
         for x, y, null in zip(real.T, simulated.T, nulls, strict=True)
     ]
     # Each coordinate gets its own estimate, so that the bias of one does not affect others.
-    likely = np.array([path.likely() for path in paths])
-    error = np.array([path.error for path in paths])
+    likely = np.array([coordinate.likely() for coordinate in coordinates])
+    error = np.array([coordinate.error for coordinate in coordinates])
     grid = np.maximum(likely + _STEPS[:, None] * error, 0.0)
-    grid = np.concatenate([np.zeros((1, len(paths))), grid])
+    grid = np.concatenate([np.zeros((1, len(coordinates))), grid])
     grid = grid[np.append(True, np.diff(grid.mean(axis=1)) > 0.0)]
-    drawn = np.mean([path.at(grid[:, k]) for k, path in enumerate(paths)], axis=0)
+    drawn = np.mean([c.at(grid[:, k]) for k, c in enumerate(coordinates)], axis=0)
     distance = grid.mean(axis=1)
     centre = drawn.mean(axis=1, keepdims=True)
-    wider = freedom.widening(level) * skewed_spread(linear, distance - observed, freedom)
-    wide = centre + wider[:, None] * (drawn - centre)
-    scale = float(wide[-1].std())
+    factor = freedom.widening(level) * skewed_spread(linear, distance - observed, freedom)
+    widened = centre + factor[:, None] * (drawn - centre)
+    scale = float(widened[-1].std())
     tail = (1.0 - level) / 2.0
-    below = (
+    lower_tail = (
         tail * np.clip(distance / (_NEAR_ZERO * scale), 0.0, 1.0) if scale else tail + 0 * distance
     )
-    rows = list(zip(wide, below, strict=True))
+    rows = list(zip(widened, lower_tail, strict=True))
     highest = np.array([_quantile(row, 1.0 - 2.0 * tail + part) for row, part in rows])
     highest[0] = critical
     lowest = np.array([_quantile(row, part) for row, part in rows])
@@ -349,10 +347,10 @@ def _quantile(drawn: FloatArray, share: float) -> float:
 def skewed_spread(linear: FloatArray, away: FloatArray, freedom: Freedom) -> FloatArray:
     """Return the relative spread at true distances that differ by `away` from the observed one.
 
-    The variance that is estimated from skewed runs is correlated with their distance: their
-    covariance is the third cumulant of the distance. The recorded runs spread too little if the
-    true distance is on the side of the long tail (P. Hall, J. R. Stat. Soc. B 54, 1992). The
-    spread is not reduced on the other side.
+    For skewed runs, the estimated variance is correlated with the distance: the covariance of the
+    two is the third cumulant of the distance. The recorded runs spread too little if the true
+    distance is on the side of the long tail (P. Hall, J. R. Stat. Soc. B 54, 1992). The spread is
+    not reduced on the other side.
     """
     deviation = float(linear.std())
     if deviation == 0.0:
@@ -374,7 +372,7 @@ def _crossing(observed: float, curve: FloatArray, distance: FloatArray) -> float
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _ResampledCoordinate:
-    """Resampled distances of one coordinate at rising true distances."""
+    """Resampled distances of one coordinate for increasing true distances (levels)."""
 
     observed: float
     """Distance between the original runs."""
@@ -393,14 +391,14 @@ class _ResampledCoordinate:
     ) -> _ResampledCoordinate:
         parts = _TransportPlan.from_values(x, y)
         gap = y[parts.j] - x[parts.i]
-        seen = float(parts.mass @ np.abs(gap))
+        observed = float(parts.mass @ np.abs(gap))
         both = np.concatenate([x, y])
         error = float(np.concatenate([part @ both for _, part in weights()]).std())
         direction = 1.0 if parts.mass @ gap >= 0.0 else -1.0
         distance, positions = [], []
         for share in _SHARES:
             half = (1.0 - share) / 2.0 * gap
-            distance.append(share * seen)
+            distance.append(share * observed)
             positions.append((x[parts.i] + half, y[parts.j] - half))
         for shift in _SHIFTS:
             moved = y[parts.j] + direction * shift * error
@@ -414,21 +412,21 @@ class _ResampledCoordinate:
             ],
             axis=1,
         )
-        # Runs moved onto each other rank by rank are closer than runs of one process. The
-        # permutations give the distance of the latter.
+        # Runs moved onto each other rank by rank are closer than two samples of one process. The
+        # permutations give the distance of two such samples.
         moved_null = float(np.median(drawn[0]))
         if moved_null > 0.0 and error > 0.0:
-            excess = np.clip(null / moved_null, 1.0, _MOST_SHRINKAGE) - 1.0
+            excess = np.clip(null / moved_null, 1.0, _MAX_SHRINKAGE) - 1.0
             near = np.clip(1.0 - levels / (_NEAR_ZERO * error), 0.0, 1.0)
             drawn += (excess * near)[:, None] * np.maximum(drawn - levels[:, None], 0.0)
-        return cls(seen, error, levels, drawn)
+        return cls(observed, error, levels, drawn)
 
     def likely(self) -> float:
         """Return the true distance under which the observed distance is the median."""
         return _crossing(self.observed, np.median(self.resampled, axis=1), self.distance)
 
     def at(self, distances: FloatArray) -> FloatArray:
-        """Return the resampled distances at true ones `(m,)`, `(m, p)`, between the levels."""
+        """Return the resampled distances, `(m, p)`, interpolated at true `distances` `(m,)`."""
         interpolated = np.empty((len(distances), self.resampled.shape[1]))
         last = len(self.distance) - 2
         for row, distance in zip(interpolated, distances, strict=True):
@@ -443,7 +441,7 @@ class _ResampledCoordinate:
 class _TransportPlan:
     """Optimal transport between two sets of runs in one dimension, rank by rank."""
 
-    i: np.ndarray  # run of either side, (parts,)
+    i: np.ndarray  # run of either side, `x` and `y`, of each part, (parts,)
     j: np.ndarray
     mass: FloatArray  # summing up to 1, (parts,)
 

@@ -5,7 +5,7 @@
 W1 is the integral of |F - G| for the distribution functions F and G of the two sets (S. S.
 Vallender, Theory Probab. Appl. 18, 1974). On the gaps between the sorted values of all runs both
 are constant and linear in the weights of the runs, so that one matrix product gives them for all
-weights. For many runs a compiled loop replaces the product, whose cost is quadratic.
+weights. The cost of the product is quadratic, so a compiled loop replaces it for many runs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from sim_sensors.core.blocks import row_blocks
 from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 
-_ROUNDING = 1e-12  # relative difference of equal sets that are added up in another order
-MOST_IN_PRODUCT = 400  # runs
+_ROUNDING = 1e-12  # relative; sums of equal numbers in different order differ by less
+MOST_IN_PRODUCT = 400
+"""Largest number of runs for which the matrix product is used."""
 
 
 def _widths(points: FloatArray) -> FloatArray:
@@ -41,7 +42,7 @@ def integrals(
     `masses`, all `(points,)`.
     """
     order = np.argsort(values, kind='stable')
-    # Rows without gaps between them, so that the loop is compiled once.
+    # A contiguous array, so that the loop is compiled for one memory layout only.
     weights = np.ascontiguousarray(weights)
     return _sorted_integrals(
         weights, owners[order], masses[order], fixed[order], _widths(values[order])
@@ -72,7 +73,7 @@ class MeanWasserstein:
 
     `values` has the shape `(runs, coordinates)`. `width` `(gaps,)` is the width of each gap
     between neighbouring values, coordinate after coordinate, divided by the number of coordinates.
-    `share` `(runs, gaps)` says whether the value of each run is at or below each gap. It is None
+    `share` `(runs, gaps)` is 1 where the value of a run is at or below a gap, else 0. It is None
     for more than `MOST_IN_PRODUCT` runs.
     """
 
@@ -95,7 +96,7 @@ class MeanWasserstein:
         return cls(values, width, share)
 
     def distance_from(self, fixed: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the distance, `(p,)`, of runs of fixed weights from runs with `weights`.
+        """Return the distance, `(p,)`, between runs with fixed weights and runs with `weights`.
 
         `fixed` `(n,)` belongs to the first runs, `weights` `(p, runs - n)` to the others.
         """
@@ -111,14 +112,14 @@ class MeanWasserstein:
         return np.asarray(np.mean(columns, axis=0))
 
     def weighted_distance(self, difference: FloatArray) -> FloatArray:
-        """Return the distance, `(p,)`, for the differences of both sets' weights, `(p, runs)`."""
+        """Return the distance, `(p,)`, for differences of the weights of the sets, `(p, runs)`."""
         distances = np.empty(len(difference))
         for rows in row_blocks(*difference.shape):
             distances[rows] = self.distance_from(np.empty(0), difference[rows])
         return np.where(distances > _ROUNDING * self.width.sum(), distances, 0.0)
 
     def slope(self, around: FloatArray) -> FloatArray:
-        """Return the derivative of the distance by the weights of the runs, `(runs,)`.
+        """Return the derivative of the distance with respect to the weights, `(runs,)`.
 
         The weights `around` `(runs,)` fix the sign of F - G at each gap. To first order, the
         distance of other weights is their product with the slope: the difference of two means.

@@ -33,11 +33,11 @@ from .options import UncertaintyOptions
 from .scores import ranks
 
 _SPLITS = 200
-_ROUNDED = 1.0 - 1e-9  # Equal sets in another order of summation differ in the last bits.
+_ROUNDED = 1.0 - 1e-9  # Sums of equal numbers in different order differ in the last bits.
 
 
 class Divisible(Protocol):
-    """Distance that is computed for many divisions of the same runs at once."""
+    """Distance that is computed for many divisions of the same runs into two sets at once."""
 
     def between(self, first: NDArray[np.bool_]) -> FloatArray:
         """Return the distance between the runs of each row of `(p, runs)` and the rest, `(p,)`."""
@@ -63,9 +63,9 @@ class LabelPermutations:
         return self.rows(slice(0, self.count))
 
     def rows(self, rows: slice) -> NDArray[np.bool_]:
-        """Return which runs are labelled real in some permutations; they begin at a multiple of 8.
+        """Return which runs are labelled real in a slice of the permutations, `(rows, runs)`.
 
-        The shape is `(rows, runs)`.
+        The slice must begin at a multiple of 8.
         """
         part = self.packed[:, rows.start // 8 : -(-rows.stop // 8)]
         labels = np.unpackbits(part, axis=1, count=rows.stop - rows.start)
@@ -86,13 +86,13 @@ class LabelPermutations:
 
     @functools.cached_property
     def least(self) -> float:
-        """Smallest possible p-value.
+        """Smallest possible p-value: the share of permutations with the true sets.
 
-        It is twice as large if exchanging both sides is a permutation, too.
+        Exchanging both sides gives the same sets.
         """
-        first = self.rows(slice(0, 1))[0]
+        true = self.rows(slice(0, 1))[0]
         unchanged = sum(
-            int(np.sum((real == first).all(axis=1) | (real == ~first).all(axis=1)))
+            int(np.sum((real == true).all(axis=1) | (real == ~true).all(axis=1)))
             for real in self.blocks()
         )
         return unchanged / self.count
@@ -108,17 +108,17 @@ def permute_labels(
     units: tuple[Sequence[str], Sequence[str]] | None = None,
     drawn: bool = False,
 ) -> LabelPermutations:
-    """Return all permutations of the labels, or `most` random ones drawn with `seed`.
+    """Return all permutations of the labels, or `most` random ones if there are more.
 
     `real` and `simulated` are names of the runs; real runs come first in the result. With `drawn`,
     the permutations are drawn even if there are fewer than `most`.
 
-    Runs are paired when every simulated run has the name of a real one. They follow the same
-    motion, and only the labels of runs of one motion are exchanged. Several simulated runs with
-    the name of one real run are paired, too: repetitions of a motion are more similar than
-    different motions, and this must not count as a difference of the sensors. Simulated runs of
-    one name change sides together if no real run has this name. Unpaired runs are exchanged within
-    the scenarios that `strata` gives for each real and simulated run.
+    Runs are paired if every simulated run has the name of a real one. Runs of one name follow the
+    same motion, and only their labels are exchanged. Several simulated runs with the name of one
+    real run are paired, too: repetitions of a motion are more similar than different motions, and
+    this must not count as a difference of the sensors. Simulated runs of one name change sides
+    together if no real run has this name. Unpaired runs are exchanged within the scenarios that
+    `strata` gives for each real and simulated run.
 
     `units` names the block of each run, or a unique name for an independent run. The runs of a
     block change sides together.
@@ -144,31 +144,31 @@ def _permuted(
     units: tuple[_Labels, _Labels] | None,
     drawn: bool,
 ) -> LabelPermutations:
-    first = np.arange(len(real) + len(simulated)) < len(real)
+    is_real = np.arange(len(real) + len(simulated)) < len(real)
     repeated = len(set(simulated)) < len(simulated) or len(set(real)) < len(real)
     paired = not set(real).isdisjoint(simulated) and (repeated or set(simulated) <= set(real))
-    blocks = _pairs(real, simulated) if paired else _strata(real, simulated, strata)
+    groups = _pair_groups(real, simulated) if paired else _stratum_groups(real, simulated, strata)
     if units is not None:
-        together = _pairs_together if paired else _strata_together
-        blocks = together(blocks, [*units[0], *units[1]])
-    count = math.prod(math.comb(len(block.units), block.real) for block in blocks)
+        merge = _merge_pair_groups if paired else _merge_stratum_groups
+        groups = merge(groups, [*units[0], *units[1]])
+    count = math.prod(math.comb(len(group.units), group.real) for group in groups)
     if count <= most and not drawn:
-        ways = [list(itertools.combinations(block.units, block.real)) for block in blocks]
+        ways = [list(itertools.combinations(group.units, group.real)) for group in groups]
         chosen = [
             [i for part in way for unit in part for i in unit] for way in itertools.product(*ways)
         ]
-        labels = np.repeat(first[None], len(chosen), axis=0)
-        labels[:, [i for block in blocks for unit in block.units for i in unit]] = False
+        labels = np.repeat(is_real[None], len(chosen), axis=0)
+        labels[:, [i for group in groups for unit in group.units for i in unit]] = False
         for row, real_rows in zip(labels, chosen, strict=True):
             row[real_rows] = True
         packed, count = np.packbits(labels.T, axis=1), len(chosen)
     else:
         count = most
-        packed = np.repeat(np.packbits(first[:, None], axis=1), -(-most // 8), axis=1)
-        packed[first] = 255
+        packed = np.repeat(np.packbits(is_real[:, None], axis=1), -(-most // 8), axis=1)
+        packed[is_real] = 255
         rng = stream(seed, 'uncertainty', 'runs', 'relabelling')
-        for block in blocks:
-            _draw_labels(rng, block, packed, most)
+        for group in groups:
+            _draw_labels(rng, group, packed, most)
     packed.setflags(write=False)
     return LabelPermutations(packed, count, paired)
 
@@ -198,62 +198,66 @@ def _draw_labels(
         packed[runs, rows.start // 8 : -(-rows.stop // 8)] = bits[unit]
 
 
-def _pairs(real: Sequence[str], simulated: Sequence[str]) -> list[_ExchangeGroup]:
-    blocks = {name: _ExchangeGroup([], real.count(name)) for name in dict.fromkeys(real)}
+def _pair_groups(real: Sequence[str], simulated: Sequence[str]) -> list[_ExchangeGroup]:
+    groups = {name: _ExchangeGroup([], count) for name, count in Counter(real).items()}
     for i, name in enumerate([*real, *simulated]):
-        if name in blocks:
-            blocks[name].units.append([i])
-    return list(blocks.values())
-
-
-def _pairs_together(blocks: list[_ExchangeGroup], unit_of: Sequence[str]) -> list[_ExchangeGroup]:
-    """Merge blocks of paired motions in the same unit, which are exchanged in the same way.
-
-    Only blocks with equal numbers of runs are merged.
-    """
-    groups: dict[tuple[str, int, int], _ExchangeGroup] = {}
-    for block in blocks:
-        key = (unit_of[block.units[0][0]], len(block.units), block.real)
-        group = groups.setdefault(key, _ExchangeGroup([[] for _ in block.units], block.real))
-        for rows, added in zip(group.units, block.units, strict=True):
-            rows += added
+        if name in groups:
+            groups[name].units.append([i])
     return list(groups.values())
 
 
-def _strata_together(blocks: list[_ExchangeGroup], unit_of: Sequence[str]) -> list[_ExchangeGroup]:
+def _merge_pair_groups(
+    groups: list[_ExchangeGroup], unit_of: Sequence[str]
+) -> list[_ExchangeGroup]:
+    """Merge the groups of paired motions of one unit, whose labels then change together.
+
+    Only groups with equal numbers of runs are merged.
+    """
+    merged: dict[tuple[str, int, int], _ExchangeGroup] = {}
+    for group in groups:
+        key = (unit_of[group.units[0][0]], len(group.units), group.real)
+        target = merged.setdefault(key, _ExchangeGroup([[] for _ in group.units], group.real))
+        for runs, added_runs in zip(target.units, group.units, strict=True):
+            runs += added_runs
+    return list(merged.values())
+
+
+def _merge_stratum_groups(
+    groups: list[_ExchangeGroup], unit_of: Sequence[str]
+) -> list[_ExchangeGroup]:
     """Merge the runs of a unit on one side, within each stratum.
 
     If a unit is in several strata, all strata are merged first.
     """
-    named = [{unit_of[unit[0]] for unit in block.units} for block in blocks]
-    if sum(map(len, named)) > len(set().union(*named)):
-        real = [unit for block in blocks for unit in block.units[: block.real]]
-        simulated = [unit for block in blocks for unit in block.units[block.real :]]
-        blocks = [_ExchangeGroup(real + simulated, len(real))]
-    groups = []
-    for block in blocks:
+    names = [{unit_of[unit[0]] for unit in group.units} for group in groups]
+    if sum(map(len, names)) > len(set().union(*names)):
+        real = [unit for group in groups for unit in group.units[: group.real]]
+        simulated = [unit for group in groups for unit in group.units[group.real :]]
+        groups = [_ExchangeGroup(real + simulated, len(real))]
+    merged = []
+    for group in groups:
         sides: tuple[dict[str, list[int]], dict[str, list[int]]] = ({}, {})
-        for k, unit in enumerate(block.units):
-            sides[k >= block.real].setdefault(unit_of[unit[0]], []).extend(unit)
-        groups.append(_ExchangeGroup([*sides[0].values(), *sides[1].values()], len(sides[0])))
-    return groups
+        for k, unit in enumerate(group.units):
+            sides[k >= group.real].setdefault(unit_of[unit[0]], []).extend(unit)
+        merged.append(_ExchangeGroup([*sides[0].values(), *sides[1].values()], len(sides[0])))
+    return merged
 
 
-def _strata(
+def _stratum_groups(
     real: Sequence[str],
     simulated: Sequence[str],
     strata: tuple[Sequence[str], Sequence[str]] | None,
 ) -> list[_ExchangeGroup]:
     of_real, of_simulated = strata or ([''] * len(real), [''] * len(simulated))
-    blocks = []
+    groups = []
     for stratum in dict.fromkeys([*of_real, *of_simulated]):
         units = [[i] for i, name in enumerate(of_real) if name == stratum]
         together: dict[str, list[int]] = {}
         for k, (name, scenario) in enumerate(zip(simulated, of_simulated, strict=True)):
             if scenario == stratum:
                 together.setdefault(name, []).append(len(real) + k)
-        blocks.append(_ExchangeGroup([*units, *together.values()], len(units)))
-    return blocks
+        groups.append(_ExchangeGroup([*units, *together.values()], len(units)))
+    return groups
 
 
 @dataclasses.dataclass(frozen=True)
@@ -296,12 +300,12 @@ def joint_p_values(values: FloatArray) -> PValues:
 def critical_distance(values: FloatArray, level: float) -> float:
     """Return the distance above which a single p-value is at most 1 - `level`.
 
-    `values` `(permutations,)` begin with the observed distance. The result is the observed
-    distance if its p-value is larger, and therefore never below it for too few permutations.
+    `values` `(permutations,)` begin with the observed distance. If its p-value is larger than
+    1 - `level`, as always with too few permutations, the observed distance is returned.
     """
     count = len(values)
-    most = int(np.searchsorted(np.arange(1, count + 1) / count, 1.0 - level, side='right'))
-    critical = float(np.partition(values, count - 1 - most)[count - 1 - most])
+    above = int(np.searchsorted(np.arange(1, count + 1) / count, 1.0 - level, side='right'))
+    critical = float(np.partition(values, count - 1 - above)[count - 1 - above])
     return critical if critical < values[0] * _ROUNDED else float(values[0])
 
 
@@ -310,8 +314,9 @@ def split_half_distance(
 ) -> float | None:
     """Return the median distance between two halves of the same runs; None with fewer than two.
 
-    This is the distance to expect between two sets of one distribution, slightly larger than for
-    the whole sets, which hold twice the runs. Runs of one of the `units` are in the same half.
+    This is the distance to expect between two sets from one distribution. It is slightly larger
+    than for the whole sets, which have twice as many runs. `units` names the block of each run;
+    the runs of a block are in the same half.
     """
     unit_of = np.arange(runs) if units is None else np.unique(units, return_inverse=True)[1]
     runs = len(set(unit_of.tolist()))
@@ -329,7 +334,7 @@ def split_half_distance(
     return float(np.median(distance.between(first[:, unit_of])))
 
 
-_FEWEST = 6  # pairs with which a permutation test can reach a p-value of 5 %
+_MIN_PAIRS = 6  # pairs with which a permutation test can reach a p-value of 5 %
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -376,16 +381,16 @@ def compare_pairs(
     `sims` and `distances` are by model. Two models are significantly different if two tests are
     significant, each adjusted for all pairs. The permutation test is exact for models of the same
     process, but may also find a difference between different models at equal distances. The
-    resampling of motions compares the distances themselves, but is exact for many motions only (J.
+    resampling of motions compares the distances themselves, but is only exact for many motions (J.
     P. Romano and M. Wolf, Econometrica 73, 2005: the largest studentised difference).
 
     Runs of both models change sides by motion and repetition, because runs of equal repetition
     share the noise of all sensors that do not differ.
     """
-    couples = list(itertools.combinations(sims, 2))
-    if not couples:
+    model_pairs = list(itertools.combinations(sims, 2))
+    if not model_pairs:
         return []
-    level = 1.0 - options.level
+    alpha = 1.0 - options.level
     structures = {(runs.names, runs.scenario, runs.units) for runs in sims.values()}
     blocks = any(runs.block for runs in sims.values())
     # Models with different runs need drawn permutations, as they are adjusted together.
@@ -401,62 +406,66 @@ def compare_pairs(
         for first, of_first, units_first in structures
         for second, of_second, units_second in structures
     }
-    permutations = [permutations_by_names[sims[a].names, sims[b].names] for a, b in couples]
-    # 100 models have 4950 pairs: each array of this size takes 400 MB.
-    values = np.empty((len(couples), permutations[0].count))
+    permutations = [permutations_by_names[sims[a].names, sims[b].names] for a, b in model_pairs]
+    # The 4950 pairs of 100 models need 400 MB for each array of this size.
+    values = np.empty((len(model_pairs), permutations[0].count))
     for rows in row_blocks(values.shape[1], len(real) + 2 * max(map(len, sims.values()))):
         # Models that follow the same motions share their permutations and their weights.
         sides = {
             names: side_weights(labels.rows(rows))
             for names, labels in permutations_by_names.items()
         }
-        for row, (a, b) in zip(values, couples, strict=True):
+        for row, (a, b) in zip(values, model_pairs, strict=True):
             names = sims[a].names, sims[b].names
             row[rows] = exchanged_differences(real, sims[a], sims[b], sides[names])
     p_values = joint_p_values(np.abs(values, out=values))
     del values
-    away = np.stack([distances[a].resampled - distances[b].resampled for a, b in couples])
-    away -= away.mean(axis=1, keepdims=True)
+    deviations = np.stack(
+        [distances[a].resampled - distances[b].resampled for a, b in model_pairs]
+    )
+    deviations -= deviations.mean(axis=1, keepdims=True)
     # Resampled distances of overlapping sets spread too little, as they are bounded by zero. The
     # larger spread of the linear approximations is used instead.
-    free = np.array(
+    linear_spread = np.array(
         [
             max(
                 (distances[a].linear - distances[b].linear).std(),
                 (distances[a].means - distances[b].means).std(),
             )
-            for a, b in couples
+            for a, b in model_pairs
         ]
     )
-    tight = away.std(axis=1)
-    away *= np.maximum(free / np.where(tight > 0.0, tight, np.inf), 1.0)[:, None]
-    spread = away.std(axis=1)
-    largest = np.zeros(away.shape[1])
-    for row, scale in zip(away, np.where(spread > 0.0, spread, np.inf), strict=True):
+    spread = deviations.std(axis=1)
+    deviations *= np.maximum(linear_spread / np.where(spread > 0.0, spread, np.inf), 1.0)[:, None]
+    spread = deviations.std(axis=1)
+    largest = np.zeros(deviations.shape[1])
+    for row, scale in zip(deviations, np.where(spread > 0.0, spread, np.inf), strict=True):
         np.maximum(largest, np.abs(row) / scale, out=largest)
     critical = float(np.quantile(largest, options.level))
-    enough = freedom.degrees >= 2.0
-    widening = freedom.widening(options.level) if enough else np.nan
+    has_interval = freedom.degrees >= 2.0
+    widening = freedom.widening(options.level) if has_interval else np.nan
     pairs = []
-    for k, (a, b) in enumerate(couples):
+    for k, (a, b) in enumerate(model_pairs):
         pair = PairUncertainty(a, b, distances[a].observed - distances[b].observed)
         # Near zero, estimates scatter more than observed distances, which are biased there.
-        both = sorted((pair.difference, distances[a].estimate - distances[b].estimate))
-        sure = max(both[0], -both[1], 0.0)
-        if enough:
-            ends = np.quantile(away[k], [1.0 - level / 2.0, level / 2.0]) * widening
-            # A model that may be as good as the real sensors counts as such, too.
-            third = distances[a].least - distances[b].least
-            low = float(min(both[0], third) - ends[0])
-            high = float(max(both[1], third) - ends[1])
+        smaller, larger = sorted((pair.difference, distances[a].estimate - distances[b].estimate))
+        sure_difference = max(smaller, -larger, 0.0)
+        if has_interval:
+            ends = np.quantile(deviations[k], [1.0 - alpha / 2.0, alpha / 2.0]) * widening
+            # Include the case that a model is as good as the real sensors, if it may be.
+            least_difference = distances[a].least - distances[b].least
+            low = float(min(smaller, least_difference) - ends[0])
+            high = float(max(larger, least_difference) - ends[1])
             pair = dataclasses.replace(pair, low=low, high=high)
-        if enough and permutations[k].least <= level:
-            clear = abs(pair.difference) > critical * widening * spread[k] and sure > 0.0
-            distinguishable = bool(p_values.adjusted[k] <= level and clear)
+        if has_interval and permutations[k].least <= alpha:
+            is_large = abs(pair.difference) > critical * widening * spread[k]
+            distinguishable = bool(
+                p_values.adjusted[k] <= alpha and is_large and sure_difference > 0.0
+            )
             more: int | None = 0
             if not distinguishable:
                 error = freedom.inflation * float(spread[k])
-                more = _more(sure, error, critical, motions, options)
+                more = _more(sure_difference, error, critical, motions, options)
             pair = dataclasses.replace(
                 pair,
                 p_value=p_values.single[k],
@@ -501,21 +510,20 @@ def _more(
     if difference <= 0.0:
         return None
     upper = 0.5 + options.level / 2.0
-    total = np.arange(max(motions + 1, _FEWEST), motions + options.most_motions + 1)
+    total = np.arange(max(motions + 1, _MIN_PAIRS), motions + options.most_motions + 1)
     student = special.stdtrit(total - 1, upper) / special.ndtri(upper)
     required_errors = critical * student + special.ndtri(options.power)
-    enough = np.flatnonzero(difference >= required_errors * error * np.sqrt(motions / total))
-    return int(total[enough[0]] - motions) if len(enough) else None
+    sufficient = np.flatnonzero(difference >= required_errors * error * np.sqrt(motions / total))
+    return int(total[sufficient[0]] - motions) if len(sufficient) else None
 
 
 def rank_distribution(distances: FloatArray) -> FloatArray:
     """Return the probability of each rank, `(models, ranks)`, from `(models, resamples)`.
 
-    Models that tie share their ranks: half a rank counts as half of either neighbour.
+    A tied rank such as 1.5 counts half for each of its neighbours.
     """
     models = len(distances)
     rank = ranks(distances)
-    # The share of a rank between two whole ones goes to both.
     whole = np.arange(1, models + 1)
     return np.stack(
         [np.clip(1.0 - np.abs(rank - whole_rank), 0.0, 1.0).mean(axis=1) for whole_rank in whole],
@@ -530,7 +538,8 @@ def significance_groups(
 
     Insert and absorb (H.-P. Piepho, J. Comput. Graph. Stat. 13, 2004): all models start in one
     group; each significantly different pair splits the groups that hold both; groups inside others
-    go. The first model in `order`, the closest, gets the first letters: a, b, ... z, a2, b2, ...
+    are removed. The first model in `order`, the closest, gets the first letters: a, b, ... z, a2,
+    b2, ...
     """
     groups = [frozenset(order)]
     for first, second in distinguishable:

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Scores of runs, VEPD and energy distance between sets of runs, and their limits."""
+"""Scores of runs, VEPD and energy distance between sets of runs, and findings about scores."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def wiener_entropy(signal: ArrayLike, options: MetricOptions | None = None) -> f
     Raises
     ------
     MetricError
-        Signal empty, not finite, or zero throughout (0 / 0: its spectrum has no shape).
+        When the signal is empty, not finite, or zero throughout (0 / 0).
 
     Examples
     --------
@@ -67,7 +67,7 @@ def wiener_entropy(signal: ArrayLike, options: MetricOptions | None = None) -> f
     options = options or MetricOptions()
     values: FloatArray = np.asarray(signal, dtype=np.float64)
     if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)):
-        raise MetricError('entropy of a signal that is empty, not (n,) or not finite')
+        raise MetricError('entropy needs a signal (n,) that is finite and not empty')
     if options.detrend == 'mean':
         values = values - values.mean()
     amplitude = np.abs(np.fft.fft(values))
@@ -110,9 +110,9 @@ class RunScore:
     entropy_difference : float
         |entropy_gt - entropy_se|.
     n_samples : int
-        Grid points.
+        Number of grid points.
     duration : float
-        Seconds of run behind them.
+        Duration of the run, s.
     """
 
     rmse: float
@@ -127,8 +127,8 @@ def prepare(series: VelocitySeries, options: MetricOptions) -> VelocitySeries:
     """Re-zero the times and remove the warm-up, as the options say.
 
     The result, scored with `rezero` none and `warmup` 0, has the same score as the original series
-    with these options. It is therefore the series to export. A SeriesError when the warm-up leaves
-    nothing.
+    with these options. It is therefore the series to export. Raise SeriesError if the warm-up
+    leaves nothing.
     """
     se, gt = float(series.se_time[0]), float(series.gt_time[0])
     if options.rezero == 'each':
@@ -143,8 +143,8 @@ def resample(series: VelocitySeries, options: MetricOptions | None = None) -> Re
 
     The truth is interpolated linearly. The estimate and its times first go through a moving
     average (complete windows only), then through the same interpolation. Outside its data a signal
-    keeps its first or last value. A MetricError for an estimate shorter than the moving average,
-    and for fewer than 2 or more than 1e7 grid points; else as `prepare`.
+    keeps its first or last value. Raise MetricError for an estimate shorter than the moving
+    average, and for fewer than 2 or more than 1e7 grid points; other errors as `prepare`.
     """
     options = options or MetricOptions()
     series = prepare(series, options)
@@ -184,12 +184,12 @@ def score_run(series: VelocitySeries, options: MetricOptions | None = None) -> R
     series : VelocitySeries
         Estimate and truth.
     options : MetricOptions, optional
-        The paper's when omitted.
+        By default, those of the paper.
 
     Raises
     ------
     MetricError
-        See `resample`; and where truth or estimate is zero throughout (a standstill with a
+        See `resample`; also when truth or estimate is zero throughout (a standstill with a
         perfect estimate: the paper skips its scenario `rest`).
     SeriesError
         When the warm-up leaves nothing.
@@ -233,7 +233,7 @@ STARTING_SPEED = 0.5
 SHORTEST_RUN = 10.0
 """Duration, s, below which a run is reported as short; the paper's runs last 20 s."""
 
-_CUT = 1.0  # s; less is normal, as topics never start and end together
+_CUT = 1.0  # s; topics never start and end together, so smaller differences are normal
 _LATE_SHARE = 0.1  # of the run
 _GAP = 1.0  # s
 _RATE_TOLERANCE = 0.95  # a 15 Hz truth with jitter is not slower than a 15 Hz grid
@@ -254,41 +254,41 @@ def slow_truth_advice(truth_rate: float, grid_rate: float) -> list[Finding]:
 def advice(series: VelocitySeries, options: MetricOptions | None = None) -> list[Finding]:
     """Return findings that limit what the score of this run means.
 
-    A SeriesError when the warm-up leaves nothing.
+    Raise SeriesError if the warm-up leaves nothing.
     """
     options = options or MetricOptions()
     run = prepare(series, options)
-    advice: list[Finding] = []
+    findings: list[Finding] = []
     steps = np.diff(run.gt_time)
     steps = steps[steps > 0]
     if len(steps):
-        # The median interval gives the typical rate, also with single gaps.
-        advice += slow_truth_advice(1.0 / float(np.median(steps)), options.rate)
+        # The median interval gives the typical rate even if there are gaps.
+        findings += slow_truth_advice(1.0 / float(np.median(steps)), options.rate)
     start = float(np.interp(max(0.0, run.gt_time[0]), run.gt_time, run.gt_vel))
     # A warm-up removes the start.
     if options.warmup == 0.0 and abs(start) > STARTING_SPEED:
-        advice.append(MOVING_START(speed=start))
+        findings.append(MOVING_START(speed=start))
     if run.duration < SHORTEST_RUN:
         samples = int(run.duration * options.rate)
-        advice.append(SHORT_RUN(duration=run.duration, samples=samples))
+        findings.append(SHORT_RUN(duration=run.duration, samples=samples))
     ends = {'estimate': run.se_time[-1], 'truth': run.gt_time[-1]}
     early, late = sorted(ends, key=lambda name: float(ends[name]))
     if ends[late] - ends[early] > _CUT:
-        advice.append(ENDS_EARLY(early, time=ends[late] - ends[early], other=late))
+        findings.append(ENDS_EARLY(early, time=ends[late] - ends[early], other=late))
     for name, first in (('estimate', run.se_time[0]), ('truth', run.gt_time[0])):
         if first > max(_CUT, _LATE_SHARE * run.duration):
-            advice.append(LATE_START(name, gap=first, share=first / run.duration))
+            findings.append(LATE_START(name, gap=first, share=first / run.duration))
         elif first > _CUT:
-            advice.append(
+            findings.append(
                 SERIES_GAP(name, gap=first, filling='at its start: the first value is used there')
             )
     for name, time in (('truth', run.gt_time), ('estimate', run.se_time)):
         gap = float(np.max(np.diff(time))) if len(time) > 1 else 0.0
         if gap > _GAP:
-            advice.append(
+            findings.append(
                 SERIES_GAP(name, gap=gap, filling='between samples, bridged by a straight line')
             )
-    return advice
+    return findings
 
 
 POOLED = 'all'
@@ -365,8 +365,8 @@ def vepd(real_scores: Sequence[RunScore], sim_scores: Sequence[RunScore]) -> Vep
     return Vepd(len(real_scores), len(sim_scores), w_rmse, w_entropy, (w_rmse + w_entropy) / 2)
 
 
-# The next two are those of scipy.stats, whose import takes longer than most studies need for all
-# their statistics.
+# scipy.stats has the next two functions, too, but its import takes longer than all statistics of
+# most studies.
 
 
 def wasserstein(first: ArrayLike, second: ArrayLike) -> float:
@@ -413,7 +413,8 @@ def vepd_table(
     `real` are scores of the real runs by scenario, `sim` those of the simulated ones by model and
     scenario. Scenarios come in the order of `real` and `all` last, inside them the models in the
     order of `sim`. A row is made where both sides have runs; `all` pools every run of either side,
-    see `coverage_notes`. Nothing to compare, or a scenario that is called `all`, is a MetricError.
+    see `coverage_notes`. Raise MetricError if there is nothing to compare, or a scenario is called
+    `all`.
     """
     scenarios = [*real, *(name for model in sim.values() for name in model)]
     if POOLED in scenarios:
@@ -455,8 +456,7 @@ def coverage_notes(
 ) -> list[Finding]:
     """Return findings about sets that cover scenarios in different proportions.
 
-    The pooled row then compares different mixtures of scenarios, and its ranks compare models that
-    did different things.
+    The pooled row then compares different mixtures of scenarios, also between models.
     """
     n_real = {scenario: len(scores) for scenario, scores in real.items() if scores}
     notes: list[Finding] = []
@@ -474,26 +474,26 @@ def coverage_notes(
     return notes
 
 
-# Energy distance between two sets of points: zero only where the two distributions are one.
+# Energy distance between two sets of points: zero only if the two distributions are equal.
 #
-# The Wasserstein distances of VEPD look at RMSE and entropy difference one by one; two sets can
-# agree in both and yet combine them differently in their runs. The energy distance compares the
-# points themselves [Szekely2013].
+# The Wasserstein distances of VEPD compare RMSE and entropy difference separately. Two sets can
+# agree in both although their runs combine the values differently. The energy distance compares
+# the points themselves [Szekely2013].
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EnergyDistance:
     """Energy distance for many ways to divide the same runs into two sets.
 
-    sqrt(2 E|X - Y| - E|X - X'| - E|Y - Y'|), as `scipy.stats.energy_distance` has it in one
-    dimension. Like that one it counts each point against itself, so it is not free of the sizes of
-    the sets.
+    sqrt(2 E|X - Y| - E|X - X'| - E|Y - Y'|), which `scipy.stats.energy_distance` computes in one
+    dimension. Like that function, it pairs each point with itself too, so it depends on the sizes
+    of the sets.
 
     `pair_distances` `(runs, runs)` are the Euclidean distances of any two runs. They are None for
     more than `MOST_IN_MATRIX` runs in two dimensions, as they would need gigabytes. The distance
     is then the mean over `_DIRECTIONS` projections of `values`, where it is 2 times the integral
-    of (F - G)^2 (G. J. Szekely and M. L. Rizzo, J. Stat. Plan. Inference 143, 2013). The mean of
-    the projections of a vector is 2 / pi of its length; the error is below 0.4 %.
+    of (F - G)^2 (G. J. Szekely and M. L. Rizzo, J. Stat. Plan. Inference 143, 2013). The mean
+    length of the projections of a vector is 2 / pi of its length; the error is below 0.4 %.
     """
 
     values: FloatArray
@@ -521,7 +521,7 @@ class EnergyDistance:
         else:
             square = -np.sum((difference @ self.pair_distances) * difference, axis=1)
             largest = float(self.pair_distances.max(initial=0.0))
-        # Equal sets leave rounding, of either sign.
+        # For equal sets, only rounding of either sign is left.
         return np.sqrt(np.where(square > 1e-12 * max(largest, 1e-300), square, 0.0))
 
     def _projected(self, difference: FloatArray) -> FloatArray:

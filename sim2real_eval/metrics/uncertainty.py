@@ -48,20 +48,20 @@ class DistanceUncertainty:
     ----------
     model : str
     n_real, n_sim : int
-        Runs.
+        Numbers of runs.
     distance : float
         Distance between the sets of runs; sampling alone makes it larger than zero.
     estimate : float or None
         Distance without the part that sampling adds (median-unbiased), never below 0.
     low, high : float or None
-        Interval for the distance between the processes that the runs were drawn from. `low` is
-        above 0 exactly if `p_value` is at most 1 - `level`, whatever `adjusted` is.
+        Interval for the distance between the random processes of which the runs are samples.
+        `low` is above 0 exactly if `p_value` (not `adjusted`) is at most 1 - `level`.
     null_median, null_high : float or None
-        Median and `level` quantile of the distance that a model with the real process would have
+        Median and `level` quantile of the distance that a model identical to reality would have
         with these numbers of runs; at least `Uncertainty.repeat`.
     p_value : float or None
-        Share of permutations with at least this distance: its probability for a model with the
-        real process.
+        Share of permutations with at least this distance: its probability for a model identical
+        to reality.
     adjusted : float or None
         The p-value adjusted for the number of models; the interval does not belong to it.
     significance_groups : str
@@ -91,7 +91,7 @@ class DistanceUncertainty:
 
 @dataclasses.dataclass(frozen=True)
 class Uncertainty:
-    """Result of resampling for one table of distances.
+    """Uncertainty of one table of distances.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Uncertainty:
     paired : bool
         Whether every simulated run follows the motion of a real one.
     motions : int
-        Independent motions behind the real runs.
+        Number of independent motions of the real runs.
     real_split : float or None
         Median distance between halves of the real runs, or of their blocks; None with fewer
         than four.
@@ -108,7 +108,7 @@ class Uncertainty:
     pairs : tuple of PairUncertainty
         Every pair of models.
     notes : tuple of Finding
-        Unknown values, with the reasons.
+        Findings about the statistics, such as values that are unknown.
     repeat : float or None
         Distance between the real runs and the same runs judged again; 0 for a deterministic judge,
         None if they were judged only once.
@@ -142,7 +142,7 @@ class Uncertainty:
         return {frozenset((pair.first, pair.second)): pair for pair in self.pairs}
 
     def ranks_not_distinguishable(self, model: str) -> list[int]:
-        """Return the ranks, from 1, of the models that do not differ significantly from one."""
+        """Return the ranks, from 1, of models that do not differ significantly from `model`."""
         order = [assessment.model for assessment in self.order]
         return [
             place
@@ -151,9 +151,9 @@ class Uncertainty:
         ]
 
     def more(self, pair: PairUncertainty) -> str:
-        """Return the number of further motions that would separate two models, as text.
+        """Return the number of further motions that would separate two models, as a string.
 
-        The text precedes "more motions".
+        The string fits in front of "more motions".
         """
         if pair.low is None:
             return 'an unknown number of'
@@ -187,8 +187,8 @@ def _json_fields(record: Any) -> dict[str, Any]:
     }
 
 
-_PART = 5
-"""Divisor of the number of resamples for intervals, which use them at twelve distances."""
+_INTERVAL_DIVISOR = 5
+"""Intervals use the number of resamples divided by this, at each of twelve distances."""
 
 FEWEST_DEGREES = 2.0
 """Degrees of freedom below which no interval is given."""
@@ -215,7 +215,7 @@ def uncertainty(
         Model to its runs.
     options : UncertaintyOptions, optional
     seed : int
-        Seed of the draws, which depend on the motions, not on the models.
+        Seed of the draws, which are the same for all models on the same motions.
 
     Returns
     -------
@@ -228,8 +228,8 @@ def uncertainty(
     >>> names = tuple(f'run{k}' for k in range(8))
     >>> def runs(rmse):
     ...     return ScoredRuns(rng.normal((rmse, 0.1), 0.01, (8, 2)), names, ('line',) * 8)
-    >>> known = uncertainty(runs(0.1), {'close': runs(0.1), 'far': runs(0.3)})
-    >>> [(one.model, one.p_value < 0.05) for one in known.models]
+    >>> result = uncertainty(runs(0.1), {'close': runs(0.1), 'far': runs(0.3)})
+    >>> [(model.model, model.p_value < 0.05) for model in result.models]
     [('close', False), ('far', True)]
     """
     options = options or UncertaintyOptions()
@@ -244,7 +244,7 @@ def uncertainty(
     if len({len(row) for row in values.values()}) == 1:
         joint_distances = list(values.values())
     else:
-        # Models with runs of their own: as many permutations of each, the same draws.
+        # Models with different runs: draw equally many permutations of each, with the same seed.
         drawn_labels = _permutations(real, sims, options, seed, drawn=True)
         joint_distances = [
             drawn_labels[model].distances(distance) for model, distance in distances.items()
@@ -253,9 +253,9 @@ def uncertainty(
     draws = MotionDraws.draw_motions(real, sims.values(), options.resamples, seed)
     repeat = _repeat_distance(real)
     assessments: list[DistanceUncertainty] = []
-    drawn: dict[str, DrawnDistance] = {}
+    drawn_distances: dict[str, DrawnDistance] = {}
     for (model, runs), adjusted_p_value in zip(sims.items(), adjusted, strict=True):
-        assessment, drawn[model] = _assess_model(
+        assessment, drawn_distances[model] = _assess_model(
             model, real, runs, distances[model], permutations[model], values[model], draws, options
         )
         if assessment.p_value is not None:
@@ -271,9 +271,11 @@ def uncertainty(
         assessments.append(assessment)
     freedom = draws.freedom(real, *sims.values())
     motions = len(set(real.units))
-    pairs = compare_pairs(real, sims, drawn, freedom, options, motions=motions, seed=seed)
+    pairs = compare_pairs(
+        real, sims, drawn_distances, freedom, options, motions=motions, seed=seed
+    )
     if freedom.degrees >= FEWEST_DEGREES:
-        assessments = _add_ranks(assessments, drawn, pairs, freedom.inflation)
+        assessments = _add_ranks(assessments, drawn_distances, pairs, freedom.inflation)
     blocks = real.units if real.block else None
     split = (
         permutation_test.split_half_distance(
@@ -356,7 +358,7 @@ def _assess_model(
     for rows, weights in draws.weights(real, runs):
         resampled[rows] = distance.weighted_distance(weights)
         linear[rows] = weights @ slope
-        # Paired runs need no correction: both sides share their motions.
+        # Weights of paired runs need no correction, because both sides share their motions.
         means[rows] = linear[rows]
         if not labels.paired:
             real_mean = weights[:, : len(real)] @ (real.values @ ahead)
@@ -367,7 +369,7 @@ def _assess_model(
     freedom = draws.freedom(real, runs)
     matched_values = np.concatenate([real.values, _with_moments_of(real.values, runs.values)])
     null_distance = MeanWasserstein.from_values(matched_values)
-    # Matching mean and spread takes two degrees of freedom from the null distance.
+    # Matching the mean and the spread uses up two degrees of freedom; 1.7 is the factor at three.
     null_factor = (
         float(np.sqrt(freedom.degrees / (freedom.degrees - 2.0))) if freedom.degrees > 3 else 1.7
     )
@@ -387,8 +389,8 @@ def _assess_model(
             null_high=float(np.quantile(null, options.level)),
         )
     if freedom.degrees >= FEWEST_DEGREES:
-        part = max(options.resamples // _PART, 100)
-        # All permutations are in lexical order, so every k-th is taken rather than the first.
+        part = max(options.resamples // _INTERVAL_DIVISOR, 100)
+        # Permutations may be in lexical order, so every k-th is used instead of the first ones.
         step = -(-labels.count // part)
         estimate, low, high = bounds(
             real.values,
@@ -529,15 +531,15 @@ def uncertainty_by_scenario(
 def series_uncertainty(
     result: SeriesVepd, options: UncertaintyOptions | None = None, *, seed: int = 0
 ) -> dict[str, Uncertainty]:
-    """Return the uncertainty of a table from files.
+    """Return the uncertainty of a table of series from files.
 
-    Files do not say whether runs of one number follow one motion. They count as unpaired, which
-    is right for independent runs and conservative for others.
+    Files do not say whether runs with the same number follow the same motion. They count as
+    unpaired, which is right for independent runs and conservative for others.
     """
 
     def scored(source: str) -> ScoredRuns:
         keys = [key for key in result.scores if key.source == source]
-        # Models with the same run numbers are compared run by run.
+        # Runs of two models with the same number are paired with each other.
         side = 'real' if source == REAL else 'simulated'
         return ScoredRuns.of_scores(
             [result.scores[key] for key in keys],

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of a study: its judged runs, what failed, and their tables."""
+"""The outcome of a study: its judged runs, their tables, and its failures."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 AGAIN = '_again'
 """Suffix of the names of values from a second replay."""
-OF_VEPD = {'rmse': 1.0, 'entropy_difference': 1.0}
+VEPD_SCALES = {'rmse': 1.0, 'entropy_difference': 1.0}
 """Values that VEPD compares, and their scales."""
 
-_MOST_FAILURES = 0.5
+_MAX_FAILURE_SHARE = 0.5
 """Share of failed recordings above which a model is left out instead of the recordings."""
 
 
 def scored_runs(
     runs: Sequence[StudyRun],
     blocks: Mapping[str, str] | None = None,
-    scales: Mapping[str, float] = OF_VEPD,
+    scales: Mapping[str, float] = VEPD_SCALES,
 ) -> ScoredRuns:
     """Return values of the runs of one source for the statistics.
 
-    `scales` names the values and what each is divided by; `blocks` are those of the recordings.
+    `scales` maps the name of each value to its divisor, `blocks` each recording to its block.
     """
 
     def scaled(suffix: str) -> FloatArray:
@@ -65,7 +65,7 @@ def scored_runs(
 def find_copies(
     measured: Mapping[str, Hashable], blocks: Mapping[str, str] | None = None
 ) -> list[Finding]:
-    """Return a finding for recordings of different blocks with equal measured numbers.
+    """Return a finding for recordings of different blocks with equal numbers, such as scores.
 
     Examples
     --------
@@ -99,14 +99,14 @@ class StudyFailure(NamedTuple):
 
 
 class Losses:
-    """Runs of a study that do not count because something failed.
+    """Runs of a study that do not count because they, or runs they are compared with, failed.
 
     Models must be compared on the same recordings: a recording on which a run fails is left out
     under that judge for all models. A model that fails on more than half of the recordings of a
     group is left out there instead. `groups` has the group of every run of the study.
 
-    Failures that follow from an earlier one in `failures`, of the same recording or of the same
-    model on it, do not count: they depend on how the work was divided.
+    Only the first failure of a recording, or of a model on it, counts. Further ones in `failures`
+    depend on how the work was divided among processes.
     """
 
     def __init__(self, failures: Iterable[StudyFailure], groups: Mapping[RunKey, str]) -> None:
@@ -128,7 +128,7 @@ class Losses:
         self._models = {
             model
             for model, count in Counter(model for model, _ in failed).items()
-            if count > _MOST_FAILURES * counts[model]
+            if count > _MAX_FAILURE_SHARE * counts[model]
         }
         self._recordings = whole | {
             failure[:2] for failure in failures if self._model(failure) not in self._models
@@ -155,7 +155,7 @@ class Losses:
 def _first_failures(
     failures: Iterable[StudyFailure], groups: Mapping[RunKey, str]
 ) -> list[StudyFailure]:
-    """Return the failures that one process would report which judges everything in order."""
+    """Return the failures that a single process would report if it judged all runs in order."""
     firsts: dict[tuple[str, str, str], StudyFailure] = {}
     for failure in failures:
         firsts.setdefault(failure[:3], failure)
@@ -171,28 +171,28 @@ def _first_failures(
 def describe_failures(record: Mapping[str, Any]) -> list[str]:
     """Return a line for each recording or model that a study left out.
 
-    The line names the judges unless all judges are concerned. `record`: see `StudyOutcome`.
+    The line names the judges unless it applies to all. `record`: see `StudyOutcome`.
     """
-    judges_by_text: dict[str, list[str]] = {}
+    judges_by_message: dict[str, list[str]] = {}
     model_failures: dict[tuple[str, str, str], list[str]] = {}
     for failure in record['failures']:
         judge, model = failure.get('judge', ''), failure.get('model', '')
-        text = StudyFailure(judge, failure['recording'], model, failure['reason']).message
+        message = StudyFailure(judge, failure['recording'], model, failure['reason']).message
         if failure.get('left_out') == 'model':
-            model_failures.setdefault((model, failure['group'], judge), []).append(text)
+            model_failures.setdefault((model, failure['group'], judge), []).append(message)
         else:
-            text = text if model in ('', REAL) else f'{text} ({model})'
-            judges_by_text.setdefault(text, []).append(judge)
-    for (model, group, judge), texts in model_failures.items():
+            message = message if model in ('', REAL) else f'{message} ({model})'
+            judges_by_message.setdefault(message, []).append(judge)
+    for (model, group, judge), messages in model_failures.items():
         where = f' in {group}' if group else ''
-        text = f'model {model}{where}: fails on {len(texts)} recordings, as on {texts[0]}'
-        judges_by_text.setdefault(text, []).append(judge)
+        message = f'model {model}{where}: fails on {len(messages)} recordings, as on {messages[0]}'
+        judges_by_message.setdefault(message, []).append(judge)
     all_judges = {judge['label'] for judge in record['judges']}
     return [
-        text
+        message
         if all_judges <= set(judges) or '' in judges
-        else f'{text} (judge {", ".join(judges)})'
-        for text, judges in judges_by_text.items()
+        else f'{message} (judge {", ".join(judges)})'
+        for message, judges in judges_by_message.items()
     ]
 
 
@@ -226,7 +226,7 @@ class StudyOutcome:
     load : callable
         Returns the signals of a run.
     complete : bool
-        Compute all secondary results, however many runs there are.
+        Whether all secondary results are computed even for many runs.
 
     Examples
     --------
@@ -263,10 +263,10 @@ class StudyOutcome:
             state, digest = record['state'], record.pop(DIGEST, None)
             mappings = record.pop('runs', [])
             if state == _FINISHED and digest != record_digest(record, mappings):
-                problem = 'has another sha256 than' if digest else 'has no sha256 of'
+                problem = 'does not match its content' if digest else 'is missing'
                 raise Sim2RealError(
-                    f'{path}: {problem} its content: edited, damaged, or of a version '
-                    'before 1.0.0; repeat the command of the study'
+                    f'{path}: sha256 {problem}: the file was edited or damaged, or is of a '
+                    'version before 1.0.0; repeat the command of the study'
                 )
             runs = tuple(
                 StudyRun.from_mapping(
@@ -317,7 +317,7 @@ class StudyOutcome:
     def runs_of(
         self, judge: str, model: str, *, scenario: str | None = None, group: str | None = None
     ) -> list[StudyRun]:
-        """Return the runs of a model, or of `real`, under a judge; None means all scenarios."""
+        """Return the runs of a model, or of `real`, under a judge; None selects all."""
         return [
             run
             for run in self._runs_by_source.get((judge, model), ())
@@ -351,7 +351,7 @@ class StudyOutcome:
         )
 
     def signals(self, key: RunKey) -> EstimateSignals:
-        """Return the signals of a run; a file that cannot be read is a Sim2RealError."""
+        """Return the signals of a run; raise Sim2RealError if their file cannot be read."""
         return self.load(key)
 
     def series(self, key: RunKey) -> VelocitySeries:
@@ -373,14 +373,14 @@ class StudyOutcome:
             for run in self.runs_of(judge, model, group=group):
                 for scenario in (run.scenario, POOLED):
                     values.setdefault((model, scenario), []).append(run.values[name])
-        return {place: float(np.mean(numbers)) for place, numbers in values.items()}
+        return {key: float(np.mean(numbers)) for key, numbers in values.items()}
 
     def table(
         self, judge: str, group: str | None = None, scores: Mapping[RunKey, RunScore] | None = None
     ) -> list[VepdRow]:
         """Return the VEPD of every model by scenario and pooled, under a judge.
 
-        `scores` replace those of the runs.
+        `scores` replaces the scores of the runs.
         """
         table: dict[str, dict[str, list[RunScore]]] = {}
         for model in (REAL, *self.models):

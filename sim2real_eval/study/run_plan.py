@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that follow from a recording, and the numbers and signals that a study keeps of each.
+"""The runs planned for a recording, and the numbers and signals that a study stores of each.
 
 The runs are judged by the caller: from arrays, or by nodes on a live graph.
 """
@@ -48,7 +48,7 @@ from sim_sensors.core.measurements import FloatArray, IntArray, MessageArray, Od
 from sim_sensors.core.rotations import heading, rotate, rotation_between
 from sim_sensors.world.world import World
 from .options import COVARIANCE_ONE_SIDED, TRUTH_OF_FIXES, StudyOptions
-from .outcome import AGAIN, OF_VEPD
+from .outcome import AGAIN, VEPD_SCALES
 from .recordings import OFF_TICKS_NS
 from .run import EstimateSignals, RunKey, StudyRun
 
@@ -90,8 +90,8 @@ class Start(NamedTuple):
 class RunPlan:
     """The real run of a recording with ground truth, and the runs of its twins.
 
-    The twins have distinct labels. A recording without ground truth, or with a sensor that has no
-    message during it, is a Sim2RealError.
+    The twins have distinct labels. Raise Sim2RealError if the recording has no ground truth, or a
+    sensor has no message during it.
     """
 
     def __init__(self, recording: Recording, twins: Sequence[Twin], judging: Judging) -> None:
@@ -100,7 +100,7 @@ class RunPlan:
         recording = assign_subscribed_roles(
             recording, getattr(judging.setup, 'subscribed_topics', ())
         )
-        # Without a world, a magnetometer is in the field that the recording's own one measured.
+        # Without a world, a simulated magnetometer is in the field that the recorded one measured.
         make = make_twin_maker if any('mag' in twin.others for twin in twins) else TwinMaker
         self.maker = make(recording, world=judging.world, seed=options.seed, base_frame=base)
         self.real = PlannedRun(REAL, 1, None)
@@ -125,7 +125,7 @@ class RunPlan:
         notes = remarks(self._recording, notes, base_frame=base, maker=self.maker)
         if not self._simulates_gps:
             return notes
-        # A truth that was made from the fixes invalidates a comparison of receivers.
+        # Ground truth that was computed from the fixes invalidates a comparison of receivers.
         return tuple(
             TRUTH_OF_FIXES(note.subject, error=note.numbers['error'])
             if note.kind in OF_FIXES
@@ -163,7 +163,7 @@ class RunPlan:
         return self.start_of(self._judging.setup)
 
     def judge(self, run: PlannedRun) -> JudgedRun:
-        """Judge a run; a recording without what the judge needs is a Sim2RealError."""
+        """Judge a run; raise Sim2RealError if the recording lacks an input of the judge."""
         return self._judging.setup.judge(self.recording(run), **self._start._asdict())
 
     def score(self, run: PlannedRun, judged: JudgedRun) -> JudgedScore:
@@ -188,7 +188,7 @@ class RunPlan:
         )
 
     def vepd_score(self, run: PlannedRun, judged: JudgedRun) -> RunScore:
-        """Return only the field `score` of `score`, which is much faster."""
+        """Return only the `score` of `JudgedScore`; much faster than `score`."""
         options = self._judging.options
         return score_run(self._series(judged, options.component, run.model), options.metric)
 
@@ -229,7 +229,7 @@ class RunPlan:
         }
         if judged.again is not None:
             again = self.score(run, judged.again).score
-            values |= {f'{name}{AGAIN}': getattr(again, name) for name in OF_VEPD}
+            values |= {f'{name}{AGAIN}': getattr(again, name) for name in VEPD_SCALES}
         finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
         return StudyRun(key, self.maker.real.scenario, group, finite, notes), signals
 
@@ -300,8 +300,8 @@ def observe(
         true_orientation=truth.orientation,
     )
     since_ns = origin_ns + round(metric.warmup * 1e9)
-    is_late = true.stamp_ns >= since_ns
-    inside, true = inside[is_late], true.take(is_late)
+    is_scored = true.stamp_ns >= since_ns
+    inside, true = inside[is_scored], true.take(is_scored)
     innovations = nis(judged, two_d=is_planar(judge))
     values = {
         **_speed_values(series, metric),
@@ -320,7 +320,7 @@ def _seconds_since(origin_ns: int, stamp_ns: IntArray) -> FloatArray:
 def _sigma(covariance: FloatArray) -> FloatArray:
     """Return the first three standard deviations, (n, 3), of covariances (n, 6, 6)."""
     variance = covariance[:, (0, 1, 2), (0, 1, 2)]
-    # The faithful UKF can state a negative variance, which has no standard deviation.
+    # The uncorrected UKF of robot_localization can state a negative variance.
     return np.sqrt(np.where(variance >= 0.0, variance, np.nan))
 
 
@@ -380,12 +380,13 @@ def _nis_values(
 ) -> dict[str, float]:
     sensors: dict[str, list[Squares]] = {}
     for part, part_squares in zip(judged.parts, squares, strict=True):
-        late = part_squares.skip_before(since_ns)
-        if len(late):
-            sensors.setdefault(_sensor_of(part, recording), []).append(late)
+        scored = part_squares.skip_before(since_ns)
+        if len(scored):
+            sensors.setdefault(_sensor_of(part, recording), []).append(scored)
     values = {f'nis_{sensor}': _mean_ratio(parts) for sensor, parts in sensors.items()}
     if sensors:
-        values['nis_inside'] = _inside([part for parts in sensors.values() for part in parts])
+        all_parts = [part for parts in sensors.values() for part in parts]
+        values['nis_inside'] = _inside_share(all_parts)
     return values
 
 
@@ -397,7 +398,7 @@ def _sensor_of(part: PartCount, recording: Recording) -> str:
     for sensor in ('gps', 'imu'):
         if topic == recording.roles.get(sensor, '').strip('/'):
             return sensor
-    # A filter that expects a topic which the recording lacks gets the recording's IMU.
+    # An input whose topic the recording lacks is fed with the IMU of the recording.
     return 'other' if topic in {name.strip('/') for name in recording.messages} else 'imu'
 
 
@@ -407,7 +408,7 @@ def _nees_values(squares: Sequence[Squares]) -> dict[str, float]:
         if len(quantity_squares):
             values[f'nees_{quantity.replace(" ", "_")}'] = _mean_ratio([quantity_squares])
             if quantity == 'velocity':
-                values['nees_velocity_inside'] = _inside([quantity_squares])
+                values['nees_velocity_inside'] = _inside_share([quantity_squares])
     return values
 
 
@@ -417,7 +418,7 @@ def _mean_ratio(parts: Sequence[Squares]) -> float:
     return total / sum(int(np.sum(part.freedom)) for part in parts)
 
 
-def _inside(parts: Sequence[Squares]) -> float:
+def _inside_share(parts: Sequence[Squares]) -> float:
     """Return the share of normalised squares within their bounds."""
     count = sum(len(part) for part in parts)
     return sum(inside_share(part, _PROBABILITY) * len(part) for part in parts) / count
@@ -453,7 +454,8 @@ def one_sided_covariances(real: Recording, simulated: Recording) -> tuple[Findin
         lacking: dict[str, list[tuple[str, str]]] = {'real': [], 'simulated': []}
         for name, key in quantities:
             if name == 'orientation':
-                # Judges take an unknown one as certain, and say so; models need not publish it.
+                # Judges report that they take an unknown orientation covariance as certain, and
+                # models need not publish an orientation.
                 continue
             real_states = _states_covariance(real.require(role), name)
             simulated_states = _states_covariance(simulated.require(role), name)

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Carry out a study in its folder, with processes of this machine or workers of a cluster."""
+"""Run a study in its folder, with processes of this machine or workers of a cluster."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def run_study(
     ----------
     plan : StudyPlan
     folder : str or Path
-        Made, or continued if it holds the same study.
+        Folder of the study; created, or continued if it holds the same study.
     workers : Workers, optional
         Processes that judge; the result does not depend on them.
     cluster : str or None
         Address of a scheduler of dask.distributed, whose workers judge instead.
     overwrite : bool
-        Begin anew if the folder holds a study.
+        Whether to start over if the folder holds a study.
     begin : callable, optional
         See `Begin`.
     beside : callable, optional
@@ -83,8 +83,8 @@ def run_study(
     Raises
     ------
     Sim2RealError
-        When the folder may not be used, or no recording could be compared. In the second case a
-        folder without any run that counts is removed.
+        When the folder cannot be used, or no recording could be compared. In the second case, a
+        folder without any valid run is removed.
     """
     target = Path(folder)
     workers = Workers() if workers is None else workers
@@ -116,7 +116,7 @@ def conclude(
     workers: Workers | None = None,
     beside: Beside | None = None,
 ) -> StudyOutcome:
-    """Write the results of a study whose folder is held; see `run_study`.
+    """Write the results of a study, whose folder must be locked; see `run_study`.
 
     `store` holds every run that did not fail.
 
@@ -178,7 +178,7 @@ def _find_copied_runs(runs: Sequence[StudyRun], blocks: Mapping[str, str]) -> li
 
 
 def _load_compiled_for(plan: StudyPlan, units: Sequence[StudyUnit], workers: Workers) -> None:
-    """Compile once what several workers would compile at the same time."""
+    """Compile the judges once, before several workers would do so at the same time."""
     kinds = {judge.kind for judge in plan.file.judges}
     is_loaded = workers.preloaded and kinds == {'embedded'}
     if workers.jobs > 1 and units and not is_loaded:
@@ -205,7 +205,7 @@ def _judge(unit: StudyUnit, *, folder: Path) -> list[StudyFailure]:
 
 
 def write_study(folder: Path, outcome: StudyOutcome) -> None:
-    """Write the results of a study except its series; the mark, now finished, last."""
+    """Write the results of a study except its series; last study.json, the finished record."""
     numbers = _numbers(outcome.runs)
     names = list(dict.fromkeys(name for run in outcome.runs for name in run.values))
     write_csv(
@@ -235,7 +235,7 @@ def write_study(folder: Path, outcome: StudyOutcome) -> None:
 
 
 def write_answer(folder: Path, outcome: StudyOutcome) -> None:
-    """Write study.json; its answer names the cost if the folder has a transfer."""
+    """Write study.json; its answer includes the transfer loss if the folder has one."""
     answer = study_answer(outcome).with_transfer(read_transfer(folder)).to_mapping()
     runs = ({**run.key._asdict(), **run.to_mapping()} for run in outcome.runs)
     write_record(folder, {**outcome.record, 'answer': answer}, runs)
@@ -244,9 +244,9 @@ def write_answer(folder: Path, outcome: StudyOutcome) -> None:
 def begin_series(
     folder: Path, outcome: StudyOutcome, workers: Workers
 ) -> Callable[[], list[Path]]:
-    """Begin to write the speeds of all runs, with a folder per judge.
+    """Start writing the speeds of all runs, with a folder per judge.
 
-    Returns a function that waits for the files.
+    Return a function that waits for the files.
     """
     judges = dict.fromkeys(run.key.judge for run in outcome.runs)
     names = {
@@ -255,7 +255,7 @@ def begin_series(
     }
     remove_listed(folder, MARK, lambda name: name.startswith(f'{_SERIES}/') and name not in names)
     list_files(folder, MARK, names)
-    # Numbers and findings are large and not needed.
+    # The workers do not need the numbers and findings, which are large.
     runs = [dataclasses.replace(run, values={}, notes=()) for run in outcome.runs]
     record = {name: outcome.record[name] for name in ('component', 'metric')}
     return workers.begin_map(
@@ -280,7 +280,7 @@ def _numbers(runs: Iterable[StudyRun]) -> list[int]:
     counts: Counter[tuple[str, str, str]] = Counter()
     numbers = []
     for run in runs:
-        place = (run.key.judge, run.key.model, run.scenario)
-        counts[place] += 1
-        numbers.append(counts[place])
+        key = (run.key.judge, run.key.model, run.scenario)
+        counts[key] += 1
+        numbers.append(counts[key])
     return numbers
