@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 MOST_LINES = 25
 """Largest number of lines that fit on one screen."""
 
-_MAX_TABLES = 4
-_MAX_TITLE_LINES = 2
+_MOST_TABLES = 4
+_MOST_TITLE_LINES = 2
 # Limits on the lines of each entry of the answer, tried in turn until the screen has enough space.
 _ANSWER_LINE_LIMITS = (8, 6, 4)
 
@@ -91,7 +91,7 @@ def _head(outcome: StudyOutcome, *, verbose: bool) -> list[str]:
     """Return the title, and the options that the study adapted to its recordings."""
     from sim2real_eval.report.answer import adapted_options, adapted_text
 
-    most_lines = None if verbose else _MAX_TITLE_LINES
+    most_lines = None if verbose else _MOST_TITLE_LINES
     lines = [wrap_text(str(outcome.record['title']), most_lines=most_lines)]
     if outcome.record['synthetic']:
         lines.append('SYNTHETIC stand-ins for real sensors: the numbers describe no real sensor.')
@@ -140,32 +140,32 @@ def _rankings(
     standings = sorted(report.standings, key=lambda standing: standing.judge not in judges)
     component = str(outcome.record['component'])
 
-    def first_rankings(count: int, max_models: int | None = None) -> list[str]:
-        """Return the first `count` rankings as lines, with `max_models` models in the last."""
+    def first_rankings(count: int, most: int | None = None) -> list[str]:
+        """Return the first `count` rankings as lines, with at most `most` models in the last."""
         lines: list[str] = []
         for standing in standings[:count]:
             table = _ranking_lines(
                 outcome, standing, (component,), published=published,
-                max_models=max_models if standing is standings[count - 1] else None,
+                most=most if standing is standings[count - 1] else None,
             )  # fmt: skip
             lines += [*([''] if lines else []), *table]
         models = len(standings[count - 1].pooled_uncertainty.order)
         missing = [
             f'{omitted} more {name}{"" if omitted == 1 else "s"}'
             for omitted, name in (
-                (models - min(max_models or models, models), 'model'),
+                (models - min(most or models, models), 'model'),
                 (len(standings) - count, 'ranking'),
             )
             if omitted
         ]
         return lines + ([f'{" and ".join(missing)}: {folder / TABLES[0]}'] if missing else [])
 
-    complete = [first_rankings(count) for count in range(1, min(len(standings), _MAX_TABLES) + 1)]
+    complete = [first_rankings(count) for count in range(1, min(len(standings), _MOST_TABLES) + 1)]
     if fitting := [lines for lines in complete if len(lines) <= space]:
         return fitting[-1], True
     models = len(standings[0].pooled_uncertainty.order)
     # Each model takes at least one line, so no more than `space` models fit.
-    parts = (first_rankings(1, count) for count in range(min(models - 1, space), 1, -1))
+    parts = (first_rankings(1, most) for most in range(min(models - 1, space), 1, -1))
     return next((lines for lines in parts if len(lines) <= space), first_rankings(1, 1)), False
 
 
@@ -175,15 +175,15 @@ def _ranking_lines(
     components: Sequence[str],
     *,
     published: bool,
-    max_models: int | None = None,
+    most: int | None = None,
 ) -> list[str]:
     """Return the title and the table of one ranking, and a legend of its stars."""
     component = str(outcome.record['component'])
     count = standing.pooled_uncertainty.order[0].n_real
     recordings = f'{count} recording{"" if count == 1 else "s"}'
     title = f'VEPD of {component} speed {standing.where}, {recordings}, judge {standing.label}'
-    table = _ranking(outcome, standing, components, published=published, max_models=max_models)
-    lines = [*wrap_text(title, most_lines=_MAX_TITLE_LINES).splitlines(), *table_lines(table)]
+    table = _ranking(outcome, standing, components, published=published, most=most)
+    lines = [*wrap_text(title, most_lines=_MOST_TITLE_LINES).splitlines(), *table_lines(table)]
     if any('*' in line for line in lines):
         lines.append(
             '  * differs significantly from the real sensors, in one joint test of all metrics'
@@ -197,7 +197,7 @@ def _ranking(
     components: Sequence[str],
     *,
     published: bool,
-    max_models: int | None = None,
+    most: int | None = None,
 ) -> Table:
     """Return the distances of the models from the real sensors, under one judge in one group.
 
@@ -227,7 +227,7 @@ def _ranking(
         published={model: published_vepd(model, standing.whole) for model in outcome.models}
         if published and standing.judge == PAPER_PROFILE
         else None,
-        most=max_models,
+        most=most,
     )
 
 

@@ -231,7 +231,7 @@ class MotionDraws:
 _SKEWNESS, _KURTOSIS = 0.6, 1.0
 # Smallest and largest coverage of the 95 % interval in %, with 10 and 30 runs a side: for skewed
 # distributions, with independent or correlated coordinates; for symmetric ones with heavy tails.
-_OF_SKEWED, _OF_HEAVY = (88, 97), (92, 99)
+_COVERAGE_SKEWED, _COVERAGE_HEAVY = (88, 97), (92, 99)
 
 
 class Tails(NamedTuple):
@@ -248,7 +248,7 @@ class Tails(NamedTuple):
     @property
     def coverage(self) -> tuple[int, int]:
         """Smallest and largest coverage of the 95 % interval in studies of such runs, %."""
-        return _OF_SKEWED if self.skewness > _SKEWNESS else _OF_HEAVY
+        return _COVERAGE_SKEWED if self.skewness > _SKEWNESS else _COVERAGE_HEAVY
 
 
 def tails_of(real: ScoredRuns, simulated: ScoredRuns) -> Tails:

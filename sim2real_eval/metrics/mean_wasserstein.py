@@ -143,6 +143,6 @@ class MeanWasserstein:
 def side_weights(first: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
     """Return the weights of the runs in both sets, `(p, runs)`; each set sums up to 1."""
     first_weights, rest_weights = first.astype(np.float64), (~first).astype(np.float64)
-    return first_weights / first_weights.sum(
-        axis=1, keepdims=True
-    ), rest_weights / rest_weights.sum(axis=1, keepdims=True)
+    first_weights /= first_weights.sum(axis=1, keepdims=True)
+    rest_weights /= rest_weights.sum(axis=1, keepdims=True)
+    return first_weights, rest_weights

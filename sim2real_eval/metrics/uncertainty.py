@@ -509,8 +509,8 @@ def uncertainty_by_scenario(
     """Return the `uncertainty` of each scenario that both sides have, and pooled (`all`)."""
     by_scenario: dict[str, Uncertainty] = {}
     for scenario in dict.fromkeys(real.scenario):
-        of_scenario = {model: runs.of_scenario(scenario) for model, runs in sims.items()}
-        present_models = {model: runs for model, runs in of_scenario.items() if len(runs)}
+        scenario_sims = {model: runs.of_scenario(scenario) for model, runs in sims.items()}
+        present_models = {model: runs for model, runs in scenario_sims.items() if len(runs)}
         if present_models:
             by_scenario[scenario] = uncertainty(
                 real.of_scenario(scenario), present_models, options, seed=seed

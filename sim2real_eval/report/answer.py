@@ -269,7 +269,7 @@ def _doubt(answer: Answer) -> str:
 
 
 def adapted_text(record: Mapping[str, Any]) -> str:
-    """Return the settings that were adapted to the recordings of a study, or an empty text.
+    """Return the settings that were adapted to the recordings of a study, or an empty string.
 
     `record` is the record of the study, see `StudyOutcome`.
     """
@@ -279,14 +279,14 @@ def adapted_text(record: Mapping[str, Any]) -> str:
 
 
 def adapted_options(record: Mapping[str, Any]) -> str:
-    """Return the options that disable what was adapted in a study, or an empty text."""
+    """Return the options that disable what was adapted in a study, or an empty string."""
     findings = from_records(record.get('adapted') or ())
     options = ', '.join(finding.remedy.removeprefix(_UNDO) for finding in findings)
     return f'Adapted to the recordings; {_UNDO}{options}' if findings else ''
 
 
 def _errors(answer: Answer) -> str:
-    """Return the RMSE with the model and with the real sensors, or an empty text if unknown."""
+    """Return the RMSE with the model and with the real sensors, or an empty string if unknown."""
     if answer.rmse is None or answer.real_rmse is None:
         return ''
     return f'speed error {answer.rmse:.3f} m/s, with {real_sensors(answer)} {answer.real_rmse:.3f}'
@@ -417,5 +417,5 @@ def read_record(study: str | Path) -> dict[str, Any] | None:
 
 
 def undetected_text(record: Mapping[str, Any] | None, judge: str) -> str:
-    """Return the text about what a judge cannot detect, or an empty text if unknown."""
+    """Return what a judge cannot detect, as a string; empty if unknown."""
     return str((record or {'answers': {}})['answers'].get(judge, ''))

@@ -303,7 +303,7 @@ class LaunchRun:
     # Process whose exit status counts; that of the other ended processes does not.
     recorder: Any = None
     # Called after the end of all processes with a function that returns the output of a process.
-    # Returns the problem of the run, or an empty text.
+    # Returns the problem of the run, or an empty string.
     check: Callable[[Callable[[Any], str]], str] = lambda output_of: ''
 
 

@@ -83,7 +83,7 @@ def world_configuration(world: str) -> dict[str, str]:
     """Return the launch configurations for `config/ros/sensors.yaml` that depend on the world.
 
     As in a batch run, IMU and GPS get the gravity and the origin of the world of the other
-    sensors. `world` is a name or path; with an empty text, each sensor has its default world.
+    sensors. `world` is a name or path; with an empty string, each sensor has its default world.
     """
     shared = load_world(world or _DEFAULT_WORLDS['mag'])
     return {
@@ -176,7 +176,7 @@ def read_published_count(output: str) -> int | None:
 
 
 def find_missing_messages(bag: Path, expected: Mapping[str, int]) -> str:
-    """Return a description of the messages that a finished bag lacks, or an empty text.
+    """Return a description of the messages that a finished bag lacks, or an empty string.
 
     `expected` is the number of published messages by topic.
     """

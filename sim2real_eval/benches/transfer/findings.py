@@ -96,7 +96,7 @@ def _difference_finding(model: ModelTransfer, difference: ParameterDifference) -
 
 
 def describe_cause(model: ModelTransfer) -> str:
-    """Return which simulated sensor errors differ most from the real ones, or an empty text."""
+    """Return which simulated sensor errors differ most from the real ones, or an empty string."""
     far = [
         name
         for name, ratio in model.error_ratios.items()

@@ -23,7 +23,7 @@ ORPHANED = signal.SIGHUP
 def main(scratch_folder: str, command: list[str]) -> int:
     """Run the command; return its exit status, negative for a signal.
 
-    The folder is removed if the parent ends first; an empty text means there is none.
+    The folder is removed if the parent ends first; an empty string means there is none.
     """
 
     def end_group(number: int, frame: FrameType | None) -> None:

@@ -115,7 +115,7 @@ def _select(
 
 
 def _role(name: str, entries: Mapping[str, Any]) -> str:
-    """Return `filter`, `navsat` or an empty text for a node by its name or its parameters."""
+    """Return `filter`, `navsat` or an empty string for a node by its name or its parameters."""
     last = _last(name)
     if last.startswith(('ekf', 'ukf')) or any(_INPUT.fullmatch(key) for key in entries):
         return 'filter'

@@ -301,7 +301,7 @@ def _topic(tree: Mapping[str, Any], key: str, where: str, prefix: str) -> str:
 
 
 def _text(tree: Mapping[str, Any], key: str, where: str, what: str) -> str:
-    """Return a text that must not be empty, or an empty text when absent."""
+    """Return a string that must not be empty if present, or an empty string if absent."""
     text = tree.get(key)
     if text is not None and (not isinstance(text, str) or not text):
         raise ParameterError(where, key, f'{text!r} is not allowed; must be {what}')
