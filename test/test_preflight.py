@@ -322,6 +322,18 @@ def test_an_impossible_correction_is_refused(tmp_path: Path, text: str, problem:
         read_recording(tmp_path / 'run')
 
 
+def test_exchanged_coordinates_of_another_topic_do_not_refuse_a_correction(tmp_path: Path) -> None:
+    fixes = good().gps
+    swapped = dataclasses.replace(fixes, latitude=fixes.longitude, longitude=fixes.latitude)
+    far = dataclasses.replace(fixes, latitude=0.0 * fixes.latitude + 103.8)
+    run = good().with_messages('gps', swapped).with_messages('ideal_gps', far)
+    write_recording(run, tmp_path / 'run', storage='csv')
+    (tmp_path / 'run/recording.yaml').write_text('corrections: {gps: {swapped: true}}\n')
+    read = read_recording(tmp_path / 'run')
+    assert np.array_equal(read.gps.latitude, fixes.latitude)
+    assert 'recording.fixes_exchanged' in [note.code for note in read.notes]
+
+
 def test_latitude_and_longitude_are_exchanged_if_a_latitude_exceeds_90_degrees() -> None:
     far = altered('gps', longitude=lambda degrees: degrees * 0.0 + 103.8)(good()).gps
     swapped = dataclasses.replace(far, latitude=far.longitude, longitude=far.latitude)
