@@ -197,6 +197,25 @@ def test_an_imu_mounted_sideways_with_a_correct_transform_passes_without_truth()
     assert codes(bare) == {'missing', 'imu_tilted_large'}
 
 
+def test_an_imu_with_its_x_axis_up_that_is_upside_down_fails_without_truth() -> None:
+    turn = Rotation.from_euler('y', -90.0, degrees=True)
+    stated = StaticTransform('base_link', 'side', (0.0, 0.0, 0.0), tuple(turn.as_quat()))
+    imu = good().require('imu')
+    upright = dataclasses.replace(
+        imu,
+        frame='side',
+        angular_velocity=turn.inv().apply(imu.angular_velocity),
+        linear_acceleration=turn.inv().apply(imu.linear_acceleration),
+    )
+    assert upright.linear_acceleration.mean(axis=0) == pytest.approx([9.81, 0.0, 0.0], abs=0.3)
+    reversed_imu = dataclasses.replace(
+        upright, linear_acceleration=upright.linear_acceleration * [-1.0, 1.0, 1.0]
+    )
+    bare = dataclasses.replace(good().with_messages('truth', None), transforms=(stated,))
+    assert 'imu_tilted_large' not in codes(bare.with_messages('imu', upright))
+    assert 'imu_tilted_large' in codes(bare.with_messages('imu', reversed_imu))
+
+
 @pytest.mark.parametrize('number', range(18))
 def test_recordings_without_faults_pass(number: int) -> None:
     """None of 200 such recordings fails; these are a sample of them."""

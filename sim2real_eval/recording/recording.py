@@ -376,7 +376,7 @@ class Recording:
 
 
 def require_recording(where: str, candidate: object) -> Recording:
-    """Return `candidate` if it is a Recording; anything else is a Sim2RealError."""
+    """Return `candidate` if it is a Recording; anything else raises Sim2RealError."""
     if not isinstance(candidate, Recording):
         raise Sim2RealError(
             f'{where}: {reprlib.repr(candidate)} is not allowed; must be a Recording, which '

@@ -351,7 +351,7 @@ class StudyOutcome:
         )
 
     def signals(self, key: RunKey) -> EstimateSignals:
-        """Return the signals of a run; a file that cannot be read is a Sim2RealError."""
+        """Return the signals of a run; a file that cannot be read raises Sim2RealError."""
         return self.load(key)
 
     def series(self, key: RunKey) -> VelocitySeries:

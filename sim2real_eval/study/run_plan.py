@@ -91,7 +91,7 @@ class RunPlan:
     """The real run of a recording with ground truth, and the runs of its twins.
 
     The twins have distinct labels. A recording without ground truth, or with a sensor that has no
-    message during it, is a Sim2RealError.
+    message during it, raises Sim2RealError.
     """
 
     def __init__(self, recording: Recording, twins: Sequence[Twin], judging: Judging) -> None:
@@ -163,7 +163,7 @@ class RunPlan:
         return self.start_of(self._judging.setup)
 
     def judge(self, run: PlannedRun) -> JudgedRun:
-        """Judge a run; a recording without what the judge needs is a Sim2RealError."""
+        """Judge a run; a recording without what the judge needs raises Sim2RealError."""
         return self._judging.setup.judge(self.recording(run), **self._start._asdict())
 
     def score(self, run: PlannedRun, judged: JudgedRun) -> JudgedScore:
