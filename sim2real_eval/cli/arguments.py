@@ -286,24 +286,24 @@ def transforms_of(options: argparse.Namespace) -> TransformFile | None:
     return None if options.transforms is None else TransformFile.from_file(options.transforms)
 
 
-def motion_parameters(texts: Sequence[str]) -> dict[str, object]:
+def motion_parameters(arguments: Sequence[str]) -> dict[str, object]:
     """Return the parameters of a motion in --set, by key.
 
     The duration is refused, because it has its own option.
     """
-    parameters = dict(map(key_value, texts))
+    parameters = dict(map(key_value, arguments))
     if 'duration' in parameters:
         raise ParameterError('--set', 'duration', 'cannot be set here; use --duration')
     return parameters
 
 
-def key_value(text: str) -> tuple[str, object]:
+def key_value(argument: str) -> tuple[str, object]:
     """Return key and value of KEY=VALUE; the value is parsed as YAML."""
     from sim_sensors.core.config_files import parse_yaml
 
-    key, equals, value = text.partition('=')
+    key, equals, value = argument.partition('=')
     if not equals:
-        raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
+        raise ParameterError('--set', '', f'{argument!r} is not allowed; must be KEY=VALUE')
     parsed = parse_yaml(value, f'--set {key}')
     number = parse_number(parsed) if isinstance(parsed, str) else None
     return key, parsed if number is None else number
@@ -414,13 +414,13 @@ def judge_options(options: argparse.Namespace) -> Options:
         names = [] if options.correct == 'none' else options.correct.split(',')
         correct = replay_options.corrections((name.strip() for name in names), '--correct', '')
     seconds: dict[str, float] = {}
-    for text in options.latency:
-        topic, equals, value = text.rpartition('=')
+    for argument in options.latency:
+        topic, equals, value = argument.rpartition('=')
         if equals and topic.strip('/') in (other.strip('/') for other in seconds):
             raise ParameterError('--latency', '', f'{topic} is given twice; must be given once')
         delay = parse_number(value)
         if not equals or delay is None:
-            problem = f'{text!r} is not allowed; must be a topic, = and seconds'
+            problem = f'{argument!r} is not allowed; must be a topic, = and seconds'
             raise ParameterError('--latency', '', problem)
         seconds[topic] = delay
     release = None

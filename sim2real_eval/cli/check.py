@@ -142,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
         for line in correction_hint(runs):
             print(wrap_text(line))
     if written is not None:
-        _print_written(written, runs, fails)
+        _print_written(written, runs)
     counts = [line.status for line in lines(runs)]
     warned = len(joint_findings) - failed + counts.count(WARN)
     failed += counts.count(FAIL)
@@ -180,17 +180,15 @@ def _check(
     return [source for _, source in pairs], runs, constants, failures
 
 
-def _print_written(
-    written: Mapping[Path, tuple[str, ...]], runs: Sequence[Preflight], fails: bool
-) -> None:
+def _print_written(written: Mapping[Path, tuple[str, ...]], runs: Sequence[Preflight]) -> None:
     """Print the written files with their entries, and how many recordings still fail."""
+    from sim2real_eval.preflight.outcome import FAIL
     from sim2real_eval.report.preflight import file_lines
 
     print('Written:' if written else 'Nothing to write: no recording.yaml needs a change.')
     for line in file_lines({str(path): entries for path, entries in written.items()}):
         print(line)
-    if fails:
-        failing = sum(run.status == 'fail' for run in runs)
+    if failing := sum(run.status == FAIL for run in runs):
         print(f'Not corrected: {failing} of {len(runs)} recordings fail, for the reasons above.')
 
 

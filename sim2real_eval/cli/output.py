@@ -56,7 +56,7 @@ class PrintableOutput(io.TextIOWrapper):
         )
 
     def write(self, text: str) -> int:
-        """Write a text; see `printable`."""
+        """Write text; see `printable`."""
         parts = _STYLE.split(text)
         parts[::2] = [printable(part, '\n\t') for part in parts[::2]]
         super().write(''.join(parts))

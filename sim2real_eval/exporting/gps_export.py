@@ -132,7 +132,7 @@ def export_gps(
 
 
 def _errors(source: GpsModel) -> GnssNoise:
-    """Return the errors of a receiver; ParameterError if its noise has another law."""
+    """Return the errors of a receiver; raise ParameterError for another noise model."""
     if isinstance(source.noise, GnssNoise):
         return source.noise
     if isinstance(source.noise, GaussianNoise):

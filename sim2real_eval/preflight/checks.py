@@ -154,7 +154,7 @@ def check(
 def check_vehicle(
     runs: Sequence[Preflight], reread: Callable[[int], Recording], *, base_frame: str = 'base_link'
 ) -> tuple[list[Preflight], list[Pooled]]:
-    """Return the results of all recordings with the vehicle's common corrections, and the latter.
+    """Return the results of all recordings of a vehicle, and their common corrections.
 
     See `pool`.
     """
