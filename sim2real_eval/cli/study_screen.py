@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 MOST_LINES = 25
 """Largest number of lines that fit on one screen."""
 
-_MOST_TABLES = 4
-_MOST_TITLE_LINES = 2
+_MAX_TABLES = 4
+_MAX_TITLE_LINES = 2
 # Limits on the lines of each entry of the answer, tried in turn until the screen has enough space.
 _ANSWER_LINE_LIMITS = (8, 6, 4)
 
@@ -91,7 +91,7 @@ def _head(outcome: StudyOutcome, *, verbose: bool) -> list[str]:
     """Return the title, and the options that the study adapted to its recordings."""
     from sim2real_eval.report.answer import adapted_options, adapted_text
 
-    max_lines = None if verbose else _MOST_TITLE_LINES
+    max_lines = None if verbose else _MAX_TITLE_LINES
     lines = [wrap_text(str(outcome.record['title']), max_lines=max_lines)]
     if outcome.record['synthetic']:
         lines.append('SYNTHETIC stand-ins for real sensors: the numbers describe no real sensor.')
@@ -160,7 +160,7 @@ def _rankings(
         ]
         return lines + ([f'{" and ".join(missing)}: {folder / TABLES[0]}'] if missing else [])
 
-    complete = [first_rankings(count) for count in range(1, min(len(standings), _MOST_TABLES) + 1)]
+    complete = [first_rankings(count) for count in range(1, min(len(standings), _MAX_TABLES) + 1)]
     if fitting := [lines for lines in complete if len(lines) <= space]:
         return fitting[-1], True
     models = len(standings[0].pooled_uncertainty.order)
@@ -183,7 +183,7 @@ def _ranking_lines(
     recordings = f'{count} recording{"" if count == 1 else "s"}'
     title = f'VEPD of {component} speed {standing.where}, {recordings}, judge {standing.label}'
     table = _ranking(outcome, standing, components, published=published, most=most)
-    lines = [*wrap_text(title, max_lines=_MOST_TITLE_LINES).splitlines(), *table_lines(table)]
+    lines = [*wrap_text(title, max_lines=_MAX_TITLE_LINES).splitlines(), *table_lines(table)]
     if any('*' in line for line in lines):
         lines.append(
             '  * differs significantly from the real sensors, in one joint test of all metrics'

@@ -53,10 +53,10 @@ _BLOCK_S = 0.1
 _FINE_S = 0.02
 _MOUNTING_BLOCK_S = 0.5
 _INDEPENDENT_S = 1.0
-_LEAST_BLOCKS = 32
+_MIN_BLOCKS = 32
 _SIDEWAYS_DEG = 15.0
 _SLOWEST = 0.2
-_LEAST_FORCE = 1e-3
+_MIN_FORCE = 1e-3
 # Standard deviation of the direction of the mean force, from an accelerometer bias of 0.2 m/s^2.
 _VERTICAL_RAD = 0.02
 _UPRIGHT, _REVERSED = (1, 1, 1), (-1, -1, -1)
@@ -212,7 +212,7 @@ def _verticals(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
     force = mean_row(evidence.measured('linear_acceleration'))
     size = float(np.linalg.norm(force))
     # Without a force there is no vertical to measure; `measure_gravity` reports it.
-    return (force / size if size > _LEAST_FORCE else up), up
+    return (force / size if size > _MIN_FORCE else up), up
 
 
 def fit_turning(
@@ -249,12 +249,12 @@ def fit_turning(
 
     # The last block may be short.
     measured_rates, block_time = measured_rates[:-1], block_time[:-1]
-    if len(measured_rates) < _LEAST_BLOCKS:
+    if len(measured_rates) < _MIN_BLOCKS:
         return None
     inside = slice(None)
     if interval is not None:
         inside = slice(*np.searchsorted(block_time, interval).tolist())
-        if len(measured_rates[inside]) < _LEAST_BLOCKS:
+        if len(measured_rates[inside]) < _MIN_BLOCKS:
             return None
     measured_rates, block_time = measured_rates[inside], block_time[inside]
 
@@ -273,7 +273,7 @@ def fit_turning(
     shifted = block_time - first.seconds
     margin = length + 0.5 * abs(first.seconds)
     is_inside = (shifted > rate_time[0] + margin) & (shifted < rate_time[-1] - margin)
-    is_cut = not is_inside.all() and int(is_inside.sum()) >= _LEAST_BLOCKS
+    is_cut = not is_inside.all() and int(is_inside.sum()) >= _MIN_BLOCKS
     result = fit(is_inside) if is_cut else first
     return result if result.explained > 0.5 and result.is_better_than(result.power) else None
 

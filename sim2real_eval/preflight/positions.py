@@ -34,17 +34,17 @@ from .velocities import SCALE, match_unit, plain, speed_ratio
 # 5 % of the speed appears as lateral velocity at 3 deg, 17 % at 10 deg.
 _TURN_DEG = (3.0, 10.0)
 # A smaller turn is a finding if it moves the fixes by more than their noise.
-_LEAST_TURN_DEG = 0.5
+_MIN_TURN_DEG = 0.5
 # Receivers need 0.1 s; at 0.3 s and 10 m/s a fix is 3 m behind.
 _LATE_S = (0.1, 0.3)
-_LEAST_LATE_S = 0.05
-_LEAST_ARM_M = 0.5
+_MIN_LATE_S = 0.05
+_MIN_ARM_M = 0.5
 _INDEPENDENT_S = 10.0
 # Ratio of singular values below which the columns of a fit are not independent.
-_LEAST_INDEPENDENT = 0.03
+_MIN_SINGULAR_RATIO = 0.03
 _FIX_JUMP_M = 2.0
 # Multipath of tens of metres lasts for seconds; from fix to fix a poor receiver errs by metres.
-_MOST_WHITE_M = 20.0
+_MAX_WHITE_M = 20.0
 # Motion of the truth, over the errors of the fixes, below which it counts as at rest.
 _RESTS = 0.3
 # Smallest share of white errors among the errors of a receiver.
@@ -53,7 +53,7 @@ _WHITE = 0.5
 _UNRELATED = 5.0
 _HEIGHT_NOISE_M = 1.0
 # Heights of a receiver err by metres; a smaller climb has no scale.
-_LEAST_CLIMB_M = 1.5
+_MIN_CLIMB_M = 1.5
 _ALTITUDE_SCALE = 0.3
 _ALTITUDE_UNITS = {3.28084: 'feet', 1000.0: 'millimetres', 100.0: 'centimetres'}
 _LOWEST_M, _HIGHEST_M = -500.0, 20000.0
@@ -98,7 +98,7 @@ def _turn_limit(track: Track, fit: DelayFit) -> float:
     truth = track.truth(track.stamps)
     extent = float(np.sqrt(np.mean(np.abs(truth - truth.mean()) ** 2)))
     noise = math.sqrt(fit.residual)
-    return float(np.clip(math.degrees(noise / extent), _LEAST_TURN_DEG, _TURN_DEG[0]))
+    return float(np.clip(math.degrees(noise / extent), _MIN_TURN_DEG, _TURN_DEG[0]))
 
 
 def _choose_axes(evidence: Evidence) -> Iterator[Measure]:
@@ -281,14 +281,14 @@ def _measure_lever_arm(evidence: Evidence, arm: _LeverArmFit) -> Measure:
     x, y, z = (float(value) for value in np.round(stated, 2))
     size = abs(arm.value)
     finding = findings.LEVER_ARM(topic, size=size, role=role, x=x, y=y, z=z)
-    return Measure(size, _LEAST_ARM_M, finding, 'gps lever arm', unit='m')
+    return Measure(size, _MIN_ARM_M, finding, 'gps lever arm', unit='m')
 
 
 def _delay_limit(track: Track, fit: DelayFit) -> float:
     """Return the delay, s, that moves the fixes by more than their noise, at most 0.1 s."""
     speed = np.abs(np.diff(track.truth(track.stamps))) / np.diff(track.stamps)
     usual = float(np.sqrt(np.mean(speed**2)))
-    return float(np.clip(math.sqrt(fit.residual) / max(usual, 1e-3), _LEAST_LATE_S, _LATE_S[0]))
+    return float(np.clip(math.sqrt(fit.residual) / max(usual, 1e-3), _MIN_LATE_S, _LATE_S[0]))
 
 
 class _LeverArmFit(NamedTuple):
@@ -337,7 +337,7 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
     value = complex(solution[3], solution[4])
     error = float(np.hypot(*deviation[3:]))
     is_turning = np.abs(np.mean(ahead[is_usual])) < 0.9
-    if not is_turning or abs(value) < _LEAST_ARM_M + SIGMAS * error:
+    if not is_turning or abs(value) < _MIN_ARM_M + SIGMAS * error:
         return None
     without, *_ = fit(constant, late)
     gain = freedom * (_log(without) - _log(variance))
@@ -353,7 +353,7 @@ def _is_degenerate(columns: list[FloatArray]) -> bool:
     """Return whether complex columns of a linear fit hardly differ from combinations of others."""
     design = _real_rows(columns)
     sizes = np.linalg.svd(design / np.linalg.norm(design, axis=0), compute_uv=False)
-    return bool(sizes[-1] < _LEAST_INDEPENDENT * sizes[0])
+    return bool(sizes[-1] < _MIN_SINGULAR_RATIO * sizes[0])
 
 
 def measure_altitude(evidence: Evidence) -> Iterator[Measure]:
@@ -370,7 +370,7 @@ def measure_altitude(evidence: Evidence) -> Iterator[Measure]:
     explained = product**2 / max(size * power, 1e-12)
     scale, finding = product / max(size, 1e-12), None
     is_impossible = not _LOWEST_M < float(np.median(altitude)) < _HIGHEST_M
-    if math.sqrt(size) > _LEAST_CLIMB_M and explained > 0.8 and scale > 0.0:
+    if math.sqrt(size) > _MIN_CLIMB_M and explained > 0.8 and scale > 0.0:
         if abs(math.log(scale)) > _ALTITUDE_SCALE:
             _, unit = match_unit(scale, _ALTITUDE_UNITS, SCALE)
             finding = findings.ALTITUDE_UNIT(topic, scale=scale, unit=unit)
@@ -430,7 +430,7 @@ def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
     stated = math.sqrt(max(float(np.median(variance)), 0.0))
     white = _white_deviation(track)
     finding = None
-    if error > MAX_STEP_ERROR_M or white > _MOST_WHITE_M:
+    if error > MAX_STEP_ERROR_M or white > _MAX_WHITE_M:
         finding = findings.FIX_ERRORS(
             evidence.topic('gps'),
             north=float(np.std(track.residual.imag)),
@@ -445,9 +445,9 @@ def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
         finding = findings.FIXES_UNRELATED(evidence.topic('gps'), error=error)
     if finding is not None:
         evidence.doubtful |= {'fixes', 'fix errors'}
-    is_white = white > _MOST_WHITE_M
+    is_white = white > _MAX_WHITE_M
     yield Measure(error, MAX_STEP_ERROR_M, None if is_white else finding, 'gps')
-    yield Measure(white, _MOST_WHITE_M, finding if is_white else None, 'gps noise')
+    yield Measure(white, _MAX_WHITE_M, finding if is_white else None, 'gps noise')
 
 
 def _white_deviation(track: Track) -> float:
