@@ -137,12 +137,13 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             'entropy', 1e-10,
         ),
         Claim(
-            'identical sensors called different, nominal 5 %', 'known law',
+            'identical sensors called different, nominal 5 %', 'known distribution',
             'test_uncertainty.py::test_identical_sensors_are_called_different_at_the_stated_rate',
             'share', 0.06, 0.04,
         ),
         Claim(
-            'the same, 12 settings, two coordinates', 'known law', 'same', 'rejects', 0.06, 0.035,
+            'the same, 12 settings, two coordinates', 'known distribution', 'same', 'rejects',
+            0.06, 0.035,
         ),
         Claim(
             'coverage of 95 % intervals, 36 settings', 'known distance', 'different', 'covers',
@@ -153,25 +154,32 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
             'test_fit_truths.py::test_intervals_contain_the_true_value', 'share', 1.0, 0.75,
         ),
         Claim(
-            '`tune` from right parameters changes one', 'known filter', 'tuning', 'changed', 0.05,
+            '`tune` from correct parameters changes one', 'known filter', 'tuning', 'changed',
+            0.05,
         ),
         Claim(
             'coverage of the 95 % interval of a tuned parameter', 'known filter', 'tuning',
             'inside', 1.0, 0.8,
         ),
         Claim(
-            'GPS at rest, nine kinds: scatter of errors over uncertainty', 'known law', 'gps',
+            'GPS at rest, nine kinds: scatter of errors over uncertainty', 'known model', 'gps',
             'scatter', 1.25, 0.8,
         ),
-        Claim('the same: beyond three', 'known law', 'gps', 'beyond three', 0.012),
         Claim(
-            '`gps.yaml` of the right law fails its check, nominal 1 %', 'known law', 'gps',
+            'the same: errors beyond three uncertainties', 'known model', 'gps', 'beyond three',
+            0.012,
+        ),
+        Claim(
+            '`gps.yaml` of the correct model fails its check, nominal 1 %', 'known model', 'gps',
             'false alarms', 0.05,
         ),
-        Claim('a GPS that jumps fails it', 'known law', 'gps', 'steps found', 1.0, 0.9),
         Claim(
-            'coverage of the 95 % interval of error² over stated²', 'known law', 'gps', 'covered',
+            '`gps.yaml` of a GPS that jumps fails its check', 'known model', 'gps', 'steps found',
             1.0, 0.9,
+        ),
+        Claim(
+            'coverage of the 95 % interval of error² over stated²', 'known model', 'gps',
+            'covered', 1.0, 0.9,
         ),
         Claim(
             'halves of real standstills of a GPS: difference over uncertainty', 'the other half',

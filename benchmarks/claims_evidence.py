@@ -18,15 +18,17 @@ def _drive(what: str, figure: str, high: float, low: float, *printed: str) -> Cl
 
 BLOCKS = (
     Claim(
-        'one law, 8 drives of 4 segments: called different', 'known law', 'blocks',
+        'identical sensors, 8 drives of 4 segments: called different', 'known distribution',
+        'blocks',
         'without blocks', 0.45, 0.25, stated=((_UNCERTAINTY, 'in 31 % of studies'),),
     ),
     Claim(
-        'the same with `block`, nominal 5 %', 'known law', 'blocks', 'with blocks', 0.08, 0.02,
+        'the same with `block`, nominal 5 %', 'known distribution', 'blocks', 'with blocks', 0.08,
+        0.02,
         stated=((_UNCERTAINTY, 'in 5.5 % with them'),),
     ),
     Claim(
-        'the same with other drives on either side', 'known law', 'blocks',
+        'the same with other drives on either side', 'known distribution', 'blocks',
         'with blocks, unpaired', 0.08, 0.02,
     ),
     *(
@@ -50,7 +52,10 @@ CAMERA = (
         'corners of a board: RMSE over that of a camera model with their noise',
         'OpenCV, 6 settings', 'board', 'RMSE', 1.8, 0.9,
     ),
-    Claim('the same: 1 - R of what is detected', 'OpenCV, 6 settings', 'board', '1 - R', 3e-6),
+    Claim(
+        'the same: 1 - correlation of detected and true corners', 'OpenCV, 6 settings', 'board',
+        '1 - R', 3e-6,
+    ),
     Claim(
         'the same: missed, less those of the model', 'OpenCV, 6 settings', 'board', 'missed',
         0.0, -0.3, '%',

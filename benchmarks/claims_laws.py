@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of laws: coverage of intervals, fitted noise, the turning Earth."""
+"""Claims about known distributions: coverage of intervals, fitted noise, the turning Earth."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _covers(
 COVERAGE = (
     *(_covers(law) for law in ('normal', 't3', 'bimodal')),
     *(_covers(law) for law in ('log-normal 0.5', 'log-normal 0.9', 'contaminated')),
-    _covers('log-normal 0.9', 'together', ', coordinates that err together', 0.88, 0.97),
+    _covers('log-normal 0.9', 'together', ', coordinates with correlated errors', 0.88, 0.97),
     Claim(
-        'finding `uncertainty.skewed`, log-normal 0.9, 10 and 30 runs', 'known law', 'coverage',
-        'log-normal 0.9: warns', 1.0, 0.95,
+        'finding `uncertainty.skewed`, log-normal 0.9, 10 and 30 runs', 'known distribution',
+        'coverage', 'log-normal 0.9: warns', 1.0, 0.95,
     ),
     Claim(
-        'the same of normal runs', 'known law', 'coverage', 'normal: warns', 0.12,
+        'the same of normal runs', 'known distribution', 'coverage', 'normal: warns', 0.12,
     ),
 )  # fmt: skip
 
@@ -40,12 +40,13 @@ NOISE = (
         'deviation, alone', 1.1, 0.9,
     ),
     Claim(
-        'flicker, a fifth of white noise of 30 samples, where seen: mean error over stated ones',
-        'known noise',
+        'flicker of a fifth of the white noise averaged over 30 samples, if detected: mean error '
+        'over stated ones', 'known noise',
         f'{_FIT}test_detected_weak_flicker_is_not_overestimated', 'bias', 0.2,
     ),
     Claim(
-        'flicker or Gauss-Markov bias, six hours: named', 'known noise', _KINDS, 'named', 1.0, 0.8
+        'flicker or Gauss-Markov bias, six hours: identified', 'known noise', _KINDS, 'named', 1.0,
+        0.8,
     ),
     Claim(
         'the same: fitted over true Allan deviation at an hour', 'known noise', _KINDS, 'hour',

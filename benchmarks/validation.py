@@ -212,7 +212,7 @@ def _about(told: dict[str, Any]) -> list[str]:
     run = told['machine']
     where = f'{run["processor"]}, {run["cpus"]} cores, Python {run["python"]}'
     spent = f'in {told["minutes"]:.0f} minutes'
-    return [f'Measured on {told["date"]} {spent} ({where}, load {run["load"][2]:.0f} beside it).']
+    return [f'Measured on {told["date"]} {spent} ({where}, load average {run["load"][2]:.0f}).']
 
 
 def main() -> None:

@@ -197,6 +197,25 @@ def test_an_imu_mounted_sideways_with_a_correct_transform_passes_without_truth()
     assert codes(bare) == {'missing', 'imu_tilted_large'}
 
 
+def test_an_imu_with_its_x_axis_up_that_is_upside_down_fails_without_truth() -> None:
+    turn = Rotation.from_euler('y', -90.0, degrees=True)
+    stated = StaticTransform('base_link', 'side', (0.0, 0.0, 0.0), tuple(turn.as_quat()))
+    imu = good().require('imu')
+    upright = dataclasses.replace(
+        imu,
+        frame='side',
+        angular_velocity=turn.inv().apply(imu.angular_velocity),
+        linear_acceleration=turn.inv().apply(imu.linear_acceleration),
+    )
+    assert upright.linear_acceleration.mean(axis=0) == pytest.approx([9.81, 0.0, 0.0], abs=0.3)
+    reversed_imu = dataclasses.replace(
+        upright, linear_acceleration=upright.linear_acceleration * [-1.0, 1.0, 1.0]
+    )
+    bare = dataclasses.replace(good().with_messages('truth', None), transforms=(stated,))
+    assert 'imu_tilted_large' not in codes(bare.with_messages('imu', upright))
+    assert 'imu_tilted_large' in codes(bare.with_messages('imu', reversed_imu))
+
+
 @pytest.mark.parametrize('number', range(18))
 def test_recordings_without_faults_pass(number: int) -> None:
     """None of 200 such recordings fails; these are a sample of them."""
@@ -320,6 +339,18 @@ def test_an_impossible_correction_is_refused(tmp_path: Path, text: str, problem:
     (tmp_path / 'run/recording.yaml').write_text(f'corrections: {{{text}}}\n')
     with pytest.raises(RecordingError, match=re.escape(problem)):
         read_recording(tmp_path / 'run')
+
+
+def test_exchanged_coordinates_of_another_topic_do_not_refuse_a_correction(tmp_path: Path) -> None:
+    fixes = good().gps
+    swapped = dataclasses.replace(fixes, latitude=fixes.longitude, longitude=fixes.latitude)
+    far = dataclasses.replace(fixes, latitude=0.0 * fixes.latitude + 103.8)
+    run = good().with_messages('gps', swapped).with_messages('ideal_gps', far)
+    write_recording(run, tmp_path / 'run', storage='csv')
+    (tmp_path / 'run/recording.yaml').write_text('corrections: {gps: {swapped: true}}\n')
+    read = read_recording(tmp_path / 'run')
+    assert np.array_equal(read.gps.latitude, fixes.latitude)
+    assert 'recording.fixes_exchanged' in [note.code for note in read.notes]
 
 
 def test_latitude_and_longitude_are_exchanged_if_a_latitude_exceeds_90_degrees() -> None:

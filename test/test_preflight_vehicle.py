@@ -18,8 +18,10 @@ import yaml
 from cli_examples import call
 from preflight_examples import Change, altered, correction, good, late, scaled
 
+from sim2real_eval.cli.check import _print_written
 from sim2real_eval.common.findings import RecordingError
 from sim2real_eval.preflight import findings
+from sim2real_eval.preflight.checks import check
 from sim2real_eval.preflight.entries import entry_lines, write_entries, yaml_text
 from sim2real_eval.preflight.outcome import Measure, Outcome, Preflight
 from sim2real_eval.preflight.vehicle import pool
@@ -301,6 +303,13 @@ def test_what_cannot_be_corrected_is_told_after_write(
     done = call(capsys, 'check', *paths, '--write')
     assert done.status == 1
     assert [(path / 'recording.yaml').read_bytes() for path in paths] == before
+
+
+def test_no_failing_recordings_are_counted_if_only_the_vehicle_fails(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _print_written({}, [check(good())])
+    assert 'recordings fail' not in capsys.readouterr().out
 
 
 def test_write_into_a_folder_that_cannot_be_written_is_refused(

@@ -206,7 +206,7 @@ def markov_deviance(
 ) -> float:
     """Return the deviance of a fit of all terms, with a Gauss-Markov process, at a given misfit.
 
-    The correlation time is found by minimising it.
+    The correlation time is the `time` that minimises the deviance.
     """
     problem = _Problem(curve, time, low_pass, ramp=trend is None)
     problem.misfit = misfit
@@ -478,7 +478,7 @@ def _bound_unobservable(
 ) -> Coefficient:
     """Return zero with a 95 % upper bound for the coefficient of an unobservable term.
 
-    If the true coefficient is at the bound, 5 % of estimates are below this one. The uncertainty
+    If the true coefficient is at the bound, 5 % of estimates are below `estimate`. The uncertainty
     grows with the coefficient, so the bound is the smallest value that lies 1.645 of its own
     uncertainties above the estimate.
     """

@@ -8,7 +8,7 @@ from sim2real_eval.common.findings import assumed, decisive, routine
 
 UNIT_IS_G = decisive(
     'signals.unit_is_g',
-    'the specific force at rest is {force:.4g m/s^2}, so the accelerometer seems to be in {unit}',
+    'the specific force at rest is {force:.4g m/s^2}, so its unit seems to be {unit}',
     'All accelerometer values are wrong by the ratio of the units.',
     'give the unit with --accel-unit',
 )
@@ -57,9 +57,9 @@ OUT_OF_ORDER = routine(
 )
 REPEATED = assumed(
     'signals.stamps_repeated',
-    '{count:d} samples ({share:.2g} of all) carry the stamp of the sample before, or nearly, '
-    'although their values differ; all samples are kept, evenly spaced at {rate:.6g Hz}',
-    'The driver stamps in batches, so a stamp does not tell the time of its sample. Lost samples '
+    '{count:d} samples ({share:.2g} of all) have the stamp of the sample before, or almost the '
+    'same, although their values differ; all samples are kept, evenly spaced at {rate:.6g Hz}',
+    'The driver stamps in batches, so a stamp is not the time of its sample. Lost samples '
     'cannot be seen, and would make the rate too low.',
     'compare that rate with the rate of the sensor',
 )
@@ -118,7 +118,7 @@ DRIFT_UNCLEAR = decisive(
 )
 DETRENDED = routine(
     'allan.detrended',
-    'a drift of the mean by {change:.3g} {unit} in {seconds:.3g s} is taken out',
+    'a drift of the mean by {change:.3g} {unit} in {seconds:.3g s} is removed',
     'The model does not drift.',
 )
 WARM_UP = decisive(
@@ -131,7 +131,7 @@ WARM_UP = decisive(
 LINES = decisive(
     'allan.lines',
     'vibration or hum at {frequency:.4g Hz} with {rms:.2g} {unit} rms (spectral lines: {count:d}) '
-    'is taken out, so the simulated sensor has noise but no vibration',
+    'is removed, so the simulated sensor has noise but no vibration',
     'White noise fitted through a line would be too large. If the robot vibrates like this, '
     'the simulated sensor is too quiet.',
     'if the simulated sensor needs it: `{setting}` in the file of the model',
@@ -145,8 +145,8 @@ MISFIT = decisive(
 )
 NOT_SEPARATED = routine(
     'allan.not_separated',
-    '{kind} and a Gauss-Markov bias of {std:.2g} {unit} with {time:.3g s} fit the '
-    'curve equally well; the model uses {kind}, whose Allan deviation at one hour is '
+    '{kind} and a Gauss-Markov bias of {std:.2g} {unit} with a correlation time of {time:.3g s} '
+    'fit the curve equally well; the model uses {kind}, whose Allan deviation at one hour is '
     '{ratio:.2g} times as large',
     'The two differ only at averaging times that the record hardly covers.',
     'record for longer',
@@ -192,7 +192,9 @@ LEFT_OUT = routine(
     'sensor.left_out', 'left out for the {sensor}: {problem}', 'The others are used.'
 )
 NO_SENSOR = routine(
-    'sensor.missing', 'no {sensor} in the recordings: no {file}', 'There is nothing to analyse.'
+    'sensor.missing',
+    'no {sensor} in the recordings, so {file} is not written',
+    'There is nothing to analyse.',
 )
 MOSTLY_ROUNDING = decisive(
     'gps.mostly_rounding',
@@ -222,8 +224,8 @@ WANDER_UNBOUND = decisive(
 )
 NOT_RECOMMENDED = decisive(
     'gps.not_recommended',
-    'no model reproduces the record, so none is recommended; gps.yaml: {statistic} is '
-    '{record:.3g m}, in 95 % of the simulations {lower:.3g m} to {upper:.3g m}',
+    'no model reproduces the record, so none is recommended; {statistic} is {record:.3g m}, but '
+    '{lower:.3g m} to {upper:.3g m} in 95 % of the simulations with gps.yaml',
     'The receiver smooths, jumps or drifts, which white noise with a Gauss-Markov process does '
     'not. A filter tuned on the model will meet other errors on the receiver.',
     'use gps.yaml only over the times at which the dots of gps.png are inside the band, and not '

@@ -113,13 +113,13 @@ def run(options: argparse.Namespace) -> int:
             options.out, results, terms, model, record, again, topic, overwrite=options.overwrite
         )
 
-    def tell() -> None:
+    def print_result() -> None:
         recovered = again.recovered_parameters if again is not None else ()
         print_table(report.allan_console_table(terms, results, recovered))
         print(report.units_legend(terms))
         print_notes(_notes(results, again))
 
-    return conclude(options, record, tell, 'Curves, terms, plot and models', failures)
+    return conclude(options, record, print_result, 'Curves, terms, plot and models', failures)
 
 
 def _signals(options: argparse.Namespace, path: str) -> Signals:

@@ -86,7 +86,7 @@ _SHARED = OptionSet(
 
 
 def add_shared(parser: argparse._ActionsContainer, *names: str) -> None:
-    """Add some options of `SharedOptions`, such as --seed, --topic, --set or --published.
+    """Add options by name: fields of `SharedOptions`, or topic, set, published or seed.
 
     An option that is not given has its declared default.
     """
@@ -155,11 +155,12 @@ def add_out(
     add_shared(parser, *shared)
 
 
-def scenario_problem(text: str) -> str | None:
+def scenario_problem(label: str) -> str | None:
     """Return what is wrong with a scenario label, which is also a file name, or None."""
-    if text in ('', 'all') or text[0] == '.' or not text.isprintable() or set(text) & set('/\\'):
+    is_reserved = label in ('', 'all') or label[0] == '.'
+    if is_reserved or not label.isprintable() or set(label) & set('/\\'):
         return (
-            f'{text!r} must not be empty, be "all" (the pooled row), contain / or \\, or begin '
+            f'{label!r} must not be empty, be "all" (the pooled row), contain / or \\, or begin '
             'with a dot'
         )
     return None
@@ -177,13 +178,13 @@ def add_scenario(parser: argparse._ActionsContainer, where: str = '') -> None:
     parser.add_argument('--scenario', type=label, metavar='LABEL', help=meaning)
 
 
-def topic_roles(texts: Sequence[str], *, inputs: bool = False) -> tuple[tuple[str, str], ...]:
+def topic_roles(arguments: Sequence[str], *, inputs: bool = False) -> tuple[tuple[str, str], ...]:
     """Return the (role, topic) pairs of --topic.
 
-    The keys may also be inputs of the filter if `inputs` is True. A text that is not a pair, or
-    has an unknown key, is refused.
+    The keys may also be inputs of the filter if `inputs` is True. An argument that is not a pair,
+    or has an unknown key, is refused.
     """
-    pairs = _topics(texts)
+    pairs = _topics(arguments)
     for name in pairs:
         if name not in _ROLES and not inputs:
             raise ParameterError(
@@ -193,20 +194,20 @@ def topic_roles(texts: Sequence[str], *, inputs: bool = False) -> tuple[tuple[st
     return tuple(pair for pair in pairs.items() if pair[0] in _ROLES)
 
 
-def input_topics(texts: Sequence[str]) -> dict[str, str]:
+def input_topics(arguments: Sequence[str]) -> dict[str, str]:
     """Return the topics of --topic by input of the filter, such as odom0; see `topic_roles`."""
-    return {name: topic for name, topic in _topics(texts).items() if name not in _ROLES}
+    return {name: topic for name, topic in _topics(arguments).items() if name not in _ROLES}
 
 
-def _topics(texts: Sequence[str]) -> dict[str, str]:
+def _topics(arguments: Sequence[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    for text in texts:
-        name, equals, topic = text.partition('=')
+    for argument in arguments:
+        name, equals, topic = argument.partition('=')
         is_known = name in _ROLES or re.fullmatch(r'(odom|pose|twist|imu)\d+', name)
         if not equals or not topic.strip('/') or not is_known:
             hint = '' if is_known else did_you_mean(name, _ROLES)
             must = f'must be ROLE=TOPIC with {", ".join(_ROLES)} or an input such as odom0'
-            raise ParameterError('--topic', '', f'{text!r} is not allowed{hint}; {must}')
+            raise ParameterError('--topic', '', f'{argument!r} is not allowed{hint}; {must}')
         if name in pairs:
             raise ParameterError('--topic', '', f'{name} is given twice; must be given once')
         pairs[name] = topic
@@ -285,24 +286,24 @@ def transforms_of(options: argparse.Namespace) -> TransformFile | None:
     return None if options.transforms is None else TransformFile.from_file(options.transforms)
 
 
-def motion_parameters(texts: Sequence[str]) -> dict[str, object]:
+def motion_parameters(arguments: Sequence[str]) -> dict[str, object]:
     """Return the parameters of a motion in --set, by key.
 
     The duration is refused, because it has its own option.
     """
-    parameters = dict(map(key_value, texts))
+    parameters = dict(map(key_value, arguments))
     if 'duration' in parameters:
         raise ParameterError('--set', 'duration', 'cannot be set here; use --duration')
     return parameters
 
 
-def key_value(text: str) -> tuple[str, object]:
+def key_value(argument: str) -> tuple[str, object]:
     """Return key and value of KEY=VALUE; the value is parsed as YAML."""
     from sim_sensors.core.config_files import parse_yaml
 
-    key, equals, value = text.partition('=')
+    key, equals, value = argument.partition('=')
     if not equals:
-        raise ParameterError('--set', '', f'{text!r} is not allowed; must be KEY=VALUE')
+        raise ParameterError('--set', '', f'{argument!r} is not allowed; must be KEY=VALUE')
     parsed = parse_yaml(value, f'--set {key}')
     number = parse_number(parsed) if isinstance(parsed, str) else None
     return key, parsed if number is None else number
@@ -364,8 +365,9 @@ _JUDGE = OptionSet(
     correct='--correct LIST',
     rl_version='--rl-version VERSION',
 )
-# Names of a request for a judge, in the order in which they are refused where no node judges.
-_OF_NODES = (
+# Options of judges with the parameters of robot_localization, in the order in which they are
+# refused for other judges.
+_NODE_OPTIONS = (
     'navsat_config', 'case', 'filter_kind', 'section', 'correct', 'latency',
     'rl_version', 'front_end', 'filtered_gps',
 )  # fmt: skip
@@ -412,13 +414,13 @@ def judge_options(options: argparse.Namespace) -> Options:
         names = [] if options.correct == 'none' else options.correct.split(',')
         correct = replay_options.corrections((name.strip() for name in names), '--correct', '')
     seconds: dict[str, float] = {}
-    for text in options.latency:
-        topic, equals, value = text.rpartition('=')
+    for argument in options.latency:
+        topic, equals, value = argument.rpartition('=')
         if equals and topic.strip('/') in (other.strip('/') for other in seconds):
             raise ParameterError('--latency', '', f'{topic} is given twice; must be given once')
         delay = parse_number(value)
         if not equals or delay is None:
-            problem = f'{text!r} is not allowed; must be a topic, = and seconds'
+            problem = f'{argument!r} is not allowed; must be a topic, = and seconds'
             raise ParameterError('--latency', '', problem)
         seconds[topic] = delay
     release = None
@@ -439,18 +441,18 @@ def judge_options(options: argparse.Namespace) -> Options:
 def named_judges(options: argparse.Namespace) -> tuple[StudyJudge, ...] | None:
     """Return the judges that the options name.
 
-    The result is None if no option names a judge or sets anything of one.
+    The result is None if no option names a judge or sets one of its parameters.
     """
     if options.config is not None or options.judge_kind != 'embedded':
         return judges(options)
-    for name in (*_OF_NODES, 'transforms'):
+    for name in (*_NODE_OPTIONS, 'transforms'):
         if getattr(options, name, None) not in (None, [], 'embedded'):
             raise ParameterError(_option(name), '', f'goes with {options.config_option} only')
     return None
 
 
 def _option(name: str) -> str:
-    """Return the command-line option for a key of a request for a judge."""
+    """Return the command-line option with the name of a field of `argparse.Namespace`."""
     return '--filter' if name == 'filter_kind' else f'--{name.replace("_", "-")}'
 
 
@@ -513,7 +515,7 @@ def judge_setup(options: argparse.Namespace, case: Path | None = None) -> Judge:
             else {},
             explicit_options=tuple(
                 name
-                for name in _OF_NODES
+                for name in _NODE_OPTIONS
                 if getattr(options, name, None) not in (None, '', [], False, 'embedded')
             ),
             refuse=refuse,

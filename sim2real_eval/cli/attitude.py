@@ -118,11 +118,11 @@ def run(options: argparse.Namespace) -> int:
     if options.out:
         write_attitude(options.out, study, record, overwrite=options.overwrite)
 
-    def tell() -> None:
+    def print_result() -> None:
         _show(study, recorded=bool(options.recordings))
         print_notes(notes)
 
-    return conclude(options, record, tell, 'Plots, record and errors', failures)
+    return conclude(options, record, print_result, 'Plots, record and errors', failures)
 
 
 def _show(study: AttitudeStudy, *, recorded: bool) -> None:

@@ -115,13 +115,15 @@ def run(options: argparse.Namespace) -> int:
     if options.out:
         report.write_calibration(options.out, calibration, record, overwrite=options.overwrite)
 
-    def tell() -> None:
+    def print_result() -> None:
         _print(calibration, notes)
         if options.out:
             print(f'Models, plots and report: {options.out}')
             print('Next:', report.next_command(calibration, options.out, _drive(recordings)))
 
-    return output.conclude(options, record, tell, failures=[*failures, *calibration.problems])
+    return output.conclude(
+        options, record, print_result, failures=[*failures, *calibration.problems]
+    )
 
 
 def _print(calibration: Calibration, recording_notes: Sequence[Finding]) -> None:

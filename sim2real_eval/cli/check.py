@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sim2real_eval.preflight.vehicle import Pooled
     from sim2real_eval.recording.reading import RecordingSource
 
-_ENOUGH = 10  # different numbers
+_MIN_DIFFERENT_VALUES = 10
 
 DESCRIPTION = (
     'Check recordings before they are used: topics, stamps, rates and gaps; units, signs, '
@@ -78,22 +78,22 @@ def run(options: argparse.Namespace) -> int:
         check_result_files(plot.parent, (plot.name,), overwrite=options.overwrite)
     speed = None if options.straight is None else TruthSpeed(options.straight)
 
-    measured = sources(options.recordings, options.topic)
-    readable, runs, constants, failures = _check(measured, options, speed)
+    all_sources = sources(options.recordings, options.topic)
+    readable, runs, constants, failures = _check(all_sources, options, speed)
     written = write_entries(runs) if options.write else None
     if written:
         speed = None if options.straight is None else TruthSpeed(options.straight)
         _, runs, constants, new_failures = _check(readable, options, speed)
         failures += new_failures
-    of_speed = [] if speed is None else speed.findings
+    speed_findings = [] if speed is None else speed.findings
     values = {run.path: tuple(outcome.measure.value for outcome in run.outcomes) for run in runs}
     # Runs with few different values agree by chance.
-    values = {path: row for path, row in values.items() if len({*row}) >= _ENOUGH}
-    of_count = check_run_count(len(runs)) if len(runs) > 1 else []
-    of_all = [*of_speed, *find_copies(values), *of_count]
-    findings = by_severity([*merge_runs(runs), *of_all])
-    failed = sum(finding.severity is Severity.DECISIVE for finding in of_all)
-    fails = failed > 0 or any(finding.status == FAIL for finding in runs)
+    values = {path: row for path, row in values.items() if len({*row}) >= _MIN_DIFFERENT_VALUES}
+    count_findings = check_run_count(len(runs)) if len(runs) > 1 else []
+    joint_findings = [*speed_findings, *find_copies(values), *count_findings]
+    findings = by_severity([*merge_runs(runs), *joint_findings])
+    failed = sum(finding.severity is Severity.DECISIVE for finding in joint_findings)
+    fails = failed > 0 or any(run.status == FAIL for run in runs)
     if options.plot:
         from sim2real_eval.report.preflight import preflight_figure
         from sim2real_eval.report.style import save_picture
@@ -142,9 +142,9 @@ def run(options: argparse.Namespace) -> int:
         for line in correction_hint(runs):
             print(wrap_text(line))
     if written is not None:
-        _print_written(written, runs, fails)
+        _print_written(written, runs)
     counts = [line.status for line in lines(runs)]
-    warned = len(of_all) - failed + counts.count(WARN)
+    warned = len(joint_findings) - failed + counts.count(WARN)
     failed += counts.count(FAIL)
     print(f'{counts.count(PASS)} checks pass, {warned} warn, {failed} fail')
     if options.plot:
@@ -153,7 +153,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(
-    measured: Sequence[RecordingSource], options: argparse.Namespace, speed: TruthSpeed | None
+    all_sources: Sequence[RecordingSource], options: argparse.Namespace, speed: TruthSpeed | None
 ) -> tuple[list[RecordingSource], list[Preflight], list[Pooled], list[str]]:
     """Return readable recordings, their results and common corrections, and the failures."""
     from sim2real_eval.preflight.checks import check, check_vehicle
@@ -165,7 +165,7 @@ def _check(
             speed.add(recording, base_frame=options.base_frame)
         return check(recording, base_frame=options.base_frame), source
 
-    pairs, failures = attempt_each(measured, attempt, 'checks')
+    pairs, failures = attempt_each(all_sources, attempt, 'checks')
     runs, constants = check_vehicle(
         [run for run, _ in pairs],
         lambda position: pairs[position][1].read(),
@@ -180,17 +180,15 @@ def _check(
     return [source for _, source in pairs], runs, constants, failures
 
 
-def _print_written(
-    written: Mapping[Path, tuple[str, ...]], runs: Sequence[Preflight], fails: bool
-) -> None:
-    """Print the written files with their entries, and what is not corrected."""
+def _print_written(written: Mapping[Path, tuple[str, ...]], runs: Sequence[Preflight]) -> None:
+    """Print the written files with their entries, and how many recordings still fail."""
+    from sim2real_eval.preflight.outcome import FAIL
     from sim2real_eval.report.preflight import file_lines
 
     print('Written:' if written else 'Nothing to write: no recording.yaml needs a change.')
     for line in file_lines({str(path): entries for path, entries in written.items()}):
         print(line)
-    if fails:
-        failing = sum(run.status == 'fail' for run in runs)
+    if failing := sum(run.status == FAIL for run in runs):
         print(f'Not corrected: {failing} of {len(runs)} recordings fail, for the reasons above.')
 
 

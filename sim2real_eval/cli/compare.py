@@ -196,10 +196,10 @@ def compare_and_write(
     write_signals(options.out, comparison, record, overwrite=options.overwrite)
     report_failures([str(failure) for failure in failures], of=total)
 
-    def tell() -> None:
+    def print_result() -> None:
         if heading and not options.quiet:
             print(f'{heading}\n')
         print_signals(comparison, options.out, published=published, quiet=options.quiet)
 
     where = None if options.quiet else 'Tables, series and plots'
-    return conclude(options, record, tell, where, failures)
+    return conclude(options, record, print_result, where, failures)

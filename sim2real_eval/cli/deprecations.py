@@ -29,7 +29,7 @@ REPEATED = (('tune', '--test'), ('compare', '--sim'))
 def current_words(verb: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words after a verb in the current spelling, and the hints about old ones.
 
-    Several words after an option of `REPEATED` are a ParameterError, because the later ones may be
+    Several words after an option of `REPEATED` raise ParameterError, because the later ones may be
     recordings, unless another old spelling beside it says that they are not.
 
     Examples

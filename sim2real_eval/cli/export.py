@@ -108,12 +108,12 @@ def run(options: argparse.Namespace) -> int:
             figure = report.export_figure(export, '/'.join(Path(options.file).parts[-2:]))
             save_png(figure, folder / names[1])
 
-    def tell() -> None:
+    def print_result() -> None:
         print_table(report.export_table(export))
         print('\n'.join(report.export_lines(export)))
         print(f'\n{export.text}' if file is None else f'File: {file}\n', end='')
 
-    return conclude(options, report.export_record(export), tell)
+    return conclude(options, report.export_record(export), print_result)
 
 
 def _export(options: argparse.Namespace, chosen: ExportOptions) -> Export:

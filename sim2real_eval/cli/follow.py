@@ -200,7 +200,7 @@ def run(options: argparse.Namespace) -> int:
                 beside=compare,
             )
 
-    def tell() -> None:
+    def print_result() -> None:
         what = runs[0].name if len(runs) == 1 else f'{len(runs)} runs together'
         title = f'Tracking errors, {what}'
         print_table(report.following_console_table(benches.pooled_statistics(runs), title=title))
@@ -208,7 +208,7 @@ def run(options: argparse.Namespace) -> int:
             print_signals(comparison, Path(options.out) / 'compare')
         print_notes(notes)
 
-    return conclude(options, record, tell, 'Tables, plots and recordings', failures)
+    return conclude(options, record, print_result, 'Tables, plots and recordings', failures)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         for kind, listed in sensors.items()
     }
 
-    def tell() -> None:
+    def print_result() -> None:
         for kind, listed in {**sensors, **files}.items():
             folder = config_path() / kind
             print(f'{kind}: files in {folder}' if folder.is_dir() else f'{kind}:')
@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
                 print(f'  {name:<{max(map(len, meanings))}}   {meaning}')
         print(f'* NAME{UPSTREAM} also reproduces the defects of the original')
 
-    return conclude(options, {**models, **files, **classes}, tell)
+    return conclude(options, {**models, **files, **classes}, print_result)
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -171,11 +171,11 @@ def _convert_sheet(options: argparse.Namespace) -> int:
     file = _write_model(options, 'imu', sheet.to_yaml())
     record = {**sheet.model.to_mapping(), 'notes': to_records(sheet.notes)}
 
-    def tell() -> None:
+    def print_result() -> None:
         print(f'Model: {file}\n' if file else sheet.to_yaml(), end='')
         print_notes(sheet.notes)
 
-    return conclude(options, record, tell)
+    return conclude(options, record, print_result)
 
 
 def _meanings(registry: Registry[Any]) -> dict[str, str]:

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from sim2real_eval.report.answer import AnswerLine
     from sim2real_eval.signals.comparison import SignalComparison
 
-MOST_FINDINGS = 3
+MAX_FINDINGS = 3
 """Findings that are shown below an answer."""
 
-MOST_COLUMNS = 80
+MAX_COLUMNS = 80
 """Width of printed text and tables."""
 
 _STYLE = re.compile(r'(\x1b\[(?:0|1|3|1;3)m)')
-"""What `rich` writes to begin and end bold text and italics, which hide nothing."""
+"""Escape sequences that begin and end bold text and italics in `rich`; they are harmless."""
 
 Item = TypeVar('Item')
 Result = TypeVar('Result')
@@ -43,8 +43,8 @@ Result = TypeVar('Result')
 class PrintableOutput(io.TextIOWrapper):
     """Standard output with escapes of characters that are not printable.
 
-    Names of files, topics and frames come from others. They may hold bytes that are not UTF-8, and
-    sequences that move the cursor of a terminal or set its title.
+    Names of files, topics and frames come from outside. They may hold bytes that are not UTF-8,
+    and sequences that move the cursor of a terminal or set its title.
     """
 
     @classmethod
@@ -56,7 +56,7 @@ class PrintableOutput(io.TextIOWrapper):
         )
 
     def write(self, text: str) -> int:
-        """Write a text; see `printable`."""
+        """Write text; see `printable`."""
         parts = _STYLE.split(text)
         parts[::2] = [printable(part, '\n\t') for part in parts[::2]]
         super().write(''.join(parts))
@@ -102,40 +102,41 @@ def attempt_each_in_steps(
     """
     results: list[Result] = []
     failures: list[str] = []
+    done = 0
     with progress_bar(len(items) * steps, what) as advance:
-        for item in items:
-            steps_left = itertools.count(steps, -1)
 
-            def step(left: itertools.count[int] = steps_left) -> None:
-                next(left)
-                advance()
+        def step() -> None:
+            nonlocal done
+            done += 1
+            advance()
 
+        for number, item in enumerate(items, 1):
             try:
                 results.append(attempt(item, step))
             except Sim2RealError as error:
                 failures.append(str(error))
             # A failed item also counts its remaining steps as done.
-            for _ in range(next(steps_left)):
-                advance()
+            while done < number * steps:
+                step()
     return results, failures
 
 
 def conclude(
     options: argparse.Namespace,
     record: Any,
-    tell: Callable[[], object],
+    print_result: Callable[[], object],
     where: str | None = None,
     failures: Sequence[object] = (),
 ) -> int:
     """Print a result and return the exit status, which is 1 if there are failures.
 
-    With --json the record is printed. Otherwise `tell` prints the result for people, followed by
-    the files in --out.
+    With --json the record is printed. Otherwise `print_result` prints the result for people, and
+    then the files in --out are named.
     """
     if options.json:
         print_json(record)
     else:
-        tell()
+        print_result()
         if where and options.out:
             print(f'{where}: {options.out}')
     return 1 if failures else 0
@@ -149,16 +150,15 @@ def print_json(value: Any) -> None:
 
 
 def lines_text(
-    lines: Sequence[AnswerLine], *, most_lines: int | None = None, end: str = ' ...'
+    lines: Sequence[AnswerLine], *, max_lines: int | None = None, end: str = ' ...'
 ) -> str:
     """Return lines as wrapped text, with the texts aligned behind their headings.
 
-    Each text has at most `most_lines` lines; `end` replaces the end of a longer one.
+    Each text has at most `max_lines` lines; `end` replaces the end of a longer one.
     """
     gap = max((len(line.head) for line in lines), default=0) + 2
     return '\n'.join(
-        wrap_text(line.text, f'{line.head:<{gap}}', most_lines=most_lines, end=end)
-        for line in lines
+        wrap_text(line.text, f'{line.head:<{gap}}', max_lines=max_lines, end=end) for line in lines
     )
 
 
@@ -167,13 +167,13 @@ def wrap_text(
     head: str = '',
     more_indent: str = '',
     *,
-    most_lines: int | None = None,
+    max_lines: int | None = None,
     end: str = ' ...',
 ) -> str:
     """Return text in lines that fit the terminal; the first line begins with a heading.
 
     The other lines are indented by the width of the heading and `more_indent`. If there are more
-    than `most_lines`, `end` replaces the end of the text.
+    than `max_lines`, `end` replaces the end of the text.
     """
     return textwrap.fill(
         text,
@@ -182,14 +182,14 @@ def wrap_text(
         subsequent_indent=' ' * len(head) + more_indent,
         break_on_hyphens=False,
         break_long_words=False,
-        max_lines=most_lines,
+        max_lines=max_lines,
         placeholder=end,
     )
 
 
 def text_width() -> int:
     """Return the width of printed text: that of the terminal, at most 80 columns."""
-    return min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
+    return min(shutil.get_terminal_size((MAX_COLUMNS, 24)).columns, MAX_COLUMNS)
 
 
 def print_table(table: RenderableType) -> None:
@@ -236,7 +236,7 @@ def print_signals(
     if answer:
         print(f'\n{answer}')
     skipped = 1 if answer else 0
-    if more_doubts := doubts(comparison)[skipped : skipped + MOST_FINDINGS]:
+    if more_doubts := doubts(comparison)[skipped : skipped + MAX_FINDINGS]:
         print('\nAlso:' if answer else '\nPlease note:')
     for finding in more_doubts:
         print(wrap_text(str(finding), '- '))

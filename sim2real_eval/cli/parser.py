@@ -3,8 +3,8 @@
 """The verbs of `sim2real`, its parser and its help.
 
 A verb is a module of this package or of another one. It has `run(options)`, which returns the exit
-status, and optionally `add_arguments(parser)`, `DESCRIPTION` and `EPILOG`, which is a text or a
-function that returns one. A verb of another package also has `HELP`, one line for the list of
+status, and optionally `add_arguments(parser)`, `DESCRIPTION` and `EPILOG`, which is a string or
+a function that returns one. A verb of another package also has `HELP`, one line for the list of
 verbs; `GROUPS` has that line for the verbs of this package, so that `--help` imports no verb.
 """
 
@@ -32,7 +32,7 @@ GROUPS: dict[str, dict[str, str]] = {
         'demo': 'a small study with plots; needs no input',
         'vepd': 'real recordings against sensors simulated on their true motion',
         'study': 'a whole experiment from a file: recordings, models, judges, conditions',
-        'transfer': 'what a filter that was tuned in simulation costs on the robot',
+        'transfer': 'what it costs on the robot to tune a filter in simulation',
         'gate': 'compare a result with limits or an earlier result, for CI',
         'report': 'a study as one HTML page, with tables for a paper',
         'compare': 'signals of real and simulated sensors, each compared with its own truth',
@@ -152,7 +152,7 @@ class CommandParser(argparse.ArgumentParser):
     """Words of the whole command line."""
 
     hints: ClassVar[Sequence[str]] = ()
-    """Hints about old spellings that are not told yet."""
+    """Hints about old spellings that were not printed yet."""
 
     verb: str = ''
     """Verb whose words are parsed; empty for the whole command."""
@@ -184,7 +184,7 @@ class CommandParser(argparse.ArgumentParser):
         return options, rest
 
     def format_help(self) -> str:
-        """Return the help; it mentions options that are omitted."""
+        """Return the help, with the number of options that are omitted."""
         hidden_options = (
             0 if _Formatter.all_options else sum(not is_common(action) for action in self._actions)
         )

@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
     for problem in unusable:
         complain(problem)
 
-    def tell() -> None:
+    def print_result() -> None:
         for record in written:
             print(f'{record["out"]}: {record["estimates"]} poses over {record["seconds"]:.1f} s')
             deviation = record['deviation']
@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
             )
             print_notes(from_records(record['notes']))
 
-    return conclude(options, written, tell, failures=[*failures, *unusable])
+    return conclude(options, written, print_result, failures=[*failures, *unusable])
 
 
 def _check_units(path: str, recording: Recording, base_frame: str) -> None:

@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
         'sensitivity': report.sensitivity,
     }
 
-    def tell() -> None:
+    def print_result() -> None:
         if outcome.record.get('synthetic'):
             print('SYNTHETIC stand-in: the results do not describe a real sensor.')
         print(lines_text(answer_lines(report.answer)))
@@ -114,4 +114,4 @@ def run(options: argparse.Namespace) -> int:
         if options.mcap is not None:
             print(f'Bags: {options.mcap}')
 
-    return conclude(options, record, tell)
+    return conclude(options, record, print_result)

@@ -151,12 +151,12 @@ def run(options: argparse.Namespace) -> int:
 
     written, failures = attempt_each(groups, attempt)
 
-    def tell() -> None:
+    def print_result() -> None:
         for record in written:
             print(record['path'])
             print_notes(from_records(record['notes']))
 
-    return conclude(options, written, tell, failures=failures)
+    return conclude(options, written, print_result, failures=failures)
 
 
 def _is_same(recording: Recording, target: Path, storage: Storage) -> bool:

@@ -223,13 +223,13 @@ def carry_out(
         'sensitivity': report.sensitivity,
     }
 
-    def tell() -> None:
+    def print_result() -> None:
         print_study(
             outcome, report, options.out, published=published, verbose=options.verbose,
             quiet=options.quiet, plain_language=plain_language, next_step=next_step,
         )  # fmt: skip
 
-    return conclude(options, record, tell, failures=failures)
+    return conclude(options, record, print_result, failures=failures)
 
 
 def _check_transfer(plan: StudyPlan) -> None:

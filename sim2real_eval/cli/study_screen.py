@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sim2real_eval.common.findings import FINDINGS, Severity
 from sim2real_eval.study.options import PAPER_PROFILE
-from .output import MOST_FINDINGS, lines_text, print_table, table_lines, wrap_text
+from .output import MAX_FINDINGS, lines_text, print_table, table_lines, wrap_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 MOST_LINES = 25
 """Largest number of lines that fit on one screen."""
 
-_MOST_TABLES = 4
-_MOST_TITLE_LINES = 2
+_MAX_TABLES = 4
+_MAX_TITLE_LINES = 2
 # Limits on the lines of each entry of the answer, tried in turn until the screen has enough space.
 _ANSWER_LINE_LIMITS = (8, 6, 4)
 
@@ -62,15 +62,15 @@ def print_study(
         print(*head, '', sep='\n')
         _show_all(outcome, report, folder, published=published)
         print(lines_text([*answer, *detail_lines(report.answer, report.undetected_text)]))
-        for finding in report.answer.doubts[1 : 1 + MOST_FINDINGS]:
+        for finding in report.answer.doubts[1 : 1 + MAX_FINDINGS]:
             print(wrap_text(str(finding), '- '))
         print(*foot, sep='\n')
         return
     if plain_language:
         # The sentence already names the nearest model.
         answer = answer[1:]
-    for most_lines in _ANSWER_LINE_LIMITS:
-        text = lines_text(answer, most_lines=most_lines, end=f' ... {FINDINGS}').splitlines()
+    for max_lines in _ANSWER_LINE_LIMITS:
+        text = lines_text(answer, max_lines=max_lines, end=f' ... {FINDINGS}').splitlines()
         space = MOST_LINES - len(head) - len(text) - len(foot) - 2
         if plain_language:
             middle, is_complete = wrap_text(plain_answer(report.answer)).splitlines(), True
@@ -80,7 +80,7 @@ def print_study(
             break
     if len(report.answer.doubts) > 1:
         longer = [*answer, AnswerLine('Second doubt', str(report.answer.doubts[1]))]
-        lines = lines_text(longer, most_lines=most_lines, end=f' ... {FINDINGS}').splitlines()
+        lines = lines_text(longer, max_lines=max_lines, end=f' ... {FINDINGS}').splitlines()
         if len(lines) - len(text) <= space - len(middle):
             text = lines
             foot = [*_foot(outcome, report, folder, verbose=verbose, printed=2), *next_step]
@@ -91,12 +91,12 @@ def _head(outcome: StudyOutcome, *, verbose: bool) -> list[str]:
     """Return the title, and the options that the study adapted to its recordings."""
     from sim2real_eval.report.answer import adapted_options, adapted_text
 
-    most_lines = None if verbose else _MOST_TITLE_LINES
-    lines = [wrap_text(str(outcome.record['title']), most_lines=most_lines)]
+    max_lines = None if verbose else _MAX_TITLE_LINES
+    lines = [wrap_text(str(outcome.record['title']), max_lines=max_lines)]
     if outcome.record['synthetic']:
         lines.append('SYNTHETIC stand-ins for real sensors: the numbers describe no real sensor.')
     if adapted := (adapted_text if verbose else adapted_options)(outcome.record):
-        lines.append(wrap_text(adapted, most_lines=most_lines))
+        lines.append(wrap_text(adapted, max_lines=max_lines))
     return '\n'.join(lines).splitlines()
 
 
@@ -160,7 +160,7 @@ def _rankings(
         ]
         return lines + ([f'{" and ".join(missing)}: {folder / TABLES[0]}'] if missing else [])
 
-    complete = [first_rankings(count) for count in range(1, min(len(standings), _MOST_TABLES) + 1)]
+    complete = [first_rankings(count) for count in range(1, min(len(standings), _MAX_TABLES) + 1)]
     if fitting := [lines for lines in complete if len(lines) <= space]:
         return fitting[-1], True
     models = len(standings[0].pooled_uncertainty.order)
@@ -183,7 +183,7 @@ def _ranking_lines(
     recordings = f'{count} recording{"" if count == 1 else "s"}'
     title = f'VEPD of {component} speed {standing.where}, {recordings}, judge {standing.label}'
     table = _ranking(outcome, standing, components, published=published, most=most)
-    lines = [*wrap_text(title, most_lines=_MOST_TITLE_LINES).splitlines(), *table_lines(table)]
+    lines = [*wrap_text(title, max_lines=_MAX_TITLE_LINES).splitlines(), *table_lines(table)]
     if any('*' in line for line in lines):
         lines.append(
             '  * differs significantly from the real sensors, in one joint test of all metrics'

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""`sim2real transfer`: what a filter that was tuned in simulation costs on the robot."""
+"""`sim2real transfer`: what it costs on the robot to tune a filter in simulation."""
 
 from __future__ import annotations
 
@@ -124,13 +124,13 @@ def run(options: argparse.Namespace) -> int:
     failures = [f'{model}: {problem}' for model, problem in transfer.failures.items()]
     report_failures(failures, of=len(failures) + len(transfer.models))
 
-    def tell() -> None:
+    def print_result() -> None:
         print_transfer(record)
         if options.verbose:
             print()
             print_notes(notes)
 
-    return conclude(options, record, tell, 'table, plot and tunings', failures=failures)
+    return conclude(options, record, print_result, 'table, plot and tunings', failures=failures)
 
 
 def _recording_findings(

@@ -199,7 +199,7 @@ def _recompute(options: argparse.Namespace) -> int:
         'answer': answer.to_mapping(),
     }
 
-    def tell() -> None:
+    def print_result() -> None:
         if not options.quiet:
             rows = without_redundant_pooled_rows(result.rows)
             scenarios = list(dict.fromkeys(row.scenario for row in rows))
@@ -213,4 +213,4 @@ def _recompute(options: argparse.Namespace) -> int:
         more = detail_lines(answer) if options.verbose else []
         print(lines_text([*answer_lines(answer), *more]))
 
-    return conclude(options, record, tell)
+    return conclude(options, record, print_result)

@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
         draw = components_figure if options.components else world_figure
         save_picture(draw(map_data, name), picture, overwrite=options.overwrite)
 
-    def tell() -> None:
+    def print_result() -> None:
         from sim2real_eval.report.world import world_table
 
         print_table(world_table(record))
@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
             print(f'Map: {picture}')
 
     record = {**record, 'picture': None if picture is None else str(picture)}
-    return conclude(options, record, tell)
+    return conclude(options, record, print_result)
 
 
 def _at(world: World, year: float) -> World:

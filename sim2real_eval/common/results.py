@@ -36,8 +36,8 @@ def hold(place: str | Path) -> Iterator[None]:
 
     The lock is the file `.NAME.lock` beside the place; it ends with the process. A thread may hold
     a place twice. A place without a possible lock file is not locked. A place that another
-    command or thread holds, or that cannot be made, is a Sim2RealError, and so is something else
-    with the name of the lock, which is empty.
+    command or thread holds, or that cannot be made, raises Sim2RealError. So does anything but an
+    empty file with the name of the lock.
     """
     from filelock import FileLock, Timeout
 
@@ -282,7 +282,7 @@ def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[F
     r"""Write a CSV file with `\n` line ends on every platform and return its path.
 
     The file appears whole. A missing folder is made. A row that has not as many fields as the
-    header is a ValueError.
+    header raises ValueError.
 
     Examples
     --------

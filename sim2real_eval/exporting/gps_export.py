@@ -132,7 +132,7 @@ def export_gps(
 
 
 def _errors(source: GpsModel) -> GnssNoise:
-    """Return the errors of a receiver; ParameterError if its noise has another law."""
+    """Return the errors of a receiver; raise ParameterError for another noise model."""
     if isinstance(source.noise, GnssNoise):
         return source.noise
     if isinstance(source.noise, GaussianNoise):
@@ -146,7 +146,7 @@ def _errors(source: GpsModel) -> GnssNoise:
 def sensor_from_text(text: str, where: str, name: str) -> tuple[str, SensorModel[Any]]:
     """Return the simulator and the model of the IMU in a file, or else of the receiver.
 
-    `name` is that of the file. A file of neither is a ParameterError.
+    `name` is that of the file. A file of neither raises ParameterError.
     """
     if not is_imu_file(text, name):
         for simulator in GPS_SIMULATORS.values():

@@ -138,7 +138,7 @@ class KeyedSimulator(ImuSimulator):
     def numbers_of(self, entry: Mapping[str, Any], where: str) -> dict[str, dict[str, float]]:
         """Return the numbers of one sensor of a file by triad and key.
 
-        A key that is nearly one of the simulator's is a ParameterError.
+        A key that is nearly one of the simulator's raises ParameterError.
         """
         known = [key for triad in self.keys.values() for key, _ in triad.values()]
         refuse_misspelt(entry, known, where)

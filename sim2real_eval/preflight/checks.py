@@ -31,9 +31,7 @@ from .outcome import Measure, Outcome, Preflight
 from .remedies import corrected_constants, verify
 from .vehicle import Pooled, pool
 
-_UNTRIED = (
-    'run `sim2real check`, which proposes a correction if the judge does not err more with it'
-)
+_UNTRIED = 'run `sim2real check`, which proposes a correction if it does not make the judge worse'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +56,7 @@ class Check:
     noise_free: bool = False
 
     def outcomes(self, evidence: Evidence) -> Iterator[Outcome]:
-        """Yield the measures, whose subjects name the roles that are checked."""
+        """Yield the outcome of each measure; its subject names the roles that were checked."""
         for measure in self.measure(evidence):
             subject = ' '.join(map(evidence.role, measure.subject.split()))
             yield Outcome(self.name, self.unit, dataclasses.replace(measure, subject=subject))
@@ -107,7 +105,7 @@ CHECKS: tuple[Check, ...] = (
 )
 """Every check of a single recording."""
 
-# Findings of the reader that these checks state better.
+# Findings of the reader, and beginnings of the codes of checks that state them better.
 _REPLACED = {
     reading.TRUTH_NOT_ENU: ('truth_turned', 'truth_ned', 'truth_camera', 'fixes_swapped'),
     reading.TRUTH_CHECK: (
@@ -156,7 +154,7 @@ def check(
 def check_vehicle(
     runs: Sequence[Preflight], reread: Callable[[int], Recording], *, base_frame: str = 'base_link'
 ) -> tuple[list[Preflight], list[Pooled]]:
-    """Return the results of all recordings of a vehicle with common corrections, and these.
+    """Return the results of all recordings of a vehicle, and their common corrections.
 
     See `pool`.
     """
@@ -167,7 +165,7 @@ def _run(recording: Recording, base_frame: str, maker: TwinMaker | None) -> Pref
     """Run every check once, on real and then on noise-free sensors."""
     evidence = Evidence(recording, base_frame, maker=maker)
     outcomes = [outcome for check in CHECKS for outcome in check.outcomes(evidence)]
-    last = evidence
+    last, changes = evidence, dict(evidence.changes)
     if any(role in recording.roles for role in IDEAL_ROLES.values()):
         exact = evidence.of_noise_free()
         real_keys = {_key(outcome) for outcome in outcomes}
@@ -179,14 +177,16 @@ def _run(recording: Recording, base_frame: str, maker: TwinMaker | None) -> Pref
             # Problems of the truth that the real sensors showed already are left out.
             if _key(outcome) not in real_keys
         ]
-        last = exact if exact.corrections else evidence
+        if exact.corrections:
+            last = exact
+            changes |= exact.changes
     return Preflight(
         recording.name,
         tuple(outcomes),
         last.corrections,
         recording.path,
         evidence.lever_arms,
-        {**evidence.changes, **(exact.changes if last is not evidence else {})},
+        changes,
     )
 
 
@@ -201,9 +201,9 @@ def remarks(
     base_frame: str = 'base_link',
     maker: TwinMaker | None = None,
 ) -> tuple[Finding, ...]:
-    """Return the findings about a recording: known ones, and those of `check`.
+    """Return the findings about a recording: `reader_findings`, and those of `check`.
 
-    Known findings that a check states better are left out. Only `sim2real check` tries
+    Findings of the reader that a check states better are left out. Only `sim2real check` tries
     corrections, so none is proposed here.
     """
     checked = [
@@ -228,7 +228,7 @@ def remarks(
 def check_run_count(runs: int) -> list[Finding]:
     """Return a finding if the recordings are too few for a significant result.
 
-    The smallest p-value of n pairs is that of 2^n labellings, on both sides.
+    The smallest two-sided p-value of a permutation test of n pairs is 2 / 2^n.
     """
-    least = 2.0 ** (1 - runs)
-    return [findings.FEW_RUNS(runs=runs, least=least)] if least > 0.05 else []
+    smallest = 2.0 ** (1 - runs)
+    return [findings.FEW_RUNS(runs=runs, least=smallest)] if smallest > 0.05 else []

@@ -44,9 +44,9 @@ def add_speed_errors(recording: Recording, result: Preflight, base_frame: str) -
     after = speed_error(corrected_recording(recording, result), base_frame)
     if before is None or after is None:
         return result
-    weighed = dataclasses.replace(result, speed_errors=(before, after))
-    if not weighed.is_made_worse:
-        return weighed
+    judged = dataclasses.replace(result, speed_errors=(before, after))
+    if not judged.is_made_worse:
+        return judged
     proposed = {
         constant: finding
         for finding in result.findings
@@ -55,7 +55,7 @@ def add_speed_errors(recording: Recording, result: Preflight, base_frame: str) -
     }
     refused = {*proposed.values()}
     return without(
-        weighed.with_findings(
+        judged.with_findings(
             lambda finding: (
                 dataclasses.replace(finding, withheld=_REASON) if finding in refused else finding
             )

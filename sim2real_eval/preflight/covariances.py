@@ -151,8 +151,8 @@ def _measure_rough_truth(
     """Report noise of the truth that simulated sensors would measure as motion."""
     noise = math.sqrt(residual - square)
     remedy = (
-        'smooth the truth with `truth: {low_pass: VALUE}` (Hz, above that of the motion) in '
-        'recording.yaml'
+        'smooth the truth with `truth: {low_pass: VALUE}` (Hz, above the frequencies of the '
+        'motion) in recording.yaml'
     )
     unit = 'm/s^2' if quantity == 'linear_acceleration' else 'rad/s'
     if quantity == 'linear_acceleration' and evidence.velocities is not None:

@@ -43,16 +43,16 @@ _FORMATS = {
 }  # fmt: skip
 _DOUBTS_ABOUT_TRUTH = {'orientation', 'steps', 'slow truth', 'height'}
 _DERIVED = (
-    *('maker', 'velocities', 'imu', 'imu_time', 'ideal', 'exact', 'up', 'fixes', 'track'),
-    *('truth_interval', 'truth_has_attitude'),
-)
+    'maker', 'velocities', 'imu', 'imu_time', 'ideal', 'exact', 'up', 'fixes', 'track',
+    'truth_interval', 'truth_has_attitude',
+)  # fmt: skip
 """Properties that are computed once for the recording as corrected so far."""
 _UNCHANGED_BY_VALUES = {'ideal', 'imu_time', 'maker', 'truth_interval', 'truth_has_attitude'}
-"""Those that the values of an IMU do not change; over hours they take long."""
+"""Derived properties that do not depend on the values of an IMU; for hours they are slow."""
 T = TypeVar('T')
 IdealReader = Callable[[slice], IdealMeasurement]
-LEAST_FIXES = 8
-LEAST_IMU = 64
+MIN_FIXES = 8
+MIN_IMU_MESSAGES = 64
 
 
 class Rows:
@@ -107,7 +107,7 @@ class Evidence:
     Attributes
     ----------
     doubtful : set of str
-        Quantities that are wrong and that no correction mends; checks that need them are skipped.
+        Quantities that are wrong and cannot be corrected; checks that need them are skipped.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Evidence:
         return IDEAL_ROLES.get(kind, kind) if self.noise_free else kind
 
     def topic(self, kind: str) -> str:
-        """Return the topic of `role`; empty if there is none."""
+        """Return the topic of `role(kind)`; empty if there is none."""
         return self.recording.roles.get(self.role(kind), '')
 
     def with_correction(self, kind: str, **changes: Any) -> Evidence:
@@ -196,12 +196,12 @@ class Evidence:
         return {'gps': np.round(self.gps_lever_arm(), 2).tolist()}
 
     def correct(self, kind: str, **changes: Any) -> Any:
-        """Correct the messages of `role`; see `CORRECTIONS`.
+        """Correct the messages of `role(kind)`; see `CORRECTIONS`.
 
         Returns
         -------
         correction
-            Correction of the role in total, with those of recording.yaml.
+            Total correction of the role, with that of recording.yaml.
         """
         role = self.role(kind)
         make = CORRECTIONS[role]
@@ -218,10 +218,10 @@ class Evidence:
         return self.recording.corrections[role]
 
     def _corrected_recording(self) -> Recording:
-        """Return the recording as corrected so far; of an IMU only the stamps.
+        """Return the recording as corrected so far; only the stamps of an IMU are corrected.
 
-        Its values are corrected when they are read, see `measured`: a second IMU of two hours at
-        1 kHz takes 350 MB.
+        Its values are corrected when they are read, see `measured`: a copy of two hours at 1 kHz
+        takes 350 MB.
         """
         original = self._original
         applied = {
@@ -284,7 +284,7 @@ class Evidence:
         """IMU, during the truth if there is one."""
         imu = self.during_truth(self.recording.messages.get(self.topic('imu')))
         imu = complete_messages(imu) if isinstance(imu, ImuArray) else None
-        return imu if imu is not None and len(imu) >= LEAST_IMU else None
+        return imu if imu is not None and len(imu) >= MIN_IMU_MESSAGES else None
 
     @cached_property
     def imu_time(self) -> FloatArray:
@@ -319,7 +319,7 @@ class Evidence:
 
     @cached_property
     def exact(self) -> Ideal | None:
-        """The same on the motion that a noise-free IMU measured; None without one."""
+        """`ideal` on the motion that a noise-free IMU measured; None without such an IMU."""
         if self.noise_free or self.maker is None or IDEAL_ROLES['imu'] not in self.recording.roles:
             return None
         try:
@@ -328,18 +328,18 @@ class Evidence:
             return None
 
     def _ideal_on(self, motion: Motion) -> Ideal | None:
-        part_of = self.ideal_reader(motion)
-        if part_of is None:
+        read_ideal = self.ideal_reader(motion)
+        if read_ideal is None:
             return None
         count = len(self.imu_time)
         if count <= BLOCK:
-            whole = part_of(slice(None))
+            whole = read_ideal(slice(None))
             return Ideal(whole.rate, whole.force, whole.orientation)
         rate, force = np.empty((count, 3)), np.empty((count, 3))
         for rows in blocks(count):
-            part = part_of(rows)
+            part = read_ideal(rows)
             rate[rows], force[rows] = part.rate, part.force
-        return Ideal(rate, force, Rows(lambda rows: part_of(rows).orientation, count))
+        return Ideal(rate, force, Rows(lambda rows: read_ideal(rows).orientation, count))
 
     def ideal_reader(self, motion: Motion | None = None) -> IdealReader | None:
         """Return a function that computes the error-free measurement of a slice of the IMU.
@@ -364,7 +364,8 @@ class Evidence:
         """Mean specific force that the IMU should measure, (3,) m/s^2, in its frame."""
         if self.ideal is not None:
             return mean_row(self.ideal.force)
-        transforms, frame = self.recording.transforms, '' if self.imu is None else self.imu.frame
+        transforms = self.recording.transforms
+        frame = '' if self.imu is None else self.imu.frame
         try:
             tree = FrameTree(transforms, assume_identity=not transforms)
             rotation, _ = tree.lookup(self.base, frame, 'IMU')
@@ -377,7 +378,7 @@ class Evidence:
         """Fixes with a position, during the truth if there is one."""
         messages = self.during_truth(self.recording.messages.get(self.topic('gps')))
         fixes = select_valid_fixes(messages) if isinstance(messages, FixArray) else None
-        return fixes if fixes is not None and len(fixes) >= LEAST_FIXES else None
+        return fixes if fixes is not None and len(fixes) >= MIN_FIXES else None
 
     def during_truth(self, messages: MessageArray | None) -> MessageArray | None:
         """Return the messages during the truth; all of them without truth."""
@@ -391,9 +392,9 @@ class Evidence:
         return None if self.fixes is None else self.track_of(self.fixes)
 
     def track_of(self, fixes: FixArray) -> Track | None:
-        """Return the track of fixes with the stamps of `fixes` of this evidence."""
+        """Return the track of other fixes, which have the stamps of `self.fixes`."""
         truth, maker = self.truth, self.maker
-        if truth is None or maker is None or len(truth) < LEAST_FIXES:
+        if truth is None or maker is None or len(truth) < MIN_FIXES:
             return None
         try:
             return make_track(fixes, truth, self.gps_lever_arm())
@@ -419,11 +420,12 @@ class Evidence:
 def _rounded(value: Any, form: str) -> Any:
     if isinstance(value, list):
         return [_rounded(element, form) for element in value]
+    # Adding 0.0 turns -0.0 into 0.0.
     return float(format(value, form)) + 0.0 if isinstance(value, float) else value
 
 
 def circular_deviation(length: float) -> float:
-    """Return the circular standard deviation of angles, deg, from the length of their mean."""
+    """Return the circular standard deviation of angles, deg, from their mean resultant length."""
     return math.degrees(math.sqrt(-2.0 * math.log(min(max(length, 1e-3), 1.0))))
 
 

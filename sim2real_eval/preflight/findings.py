@@ -167,7 +167,7 @@ PESSIMISTIC = assumed(
     'errors of {quantity} are {error:.2g} rms where the covariance states {stated:.2g}',
     'A filter hardly uses this sensor. A single recording does not show slow errors, so no value '
     'is proposed.',
-    'unless it is so large on purpose, '
+    'unless it is deliberately large, and '
     + _covariance_key(
         '{role}: {{{key}: VALUE}}',
         ', VALUE in {unit} from the data sheet, not the rms of one recording',
@@ -177,7 +177,7 @@ MOVING_START = routine(
     'check.moving_start',
     'starts at {speed:.1f m/s}',
     'A filter begins at rest: its first seconds are an error of the filter, not of the sensors.',
-    'vepd and study leave out the start by themselves; fit, tune, sensitivity and transfer do it '
+    'vepd and study leave out the start automatically; fit, tune, sensitivity and transfer do it '
     'with --warmup 5',
 )
 
@@ -185,14 +185,14 @@ MOVING_START = routine(
 
 TRUTH_NED = decisive(
     'check.truth_ned',
-    'the axes are north-east-down: only then positions agree with the fixes',
+    'the axes are north-east-down: only then do positions agree with the fixes',
     'ROS has x east, y north, z up, and x forward, y left, z up in the body.',
     _key('truth: {{axes: {axes}}}'),
 )
 TRUTH_CAMERA = decisive(
     'check.truth_camera',
-    'the axes are those of a camera, right, down and forward: only then positions agree with the '
-    'fixes',
+    'the axes are those of a camera, right, down and forward: only then do positions agree with '
+    'the fixes',
     'ROS has x east, y north, z up, and x forward, y left, z up in the body.',
     _key('truth: {{axes: {axes}}}'),
 )
@@ -232,7 +232,7 @@ NO_TWIST = assumed(
     'check.truth_no_twist',
     'all velocities are zero while positions move at {speed:.2g m/s}; they are derived from the '
     'positions',
-    'Noise of the positions is in the true speed.',
+    'The true speed contains the noise of the positions.',
     _key('truth: {{twist: positions}}'),
 )
 NO_ATTITUDE = decisive(
@@ -250,8 +250,8 @@ SPEED_OR_POSITIONS = routine(
 )
 WORLD_TWIST = decisive(
     'check.twist_in_world',
-    'the twist is in the axes of the world: it differs from the differences of positions by '
-    '{world:.2g m/s} as recorded, but by {body:.2g m/s} if it is read in the axes of the body',
+    'the twist is in the axes of the world: read in these, it differs from the differences of '
+    'positions by {world:.2g m/s}, but read in the axes of the body by {body:.2g m/s}',
     'nav_msgs/Odometry has the twist in the axes of the body.',
     _key('truth: {{twist: world}}'),
 )
@@ -277,7 +277,7 @@ TWIST_STRAYS = decisive(
 NO_HEADING = decisive(
     'check.truth_no_heading',
     'the orientation changes by only {turn:.1f deg} while the course changes by {course:.0f deg}',
-    'Without its heading body velocity and specific force of the truth mean nothing.',
+    'Without a heading, body velocity and specific force of the truth mean nothing.',
     'record a truth with orientation',
 )
 HEADING, HEADING_LARGE = levels(
@@ -289,14 +289,14 @@ HEADING, HEADING_LARGE = levels(
 )
 SIDEWAYS = routine(
     'check.truth_sideways',
-    'base_link moves at {yaw:.0f deg} to its x axis all the time',
+    'base_link always moves at an angle of {yaw:.0f deg} to its x axis',
     'Unless the robot moves sideways, the axes of the truth are not those of base_link.',
     _key('truth: {{body_yaw: {set:.1f}}}'),
 )
 SIDEWAYS_IMU = routine(
     'check.base_sideways',
-    'base_link moves at {yaw:.0f deg} to its x axis all the time, and the axes of the IMU agree '
-    'with it',
+    'base_link always moves at an angle of {yaw:.0f deg} to its x axis, and the axes of the IMU '
+    'agree with it',
     'Forward speed is taken along x of base_link.',
     'name the frame whose x axis points ahead with --base-frame, unless the robot moves sideways',
 )
@@ -304,8 +304,8 @@ TRUTH_JUMPS = decisive(
     'check.truth_jumps',
     'jumps of up to {step:.2g m} ({count:d}x)',
     'Motion capture lost the body, or the source of the truth changed its solution.',
-    'leave this part out, or smooth the truth with `truth: {{low_pass: VALUE}}` (Hz, above that '
-    'of the motion) in recording.yaml',
+    'leave this part out, or smooth the truth with `truth: {{low_pass: VALUE}}` (Hz, above the '
+    'frequencies of the motion) in recording.yaml',
 )
 
 TRUTH_SPEED = decisive(
@@ -335,7 +335,7 @@ FEW_STRAIGHT_RUNS = routine(
 
 SWAPPED = decisive(
     'check.fixes_swapped',
-    'latitude and longitude are exchanged: only then the track agrees with the truth',
+    'latitude and longitude are exchanged: only then does the track agree with the truth',
     'The fixes lie elsewhere on the Earth.',
     _key('{role}: {{swapped: {swapped}}}'),
 )
@@ -380,7 +380,7 @@ CLOCK_RATE = decisive(
     'check.clock_rate',
     'stamps are {first:+.2f s} off those of the truth at the beginning, {last:+.2f s} at the end',
     'The clocks run at different rates, and no constant delay corrects them.',
-    'synchronise the clocks, such as with chrony or PTP, and record again',
+    'synchronise the clocks, for example with chrony or PTP, and record again',
 )
 FIX_JUMPS = routine(
     'check.fix_jumps',
@@ -562,13 +562,13 @@ ORIENTATION_QUATERNION = decisive(
 ORIENTATION_DRIFTS = decisive(
     'check.orientation_drifts',
     'the heading of the published orientation drifts by {drift:.0f deg} relative to the truth',
-    'The filter takes it as measured. No constant corrects a heading that drifts.',
+    'The filter fuses it as it is. No constant corrects a heading that drifts.',
     _DO_NOT_FUSE,
 )
 ORIENTATION_YAW, ORIENTATION_YAW_LARGE = levels(
     'orientation_yaw',
     'the published heading is {turn:.0f deg} off that of the truth',
-    'The filter takes it as measured, and navsat_transform turns the fixes by it. Usual causes: '
+    'The filter fuses it as it is, and navsat_transform turns the fixes by it. Usual causes: '
     'heading from north, from the start, or without magnetic declination.',
     _key('imu: {{heading: {set:.1f}}}'),
 )
@@ -582,19 +582,19 @@ ORIENTATION_STRAYS = decisive(
     'check.orientation_strays',
     'the heading of the published orientation is not constant relative to the truth: it strays by '
     '{spread:.0f deg}',
-    'The filter takes it as measured. No constant corrects a heading that drifts.',
+    'The filter fuses it as it is. No constant corrects a heading that drifts.',
     _DO_NOT_FUSE,
 )
 ORIENTATION_UNSET = decisive(
     'check.orientation_unset',
-    'no orientation, but one is stated: the identity in every message',
-    'Filters take it for a heading due east. Logs of Gazebo leave it so.',
-    'publish -1 in `orientation_covariance[0]`: there is none',
+    'the orientation is the identity in every message, and is not marked as absent',
+    'Filters take it for a heading due east. Logs of Gazebo contain it.',
+    'publish -1 in `orientation_covariance[0]`, which marks it as absent',
 )
 NO_ORIENTATION = routine(
     'check.no_orientation',
     'no orientation (covariance -1)',
     'The filter starts eastward, whatever the vehicle does.',
-    'vepd, study and judge give the true heading by themselves; with other commands give '
+    'vepd, study and judge give the true heading automatically; with other commands give '
     '--start-heading',
 )

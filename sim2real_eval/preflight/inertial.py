@@ -45,7 +45,7 @@ _BIAS = (0.005, 0.02)
 # Two samples at 100 Hz; at 0.5 rad/s and 0.2 s the heading is 6 deg behind.
 _LATE_S = (0.02, 0.2)
 _ROLLED_DEG = 30.0
-# Quartiles of the size of gravity in a hand are this close together, as a share of it.
+# Interquartile range, over the median, below which the size of a force in a hand is gravity.
 _STEADY_SIZE = 0.2
 # Slopes of 10 % are 6 deg.
 _UNKNOWN_TURN_DEG = 6.0
@@ -53,17 +53,17 @@ _BLOCK_S = 0.1
 _FINE_S = 0.02
 _MOUNTING_BLOCK_S = 0.5
 _INDEPENDENT_S = 1.0
-_LEAST_BLOCKS = 32
+_MIN_BLOCKS = 32
 _SIDEWAYS_DEG = 15.0
 _SLOWEST = 0.2
-_LEAST_FORCE = 1e-3
+_MIN_FORCE = 1e-3
 # Standard deviation of the direction of the mean force, from an accelerometer bias of 0.2 m/s^2.
 _VERTICAL_RAD = 0.02
 _UPRIGHT, _REVERSED = (1, 1, 1), (-1, -1, -1)
 _RATE_SIGNS = (_UPRIGHT, _REVERSED, (-1, 1, 1), (1, -1, 1), (1, 1, -1))
 _SIGNS = (*((_UPRIGHT, signs) for signs in _RATE_SIGNS), (_REVERSED, _UPRIGHT))
 """Hypotheses about the signs of the axes of forces and of rates."""
-# Log likelihood that a reversed sign costs: a wrong mounting is the more usual cause.
+# Penalty on the log likelihood of a reversed sign: a wrong mounting is the more usual cause.
 _SIGN_COST = 2.0
 
 
@@ -95,8 +95,8 @@ class MountingFit:
 def measure_truth_attitude(evidence: Evidence) -> Iterator[Measure]:
     """Check a truth that tilts far: its quaternion may be in the order w x y z.
 
-    The truth with its quaternion reordered is a rival of the recorded one. The mounting of the IMU
-    that it needs must be small, and must explain rates and forces better.
+    The truth with its quaternion reordered is compared with the recorded one. It is preferred if
+    rates and forces of the IMU are more likely with it, each truth with its best mounting.
     """
     truth, imu = evidence.truth, evidence.imu
     if truth is None or imu is None:
@@ -110,9 +110,9 @@ def measure_truth_attitude(evidence: Evidence) -> Iterator[Measure]:
         assert isinstance(original, OdometryArray)
         reordered = dataclasses.replace(original, orientation=np.roll(original.orientation, -1, 1))
         reordered, _ = derive_velocities('', 'truth', reordered)
-        rival = Evidence(evidence.recording.with_messages('truth', reordered), evidence.base)
-        fits, others = evidence.once(fit_mountings), fit_mountings(rival)
-        if others and (not fits or others[0].cost < fits[0].cost - 0.5 * SIGMAS**2):
+        alternative = Evidence(evidence.recording.with_messages('truth', reordered), evidence.base)
+        fits, other_fits = evidence.once(fit_mountings), fit_mountings(alternative)
+        if other_fits and (not fits or other_fits[0].cost < fits[0].cost - 0.5 * SIGMAS**2):
             finding = findings.TRUTH_QUATERNION(evidence.topic('truth'), tilt=tilt)
             evidence.doubtful |= {'orientation', 'steps', 'gravity', 'fix errors'}
     yield Measure(tilt, _ROLLED_DEG if finding else None, finding, 'truth')
@@ -147,7 +147,7 @@ def unknown_turn(evidence: Evidence) -> float:
     )
     horizontal = rate - np.outer(rate @ measured, measured)
     angle = np.cumsum(horizontal, axis=0) * _MOUNTING_BLOCK_S / scale
-    # A tilt of the sensor shows a share of the turn about the vertical, and a bias a line.
+    # A tilted sensor adds a share of the turn about the vertical, and a bias adds a ramp.
     count = np.arange(len(angle), dtype=float)
     regressors = np.stack([np.ones_like(count), count, np.cumsum(rate @ measured)], axis=1)
     angle = angle - regressors @ np.linalg.lstsq(regressors, angle, rcond=None)[0]
@@ -155,10 +155,10 @@ def unknown_turn(evidence: Evidence) -> float:
 
 
 def measure_gravity(evidence: Evidence) -> Iterator[Measure]:
-    """Compare the size of the mean specific force with gravity: its unit, and whether it is there.
+    """Compare the mean specific force with gravity: its unit, and whether gravity was removed.
 
-    A size of 1 in a steady direction is g. Hardly any mean is an acceleration without gravity.
-    Biases hide the 2 % between mg and cm/s^2; mg are more usual.
+    A mean of size 1 in a steady direction is in g. A mean near zero has no gravity. mg and cm/s^2
+    differ by 2 %, less than the effect of a bias; mg are assumed, because they are more usual.
     """
     if evidence.imu is None:
         return
@@ -212,7 +212,7 @@ def _verticals(evidence: Evidence) -> tuple[FloatArray, FloatArray]:
     force = mean_row(evidence.measured('linear_acceleration'))
     size = float(np.linalg.norm(force))
     # Without a force there is no vertical to measure; `measure_gravity` reports it.
-    return (force / size if size > _LEAST_FORCE else up), up
+    return (force / size if size > _MIN_FORCE else up), up
 
 
 def fit_turning(
@@ -230,12 +230,13 @@ def fit_turning(
     time = evidence.imu_time
     length = max(_BLOCK_S, evidence.truth_interval)
     measured_rates, block_time = block_means(
-        lambda measured_rates, at: np.stack([measured_rates @ measured, at], axis=1),
+        lambda rates, times: np.stack([rates @ measured, times], axis=1),
         time, length, evidence.measured('angular_velocity'), time,
     ).T  # fmt: skip
     rate, rate_time = block_means(
-        lambda other, at: np.stack([other @ true, at], axis=1), time, _FINE_S, ideal.rate, time
-    ).T
+        lambda rates, times: np.stack([rates @ true, times], axis=1),
+        time, _FINE_S, ideal.rate, time,
+    ).T  # fmt: skip
     angle = np.append(0.0, np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(rate_time)))
 
     def mean_rates(delay: FloatArray, centres: FloatArray) -> FloatArray:
@@ -248,12 +249,12 @@ def fit_turning(
 
     # The last block may be short.
     measured_rates, block_time = measured_rates[:-1], block_time[:-1]
-    if len(measured_rates) < _LEAST_BLOCKS:
+    if len(measured_rates) < _MIN_BLOCKS:
         return None
     inside = slice(None)
     if interval is not None:
         inside = slice(*np.searchsorted(block_time, interval).tolist())
-        if len(measured_rates[inside]) < _LEAST_BLOCKS:
+        if len(measured_rates[inside]) < _MIN_BLOCKS:
             return None
     measured_rates, block_time = measured_rates[inside], block_time[inside]
 
@@ -272,7 +273,7 @@ def fit_turning(
     shifted = block_time - first.seconds
     margin = length + 0.5 * abs(first.seconds)
     is_inside = (shifted > rate_time[0] + margin) & (shifted < rate_time[-1] - margin)
-    is_cut = not is_inside.all() and int(is_inside.sum()) >= _LEAST_BLOCKS
+    is_cut = not is_inside.all() and int(is_inside.sum()) >= _MIN_BLOCKS
     result = fit(is_inside) if is_cut else first
     return result if result.explained > 0.5 and result.is_better_than(result.power) else None
 
@@ -368,8 +369,8 @@ def fit_mountings(evidence: Evidence) -> list[MountingFit]:
     """Fit a mounting for each pair of signs, the most likely first; empty without truth.
 
     The rotation is that of least squares over forces and rates [Wahba1965], each weighted by the
-    variance of its residuals. A rotation that the data leave open is the smallest one, and half a
-    turn is about x, as boards are turned.
+    variance of its residuals. If the data do not determine it, it is the smallest possible one,
+    and a half turn is about x, because boards are usually mounted upside down in this way.
     """
     imu, ideal = evidence.imu, evidence.ideal
     if imu is None or ideal is None or 'orientation' in evidence.doubtful:
@@ -401,31 +402,33 @@ def _fit_by_signs(vectors: list[tuple[FloatArray, FloatArray]]) -> list[Mounting
         for sign, (measured, true) in zip(signs, vectors, strict=False)
     ]
     floors = [1e-4 + _VERTICAL_RAD**2 * float(np.mean(true**2)) for _, true in signed]
-    length, most = len(signed[0][1]), len(_SIGNS)
-    variances = [np.full(most, float(np.mean(measured**2)) + 1e-12) for measured, _ in vectors]
-    counts = [np.full(most, length / 4.0) for _ in signed]
+    block_count, pair_count = len(signed[0][1]), len(_SIGNS)
+    variances = [
+        np.full(pair_count, float(np.mean(measured**2)) + 1e-12) for measured, _ in vectors
+    ]
+    counts = [np.full(pair_count, block_count / 4.0) for _ in signed]
     for _ in range(4):
         product = np.diag([1e-3, 5e-4, 1e-4])
         for count, variance, (measured, true) in zip(counts, variances, signed, strict=True):
             weight = (count / variance)[:, None, None]
-            product = product + weight * (true.T @ measured) / length
+            product = product + weight * (true.T @ measured) / block_count
         left_axes, _, right_axes = np.linalg.svd(product)
-        proper = np.ones((most, 1, 3))
+        proper = np.ones((pair_count, 1, 3))
         proper[:, 0, 2] = np.linalg.det(left_axes) * np.linalg.det(right_axes)
         matrices = (left_axes * proper) @ right_axes
         residuals = [true - measured @ matrices.transpose(0, 2, 1) for measured, true in signed]
         variances = [
-            np.mean(residual.reshape(most, -1) ** 2, axis=1) + floor
+            np.mean(residual.reshape(pair_count, -1) ** 2, axis=1) + floor
             for residual, floor in zip(residuals, floors, strict=True)
         ]
         counts = [
-            effective_counts(residual.transpose(0, 2, 1).reshape(-1, length))
-            .reshape(most, 3)
+            effective_counts(residual.transpose(0, 2, 1).reshape(-1, block_count))
+            .reshape(pair_count, 3)
             .mean(axis=1)
             for residual in residuals
         ]
     # All pairs of signs are compared for the same number of independent samples.
-    costs = 1.5 * length / 4.0 * np.sum(np.log(variances), axis=0)
+    costs = 1.5 * block_count / 4.0 * np.sum(np.log(variances), axis=0)
     up = signed[0][1].mean(axis=0)
     up = up / max(float(np.linalg.norm(up)), 1e-12)
     information = sum(
@@ -444,7 +447,7 @@ def _fit_by_signs(vectors: list[tuple[FloatArray, FloatArray]]) -> list[Mounting
 
 
 def _cost_of_signs(force_signs: tuple[int, ...], rate_signs: tuple[int, ...]) -> float:
-    """Return the log likelihood that reversed signs cost."""
+    """Return the penalty on the log likelihood of reversed signs."""
     reversed_axes = rate_signs.count(-1)
     if reversed_axes in (1, 2):
         return 2.0 * _SIGN_COST
@@ -457,29 +460,30 @@ def _mounting_of_gravity(evidence: Evidence) -> MountingFit:
 
 
 def _swing_and_twist(rotation: Rotation, axis: FloatArray) -> tuple[Rotation, float]:
-    """Split a rotation into a tilt and the turn about an axis after it, deg."""
+    """Split a rotation into a tilt, and a turn about an axis, deg, that follows the tilt."""
     swing = _between(rotation.inv().apply(axis), axis)
     twist = (rotation * swing.inv()).as_rotvec()
     return swing, math.degrees(float(twist @ axis))
 
 
 def _between(first: FloatArray, second: FloatArray) -> Rotation:
-    """Return the smallest rotation from a unit vector to another; half a turn is about x or y."""
+    """Return the smallest rotation between unit vectors; a half turn is about x, or else y."""
     cosine = float(np.clip(first @ second, -1.0, 1.0))
     axis = np.cross(first, second)
     size = float(np.linalg.norm(axis))
     if size < math.sin(math.radians(10.0)) and cosine < 0.0:
-        # An IMU that is upside down, and the rest of the angle: boards are turned about x.
-        half = Rotation.from_euler('x', 180.0, degrees=True)
+        # An IMU that is upside down, and the rest of the angle: boards are turned about x. A half
+        # turn about x keeps a vector along x, so that one is turned about y.
+        half = Rotation.from_euler('y' if abs(first[0]) > 0.9 else 'x', 180.0, degrees=True)
         return _between(half.apply(first), second) * half
     return Rotation.from_rotvec(axis / max(size, 1e-12) * math.atan2(size, cosine))
 
 
 def _whole_rotation(rotation: Rotation) -> FloatArray:
-    """Return roll, pitch and yaw, deg, of the rotation by right angles within 8 deg, if any."""
+    """Return whole degrees of roll, pitch and yaw, snapped to right angles within 8 deg."""
     matrix = rotation.as_matrix()
     nearest = np.rint(matrix)
-    # The identity is no remedy: a small tilt is none.
+    # A small rotation is not snapped to the identity, which would correct nothing.
     is_rotation = np.array_equal(nearest @ nearest.T, np.eye(3))
     if is_rotation and not np.array_equal(nearest, np.eye(3)):
         whole = Rotation.from_matrix(nearest)
@@ -534,14 +538,14 @@ def _agrees_in_yaw(evidence: Evidence) -> bool:
 
 
 def measure_rate_bias(evidence: Evidence) -> Iterator[Measure]:
-    """Return the mean rate less that of the truth, which its first and last orientation bound."""
+    """Compare the mean rate with that of the truth, which depends on the turn as a whole."""
     imu, ideal = evidence.imu, evidence.ideal
     if imu is None or ideal is None or evidence.doubtful & {'orientation', 'range'}:
         return
     both = evidence.measured('angular_velocity'), ideal.rate
     mean = np.asarray(sum_by_blocks(np.subtract, *both) / len(imu))
     size = float(np.linalg.norm(mean))
-    # Vibration is gone in a second; what remains varies from one second to the next.
+    # Vibration averages out within a second; what remains varies from one second to the next.
     means = block_means(np.subtract, evidence.imu_time, _INDEPENDENT_S, *both)
     deviation = float(means.std(axis=0).max()) / math.sqrt(len(means))
     finding, limit = None, _BIAS[0] + SIGMAS * deviation

@@ -18,7 +18,7 @@ from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FixArray, FloatArray, ImuArray, MessageArray, is_absent
 from sim_sensors.motion.ideal import InertialMotion, SurveyedMotion
 from . import findings
-from .evidence import LEAST_FIXES, LEAST_IMU, Evidence, intervals
+from .evidence import MIN_FIXES, MIN_IMU_MESSAGES, Evidence, intervals
 from .outcome import Measure
 
 _NEEDED = ('imu', 'gps', 'truth')
@@ -97,7 +97,7 @@ def measure_counts(evidence: Evidence) -> Iterator[Measure]:
     """Check that there are enough messages to compare sensors and truth."""
     for role, topic, array in _roles(evidence):
         count = len(select_valid_fixes(array)) if isinstance(array, FixArray) else len(array)
-        least = LEAST_IMU if isinstance(array, ImuArray) else LEAST_FIXES
+        least = MIN_IMU_MESSAGES if isinstance(array, ImuArray) else MIN_FIXES
         few = findings.FEW_MESSAGES(topic, count=count, role=role, least=least)
         yield Measure(count, least, few if count < least else None, role, 'least')
 
@@ -153,7 +153,7 @@ def measure_lost(evidence: Evidence) -> Iterator[Measure]:
     for role, topic, array in _roles(evidence):
         steps = intervals(array)
         is_reordered = any(note.subject == topic and note.kind in _ORDER for note in notes)
-        if role != 'imu' or len(steps) < LEAST_IMU or is_reordered:
+        if role != 'imu' or len(steps) < MIN_IMU_MESSAGES or is_reordered:
             continue
         period = float(np.median(steps))
         is_uneven = float(np.mean(steps < 0.5 * np.mean(steps))) > _UNEVEN

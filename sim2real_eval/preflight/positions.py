@@ -34,26 +34,26 @@ from .velocities import SCALE, match_unit, plain, speed_ratio
 # 5 % of the speed appears as lateral velocity at 3 deg, 17 % at 10 deg.
 _TURN_DEG = (3.0, 10.0)
 # A smaller turn is a finding if it moves the fixes by more than their noise.
-_LEAST_TURN_DEG = 0.5
+_MIN_TURN_DEG = 0.5
 # Receivers need 0.1 s; at 0.3 s and 10 m/s a fix is 3 m behind.
 _LATE_S = (0.1, 0.3)
-_LEAST_LATE_S = 0.05
-_LEAST_ARM_M = 0.5
+_MIN_LATE_S = 0.05
+_MIN_ARM_M = 0.5
 _INDEPENDENT_S = 10.0
 # Ratio of singular values below which the columns of a fit are not independent.
-_LEAST_INDEPENDENT = 0.03
+_MIN_SINGULAR_RATIO = 0.03
 _FIX_JUMP_M = 2.0
 # Multipath of tens of metres lasts for seconds; from fix to fix a poor receiver errs by metres.
-_MOST_WHITE_M = 20.0
-# Share of the errors of the fixes below which the truth rests.
+_MAX_WHITE_M = 20.0
+# Motion of the truth, over the errors of the fixes, below which it counts as at rest.
 _RESTS = 0.3
-# Share of the errors of the fixes that is white if they are those of a receiver.
+# Smallest share of white errors among the errors of a receiver.
 _WHITE = 0.5
-# Stated deviations beyond which fixes have nothing to do with the truth.
+# Multiple of the stated deviation beyond which fixes have nothing to do with the truth.
 _UNRELATED = 5.0
 _HEIGHT_NOISE_M = 1.0
 # Heights of a receiver err by metres; a smaller climb has no scale.
-_LEAST_CLIMB_M = 1.5
+_MIN_CLIMB_M = 1.5
 _ALTITUDE_SCALE = 0.3
 _ALTITUDE_UNITS = {3.28084: 'feet', 1000.0: 'millimetres', 100.0: 'centimetres'}
 _LOWEST_M, _HIGHEST_M = -500.0, 20000.0
@@ -98,7 +98,7 @@ def _turn_limit(track: Track, fit: DelayFit) -> float:
     truth = track.truth(track.stamps)
     extent = float(np.sqrt(np.mean(np.abs(truth - truth.mean()) ** 2)))
     noise = math.sqrt(fit.residual)
-    return float(np.clip(math.degrees(noise / extent), _LEAST_TURN_DEG, _TURN_DEG[0]))
+    return float(np.clip(math.degrees(noise / extent), _MIN_TURN_DEG, _TURN_DEG[0]))
 
 
 def _choose_axes(evidence: Evidence) -> Iterator[Measure]:
@@ -124,7 +124,7 @@ def _choose_axes(evidence: Evidence) -> Iterator[Measure]:
         finding = findings.SWAPPED(gps_topic, role=evidence.role('gps'), swapped=swapped)
         yield Measure(None, None, finding, 'gps axes')
         return
-    # A straight track explains nothing about a mirror, and a level one nothing about heights.
+    # A straight track does not show a mirror image, and a level one not the sign of heights.
     upright, upside_down = _height_costs(track)
     as_recorded = near.freedom * _log(near.residual) + upright
     down_only = near.freedom * _log(near.residual) + upside_down
@@ -159,7 +159,7 @@ def _choose_axes(evidence: Evidence) -> Iterator[Measure]:
 def _lost_sign(mirror: DelayFit) -> str:
     """Return the coordinate whose sign is lost if a mirror image needs no turn; else nothing.
 
-    The mirror image of north-east-down is that in the diagonal.
+    North-east-down exchanges north and east, so it mirrors the track in the diagonal.
     """
     turn = float(np.angle(mirror.gain))
     if abs(turn) < _SAME_TURN:
@@ -199,9 +199,9 @@ def _log(residual: float) -> float:
 
 
 def _fit_as_camera(evidence: Evidence) -> DelayFit | None:
-    """Return how a truth in the axes of a camera explains the fixes; None if it does not.
+    """Return the fit of a truth in the axes of a camera to the fixes.
 
-    None, too, if the truth explains them as it is.
+    None if it does not explain them, or if the truth explains them as it is.
     """
     track = evidence.track
     correction = evidence.recording.corrections.get('truth', TruthCorrection())
@@ -217,9 +217,9 @@ def _fit_as_camera(evidence: Evidence) -> DelayFit | None:
 
 
 def _fit_exchanged(evidence: Evidence) -> DelayFit | None:
-    """Return how the truth explains the fixes with latitude and longitude exchanged.
+    """Return the fit of the truth to the fixes with latitude and longitude exchanged.
 
-    None if that is no place on the Earth, or needs another turn or scale.
+    None if these are not coordinates, or if the fit needs another turn or scale.
     """
     fixes = evidence.fixes
     if fixes is None or np.abs(fixes.longitude).max() > 90.0:
@@ -281,14 +281,14 @@ def _measure_lever_arm(evidence: Evidence, arm: _LeverArmFit) -> Measure:
     x, y, z = (float(value) for value in np.round(stated, 2))
     size = abs(arm.value)
     finding = findings.LEVER_ARM(topic, size=size, role=role, x=x, y=y, z=z)
-    return Measure(size, _LEAST_ARM_M, finding, 'gps lever arm', unit='m')
+    return Measure(size, _MIN_ARM_M, finding, 'gps lever arm', unit='m')
 
 
 def _delay_limit(track: Track, fit: DelayFit) -> float:
     """Return the delay, s, that moves the fixes by more than their noise, at most 0.1 s."""
     speed = np.abs(np.diff(track.truth(track.stamps))) / np.diff(track.stamps)
     usual = float(np.sqrt(np.mean(speed**2)))
-    return float(np.clip(math.sqrt(fit.residual) / max(usual, 1e-3), _LEAST_LATE_S, _LATE_S[0]))
+    return float(np.clip(math.sqrt(fit.residual) / max(usual, 1e-3), _MIN_LATE_S, _LATE_S[0]))
 
 
 class _LeverArmFit(NamedTuple):
@@ -302,18 +302,18 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
     """Fit a lever arm to the errors of the fixes; None if it is not significant."""
     truth = evidence.truth
     assert truth is not None
-    at = np.interp(
+    sample = np.interp(
         track.stamps, (truth.stamp_ns - truth.stamp_ns[0]) * 1e-9, np.arange(len(truth))
     )
-    orientation = truth.orientation[np.rint(at).astype(int)]
+    orientation = truth.orientation[np.rint(sample).astype(int)]
     ahead, aside = (
         plane(rotations.rotate(orientation, np.tile(axis, (len(orientation), 1))))
         for axis in np.eye(3)[:2]
     )
     residual, late = track.residual, track.measured - track.truth(track.stamps - delay)
-    is_usual = np.abs(residual - np.median(residual)) < 10.0 * 1.5 * max(
-        float(np.median(np.abs(residual - np.median(residual)))), 1e-6
-    )
+    # Errors beyond ten robust standard deviations (1.5 times the median) are jumps.
+    size = np.abs(residual - np.median(residual))
+    is_usual = size < 10.0 * 1.5 * max(float(np.median(size)), 1e-6)
     if is_usual.sum() < 16:
         return None
     position, ones = track.truth(track.stamps), np.ones(len(ahead), complex)
@@ -336,8 +336,8 @@ def _fit_lever_arm(evidence: Evidence, track: Track, delay: float) -> _LeverArmF
     variance, solution, deviation = fit([*constant, ahead, aside], residual)
     value = complex(solution[3], solution[4])
     error = float(np.hypot(*deviation[3:]))
-    turns = np.abs(np.mean(ahead[is_usual])) < 0.9
-    if not turns or abs(value) < _LEAST_ARM_M + SIGMAS * error:
+    is_turning = np.abs(np.mean(ahead[is_usual])) < 0.9
+    if not is_turning or abs(value) < _MIN_ARM_M + SIGMAS * error:
         return None
     without, *_ = fit(constant, late)
     gain = freedom * (_log(without) - _log(variance))
@@ -353,7 +353,7 @@ def _is_degenerate(columns: list[FloatArray]) -> bool:
     """Return whether complex columns of a linear fit hardly differ from combinations of others."""
     design = _real_rows(columns)
     sizes = np.linalg.svd(design / np.linalg.norm(design, axis=0), compute_uv=False)
-    return bool(sizes[-1] < _LEAST_INDEPENDENT * sizes[0])
+    return bool(sizes[-1] < _MIN_SINGULAR_RATIO * sizes[0])
 
 
 def measure_altitude(evidence: Evidence) -> Iterator[Measure]:
@@ -369,13 +369,13 @@ def measure_altitude(evidence: Evidence) -> Iterator[Measure]:
     product = float(np.mean(altitude_change * true))
     explained = product**2 / max(size * power, 1e-12)
     scale, finding = product / max(size, 1e-12), None
-    outside = not _LOWEST_M < float(np.median(altitude)) < _HIGHEST_M
-    if math.sqrt(size) > _LEAST_CLIMB_M and explained > 0.8 and scale > 0.0:
+    is_impossible = not _LOWEST_M < float(np.median(altitude)) < _HIGHEST_M
+    if math.sqrt(size) > _MIN_CLIMB_M and explained > 0.8 and scale > 0.0:
         if abs(math.log(scale)) > _ALTITUDE_SCALE:
             _, unit = match_unit(scale, _ALTITUDE_UNITS, SCALE)
             finding = findings.ALTITUDE_UNIT(topic, scale=scale, unit=unit)
         yield Measure(scale, math.exp(_ALTITUDE_SCALE), finding, 'gps', 'ratio')
-    elif outside:
+    elif is_impossible:
         value = float(np.median(altitude))
         yield Measure(value, None, findings.ALTITUDE_PLACE(topic, altitude=value), 'gps', unit='m')
 
@@ -420,7 +420,7 @@ def _outliers(steps: FloatArray, least: float) -> tuple[int, float, float]:
 
 
 def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
-    """Compare the errors of the fixes with what no receiver has."""
+    """Compare the errors of the fixes with the largest that a receiver has."""
     track = evidence.track
     if track is None or evidence.doubtful & {'fixes', 'slow truth'}:
         return
@@ -430,7 +430,7 @@ def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
     stated = math.sqrt(max(float(np.median(variance)), 0.0))
     white = _white_deviation(track)
     finding = None
-    if error > MAX_STEP_ERROR_M or white > _MOST_WHITE_M:
+    if error > MAX_STEP_ERROR_M or white > _MAX_WHITE_M:
         finding = findings.FIX_ERRORS(
             evidence.topic('gps'),
             north=float(np.std(track.residual.imag)),
@@ -440,14 +440,14 @@ def measure_fix_errors(evidence: Evidence) -> Iterator[Measure]:
     elif (
         not track.fitted.explained > 0.5
         and error > max(_UNRELATED * stated, _FIX_JUMP_M)
-        and not _errs_beside(track, error)
+        and not _has_receiver_errors(track, error)
     ):
         finding = findings.FIXES_UNRELATED(evidence.topic('gps'), error=error)
     if finding is not None:
         evidence.doubtful |= {'fixes', 'fix errors'}
-    is_white = white > _MOST_WHITE_M
+    is_white = white > _MAX_WHITE_M
     yield Measure(error, MAX_STEP_ERROR_M, None if is_white else finding, 'gps')
-    yield Measure(white, _MOST_WHITE_M, finding if is_white else None, 'gps noise')
+    yield Measure(white, _MAX_WHITE_M, finding if is_white else None, 'gps noise')
 
 
 def _white_deviation(track: Track) -> float:
@@ -475,16 +475,18 @@ def fix_error(evidence: Evidence) -> float | None:
         return None
     unknown_arm = 'orientation' in evidence.doubtful and evidence.gps_lever_arm()[:2].any()
     error = robust_deviation(track.residual)
-    if unknown_arm or (not track.fitted.explained > 0.5 and not _errs_beside(track, error)):
+    if unknown_arm or (
+        not track.fitted.explained > 0.5 and not _has_receiver_errors(track, error)
+    ):
         return None
     return error
 
 
-def _errs_beside(track: Track, error: float) -> bool:
+def _has_receiver_errors(track: Track, error: float) -> bool:
     """Return whether errors of a receiver explain fixes that do not follow the truth.
 
-    The truth moves by less than the fixes err, or their errors are white: fixes of another time or
-    vehicle are as smooth as its motion.
+    They do if the truth moves by less than the fixes err, or if their errors are white: fixes of
+    another time or vehicle are as smooth as its motion.
     """
     rests = robust_deviation(track.truth(track.stamps)) < _RESTS * error
     return rests or _white_deviation(track) > _WHITE * error

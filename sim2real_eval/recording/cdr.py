@@ -194,7 +194,7 @@ def _to_stamps(seconds: IntArray, nanoseconds: IntArray) -> IntArray:
 def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
     """Serialise all messages of an array as little-endian CDR.
 
-    A stamp that does not fit into the int32 seconds of a ROS header is a RecordingError.
+    A stamp that does not fit into the int32 seconds of a ROS header raises RecordingError.
     """
     seconds, nanoseconds = np.divmod(array.stamp_ns, _NS)
     if kind.has_header and len(array) and not -(2**31) <= seconds.min() <= seconds.max() < 2**31:
@@ -223,7 +223,7 @@ def encode(kind: MessageType, array: MessageArray, where: str) -> list[bytes]:
 def decode_transforms(data: bytes, where: str) -> list[tuple[int, StaticTransform]]:
     """Decode one tf2_msgs/TFMessage to pairs of stamp (ns) and transform.
 
-    rosbags would compile its decoder in every process (0.3 s). Other bytes are a RecordingError.
+    rosbags would compile its decoder in every process (0.3 s). Other bytes raise RecordingError.
     """
     stamped = []
     try:

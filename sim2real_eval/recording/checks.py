@@ -266,8 +266,8 @@ TRUTH_FROM_POSES = assumed(
     'has only poses at {rate:.3g Hz}; velocities are derived from parabolas through '
     'three positions: 1 mm of noise becomes {noise:.2g mm/s}',
     'A topic of poses, two frames of /tf, or a trajectory file holds no velocity.',
-    'if the poses are noisy: `truth: {{low_pass: VALUE}}` (Hz, above that of the motion) in '
-    'recording.yaml',
+    'if the poses are noisy: `truth: {{low_pass: VALUE}}` (Hz, above the frequencies of the '
+    'motion) in recording.yaml',
 )
 TRUTH_MOVED = routine(
     'truth.moved',

@@ -410,7 +410,7 @@ DEFAULT_FILES: dict[str, tuple[str, str]] = {
 def list_csv_files(path: Path) -> dict[str, Path]:
     """Return the CSV files of a folder by stem (`imu.csv.gz` has stem `imu`).
 
-    A file that exists both plain and as .gz is a RecordingError.
+    A file that exists both plain and as .gz raises RecordingError.
     """
     files: dict[str, Path] = {}
     for file in sorted(path.iterdir()):
@@ -430,7 +430,7 @@ def read_csv_folder(path: Path, metadata: Metadata) -> Content:
 
     File names are mapped to topics by `files:` of recording.yaml, else by `inputs:` of case.yaml,
     else by `DEFAULT_FILES`. A file that is missing, damaged or has other columns than its type
-    needs is a RecordingError.
+    needs raises RecordingError.
     """
     files = list_csv_files(path)
     case = path / 'case.yaml'

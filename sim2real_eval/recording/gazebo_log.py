@@ -108,7 +108,7 @@ def read_gazebo_log(path: Path) -> Content:
 def gazebo_message(topic: str, type_name: str, data: bytes, received_ns: int) -> MessageArray:
     """Return one serialised message of a Gazebo topic as an array of one row.
 
-    An unsupported type, or bytes that are no message, are a RecordingError.
+    An unsupported type, or bytes that are no message, raise RecordingError.
     """
     layout = _LAYOUTS.get(type_name.rpartition('.')[2])
     if layout is None:

@@ -113,7 +113,7 @@ def find_own_metadata(path: Path) -> tuple[Path, Path | None]:
 
 
 def read_metadata(path: Path) -> Metadata:
-    """Read a recording.yaml; unknown keys and forbidden values are a RecordingError."""
+    """Read a recording.yaml; unknown keys and forbidden values raise RecordingError."""
     content = load_yaml(path)
     table = _mapping(path, '', {} if content is None else content)
     _check_keys(path, '', table, _KEYS)
@@ -377,7 +377,7 @@ def read_urdf(path: Path) -> tuple[tuple[StaticTransform, ...], tuple[str, ...]]
 
     The pose of a joint's child in its parent is `origin`: xyz in metres, and roll, pitch, yaw in
     radians about the parent's fixed axes. A file that is not URDF, a xacro file that is not
-    expanded, or a wrong joint is a RecordingError.
+    expanded, or a wrong joint raises RecordingError.
 
     Returns
     -------
@@ -481,7 +481,7 @@ class TransformFile:
     def from_file(cls, path: str | Path) -> TransformFile:
         """Read a URDF, or a YAML file in the form of a recording's static_transforms.yaml.
 
-        An unreadable file or a wrong transform is a Sim2RealError.
+        An unreadable file or a wrong transform raises Sim2RealError.
         """
         path = Path(path)
         try:

@@ -142,7 +142,7 @@ def derive_velocities(
     """Return poses with the velocities that `OdometryMotion` derives from them.
 
     The velocity of a sample is the slope of the parabola through three positions, and the angular
-    velocity that of three attitudes. Fewer than three poses are a RecordingError.
+    velocity that of three attitudes. Fewer than three poses raise RecordingError.
     """
     origin_ns = int(truth.stamp_ns[0])
     try:
@@ -190,7 +190,7 @@ def interpolate_transforms(
 
     The chain of frames is followed from the child upwards. Poses have the stamps of the transform
     that was sent most often; the other transforms are interpolated, as in tf2. Times outside the
-    span of any transform are left out. A missing chain, or no time in common, is a RecordingError.
+    span of any transform are left out. A missing chain, or no common time, raises RecordingError.
     """
     stamps: dict[str, list[int]] = {}
     links: dict[str, list[StaticTransform]] = {
@@ -276,7 +276,7 @@ def read_trajectory(path: Path) -> OdometryArray:
     TUM: `stamp x y z qx qy qz qw`, in seconds and metres. KITTI: the first three rows of the
     4 x 4 pose, and the seconds of each from `<name>_times.txt` or `times.txt` beside the file.
     Axes are those of ROS, x forward and z up. Use `corrections` in recording.yaml for the camera
-    axes of KITTI. Another file is a RecordingError.
+    axes of KITTI. Another file raises RecordingError.
     """
     rows = _read_rows(path)
     if not rows:

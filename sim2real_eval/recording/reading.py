@@ -48,8 +48,8 @@ _SUFFIXES = (*STORAGE_SUFFIXES, LOG_SUFFIX, ULOG_SUFFIX, *TRAJECTORY_SUFFIXES)
 _NUMBERED_NAME = re.compile(r'(?P<scenario>.*[^_\W\d].*?)[_-](?:seg|run|trial)?\d+')
 _FULL_OVERLAP = 0.95
 """Share of the longest time span above which a shorter common span is not reported."""
-_MOST_LATE_NS = 10_000_000_000
-"""Time after the last message from which the arrival of one that was left out is wrong."""
+_MAX_LATE_NS = 10_000_000_000
+"""Time from the last kept message beyond which the arrival of a dropped one is wrong."""
 
 
 def read_recording(
@@ -94,10 +94,10 @@ def read_recording(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> text = 'stamp_ns,x,y,z,qx,qy,qz,qw,vx_body,vy_body,vz_body,wx,wy,wz'
+    >>> header = 'stamp_ns,x,y,z,qx,qy,qz,qw,vx_body,vy_body,vz_body,wx,wy,wz'
     >>> rows = [f'{k}00000000,{k},0,0,0,0,0,1,10,0,0,0,0,0' for k in range(1, 5)]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, 'truth.csv').write_text(chr(10).join([text, *rows]))
+    ...     _ = Path(folder, 'truth.csv').write_text(chr(10).join([header, *rows]))
     ...     recording = read_recording(folder, name='drive', scenario='line')
     >>> recording.roles, len(recording.truth)
     ({'truth': '/ground_truth/odometry'}, 4)
@@ -237,8 +237,8 @@ def _swap_coordinates(
 ) -> dict[str, Any]:
     """Exchange latitude and longitude where stated, before coordinates are checked.
 
-    Returns the remaining corrections. A correction of a role that the recording lacks is a
-    RecordingError.
+    Return the remaining corrections. Raise RecordingError for a correction of a role that the
+    recording lacks.
     """
     remaining = dict(corrections)
     for role, correction in corrections.items():
@@ -266,8 +266,8 @@ def _check_topics(
 ) -> None:
     """Check every topic, and leave out those that fail, with a finding.
 
-    A failing topic with a needed role is an error, unless it only has nothing usable and was not
-    requested by the caller.
+    Raise RecordingError if the topic of a required role fails. A topic without usable messages is
+    left out nevertheless, unless the caller requested it.
     """
     for topic in list(content.messages):
         role = next((name for name, role_topic in roles.items() if role_topic == topic), None)
@@ -299,7 +299,7 @@ def _check_topics(
             del content.messages[topic], content.ros_types[topic]
             continue
         late_ns = int(content.messages[topic].arrival_ns.max() - array.arrival_ns.max())
-        if 0 < late_ns < _MOST_LATE_NS:
+        if 0 < late_ns < _MAX_LATE_NS:
             content.late_ns[topic] = late_ns
         content.messages[topic] = array
         notes += remarks
@@ -330,11 +330,11 @@ def _apply_corrections(
         if role not in roles:
             continue
         topic, stated = roles[role], settings.corrections[role]
-        was_exchanged = checks.EXCHANGED in (note.kind for note in notes)
+        was_exchanged = checks.EXCHANGED in [n.kind for n in notes if n.subject == topic]
         if correction != stated and was_exchanged:
             raise RecordingError(
-                f'{where}: corrections.gps.swapped: true is not allowed: longitudes of {topic} '
-                'are no latitudes; must be false'
+                f'{where}: corrections.{role}.swapped: true is not allowed: longitudes of {topic} '
+                'exceed 90 deg, so they are not latitudes; must be false'
             )
         if changes := stated.changed_parameters():
             messages[topic] = correction.apply(messages[topic])
@@ -473,7 +473,7 @@ def check_overlap(
 ) -> list[Finding]:
     """Compare the time spans of the topics whose role a judge needs.
 
-    Two of them without any time in common are a RecordingError.
+    Raise RecordingError if two of them do not overlap.
     """
     spans = {
         topic: (int(messages[topic].stamp_ns[0]), int(messages[topic].stamp_ns[-1]))
@@ -515,7 +515,7 @@ def label_from_path(path: Path) -> str:
     names = [full.stem if full.suffix in _SUFFIXES else full.name]
     names += [parent.name for parent in full.parents]
     specific = (name for name in names if name and not _GENERIC_NAME.fullmatch(name))
-    # It becomes part of file names and of tables.
+    # The label becomes part of file names and of tables.
     return ''.join(c if c.isprintable() else '_' for c in next(specific, 'recording'))
 
 
@@ -546,7 +546,7 @@ class RecordingSource:
     Attributes
     ----------
     path : str
-        File or folder, as of `read_recording`.
+        File or folder, as for `read_recording`.
     name : str or None
         Label of table rows and random streams.
     topics : tuple of (role, topic)

@@ -55,7 +55,7 @@ class ReferenceTruth:
 
     @property
     def finding(self) -> Finding:
-        """Finding that errors against this truth are too small."""
+        """Finding which says that errors against this truth are too small."""
         sensors = ' and '.join(self.made_from) or "the recording's own sensors"
         return REFERENCE(self.topic, made_by=self.made_by, sensors=sensors)
 
@@ -145,7 +145,8 @@ class Content:
     scenario : str or None
         Scenario in the custom data of a bag.
     keeps_arrival : bool
-        Whether the times of arrival were measured, unlike the receive times of a recorder.
+        True if `arrival_ns` holds times of arrival at the judge; False if it holds the receive
+        times of a recorder.
     late_ns : dict of str to int
         As in `Recording`.
     """
@@ -162,7 +163,7 @@ class Content:
 
 
 class _RoleMessages(Generic[_Array]):
-    """Descriptor of a recording: the messages of the role with its name, or None."""
+    """Attribute of a recording: the messages of the role of the same name, or None."""
 
     def __init__(self, kind: type[_Array]) -> None:
         self._kind = kind
@@ -178,7 +179,7 @@ class _RoleMessages(Generic[_Array]):
 
     def __get__(self, recording: Recording | None, owner: type | None = None) -> Any:
         if recording is None:
-            return self  # `Recording.imu`, as help() reads it
+            return self  # Access by the class, as in help().
         array = recording.messages.get(recording.roles.get(self._name, ''))
         return array if isinstance(array, self._kind) else None
 
@@ -214,8 +215,8 @@ class Recording:
     block : str
         Label of recordings that are not independent, from recording.yaml; may be empty.
     late_ns : mapping of str to int
-        Time by topic from the last message to the arrival of the last one that was left out, ns. A
-        node receives both.
+        By topic: time from the arrival of the last message here to that of a later message that
+        was dropped, ns. A live node receives both.
     imu, gps, truth, mag, camera_pose, features, camera_info : MessageArray or None
         Messages of a role: IMU, GPS receiver, true motion, magnetometer, poses estimated from a
         camera's features, feature tracks of a camera, and its size, camera matrix and lens.
@@ -375,7 +376,7 @@ class Recording:
 
 
 def require_recording(where: str, candidate: object) -> Recording:
-    """Return `candidate` if it is a Recording; anything else is a Sim2RealError."""
+    """Return `candidate` if it is a Recording; anything else raises Sim2RealError."""
     if not isinstance(candidate, Recording):
         raise Sim2RealError(
             f'{where}: {reprlib.repr(candidate)} is not allowed; must be a Recording, which '

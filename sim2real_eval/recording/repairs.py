@@ -4,7 +4,8 @@
 
 Broken messages (not finite, stamps that run backwards, impossible values) are dropped up to
 `MAXIMUM_BROKEN` of a topic. More than that is refused, because the rest would no longer be what
-the sensor measured. Messages without a fix and late messages are not broken.
+the sensor measured. Messages without a fix, and single late messages of a sensor, do not count as
+broken.
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ _GLITCH_NS = 60_000_000_000
 _GLITCH_SHARE = 0.01
 """Largest share of glitches; more of them are a clock that drifts."""
 _FIRST_TWISTS = 10
+"""Largest number of wrong twists at the start of a truth that are left out."""
 _SIMULATOR_START_NS = 5_000_000_000
-"""Largest second stamp after a first stamp of zero that is that of a simulator."""
+"""Largest second stamp with which a first stamp of zero is the start of a simulator's clock."""
 _SAME_DRIFT = 0.1
 """Relative difference of two drifts below which one clock causes both."""
 
@@ -121,7 +123,7 @@ def check_messages(
     ------
     NothingUsableError
         When the topic is empty, more than `MAXIMUM_BROKEN` of it is broken, no usable message is
-        left, or the truth is one message.
+        left, or the truth has one message.
     """
     if not len(array):
         raise NothingUsableError(f'{where}: {topic}: no messages')
@@ -152,7 +154,7 @@ def check_messages(
 
 @dataclasses.dataclass
 class _TopicCheck:
-    """Messages of one topic that the rules have left, and the findings about the others."""
+    """Messages of one topic that remain after the rules so far, and findings about the others."""
 
     name: str
     array: Any
@@ -343,7 +345,7 @@ def _check_values(check: _TopicCheck) -> None:
             continue
         values = getattr(check.array, name)
         is_bad = ~fields.find_finite(name, values)
-        # navsat_transform takes a position that is NaN as a missing fix.
+        # navsat_transform treats a position of NaN as a missing fix.
         is_gap = isinstance(check.array, FixArray) and bool(np.isnan(values[is_bad]).all())
         check.drop(is_bad, BAD_VALUE, f'{name} is not finite', is_broken=not is_gap)
     if not optional or not len(check.array):
@@ -351,7 +353,7 @@ def _check_values(check: _TopicCheck) -> None:
     masks = [_find_bad(check, name) for name in optional]
     is_empty = np.all([is_bad | is_marked for is_bad, is_marked in masks], axis=0)
     is_empty &= np.any([is_bad & ~is_marked for is_bad, is_marked in masks], axis=0)
-    check.drop(is_empty, BAD_VALUE, f'{optional[0]} is not finite, nor is another field')
+    check.drop(is_empty, BAD_VALUE, f'{optional[0]} is not finite, nor is any other field')
     for name in optional if len(check.array) else ():
         if not isinstance(check.array, ImuArray):
             _drop_start(check, name)
@@ -375,7 +377,7 @@ def _drop_start(check: _TopicCheck, name: str) -> None:
     count = int(np.argmin(is_bad))
     if is_bad[0] and 0 < count <= MAXIMUM_BROKEN * len(is_bad):
         is_start = np.arange(len(is_bad)) < count
-        problem = f'{name} is not finite, in which a filter may start'
+        problem = f'{name} is not finite at the start, where a filter may copy it'
         check.drop(is_start, BAD_VALUE, problem, is_broken=False)
 
 

@@ -216,6 +216,7 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
         content.notes.append(checks.NO_DEFINITION(topic, found=bag.ignored[topic]))
     moving: list[tuple[int, StaticTransform]] = []
     has_fixes = any(raw.ros_type == _NAV_SAT_FIX for raw in bag.topics.values())
+    gps_topic = (topics.get('gps') or '').strip('/')
     static = _static_topics(
         [name for name, raw in bag.topics.items() if raw.ros_type == TF_TYPE], topics
     )
@@ -223,7 +224,7 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
         if raw.ros_type == TF_TYPE and topic.endswith(TF_STATIC) and topic not in static:
             content.ignored.append(f'{topic} ({raw.ros_type})')
             continue
-        if raw.ros_type == GPS_FIX.name and has_fixes and topic != topics.get('gps'):
+        if raw.ros_type == GPS_FIX.name and has_fixes and topic.strip('/') != gps_topic:
             content.ignored.append(f'{topic} ({raw.ros_type})')
             continue
         if raw.count < raw.announced:
@@ -248,7 +249,7 @@ def read_bag(path: Path, reader: str, topics: Mapping[str, str | None]) -> Conte
 def _static_topics(names: Iterable[str], topics: Mapping[str, str | None]) -> list[str]:
     """Return the topics of static transforms: /tf_static, and that in the namespace of the robot.
 
-    Of several robots it is the one whose topics have a role.
+    If there are several robots, only those whose topics have a role count.
     """
     found = [name for name in names if name.endswith(TF_STATIC)]
     named = [f'/{(topic or "").strip("/")}' for topic in topics.values()]
@@ -260,7 +261,7 @@ def _static_topics(names: Iterable[str], topics: Mapping[str, str | None]) -> li
 
 
 def _explain_frames(topic: str, raw: RawTopic) -> str:
-    """Return the problem that a truth of transforms is named without two frames."""
+    """Return the error message for a truth of transforms that is named without two frames."""
     pairs = dict.fromkeys(
         f'{transform.parent.strip("/")}.{transform.child.strip("/")}'
         for _, transform in raw.transforms()
@@ -326,8 +327,8 @@ def _read_raw_bag(path: Path, is_wanted: TopicFilter, reader: str) -> RawBag:
     except Exception as error:
         # Damaged bytes make the readers raise exceptions of many types (struct, sqlite, zstd,
         # YAML, Unicode).
-        text = ' '.join(str(error).split())[:200] or type(error).__name__
-        raise RecordingError(f'{path}: not a readable bag: {text}') from error
+        reason = ' '.join(str(error).split())[:200] or type(error).__name__
+        raise RecordingError(f'{path}: not a readable bag: {reason}') from error
 
 
 def _refuse_without_metadata(path: Path) -> NoReturn:
@@ -339,7 +340,7 @@ def _refuse_without_metadata(path: Path) -> NoReturn:
     packed = (file for file in sorted(path.iterdir()) if file.suffix not in STORAGE_SUFFIXES)
     if (first := next(filter(find_storage_suffix, packed), None)) is not None:
         raise RecordingError(
-            f'{path}: metadata.yaml is missing; unpack each file, as by `zstd -d {first} -o '
+            f'{path}: metadata.yaml is missing; unpack each file, as with `zstd -d {first} -o '
             f'{first.with_suffix("")}`, then run `ros2 bag reindex {path}` or give one .mcap or '
             '.db3 file'
         )
@@ -380,7 +381,7 @@ def _read_by_rosbags(path: Path, is_wanted: TopicFilter) -> RawBag:
 
 
 def _open_reader(path: Path) -> Any:
-    """Open a ROS 2 bag or one of its files; schemas of other encodings than ROS are allowed."""
+    """Open a ROS 2 bag or one of its files; schemas that are not encoded by ROS are allowed."""
     from rosbags.rosbag2 import Reader
 
     reader: Any = Reader(path)
@@ -394,7 +395,7 @@ def _open_reader(path: Path) -> Any:
 
 
 def _files_without_metadata(path: Path, error: Exception) -> list[Path]:
-    """Return the files of a bag whose metadata rosbags refuses; raise the error if not so."""
+    """Return the files of a bag whose metadata rosbags refuses; raise any other `error`."""
     files = sorted(file for file in path.glob('*') if file.suffix in STORAGE_SUFFIXES[:2])
     if not files or not str(error).startswith(_UNUSABLE_METADATA):
         raise error
@@ -404,11 +405,11 @@ def _files_without_metadata(path: Path, error: Exception) -> list[Path]:
 def _announce_connections(
     bag: RawBag, path: Path, reader: Any, is_wanted: TopicFilter
 ) -> dict[str, RawTopic]:
-    """Register the topics of an open bag; channels of other encodings than ROS are ignored."""
+    """Register the topics of an open bag; channels that are not encoded by ROS are ignored."""
     topics = {}
     for connection in reader.connections:
         name = f'/{connection.topic.strip("/")}'
-        if not _is_of_ros(connection):
+        if not _is_encoded_by_ros(connection):
             encoding = connection.ext.serialization_format
             bag.ignored.setdefault(name, f'{connection.msgtype}, {encoding}')
         elif bag.announce(str(path), name, connection.msgtype, is_wanted):
@@ -417,7 +418,7 @@ def _announce_connections(
     return topics
 
 
-def _is_of_ros(connection: Any) -> bool:
+def _is_encoded_by_ros(connection: Any) -> bool:
     """Return whether the messages of a connection are serialised by ROS 2 or ROS 1."""
     return getattr(connection.ext, 'serialization_format', _ROS1) in (_ROS2, _ROS1)
 
@@ -439,7 +440,9 @@ def _ros2_messages(reader: Any, topics: Mapping[str, RawTopic]) -> Iterator[tupl
     scan all records of an MCAP file, because the indexed reader skips records without an index.
     """
     for storage in getattr(reader.storage, 'storages', [reader.storage]):
-        connections = [c for c in storage.connections if c.topic in topics and _is_of_ros(c)]
+        connections = [
+            c for c in storage.connections if c.topic in topics and _is_encoded_by_ros(c)
+        ]
         if not connections:
             continue
         read_messages = getattr(storage, 'messages_scan', storage.messages)
@@ -478,7 +481,7 @@ def _read_undefined(path: Path, is_wanted: TopicFilter) -> RawBag:
 
 
 def _read_by_rosbag2_py(path: Path, is_wanted: TopicFilter) -> RawBag:
-    """Read a bag by the rosbag2_py of ROS, for machines without rosbags and storage plugins."""
+    """Read a bag with rosbag2_py of a ROS installation, for machines without rosbags."""
     try:
         import rosbag2_py
     except ImportError:

@@ -114,8 +114,8 @@ def check_truth_axes(
     """Report a truth whose axes are not east and north.
 
     A least-squares rotation about the vertical is fitted between the fixes and the true positions
-    at their stamps, both about their mean. The finding is made if the fixes fit far better after
-    the rotation. A track that is too short gives no finding.
+    at their stamps, both without their mean. A finding is returned if the fixes fit far better
+    after the rotation. A track that is too short gives no finding.
     """
     if fixes is None or len(fixes) < 3:
         return ()
@@ -142,7 +142,7 @@ def check_truth_axes(
 
 
 def fit_turn(first: FloatArray, second: FloatArray) -> float:
-    """Return the least-squares rotation angle, rad, between two sets of centred points (n, 2)."""
+    """Return the angle, rad, that turns `first` to `second` (centred points, (n, 2)) best."""
     return math.atan2(
         float(np.sum(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0])),
         float(np.sum(first * second)),
@@ -188,9 +188,10 @@ def low_pass_truth(
     Attitudes are filtered as the four components of their quaternion, without jumps of sign, and
     normalised. Velocities are filtered in the world frame. A velocity or rate that is absent (zero
     throughout) stays so. Gaps are filled linearly. Beyond both ends the motion is mirrored in its
-    end point, which keeps its speed; a start from rest would, at 12 Hz, make some 10 m/s^2 of
-    1 m/s. Accelerations are too small within a period of the cutoff of both ends. Fewer than 16
-    samples, or a `cutoff` [Hz] of half their rate or more, are a RecordingError.
+    end point, which keeps its speed. If the motion were taken to start from rest, a speed of 1 m/s
+    would, at 12 Hz, cause an acceleration of some 10 m/s^2. Accelerations are too small within a
+    period of the cutoff of both ends. Raise RecordingError for fewer than 16 samples, or a
+    `cutoff` [Hz] of half their rate or more.
 
     Notes
     -----
@@ -246,11 +247,11 @@ class _ZeroPhaseFilter:
     def __init__(self, stamps: IntArray, rate: float, cutoff: float) -> None:
         self._time = (stamps - stamps[0]) * 1e-9
         span = float(self._time[-1])
-        # A coarser grid could put a cutoff just below half the sample rate above its own.
+        # On a coarser grid, a cutoff below half the sample rate could be above half the grid's.
         count = max(math.ceil(span * rate - 1e-3), _MIN_SAMPLES) + 1
         self._grid = np.linspace(0.0, span, count)
         step = span / (count - 1)
-        # Two passes with -3 dB at f each have it together at a lower frequency.
+        # Two passes of -3 dB at f each have together -3 dB at a lower frequency.
         warped = math.tan(math.pi * cutoff * step) / (math.sqrt(2.0) - 1.0) ** 0.25
         # Importing scipy.signal takes 0.5 s, and most processes filter nothing.
         from scipy.signal import butter

@@ -426,7 +426,7 @@ def noise_free_notes(recording: Recording, simulated: Collection[str]) -> tuple[
 def find_common_span(recording: Recording, truth: OdometryArray) -> tuple[int, int]:
     """Return the first and last stamp of the truth within the time of all noise-free sensors.
 
-    A noise-free sensor that measured at another time is a RecordingError.
+    A noise-free sensor that measured at another time raises RecordingError.
     """
     start_ns, end_ns = int(truth.stamp_ns[0]), int(truth.stamp_ns[-1])
     for kind, array in noise_free_messages(recording).items():

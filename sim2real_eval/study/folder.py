@@ -33,7 +33,7 @@ def hold_study(folder: Path, plan: StudyPlan, *, overwrite: bool = False) -> Ite
     """Lock the folder of a study, which is new or will be continued.
 
     The files of any study in it are removed first if `overwrite` is True. A folder that is locked,
-    or that contains something else or another study, is a Sim2RealError.
+    or that contains something else or another study, raises Sim2RealError.
     """
     names = {*_FILES, *run_files(plan.run_groups())}
     with hold(folder):

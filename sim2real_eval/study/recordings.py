@@ -166,7 +166,7 @@ def read_stand_ins(
 ) -> list[StandIn]:
     """Return the recordings of a `stand_in` in a study file; see `read_recordings`.
 
-    `group` becomes a part of the names of the runs. A wrong entry is a ParameterError.
+    `group` becomes a part of the names of the runs. A wrong entry raises ParameterError.
     """
     kinds = KINDS.names()
     fields = entry.fields(('scenarios', 'runs', *kinds, *_DRIVE_KEYS))
@@ -280,7 +280,7 @@ class StudyRecording:
         return not isinstance(self.origin, RecordingSource)
 
     def read(self, transforms: TransformFile | None = None) -> Recording:
-        """Read or simulate the recording; failure is a Sim2RealError.
+        """Read or simulate the recording; failure raises Sim2RealError.
 
         `transforms` replaces the mountings of its sensors by those of a judge. The recording of a
         drive has the name of the drive, so that all groups share its random streams. Files that
@@ -376,7 +376,7 @@ def expand_patterns(words: Iterable[str]) -> list[str]:
 
 
 def recordings_from_sources(sources: Sequence[RecordingSource]) -> tuple[StudyRecording, ...]:
-    """Return the recordings of the command line; a name given twice is a Sim2RealError."""
+    """Return the recordings of the command line; a name given twice raises Sim2RealError."""
     recordings = tuple(StudyRecording(source.expected_name(), '', source) for source in sources)
     Entry('recordings', '', None).refuse_twice(
         [recording.name for recording in recordings], _NAME_ROLE

@@ -77,7 +77,7 @@ class RunStore:
         return StudyRun.from_mapping(key, record)
 
     def signals(self, key: RunKey) -> EstimateSignals:
-        """Return the signals of a run; a missing or damaged file is a Sim2RealError."""
+        """Return the signals of a run; a missing or damaged file raises Sim2RealError."""
         names = [field.name for field in dataclasses.fields(EstimateSignals)]
         run_signals = [name for name in names if name not in _TRUTH_SIGNALS]
         return EstimateSignals(

@@ -243,7 +243,7 @@ def _read_options(entry: Entry | None, kind: type[P], **defaults: object) -> P |
 def study_path(name_or_path: str | Path) -> Path:
     """Return the path of a study file, or of a shipped study by its name.
 
-    An unknown name is a Sim2RealError.
+    An unknown name raises Sim2RealError.
     """
     path = Path(name_or_path)
     if path.suffix in ('.yaml', '.yml') or len(path.parts) > 1:

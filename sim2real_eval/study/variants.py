@@ -438,7 +438,7 @@ def _thin_out(stamp_ns: IntArray, rate: float) -> NDArray[np.bool_]:
 def read_conditions(conditions: Entry | None) -> tuple[Condition, ...]:
     """Return the conditions of a study file, or one without a label if it has none.
 
-    A wrong entry or a label given twice is a ParameterError.
+    A wrong entry or a label given twice raises ParameterError.
     """
     if conditions is None:
         return (Condition(),)

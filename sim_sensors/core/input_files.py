@@ -76,7 +76,7 @@ def read_input_text(path: str | Path) -> str:
 
 
 def read_json(path: str | Path) -> Any:
-    """Return the content of a JSON file; other text is a ValueError or RecursionError.
+    """Return the content of a JSON file; other text raises ValueError or RecursionError.
 
     See `read_input_text` for other errors.
     """

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Transfer loss: what a filter that was tuned in simulation costs on the robot."""
+"""Transfer loss: what it costs on the robot to tune a filter in simulation."""
 
 from __future__ import annotations
 

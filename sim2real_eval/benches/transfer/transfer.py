@@ -178,7 +178,7 @@ class _RealErrors(NamedTuple):
     held_out: Sequence[IntArray]
 
     def losses(self, values: Values, quantity: str) -> FloatArray:
-        """Return the losses of a tuning in all windows; a failure is a Sim2RealError."""
+        """Return the losses of a tuning in all windows; a failure raises Sim2RealError."""
         return _losses(self.judged[values], quantity)
 
     def reference(self, quantity: str) -> FloatArray:

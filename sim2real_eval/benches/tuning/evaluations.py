@@ -315,7 +315,7 @@ class _StoredArrivals(Arrivals):
 def read_windows(source: TuningSource, task: TuningTask) -> WindowedRecording:
     """Read a recording and cut the part after the warm-up into equal windows.
 
-    A recording that is too short, or has no truth for the loss, is a JudgeError.
+    A recording that is too short, or has no truth for the loss, raises JudgeError.
     """
     recording, base = source.read(), task.judge.base_link_frame
     truth, true_start = recording.truth, None
