@@ -119,7 +119,8 @@ class TwinMaker:
         Part of the label of the random streams. Draws of one seed for different purposes are
         independent.
     origin : LocalFrame, optional
-        Place of the map frame on the Earth; by default by `locate_truth`, else that of the world.
+        Place of the map frame on the Earth; by default that of `locate_truth`, or that of `world`
+        if there are no fixes.
     world : World, optional
         Surroundings of the sensors; by default only standard gravity and the Earth's field.
 
@@ -312,10 +313,10 @@ class TwinMaker:
         """
 
         def set_rate(role: str, model: Any) -> Any:
-            rate = (
-                None if f'{role}.rate' in twin.chosen else median_rate(self._real_messages(role))
-            )
-            return model and dataclasses.replace(model, rate=rate or model.rate)
+            real_rate = median_rate(self._real_messages(role))
+            if model is None or real_rate is None or f'{role}.rate' in twin.chosen:
+                return model
+            return dataclasses.replace(model, rate=real_rate)
 
         return dataclasses.replace(
             twin,
