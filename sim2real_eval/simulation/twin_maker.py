@@ -437,10 +437,13 @@ def make_twin_maker(
 
 
 def median_rate(array: MessageArray | None) -> float | None:
-    """Return the median rate, Hz, rounded to three digits to remove jitter; None if undefined."""
-    if array is None or len(array) < 2:
-        return None
-    return float(f'{1e9 / float(np.median(np.diff(array.stamp_ns))):.3g}')
+    """Return the median rate, Hz, rounded to three digits to remove jitter; None if undefined.
+
+    Repeated stamps are ignored.
+    """
+    steps = np.zeros(0) if array is None else np.diff(array.stamp_ns)
+    steps = steps[steps > 0]
+    return float(f'{1e9 / float(np.median(steps)):.3g}') if len(steps) else None
 
 
 def synthetic_recording(
