@@ -410,8 +410,8 @@ class GraphEstimator(abc.ABC):
     def finish_step(self, now_ns: int) -> None:
         """Finish the step."""
 
-    def refuse_strangers(self, *, is_last: bool = False) -> None:
-        """Raise StrangerError if another node publishes a topic; see `PublisherWatch.check`."""
+    def refuse_other_publishers(self, *, is_last: bool = False) -> None:
+        """Raise OtherPublisherError for a topic of another node; see `PublisherWatch.check`."""
         self._watch.check(is_last=is_last)
 
     def check(self) -> None:
