@@ -34,7 +34,7 @@ from sim2real_eval.judge.external.expected import PendingMessage, RecordedFeed
 from sim2real_eval.judge.external.graph import ReplayClock, free_domain, private_context
 from sim2real_eval.judge.external.graph_estimators import FilterEstimator
 from sim2real_eval.judge.external.process import executable, input_topics
-from sim2real_eval.judge.external.publishers import StrangerError, publishers_of
+from sim2real_eval.judge.external.publishers import OtherPublisherError, publishers_of
 from sim2real_eval.judge.robot_localization.replay_options import Clock, Options
 from sim2real_eval.judge.setup import JudgeSetup
 from sim2real_eval.recording.cdr import encode_transforms
@@ -250,7 +250,7 @@ def test_a_publisher_that_joins_during_a_run_is_named(
         replay_clock = ReplayClock(
             node, [estimator], feeds, executor=executor, start_ns=run.start_ns, on_step=join
         )
-        with pytest.raises(StrangerError, match=f'^{topic}: /other'):
+        with pytest.raises(OtherPublisherError, match=f'^{topic}: /other'):
             replay_clock.play()
     until(lambda: '/other' not in publishers_of(node, topic))
 

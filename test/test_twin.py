@@ -300,6 +300,14 @@ def test_a_twin_can_have_the_rates_of_the_real_sensors() -> None:
     assert maker.model_notes(unchanged_twin) == (attitude,)
 
 
+def test_a_rate_is_that_of_the_distinct_stamps() -> None:
+    """Drivers that stamp messages in batches repeat most stamps; the median step is then zero."""
+    real = recorded(Circle(duration=8.0))
+    stamp_ns = real.imu.stamp_ns[np.arange(len(real.imu)) // 4 * 4]
+    batched = real.with_messages('imu', dataclasses.replace(real.imu, stamp_ns=stamp_ns))
+    assert TwinMaker(batched, seed=0).at_real_rates(NOISY).imu.rate == 25.0
+
+
 def test_a_twin_without_enough_truth_is_refused() -> None:
     real = recorded(Circle(duration=6.0))
     with pytest.raises(RecordingError, match='truth'):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """White noise and a Gauss-Markov process in records about unknown means: maximum likelihood.
 
-y = constant + v + m, v white with deviation w, m a Gauss-Markov process of deviation g and
-correlation time T from its stationary law. Sampled at any times this is exactly a scalar state
+y = constant + v + m, v white with standard deviation w, m a stationary Gauss-Markov process of
+standard deviation g and correlation time T. Sampled at any times this is exactly a scalar state
 space, so a Kalman filter gives the likelihood; the constant of each record is integrated out
 (restricted likelihood: [Harville1977]), without which short records come out too quiet.
 """

@@ -61,8 +61,9 @@ def only_plugin(text: str, where: str, mark: str) -> ET.Element:
 
 
 def _start_std(part: ErrorChain) -> FloatArray:
-    """Return the deviation with which the drift starts: that of its stationary law, or 0 where the
-    correlation time is so long that it stands for a walk.
+    """Return the standard deviation of the initial drift: the stationary one, or 0 for a walk.
+
+    A very long correlation time stands for a random walk.
     """
     times = np.asarray(part.gauss_markov_time)
     return np.where(times < _WALKS_FROM, part.gauss_markov_std, 0.0)

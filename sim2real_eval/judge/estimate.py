@@ -40,8 +40,7 @@ def _phrase(kind: FindingKind, template: str) -> Callable[..., Finding]:
 
 DIVERGED = decisive(
     'estimate.diverged',
-    'the estimate is NaN from {first:.2f s} after the first estimate on ({count:d} of '
-    '{estimates:d} estimates)',
+    '{count:d} of {estimates:d} estimates are NaN, the first one {first:.2f s} after the start',
     'The filter is unstable with these covariances.',
     'check noise settings and covariances of the messages',
     per_model=True,
@@ -49,7 +48,7 @@ DIVERGED = decisive(
 UNUSABLE_CODES = frozenset(
     {DIVERGED.code, 'estimate.too_fast', 'estimate.jumps', 'rl.diverged', 'rl.unscented_diverged'}
 )
-"""Codes of findings about an estimate that is no motion of a vehicle."""
+"""Codes of findings about an estimate that cannot be the motion of a vehicle."""
 NOTE = routine('judge.note', '{text}', 'A note of a judge that declares no codes of its own.')
 COMPLETED = assumed(
     'judge.completed',
@@ -100,21 +99,21 @@ NOT_CONVERGED = decisive(
 )
 IMU_CONTRADICTED = decisive(
     'smoother.imu_contradicted',
-    'between {count:d} of {intervals:d} pairs of fixes the IMU is more than {limit:g} deviations '
-    'off the estimate',
+    'between {count:d} of {intervals:d} pairs of fixes the IMU differs from the estimate by more '
+    'than {limit:g} standard deviations',
     'The estimate follows neither the IMU nor its stated noise.',
     'check units, axes and mounting of the IMU with `sim2real check`',
 )
 OUTAGES = routine(
     'smoother.outages',
-    '{count:d} times no fix for more than {limit:g s}, at most {longest:.1f s}: the IMU alone '
-    'bridges the outage',
+    '{count:d} outages of more than {limit:g s}, the longest of {longest:.1f s}: the IMU alone '
+    'bridges them',
     'The estimate is less accurate in the middle of an outage.',
 )
 OUTLIERS = routine(
     'smoother.outliers',
-    '{count:d} of {fixes:d} fixes are more than {width:g} deviations off and got less weight '
-    '(loss {loss})',
+    '{count:d} of {fixes:d} fixes are more than {width:g} standard deviations off and got less '
+    'weight (loss {loss})',
     'The robust loss limits the influence of outliers.',
 )
 SETTING_UNUSED = routine(
@@ -139,12 +138,13 @@ IMU_REPEATS = _phrase(_LEFT_OUT, '{count:.0f} IMU messages repeat a stamp and ar
 IMU_GAPS = routine(
     'inertial.imu_gaps',
     'gaps of up to {longest:.2f s} between IMU messages ({count:d}x), longer than {limit:g s}: '
-    'interpolated; settings gap_rate and gap_acceleration state their error',
+    'interpolated, with the error that the settings gap_rate and gap_acceleration give',
     'The motion during a gap is unknown, so the uncertainty grows.',
 )
 NO_COVARIANCE = assumed(
     'inertial.no_covariance',
-    '{count:d} of {fixes:d} fixes have no covariance: a deviation of {deviation} m is assumed',
+    '{count:d} of {fixes:d} fixes have no covariance: a standard deviation of {deviation} m is '
+    'assumed',
     'The receiver does not state its accuracy.',
     'set `fix_deviation: [EAST, NORTH, UP]` (m, from the data sheet) in the parameters of the '
     'judge',
@@ -157,12 +157,12 @@ _COVARIANCE_LIMITED = routine(
 )
 COVARIANCE_LOWERED = _phrase(
     _COVARIANCE_LIMITED,
-    '{count:.0f} of {fixes:.0f} fixes state a deviation over {most:g m}: lowered to it',
+    '{count:.0f} of {fixes:.0f} fixes state a standard deviation above {most:g m}: lowered to it',
 )
 COVARIANCE_RAISED = _phrase(
     _COVARIANCE_LIMITED,
-    '{count:.0f} of {fixes:.0f} fixes state a deviation below {least} m, or none on an axis: '
-    'raised',
+    '{count:.0f} of {fixes:.0f} fixes state a standard deviation below {least} m, or none on an '
+    'axis: raised to it',
 )
 _START = routine('inertial.start', '{problem!s}', 'Source of the initial attitude.')
 LEVELLED = _phrase(
@@ -181,7 +181,7 @@ HEADING_BY_COURSE = assumed(
 HEADING_UNKNOWN = assumed(
     'inertial.heading_unknown',
     'start: the heading is unknown and assumed to be 0 deg: a filter linearised about '
-    'a wrong heading may need long to correct it, or never does',
+    'a wrong heading may take long to correct it, or never does',
     'Neither the IMU nor the fixes of the start give a heading.',
     'give it with --start-heading',
 )
@@ -193,7 +193,7 @@ TILTED = routine(
 )
 REAL_FILTER = routine(
     'external.real_filter',
-    'robot_localization judged{navsat}; its velocity differs from the embedded judge by at most '
+    'robot_localization judged{navsat}; its velocity differs from the embedded one by at most '
     '{apart:g um/s}',
     'The real ekf_node or ukf_node confirms the embedded judge. The embedded '
     'navsat_transform replaces navsat_transform_node.',
@@ -212,7 +212,7 @@ REAL_TIME = routine(
 )
 REPEATABILITY = routine(
     'external.repeatability',
-    '{repeats:d} replays of the same recording differ by {rms:.2g m/s} of speed (RMS), at most '
+    '{repeats:d} replays of the same recording differ by {rms:.2g m/s} in speed (RMS), at most '
     '{most:.2g m/s}',
     'The estimator itself varies by this much, in real and in simulated runs. A study scores two '
     'replays of each real run; the distance between these is a lower bound of null distances.',
@@ -252,7 +252,7 @@ _FIX_COLUMNS = (
 )  # fmt: skip
 _ROWS_AT_ONCE = 10_000
 _LONG_REFUSAL_S = 5.0
-_LEAST_REFUSED = 5
+_MIN_REFUSED = 5
 
 ODOMETRY_FIELDS = (
     'stamp_ns', 'position', 'orientation', 'linear_velocity', 'angular_velocity',
@@ -296,7 +296,7 @@ class Refusals:
 
         Wrong measurements that a gate is meant for last up to a few seconds.
         """
-        return self.duration >= _LONG_REFUSAL_S and self.measurements >= _LEAST_REFUSED
+        return self.duration >= _LONG_REFUSAL_S and self.measurements >= _MIN_REFUSED
 
 
 @dataclasses.dataclass(frozen=True)

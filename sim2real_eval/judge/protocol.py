@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Base class of judges, and all judges by name: ours, of other packages, and of a user's file.
+"""Base class of judges, and all judges by name: built in, of other packages, in a user's file.
 
 A user's judge is any class without arguments that has a method `judge(recording)` and returns an
 `Estimate`; docs/howto/extend.md walks through an example. `load_judge` wraps it in an
@@ -209,7 +209,7 @@ def load_judge(request: JudgeRequest) -> Judge:
     if request.explicit_options and not (is_judge and model_class.takes_node_options):
         request.refuse(
             request.explicit_options[0],
-            f'does not go with judge {request.judge}, only with the judges that are or repeat '
+            f'does not go with judge {request.judge}, only with judges that run or reproduce '
             "robot_localization's nodes",
         )
     judge: Judge = (
@@ -239,7 +239,7 @@ class Estimate:
     position_covariance : (n, 3, 3) float, optional
         Covariance of `position`, m^2.
     notes : tuple of (Finding or str)
-        Remarks for the user; a text becomes a finding with the code `judge.note`.
+        Remarks for the user; a string becomes a finding with the code `judge.note`.
 
     Examples
     --------
@@ -267,7 +267,7 @@ class Estimate:
         stamp_ns = np.asarray(self.stamp_ns)
         n = len(stamp_ns) if stamp_ns.ndim == 1 else -1
         if n < 0 or (n and stamp_ns.dtype.kind != 'i') or np.any(np.diff(stamp_ns) <= 0):
-            raise JudgeError('stamp_ns must be (n,) integers, ns, that increase')
+            raise JudgeError('stamp_ns must be an array (n,) of increasing integers, ns')
         velocity = self._array('velocity', (n, 3))
         _refuse_missing_axes('velocity', velocity)
         if self.position is not None:
@@ -437,8 +437,9 @@ class AdaptedJudge(Judge):
 
 def _reload_judge(request: JudgeRequest, mapping: Mapping[str, Any] | None) -> Any:
     judge: Any = load_judge(request)
-    parameters = mapping and type(judge.model).from_mapping(mapping, request.judge)
-    return judge.with_parameters(parameters) if parameters else judge
+    if not mapping:
+        return judge
+    return judge.with_parameters(type(judge.model).from_mapping(mapping, request.judge))
 
 
 def as_judge(model: Any) -> Judge:
@@ -463,7 +464,7 @@ def as_judge(model: Any) -> Judge:
 
 
 def _package_version(model_class: type) -> str:
-    """Return name and version of the package that registers a class, or an empty text."""
+    """Return name and version of the package that registers a class, or an empty string."""
     top = model_class.__module__.split('.')[0]
     for entry in entry_points(JUDGES.group):
         if entry.value.split(':')[0].split('.')[0] == top and entry.dist is not None:

@@ -30,7 +30,7 @@ from sim2real_eval.cli.study_screen import print_study
 from sim2real_eval.judge.estimate import JudgedRun
 from sim2real_eval.judge.external.publishers import (
     GONE_AFTER_S,
-    StrangerError,
+    OtherPublisherError,
     identifiers_of,
     refuse_other_publishers,
 )
@@ -55,7 +55,7 @@ _NAME = 'evaluation_node'
 _POLL_S = 0.02
 _DELIVERY = Duration(seconds=2)
 _PATIENCE_S = GONE_AFTER_S + 15.0
-"""Time for which a stranger may stay: someone reads the line and ends it."""
+"""Time for which another publisher may stay, s: the user reads the message and ends it."""
 
 
 class EvaluationNode(ParameterNode):
@@ -179,7 +179,7 @@ class EvaluationNode(ParameterNode):
         """Play a run, and once more if another node publishes one of its topics; see `_play`."""
         try:
             played = self._play(plan, run)
-        except StrangerError as error:
+        except OtherPublisherError as error:
             if not self._patience_s:
                 raise
             self._warn(f'{self.tally.running} is repeated: {error}')
@@ -196,7 +196,7 @@ class EvaluationNode(ParameterNode):
     ) -> tuple[JudgedRun, JudgedRun, Recording, Pace]:
         """Return the real and the simulated run, the simulated recording, and the pace.
 
-        StrangerError if another node publishes one of the topics.
+        OtherPublisherError if another node publishes one of the topics.
         """
         with Pass(
             node=self._replay,
@@ -214,7 +214,7 @@ class EvaluationNode(ParameterNode):
     def _claim_truth(self) -> Publisher:
         """Return the publisher of the truth, whose existence keeps other evaluations waiting.
 
-        StrangerError if another node publishes the truth.
+        OtherPublisherError if another node publishes the truth.
         """
         if self._truth is None:
             refuse_other_publishers(self._replay, self._truth_topic)
@@ -239,7 +239,7 @@ class EvaluationNode(ParameterNode):
                 for awaited in (self._truth_topic, topic):
                     refuse_other_publishers(self._replay, awaited)
                 return
-            except StrangerError:
+            except OtherPublisherError:
                 self._replay_executor.spin_once(timeout_sec=_POLL_S)
                 self._poll()
         # The next recordings do not wait for a node that stays.

@@ -88,7 +88,7 @@ ARGUMENTS: dict[str, Parameter] = {
     # All launch files.
     'namespace': _text('Namespace of the nodes, of their relative topics, and of tf_static.'),
     'frame_prefix': _text(
-        'Text before all frame ids, such as robot1/. The transforms are then on /tf_static, '
+        'Prefix of all frame ids, such as robot1/. The transforms are then on /tf_static, '
         'outside of the namespace.'
     ),
     'use_sim_time': _text('Use the time of /clock, as with a played bag or a simulator.', False),
@@ -156,7 +156,7 @@ ARGUMENTS: dict[str, Parameter] = {
             ('mag', 'magnetometer', 'mag', 'the field of the world'),
         )
     },
-    'faults_file': _text('File of faults of IMU and GPS that are played by time.'),
+    'faults_file': _text('YAML file of faults of IMU and GPS, and their times.'),
     'ground_truth': _text('Topic of the true odometry.', 'ground_truth/odometry'),
     'sensors_params_file': _text('Parameter file of sensors.launch.py.'),
     'sensor_transforms': _text(

@@ -58,7 +58,7 @@ VISION_TOPIC = f'/{VisionModel.topic}'
 """Topic of simulated poses of a camera that sees tags."""
 
 _SENSOR_ROLES = (*IDEAL_ROLES, *IDEAL_ROLES.values())
-# On Earth it varies from 9.78 to 9.83 m/s^2.
+# Largest difference of equal gravities, m/s^2; on Earth gravity varies from 9.78 to 9.83.
 _SAME_GRAVITY = 0.05
 _MIN_SAMPLES = 3
 """Samples of a truth below which it is not a motion."""
@@ -120,7 +120,7 @@ class Twin:
         return {kind: model for kind, model in models.items() if model is not None}
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the parameters of the models by kind, for provenance; `real` for own sensors.
+        """Return the parameters of the models by kind, for provenance; `real` for a real sensor.
 
         A class that was loaded from a file adds the file's path and digest.
         """
@@ -304,7 +304,7 @@ def simulate_camera(
 ) -> Recording:
     """Return a recording with the features, camera info and poses of a simulated camera.
 
-    `labels` are `seed`, `run` and `origin_ns` as of `simulate_topic`.
+    `labels` are `seed`, `run` and `origin_ns` as for `simulate_topic`.
     """
     measured = camera.simulate(
         placed.model, motion, start_ns=placed.start_ns, world=world, **labels
@@ -349,8 +349,8 @@ def simulate_topic(
     ----------
     recording : Recording
         Recording to extend.
-    kind : SensorKind
-        Kind of the sensor.
+    kind : type of SensorModel
+        Base class of the kind of sensor.
     model : Parameters
         Model of that kind, mounted as it states.
     motion : Motion

@@ -119,7 +119,8 @@ class TwinMaker:
         Part of the label of the random streams. Draws of one seed for different purposes are
         independent.
     origin : LocalFrame, optional
-        Place of the map frame on the Earth; by default by `locate_truth`, else that of the world.
+        Place of the map frame on the Earth; by default that of `locate_truth`, or that of `world`
+        if there are no fixes.
     world : World, optional
         Surroundings of the sensors; by default only standard gravity and the Earth's field.
 
@@ -312,10 +313,10 @@ class TwinMaker:
         """
 
         def set_rate(role: str, model: Any) -> Any:
-            rate = (
-                None if f'{role}.rate' in twin.chosen else median_rate(self._real_messages(role))
-            )
-            return model and dataclasses.replace(model, rate=rate or model.rate)
+            real_rate = median_rate(self._real_messages(role))
+            if model is None or real_rate is None or f'{role}.rate' in twin.chosen:
+                return model
+            return dataclasses.replace(model, rate=real_rate)
 
         return dataclasses.replace(
             twin,
@@ -436,10 +437,13 @@ def make_twin_maker(
 
 
 def median_rate(array: MessageArray | None) -> float | None:
-    """Return the median rate, Hz, rounded to three digits to remove jitter; None if undefined."""
-    if array is None or len(array) < 2:
-        return None
-    return float(f'{1e9 / float(np.median(np.diff(array.stamp_ns))):.3g}')
+    """Return the median rate, Hz, rounded to three digits to remove jitter; None if undefined.
+
+    Repeated stamps are ignored.
+    """
+    steps = np.zeros(0) if array is None else np.diff(array.stamp_ns)
+    steps = steps[steps > 0]
+    return float(f'{1e9 / float(np.median(steps)):.3g}') if len(steps) else None
 
 
 def synthetic_recording(

@@ -99,8 +99,10 @@ def _is_open_to_others(status: os.stat_result) -> bool:
     import grp
     import pwd
 
-    if status.st_mode & stat.S_IWOTH or not status.st_mode & stat.S_IWGRP:
-        return bool(status.st_mode & stat.S_IWOTH)
+    if status.st_mode & stat.S_IWOTH:
+        return True
+    if not status.st_mode & stat.S_IWGRP:
+        return False
     try:
         user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(status.st_gid)
     except KeyError:
@@ -182,7 +184,7 @@ def section(function: F) -> F:
 
 
 def row_loop(function: F) -> F:
-    """Compile a loop over the rows of arrays; `FEW_ROWS` or less run in the interpreter.
+    """Compile a loop over the rows of arrays; `FEW_ROWS` or fewer run in the interpreter.
 
     The results are the same bits, so a node that measures a few samples at a time needs no numba.
     The function must give the same bits in both: no power operator and no `math.hypot`, of which

@@ -87,7 +87,7 @@ class Parameter:
         if value is None and self.optional is not None:
             return None
         parsed = self._convert(value)
-        if parsed is None or not self._inside(parsed):
+        if parsed is None or not self._is_allowed(parsed):
             near = did_you_mean(value, self.choices)
             size = f', at most {LARGEST:g} in size' if _is_too_large(value) else ''
             problem = f'{value!r} is not allowed{near}; must be {self.allowed_text()}{size}'
@@ -113,7 +113,7 @@ class Parameter:
             return None
         return tuple(numbers)
 
-    def _inside(self, value: Any) -> bool:
+    def _is_allowed(self, value: Any) -> bool:
         if self.kind is str:
             return not self.choices or value in self.choices
         if self.kind is bool:
@@ -128,17 +128,17 @@ class Parameter:
 
 
 def parse_float(text: str) -> float | None:
-    """Return the number in a text, or None.
+    """Return the number that a string represents, or None.
 
-    `float` also accepts 1_000 and the digits of all scripts, which other programs do not.
+    `float` also accepts 1_000 and non-ASCII digits, which other programs do not.
     """
     return float(text) if _NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text) else None
 
 
 def parse_number(value: object) -> float | None:
-    """Return an int, a float, or a text such as 1e-3 as a float; None for anything else.
+    """Return an int, a float, or a string such as 1e-3 as a float; None for anything else.
 
-    YAML reads `1e-3` as text. Numbers that are not finite or larger than `LARGEST` give None.
+    YAML reads `1e-3` as a string. Numbers that are not finite or larger than `LARGEST` give None.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
@@ -236,7 +236,7 @@ class Parameters:
             # The dataclass would neither read nor use them.
             raise ParameterError(
                 kind.__name__, ', '.join(undeclared),
-                'without @dataclasses.dataclass(frozen=True) above the class; must have it',
+                'in a class without @dataclasses.dataclass(frozen=True); add this decorator',
             )  # fmt: skip
         for name, declaration in self.declarations().items():
             object.__setattr__(

@@ -46,14 +46,14 @@ class Registry(Generic[T]):
     builtins : mapping, optional
         `module:attribute` by name; a bare module stands for itself.
     packages : sequence of str, optional
-        Packages all of whose modules are searched for classes: a new one is listed nowhere.
+        Packages whose modules are searched for classes, so that a new class is found by itself.
     name_of : callable, optional
-        Name of a class that was found in a package; empty: it has none and is left out.
+        Name of a class that was found in a package; a class with an empty name is left out.
     is_shared : bool
-        Whether other kinds of things are in the group too. `names` then imports what is installed
-        to tell them apart.
+        Whether the group also has entry points of other kinds. `names` then imports them to find
+        those of this kind.
     needs : str, optional
-        What such a thing must have, for the message to whoever wrote one that has not.
+        What every object of this kind must have, for messages.
     in_files : bool
         Whether a class in a file is accepted.
 
@@ -95,8 +95,8 @@ class Registry(Generic[T]):
         """Return all names: built-in ones in their order, then the others, sorted.
 
         `installed=False` leaves out names of other packages and of `register`.
-        An entry point with the name of a built-in one does not replace it. One that cannot be
-        imported is named by `get`.
+        An entry point with the name of a built-in one does not replace it. `get` reports an entry
+        point that cannot be imported.
         """
         ours = dict.fromkeys([*self._places, *self._package_classes()])
         if not installed:
@@ -104,7 +104,7 @@ class Registry(Generic[T]):
         installed_names = {
             name
             for name in self._entry_points_by_name()
-            if not self._is_shared or self._is_mine(name)
+            if not self._is_shared or self._is_of_kind(name)
         }
         return [*ours, *sorted((installed_names | self._registered.keys()) - ours.keys())]
 
@@ -171,7 +171,7 @@ class Registry(Generic[T]):
     def _entry_points_by_name(self) -> dict[str, importlib.metadata.EntryPoint]:
         return {entry.name: entry for entry in entry_points(self.group)}
 
-    def _is_mine(self, name: str) -> bool:
+    def _is_of_kind(self, name: str) -> bool:
         try:
             return self._is_one(self._load(self._entry_points_by_name()[name], self.what))
         except ParameterError:
@@ -181,7 +181,7 @@ class Registry(Generic[T]):
         try:
             return entry.load()
         except Exception as error:
-            # An error of another package names that package.
+            # The code of another package may raise any exception.
             package = entry.dist.name if entry.dist else 'an installed package'
             raise ParameterError(
                 where, key, f'{entry.name!r} of {package} cannot be imported: {_short(error)}'
@@ -214,7 +214,7 @@ def _declarations(folder: str) -> bytes | None:
 
 
 def is_in_file(text: str) -> bool:
-    """Return True if a text names an object in a file: `my_file.py:MyClass`."""
+    """Return True if a string names an object in a file: `my_file.py:MyClass`."""
     return _IN_FILE.fullmatch(text) is not None
 
 
@@ -245,8 +245,8 @@ def load_from_file(text: str, *, where: str, key: str = '', folder: Path | None 
 
 def file_of(thing: type) -> Path | None:
     """Return the file that a class was loaded from by path, or None."""
-    module, text, code = thing.__module__.partition(_FILE_MODULE)
-    return Path(bytes.fromhex(code).decode()) if text and not module else None
+    prefix, marker, code = thing.__module__.partition(_FILE_MODULE)
+    return Path(bytes.fromhex(code).decode()) if marker and not prefix else None
 
 
 def raised_at(error: BaseException, thing: type) -> str:
@@ -291,7 +291,7 @@ class _SourceLoader(importlib.machinery.SourceFileLoader):
 
 
 class _Files:
-    """Finder of modules that were loaded from files; their name is the path, also in pickles."""
+    """Finder of modules that were loaded from files; their name encodes the path, for pickles."""
 
     def find_spec(
         self, fullname: str, path: object = None, target: object = None

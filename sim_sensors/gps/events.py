@@ -21,14 +21,14 @@ from sim_sensors.sensor.delivery import Channel
 
 BoolArray = NDArray[np.bool_]
 
-# Half a nanosecond, s: stamps are whole nanoseconds, so an earlier event is on time.
-_TOLERANCE = 0.5e-9
-_SHORTEST = 1e-3
+# Stamps are rounded to whole nanoseconds: an event that starts half a nanosecond later is active.
+_TOLERANCE_S = 0.5e-9
+_SHORTEST_S = 1e-3
 
 
 def check_length(where: str, key: str, seconds: float) -> None:
     """Refuse a mean length so short that drawing the events would take too long."""
-    if 0.0 < seconds < _SHORTEST:
+    if 0.0 < seconds < _SHORTEST_S:
         raise ParameterError(where, key, f'{seconds!r} is not allowed; must be 0 or >= 0.001 [s]')
 
 
@@ -37,7 +37,7 @@ class Events(Parameters):
     """Events of a receiver at given times, at random times, or both; none by default.
 
     Lengths of random events and the times between them are exponential; the first fix is not in
-    one. They are drawn as events, so they come at the same times at every rate. A time is 0 or at
+    one. Their times do not depend on the rate of the fixes. `interval` and `length` are 0 or at
     least 1 ms.
     """
 
@@ -87,7 +87,7 @@ class EventProcess:
 
     def ages(self, elapsed: FloatArray) -> FloatArray:
         """Return the ages of the events at the next times, `(n,)` s; NaN without an event."""
-        now = elapsed + _TOLERANCE
+        now = elapsed + _TOLERANCE_S
         # A given event is active when an odd number of starts and ends has passed.
         passed = np.searchsorted(self._events.given, now, side='right')
         starts = np.array([*self._events.given, np.nan])[passed - 1]
@@ -111,7 +111,7 @@ class EventProcess:
 
 @dataclasses.dataclass(frozen=True)
 class Jammer(Parameters):
-    """Jammer near a receiver; see `Jamming` for its law."""
+    """Jammer near a receiver; see `Jamming` for its effect."""
 
     jammer_to_noise: float = parameter(
         10.0,
@@ -195,7 +195,7 @@ class JammingProcess:
 
 @dataclasses.dataclass(frozen=True)
 class Spoofer(Parameters):
-    """Spoofer of a receiver; see `Spoofing` for its law."""
+    """Spoofer of a receiver; see `Spoofing` for its effect."""
 
     velocity: Axes = axes('m/s', 'Velocity of the error (east, north, up).', (0.2, 0.0, 0.0))
     distance: float = non_negative(100.0, 'm', 'Size at which the error stops growing.')
@@ -204,8 +204,8 @@ class Spoofer(Parameters):
         """Return the error at times since the start, `(n,)` s, as `(n, 3)` m."""
         velocity = np.asarray(self.velocity)
         speed = math.sqrt(float(np.sum(velocity**2)))
-        longest = self.distance / speed if speed else 0.0
-        return np.asarray(np.minimum(age, longest)[:, None] * velocity)
+        duration = self.distance / speed if speed else 0.0
+        return np.asarray(np.minimum(age, duration)[:, None] * velocity)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -247,6 +247,7 @@ _STATIONARY = 'stationary'
 
 
 def _weights(state: str, default: tuple[float, float, float, float, float]) -> Any:
+    """Declare the parameter `from_<state>`."""
     doc = f'Relative frequency of the state after {state} ({_ORDER}); its own entry is not used.'
     return non_negative(default, '1', doc)
 
@@ -257,7 +258,7 @@ class FixStates(Parameters):
 
     The time in a state is exponential with the mean `dwell`; the weights `from_<state>` select the
     next state. A dwell of 0 lasts for ever, so by default every fix is `single` with status 0.
-    Changes are drawn as events: with one seed they come at the same times at every rate.
+    The times of the changes depend on the seed, but not on the rate of the fixes.
 
     In a state the error of `noise` is multiplied by `error_scale` and the stated standard
     deviation of `covariance` by `stated_scale`. Equal scales make a consistent receiver. The
@@ -271,7 +272,7 @@ class FixStates(Parameters):
     initial: str = parameter(
         'single',
         '',
-        'State at the first fix; stationary: drawn from the stationary law of the chain.',
+        'State at the first fix; stationary: drawn from the stationary distribution of the chain.',
         choices=(*FIX_STATES, _STATIONARY),
         read_only=True,
     )
@@ -329,7 +330,7 @@ class FixStates(Parameters):
         return weights
 
     def _reachable_states(self) -> list[int]:
-        """Return the states that the states of positive dwell lead to; all if there is none."""
+        """Return the successors of all states with a dwell > 0; all states if there are none."""
         leaving = [k for k in range(5) if self.dwell[k] > 0.0]
         targets = {int(j) for k in leaving for j in np.flatnonzero(self.transition_weights(k))}
         return sorted(targets) or list(range(5))

@@ -97,7 +97,7 @@ class Degradation(Fault):
 
 @dataclasses.dataclass(frozen=True)
 class JammingFault(Jammer, Fault):
-    """Jammer near the receiver; see `sim_sensors.gps.events.Jamming` for its law."""
+    """Jammer near the receiver; see `sim_sensors.gps.events.Jamming`."""
 
     kind: ClassVar[str] = 'jamming'
 
@@ -113,7 +113,7 @@ class JammingFault(Jammer, Fault):
 
 @dataclasses.dataclass(frozen=True)
 class SpoofingFault(Spoofer, Fault):
-    """Spoofer that moves the position away; see `sim_sensors.gps.events.Spoofing` for its law."""
+    """Spoofer that moves the position away; see `sim_sensors.gps.events.Spoofing`."""
 
     kind: ClassVar[str] = 'spoofing'
 

@@ -152,8 +152,8 @@ class GnssNoise(PositionNoise):
 
         e = mean + turn_on_std w0 + white_std s w + m + r
 
-    m is a Gauss-Markov process (atmosphere, orbits, multipath) that starts in its stationary law,
-    r a random walk from zero.
+    m is a Gauss-Markov process (atmosphere, orbits, multipath) that starts in its stationary
+    distribution, r a random walk from zero.
 
     The factor s is the same for all axes of a fix: an outlier in one axis is an outlier in all.
 
@@ -223,7 +223,7 @@ class HeavyTailed(LastValueProcess):
     s is the same for all axes of a fix: a disturbance of one axis disturbs the others. It is 1
     (normal), sqrt((v - 2) / c) with c chi-squared of v degrees of freedom (student_t), or
     outlier_scale with probability outlier_share (contaminated). `rng` and `tails_rng` are the
-    streams of w and s, so w does not depend on the law of s.
+    streams of w and s, so w does not depend on the distribution of s.
     """
 
     def __init__(
@@ -285,10 +285,10 @@ class PositionCovariance(Parameters, abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class ZeroCovariance(PositionCovariance):
-    """Matrix of zeros, as all Ch models send; robot_localization takes it as 1e-9 m^2.
+    """Matrix of zeros, as Chrono's sensors send; robot_localization takes it as 1e-9 m^2.
 
-    Zeros are read as `unknown`. Chrono's current ROS code sends type 2 and calls it
-    approximated; in NavSatFix 1 is approximated and 2 is diagonal known.
+    NavSatFix defines the default `type`, unknown, for such a matrix. Chrono's current ROS code
+    sends type 2 and calls it approximated; in NavSatFix 1 is approximated and 2 is diagonal known.
     """
 
     kind: ClassVar[str] = 'zero'
@@ -317,7 +317,7 @@ class HdopCovariance(PositionCovariance):
     """Covariance of AirSim, which converges like a first-order low pass.
 
     The positions are not affected: AirSim reports true positions with an accuracy that converges.
-    Exact at every step, with t since the first fix, which has hdop_initial::
+    Exact at every step; t is the time since the first fix, whose HDOP is hdop_initial::
 
         hdop[k+1] = a hdop[k] + (1 - a) hdop_limit,   a = exp(-dt / time_constant)
         hdop(t)   = hdop_limit + (hdop_initial - hdop_limit) exp(-t / time_constant)
@@ -389,7 +389,7 @@ class GpsMeasurement(Measurement[FixArray]):
 
     message: ClassVar[type[FixArray]] = FixArray
 
-    # Messages, as in `sim_sensors.core.measurements.FixArray`.
+    # Fields of the messages, as in `sim_sensors.core.measurements.FixArray`.
     latitude: FloatArray
     longitude: FloatArray
     altitude: FloatArray
@@ -482,7 +482,7 @@ class GpsModel(SensorModel[FixArray], VariedParameters):
 class GpsSensor(Sensor[GpsMeasurement]):
     """GPS that is switched on: a model and its state. Made by `GpsModel.start`.
 
-    The first fix has the initial state: no walked error, the initial HDOP.
+    At the first fix, random walks are zero and the HDOP has its initial value.
     """
 
     model: GpsModel
@@ -499,7 +499,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
         labels = seed, run, sensor
         self._jamming = model.jamming.start(*labels) if model.jamming.any else None
         self._spoofing = model.spoofing.start(*labels) if model.spoofing.any else None
-        self._first: float | None = None
+        self._first_time: float | None = None
         self._fix: FloatArray = np.full(3, np.nan)
         self._error = self._check_error('value', getattr(self._noise, 'value', None), (3,))
 
@@ -510,9 +510,9 @@ class GpsSensor(Sensor[GpsMeasurement]):
 
     def _measure(self, truth: Trajectory, dt: FloatArray) -> GpsMeasurement:
         times = truth.time
-        if len(times) and self._first is None:
-            self._first = float(times[0])
-        elapsed = times - (self._first or 0.0)
+        if len(times) and self._first_time is None:
+            self._first_time = float(times[0])
+        elapsed = times - (self._first_time or 0.0)
         signals = FixSignals.undisturbed(self._states.advance(elapsed))
         self.faults.disturb(times, signals)
         state = signals.state
@@ -553,7 +553,7 @@ class GpsSensor(Sensor[GpsMeasurement]):
     def _check_error(
         self, attribute: str, error: ArrayLike | None, shape: tuple[int, ...]
     ) -> FloatArray:
-        """Return an error of the noise; refuse one of a user's class with a wrong shape."""
+        """Return an error of the noise as an array; refuse a wrong shape of a user's class."""
         values = np.array(error, dtype=np.float64)
         if values.shape != shape:
             where = f'noise {type(self.model.noise).__name__}'

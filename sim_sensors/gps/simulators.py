@@ -31,16 +31,16 @@ class RandomWalkNoise(PositionNoise):
         s = s + a h;    s = s speed_limit/|s|  where |s| > speed_limit  (3-D norm)
         e = e + s h     (the new s: symplectic Euler)
 
-    `acceleration_std` is per step, so the statistics depend on `model_rate`, but not on the rate
-    of the fixes. A remainder below 1e-6 of a step is rounding and takes no step.
+    `acceleration_std` is per step, so the statistics depend on `model_rate`, but not on a rate of
+    the fixes that divides it. A remainder below 1e-6 of a step is a rounding error and is skipped.
 
     If there are no limits and no pull, Var s = acceleration_std^2 h t and Var e =
     acceleration_std^2 h t^3/3. If there is a pull, e is an undamped oscillator of angular
     frequency sqrt(pull acceleration_std / error_scale), a period of 65 s for the defaults; it is
-    stable while this frequency times h is below 2. If there is a speed limit, the process is
+    stable while this frequency times h is below 2. If there is a speed limit, the process becomes
     stationary: s is uniform in a ball, with the standard deviation speed_limit/sqrt(5) per axis
-    (0.0072 m/s at 100 Hz, 0.0081 at 10 Hz). The deviation of e is about 0.08 m per axis after 30 s
-    at 100 Hz, and tends to 0.093 m at 10 Hz. Finite differences of e never exceed speed_limit.
+    (0.0072 m/s for a model_rate of 100 Hz, 0.0081 m/s for 10 Hz). That of e is 0.08 m after 30 s
+    for 100 Hz, and approaches 0.09 m for 10 Hz. Finite differences of e never exceed speed_limit.
 
     The defaults are those of the paper's demo. Chrono's demos have 0.016, 100, 0.03 and 0.005, in
     the order of the table, which clip 75 % of the draws. `pull` and `error_scale` are constants in
@@ -80,7 +80,7 @@ _REMAINDER = 1e-6
 class BoundedWalk:
     """Position error e driven by a clipped random acceleration, with the speed limited.
 
-    Law and parameters: `RandomWalkNoise`. `rng` is the stream of this source alone.
+    `RandomWalkNoise` gives the equations and parameters. `rng` is the stream of this source alone.
     """
 
     def __init__(self, rng: np.random.Generator, noise: RandomWalkNoise) -> None:
@@ -96,8 +96,8 @@ class BoundedWalk:
         noise = self._noise
         gradient = -noise.pull * noise.acceleration_std / noise.error_scale
         limits = noise.speed_limit or math.inf, noise.acceleration_limit or math.inf
-        law = noise.acceleration_std, gradient, *limits
-        return _integrate(self.value, self.speed, dt, steps, normals, self._step, *law)
+        constants = noise.acceleration_std, gradient, *limits
+        return _integrate(self.value, self.speed, dt, steps, normals, self._step, *constants)
 
 
 @row_loop
@@ -183,7 +183,7 @@ class GazeboClassicNoise(PositionNoise):
         e = N(mean, std) + b
 
     b = +-N(bias_mean, bias_std) is drawn once, with a random sign. All defaults of Gazebo are
-    zero; the numbers of the preset are ours. The ROS 2 plugin states std^2 with type
+    zero; we chose the numbers of the preset. The ROS 2 plugin states std^2 with type
     diagonal_known, which leaves out b. `precision`, which rounds the position, is left out.
 
     References
@@ -222,21 +222,21 @@ class GazeboPositionNoise(UpstreamNoise, GazeboClassicNoise):
         e = N(mean, std) + b + d
 
     b = +-N(bias_mean, bias_std) is drawn once, with a random sign. d is a Gauss-Markov process
-    from its stationary law. Its standard deviation is dynamic_bias_std sqrt(dynamic_bias_time /
-    2), its correlation exp(-lag / dynamic_bias_time). All defaults of Gazebo are zero; the numbers
-    of the preset are ours. ros_gz publishes a covariance of zeros, type unknown. `precision`,
-    which rounds the reported value, is left out.
+    that starts in its stationary distribution. Its standard deviation is dynamic_bias_std
+    sqrt(dynamic_bias_time / 2), its correlation exp(-lag / dynamic_bias_time). All defaults of
+    Gazebo are zero; we chose the numbers of the preset. ros_gz publishes a covariance of zeros,
+    type unknown. `precision`, which rounds the reported value, is left out.
 
     Notes
     -----
     `as_upstream` repeats the defects of new Gazebo's NavSat; Gazebo classic has none of them (see
     `gazebo_classic`):
 
-    - The numbers of the first axis hold for latitude and longitude, in degrees, although SDF
+    - The numbers of the first axis apply to latitude and longitude, in degrees, although SDF
       specifies metres: 0.3 is 33 km.
     - One noise object serves latitude and longitude, so both have the same b.
-    - d stays zero, because the sensor does not pass the time step. (The IMU passes it, and
-      bias_mean decays with it; here b is constant and d is added.)
+    - d stays zero, because the sensor does not pass the time step. (Gazebo's IMU passes it, so
+      its bias decays from bias_mean. Here b stays constant and d is added.)
 
     References
     ----------
@@ -333,14 +333,14 @@ class HectorNoise(UpstreamNoise):
         d' = -drift_frequency d + v + noise                  d(0) ~ N(0, drift)
         v' = -velocity_drift_frequency v + noise             v(0) ~ N(0, velocity_drift)
 
-    d and v after a step are drawn from their exact joint law. The preset has the 5 m and 0.1 m
-    that users of the plugin copy. Not offered: fix_velocity, since NavSatFix holds no velocity;
-    `scale`; and a reference heading, since the world is east-north-up. Hector's local radii are
-    `geodesy: hector`.
+    d and v after a step are drawn from their exact joint distribution. The preset has the 5 m and
+    0.1 m that users of the plugin copy. Not offered: fix_velocity, since NavSatFix holds no
+    velocity; `scale`; and a reference heading, since the world is east-north-up. Hector's local
+    radii are `geodesy: hector`.
 
     Notes
     -----
-    `as_upstream` has dt where sqrt(dt) would be right. The law of v is the same::
+    `as_upstream` has dt where sqrt(dt) would be right, in d (below) and in v::
 
         d <- exp(-f dt) d + dt N(0, sqrt(2 f) drift), published; then d <- d + dt v
         standard deviation without v: drift dt sqrt(2 f / (1 - exp(-2 f dt)))
@@ -380,7 +380,7 @@ class HectorPositionDrift:
     """Two coupled Gauss-Markov processes per axis, d' = -f d + v + s w and v' = -g v + q w.
 
     Here s = sqrt(2 f) drift and q = sqrt(2 g) velocity_drift. The exact variant draws from the
-    joint normal law of d and v after the step. As upstream, explicit steps have noise
+    joint normal distribution of d and v after the step. As upstream, explicit steps have noise
     proportional to dt, and d moves by v dt after its publication.
     """
 
@@ -470,7 +470,7 @@ class Px4ClassicNoise(UpstreamNoise):
     of the physics b <- b + random_walk sqrt(h) h w - b / 60, so its correlation time is 60 steps.
     Its standard deviation is random_walk h^1.5 / sqrt(1 - (59/60)^2): 2.8 mm at 250 Hz, 0.35 mm at
     1 kHz. It starts at zero. Upstream also swaps the axes of the velocity noise and gives noise
-    and bias of the height opposite signs; neither changes the law of the position.
+    and bias of the height opposite signs; neither changes the distribution of the position.
 
     References
     ----------
@@ -520,12 +520,12 @@ class Px4MarkovNoise(UpstreamNoise):
     `px4_sensor_gps_sim` 2.46 cm at 8 Hz. GZBridge's coefficient is 0.95 - 0.02. Both report eph
     0.9 and epv 1.78 m, which the presets state.
 
-    PX4-Autopilot has had two noises in SensorGpsSim:
+    PX4-Autopilot has had two noise models in SensorGpsSim:
 
     - f6cde8b, 27af68c: white at 8 Hz, 0.2 m on the ground and 0.5 m up (`noise: {model: gaussian,
       std: [0.2, 0.2, 0.5]}`);
     - 000f5fd, the preset: coefficient 0.76, steps of 0.02 * 0.8 m (1.5 times that up),
-      "rate-corrected from GZBridge": GZBridge's law at 8 Hz.
+      "rate-corrected from GZBridge": GZBridge's model at 8 Hz.
 
     GZBridge's header has 0.95 and 0.01 * 0.8 m; its update subtracts 0.02. No version of
     SensorGpsSim that we could read has these values.

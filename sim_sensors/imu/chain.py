@@ -48,9 +48,9 @@ class Vibration(Parameters):
 
         v(t) = amplitude sum over n of harmonic_n |H(n f)| sin(2 pi (n c(t) + phase_n))
 
-    `gyroscope` and `accelerometer` are the amplitudes at each axis. They include how well the
-    mount couples the engine. The phases are drawn once per multiple and axis. The rotation rate f
-    is constant, or wanders as a Gauss-Markov process that both triads share.
+    `gyroscope` and `accelerometer` are the amplitudes at each axis. They include the
+    coupling of the mount. The phases are drawn once per harmonic and axis. The rotation rate f is
+    constant, or wanders as a Gauss-Markov process that both triads share.
 
     The vibration is sampled at the instants of the IMU. A line at n f above half the rate
     therefore appears at its alias, |n f - k rate|, with its full size. H is the low pass of the
@@ -128,7 +128,7 @@ class VibrationProcess:
 
 
 class ChainTriad:
-    """Errors of three axes, with the law of `ImuChain`.
+    """Errors of three axes, with the equations of `ImuChain`.
 
     Sources that are zero are left out. Each source has its own random stream, from `rng`, so this
     changes no other source.
@@ -152,24 +152,25 @@ class ChainTriad:
         )
         self._integral = processes.IntegralNoise(rng('integral'), part.quantisation_noise)
         self._constant = processes.TurnOn(rng('turn_on'), part.turn_on_std, part.constant_bias)
-        self._walking: list[processes.Process] = []
+        self._bias_processes: list[processes.Process] = []
         if any(part.gauss_markov_std):
-            self._walking.append(
+            self._bias_processes.append(
                 processes.GaussMarkov(
                     rng('gauss_markov'), part.gauss_markov_std, part.gauss_markov_time
                 )
             )
         if any(part.random_walk):
-            self._walking.append(processes.RandomWalk(rng('bias'), part.random_walk))
+            self._bias_processes.append(processes.RandomWalk(rng('bias'), part.random_walk))
         if any(part.bias_instability):
             span = part.bias_instability_from, part.bias_instability_to
-            self._walking.append(processes.Flicker(rng('flicker'), part.bias_instability, *span))
+            flicker = processes.Flicker(rng('flicker'), part.bias_instability, *span)
+            self._bias_processes.append(flicker)
         if any(part.rate_ramp):
-            self._walking.append(Ramp(part.rate_ramp))
+            self._bias_processes.append(Ramp(part.rate_ramp))
         self._filter = LowPass(part.bandwidth, part.filter_order) if part.bandwidth else None
         self._counter = IncrementQuantiser(part.increment_quantisation)
         self.bias: FloatArray = np.array(self._constant.value)
-        for process in self._walking:
+        for process in self._bias_processes:
             self.bias = self.bias + process.value
 
     def corrupt(
@@ -182,7 +183,7 @@ class ChainTriad:
         temperature_excess, supply_excess = self._temperature.advance(dt), self._supply.advance(dt)
         bias = self._constant.advance(dt) + temperature_excess * self._part.temperature_bias
         bias = bias + supply_excess * self._part.supply_bias
-        for process in self._walking:
+        for process in self._bias_processes:
             bias = bias + process.advance(dt)
         if len(bias):
             self.bias = bias[-1].copy()
@@ -293,7 +294,10 @@ class ErrorChain(AxisParameters):
     )
 
     def bias_after(self, duration: float) -> float:
-        """Return the deviation of the bias of the worst axis after `duration` s."""
+        """Return the standard deviation of the bias after `duration` s, of the worst axis.
+
+        A constant bias counts as a standard deviation.
+        """
         parts = (
             self.constant_bias,
             self.turn_on_std,
@@ -417,9 +421,9 @@ class ImuChain(ImuModel):
         )
 
     def gyroscope_bias(self, duration: float) -> float:
-        """Return a bound of the bias of the gyroscope after `duration` s, rad/s.
+        """Return the standard deviation of the gyroscope's bias after `duration` s, rad/s.
 
-        It is 0 if the bias contains the rate of the Earth, since the grade is then unknown.
+        It is 0 if the bias contains the rate of the Earth: the bias proper is then unknown.
         """
         return 0.0 if self.gyroscope.earth_in_bias else self.gyroscope.bias_after(duration)
 

@@ -3,8 +3,8 @@
 """Inertial measurement units: true motion in, angular rate and specific force with errors out.
 
 An IMU consists of kinematics (the ideal measurement), the errors of its two triads, the published
-covariances and attitude, and the channel to its reader. Models differ in the errors. The model of
-a simulator whose law differs elsewhere replaces that part.
+covariances and attitude, and the channel that delivers its messages. Most models differ in the
+errors only. The model of a simulator that differs elsewhere replaces that part.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class ImuModel(MountedModel[ImuArray]):
         return gyroscope, accelerometer
 
     def kinematics(self, gravity: float) -> Kinematics:
-        """Return the ideal measurement under that gravity, m/s^2."""
+        """Return the kinematics of the IMU under a gravity, m/s^2."""
         return ExactKinematics(self.lever_arm, self.mounting_rpy, gravity)
 
     def attitude(self, seed: int, run: str, sensor: str, gravity: float) -> Attitude:
@@ -213,7 +213,7 @@ class ImuModel(MountedModel[ImuArray]):
         return self.reported_covariance(), self.reported_covariance()
 
     def gyroscope_bias(self, duration: float) -> float:
-        """Return how large the bias of the gyroscope may be after `duration` s, rad/s.
+        """Return the standard deviation of the gyroscope's bias after `duration` s, rad/s.
 
         It is 0 where the model declares no bias, as for simulators whose Earth is flat.
         """
@@ -239,8 +239,8 @@ class ImuModel(MountedModel[ImuArray]):
     ) -> ImuSensor:
         """Switch a sensor on under a gravity, m/s^2; see `SensorModel.start`.
 
-        `earth` is the rotation and curvature of the Earth, by default none. An automatic one has
-        no effect while the length of the record is not known.
+        `earth` is the rotation and curvature of the Earth, by default none. If it is automatic, it
+        has no effect while the length of the record is unknown.
         """
         return ImuSensor(self, seed, run, sensor, gravity, earth)
 
@@ -365,7 +365,7 @@ class SampledImu(UpstreamImu):
     )
 
     def deviation(self, std: ArrayLike) -> FloatArray:
-        """Return the deviation of a sample at the rate of the sensor."""
+        """Return the standard deviation of a sample at the rate of the sensor."""
         scale = math.sqrt(self.rate / self.std_rate) if self.is_exact else 1.0
         return np.asarray(np.asarray(std, dtype=np.float64) * scale)
 

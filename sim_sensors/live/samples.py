@@ -32,7 +32,7 @@ _WINDOW = SAMPLES_BEHIND + SAMPLES_AHEAD - 1
 _STALE_NS = 1_000_000_000
 # Stamp interval in which a clock jump follows samples that have begun an earlier time line.
 _CLOCK_FOLLOWS_NS = 10_000_000_000
-# Samples that wait for a slower stream: more than a minute of a physics engine.
+# Most samples that wait for a slower stream: more than a minute of a physics engine at 1 kHz.
 _MAX_WINDOW = 100_000
 # Longer than any gap, s.
 _FOR_EVER = 1e9
@@ -122,10 +122,10 @@ class LiveSamples(Generic[M]):
     def rewind(self) -> list[M]:
         """Delete the samples before an earlier time line; return those to push again.
 
-        The clock jumped back, or `push` returned `REWOUND`. Samples and clock arrive on different
-        topics, in either order. Samples that were refused as late since the last accepted one are
-        the start of the new line. If there are none, samples up to a second after the newest one
-        belong to the old line and are stale.
+        Call it when the clock jumped back or `push` returned `REWOUND`. Samples and clock arrive
+        on different topics, in either order. Samples that were refused as late since the last
+        accepted one are the start of the new line. If there are none, samples up to a second after
+        the newest one belong to the old line and are stale.
         """
         is_late = self._new_line.reason is Verdict.LATE
         new_loop, ceiling = (self._new_line.messages if is_late else []), self.newest_ns

@@ -36,8 +36,9 @@ class Motion(Protocol):
         ...
 
     def at(self, times: ArrayLike) -> Trajectory:
-        """Return the motion at `times` `(n,)` s, in any order; each row depends only on its own
-        time.
+        """Return the motion at `times` `(n,)` s, in any order.
+
+        Each row depends only on its own time.
 
         Raises
         ------
@@ -81,7 +82,7 @@ def times_within(times: ArrayLike, start: float, end: float) -> FloatArray:
 class Trajectory:
     """Motion of one point of a rigid body at sample times.
 
-    The fields must belong together: velocity is the derivative of position, and so on. Use
+    The fields must be consistent: velocity is the derivative of position, and so on. Use
     `OdometryMotion` for recorded odometry, whose fields disagree by their noise.
 
     Attributes
@@ -249,13 +250,14 @@ class Trajectory:
             return self
         arm = np.broadcast_to(arm, self.position.shape)
         q, rate = self.orientation, self.angular_velocity
-        swing = rotations.cross(rate, arm)
-        pull = rotations.cross(self.angular_acceleration, arm) + rotations.cross(rate, swing)
+        velocity = rotations.cross(rate, arm)
+        acceleration = rotations.cross(self.angular_acceleration, arm)
+        acceleration = acceleration + rotations.cross(rate, velocity)
         return dataclasses.replace(
             self,
             position=self.position + rotations.rotate(q, arm),
-            velocity=self.velocity + rotations.rotate(q, swing),
-            acceleration=self.acceleration + rotations.rotate(q, pull),
+            velocity=self.velocity + rotations.rotate(q, velocity),
+            acceleration=self.acceleration + rotations.rotate(q, acceleration),
         )
 
     def turned(self, rotation: FloatArray) -> Trajectory:
@@ -295,8 +297,11 @@ class Trajectory:
 # quintic, its second derivative.
 
 Slope = tuple[FloatArray, FloatArray]
+"""Value and slope."""
 Cubic = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+"""Coefficients of a cubic; see `cubic_between`."""
 Bend = tuple[FloatArray, FloatArray, FloatArray]
+"""Value, slope and second derivative."""
 
 
 def cubic(s: FloatArray, h: FloatArray, terms: Cubic) -> tuple[FloatArray, FloatArray, FloatArray]:

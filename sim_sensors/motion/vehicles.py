@@ -11,10 +11,10 @@ Assumed, as no values are published: the whole mass instead of the wheel inertia
 model, the critically damped steering servo, the first-order lag of the motor controller, and the
 smoothing of the constant resistance around rest.
 
-The motion is that of the kinematic bicycle, without yaw inertia and tyre forces. At the top speed
-of 0.6 m/s that the motor constants give, the sharpest turn (radius 1 m) needs a lateral
-acceleration of 0.3 m/s^2, a thirtieth of what tyres hold, and slip angles would be a fraction of a
-degree.
+The motion is that of the kinematic bicycle, without yaw inertia and tyre forces. At the paper's
+throttle of 0.75, the motor constants give 0.57 m/s. The sharpest turn (radius 1 m) then needs a
+lateral acceleration of 0.3 m/s^2, a thirtieth of what tyres hold, and slip angles would be a
+fraction of a degree.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ REST_RATE = 0.5
 class VehicleState:
     """Position [m], heading [rad] and speed [m/s] of the rear axle.
 
-    The heading is from east to the left, not wrapped.
+    The heading is counterclockwise from east, not wrapped.
     """
 
     x: float
@@ -135,8 +135,8 @@ class AckermannVehicle(Parameters):
         return self._balanced_speed(self.stall_torque * throttle + abs(self._gravity_torque))
 
     def _balanced_speed(self, torque: float) -> float:
-        decline = self.stall_torque / self.no_load_rate + self.linear_resistance
-        rate = (torque - self.constant_resistance) / decline
+        torque_per_rate = self.stall_torque / self.no_load_rate + self.linear_resistance
+        rate = (torque - self.constant_resistance) / torque_per_rate
         return max(rate, 0.0) * self.gear_ratio * self.wheel_radius
 
     @property
@@ -190,17 +190,17 @@ class AckermannVehicle(Parameters):
         return self._trajectory(time, samples)
 
     def _trajectory(self, time: FloatArray, samples: FloatArray) -> Trajectory:
-        x, y, heading, speed, steer, steer_rate, pull = samples.T
+        x, y, heading, speed, steer, steer_rate, acceleration = samples.T
         curvature = np.tan(steer) / self.wheelbase
-        bending = steer_rate / (np.cos(steer) ** 2 * self.wheelbase)
+        curvature_rate = steer_rate / (np.cos(steer) ** 2 * self.wheelbase)
         yaw_rate = speed * curvature
         rear_axle = Trajectory.level(
             time,
             (x, y),
             heading,
             speed,
-            (pull, speed * yaw_rate),
-            (yaw_rate, pull * curvature + speed * bending),
+            (acceleration, speed * yaw_rate),
+            (yaw_rate, acceleration * curvature + speed * curvature_rate),
         )
         motion = rear_axle.at_lever_arm((self.cg_to_rear, 0.0, 0.0))
         return motion.turned(self.ground) if self.incline else motion
@@ -222,8 +222,8 @@ def _advance(
     half, sixth = 0.5 * step, step / 6.0
     for index in range(len(samples)):
         a = _rates(state, throttle, steering, constants)
-        for place in range(6):
-            samples[index, place] = state[place]
+        for column in range(6):
+            samples[index, column] = state[column]
         samples[index, 6] = a[3]
         b = _rates(_add_step(state, a, half), throttle, steering, constants)
         c = _rates(_add_step(state, b, half), throttle, steering, constants)
@@ -364,7 +364,7 @@ class DifferentialDrive(Parameters):
     ) -> RobotState:
         """Return the state after the command was held for `dt` s.
 
-        `noise` holds the standard normal numbers of the grip, left and right.
+        `noise` holds the standard normal numbers of the slip noise, left and right.
         """
         left_end, left_mean = self._step_wheel(state.wheels.left, command.left, dt)
         right_end, right_mean = self._step_wheel(state.wheels.right, command.right, dt)
@@ -393,10 +393,10 @@ class DifferentialDrive(Parameters):
         return end, mean
 
     def _apply_slip(self, wheels: WheelRates, left_error: float, right_error: float) -> WheelRates:
-        hold, uneven = 1.0 - self.slip, 0.5 * self.radius_difference
+        grip, half_difference = 1.0 - self.slip, 0.5 * self.radius_difference
         return WheelRates(
-            wheels.left * (hold * (1.0 - uneven) + left_error),
-            wheels.right * (hold * (1.0 + uneven) + right_error),
+            wheels.left * (grip * (1.0 - half_difference) + left_error),
+            wheels.right * (grip * (1.0 + half_difference) + right_error),
         )
 
     def noise(self, rng: np.random.Generator, steps: int) -> list[tuple[float, float]]:

@@ -58,7 +58,7 @@ def correlation_root(correlation: tuple[float, float, float]) -> FloatArray:
     xy, xz, yz = correlation
     determinant = 1.0 + 2.0 * xy * xz * yz - xy * xy - xz * xz - yz * yz
     if max(map(abs, correlation)) > 1.0 or determinant < -1e-12:
-        raise ValueError(f'{correlation!r} are no correlations')
+        raise ValueError(f'{correlation!r} are not the correlations of three quantities')
     yy = math.sqrt(1.0 - xy * xy)
     zy = (yz - xy * xz) / yy if yy else 0.0
     zz = math.sqrt(max(0.0, 1.0 - xz * xz - zy * zy))
@@ -209,7 +209,7 @@ class FromFirstSample:
 
 
 class RandomWalk(_RandomProcess):
-    """Integrated white noise: y[k] = y[k-1] + density sqrt(dt) w; variance density^2 t after t.
+    """Integrated white noise: y[k] = y[k-1] + density sqrt(dt) w; variance density^2 t at time t.
 
     Parameters
     ----------
@@ -265,8 +265,8 @@ class GaussMarkov(_RandomProcess):
     time_constant : float or (axes,)
         Correlation time, s, > 0.
     stationary : bool
-        True draws the initial value from the stationary law. False starts at zero; the variance
-        then grows as std^2 (1 - exp(-2 t / time_constant)).
+        True draws the initial value from the stationary distribution. False starts at zero; the
+        variance then grows as std^2 (1 - exp(-2 t / time_constant)).
     axes : int
         Number of independent components.
     """
@@ -319,7 +319,7 @@ class Flicker(_RandomProcess):
     the span the Allan deviation rises with the square root of time; above it falls likewise.
 
     A value is the mean of the sum over the interval before it. It is drawn from the exact joint
-    law of that mean and of the state at the end of the interval. Let x = dt / T[i] and a =
+    distribution of that mean and the state at the end of the interval. Let x = dt / T[i] and a =
     exp(-x); then the state is a x[i] + sqrt(1 - a^2) w. Given the state before, the mean has the
     expectation x[i] (1 - a) / x, the variance (2 x - 3 + 4 a - a^2) / x^2 and the covariance
     (1 - a)^2 / x with the state after. Averages over several samples are therefore those of the

@@ -31,7 +31,7 @@ def diagnostics_period() -> Any:
 
 def frame_prefix() -> Any:
     """Declare the prefix of frames, named as that of robot_state_publisher."""
-    return setting('', '', 'Text before all frame ids, such as robot1/.')
+    return setting('', '', 'Prefix of all frame ids, such as robot1/.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SensorSettings(Parameters):
     model: str = setting(
         '', '', 'Sensor model: a preset, the path of a YAML file, or a class, my_model.py:MyModel.'
     )
-    seed: int = setting(0, '1', 'Seed of the study.', minimum=0)
+    seed: int = setting(0, '1', 'Seed of the random numbers.', minimum=0)
     run: str = setting(
         run_label('recording', 1, 'run_1'),
         '',
@@ -75,7 +75,7 @@ class SensorSettings(Parameters):
         minimum=0.0,
     )
     faults_file: str = setting(
-        '', '', 'File of faults that are played by time; see docs/howto/faults.md.'
+        '', '', 'YAML file of faults and their times; see docs/howto/faults.md.'
     )
     autostart: bool = setting(
         True, '', 'Configure and activate the node when it starts; false: a manager does.'
@@ -269,7 +269,7 @@ class PathFollowerSettings(Parameters):
         'the odometry.',
     )
     control_rate: float = setting(
-        20.0, 'Hz', 'Largest number of commands per second of odometry.', above=0.0, maximum=1e4
+        20.0, 'Hz', 'Maximum rate of commands, by odometry stamps.', above=0.0, maximum=1e4
     )
     interpolation: str = setting(
         'spline', '', 'Interpolation between waypoints.', choices=INTERPOLATIONS

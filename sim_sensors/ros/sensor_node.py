@@ -50,8 +50,8 @@ from .truth_topics import (
 # Odometry messages that are taken before other callbacks run.
 _MAX_BURST = 200
 _THROTTLE_S = 5.0
-# Longest interval between the measurements that compile code, s.
-_PREPARED_S = 1.0
+# Longest interval between the two measurements that compile the code, s.
+_COMPILING_INTERVAL_S = 1.0
 # Prefix of the parameters of faults.
 _FAULT = 'fault.'
 # Arrival and stamp, ns, messages and error.
@@ -65,10 +65,11 @@ class SensorNode(ManagedNode):
 
     Parameters
     ----------
-    kind : SensorKind
+    kind : type of SensorModel
+        Base class of the kind of sensor.
     settings : SensorSettings, optional
         Defaults of the parameters besides those of the model, of the type in `OUTPUTS`. Empty
-        texts are replaced by the defaults of the kind.
+        strings are replaced by the defaults of the kind.
     model : optional
         Model; None: the one that the parameter `model` names.
     strict : bool
@@ -146,10 +147,10 @@ class SensorNode(ManagedNode):
     def _read_faults(self) -> None:
         """Read the faults of this sensor in the file that `faults_file` names."""
         path = self._settings.faults_file
-        self._played: tuple[Fault, ...] = ()
+        self._scheduled_faults: tuple[Fault, ...] = ()
         if path:
-            self._played = read_faults(path).get(self._settings.sensor, ())
-        add_faults(self._model, self._played, path)
+            self._scheduled_faults = read_faults(path).get(self._settings.sensor, ())
+        add_faults(self._model, self._scheduled_faults, path)
 
     def _offer_faults(self) -> None:
         """Offer a service for each fault, and publish all faults so far."""
@@ -183,11 +184,11 @@ class SensorNode(ManagedNode):
         self._faults_publisher.publish(String(data=yaml.safe_dump(entries, sort_keys=False)))
 
     def deactivate(self) -> None:
-        """Drop what has not been measured."""
+        """Drop the odometry that has not been measured."""
         self._jump_handle.unregister()
 
     def _switch_on_anew(self) -> None:
-        """Make the sensor with the present parameters."""
+        """Create the sensor with the present parameters."""
         # The files of world and faults may have changed while the node was not active.
         self.__dict__.pop('world', None)
         self._read_faults()
@@ -211,7 +212,7 @@ class SensorNode(ManagedNode):
         # Measurements wait until odometry of their time of arrival has come.
         self._waiting: collections.deque[_WaitingMeasurement] = collections.deque()
         # The first measurements compile code; while the node runs, odometry would pile up.
-        period = min(1.0 / self._model.rate, _PREPARED_S)
+        period = min(1.0 / self._model.rate, _COMPILING_INTERVAL_S)
         self.switch_on().measure(Standstill(duration=period).at([0.0, period]))
 
     @property
@@ -237,7 +238,7 @@ class SensorNode(ManagedNode):
         """Return a sensor in its initial state, with the present parameters."""
         settings: SensorSettings = self.declared.get()
         model = self.declared.get(self.kind.name)
-        model = add_faults(model, self._played, settings.faults_file)
+        model = add_faults(model, self._scheduled_faults, settings.faults_file)
         return model.start(settings.seed, settings.run, settings.sensor, **self._surroundings())
 
     def _surroundings(self) -> dict[str, Any]:
@@ -476,7 +477,7 @@ class SensorNode(ManagedNode):
 
 
 def _fill_defaults(kind: type[SensorModel[Any]], settings: SensorSettings) -> SensorSettings:
-    """Return the settings with empty texts replaced by the defaults of a kind."""
+    """Return the settings with empty strings replaced by the defaults of a kind."""
     defaults = {'model': kind.preset, 'sensor': kind.name, 'world': kind.world}
     changes: Any = {
         name: default for name, default in defaults.items() if getattr(settings, name, None) == ''

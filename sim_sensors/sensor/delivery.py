@@ -25,7 +25,7 @@ _NEVER = int(np.iinfo(np.int64).min)
 class Delivery(Parameters):
     """Jitter and drop-outs of a sensor's messages, on top of its constant latency.
 
-    ::
+    Message k arrives, or is lost, as follows::
 
         arrival[k] = max(stamp[k] + latency + jitter Exp(1), arrival of the previous message)
 
@@ -133,7 +133,7 @@ class Channel:
         if len(stamp_ns):
             before[0] = self._stamp_ns
             before[1:] = stamp_ns[:-1]
-        # The first message follows the stationary law, as if an infinite time had passed.
+        # The first message follows the stationary distribution, as if an infinite time had passed.
         elapsed = np.where(before == _NEVER, np.inf, (stamp_ns - before) * 1e-9)
         share = self._delivery.drop_out
         time_constant = self._delivery.drop_out_length * (1.0 - share)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _KALIBR_KEYS = {'gyroscope_noise_density', 'accelerometer_noise_density', 'imu0'}
 _CONVERT = 'convert it: sim2real models --from {} --out FOLDER'
 
-# Key of a model file for what `NAME:as_upstream` changes besides every `variant`.
+# Key of a model file with the parameters that `NAME:as_upstream` sets, besides every `variant`.
 _UPSTREAM_KEY = 'as_upstream'
 
 M = TypeVar('M', bound=MessageArray)
@@ -52,16 +52,16 @@ Mounted = TypeVar('Mounted', bound='MountedModel[Any]')
 
 
 class SensorModel(Parameters, abc.ABC, Generic[Messages]):
-    """Parameters of a sensor, which `start` switches on.
+    """Parameters of a sensor; `start` switches a sensor on.
 
     The base class of a kind of sensor, such as `ImuModel`, declares `name` and the other class
-    attributes below. Models of the kind derive from it; those in its folder are found there.
+    attributes below. Models of the kind derive from it; those in its package need no registration.
 
     Attributes
     ----------
     name : str
-        Name of the kind: of its folder in `config/`, its command-line option, its launch argument
-        and the parameters of its node. It also labels the random streams.
+        Name of the kind. Its folder in `config/`, its command-line option, its launch argument and
+        the prefix of its node parameters have this name. It also labels the random streams.
     noun : str
         Noun of the kind with its article, for messages: `an IMU`.
     title : str
@@ -104,7 +104,7 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
     world: ClassVar[str] = ''
     more_topics: ClassVar[tuple[str, ...]] = ()
     silence: ClassVar[str] = (
-        'a simulated sensor never measures anything; must be another world or model'
+        'a simulated sensor never measures anything; use another world or model'
     )
     ideal: ClassVar[Callable[..., Motion] | None] = None
     ideal_topic: ClassVar[str] = ''
@@ -225,8 +225,8 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         name : str or Path
             A preset; a model of another package; the path of a YAML file; or a class in a file,
             `my_model.py:MyModel`. A class has its default parameters. The suffix
-            `:as_upstream` sets every `variant` to that value, and the keys below `as_upstream` of
-            the file.
+            `:as_upstream` sets every `variant` to that value, and applies the keys below
+            `as_upstream` of the file.
         folder : Path, optional
             Folder of a relative path; by default the current folder.
 
@@ -242,20 +242,20 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         >>> ImuModel.load('chrono').rate
         100.0
         """
-        text = where = str(name)
-        mapping: Mapping[str, object] = {'model': text}
-        numbers: Mapping[str, Any] = {}
-        if text.endswith(UPSTREAM):
-            exact = cls.load(text.removesuffix(UPSTREAM), folder=folder)
+        label = where = str(name)
+        mapping: Mapping[str, object] = {'model': label}
+        overrides: Mapping[str, Any] = {}
+        if label.endswith(UPSTREAM):
+            exact = cls.load(label.removesuffix(UPSTREAM), folder=folder)
             if not has_upstream(exact):
                 raise ParameterError(
-                    text, 'variant', 'the model has none; must be given without it'
+                    label, 'variant', f'the model has no such parameter; remove {UPSTREAM}'
                 )
-            return cls._as_upstream(exact, cls._upstream_numbers(text, folder), where)
-        if is_in_file(text) or text.endswith('.py'):
-            model_class: type[P] = cls.models.get(text, folder=folder)
+            return cls._as_upstream(exact, cls._upstream_overrides(label, folder), where)
+        if is_in_file(label) or label.endswith('.py'):
+            model_class: type[P] = cls.models.get(label, folder=folder)
             return model_class()
-        if (path := cls._preset_path(text)) is not None:
+        if (path := cls._preset_path(label)) is not None:
             where = str(Path(folder or '', path))
             mapping = merge_base(
                 cls.translate(read_yaml_mapping(Path(where)), where),
@@ -263,12 +263,12 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
                 lambda base: cls._preset_path(base.removesuffix(UPSTREAM)),
                 lambda base, place: to_variant(cls.load(base, folder=place)),
             )
-            numbers = branch(mapping, _UPSTREAM_KEY, where)
+            overrides = branch(mapping, _UPSTREAM_KEY, where)
             mapping = {key: mapping[key] for key in mapping if key != _UPSTREAM_KEY}
             cls._check_model_key(mapping, where)
         model: P = from_variant(cls.models, mapping, where)
-        if numbers:
-            cls._as_upstream(model, numbers, where)
+        if overrides:
+            cls._as_upstream(model, overrides, where)
         return model
 
     @classmethod
@@ -281,17 +281,17 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         return mapping
 
     @classmethod
-    def _as_upstream(cls, exact: P, numbers: Mapping[str, Any], where: str) -> P:
-        """Return a model with every `variant` set to as_upstream, and with these numbers."""
+    def _as_upstream(cls, exact: P, overrides: Mapping[str, Any], where: str) -> P:
+        """Return a model with every `variant` set to as_upstream, and these parameters changed."""
         if not has_upstream(exact):
             raise ParameterError(where, _UPSTREAM_KEY, 'the model has no variant; must be removed')
-        changed = _with_upstream(override(to_variant(exact), numbers))
+        changed = _with_upstream(override(to_variant(exact), overrides))
         model: P = from_variant(cls.models, changed, where)
         return model
 
     @classmethod
-    def _upstream_numbers(cls, name: str, folder: Path | None) -> Mapping[str, Any]:
-        """Return the keys below `as_upstream` of a file: the numbers that its original needs.
+    def _upstream_overrides(cls, name: str, folder: Path | None) -> Mapping[str, Any]:
+        """Return the keys below `as_upstream` of a file: the parameters that its original needs.
 
         Those of its base are used, too, except for keys that the file itself has.
         """
@@ -301,12 +301,12 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
             return {}
         file = Path(folder or '', path)
         mapping = read_yaml_mapping(file)
-        numbers = branch(mapping, _UPSTREAM_KEY, str(file))
+        overrides = branch(mapping, _UPSTREAM_KEY, str(file))
         if 'base' not in mapping:
-            return numbers
+            return overrides
         own = {key: mapping[key] for key in mapping if key not in ('base', _UPSTREAM_KEY)}
-        inherited = cls._upstream_numbers(mapping['base'], file.parent)
-        return override(override(inherited, own), numbers)
+        inherited = cls._upstream_overrides(mapping['base'], file.parent)
+        return override(override(inherited, own), overrides)
 
     @classmethod
     def phrase(cls, name: str | Path, *, folder: Path | None = None) -> str:
@@ -320,8 +320,8 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
         >>> GpsModel.phrase('ch_rw')
         'Chrono random walk: smooth bounded drift'
         """
-        text = str(name).removesuffix(UPSTREAM)
-        path = None if is_in_file(text) else cls._preset_path(text)
+        label = str(name).removesuffix(UPSTREAM)
+        path = None if is_in_file(label) else cls._preset_path(label)
         if path is not None:
             return file_phrase(Path(folder or '', path))
         docstring = type(cls.load(name, folder=folder)).__doc__ or ''
@@ -369,14 +369,11 @@ class SensorModel(Parameters, abc.ABC, Generic[Messages]):
 
 def _with_upstream(mapping: Mapping[str, Any]) -> dict[str, Any]:
     """Return the mapping of a model with every `variant` set to as_upstream."""
-    return {
-        key: 'as_upstream'
-        if key == 'variant'
-        else _with_upstream(entry)
-        if isinstance(entry, Mapping)
-        else entry
+    changed = {
+        key: _with_upstream(entry) if isinstance(entry, Mapping) else entry
         for key, entry in mapping.items()
     }
+    return changed | {'variant': 'as_upstream'} if 'variant' in changed else changed
 
 
 def simulate(model: SensorModel[Messages], motion: Motion, **settings: Any) -> Messages:
@@ -418,7 +415,7 @@ class MountedModel(SensorModel[Messages]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Measurement(Generic[M]):
-    """Arrays that a sensor reports, and the truth about them."""
+    """Arrays that a sensor reports, and the errors in them."""
 
     message: ClassVar[type[Any]]
     """Class of the messages."""
@@ -441,7 +438,7 @@ class Sensor(abc.ABC, Generic[T]):
     seed, run, sensor
         Labels of its random streams; see `sim_sensors.core.seeding.stream`.
     first_interval : float
-        Interval that the first sample takes, s, since no sample precedes it.
+        Interval assumed before the first sample, s.
 
     Attributes
     ----------
@@ -527,7 +524,7 @@ class Sensor(abc.ABC, Generic[T]):
         return self.channel.deliver(measured.messages(stamp_ns, self.model.frame_id))
 
     def _prepare(self, motion: Motion) -> None:
-        """Set what depends on the whole motion, before it is measured."""
+        """Adapt the sensor to the whole motion before it is measured."""
 
     @abc.abstractmethod
     def _measure(self, truth: Trajectory, dt: FloatArray) -> T:

@@ -319,7 +319,7 @@ class VisionModel(SensorModel[PoseArray], VariedParameters):
     node: ClassVar[str] = 'vision_node'
     world: ClassVar[str] = 'tag_ring'
     silence: ClassVar[str] = (
-        'no tag is ever in view of the camera; must be another world, motion or camera'
+        'no tag is ever in view of the camera; use another world, motion or camera'
     )
     varied: ClassVar[Mapping[str, Registry[Any]]] = {
         'noise': VISION_LAWS,

@@ -56,7 +56,7 @@ def _set_fields(scene: object, where: str, count: int, widths: dict[str, int]) -
 class Dipoles:
     """Magnets and iron as point dipoles, fixed in the world's frame (east north up).
 
-    Outside `radius` a dipole has the field of a point. Inside it has that of a uniformly
+    Outside `radius` a magnet has the field of a point dipole. Inside it has that of a uniformly
     magnetised ball of that radius, mu_0 / (4 pi) 2 m / radius^3, which is finite. A neodymium ball
     of 5 A m^2 has a radius of about 1 cm.
 
@@ -130,7 +130,7 @@ class Dipoles:
         )
 
     def field(self, points: FloatArray) -> FloatArray:
-        """Return the sum of their fields, `(n, 3)` T, at points `(n, 3)` m, in the world's axes.
+        """Return the field of all dipoles, `(n, 3)` T, at points `(n, 3)` m, in the world's axes.
 
         B = mu_0 / (4 pi) (3 (m.r) r / r^5 - m / r^3) with r from the dipole to the point:
         [Ligorio2015], equation 1.
@@ -406,7 +406,7 @@ class _ScatteredDipoles(Parameters):
             raise ParameterError(
                 'scattered_dipoles',
                 'high',
-                f'{self.high!r} is below low, {self.low!r}; must be above',
+                f'{self.high!r} is below low, {self.low!r}; must be >= low on every axis',
             )
 
 

@@ -78,7 +78,7 @@ def filter_topics(
 def interface_class(name: str, user: str) -> Any:
     """Return the class of a ROS type, such as sensor_msgs/msg/Imu.
 
-    JudgeError, which names the `user` of the type, if its package is not installed.
+    Raises JudgeError, which names the `user` of the type, if its package is not installed.
     """
     package, folder, type_name = name.split('/')
     if find_spec(package) is None:
@@ -95,7 +95,7 @@ class Senders:
     ----------
     node : Node
     closing : ExitStack
-        Destroys the publishers, as all that is created in this module.
+        Destroys the publishers at its end; the other classes of this module use it likewise.
     topics : mapping
         Topic, with a leading slash, and message type of each input.
     frames : mapping
@@ -261,7 +261,7 @@ def coinciding_frames(
 
     `sources` is that of `Routing`. Returns these inputs with the frame and child frame under which
     they need no transform, and all other inputs with the frame that a transform must connect.
-    JudgeError if a frame is not connected.
+    Raises JudgeError if a frame is not connected.
     """
     frames: dict[str, tuple[str, str]] = {}
     transformed: dict[str, str] = {}
@@ -288,8 +288,8 @@ def coinciding_frames(
 class StaticFrames:
     """Publisher of a recording's static transforms in a namespace.
 
-    Two judges may have different transforms, hence the namespace. Nothing is published if no input
-    is in `needed`, which maps inputs to their frames; else JudgeError if tf2_msgs is missing.
+    Two judges may have different transforms, hence the namespace. `needed` maps inputs to their
+    frames. If it is empty, nothing is published; otherwise a missing tf2_msgs is a JudgeError.
     """
 
     def __init__(
@@ -379,7 +379,7 @@ class GraphEstimator(abc.ABC):
 
     @abc.abstractmethod
     def ready(self) -> Work:
-        """Wait until the estimator is ready; the clock stands."""
+        """Wait until the estimator is ready; the clock does not run yet."""
 
     @property
     @abc.abstractmethod
@@ -410,8 +410,8 @@ class GraphEstimator(abc.ABC):
     def finish_step(self, now_ns: int) -> None:
         """Finish the step."""
 
-    def refuse_strangers(self, *, is_last: bool = False) -> None:
-        """Raise StrangerError if another node publishes a topic; see `PublisherWatch.check`."""
+    def refuse_other_publishers(self, *, is_last: bool = False) -> None:
+        """Raise OtherPublisherError for a topic of another node; see `PublisherWatch.check`."""
         self._watch.check(is_last=is_last)
 
     def check(self) -> None:

@@ -189,8 +189,8 @@ class ReplayClock:
     def play(self) -> None:
         """Replay until all feeds have ended, plus the run-on time of each estimator.
 
-        JudgeError if a node ends or does not answer, StrangerError if another node publishes the
-        clock, an input of a judge or its estimates.
+        JudgeError if a node ends or does not answer, OtherPublisherError if another node publishes
+        the clock, an input of a judge or its estimates.
         """
         self._clock = self._node.create_publisher(Clock, '/clock', QoSProfile(depth=10))
         try:
@@ -245,12 +245,12 @@ class ReplayClock:
                 estimator.finish_step(now)
             if self._on_step is not None:
                 self._on_step(now)
-        self._refuse_strangers(is_last=True)
+        self._refuse_other_publishers(is_last=True)
 
-    def _refuse_strangers(self, *, is_last: bool = False) -> None:
+    def _refuse_other_publishers(self, *, is_last: bool = False) -> None:
         self._watch.check(is_last=is_last)
         for estimator in self._feeds:
-            estimator.refuse_strangers(is_last=is_last)
+            estimator.refuse_other_publishers(is_last=is_last)
 
     def run_work(self, estimator: GraphEstimator, work: Work) -> None:
         """Run work of an estimator before or after a run."""
@@ -306,7 +306,7 @@ class ReplayClock:
                 self._set_clock(clock_ns)
                 last_clock = now
             self._executor.spin_once(timeout_sec=_POLL_S)
-            self._refuse_strangers()
+            self._refuse_other_publishers()
             if not has_progress and now > last_progress + _POLL_S:
                 for estimator in waits:
                     estimator.check()

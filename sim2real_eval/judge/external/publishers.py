@@ -29,7 +29,7 @@ _NAMED_AFTER_S = 2.0
 _PERIOD_S = 0.01
 
 
-class StrangerError(JudgeError):
+class OtherPublisherError(JudgeError):
     """Another node publishes a topic of a run.
 
     Attributes
@@ -90,11 +90,11 @@ def _own_participant(node: Node) -> bytes:
 
 
 def refuse_other_publishers(node: Node, topic: str) -> None:
-    """Raise StrangerError if a topic has publishers that are not those of `node`."""
+    """Raise OtherPublisherError if a topic has publishers that are not those of `node`."""
     own_name = node.get_fully_qualified_name()
     publishers = node.get_publishers_info_by_topic(topic)
     if names := _other_names(node, topic, own_name, publishers):
-        raise StrangerError(topic, names, [own_name])
+        raise OtherPublisherError(topic, names, [own_name])
 
 
 def _other_names(node: Node, topic: str, own_name: str, publishers: list[Any]) -> list[str]:
@@ -123,7 +123,7 @@ def _other_names(node: Node, topic: str, own_name: str, publishers: list[Any]) -
 
 
 @dataclasses.dataclass(eq=False)
-class _Stranger:
+class _OtherPublisher:
     """Publisher that does not belong to a run."""
 
     topic: str
@@ -134,9 +134,9 @@ class _Stranger:
 class PublisherWatch:
     """Watch over topics that must have no other publishers during a run.
 
-    ROS gives no identifier of the publisher with a message, so strangers are found in two ways:
-    by the DDS identifiers of all publishers on the graph, and by the sequence numbers of received
-    messages, which each publisher counts itself.
+    ROS gives no identifier of the publisher with a message, so other publishers are found in two
+    ways: by the DDS identifiers of all publishers on the graph, and by the sequence numbers of
+    received messages, which each publisher counts itself.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class PublisherWatch:
         self._node = node
         self._identifiers: dict[str, set[bytes]] = {}
         self._numbers: dict[str, int] = {}
-        self._stranger: _Stranger | None = None
+        self._other: _OtherPublisher | None = None
         self._due = 0.0
 
     def begin(self, topic: str) -> None:
@@ -162,8 +162,8 @@ class PublisherWatch:
     def begin_alone(self, topic: str, own_name: str) -> Work:
         """Wait until our node and the node `own_name` alone publish a topic; then watch it.
 
-        StrangerError if another publisher stays. A publisher without a name is new or about to
-        end, which takes long on a busy machine. Another node of the same name existed before.
+        OtherPublisherError if another publisher stays. A publisher without a name is new or about
+        to end, which takes long on a busy machine. Another node of the same name existed before.
         """
         until = time.monotonic() + GONE_AFTER_S
         other_names: list[str] = []
@@ -180,7 +180,7 @@ class PublisherWatch:
 
         yield Wait(is_decided, f'the end of another publisher of {topic}')
         if other_names:
-            raise StrangerError(topic, other_names, self._own_names(own_name))
+            raise OtherPublisherError(topic, other_names, self._own_names(own_name))
         self._identifiers[topic] = {_identifier(publisher) for publisher in publishers}
 
     def accept(self, topic: str, info: Mapping[str, Any]) -> bool:
@@ -201,11 +201,11 @@ class PublisherWatch:
 
     def suspect(self, topic: str) -> None:
         """Note that a message of another publisher was received on a topic."""
-        if self._stranger is None:
-            self._stranger = _Stranger(topic, time.monotonic() + _NAMED_AFTER_S)
+        if self._other is None:
+            self._other = _OtherPublisher(topic, time.monotonic() + _NAMED_AFTER_S)
 
     def check(self, *, is_last: bool = False) -> None:
-        """Raise StrangerError if a topic had another publisher since its watch began.
+        """Raise OtherPublisherError if a topic had another publisher since its watch began.
 
         The error waits for the name of the publisher for a short time, unless `is_last`.
         """
@@ -214,19 +214,19 @@ class PublisherWatch:
             return
         self._due = now + _PERIOD_S
         for topic, identifiers in self._identifiers.items():
-            if self._node.count_publishers(topic) > len(identifiers) or is_last or self._stranger:
+            if self._node.count_publishers(topic) > len(identifiers) or is_last or self._other:
                 for publisher in self._node.get_publishers_info_by_topic(topic):
                     if _identifier(publisher) not in identifiers:
                         self.suspect(topic)
                         self._note_name(topic, publisher)
-        stranger = self._stranger
-        if stranger and (stranger.name or is_last or now > stranger.due):
-            raise StrangerError(stranger.topic, [stranger.name], self._own_names())
+        other = self._other
+        if other and (other.name or is_last or now > other.due):
+            raise OtherPublisherError(other.topic, [other.name], self._own_names())
 
     def _own_names(self, *names: str) -> list[str]:
         return [self._node.get_fully_qualified_name(), *names]
 
     def _note_name(self, topic: str, publisher: Any) -> None:
-        assert self._stranger is not None
-        if topic == self._stranger.topic:
-            self._stranger.name = self._stranger.name or _node_name(publisher)
+        assert self._other is not None
+        if topic == self._other.topic:
+            self._other.name = self._other.name or _node_name(publisher)

@@ -3,7 +3,7 @@
 """Prediction of the 15-state extended Kalman filter, compiled.
 
 The equations are those of robot_localization's ekf (docs/explanation/judge.md gives them). The
-Jacobian F differs from the identity in 54 entries. They are written out, and F is not formed. P
+Jacobian F differs from the identity in 41 entries. They are written out, and F is not formed. P
 stays symmetric to the bit: one triangle is computed and copied to the other.
 """
 
@@ -115,7 +115,7 @@ def control_acceleration(flt: Filter, settings: np.record, axis: int, stamp_ns: 
 
 @kernel
 def noise_scale(settings: np.record, x: FloatArray) -> float:
-    """Return the factor of the pose block of Q: 1, or the squared speed if it is dynamic."""
+    """Return the factor of the pose block of Q: 1, or |(v, w)|^2 if the noise is dynamic."""
     if not settings.dynamic:
         return 1.0
     scale = 0.0

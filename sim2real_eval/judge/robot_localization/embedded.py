@@ -48,8 +48,8 @@ from .state import ROLL, VX, Timing, new_filter, new_output, with_room
 from .topics import Routing, delay_messages, route
 
 _FIRST_CAPACITY = 1024
-# 28 h at 100 Hz, 7 GB of a file; more is a clock of another epoch than that of the messages.
-_MOST_TICKS = 10_000_000
+# 28 h at 100 Hz, a file of 7 GB. More ticks mean that clock and messages have different epochs.
+_MAX_TICKS = 10_000_000
 
 
 def judge(
@@ -186,10 +186,10 @@ def _timing(
     grids = Grids(config, navsat, first, clock)
     start, period = grids.start_ns, grids.filter.period_ns
     end = last + travel_ns + clock.run_on_ns
-    if end < start or (end - start) // period > _MOST_TICKS:
+    if end < start or (end - start) // period > _MAX_TICKS:
         raise JudgeError(
             f'clock from {start} to {end} ns with a tick every {period} ns is not allowed; must '
-            f'be at most {_MOST_TICKS} ticks. Messages arrive from {first} to {last} ns'
+            f'be at most {_MAX_TICKS} ticks. Messages arrive from {first} to {last} ns'
         )
     return Timing(
         start=start,
@@ -239,13 +239,13 @@ def judge_prepared(
         for end, messages in inputs.arrivals.spans(timing):
             # Measurements may wait from previous spans; a fix is a pose and a twist.
             waiting = max(len(messages.part), BLOCK) + int(queue.size.queued)
-            most = room * 2 * waiting
-            out = with_room(out, most)
+            max_corrections = room * 2 * waiting
+            out = with_room(out, max_corrections)
             full = replay(
                 messages, inputs.parts, memory, flt, dynamics, timing._replace(end=end),
                 inputs.navsat, navsat_state, queue, history, out, scratch,
             )  # fmt: skip
-            if full or out.n[2] > most:
+            if full or out.n[2] > max_corrections:
                 break
             rows = out.corrections[: out.n[2]]
             columns.add(

@@ -3,9 +3,9 @@
 """One step of the filter: prediction to a measurement and correction with it, compiled.
 
 A measurement measures some of the states directly, so H only selects: rows of P are gathered
-instead of multiplied. The correction equals the Joseph form that robot_localization uses in exact
-arithmetic. The textbook's unscented filter corrects in the same way, because the transform of
-newly drawn points is exact for functions that are linear in the state.
+instead of multiplied. In exact arithmetic, the correction equals the Joseph form that
+robot_localization uses. The textbook's unscented filter corrects in the same way, because the
+transform of newly drawn points is exact for functions that are linear in the state.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from .state import (
     N,
 )
 
+# robot_localization replaces a longer step, such as one from time 0 to a real stamp.
 _LONGEST_STEP_S = 100000.0
 _REPLACED_STEP_S = 0.01
 _TWO_D_VARIANCE = 1e-6
@@ -110,9 +111,9 @@ def correct(
 
 @kernel
 def _mirror_measured(P: FloatArray, measured: int) -> None:
-    """Make P symmetric: rows of measured states (bits of the number) define their columns.
+    """Make P symmetric: rows of measured states (bits of `measured`) define their columns.
 
-    The lower triangle counts if both states are measured, otherwise the upper one.
+    If both states are measured, the lower triangle counts; if neither is, the upper one.
     """
     for j in range(1, N):
         if measured >> j & 1:
@@ -126,7 +127,7 @@ def _mirror_measured(P: FloatArray, measured: int) -> None:
 # robot_localization's unscented filter.
 #
 # The mean of angles is that of their directions. robot_localization's filter deviates from the
-# textbook in these points (docs/explanation/judge.md):
+# textbook in these points (docs/explanation/robot_localization.md):
 #
 # - A correction subtracts K Pzz K' from P, with Pzz the covariance of the predicted measurement
 #   without R.
@@ -474,8 +475,8 @@ def select_states(
 ) -> int:  # fmt: skip
     """Fill `index`, z and R with the states that a measurement measures; return their number.
 
-    Masked values that are not finite are left out. `two_d_mode` adds z, roll, pitch, vz, vroll,
-    vpitch and az, measured as zero with variance 1e-6 and uncorrelated.
+    Once the filter is initialised, values that are not finite are left out. `two_d_mode` adds z,
+    roll, pitch, vz, vroll, vpitch and az, measured as zero with variance 1e-6 and uncorrelated.
     """
     first = measurement.first_state
     width = 3 if first == VX + 6 else 6

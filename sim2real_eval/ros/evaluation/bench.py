@@ -259,7 +259,7 @@ class SensorBench:
         """Publish truth until all measurements that reach a judge by `now_ns` have been received.
 
         Raises Sim2RealError if a sensor cannot measure the truth or the middleware loses messages,
-        and StrangerError if another node publishes the truth or measurements.
+        and OtherPublisherError if another node publishes the truth or measurements.
         """
         while not self.finished and not all(
             _is_ahead(sensor, now_ns) for sensor in self._sensors.values()
@@ -299,8 +299,8 @@ class SensorBench:
         self._resources.close()
         self._sensors.clear()
 
-    def refuse_strangers(self, *, is_last: bool = False) -> None:
-        """Raise StrangerError if another node publishes the truth or measurements."""
+    def refuse_other_publishers(self, *, is_last: bool = False) -> None:
+        """Raise OtherPublisherError if another node publishes the truth or measurements."""
         for sensor in self._sensors.values():
             if sensor.node.received > self._next:
                 self._watch.suspect(self._truth.topic_name)
@@ -312,7 +312,7 @@ class SensorBench:
         self.finished = True
         for sensor in self._sensors.values():
             sensor.node.finish()
-        self.refuse_strangers(is_last=True)
+        self.refuse_other_publishers(is_last=True)
         for role, sensor in self._sensors.items():
             if sensor.node.received != self._next:
                 raise Sim2RealError(
@@ -341,7 +341,7 @@ class SensorBench:
                     f'simulated sensors: waited {_TIMEOUT_S:g} s for them {purpose}'
                 )
             self._poll()
-            self.refuse_strangers()
+            self.refuse_other_publishers()
             self._executor.spin_once(timeout_sec=0.01)
 
 

@@ -455,7 +455,7 @@ class Pass:
 
         def on_step(now_ns: int) -> None:
             broadcast.until(now_ns)
-            self._bench.refuse_strangers()
+            self._bench.refuse_other_publishers()
             self.poll()
 
         self._replay_clock = ReplayClock(
@@ -472,11 +472,11 @@ class Pass:
         """Replay the recording with the simulated sensors beside it.
 
         Sim2RealError if a judge ends or does not answer, or a sensor cannot measure;
-        StrangerError if another node publishes one of the topics.
+        OtherPublisherError if another node publishes one of the topics.
         """
         wall_start = time.monotonic()
         self._replay_clock.play()
-        self._bench.refuse_strangers(is_last=True)
+        self._bench.refuse_other_publishers(is_last=True)
         maker = self.plan.maker
         run_s = (maker.end_ns - maker.start_ns) * 1e-9
         self.pace = Pace(run_s, time.monotonic() - wall_start)
