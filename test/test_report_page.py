@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
@@ -17,7 +18,7 @@ from report_examples import HOSTILE, hostile_study, renamed, small_study, with_r
 from sim2real_eval.report.console import decimal
 from sim2real_eval.report.page.figure import library, thin_line
 from sim2real_eval.report.page.page import study_page
-from sim2real_eval.report.page.tables import gather, standings
+from sim2real_eval.report.page.tables import gather, speeds, standings
 from sim2real_eval.report.study_report import study_report
 from sim2real_eval.study.answer import study_answer
 from sim2real_eval.study.options import WARMUP
@@ -224,3 +225,16 @@ def test_each_condition_has_separate_plots() -> None:
     (judge,) = study.judges
     signals = gather(study, judge)
     assert [len(signals.select_group(group).runs) for group in study.groups] == [12, 12]
+
+
+def test_a_run_without_ground_truth_is_not_called_an_estimate_that_is_not_finite() -> None:
+    study = small_study(judges=('clean',), scenarios=('line',), runs=3)
+    signals = study.signals(study.runs[0].key)
+    without_truth = dataclasses.replace(
+        signals,
+        true_time=signals.true_time[:0],
+        true_velocity=signals.true_velocity[:0],
+        true_orientation=signals.true_orientation[:0],
+    )
+    with pytest.raises(Sim2RealError, match='line_1: has no ground truth'):
+        speeds(without_truth, 'horizontal', 'line_1')

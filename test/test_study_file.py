@@ -109,6 +109,7 @@ CHRONO = {'label': 'x', 'gps': 'ch_rw', 'imu': 'chrono'}
         ({'models': [{**CHRONO, 'imu': {'base': 'chrono_'}}]}, "models[0].imu.base: 'chrono_'"),
         ({'models': [{**CHRONO, 'label': 'real'}]}, "models[0].label: 'real'"),
         ({'models': [CHRONO, CHRONO]}, "models: 'x'"),
+        ({'models': [{'label': 'x', 'wheels': 'real'}]}, 'models[0]: simulates no sensor'),
         (
             {'models': [{**CHRONO, 'gps': {'base': 'ch_gauss', 'noise': {'std': -1}}}]},
             'models[0].gps.noise.std: -1',

@@ -1,11 +1,11 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Smallest errors of sensors that a comparison under each judge reveals.
+"""Smallest sensor errors that a study with each judge detects.
 
-Errors of known size are injected into the messages of recordings. A trial takes as many runs as a
-study has and applies the permutation test of VEPD, as a study does. Trials share runs: the
-standard error of their power is the infinitesimal jackknife for subsamples, corrected for Monte
-Carlo noise (S. Wager, T. Hastie and B. Efron, J. Mach. Learn. Res. 15, 2014).
+Errors of known size are injected into the messages of recordings. A trial draws as many runs as a
+study has and applies the permutation test of VEPD, as a study does. Because trials share runs, the
+standard error of the power is estimated by the infinitesimal jackknife for subsamples, corrected
+for Monte Carlo noise (S. Wager, T. Hastie and B. Efron, J. Mach. Learn. Res. 15, 2014).
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ __all__ = [
 ]  # fmt: skip
 
 Injection = Callable[[Recording, float, np.random.Generator], Recording]
-"""Takes a recording, a size and random draws, which do not depend on the size."""
+"""Takes a recording, a size and a generator in the same state for every size."""
 
 
 @dataclasses.dataclass(frozen=True)
 class InjectedError:
-    """A kind of error whose size is a number.
+    """A kind of sensor error with an adjustable size.
 
     Attributes
     ----------
     name, unit : str
     noun : str
-        As in `a judge would not have seen ...`.
+        Name with its article, as in `detects a GPS delay`.
     meaning : str
-        Definition of the size for people.
+        Definition of the size, for tables.
     role : str
-        Role of the messages that it changes.
+        Role of the changed messages.
     start, most : float
         First and largest size of the search.
     change : Injection
@@ -201,18 +201,18 @@ ERRORS = {error.name: error for error in (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trials:
-    """Studies drawn from the runs `(recordings, draws)` of either side.
+    """Random studies that are drawn from runs `(recordings, draws)` without and with an error.
 
     Attributes
     ----------
     recording, draw : (trials, 2 n) int
-        Runs of each trial; the side without the error first.
+        Indices of the runs of each trial; those without the error first.
     weights : (permutations, 2 n) array
-        Permutations of the sides; the first row is unpermuted.
+        Signed weights of the runs in each permutation; the first row is unpermuted.
     shape : tuple of int
-        Recordings and draws.
+        Number of recordings and of draws.
     paired : bool
-        Whether a trial takes two runs of each recording.
+        Whether both runs of a pair are of the same recording.
     """
 
     recording: IntArray
@@ -225,7 +225,7 @@ class Trials:
     def draw_trials(
         cls, recordings: int, draws: int, trials: int, permutations: int, seed: int
     ) -> Trials:
-        """Draw trials.
+        """Draw random studies from runs.
 
         The two runs of each recording are a pair if there are several draws. A single draw is the
         recorded run; half of the recordings are then compared with the other half.
@@ -250,14 +250,14 @@ class Trials:
     def power(self, base: FloatArray, changed: FloatArray) -> Power:
         """Return the power for runs `(recordings, draws, coordinates)` without and with an error.
 
-        Scores that are not finite, as from a judge that failed, count as revealed.
+        Scores that are not finite, as those of a failed judge, count as detected.
         """
-        outcome = np.array([self._reveals(base, changed, k) for k in range(len(self.draw))])
+        detected = np.array([self._detects(base, changed, k) for k in range(len(self.draw))])
         recordings, draws = self.shape
         degrees = recordings * (draws - 1) if self.paired else recordings - 1
-        return Power(float(outcome.mean()), self._standard_error(outcome), degrees)
+        return Power(float(detected.mean()), self._standard_error(detected), degrees)
 
-    def _reveals(self, base: FloatArray, changed: FloatArray, trial: int) -> bool:
+    def _detects(self, base: FloatArray, changed: FloatArray, trial: int) -> bool:
         n = self.recording.shape[1] // 2
         recording, draw = self.recording[trial], self.draw[trial]
         scores = np.concatenate([base[recording[:n], draw[:n]], changed[recording[n:], draw[n:]]])
@@ -266,16 +266,17 @@ class Trials:
         distances = MeanWasserstein.from_values(scores).weighted_distance(self.weights)
         return joint_p_values(distances[None]).single[0] <= LEVEL
 
-    def _standard_error(self, outcome: FloatArray) -> float:
-        trials, (recordings, draws) = len(outcome), self.shape
+    def _standard_error(self, detected: FloatArray) -> float:
+        """Return the standard error of the mean of `detected`; see the module for the source."""
+        trials, (recordings, draws) = len(detected), self.shape
         membership = np.zeros((trials, recordings, draws))
         np.put_along_axis(
             membership.reshape(trials, -1), self.recording * draws + self.draw, 1.0, axis=1
         )
-        # Every trial takes `part` of the `size` runs of a stratum.
+        # Every trial draws `part` of the `size` runs of a stratum.
         size, part = (draws, 2) if self.paired else (recordings, self.recording.shape[1])
         share = part / size
-        centred = np.asarray(outcome - outcome.mean(), dtype=np.float64)
+        centred = np.asarray(detected - detected.mean(), dtype=np.float64)
         covariance = np.tensordot(centred, membership - share, axes=1) / trials
         noise = recordings * draws * share * (1.0 - share) * centred.var() / trials
         factor = (size - 1) / size * (size / (size - part)) ** 2 if size > part else 0.0
@@ -284,16 +285,15 @@ class Trials:
 
 
 def unpaired_runs(recordings: int) -> int:
-    """Return the number of recordings on each side; at least one is left out."""
+    """Return the number of recordings on each side; each trial leaves out at least one."""
     return (recordings - 1) // 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Detectable(SizeEstimate):
-    """The smallest error of a kind that a judge reveals.
+    """The smallest error of a kind that a judge detects, in the unit of the error.
 
-    The size is in the unit of the error. There are no points if the messages do not hold the
-    quantity.
+    There are no points if the messages do not hold the quantity.
     """
 
     judge: str = dataclasses.field(kw_only=True)
@@ -301,15 +301,15 @@ class Detectable(SizeEstimate):
 
 
 LEAST_PAIRS = 6
-"""Pairs of runs; with fewer no p-value is 0.05."""
+"""Fewest pairs of runs for which a p-value can be 0.05 or less."""
 
 LEAST_UNPAIRED = 4
-"""Runs of each side, if they are not pairs."""
+"""Fewest unpaired runs of each side for which a p-value can be 0.05 or less."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sensitivity:
-    """Smallest errors that each judge reveals.
+    """Smallest errors that each judge detects.
 
     Attributes
     ----------
@@ -319,9 +319,9 @@ class Sensitivity:
     paired : bool
         Whether both sides follow the same motions.
     detectable : tuple of Detectable
-        Judge by judge.
+        All errors of the first judge, then those of the next.
     false_alarms : mapping of str to float
-        Share of studies without an error that reveal one, by judge.
+        Share of studies without an injected error that detect one, by judge.
     notes : tuple of Finding
     """
 
@@ -369,16 +369,17 @@ def sensitivity(
     progress: Progress | None = None,
     store: EvaluationStore | None = None,
 ) -> Sensitivity:
-    """Find the smallest errors that a comparison of these recordings reveals.
+    """Find the smallest sensor errors that a study of these recordings detects.
 
     Parameters
     ----------
     recordings : sequence of StudyRecording
-        With truth.
+        Recordings with ground truth.
     judges : sequence of StudyJudge
     twin : Twin or None
         Sensors that are simulated on the true motion of the recordings, with and without errors.
-        None for the recorded sensors: one half of the recordings is compared with the other.
+        With None, recorded sensors are used: half of the recordings, with errors injected, is
+        compared with the other half.
     options : SensitivityOptions, optional
     study : StudyOptions, optional
         How runs are simulated, judged and scored.
@@ -482,7 +483,7 @@ def _search_sizes(
     options: SensitivityOptions,
     pool: EvaluationPool,
 ) -> FloatArray:
-    """Try sizes until every search ends; return scores without an error.
+    """Evaluate sizes until every search ends, and return the scores without injected errors.
 
     The scores have the shape `(judges, recordings, draws, 2)`.
     """
@@ -515,7 +516,7 @@ def _search_sizes(
         for search, power in zip(active, powers, strict=True):
             search.sizes.add(power)
         active = [search for search in active if not search.sizes.is_done]
-        # Recorded sensors have no further runs.
+        # Simulated sensors get new runs in each round; recorded ones have a single run.
         first += draws if task.twins else 0
     return np.concatenate(base if task.twins else base[:1], axis=2)
 
@@ -527,7 +528,7 @@ def _score_injections(
     task: _InjectionTask,
     draws: range,
 ) -> FloatArray:
-    """Return RMSE and entropy difference of these draws, `(requests, draws, 2)`."""
+    """Return RMSE and entropy difference of each request and draw, `(requests, draws, 2)`."""
     scores = np.full((len(requests), len(draws), 2), np.nan)
     for number, judge in enumerate(task.judges):
         own_requests = [k for k, request in enumerate(requests) if request.judge == number]

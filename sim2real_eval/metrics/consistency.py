@@ -8,9 +8,9 @@ as many as states are compared ([BarShalom2001], section 5.4). A filter is overc
 bounds and underconfident below them.
 
 The bounds hold for independent samples. The innovations of a consistent filter are independent.
-Its errors are correlated, so they count as a smaller effective number of samples
-(`sim2real_eval.metrics.judged_world`). If this number is below `FEWEST`, neither the mean nor the
-correlation time of the series can be estimated, and the series counts as one sample.
+Its errors are correlated, so their effective number of samples is smaller than their number
+(`sim2real_eval.metrics.error_curves`). Below `FEWEST`, neither the mean nor the correlation time
+of the series can be estimated, and the series counts as one sample.
 """
 
 from __future__ import annotations
@@ -41,23 +41,24 @@ from .judged_world import Alignment, WorldFrameTruth, has_truth_at, truth_in_wor
 from .options import NO_INNOVATIONS, NO_NUMBERS, NO_TRUTH, PLANAR
 
 FEWEST = 15.0
-"""Effective number of samples below which it cannot be estimated.
+"""Smallest effective number of samples that can be estimated.
 
-Constant errors would appear as three to thirteen independent samples. With this limit, 4 to 10 %
-of consistent filters are called inconsistent at a nominal 5 %, without it up to 41 %
+Even constant errors would appear as three to thirteen independent samples. At a nominal 5 %, 4 to
+10 % of consistent filters are called inconsistent with this limit, and up to 41 % without it
 (docs/explanation/consistency.md).
 """
 
 
 _LEAST_SHARE = 0.9
-"""Ratio of P(t) to G C G' below which a filter counts as overconfident.
+"""Ratio of the stated variances to those of the alignment below which a filter is overconfident.
 
-Rounding errors alone leave the ratio above it.
+A consistent filter has a ratio of at least 1; the margin allows for rounding errors.
 """
 _MOST_TURNED = 5.0
-"""Largest ratio of the variance due to the rotation to the remaining variance of a position.
+"""Largest ratio of the variance due to the rotation of the alignment to the remaining variance.
 
-The remaining variance is the least over the horizontal directions. Other positions are omitted.
+The remaining variance of a position is the smallest one of all horizontal directions. Positions
+with a larger ratio are omitted.
 """
 
 QUANTITIES = ('position', 'orientation', 'velocity', 'angular velocity')
@@ -71,7 +72,7 @@ class Squares:
     stamp_ns: IntArray  # (n,)
     squares: FloatArray  # (n,) chi-square distributed for a consistent filter
     freedom: IntArray  # (n,) degrees of freedom of each square
-    correlated: bool  # whether samples of a consistent filter are correlated, as errors are
+    correlated: bool  # whether samples of a consistent filter are correlated, as for NEES
     shared: bool = False  # whether the error of the alignment is common to all samples
 
     def __len__(self) -> int:
@@ -89,14 +90,16 @@ class Squares:
 
 
 def nis(judged: JudgedRun, *, two_d: bool = False) -> list[Squares]:
-    """Return the normalised innovation squares of each part, including refused measurements.
+    """Return the normalised innovation squares of each part, including rejected measurements.
 
-    In two_d_mode every part also measures seven states as 0. These states are 0 already and
-    uncorrelated with the others, so they neither change the NIS nor count as degrees of freedom.
+    In two_d_mode, the filter adds measurements of zero for seven states to every part. These
+    states are always 0 and uncorrelated with the others, so they neither change the NIS nor count
+    as degrees of freedom.
     """
     corrections = judged.corrections
     freedom = corrections.states - two_d * len(TWO_D_STATES)
-    columns, squares_by_part = (corrections.stamp_ns, corrections.nis, freedom), []
+    columns = corrections.stamp_ns, corrections.nis, freedom
+    squares_by_part = []
     for number, part in enumerate(judged.parts):
         has_states = (corrections.part == number) & (freedom > 0)
         stamps, squares, degrees = (column[has_states] for column in columns)
@@ -113,7 +116,7 @@ def nees(
     turns: tuple[int, ...] | None = None,
     alignment: Alignment | None = None,
 ) -> list[Squares]:
-    """Return the normalised estimation error squares of each quantity where there is truth.
+    """Return the normalised estimation error squares of each quantity during the ground truth.
 
     The quantities are position, orientation, velocity and angular velocity, the last two in the
     body frame. Estimates that are not finite, or whose covariance is not positive definite, are
@@ -162,31 +165,33 @@ def nees_at(
             judged.angular_velocity[rows] - rate,
         )
         stated = (pose[:, :3, :3], pose[:, 3:, 3:], twist[:, :3, :3], twist[:, 3:, 3:])
-        result_squares = map(_normalised_squares, errors, stated, counted_axes)
-        return np.stack(list(result_squares), axis=1)
+        return np.stack([*map(_normalised_squares, errors, stated, counted_axes)], axis=1)
 
     squares = by_blocks(
         squared, inside,
         true.position, true.orientation, true.linear_velocity, true.angular_velocity,
     )  # fmt: skip
-    stamps, shares = (
-        judged.stamp_ns[inside],
-        (independent or own_turn, independent, False, False),
-    )
-    result_squares = []
+    stamps = judged.stamp_ns[inside]
+    is_shared = (independent or own_turn, independent, False, False)
+    quantity_squares = []
     for number, name in enumerate(QUANTITIES):
         column = squares[:, number]
         is_defined = ~np.isnan(column)
         freedom = np.broadcast_to(np.int64(len(counted_axes[number])), int(is_defined.sum()))
         chosen_rows = stamps[is_defined], column[is_defined]
-        result_squares.append(Squares(f'NEES {name}', *chosen_rows, freedom, True, shares[number]))
-    return result_squares
+        quantity_squares.append(
+            Squares(f'NEES {name}', *chosen_rows, freedom, True, is_shared[number])
+        )
+    return quantity_squares
 
 
 def _normalised_squares(
     error: FloatArray, block: FloatArray, counted_axes: tuple[int, ...]
 ) -> FloatArray:
-    """Return e' P^-1 e, (n,); NaN if P is not positive definite or a value is not finite."""
+    """Return e' P^-1 e of errors e and covariances P (`block`), shape (n,).
+
+    It is NaN where P is not positive definite or a value is not finite.
+    """
     rows, columns = np.ix_(counted_axes, counted_axes)
     covariance = block[:, rows, columns]
     finite = np.isfinite(covariance).all(axis=(1, 2)) & np.isfinite(error).all(axis=1)
@@ -204,7 +209,7 @@ def _alignment_covariances(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the error covariances that the alignment has removed and added, (n, 6, 6) each.
 
-    The comment in `judged_world` has the derivation.
+    The module `judged_world` has the derivation.
     """
     moves = np.tile(np.eye(6), (len(position), 1, 1))
     away = np.nan_to_num(position - alignment.centre)
@@ -234,7 +239,7 @@ def _aligned_covariances(
 ) -> FloatArray:
     """Return the covariances of aligned errors, (n, 6, 6).
 
-    The comment in `judged_world` has the derivation. If `independent`, the errors of the filter
+    The module `judged_world` has the derivation. If `independent`, the errors of the filter
     are independent of those of the alignment.
     """
     common, added = _alignment_covariances(alignment, position)
@@ -242,13 +247,13 @@ def _aligned_covariances(
         return np.asarray(pose + common + added)
     remaining = np.asarray(pose - common + added)
     if not alignment.own_turn:
-        # The displacement due to a rotation is known to a few per cent. The least variance is
-        # about det / trace.
+        # The displacement due to a rotation is known to a few per cent. The smallest variance of
+        # the horizontal position is about det / trace.
         away = np.nan_to_num(position - alignment.centre)[:, :2]
         turned = alignment.covariance[5, 5] * np.sum(away**2, axis=1)
-        level = remaining[:, :2, :2]
-        most = _MOST_TURNED * np.linalg.det(level)
-        remaining[turned * np.trace(level, axis1=1, axis2=2) > most, :3, :3] = np.nan
+        horizontal = remaining[:, :2, :2]
+        limit = _MOST_TURNED * np.linalg.det(horizontal)
+        remaining[turned * np.trace(horizontal, axis1=1, axis2=2) > limit, :3, :3] = np.nan
     return remaining
 
 
@@ -298,8 +303,8 @@ def consistency(squares: Squares, probability: float = 0.95) -> Consistency:
     """Compare normalised squares with two-sided chi-square bounds; NaN without samples."""
     n, total, values = len(squares), int(np.sum(squares.freedom)), squares.squares
     if total == 0:
-        nothing = (np.nan,) * 4
-        return Consistency(squares.name, n, 0.0, *nothing, probability, np.nan)
+        undefined = (np.nan,) * 4
+        return Consistency(squares.name, n, 0.0, *undefined, probability, np.nan)
     effective = effective_samples(values / squares.freedom) if squares.correlated else float(n)
     if squares.shared or (squares.correlated and effective < FEWEST):
         effective = 1.0
@@ -345,44 +350,44 @@ def ratio_bounds(freedom: FloatArray | IntArray, probability: float) -> FloatArr
 def pool_runs(runs: Sequence[Sequence[Squares]]) -> list[Squares]:
     """Merge the normalised squares of several runs into one series per quantity.
 
-    Innovations of the runs are concatenated. Errors are summed over the runs at equal times since
-    the first sample of each run, up to the end of the shortest run. This is N times the average of
-    [BarShalom2001], section 5.4.2. Runs are independent, so more runs narrow the bounds, while
-    longer runs hardly do. Runs without samples of a quantity are ignored. Stamps of innovations
-    are those of the runs; those of errors are times since the first sample.
+    The NIS of the runs are concatenated and keep their stamps. The NEES are summed over the runs
+    at equal times since the first sample of each run, up to the end of the shortest run; stamps
+    are then these times. The sum is N times the average of [BarShalom2001], section 5.4.2. Runs
+    are independent, so more runs narrow the bounds, while longer runs hardly do. Runs without
+    samples of a quantity are ignored.
     """
     by_name: dict[str, list[Squares]] = {}
     for run in runs:
         for squares in run:
-            named = by_name.setdefault(squares.name, [])
-            if len(squares) or not named:
-                named.append(squares)
+            by_name.setdefault(squares.name, []).append(squares)
     return [
-        _concatenate([squares for squares in named if len(squares)] or named)
-        for named in by_name.values()
+        _merge([squares for squares in run_squares if len(squares)] or run_squares[:1])
+        for run_squares in by_name.values()
     ]
 
 
-def _concatenate(named: Sequence[Squares]) -> Squares:
-    if not named[0].correlated:
+def _merge(run_squares: Sequence[Squares]) -> Squares:
+    """Concatenate independent squares of several runs, or sum correlated ones."""
+    if not run_squares[0].correlated:
         names = ('stamp_ns', 'squares', 'freedom')
         parts: dict[str, Any] = {
-            name: np.concatenate([getattr(squares, name) for squares in named]) for name in names
+            name: np.concatenate([getattr(squares, name) for squares in run_squares])
+            for name in names
         }
-        return dataclasses.replace(named[0], **parts)
-    if not len(named[0]):
-        return named[0]
-    elapsed = [squares.stamp_ns - squares.stamp_ns[0] for squares in named]
+        return dataclasses.replace(run_squares[0], **parts)
+    if not len(run_squares[0]):
+        return run_squares[0]
+    elapsed = [squares.stamp_ns - squares.stamp_ns[0] for squares in run_squares]
     # The times end with the shortest run, so the nearest samples are good enough.
     times = min(elapsed, key=lambda stamps: int(stamps[-1]))
     chosen = [np.searchsorted(stamps, times) for stamps in elapsed]
-    rows = list(zip(named, chosen, strict=True))
+    rows = list(zip(run_squares, chosen, strict=True))
     return dataclasses.replace(
-        named[0],
+        run_squares[0],
         stamp_ns=times,
         squares=np.sum([squares.squares[i] for squares, i in rows], axis=0),
         freedom=np.sum([squares.freedom[i] for squares, i in rows], axis=0),
-        shared=any(squares.shared for squares in named),
+        shared=any(squares.shared for squares in run_squares),
     )
 
 
@@ -401,7 +406,7 @@ class ConsistencyCheck(NamedTuple):
 def check_consistency(judge: Judge, recording: Recording, judged: JudgedRun) -> ConsistencyCheck:
     """Normalise the innovations and, where there is truth, the errors of a run.
 
-    Only x, y and yaw count for a filter in two_d_mode. Raises what `judged_world` does.
+    Only x, y and yaw count for a filter in two_d_mode. Raises the errors of `judged_world`.
     """
     squares = nis(judged, two_d=is_planar(judge))
     notes = [PLANAR()] if is_planar(judge) else []

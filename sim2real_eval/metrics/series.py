@@ -4,8 +4,8 @@
 
 The file has the layout of the processed data published with the VEPD paper: columns se_time,
 se_vel (state estimate), gt_time, gt_vel (ground truth). Estimate and truth have different lengths;
-the shorter pair is padded. We pad with empty fields. The published files pad the truth with zeros,
-see `read_series`.
+the shorter pair is padded with empty fields. The published files pad the truth with zeros, see
+`read_series`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class VelocitySeries:
     name: str = ''
 
     def __repr__(self) -> str:
-        """Return a line: its numbers are thousands."""
+        """Return one line, because the arrays have thousands of values."""
         name = f' {self.name}' if self.name else ''
         sizes = f'{len(self.se_time)} estimates, {len(self.gt_time)} of the truth'
         return f'<VelocitySeries{name}: {sizes}, {self.duration:.4g} s>'
@@ -135,7 +135,7 @@ class VelocitySeries:
 
         The last truth sample and the last `window` estimates before the cut are kept, with times
         <= 0. The interpolation and the moving average of the metric need them to give the same
-        values after the cut as in the whole run. A SeriesError when nothing is left after the cut.
+        values after the cut as in the whole run. Raises SeriesError if nothing is left.
         """
         if seconds <= 0:
             return self
@@ -153,14 +153,14 @@ class VelocitySeries:
 
 
 class ReadSeries(NamedTuple):
-    """A series read from a file and what was repaired on the way, one line each."""
+    """A series that was read from a file, and findings about repairs."""
 
     series: VelocitySeries
     notes: tuple[Finding, ...]
 
 
 def write_series(path: str | Path, series: VelocitySeries) -> Path:
-    """Write a series in the paper's CSV layout, floats exact, padding empty.
+    """Write a series in the paper's CSV layout, with exact floats and empty padding.
 
     Examples
     --------
@@ -179,12 +179,12 @@ def write_series(path: str | Path, series: VelocitySeries) -> Path:
 def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
     """Read a series from a file in the paper's CSV layout.
 
-    A row whose time or velocity is empty or NaN holds no sample of that pair. The
-    option `drop_zeros` reads the truth as the scripts of the paper do ([SBEL]): every value
-    equal to 0.0 is dropped from gt_time and, separately, from gt_vel. Velocities and times that
-    are truly zero are lost, too. The file is refused if the numbers of zeros differ, as the
-    paper's script fails on it as well. If they are equal but in different rows, velocities are
-    paired with the times of other samples, which a finding reports.
+    A row whose time or velocity is empty or NaN holds no sample of that pair. The option
+    `drop_zeros` reads the truth as the scripts of the paper do ([SBEL]): every value equal to 0.0
+    is dropped from gt_time and, separately, from gt_vel, including true zeros. A file with
+    different numbers of zeros in the two columns is refused, because the script of the paper fails
+    on it. If the numbers are equal but the rows differ, velocities are paired with the times of
+    other samples, which a finding reports.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
     Raises
     ------
     SeriesError
-        Naming the file, the line or column and what is allowed.
+        When the file is not valid; the message names the line or column.
 
     Examples
     --------
@@ -217,8 +217,8 @@ def read_series(path: str | Path, *, drop_zeros: bool = False) -> ReadSeries:
             pair = _drop_zeros(*pair, where, notes)
         elif np.any(pair[0] > 0.0) and pair[0][-1] == 0.0:
             raise SeriesError(
-                f'{where}: {time} ends in zeros; zero-padded like the published files? '
-                'If so, use drop_zeros'
+                f'{where}: {time} ends in zeros; if the file is zero-padded like the published '
+                'ones, use drop_zeros'
             )
         arrays[time], arrays[velocity] = pair
     return ReadSeries(VelocitySeries(**arrays, name=where), tuple(notes))
@@ -261,15 +261,15 @@ def _columns(path: Path, where: str) -> dict[str, FloatArray]:
 def _drop_missing(
     time: FloatArray, velocity: FloatArray, where: str, columns: str, notes: list[Finding]
 ) -> tuple[FloatArray, FloatArray]:
-    """Drop padding; say so where it is more than padding at the end."""
+    """Drop incomplete rows; add a finding unless they are only padding at the end."""
     keep = ~(np.isnan(time) | np.isnan(velocity))
     if not np.any(keep):
         raise SeriesError(f'{where}: {columns}: no samples; must have at least one')
     last = int(np.flatnonzero(keep)[-1])
-    halves = int(np.count_nonzero(np.isnan(time) != np.isnan(velocity)))
+    half_empty = int(np.count_nonzero(np.isnan(time) != np.isnan(velocity)))
     inside = int(np.count_nonzero(~keep[:last]))
-    if halves or inside:
-        notes.append(INCOMPLETE(where, columns=columns, count=max(halves, inside)))
+    if half_empty or inside:
+        notes.append(INCOMPLETE(where, columns=columns, count=max(half_empty, inside)))
     return time[keep], velocity[keep]
 
 
@@ -281,8 +281,8 @@ def _drop_zeros(
     if len(kept_time) != len(kept_velocity):
         raise SeriesError(
             f'{where}: {np.count_nonzero(zero_time)} zeros in gt_time but '
-            f'{np.count_nonzero(zero_velocity)} in gt_vel; dropping zeros (drop_zeros) needs as '
-            'many, so a true zero is among them'
+            f'{np.count_nonzero(zero_velocity)} in gt_vel; drop_zeros needs equal numbers, so at '
+            'least one zero is not padding'
         )
     if not len(kept_time):
         raise SeriesError(f'{where}: gt_time, gt_vel: only zeros; must have samples')
@@ -294,14 +294,14 @@ def _drop_zeros(
 def speed(
     linear_velocity_body: ArrayLike, orientation: ArrayLike, component: str = 'horizontal'
 ) -> FloatArray:
-    """Return the speed behind odometry messages, of the truth or of an estimate.
+    """Return the speed in odometry messages, of the truth or of an estimate.
 
     It is partly unknown which velocity the files of [Mahajan2024] hold
-    (docs/explanation/metric.md).
-    Horizontal speed is the default because the judge as released fuses GPS increments, which are
-    world components, as body components: its forward speed is meaningless on a circle while its
-    horizontal speed is right (docs/explanation/judge.md). The price: horizontal speed is blind to
-    heading and >= 0, so noise about a standstill does not average out.
+    (docs/explanation/metric.md). Horizontal speed is the default because the judge of the paper
+    fuses GPS increments, which are world components, as body components. Its forward speed is
+    meaningless on a circle, while its horizontal speed is right (docs/explanation/judge.md).
+    Horizontal speed has two disadvantages: it does not depend on heading errors, and it is never
+    negative, so noise at standstill does not average out.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def speed(
     Raises
     ------
     MetricError
-        Unknown component, wrong shapes, values not finite, or a quaternion of norm zero.
+        For an unknown component, wrong shapes, values not finite, or a quaternion of norm zero.
 
     Examples
     --------
@@ -380,9 +380,9 @@ def velocity_series(
     component: str = 'horizontal',
     name: str = '',
 ) -> VelocitySeries:
-    """Return estimated and true speed of one run, times in seconds since `origin_ns`.
+    """Return estimated and true speed of one run, with times in seconds since `origin_ns`.
 
-    A MetricError when the judge published nothing, or what is not a number.
+    Raises MetricError if the judge published no estimate, or one that is not finite.
     """
     if not len(judged):
         raise MetricError(f'{name or "run"}: the judge published no estimate')
@@ -407,20 +407,20 @@ MODEL_FOLDERS: Mapping[str, str] = {
     'baseline': 'baseline_results',
     'gazebo': 'gazebo_results',
 }
-"""Our model names to the folder names of the published data, in the order of the paper."""
+"""Folder names of the published data by our model names, in the order of the paper."""
 
 PAPER_SCENARIOS: Mapping[str, str] = {'half_sine': 'sine'}
-"""Our manoeuvres with other names in the paper."""
+"""Scenario names of the paper by our names, where they differ."""
 
 SCENARIO_FILES: Mapping[str, str] = {'line': 'path', 'circle': 'circle', 'sine': 'sine'}
-"""Our scenario names to the file names of the published data, in the order of the paper."""
+"""File names of the published data by scenario, in the order of the paper."""
 
 _FILE = re.compile(r'(?P<scenario>.+)_(?P<run>[0-9]+)\.(?:csv|txt)')
 _LABEL = re.compile(r'[^/\\\x00-\x1f.][^/\\\x00-\x1f]*')
 
 
 class SeriesKey(NamedTuple):
-    """Run that a series belongs to: source (`real` or a model), scenario, number of the run."""
+    """Key of a series: source (`real` or a model), scenario, and number of the run."""
 
     source: str
     scenario: str
@@ -428,7 +428,7 @@ class SeriesKey(NamedTuple):
 
 
 class SeriesFolder(NamedTuple):
-    """All series of a folder by key, and what was skipped or repaired, one line each."""
+    """All series of a folder by key, and findings about skipped files and repairs."""
 
     series: dict[SeriesKey, VelocitySeries]
     notes: tuple[Finding, ...]
@@ -440,9 +440,9 @@ def read_series_folder(
     """Read a folder of series with `Real` and `Sim`; published names are converted to ours.
 
     `drop_zeros` is for the published files, see `sim2real_eval.metrics.series.read_series`.
-    Scenarios of `skip` are left out, as the paper leaves out `rest`; a finding states their number
-    of files. A missing folder, one without series, a run that exists twice, and a file that
-    cannot be read are a SeriesError.
+    Scenarios in `skip` are omitted, as `rest` is in the paper; a finding states the number of
+    their files. Raises SeriesError for a missing folder, a folder without series, a duplicate run,
+    and an unreadable file.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -475,7 +475,7 @@ def read_series_folder(
 
 
 def _rank(name: str, names_of_paper: Mapping[str, str]) -> tuple[int, str]:
-    """Return a sort key: names of the paper in its order, then the other names."""
+    """Return a sort key that puts names of the paper first, in its order."""
     order = list(names_of_paper)
     return (order.index(name) if name in order else len(order), name)
 
@@ -515,13 +515,13 @@ def write_series_folder(
 ) -> Path:
     """Write series in the published layout into a folder.
 
-    `series` are by `(source, scenario, run)`, see `SeriesKey`; source `real` is the real set. If
-    they are given as pairs, only one series is in memory at a time. The option `published_names`
-    gives folders the names of the published data (`chWalk_results`, `path`), so that the scripts
-    of the paper find the files.
+    `series` maps `(source, scenario, run)` to a series, see `SeriesKey`; the source `real` goes to
+    `Real`. If it is an iterable of pairs, only one series is in memory at a time. The option
+    `published_names` gives folders and files the names of the published data (`chWalk_results`,
+    `path`), so that the scripts of the paper find them.
 
-    Files of these names are replaced, and others stay. A label that cannot be a file name is a
-    SeriesError.
+    Existing files of the same names are replaced. Raises SeriesError for a label that is not valid
+    as a file name.
     """
     target = Path(folder)
     pairs = series.items() if isinstance(series, Mapping) else series

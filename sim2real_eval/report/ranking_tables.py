@@ -51,7 +51,7 @@ def ranking_table(
 ) -> Table:
     """Return a table of each model's distance from the real sensors, the nearest model first.
 
-    It has at most `most` models. Columns without any number are omitted. Models that are tied do
+    It has at most `most` models, or all. Columns without any number are omitted. Tied models do
     not differ significantly. A star marks a significant VEPD or NIS in the joint test of all
     `metrics`.
 
@@ -61,22 +61,22 @@ def ranking_table(
     if published is not None and set(published.values()) <= {None}:
         published = None
     order = uncertainty.order
-    bounded = any(model.low is not None for model in order)
-    compared = len(order) > 1 and all(model.significance_groups for model in order)
+    has_intervals = any(model.low is not None for model in order)
+    has_ties = len(order) > 1 and all(model.significance_groups for model in order)
     table = plain_table('')
     add_numbers(table, 'rank')
     add_words(table, 'model')
     add_numbers(table, 'VEPD', style='bold')
     nis = {model.model: nis_text(metrics, model.model) for model in order}
     has_nis = set(nis.values()) != {NONE}
-    if bounded:
+    if has_intervals:
         add_numbers(table, f'{100 * uncertainty.options.level:g} %\ninterval')
     if has_nis:
         add_numbers(table, 'NIS\ndecades')
-    if compared:
+    if has_ties:
         table.add_column('tied\nwith', justify='right', min_width=6, overflow='fold')
-    are_runs_equal = {model.n_sim for model in order} == {order[0].n_real}
-    if not are_runs_equal:
+    has_equal_runs = {model.n_sim for model in order} == {order[0].n_real}
+    if not has_equal_runs:
         add_numbers(table, 'runs')
     add_numbers(table, *(f'RMSE m/s\n{name}' for name in rmse))
     if published is not None:
@@ -86,16 +86,16 @@ def ranking_table(
         place, *statistics = numbers
         means = [round_text(by_source.get(source)) for by_source in rmse.values()]
         paper = [] if published is None else [round_text(published.get(source))]
-        count = [] if are_runs_equal else [str(runs)]
+        count = [] if has_equal_runs else [str(runs)]
         table.add_row(place, Text(name), *statistics, *count, *means, *paper)
 
-    add(REAL, order[0].n_real, real, *[''] * (2 + bounded + has_nis + compared))
+    add(REAL, order[0].n_real, real, *[''] * (2 + has_intervals + has_nis + has_ties))
     for place, model in enumerate(order[:most], 1):
-        more = [_range(model.low, model.high)] if bounded else []
-        more += [nis[model.model] + _star(metrics, model, NIS)] if has_nis else []
-        more += [tied_ranks(uncertainty, model)] if compared else []
+        statistics = [_range(model.low, model.high)] if has_intervals else []
+        statistics += [nis[model.model] + _star(metrics, model, NIS)] if has_nis else []
+        statistics += [tied_ranks(uncertainty, model)] if has_ties else []
         vepd = f'{model.distance:.4f}{_star(metrics, model, VEPD)}'
-        add(model.model, model.n_sim, model.model, str(place), vepd, *more)
+        add(model.model, model.n_sim, model.model, str(place), vepd, *statistics)
     return table
 
 
@@ -108,7 +108,7 @@ def nis_text(metrics: MetricTable | None, model: str) -> str:
 
 
 def _star(metrics: MetricTable | None, model: DistanceUncertainty, name: str) -> str:
-    """Return the mark of a metric; a space keeps numbers without it aligned."""
+    """Return `*` if a metric differs significantly, else a space to keep numbers aligned."""
     if metrics is None or model.p_value is None:
         return ''
     return '*' if name in metrics.detected_by(model.model) else ' '
@@ -123,7 +123,7 @@ def detected_text(metrics: MetricTable | None, model: DistanceUncertainty) -> st
 
 
 def metric_names(names: Sequence[str]) -> str:
-    """Return names of metrics, VEPD, NIS and transfer first; many others are only counted.
+    """Join names of metrics, with VEPD, NIS and transfer first; many others are only counted.
 
     Examples
     --------
@@ -144,10 +144,10 @@ def metric_names(names: Sequence[str]) -> str:
 
 
 def tied_ranks(uncertainty: Uncertainty, model: DistanceUncertainty) -> str:
-    """Return the ranks of the other models that do not differ from a model, or `none`.
+    """Return the ranks of the models that do not differ from a model, or `none`.
 
-    The text, such as `1 to 3, 5`, is empty if the ranks are unknown. Instead of more than two
-    ranges it has the number of ranks and both ends.
+    The string, such as `1 to 3, 5`, is empty if the ranks are unknown. For more than two ranges it
+    is the number of ranks with the first and last, such as `4 of 1 to 9`.
     """
     if not model.significance_groups:
         return ''
@@ -162,19 +162,19 @@ def tied_ranks(uncertainty: Uncertainty, model: DistanceUncertainty) -> str:
             ranges.append([number])
     if len(ranges) > 2:
         return f'{sum(map(len, ranges))} of {ranges[0][0]} to {ranges[-1][-1]}'
-    texts = [
+    parts = [
         f'{ranks[0]} to {ranks[-1]}' if len(ranks) > 2 else ', '.join(map(str, ranks))
         for ranks in ranges
     ]
-    return ', '.join(texts) or 'none'
+    return ', '.join(parts) or 'none'
 
 
 def uncertainty_table(uncertainties: Mapping[str, Uncertainty]) -> Table:
     """Return a table of intervals, null quantiles and p-values, one block per scenario.
 
-    The null distribution is that of identical sensors; the table holds its median and its
-    quantile at the level. P-values are adjusted for the number of models; intervals are those of
-    each model alone. The last column is the probability of being the closest model.
+    The null distribution is that of identical sensors; the table has its median and its quantile
+    at the level of the intervals. P-values are adjusted for the number of models, intervals are
+    not. The last column is the probability of being the closest model.
     `uncertainties` maps at least one scenario, or another label, to its uncertainty.
     """
     level = next(iter(uncertainties.values())).options.level
@@ -231,15 +231,15 @@ def _range(low: float | None, high: float | None, between: str = '-') -> str:
 
 
 def pair_lines(uncertainty: Uncertainty, scenario: str) -> list[Finding]:
-    """Return a finding on neighbouring models that do not differ, with the motions needed."""
+    """Report adjacent models that do not differ, and how many motions would distinguish them."""
     lines = []
     for near, far in itertools.pairwise(uncertainty.order):
         pair = uncertainty.pair(near.model, far.model)
         if pair.distinguishable is False:
-            more = (
+            needed = (
                 f'{uncertainty.more(pair)} more motions for {uncertainty.options.power:.0%} power'
             )
-            lines.append(f'{near.model} and {far.model}: {more}')
+            lines.append(f'{near.model} and {far.model}: {needed}')
     if not lines:
         return []
     printed_lines = lines[:_MOST_PAIRS]
@@ -250,9 +250,9 @@ def pair_lines(uncertainty: Uncertainty, scenario: str) -> list[Finding]:
 
 
 class RankLine(NamedTuple):
-    """One way to rank the models, with values, ranks and marks of significance per model.
+    """A ranking of the models, with value, rank and mark of significance of each.
 
-    `agreement` is the agreement with the reference ranking.
+    `agreement` compares it with the first ranking of the table.
     """
 
     label: str
@@ -263,7 +263,7 @@ class RankLine(NamedTuple):
 
 
 class RankLines(NamedTuple):
-    """Several ways to rank the same models."""
+    """Several rankings of the same models, one per line of a table."""
 
     title: str
     models: tuple[str, ...]
@@ -272,7 +272,7 @@ class RankLines(NamedTuple):
 
 
 def metric_lines(table: MetricTable) -> RankLines:
-    """Return the metrics that at least one model has; significant distances are marked."""
+    """Return the rankings by all metrics that any model has; significant distances are marked."""
     lines = []
     for row in table.rows:
         if any(value is not None for value in row.distances):
@@ -383,7 +383,7 @@ def _rank(rank: float | None, *, mark: bool) -> Text:
 
 
 def sensitivity_text(table: SensitivityTable) -> str:
-    """Return how many other metric options rank the models as the study does."""
+    """Return a sentence on how many other metric options give the ranking of the study."""
     comparable = [row for row in table.rows[1:] if row.with_own.kendall is not None]
     where = f'{table.judge}, {table.group}' if table.group else table.judge
     if not comparable:

@@ -155,7 +155,7 @@ def add_to_study(study: str | Path, record: Mapping[str, Any]) -> None:
 
 
 def interval_text(record: Mapping[str, Any], model: Mapping[str, Any]) -> str:
-    """Return the interval of a loss as text; open ends are unknown."""
+    """Return the interval of a loss, such as `3 to 12 %`, or `unknown`."""
     if model['low'] is None or model['high'] is None:
         return 'unknown'
     low, high = (loss_text(record['quantity'], model[end]) for end in ('low', 'high'))
@@ -163,18 +163,18 @@ def interval_text(record: Mapping[str, Any], model: Mapping[str, Any]) -> str:
 
 
 def transfer_answer(record: Mapping[str, Any]) -> list[AnswerLine]:
-    """Return what a user can act on: the best model, what it costs, and the main doubt."""
+    """Return the answer of a transfer: best model, its cost, a comparison, and the main doubt."""
     best, *others = record['models']
     quantity = record['quantity']
-    many = f' (the best of {1 + len(others)})' if others else ''
+    choice = f' (the best of {1 + len(others)})' if others else ''
     blocks = count_text(record['blocks'], 'block')
     if best['low'] is None:
-        verdict = f'{blocks} are too few to prove a difference; {LEAST_BLOCKS} are needed'
+        verdict = f'{blocks} cannot prove a difference; {LEAST_BLOCKS} are needed'
     else:
         proof = 'proven' if best['distinguishable'] else 'not proven'
         verdict = f'the difference is {proof} (adjusted p {p_value_text(best["adjusted"])})'
     cost = cost_text(TransferView.from_record(record, best['model']))
-    lines = [AnswerLine('Develop on', f'{best["model"]}{many}: {cost}; {verdict}')]
+    lines = [AnswerLine('Develop on', f'{best["model"]}{choice}: {cost}; {verdict}')]
     compared = [f'the filter as given {loss_text(quantity, _given_loss(record))}']
     compared += [f'{model["model"]} {loss_text(quantity, model["loss"])}' for model in others[:1]]
     if len(others) > 1:
@@ -187,13 +187,13 @@ def transfer_answer(record: Mapping[str, Any]) -> list[AnswerLine]:
 
 
 def _given_loss(record: Mapping[str, Any]) -> float:
-    """Return the loss of the judge as given."""
-    away: float = record['untuned'] - record['reference']
-    return away / record['reference'] if record['quantity'] in RMS_UNITS else away
+    """Return the transfer loss of the judge without tuning."""
+    excess: float = record['untuned'] - record['reference']
+    return excess / record['reference'] if record['quantity'] in RMS_UNITS else excess
 
 
 def transfer_table(record: Mapping[str, Any]) -> DataTable:
-    """Return a row per model, the smallest loss first."""
+    """Return a table with a row per model, the smallest loss first."""
     quantity = record['quantity']
     unit = TABLE_UNITS.get(quantity, '')
     errors = f'{quantity} error' if unit else f'{quantity} score'
@@ -242,7 +242,7 @@ def transfer_table(record: Mapping[str, Any]) -> DataTable:
 
 
 def transfer_figure(transfer: Transfer) -> Figure:
-    """Return two panels: losses with intervals, and simulated over real error of the tunings."""
+    """Plot losses with intervals, and the errors of the tunings in simulation against reality."""
     count = len(transfer.models)
     figure = style.new_figure(10.0, max(3.6, 1.4 + 0.32 * count))
     losses, errors = figure.subplots(1, 2)

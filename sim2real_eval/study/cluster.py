@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judge the runs of a study on workers of a dask.distributed cluster.
 
-A worker gets a unit as an object, judges for a few seconds, and sends back the files of the runs
-with the unit that is left. Recordings are read by path: they are large, and the machines of a
+A worker gets a pickled unit, judges for a few seconds, and sends back the files of the runs and
+the keys of the remaining runs. Recordings are read by path: they are large, and the machines of a
 cluster share a file system.
 """
 
@@ -30,35 +30,35 @@ from .run import RunKey
 from .run_store import RunStore, encode_run
 from .unit import StudyUnit
 
-_TIMEOUT_S = 10.0  # of connecting to a cluster, and of its first worker
+_TIMEOUT_S = 10.0  # for connecting to a scheduler, and for its first worker
 _NO_WORKER_S = 60.0
-"""Time for which a cluster may be without workers."""
-_LOOK_S = 5.0
-"""Period at which workers that joined or left are looked for."""
+"""Time without any worker after which judging is given up."""
+_UPDATE_S = 5.0
+"""Interval between updates of the list of workers."""
 _SLOW_S = 30.0
-"""Shortest time after which a worker that is idle does the work of a silent one, too."""
+"""Shortest time without an answer after which an idle worker repeats the task of another."""
 _LOG = logging.getLogger(__name__)
-_HERE = f'cluster: worker on {platform.node()}'
+_WORKER = f'cluster: worker on {platform.node()}'
 _SLICE_S = 2.0
-"""A worker sends its runs after the one that it judges at this time."""
+"""Time after which a worker finishes its current run and sends its results."""
 
 
 class _Slice(NamedTuple):
-    """What a worker sends back."""
+    """Results that a worker sends back."""
 
-    files: list[tuple[str, bytes]]  # of its runs
+    files: list[tuple[str, bytes]]  # names and contents of the files of its runs
     failures: list[StudyFailure]
-    rest: tuple[RunKey, ...]  # runs that are left
+    remaining: tuple[RunKey, ...]  # runs that are not judged yet
 
 
 @dataclasses.dataclass(eq=False)
 class _Task:
-    """Part of a unit that waits or is judged."""
+    """Part of a unit that is waiting or running."""
 
-    number: int  # of the unit
+    number: int  # index of the unit
     unit: StudyUnit
     begun: float = 0.0
-    futures: dict[Any, str] = dataclasses.field(default_factory=dict)  # the worker of each
+    futures: dict[Any, str] = dataclasses.field(default_factory=dict)  # workers by future
 
 
 @contextlib.contextmanager
@@ -82,9 +82,9 @@ def cluster_of(address: str) -> Iterator[Cluster]:
     try:
         client = distributed.Client(address, timeout=_TIMEOUT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        text = ' '.join(str(error).split())
+        reason = ' '.join(str(error).split())
         raise ParameterError(
-            '--cluster', '', f'{address!r}: no scheduler answers at this address ({text})'
+            '--cluster', '', f'{address!r}: no scheduler answers at this address ({reason})'
         ) from None
     with contextlib.closing(client):
         try:
@@ -101,17 +101,18 @@ class Cluster:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._workers: dict[str, int] = {}  # threads of each, by address
-        self._looked = self._seen = -_NO_WORKER_S
+        self._workers: dict[str, int] = {}  # number of threads by address
+        # Times of the last update, and of the last update that found a worker.
+        self._updated = self._had_worker = -_NO_WORKER_S
         self._required = versions()
-        self._judged: dict[Any, _Task] = {}  # by future
-        self._arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()  # futures that are done
-        self._longest = 0.0  # time that a task took, s
-        self._look()
+        self._running: dict[Any, _Task] = {}  # by future
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()  # futures
+        self._longest = 0.0  # s, longest duration of a task
+        self._update_workers()
 
     @property
     def threads(self) -> int:
-        """Number of runs that the workers judge at a time."""
+        """Number of runs that the workers judge concurrently."""
         return sum(self._workers.values())
 
     def judge(
@@ -120,17 +121,17 @@ class Cluster:
         store: RunStore,
         progress: Callable[[], None] | None = None,
     ) -> list[StudyFailure]:
-        """Judge units; the result is that of one process.
+        """Judge units; the results are identical to those of a single process.
 
         A thread of a worker judges one unit after another, so that it reads a recording once. When
-        none is left, it gets half of what another one has left, and repeats what another one has
-        begun and not answered for long.
+        no unit is waiting, an idle thread gets half of the remaining runs of another thread, or
+        repeats a task whose worker has not answered for a long time.
 
         Parameters
         ----------
         units : sequence of StudyUnit
         store : RunStore
-            Takes the runs as they arrive.
+            Receives the runs as they arrive.
         progress : callable, optional
             Called after each unit.
 
@@ -142,102 +143,103 @@ class Cluster:
         Raises
         ------
         Sim2RealError
-            When a worker cannot read a recording or has other versions, when workers die, or the
-            connection is lost. The runs that arrived are stored.
+            When a worker cannot read a recording or has other versions of libraries, when several
+            workers die on the same runs, or when the connection is lost. Finished runs are stored.
         """
-        order = {key: number for number, key in enumerate(key for u in units for key in u.keys)}
+        keys = (key for unit in units for key in unit.keys)
+        order = {key: number for number, key in enumerate(keys)}
         waiting = deque(_Task(number, unit) for number, unit in enumerate(units))
         parts = Counter(range(len(units)))  # tasks of each unit that are not done
         failures: list[tuple[int, list[StudyFailure]]] = []
-        while waiting or self._judged:
-            self._look()
-            for worker in self._idle():
+        while waiting or self._running:
+            self._update_workers()
+            for worker in self._idle_workers():
                 if waiting:
                     self._submit(waiting.popleft(), worker)
-                elif slow := self._slow():
-                    self._submit(slow, worker)
+                elif overdue := self._overdue_task():
+                    self._submit(overdue, worker)
             try:
-                done = self._arrived.get(timeout=1.0)
+                future = self._done.get(timeout=1.0)
             except queue.Empty:
                 continue
-            task = self._judged.get(done)
+            task = self._running.get(future)
             if task is None:
                 continue  # another worker was faster
-            worker = task.futures[done]
-            result = _result(done)
+            worker = task.futures[future]
+            result = _result(future)
             self._forget(task)
             store.write(result.files)
             failures.append((order[task.unit.keys[0]], result.failures))
-            if not result.rest:
+            if not result.remaining:
                 parts[task.number] -= 1
                 if progress is not None and not parts[task.number]:
                     progress()
                 continue
-            # If another worker is idle, it gets half.
-            is_wanted = not waiting and len(self._idle()) > 1
-            rest = dataclasses.replace(task.unit, keys=result.rest).split(1 + is_wanted)
-            mine, *others = (_Task(task.number, unit) for unit in rest)
-            parts[task.number] += len(others)
-            waiting.extend(others)
+            # Another idle worker gets half of the remaining runs.
+            is_shared = not waiting and len(self._idle_workers()) > 1
+            rest = dataclasses.replace(task.unit, keys=result.remaining).split(1 + is_shared)
+            next_task, *shared = (_Task(task.number, unit) for unit in rest)
+            parts[task.number] += len(shared)
+            waiting.extend(shared)
             if worker in self._workers:
-                self._submit(mine, worker)
+                self._submit(next_task, worker)
             else:
-                waiting.appendleft(mine)
-        return [failure for _, some in sorted(failures) for failure in some]
+                waiting.appendleft(next_task)
+        return [failure for _, task_failures in sorted(failures) for failure in task_failures]
 
     def _submit(self, task: _Task, worker: str) -> None:
-        # Units are sent often, so the messages of the recording are omitted.
+        # A unit is sent many times, so it goes without the messages of the recording.
         recording = dataclasses.replace(task.unit.recording, content=None)
         unit = dataclasses.replace(task.unit, recording=recording)
-        # Another worker gets it if this one dies.
+        # The scheduler gives the task to another worker if this one dies.
         future = self._client.submit(
             _judge_slice, pickle.dumps(unit), self._required, workers=[worker],
             allow_other_workers=True, pure=False,
         )  # fmt: skip
         task.futures[future], task.begun = worker, time.monotonic()
-        self._judged[future] = task
-        future.add_done_callback(self._arrived.put)
+        self._running[future] = task
+        future.add_done_callback(self._done.put)
 
     def _forget(self, task: _Task) -> None:
-        """Drop a task that is done, also where other workers do it again."""
+        """Remove a finished task, and cancel its repetitions on other workers."""
         self._longest = max(self._longest, time.monotonic() - task.begun)
         for future in task.futures:
-            del self._judged[future]
+            del self._running[future]
             future.cancel()
 
-    def _slow(self) -> _Task | None:
-        """Return a task of which nothing was heard for very long, or None."""
+    def _overdue_task(self) -> _Task | None:
+        """Return a task that runs on one worker for far longer than any task so far, or None."""
         now = time.monotonic()
-        for task in self._judged.values():
+        for task in self._running.values():
             if len(task.futures) == 1 and now > task.begun + max(_SLOW_S, 5.0 * self._longest):
                 (worker,) = task.futures.values()
                 _LOG.warning(
-                    'cluster: %s has not answered for %.0f s; another worker does its work',
+                    'cluster: %s has not answered for %.0f s; another worker repeats its task',
                     worker, now - task.begun,
                 )  # fmt: skip
                 return task
         return None
 
-    def _look(self) -> None:
-        """Look now and then which workers there are."""
+    def _update_workers(self) -> None:
+        """Update the list of workers, at most once per `_UPDATE_S`."""
         now = time.monotonic()
-        if now < self._looked + _LOOK_S:
+        if now < self._updated + _UPDATE_S:
             return
-        self._looked = now
+        self._updated = now
         with _one_line():
             self._workers = dict(self._client.nthreads())
         if self._workers:
-            self._seen = now
-        elif now > self._seen + _NO_WORKER_S:
+            self._had_worker = now
+        elif now > self._had_worker + _NO_WORKER_S:
             raise Sim2RealError(
-                f'cluster: has had no worker for {_NO_WORKER_S:g} s; start some, and repeat the '
-                'command to continue'
+                f'cluster: no worker for {_NO_WORKER_S:g} s; start workers and repeat the command '
+                'to continue'
             )
 
-    def _idle(self) -> list[str]:
-        """Return the worker of each thread that judges nothing."""
+    def _idle_workers(self) -> list[str]:
+        """Return the worker of each idle thread; a worker may occur several times."""
         idle = Counter(self._workers)
-        idle.subtract(task.futures[future] for future, task in self._judged.items())
+        idle.subtract(task.futures[future] for future, task in self._running.items())
         return list(idle.elements())
 
 
@@ -248,7 +250,7 @@ def _result(future: Any) -> _Slice:
 
 @contextlib.contextmanager
 def _one_line() -> Iterator[None]:
-    """Report errors of the cluster in one line."""
+    """Convert errors of dask.distributed to a Sim2RealError with a message of one line."""
     import distributed
 
     try:
@@ -259,7 +261,7 @@ def _one_line() -> Iterator[None]:
             'command to continue'
         ) from None
     except (ImportError, RuntimeError) as error:
-        # A RuntimeError is also how the scheduler reports that it cannot unpickle the work.
+        # The scheduler also raises RuntimeError if it cannot unpickle the work.
         if isinstance(error, RuntimeError) and 'deserialization' not in str(error):
             raise
         raise Sim2RealError(
@@ -273,7 +275,7 @@ def _one_line() -> Iterator[None]:
 
 
 def _judge_slice(pickled: bytes, required: dict[str, str]) -> _Slice:
-    """Judge a pickled unit for a while on a worker, which must have the required versions."""
+    """Judge a pickled unit on a worker for `_SLICE_S`; raise Sim2RealError for other versions."""
     _check_versions(required)
     unit: StudyUnit = pickle.loads(pickled)
     _check_recording(unit)
@@ -293,7 +295,7 @@ def _check_versions(required: dict[str, str]) -> None:
     for package, needed in required.items():
         if installed[package] != needed:
             raise Sim2RealError(
-                f'{_HERE} has {package} {installed[package]}; must have {needed}, as here'
+                f'{_WORKER} has {package} {installed[package]}; must have {needed}, as the client'
             )
 
 
@@ -302,6 +304,6 @@ def _check_recording(unit: StudyUnit) -> None:
     origin = unit.recording.origin
     if isinstance(origin, RecordingSource) and not Path(origin.path).exists():
         raise Sim2RealError(
-            f'{_HERE} cannot read {origin.path}; recordings must have the same path on every '
+            f'{_WORKER} cannot read {origin.path}; recordings must have the same path on every '
             'machine, for example on a shared file system'
         )

@@ -46,11 +46,11 @@ _ROOTS = tuple(
 """Folders of this package."""
 _STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(name)) for name in ('stdlib', 'platstdlib'))
 _SCRIPTS = ('__main__', '__mp_main__')
-"""Modules that worker processes do not share."""
+"""Names of the main module of a process, which differs between a command and its workers."""
 
 
 class _PackageCode:
-    """Code of this package: its files when this object was made."""
+    """Digests of the files of this package at the time when the object is created."""
 
     def __init__(self, roots: Iterable[Path] = _ROOTS) -> None:
         whole = hashlib.sha256()
@@ -72,7 +72,7 @@ class _PackageCode:
         Raises
         ------
         ChangedError
-            When a module was imported from a file that had been changed meanwhile.
+            When a module was imported from a file that has changed since then.
         """
         for name in sys.modules.keys() - self._checked:
             path = _module_path(sys.modules[name])
@@ -82,15 +82,15 @@ class _PackageCode:
         return self._whole
 
 
-# Made when this module is imported, as the rest of the package is: a process that lives for long
-# must not take the digest of code that was installed later.
+# Created at import, together with the rest of the package: a long-running process must not take
+# the digest of code that was installed later.
 _PACKAGE_CODE = _PackageCode()
 
 
 def package_digest() -> str:
     """Return the SHA-256 of the code of this package that the process has imported.
 
-    A module that was imported from a file that had been changed meanwhile is a ChangedError.
+    Raises ChangedError if a module was imported from a file that changed after the digest.
     """
     return _PACKAGE_CODE.digest()
 
@@ -100,9 +100,9 @@ def study_identity(
 ) -> dict[str, str]:
     """Return the digests of the code and the parameter files of a study, by name.
 
-    The names are `PACKAGE` and those of files: parameter files of judges, files of classes outside
-    of this package, and modules that these import, unless they are installed. Files of one name
-    have one entry, with all their digests.
+    The names are `PACKAGE` and the names of files: parameter files of judges, files of classes
+    outside of this package, and modules that these import, unless they are installed. Files of
+    the same name share an entry, which holds all their digests.
 
     Raises
     ------
@@ -112,21 +112,21 @@ def study_identity(
     files: dict[Path, str] = {}
     for judge in judges:
         files |= _judge_files(judge)
-    things = [thing for twin in twins for thing in _twin_things(twin)]
-    things += [thing for recording in recordings for thing in _recording_things(recording)]
-    return {PACKAGE: package_digest(), **_by_name(files | code_files(things))}
+    objects = [part for twin in twins for part in _twin_objects(twin)]
+    objects += [part for recording in recordings for part in _recording_objects(recording)]
+    return {PACKAGE: package_digest(), **_by_name(files | code_files(objects))}
 
 
 def run_identity(
     recording: StudyRecording, judge: StudyJudge, twin: Twin | None
 ) -> dict[str, str]:
-    """Return the digests behind a run; `twin` is None for the real run.
+    """Return the digests of the code and inputs of a run; `twin` is None for the real run.
 
     These are entries of `study_identity`, and `RECORDING` for a recording that was read from
     files. See `study_identity` for errors.
     """
-    things = _recording_things(recording) + ([] if twin is None else _twin_things(twin))
-    files = _judge_files(judge) | code_files(things)
+    objects = _recording_objects(recording) + ([] if twin is None else _twin_objects(twin))
+    files = _judge_files(judge) | code_files(objects)
     identity = {PACKAGE: package_digest(), **_by_name(files)}
     if recording.files is not None:
         identity[RECORDING] = recording.files.digest
@@ -136,16 +136,19 @@ def run_identity(
 def require_same(
     run: Mapping[str, str], study: Mapping[str, str], recording: StudyRecording, where: str
 ) -> None:
-    """Raise ChangedError if the identity of a run, which `where` names, is not that of a study."""
+    """Raise ChangedError if the identity of a run differs from that of the study.
+
+    `where` names the process or file of the run in the message.
+    """
     for name, digest in run.items():
-        known = study.get(name, '')
+        expected = study.get(name, '')
         if name == RECORDING:
-            known = '' if recording.files is None else recording.files.digest
+            expected = '' if recording.files is None else recording.files.digest
             name = str(getattr(recording.origin, 'path', recording.name))
-        if not set(digest.split()) <= set(known.split()):
+        if not set(digest.split()) <= set(expected.split()):
             raise ChangedError(
-                f'{name}: {where} has another one than the study (sha256 {_short(digest)}, not '
-                f'{_short(known)}); restore it and repeat the command to continue, or give '
+                f'{name}: {where} has another version than the study (sha256 {_short(digest)}, '
+                f'not {_short(expected)}); restore it and repeat the command to continue, or give '
                 '--overwrite to start over'
             )
 
@@ -156,7 +159,7 @@ def this_process() -> str:
 
 
 def _short(digest: str) -> str:
-    return ' '.join(text[:8] for text in digest.split()) or 'none'
+    return ' '.join(part[:8] for part in digest.split()) or 'none'
 
 
 def _judge_files(judge: StudyJudge) -> dict[Path, str]:
@@ -165,38 +168,38 @@ def _judge_files(judge: StudyJudge) -> dict[Path, str]:
     return {**judge.file_digests, **code_files([setup, *_with_parts(model)])}
 
 
-def _twin_things(twin: Twin) -> list[object]:
-    return [thing for model in twin.models.values() for thing in _with_parts(model)]
+def _twin_objects(twin: Twin) -> list[object]:
+    return [part for model in twin.models.values() for part in _with_parts(model)]
 
 
-def _recording_things(recording: StudyRecording) -> list[object]:
+def _recording_objects(recording: StudyRecording) -> list[object]:
     origin = recording.origin
-    things: list[object] = _twin_things(origin.sensors) if isinstance(origin, StandIn) else []
+    objects: list[object] = _twin_objects(origin.sensors) if isinstance(origin, StandIn) else []
     drive = origin.drive if isinstance(origin, StandIn) else origin
     if isinstance(drive, PathDrive) and is_in_file(drive.scenario):
-        things.append(SCENARIOS.get(drive.scenario))
-    return things
+        objects.append(SCENARIOS.get(drive.scenario))
+    return objects
 
 
 def _with_parts(model: object) -> list[object]:
     return [model, *(model.parts().values() if isinstance(model, Parameters) else ())]
 
 
-def code_files(things: Iterable[object]) -> dict[Path, str]:
-    """Return the SHA-256 of the files of code outside of this package that objects are made of.
+def code_files(objects: Iterable[object]) -> dict[Path, str]:
+    """Return the SHA-256 of the code files behind objects, without files of this package.
 
-    These are the files of the classes and of the modules that they import, also within functions,
-    unless those are installed. Each digest is that of the code which this process has imported.
+    These are the files that define their classes, and of the modules that those import, also
+    within functions, unless they are installed. The digests are those of the imported code.
     """
     files: dict[Path, str] = {}
-    for thing in things:
-        files |= _class_files(thing if isinstance(thing, type) else type(thing))
+    for instance in objects:
+        files |= _class_files(instance if isinstance(instance, type) else type(instance))
     return files
 
 
-def code_digests(things: Iterable[object]) -> dict[str, str]:
+def code_digests(objects: Iterable[object]) -> dict[str, str]:
     """Return the digests of `code_files` by name; see `study_identity` for errors."""
-    return _by_name(code_files(things))
+    return _by_name(code_files(objects))
 
 
 def _by_name(files: Mapping[Path, str]) -> dict[str, str]:
@@ -244,15 +247,15 @@ def _imported_digest(path: Path) -> str:
 
 
 def _with_imports(files: Iterable[Path]) -> list[Path]:
-    """Return files of code, and the files of what they import that is not installed."""
-    found = dict.fromkeys(files)
-    waiting = list(found)
+    """Return code files, and the files of the modules they import, unless installed."""
+    all_files = dict.fromkeys(files)
+    waiting = list(all_files)
     while waiting:
         for name in _imported_names(waiting.pop()):
-            new = [file for file in _module_files(name) if file not in found]
-            found |= dict.fromkeys(new)
-            waiting += new
-    return list(found)
+            new_files = [file for file in _module_files(name) if file not in all_files]
+            all_files |= dict.fromkeys(new_files)
+            waiting += new_files
+    return list(all_files)
 
 
 def _imported_names(path: Path) -> set[str]:
@@ -271,7 +274,7 @@ def _imported_names(path: Path) -> set[str]:
 def _module_files(name: str) -> list[Path]:
     """Return the files of a top-level module, or of all modules of a package, in order.
 
-    There is none if it is missing, installed or part of this package.
+    The list is empty for a module that is missing, installed or part of this package.
     """
     try:
         spec = getattr(sys.modules.get(name), '__spec__', None) or importlib.util.find_spec(name)
@@ -282,15 +285,16 @@ def _module_files(name: str) -> list[Path]:
     paths = [Path(spec.origin)] if spec.has_location and spec.origin else []
     if spec.submodule_search_locations is not None:
         folders = map(Path, spec.submodule_search_locations)
-        paths = [path for folder in folders if not _is_known(folder) for path in _code_in(folder)]
-    return [path.resolve() for path in paths if not _is_known(path)]
+        paths = [
+            path
+            for folder in folders
+            if not _is_excluded(folder)
+            for path in sorted(folder.rglob('*.py'))
+        ]
+    return [path.resolve() for path in paths if not _is_excluded(path)]
 
 
-def _code_in(folder: Path) -> list[Path]:
-    return sorted(folder.rglob('*.py'))
-
-
-def _is_known(path: Path) -> bool:
+def _is_excluded(path: Path) -> bool:
     """Return whether a path is part of an installation or of this package."""
     return _is_installed(path) or _is_below(path.resolve(), _ROOTS)
 

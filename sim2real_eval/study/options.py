@@ -25,7 +25,7 @@ ADAPTED = ('start_heading', 'off_ticks', 'match_rates', 'warmup', 'rate')
 """Options that are derived from the real recordings of a study unless they are given."""
 
 UNSAID = {'off_ticks': False}
-"""Values of options that records of older studies do not have."""
+"""Values of options that are missing in records of older studies."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,8 +70,8 @@ class StudyOptions(Parameters):
     off_ticks: bool = parameter(
         False,
         '',
-        'Start all judges 10 us late. For recordings whose fixes have the times of judge ticks, '
-        'because rounding would decide which fixes wait for the next tick.',
+        'Start all judges 10 us late. For recordings whose fixes are stamped at the ticks of a '
+        'judge, where rounding would decide which fixes wait for the next tick.',
     )
     adapt: str = parameter(
         'all',
@@ -82,9 +82,9 @@ class StudyOptions(Parameters):
     block: str = parameter(
         'auto',
         '',
-        'Recordings that are not independent, which are resampled together. auto: segments of one '
-        'drive, each beginning within a minute after another; none: no recordings; or a YAML or '
-        'CSV file of recording and block.',
+        'Recordings that are not independent and are resampled together. auto: segments of one '
+        'drive, which follow each other within a minute; none: all recordings are independent; or '
+        'a YAML or CSV file of recording and block.',
     )
     component: str = parameter(
         'horizontal', '', 'Speed that is compared.', choices=SPEED_COMPONENTS
@@ -100,10 +100,7 @@ class StudyOptions(Parameters):
         return tuple(name.strip() for name in self.adapt.split(','))
 
     def without_deriving(self, names: Collection[str]) -> StudyOptions:
-        """Return the options that never derive the named ones from the recordings.
-
-        The user has set these options explicitly.
-        """
+        """Return the options without `names` in `adapt`, because the user has set these."""
         derived = [name for name in self.adapts if name not in names]
         if len(derived) == len(self.adapts):
             return self
@@ -123,7 +120,7 @@ class FitOptions(Parameters):
     metric: str = parameter(
         'vepd',
         '',
-        'Distance to minimize: VEPD, one of its parts, or the energy distance.',
+        'Distance to minimise: VEPD, one of its parts, or the energy distance.',
         choices=('vepd', 'rmse', 'entropy', 'energy'),
     )
     folds: int = parameter(
@@ -143,21 +140,23 @@ class FitOptions(Parameters):
 
     def _check(self) -> None:
         if self.folds == 1:
-            # Nothing would be left to fit to.
+            # One fold would hold out all recordings.
             raise ParameterError('', 'folds', '1 is not allowed; must be 0 or an integer >= 2')
 
 
 RMS_UNITS = {'speed': 'm/s', 'position': 'm', 'heading': 'rad'}
-"""Units of the losses that are root mean square errors; their gains are shares of the start."""
+"""Units of the losses that are RMS errors; their gains are relative to the initial error."""
 
 SCORES = ('nees', 'likelihood')
-"""Losses that include the stated covariance: minus the logarithm of the probability density of
-the true position, heading and velocity, or of the next measurement, up to a constant."""
+"""Losses that include the stated covariance: negative log-likelihoods, up to a constant.
+
+`nees` is that of the true position, heading and velocity, `likelihood` that of the innovations.
+"""
 
 LOSSES = (*RMS_UNITS, *SCORES)
 
 LEAST_BLOCKS = 6
-"""With fewer blocks, an interval of 95 % has no ends."""
+"""With fewer blocks, the ends of a 95 % interval are infinite."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,8 +235,9 @@ class GateOptions(Parameters):
     max_ratio_to_null: float | None = parameter(
         None,
         '1',
-        'Largest VEPD allowed, as a multiple of what identical sensors reach at --confidence. '
-        'With 1 and the default confidence, identical sensors pass in 95 % of studies.',
+        'Largest VEPD allowed, as a multiple of the VEPD that identical sensors do not exceed at '
+        'the level --confidence. With 1 and the default confidence, identical sensors pass in '
+        '95 % of studies.',
         optional=float,
         minimum=0.0,
     )
@@ -313,9 +313,9 @@ START_HEADING = assumed(
 )
 OFF_TICKS = assumed(
     'study.off_ticks',
-    'judge {judges} starts 10 us late, because in {count:d} of {total:d} recordings fixes have '
-    'the times of its ticks, so rounding would decide which fixes wait for the next tick',
-    'Stamps that were doubles are rounded to 0.1 us. Simulated fixes are rounded differently, '
+    'judge {judges} starts 10 us late, because in {count:d} of {total:d} recordings fixes are '
+    'stamped at its ticks, where rounding would decide which fixes wait for the next tick',
+    'Stamps converted from doubles are rounded to 0.1 us. Simulated ones are rounded differently, '
     'which would change VEPD. To disable it in a study file: `off_ticks: false`.',
     'to disable: --no-off-ticks',
 )
@@ -359,10 +359,10 @@ SPLIT_DRIVES = decisive(
 )
 ONE_BLOCK = decisive(
     'study.one_block',
-    'all {count:d} recordings are one {block}: the ranking holds for this one, without an '
-    'interval and a p-value for others',
+    'all {count:d} recordings are one {block}: the ranking has no intervals or p-values '
+    'and holds only for it',
     'The spread between drives is unknown. Segments of a drive share the receiver, the sky and '
-    'the road, so they cannot stand for other drives.',
+    'the road, so they do not represent other drives.',
     'record at least 6 drives, with more than a minute between them, better on other days; if '
     'the recordings are independent: --block none',
 )
@@ -417,7 +417,7 @@ NOT_VALIDATED = decisive(
     'fit.not_validated',
     'no recording was held out, so over-fitting cannot be detected',
     'The score on the recordings of the fit is always optimistic.',
-    'fit with two recordings or more, and --folds of two or more',
+    'use two or more recordings, and --folds of two or more',
 )
 NOT_IDENTIFIED = decisive(
     'fit.not_identified',
@@ -435,8 +435,8 @@ ONE_DRIVE = decisive(
 )
 FEW_RECORDINGS = assumed(
     'fit.few_recordings',
-    '{count:d} independent recordings: intervals of parameters are valid only for these; they '
-    'contain only the draws of the simulated noise',
+    '{count:d} independent recordings: intervals of parameters are valid only for these and '
+    'include only the spread of the simulated noise',
     'The spread between recordings cannot be estimated.',
     'use 5 recordings or more',
 )

@@ -63,7 +63,7 @@ class PathDrive:
     vehicle: AckermannVehicle = ART
     # Differences between runs.
     variation: RunVariation = dataclasses.field(default_factory=RunVariation)
-    controller: str = ''  # one of TRACKERS; empty: pure pursuit, or exactly along the scenario
+    controller: str = ''  # one of TRACKERS; empty: pure pursuit for DRIVES, else exact motion
 
     @property
     def label(self) -> str:
@@ -82,7 +82,7 @@ class PathDrive:
         )
 
     def read(self) -> Recording:
-        """Return the truth, at 100 Hz, as a recording without sensors."""
+        """Return the truth at 100 Hz as a recording, with a noise-free IMU if there is one."""
         motion = self.motion()
         truth = Recording.of_truth(truth_of(motion), self.run, self.label)
         return add_noise_free_imu(truth, motion)
@@ -101,7 +101,7 @@ class PathDrive:
 
 @functools.lru_cache(maxsize=4)
 def _drive_path(plan: PathDrive) -> Motion:
-    # Cached, because a drive takes longer than a judge and units of a recording follow each other.
+    # Simulating a drive takes longer than judging it, and successive units share it.
     if plan.scenario not in DRIVES:
         from sim_sensors.following.drives import drive_robot
 
@@ -166,7 +166,7 @@ def read_stand_ins(
 ) -> list[StandIn]:
     """Return the recordings of a `stand_in` in a study file; see `read_recordings`.
 
-    `group` becomes a part of the names of the runs. A wrong entry raises ParameterError.
+    `group` becomes a prefix of the names of the runs. Raises ParameterError for an invalid entry.
     """
     kinds = KINDS.names()
     fields = entry.fields(('scenarios', 'runs', *kinds, *_DRIVE_KEYS))
@@ -233,7 +233,7 @@ def _read_path_drive(fields: dict[str, Entry], scenario: str, seed: int, run: st
 
 
 def _vehicle(entry: Entry | None) -> AckermannVehicle:
-    """Return the default vehicle: on springs if the entry changes its springs or the ground."""
+    """Return the default vehicle, with springs if the entry sets springs or the ground."""
     if entry is None:
         return ART
     from sim_sensors.motion.roads import SprungCar
@@ -244,7 +244,7 @@ def _vehicle(entry: Entry | None) -> AckermannVehicle:
 
 
 def _change(base: P, entry: Entry | None) -> P:
-    """Return parameters with the values of an entry instead of their own."""
+    """Return `base` with the values of an entry."""
     if entry is None:
         return base
     fields = entry.fields(tuple(base.declarations()))
@@ -257,9 +257,9 @@ class StudyRecording:
     """A recording of a study, which is read on demand."""
 
     name: str  # unique label of rows and random streams
-    group: str  # label that it shares with others, such as the surface; may be empty
+    group: str  # label of recordings compared together, such as a surface; may be empty
     origin: RecordingSource | StandIn | PathDrive  # a PathDrive has simulated runs only
-    block: str = ''  # label of recordings that are not independent, such as the day or receiver
+    block: str = ''  # label of recordings that depend on each other, such as a day or a receiver
     # Set by `read_contents`.
     content: Recording | None = dataclasses.field(default=None, compare=False, repr=False)
     files: RecordingFiles | None = dataclasses.field(default=None, compare=False, repr=False)
@@ -271,20 +271,21 @@ class StudyRecording:
 
     @property
     def has_real_run(self) -> bool:
-        """Whether it has recorded or stand-in sensors."""
+        """Whether a run with recorded or stand-in sensors exists."""
         return not isinstance(self.origin, PathDrive)
 
     @property
     def synthetic(self) -> bool:
-        """Whether it is a stand-in for a real recording, or a drive."""
+        """Whether the recording is simulated: a stand-in or a drive."""
         return not isinstance(self.origin, RecordingSource)
 
     def read(self, transforms: TransformFile | None = None) -> Recording:
-        """Read or simulate the recording; failure raises Sim2RealError.
+        """Read or simulate the recording.
 
         `transforms` replaces the mountings of its sensors by those of a judge. The recording of a
-        drive has the name of the drive, so that all groups share its random streams. Files that
-        differ from `files`, before or after they were read, are a ChangedError.
+        drive has the name of the drive, so that all groups share its random streams. Raises
+        ChangedError if the files differ from `files` before or after reading, and Sim2RealError
+        for other failures.
         """
         source = self.origin
         if self.content is not None and transforms is None:
@@ -297,7 +298,7 @@ class StudyRecording:
             return source.read()
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return plain values that identify it; the digest is None if it cannot be read."""
+        """Return plain values that identify the recording; unreadable files have no digest."""
         labels: dict[str, Any] = {'name': self.name, 'group': self.group}
         if self.block:
             labels['block'] = self.block
@@ -331,7 +332,7 @@ def read_recordings(
     seed : int
         Seed of stand-ins.
     runs : int, optional
-        Stand-ins per scenario instead of those of the file.
+        Number of stand-ins per scenario, which overrides that of the file.
     world : World, optional
         Surroundings of the sensors of stand-ins.
 
@@ -364,19 +365,19 @@ def read_recordings(
     return tuple(result)
 
 
-def expand_patterns(words: Iterable[str]) -> list[str]:
+def expand_patterns(patterns: Iterable[str]) -> list[str]:
     """Return the files and folders that patterns such as `bags/*` match, in order.
 
-    Existing paths and patterns without a match stay as they are.
+    Existing paths and patterns without a match are returned unchanged.
     """
     paths = []
-    for word in words:
-        paths += match_paths(word) or [word]
+    for pattern in patterns:
+        paths += match_paths(pattern) or [pattern]
     return paths
 
 
 def recordings_from_sources(sources: Sequence[RecordingSource]) -> tuple[StudyRecording, ...]:
-    """Return the recordings of the command line; a name given twice raises Sim2RealError."""
+    """Return the recordings of the command line; raise Sim2RealError for duplicate names."""
     recordings = tuple(StudyRecording(source.expected_name(), '', source) for source in sources)
     Entry('recordings', '', None).refuse_twice(
         [recording.name for recording in recordings], _NAME_ROLE
@@ -385,14 +386,14 @@ def recordings_from_sources(sources: Sequence[RecordingSource]) -> tuple[StudyRe
 
 
 _MOST_KEPT = 1 << 25
-"""Bytes of files of all recordings that are kept in memory."""
+"""Largest total size in bytes of the files of recordings that stay in memory."""
 
 
 def read_contents(recordings: Sequence[StudyRecording]) -> tuple[StudyRecording, ...]:
     """Return recordings with their contents, so that each is read once.
 
-    Several large recordings are not read here, so that one at a time is in memory. A recording
-    that cannot be read fails where it is needed.
+    If their files are too large to stay in memory together, each recording is read on demand. An
+    unreadable recording raises its error when it is needed.
     """
     recordings = tuple(map(_with_files, recordings))
     sizes = [recording.files.size for recording in recordings if recording.files is not None]
@@ -443,9 +444,9 @@ def _match_path(fields: dict[str, Entry], folder: Path, group: str) -> list[Stud
 
 
 OFF_TICKS_NS = 10_000
-"""Delay of a judge whose ticks coincide with the stamps of fixes.
+"""Delay of the start of a judge whose ticks coincide with the stamps of fixes.
 
-It is longer than the rounding of stamps and shorter than any waiting time.
+It is longer than rounding errors of stamps and shorter than any waiting time.
 """
 
 _WARMUP_S = 5.0
@@ -460,17 +461,18 @@ def adapt_options(
     judges: Sequence[StudyJudge],
     examined: Mapping[str, RecordingProperties] | None = None,
 ) -> tuple[StudyOptions, list[Finding]]:
-    """Derive options from the real recordings, where the user left them open.
+    """Derive options that the user did not set from the real recordings.
 
-    Only options that are named in `options.adapt` and have their default are changed. The result
-    gives the same study again; its `adapt` names the options that each judge decides by itself.
-    Stand-ins and recordings that cannot be read are ignored. `examined` saves their examination.
+    Only options that are named in `options.adapt` and have their default are changed. Applied to
+    the returned options, this function returns them unchanged. Their `adapt` names only options
+    that are decided per judge. Stand-ins and unreadable recordings are ignored. `examined`, if
+    given, is the result of `examine_recordings`.
 
     Returns
     -------
     StudyOptions
     list of Finding
-        One for each option that was changed.
+        One for each option that was derived.
     """
     names = options.adapts
     if names and examined is None:
@@ -553,7 +555,7 @@ def examine_recordings(
         for recording in recordings
         if isinstance(recording.origin, RecordingSource)
     }
-    return {name: found for name, found in examined.items() if found is not None}
+    return {name: properties for name, properties in examined.items() if properties is not None}
 
 
 def _examine(
@@ -564,11 +566,12 @@ def _examine(
         content = recording.read()
     except Sim2RealError:
         return None
-    properties, on_ticks, truth = None, set[str](), content.truth
+    truth = content.truth
+    truth_properties, on_ticks = None, set[str]()
     if truth is not None and len(truth) > 1:
         speed = float(np.hypot(*truth.linear_velocity[0, :2]))
         duration = float((truth.stamp_ns[-1] - truth.stamp_ns[0]) * 1e-9)
-        properties = _TruthProperties(median_rate(truth), speed, duration)
+        truth_properties = _TruthProperties(median_rate(truth), speed, duration)
         with contextlib.suppress(Sim2RealError):
             start_ns, _ = find_common_span(content, truth)
             on_ticks = {
@@ -576,9 +579,9 @@ def _examine(
                 for judge in judges
                 if judge.setup.splits_fixes(content, start_ns, start_ns + OFF_TICKS_NS)
             }
-    without = {judge.label for judge in judges if judge.setup.lacks_heading(content)}
+    without_heading = {judge.label for judge in judges if judge.setup.lacks_heading(content)}
     rate_notes, span = _compare_rates(content, twins), DriveSpan.of_recording(content)
-    return RecordingProperties(properties, rate_notes, without, on_ticks, span)
+    return RecordingProperties(truth_properties, rate_notes, without_heading, on_ticks, span)
 
 
 def _compare_rates(recording: Recording, twins: Sequence[Twin]) -> list[Finding]:

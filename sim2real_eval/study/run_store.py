@@ -29,11 +29,11 @@ _TRUTH_SIGNALS = ('true_time', 'true_velocity', 'true_orientation')
 _RECORD = 'about'
 """Array of a run file that holds the run as JSON."""
 _CACHED_FILES = {1 << 16: 1000, 1 << 19: 250}
-"""Number of files of up to so many bytes that are kept."""
+"""Number of cached files by their largest size in bytes."""
 
 
 class RunStore:
-    """Files of judged runs in the folder of a study.
+    """Files of judged runs in the folder of a study, read through a cache.
 
     The ground truth of a recording is in a file of its own, which all of its runs share.
     """
@@ -60,7 +60,7 @@ class RunStore:
                 write_bytes(self._folder / name, data)
 
     def _is_needed(self, name: str) -> bool:
-        """Return False for a ground truth that was asked for before: its runs share one file."""
+        """Return False for a ground truth that was written before; the runs of it share a file."""
         if not name.endswith(f'/{_TRUTH}'):
             return True
         is_new = name not in self._saved_truths
@@ -77,7 +77,7 @@ class RunStore:
         return StudyRun.from_mapping(key, record)
 
     def signals(self, key: RunKey) -> EstimateSignals:
-        """Return the signals of a run; a missing or damaged file raises Sim2RealError."""
+        """Return the signals of a run; raise Sim2RealError for a missing or damaged file."""
         names = [field.name for field in dataclasses.fields(EstimateSignals)]
         run_signals = [name for name in names if name not in _TRUTH_SIGNALS]
         return EstimateSignals(
@@ -96,12 +96,14 @@ class RunStore:
         return self._load_if_cached(f'{_run_folder(key)}/{_TRUTH}', *_TRUTH_SIGNALS)
 
     def _load_if_cached(self, name: str, *arrays: str) -> dict[str, Any]:
-        # Tables, metrics and page read the same runs: at most 200 MB of short ones are kept.
+        # Tables, metrics and page read the same runs: up to 200 MB of small files are cached.
         try:
             size = (self._folder / name).stat().st_size
         except OSError:
             return self._load(name, *arrays)
-        load = next((load for most, load in self._load_cached.items() if size <= most), self._load)
+        load = next(
+            (load for limit, load in self._load_cached.items() if size <= limit), self._load
+        )
         return load(name, *arrays)
 
     def _load(self, name: str, *arrays: str) -> dict[str, Any]:
@@ -126,9 +128,9 @@ def encode_run(run: StudyRun, signals: EstimateSignals) -> list[tuple[str, bytes
 
 
 def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str, Any]]:
-    """Return the arrays of each file of a run by name."""
+    """Return the arrays in the files of a run, by file and array name."""
     record = {**run.to_mapping(), 'identity': run.identity}
-    text = encode_text(json_text(record, indent=None, allow_nan=False))
+    encoded = encode_text(json_text(record, indent=None, allow_nan=False))
     arrays = {
         field.name: np.ascontiguousarray(getattr(signals, field.name))
         for field in dataclasses.fields(signals)
@@ -136,7 +138,7 @@ def _split_files(run: StudyRun, signals: EstimateSignals) -> dict[str, dict[str,
     truth = {name: arrays.pop(name) for name in _TRUTH_SIGNALS}
     return {
         f'{_run_folder(run.key)}/{_TRUTH}': truth,
-        run_file(run.key): {_RECORD: np.frombuffer(text, dtype=np.uint8), **arrays},
+        run_file(run.key): {_RECORD: np.frombuffer(encoded, dtype=np.uint8), **arrays},
     }
 
 
@@ -145,7 +147,7 @@ def _run_folder(key: RunKey) -> str:
 
 
 def run_file(key: RunKey) -> str:
-    """Return the file of a run in the folder of its study."""
+    """Return the file name of a run, relative to the folder of the study."""
     return f'{_run_folder(key)}/{key.model}_{key.repetition}.npz'
 
 

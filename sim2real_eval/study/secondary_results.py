@@ -58,9 +58,9 @@ class MetricRow:
     metric: Metric
     distances: tuple[float | None, ...]
     ranks: tuple[float | None, ...]  # 1 is the smallest distance
-    # Of permutations of real and simulated runs; None if these are too few for a test
+    # P-values of the permutation test of this metric; None if there are too few runs
     p_values: tuple[float | None, ...]
-    # P-values of the joint test of VEPD and the other metrics; None for the halves of VEPD
+    # P-values of the joint test of VEPD and the other metrics; None for the two parts of VEPD
     adjusted: tuple[float | None, ...]
     with_vepd: RankAgreement  # agreement with the ranks of VEPD
 
@@ -71,8 +71,8 @@ class MetricTable(RankedTable[MetricRow]):
     def p_values(self, model: str) -> dict[str, float]:
         """Return the p-values of the joint test of all metrics for a model, VEPD first.
 
-        Each is adjusted for the number of metrics: at most 5 % of models that are like reality
-        have any p-value below 5 %.
+        Each is adjusted for the number of metrics: for a model that equals reality, any p-value is
+        below 5 % with a probability of at most 5 %.
         """
         column = self.models.index(model)
         return {
@@ -94,7 +94,7 @@ class MetricTable(RankedTable[MetricRow]):
 def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricTable]:
     """Return the tables of each judge, group and scenario, and of all scenarios pooled.
 
-    `options` are those of the score.
+    `options` are the metric options of the study.
     """
     tables = []
     metrics = all_metrics(outcome.record.get('more_metrics', ()))
@@ -103,8 +103,8 @@ def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricT
             model: [MetricRun(run.key, run.scenario, run.values, options, outcome) for run in runs]
             for model, runs in outcome.by_model(judge, group).items()
         }
-        every = [run for runs in sources.values() for run in runs]
-        everyone = MetricRuns(every, every, every)
+        runs_of_group = [run for runs in sources.values() for run in runs]
+        all_runs = MetricRuns(runs_of_group, runs_of_group, runs_of_group)
         scenarios = list(dict.fromkeys(run.scenario for run in sources[REAL]))
         for scenario in (*scenarios, *([POOLED] if len(scenarios) > 1 else [])):
             selected = {
@@ -112,21 +112,22 @@ def metric_tables(outcome: StudyOutcome, options: MetricOptions) -> list[MetricT
                 for model, runs in sources.items()
             }
             selected = {model: runs for model, runs in selected.items() if runs}
-            rows = _metric_rows(metrics, selected, everyone, outcome)
+            rows = _metric_rows(metrics, selected, all_runs, outcome)
             models = tuple(model for model in selected if model != REAL)
             tables.append(MetricTable(judge, group, scenario, models, tuple(rows)))
     return tables
 
 
 def _units(runs: Sequence[MetricRun], blocks: Mapping[str, str]) -> tuple[str, ...]:
-    names, scenarios = ([run.key.recording for run in runs], [run.scenario for run in runs])
+    names = [run.key.recording for run in runs]
+    scenarios = [run.scenario for run in runs]
     return units_of(names, scenarios, [blocks.get(name, '') for name in names])
 
 
 def _metric_rows(
     metrics: Sequence[Metric],
     runs: Mapping[str, Sequence[MetricRun]],
-    everyone: MetricRuns,
+    all_runs: MetricRuns,
     outcome: StudyOutcome,
 ) -> list[MetricRow]:
     """Return a row per metric, with a joint permutation test of all metrics for each model."""
@@ -137,7 +138,7 @@ def _metric_rows(
     distances = np.full((len(metrics), len(models)), np.nan)
     single, adjusted = distances.copy(), distances.copy()
     for column, model in enumerate(models):
-        both = dataclasses.replace(everyone, runs=[*real, *runs[model]], table=table)
+        compared = dataclasses.replace(all_runs, runs=[*real, *runs[model]], table=table)
         labels = permute_labels(
             [run.key.recording for run in real],
             [run.key.recording for run in runs[model]],
@@ -149,7 +150,7 @@ def _metric_rows(
         values = {
             number: metric_distances
             for number, metric in enumerate(metrics)
-            if (metric_distances := _distances(metric, both, labels)) is not None
+            if (metric_distances := _distances(metric, compared, labels)) is not None
         }
         if not values:
             continue
@@ -161,7 +162,7 @@ def _metric_rows(
         if family:
             p_values = joint_p_values(np.stack([values[number] for number in family]))
             adjusted[family, column] = p_values.adjusted
-    # Rounded, so that sums in another order share a rank.
+    # Rounded, so that distances that differ only by the order of summation share a rank.
     rounded = np.array([[float(f'{value:.9g}') for value in row] for row in distances])
     return [
         MetricRow(
@@ -184,7 +185,7 @@ def _distances(metric: Metric, runs: MetricRuns, labels: LabelPermutations) -> F
     except Sim2RealError:
         raise
     except Exception as error:
-        # A metric of another package may raise anything; the study goes on without it.
+        # A metric of the user may raise any error; the study continues without this metric.
         reason = f'{type(error).__name__}: {error} ({raised_at(error, type(metric))})'
         _LOG.warning('metric %s: left out: %s', metric.name, reason)
         return None
@@ -199,7 +200,7 @@ class PoseDifference(NamedTuple):
 
     name: str
     quantity: str
-    key: str  # of the RMSE of a run
+    key: str  # key of the RMSE in the values of a run
     unit: str
 
 
@@ -208,7 +209,10 @@ POSE_DIFFERENCES = (
     PoseDifference('HEPD', 'heading', 'yaw_rmse', 'rad'),
     PoseDifference('AEPD', 'attitude', 'orientation_rmse', 'rad'),
 )
-"""W1 between the RMSE of real and simulated runs, over the deviation of the real ones."""
+"""Wasserstein-1 distances between the RMSE of real and simulated runs.
+
+They are divided by the standard deviation of the RMSE of the real runs.
+"""
 
 
 class PoseRanking(NamedTuple):
@@ -217,7 +221,7 @@ class PoseRanking(NamedTuple):
     judge: str
     group: str
     difference: PoseDifference
-    deviation: float  # standard deviation of the RMSE of the real runs: the distance 1
+    deviation: float  # standard deviation of the RMSE of the real runs, the unit of distances
     uncertainty: Uncertainty
 
     @property
@@ -249,11 +253,11 @@ def _is_planar(run: StudyRun) -> bool:
 
 
 def pose_rankings(outcome: StudyOutcome) -> tuple[PoseRanking, ...]:
-    """Return the pose differences that all runs of a judge and group have.
+    """Return the rankings by each pose difference that all runs of a judge and group have.
 
-    The statistics are those of VEPD for one coordinate, which do not depend on the unit. In the
-    plane the attitude is left out, because it would repeat the heading. A difference is also left
-    out if the real runs have no deviation.
+    The statistics are those of VEPD for a single coordinate. Attitude is omitted if all runs are
+    planar, because it would repeat the heading. A difference is also omitted if all real runs have
+    the same RMSE.
     """
     options, seed = _uncertainty_options(outcome)
     rankings = []
@@ -378,8 +382,8 @@ class SideResults:
 def side_results(outcome: StudyOutcome) -> SideResults:
     """Return the secondary results of a study; those of the last study are cached.
 
-    Sensitivity and pose differences of more than `MOST_RUNS` runs, which take as long as all
-    else, are computed only if the outcome asks for them.
+    With more than `MOST_RUNS` runs, sensitivity and pose differences are computed only if
+    `outcome.complete` is set, because they take as long as all other results.
     """
     options = MetricOptions.from_mapping(dict(outcome.record['metric']), where='study')
     is_complete = outcome.complete or not has_many_runs(outcome)
@@ -393,13 +397,13 @@ def side_results(outcome: StudyOutcome) -> SideResults:
 
 
 def has_many_runs(outcome: StudyOutcome) -> bool:
-    """Return whether some secondary results are computed only when they are asked for."""
+    """Return whether the study has more than `MOST_RUNS` runs, see `side_results`."""
     return len(outcome.runs) > MOST_RUNS
 
 
 @functools.lru_cache(maxsize=1)
 def study_uncertainty(outcome: StudyOutcome) -> Mapping[tuple[str, str], dict[str, Uncertainty]]:
-    """Return the uncertainty by scenario, also of all scenarios pooled, by judge and group.
+    """Return, by judge and group, the uncertainty of each scenario and of all scenarios pooled.
 
     The result of the last study is cached.
     """

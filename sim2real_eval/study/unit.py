@@ -42,11 +42,11 @@ class _UnitCase(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class _Prepared:
-    """Plan of a recording for judges with the same mountings, and what they share."""
+    """Plan of a recording, its runs and starts, for judges with the same mountings."""
 
     plan: RunPlan
     starts: dict[str, Start] = dataclasses.field(default_factory=dict)  # by label of the judge
-    # The last simulated recording: several judges and conditions follow one another on it.
+    # The last simulated recording, which consecutive runs of judges and conditions share.
     _run: PlannedRun | None = None
     _recording: Recording | None = None
 
@@ -58,7 +58,7 @@ class _Prepared:
     def recording(self, run: PlannedRun) -> Recording:
         """Return the recording that is judged in a run."""
         if self._recording is None or self._run is not run:
-            # Recordings may be hundreds of megabytes each: one at a time.
+            # Release the old one first: a recording may have hundreds of megabytes.
             self._recording = None
             self._run, self._recording = run, self.plan.recording(run)
         return self._recording
@@ -70,15 +70,15 @@ class _Prepared:
         return self.starts[judge.label]
 
 
-class _Held(threading.local):
-    """What this thread has prepared for the last recording that it judged."""
+class _PreparedPlans(threading.local):
+    """Prepared plans of the last recording that a thread judged, by mounting."""
 
     def __init__(self) -> None:
         self.token = ''
-        self.prepared: dict[Any, _Prepared | Sim2RealError] = {}
+        self.plans: dict[Any, _Prepared | Sim2RealError] = {}
 
 
-_HELD = _Held()
+_PREPARED = _PreparedPlans()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,9 +98,9 @@ class StudyUnit:
     token : str
         Units with the same token share the recording, which a process then prepares once.
     keys : tuple of RunKey
-        Runs that are to be judged. Those of one simulated recording follow one another.
+        Runs to be judged. Runs of the same simulated recording are consecutive.
     identity : mapping or None
-        That of the study; None if code and inputs may change.
+        Identity of the study, see `study_identity`; None if code and inputs may change.
     """
 
     recording: StudyRecording
@@ -116,7 +116,8 @@ class StudyUnit:
     def with_all_keys(self) -> StudyUnit:
         """Return the unit with all runs of its judges."""
         cases = [self._keys(case) for case in self._cases()]
-        keys = tuple(key for same in zip(*cases, strict=True) for key in same)
+        # Runs of the same simulated recording become consecutive.
+        keys = tuple(key for run_keys in zip(*cases, strict=True) for key in run_keys)
         return dataclasses.replace(self, keys=keys)
 
     def run_groups(self) -> dict[RunKey, str]:
@@ -124,16 +125,16 @@ class StudyUnit:
         return {key: case.group for case in self._cases() for key in self._keys(case)}
 
     def split(self, parts: int) -> list[StudyUnit]:
-        """Divide the runs into at most so many units; those of one simulated recording stay."""
+        """Divide the runs into at most `parts` units, never those of one simulated recording."""
         runs: dict[tuple[str, int], list[RunKey]] = {}
         for key in self.keys:
             runs.setdefault((key.model, key.repetition), []).append(key)
         bounds = [len(runs) * number // parts for number in range(parts + 1)]
         all_keys = list(runs.values())
         return [
-            dataclasses.replace(self, keys=tuple(key for keys in all_keys[a:b] for key in keys))
-            for a, b in itertools.pairwise(bounds)
-            if a < b
+            dataclasses.replace(self, keys=tuple(itertools.chain(*all_keys[first:end])))
+            for first, end in itertools.pairwise(bounds)
+            if first < end
         ]
 
     def judge(
@@ -145,26 +146,27 @@ class StudyUnit:
         ----------
         save : callable
         is_over : callable, optional
-            Asked after each run whether the rest is left to another call.
+            Called after each run; if it returns True, the remaining runs are not judged.
 
         Returns
         -------
         list of StudyFailure
             One for a recording that cannot be read or judged. After a failed run of a variant,
-            its other repetitions are not tried.
+            its other repetitions are skipped.
         StudyUnit
-            The unit with the runs that are left.
+            The unit with the remaining runs.
 
         Raises
         ------
         ChangedError
-            When code or inputs are not those of the study. Saved runs are right.
+            When code or inputs are not those of the study. Runs that were saved are valid.
         """
         self.identities()
         cases = {(case.judge.label, case.name): case for case in self._cases()}
         failures: dict[tuple[str, str, str], StudyFailure] = {}
 
         def is_futile(key: RunKey) -> bool:
+            # A failure of the recording or of its real run concerns all models.
             return any((*key[:2], model) in failures for model in ('', REAL, key.model))
 
         for number, key in enumerate(self.keys):
@@ -196,9 +198,9 @@ class StudyUnit:
         return None
 
     def identities(self) -> dict[tuple[str, str], Mapping[str, str]]:
-        """Return the identities of the runs by labels of judge and model, taken in this process.
+        """Return the identities of the runs in this process, by labels of judge and model.
 
-        ChangedError if one is not that of the study.
+        Raises ChangedError if one is not that of the study.
         """
         return {
             (judge.label, REAL if twin is None else twin.label): self._identity(judge, twin)
@@ -233,13 +235,13 @@ class StudyUnit:
         ]
 
     def _prepare(self, setup: Judge) -> _Prepared:
-        """Read and check the recording, unless this thread did so for this unit or another."""
-        if _HELD.token != self.token:
+        """Return the plan of the recording, which this thread may have prepared before."""
+        if _PREPARED.token != self.token:
             release_recording()
-            _HELD.token = self.token
+            _PREPARED.token = self.token
         topics = tuple(getattr(setup, 'subscribed_topics', ()))
         mounting = (setup.base_link_frame, setup.transforms, topics)
-        prepared = _HELD.prepared
+        prepared = _PREPARED.plans
         if mounting not in prepared:
             try:
                 recording = self.recording.read(setup.transforms)
@@ -258,8 +260,8 @@ class StudyUnit:
 
 
 def release_recording() -> None:
-    """Forget the recording that this thread has prepared."""
-    _HELD.token, _HELD.prepared = '', {}
+    """Release the recording that this thread has prepared."""
+    _PREPARED.token, _PREPARED.plans = '', {}
 
 
 def _check_compared(recording: Recording, twins: tuple[Twin, ...]) -> None:

@@ -62,15 +62,15 @@ class Entry:
         raise ParameterError(self.where, self.key, problem)
 
     def refuse_value(self, allowed: str, known_names: Sequence[str] = ()) -> NoReturn:
-        """Raise a ParameterError with place, value, nearest known name and what is allowed."""
-        text = ' '.join(repr(self.value).split())
-        short = text if len(text) <= 60 else f'{text[:57]}...'
+        """Raise a ParameterError with place, value, nearest known name and allowed values."""
+        value = ' '.join(repr(self.value).split())
+        short = value if len(value) <= 60 else f'{value[:57]}...'
         hint = did_you_mean(self.value, known_names)
         self.refuse(f'{short} is not allowed{hint}; must be {allowed}')
 
     @contextlib.contextmanager
     def add_place_to_errors(self) -> Iterator[None]:
-        """Raise an UnknownNameError of the block as a ParameterError that names the place."""
+        """Convert an UnknownNameError of the `with` block to a ParameterError with the place."""
         try:
             yield
         except UnknownNameError as error:
@@ -105,10 +105,10 @@ class Entry:
         ]
 
     def refuse_twice(self, labels: Sequence[str], role: str) -> None:
-        """Refuse equal labels; `role` is the kind of labelled objects."""
+        """Refuse duplicate labels; `role` is a phrase like `label of several judges`."""
         for label in labels:
             if labels.count(label) > 1:
-                self.refuse(f'{label!r} is the {role}; must be of one')
+                self.refuse(f'{label!r} is the {role}; must be unique')
 
     def class_name(self, registry: Registry[Any], folder: Path) -> str:
         """Return the name of a registered class, with its whole path if it is in a file."""
@@ -118,31 +118,32 @@ class Entry:
         return name if path is None else f'{path}:{kind.__name__}'
 
     def text(self, choices: Sequence[str] = ()) -> str:
-        """Return a text that is not empty."""
+        """Return a non-empty string, one of `choices` if given."""
         value = self.value
         if not isinstance(value, str) or not value or (choices and value not in choices):
             self.refuse_value(f'one of {", ".join(choices)}' if choices else 'a string', choices)
         return value
 
     def label(self, *reserved: str) -> str:
-        """Return a text that can be a name of files and of rows of tables."""
+        """Return a label that is valid as a file name and as a row of a table."""
         value = self.value
         # YAML reads a scenario called 8 as a number, and a day as a date.
-        is_other = isinstance(value, (int, datetime.date)) and not isinstance(value, bool)
-        text = str(value) if is_other else value
-        refused = ('all', *reserved)
+        is_converted = isinstance(value, (int, datetime.date)) and not isinstance(value, bool)
+        label = str(value) if is_converted else value
+        reserved = ('all', *reserved)
         if (
-            not isinstance(text, str)
-            or not text
-            or text in refused
-            or text[0] == '.'
-            or not text.isprintable()
-            or set(text) & set('/\\')
+            not isinstance(label, str)
+            or not label
+            or label in reserved
+            or label[0] == '.'
+            or not label.isprintable()
+            or set(label) & set('/\\')
         ):
             self.refuse_value(
-                f'a label: not {" or ".join(refused)}, without / and \\, not beginning with a dot'
+                f'a label other than {" or ".join(reserved)}, without / and \\ and without a '
+                'dot at the beginning'
             )
-        return text
+        return label
 
     def integer(self, minimum: int, maximum: int | None = None) -> int:
         """Return an integer within bounds."""
@@ -150,7 +151,7 @@ class Entry:
         return int(declared.parse(self.value, self.where, self.key))
 
     def number(self, unit: str, *, minimum: float | None = None, above: bool = False) -> float:
-        """Return a finite number of at least `minimum`, or greater than it with `above`."""
+        """Return a finite number >= `minimum`, or > `minimum` if `above`."""
         declared = Parameter(0.0, unit, '', minimum=minimum, minimum_excluded=above)
         return float(declared.parse(self.value, self.where, self.key))
 
@@ -164,15 +165,15 @@ def read_twins(models: Entry, folder: Path) -> tuple[Twin, ...]:
     Parameters
     ----------
     models : Entry
-        Lists of models by kind of sensor, whose combinations are the variants, or a list of
-        variants.
+        A list of variants, or lists of models by kind of sensor. The combinations of these lists
+        are then the variants.
     folder : Path
         Folder that paths of model files are relative to.
 
     Raises
     ------
     ParameterError
-        When a model is wrong, a variant simulates no sensor, or a label is given twice.
+        When a model is invalid, a variant simulates no sensor, or a label is given twice.
     """
     if isinstance(models.value, list):
         twins = [_read_variant(entry, folder) for entry in models.items('variants')]
@@ -183,14 +184,14 @@ def read_twins(models: Entry, folder: Path) -> tuple[Twin, ...]:
 
 
 _BASIC = ('gps', 'imu')
-"""Kinds that must be given, unless another kind is; a kind that is left out stays real."""
+"""Kinds that are required unless another kind is given; they then stay real by default."""
 
 
 def _by_kind(entry: Entry, *more_keys: str) -> dict[str, Entry]:
     """Return the models of a variant, or the lists of models, by kind of sensor."""
     other_kinds = [name for name in KINDS.names() if name not in _BASIC]
-    keys = entry.value if isinstance(entry.value, dict) else {}
-    required = () if any(name in keys for name in other_kinds) else _BASIC
+    values = entry.value if isinstance(entry.value, dict) else {}
+    required = () if any(name in values for name in other_kinds) else _BASIC
     fields = entry.fields((*more_keys, *_BASIC, *other_kinds), required=(*more_keys, *required))
     real = {name: Entry(entry.where, entry.key, REAL_SENSOR) for name in _BASIC}
     return {**real, **{name: fields[name] for name in (*_BASIC, *other_kinds) if name in fields}}
@@ -230,7 +231,7 @@ def _make_twin(owner: Entry, label: str, entries: Mapping[str, Entry], folder: P
         if entry.value != REAL_SENSOR
     }
     if not models:
-        owner.refuse('GPS and IMU cannot both stay real: nothing to compare')
+        owner.refuse('simulates no sensor; must have at least one model other than real')
     return Twin(label, gps=models.pop('gps', None), imu=models.pop('imu', None), others=models)
 
 
@@ -245,8 +246,8 @@ def _expand_list(entry: Entry, kind: str) -> list[Entry]:
     """Return the entries of a list of models, with `paper` and `all` replaced by their models."""
     models: list[Entry] = []
     for item in entry.items('models') if isinstance(entry.value, list) else [entry]:
-        words = {'all': preset_names(kind), **({'paper': PAPER_MODELS} if kind == 'gps' else {})}
-        values = words.get(str(item.value), [item.value])
+        sets = {'all': preset_names(kind), **({'paper': PAPER_MODELS} if kind == 'gps' else {})}
+        values = sets.get(str(item.value), [item.value])
         models += [Entry(item.where, item.key, value) for value in values]
     return models
 
@@ -288,7 +289,7 @@ def _load_model(kind: type[P], entry: Entry, folder: Path) -> P:
 def set_parameters(
     twins: Sequence[Twin], settings: Mapping[str, Any], where: str, prefix: str = ''
 ) -> tuple[Twin, ...]:
-    """Return the variants with parameters of their models changed.
+    """Return the variants with changed parameters of their models.
 
     Parameters
     ----------
@@ -302,7 +303,7 @@ def set_parameters(
     Raises
     ------
     ParameterError
-        When no variant simulates the kind, or the parameter or its value is wrong.
+        When no variant simulates the kind, or the parameter or its value is invalid.
     """
     changed = list(twins)
     for setting, value in settings.items():
@@ -339,8 +340,8 @@ def _set_parameter(
     except ParameterError as error:
         problem = f'{error.problem} ({kind} model {model.kind} of variant {twin.label})'
         raise ParameterError(error.where, error.key, problem) from None
-    text = f'{setting}={_format_value(value)}'
-    phrase = f'{twin.phrase}; {text}' if twin.phrase else text
+    assignment = f'{setting}={_format_value(value)}'
+    phrase = f'{twin.phrase}; {assignment}' if twin.phrase else assignment
     if kind in ('gps', 'imu'):
         changes: dict[str, Any] = {kind: model}
     else:
@@ -350,10 +351,10 @@ def _set_parameter(
 
 
 def read_sweep(entry: Entry | None, twins: Sequence[Twin]) -> tuple[Twin, ...]:
-    """Return the variants that the entry `set` of a study file makes of its models.
+    """Return the variants with the parameters that the entry `set` of a study file changes.
 
     A list of values makes a variant per value, whose label ends with the setting; several lists
-    make all combinations. One value for each axis of a sensor is a list inside the list.
+    make all combinations. To set one value per axis of a sensor, nest a list in the list.
 
     Raises
     ------
@@ -371,7 +372,8 @@ def read_sweep(entry: Entry | None, twins: Sequence[Twin]) -> tuple[Twin, ...]:
         swept: list[Twin] = []
         for twin in variants:
             is_simulated = kind in twin.models
-            for value in [one.value for one in listed if is_simulated] or [values]:
+            swept_values = [item.value for item in listed] if is_simulated and listed else [values]
+            for value in swept_values:
                 changed = _set_parameter(twin, kind, setting, value, entry.where, f'{entry.key}.')
                 if is_simulated and len(listed) > 1:
                     label = f'{twin.label}+{setting}={_format_value(value)}'
@@ -393,7 +395,7 @@ def _format_value(value: object) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """A condition of the receiver: outages and a lower rate of the fixes."""
+    """Outages of the GPS receiver and a lower rate of its fixes."""
 
     label: str = ''  # empty for a study without conditions
     outages: tuple[tuple[float, float], ...] = ()  # [start, end) in s since the first true stamp
@@ -424,7 +426,7 @@ class Condition:
 
 
 def _thin_out(stamp_ns: IntArray, rate: float) -> NDArray[np.bool_]:
-    """Return a mask of the fixes nearest to the points of a time grid from the first fix on."""
+    """Return a mask of the fixes nearest to a time grid that begins at the first fix."""
     position = (stamp_ns - stamp_ns[0]) * (rate * 1e-9)
     # The nearest point, so that jitter of stamps does not double every other gap.
     nearest = np.floor(position + 0.5)
@@ -436,9 +438,9 @@ def _thin_out(stamp_ns: IntArray, rate: float) -> NDArray[np.bool_]:
 
 
 def read_conditions(conditions: Entry | None) -> tuple[Condition, ...]:
-    """Return the conditions of a study file, or one without a label if it has none.
+    """Return the conditions of a study file; without any, a single one with an empty label.
 
-    A wrong entry or a label given twice raises ParameterError.
+    Raises ParameterError for an invalid entry or a duplicate label.
     """
     if conditions is None:
         return (Condition(),)
@@ -474,7 +476,7 @@ _COMMON_KEYS = ('label', 'judge', 'config', 'transforms')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StudyJudge:
-    """A judge of a study."""
+    """A judge of a study and the digests of its files."""
 
     label: str  # name in tables and files
     kind: str  # name in `JUDGES`, or class in a file, `my_filter.py:MyFilter`
@@ -491,7 +493,7 @@ class StudyJudge:
         return self.setup.is_fast
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return plain values that identify it."""
+        """Return plain values that identify the judge."""
         return {
             'label': self.label,
             'judge': self.kind,

@@ -48,14 +48,14 @@ from .evaluations import JudgeLosses, TuningTask, load_losses
 from .parameters import Tunable, set_parameters, tunables
 
 _SPEED_TOLERANCE = 1e-5
-"""Largest difference of speed, m/s, to a node that is fed in lockstep."""
+"""Largest difference in m/s between the speeds of filter and node that still counts as equal."""
 
 
 def compare_with_node(judge: Judge, recording: Recording, heading: float | None) -> Finding | None:
     """Judge a recording with the node and the embedded filter, and report their difference.
 
-    The node is the judge's own, or that of robot_localization if it is installed with ROS.
-    Returns None if there is no such node, or it does not support the set-up.
+    The node is that of the judge, or of robot_localization if it is installed with ROS. Returns
+    None if there is no such node, or if it does not support the configuration.
     """
     if not isinstance(judge, JudgeSetup) or find_spec('rclpy') is None:
         return None
@@ -88,7 +88,9 @@ def compare_with_node(judge: Judge, recording: Recording, heading: float | None)
 
 
 _OVER_FITTED = 0.5
+"""Ratio of held-out to training gain below which a tuning over-fits."""
 _HEADING_OFF = math.radians(20.0)
+"""Mean heading error above which a finding is reported."""
 _LOSS_NAMES = {
     'speed': 'the error of speed',
     'position': 'the error of position',
@@ -103,7 +105,7 @@ class TunedParameter(NamedTuple):
 
     `low` and `high` are the ends of its interval (`StepwiseSearch.intervals`); None for an end
     beyond the bounds, for a choice, and for a parameter that did not change. `alone` is the gain
-    of changing it alone, of a parameter that did not change.
+    from changing only this parameter, if it did not change.
     """
 
     parameter: Tunable
@@ -115,10 +117,10 @@ class TunedParameter(NamedTuple):
 
 
 class HeldOutBlock(NamedTuple):
-    """Recordings held out together, and their mean loss.
+    """Recordings held out together, and their mean losses.
 
-    `before` is at the start, `after` with the tuned values, and `held_out` with the values that
-    were found without the block.
+    `before` is the loss at the start, `after` that with the tuned values, and `held_out` that with
+    the values tuned without this block.
     """
 
     recordings: tuple[str, ...]
@@ -128,10 +130,10 @@ class HeldOutBlock(NamedTuple):
 
 
 class LossComparison(NamedTuple):
-    """Mean of an error or a score over windows, before and after; gains of errors are shares.
+    """Mean loss over windows before and after tuning; gains of RMS errors are relative.
 
-    `held_out` is with the values found without each block, or None for test recordings. `gain` is
-    that of the held-out blocks, or of the test recordings.
+    `held_out` is the mean loss of each block with the values tuned without it, or None for test
+    recordings. `gain` is that on the held-out blocks, or on the test recordings.
     """
 
     kind: str
@@ -142,7 +144,7 @@ class LossComparison(NamedTuple):
 
     @property
     def training_gain(self) -> float:
-        """Gain on the recordings of the search."""
+        """Gain on the recordings used for tuning."""
         scale = self.before if self.kind in RMS_UNITS else 1.0
         return (self.before - self.after) / scale
 
@@ -154,12 +156,12 @@ class Tuning:
     Attributes
     ----------
     start, judge : Judge
-        As given, and tuned.
+        Judge before and after tuning.
     loss : str
         The loss that was minimised.
     parameters : tuple of TunedParameter
     comparisons, tests : tuple of LossComparison
-        On the recordings of the search and on those of --test.
+        Comparisons on the tuning recordings and on those of --test.
     blocks : tuple of HeldOutBlock
     notes : tuple of Finding
         The first names the changed parameters and their gain.
@@ -214,8 +216,8 @@ def tune(
     Sim2RealError
         For a recording that cannot be read or judged, or has no truth where one is needed.
     UnusableFitError
-        When the tuned judge's estimate of the shortest recording is no motion of a vehicle, or it
-        refuses most measurements of an input that it did not refuse before.
+        When the tuned judge gives no usable estimate of the shortest recording, or rejects most
+        measurements of an input that it accepted before.
 
     Examples
     --------
@@ -272,7 +274,7 @@ def tune(
     if losses.starts_with_true_heading:
         notes.append(settings.TRUE_HEADING())
     heading_error = float(np.mean(result.losses[values].get('heading', 0.0)))
-    # Other judges declare their own reasons.
+    # The remedy of this finding is valid only for robot_localization.
     if isinstance(judge, JudgeSetup) and heading_error > _HEADING_OFF:
         notes.append(settings.HEADING_OFF(error=math.degrees(heading_error)))
     tuned_judge = set_parameters(judge, parameters, values)
@@ -308,14 +310,14 @@ def tune(
 def _check_estimate(
     start: Judge, tuned: Judge, recording: Recording, heading: float | None
 ) -> None:
-    """Raise UnusableFitError if the tuned judge gives no motion, or drops most of an input."""
+    """Raise UnusableFitError if the tuned judge has no usable estimate, or rejects an input."""
     before, after = (judge.judge(recording, start_heading=heading) for judge in (start, tuned))
     problem = next((str(note) for note in after.notes if note.code in UNUSABLE_CODES), '')
-    refused = {part.name for part in before.parts if _is_refused(part)}
+    rejected_before = {part.name for part in before.parts if _is_rejected(part)}
     for part in after.parts:
-        if _is_refused(part) and part.name not in refused:
-            judged = part.fused + part.rejected
-            problem = f'{part.name}: {part.rejected} of {judged} measurements are refused'
+        if _is_rejected(part) and part.name not in rejected_before:
+            count = part.fused + part.rejected
+            problem = f'{part.name}: {part.rejected} of {count} measurements are rejected'
     if problem:
         raise UnusableFitError(
             f'no tuning: with the tuned parameters, {recording.name} has no usable estimate: '
@@ -323,15 +325,16 @@ def _check_estimate(
         )
 
 
-def _is_refused(part: PartCount) -> bool:
+def _is_rejected(part: PartCount) -> bool:
+    """Return whether most measurements of an input are rejected."""
     return 2 * part.rejected > part.fused + part.rejected
 
 
 def check_likelihood(loss: str, parameters: Sequence[Tunable]) -> None:
-    """Raise ParameterError for the likelihood with parameters that change the measurements."""
+    """Raise ParameterError if parameters change which measurements the likelihood includes."""
     inputs = [parameter.name for parameter in parameters if parameter.group == 'inputs']
     if loss == 'likelihood' and inputs:
-        problem = 'changes which measurements there are, whose likelihoods cannot be compared'
+        problem = 'changes which measurements are fused, so likelihoods cannot be compared'
         raise ParameterError('--parameters', '', f'{inputs[0]} {problem}; needs a truth')
 
 
@@ -403,9 +406,9 @@ def _compare_losses(
     loss: str, before: FloatArray, after: FloatArray, blocks: Sequence[IntArray], level: float,
     held_out: Sequence[FloatArray] | None = None,
 ) -> LossComparison:  # fmt: skip
-    """Compare a loss in windows; `held_out` are the losses of each block without its values."""
-    later = [after[block] for block in blocks] if held_out is None else held_out
-    pairs = zip(blocks, later, strict=True)
+    """Compare a loss over windows; `held_out` holds each block with values tuned without it."""
+    after_by_block = [after[block] for block in blocks] if held_out is None else held_out
+    pairs = zip(blocks, after_by_block, strict=True)
     gains = np.array([(before[block] - block_loss).sum() for block, block_loss in pairs])
     scale = before if loss in RMS_UNITS else np.ones(len(before))
     gain = estimate_gain(gains, level, np.array([scale[block].sum() for block in blocks]))
@@ -418,16 +421,16 @@ def _test(
 ) -> tuple[tuple[LossComparison, ...], list[Finding]]:
     """Compare start and tuned values on recordings that the search did not use.
 
-    Blocks are whole drives if there are enough of them, else a finding says that they are not.
+    Blocks are whole drives if there are enough drives, otherwise a finding is added.
     """
     windows = math.ceil(LEAST_BLOCKS / len(tests))
     losses = JudgeLosses(task._replace(sources=tuple(tests), windows=windows))
     drives = drives_of(losses.recordings)
-    has_enough = len(drives) >= LEAST_BLOCKS
-    count = min(options.blocks, len(drives) if has_enough else len(losses.start))
+    has_enough_drives = len(drives) >= LEAST_BLOCKS
+    count = min(options.blocks, len(drives) if has_enough_drives else len(losses.start))
     blocks = deal_blocks(drives, windows, count)
     notes = []
-    if not has_enough:
+    if not has_enough_drives:
         notes.append(_same_drives('--test', count, len(drives)))
     before = losses.all_losses(SearchSpace(task.parameters).start)
     after = losses.all_losses(values)
@@ -476,8 +479,8 @@ def _parameter_findings(
     notes, gain, training = [], comparison.gain.mean, comparison.training_gain
     changed = [parameter for parameter in tuned if parameter.changed]
     if changed and gain < _OVER_FITTED * training:
-        texts = [format_gain(comparison.kind, number) for number in (training, gain)]
-        notes.append(settings.OVER_FITS(training=texts[0], gain=texts[1]))
+        training_text, gain_text = (format_gain(comparison.kind, g) for g in (training, gain))
+        notes.append(settings.OVER_FITS(training=training_text, gain=gain_text))
     for tuned_parameter in changed:
         parameter = tuned_parameter.parameter
         if parameter.is_at_bound(tuned_parameter.value):

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Standings, scores and signals of a study, and the tables of a page."""
+"""Standings and signals of a study, and tables for its report page."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from .selection import MOST_ROWS, first_rows, spread_runs, worst_runs
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Standing:
-    """Models under a judge in a group of recordings, empty in a study without groups.
+    """Results of the models with a judge and a group of recordings.
 
-    Rows are per scenario and pooled; `uncertainty` maps a scenario, or `all`, to the result of
-    resampling.
+    `group` is empty in a study without groups. Rows are per scenario and pooled; `uncertainty`
+    maps a scenario, or `all`, to the result of resampling.
     """
 
     judge: str
@@ -63,7 +63,7 @@ class Standing:
 
     @property
     def scenarios(self) -> list[str]:
-        """Scenarios, with the pooled one last if there is more than one scenario."""
+        """Scenarios, followed by `all` if there are several."""
         names = list(dict.fromkeys(row.scenario for row in self.rows))
         return names if len(names) > 2 else [name for name in names if name != POOLED]
 
@@ -74,13 +74,14 @@ class Standing:
 
     @property
     def where(self) -> str:
-        """Scenario of the ranking in words."""
+        """Scenario of the ranking as a phrase for captions."""
         return 'of all scenarios pooled' if self.whole == POOLED else f'in {self.whole}'
 
     def published_vepd(self, model: str, scenario: str = '') -> float | None:
         """Return the published VEPD for a scenario, or None; the default scenario is `whole`.
 
-        The published pooled VEPD is valid only for the three scenarios of the paper together.
+        The published pooled VEPD is returned only for a study of exactly the three scenarios of
+        the paper.
         """
         scenario = scenario or self.whole
         ours = {PAPER_SCENARIOS.get(row.scenario, row.scenario) for row in self.rows}
@@ -95,13 +96,13 @@ class Standing:
         )
 
     def pooled_rows(self) -> list[VepdRow]:
-        """Return the pooled rows, the closest first."""
+        """Return the pooled rows, the closest model first."""
         return sorted(
             (row for row in self.rows if row.scenario == POOLED), key=lambda row: row.rank
         )
 
     def agreement(self, scenario: str = POOLED) -> float | None:
-        """Return Kendall's tau between our order and the published one; None below 3 models."""
+        """Return Kendall's tau between our ranking and the published one; None below 3 models."""
         pairs = [
             (row.vepd, published)
             for row in self.rows
@@ -127,7 +128,7 @@ def standings(outcome: StudyOutcome, side: SideResults | None = None) -> list[St
 
 @dataclasses.dataclass(frozen=True)
 class RankingRow:
-    """A row of the ranking; numbers are texts, `published` empty where the paper prints none."""
+    """A row of the ranking, as strings; `published` is empty for a model not in the paper."""
 
     rank: str
     name: str
@@ -147,13 +148,13 @@ class RankingRow:
 
 @dataclasses.dataclass(frozen=True)
 class Ranking:
-    """All rows, the closest model first."""
+    """Rows of the ranking, the closest model first."""
 
     places: tuple[RankingRow, ...]
 
     @property
     def has_published(self) -> bool:
-        """Whether the paper prints a number for any of the models."""
+        """Whether any of the models has a published VEPD."""
         return any(place.published for place in self.places)
 
     @property
@@ -168,7 +169,7 @@ class Ranking:
 
 
 def ranking(standing: Standing, colours: Mapping[str, str]) -> Ranking:
-    """Return the ranking under a judge; `colours` are the classes of the models' colours."""
+    """Return the ranking of a standing; `colours` maps models to the CSS classes of colours."""
     models = {model.model: model for model in standing.pooled_uncertainty.models}
     places = []
     for row in standing.pooled_rows():
@@ -220,19 +221,19 @@ def record_tables(record: Mapping[str, Any]) -> list[DataTable]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as they stand."""
+    """YAML dumper that writes multi-line strings in block style."""
 
 
 _Dumper.add_representer(
     str,
-    lambda dumper, text: dumper.represent_scalar(
-        'tag:yaml.org,2002:str', text, style='|' if '\n' in text else None
+    lambda dumper, string: dumper.represent_scalar(
+        'tag:yaml.org,2002:str', string, style='|' if '\n' in string else None
     ),
 )
 
 
 def record_texts(record: Mapping[str, Any], study_file: str) -> list[tuple[str, str]]:
-    """Return the texts that a page shows unchanged: study file, models and judges."""
+    """Return titles and contents of verbatim blocks: study file, models and judges."""
     texts = [('Study file', study_file)] if study_file else []
     for name in ('models', 'judges'):
         if record.get(name):
@@ -240,9 +241,9 @@ def record_texts(record: Mapping[str, Any], study_file: str) -> list[tuple[str, 
                 record[name], Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100,
                 default_flow_style=None,
             )  # fmt: skip
-            matched = name == 'models' and record.get('match_rates')
-            more = ' (simulated at the rates of the real sensors)' if matched else ''
-            texts.append((f'Parameters of {name}{more}', dumped))
+            is_matched = name == 'models' and record.get('match_rates')
+            suffix = ' (simulated at the rates of the real sensors)' if is_matched else ''
+            texts.append((f'Parameters of {name}{suffix}', dumped))
     return texts
 
 
@@ -252,7 +253,7 @@ def _of_mapping(title: str, key: str, value: str, entries: Any) -> DataTable:
 
 
 def _of_mappings(title: str, entries: Any) -> DataTable:
-    """Return a table with a column per key that has one-line values, in order of appearance."""
+    """Return a table of mappings, with a column per key; lists and long values are omitted."""
     flat = [dict(_flat(entry)) for entry in entries or [] if isinstance(entry, Mapping)]
     keys = list(dict.fromkeys(key for entry in flat for key in entry))
     # Drop columns that are empty in every row.
@@ -303,7 +304,7 @@ _RUN_COLUMNS = {
 def by_scenario(standing: Standing, colours: Mapping[str, str]) -> DataTable | None:
     """Return a table of VEPD and rank per model and scenario, with the published VEPD.
 
-    The result is None if there is only one scenario, because the ranking holds the same numbers.
+    It is None for a single scenario, because the ranking has the same numbers.
     """
     scenarios = standing.scenarios
     if len(scenarios) < 2:
@@ -328,7 +329,7 @@ def _add_scores(
     standing: Standing,
     scenario: str,
 ) -> None:
-    """Add VEPD and rank in a scenario to rows that begin with the model."""
+    """Add columns of VEPD and rank in a scenario; the first cell of each row is the model."""
     columns += [numeric(label, 'VEPD'), numeric('rank')]
     for cells in rows:
         row = standing.row(cells[0], scenario)
@@ -336,7 +337,7 @@ def _add_scores(
 
 
 def overview(standings: Sequence[Standing], colours: Mapping[str, str]) -> DataTable | None:
-    """Return a table of VEPD and rank per model and judge, or None for only one judge."""
+    """Return a table of VEPD and rank per model and standing, or None for a single standing."""
     if len(standings) < 2:
         return None
     models = dict.fromkeys(row.model for standing in standings for row in standing.pooled_rows())
@@ -380,9 +381,9 @@ def _colours(sources: Mapping[str, SeriesStyle]) -> dict[str, str]:
 def run_table(outcome: StudyOutcome, sources: Mapping[str, SeriesStyle]) -> DataTable:
     """Return a table with a row per judged run."""
     values = [name for name in _RUN_COLUMNS if any(name in run.values for run in outcome.runs)]
-    groups = any(outcome.groups)
+    has_groups = any(outcome.groups)
     columns = [TableColumn('judge'), TableColumn('scenario'), TableColumn('model')]
-    columns += [TableColumn('group')] if groups else []
+    columns += [TableColumn('group')] if has_groups else []
     columns += [TableColumn('recording'), numeric('run')]
     columns += [numeric(*_RUN_COLUMNS[name][:2]) for name in values]
     rows = []
@@ -390,7 +391,7 @@ def run_table(outcome: StudyOutcome, sources: Mapping[str, SeriesStyle]) -> Data
     for run in shown:
         key = run.key
         cells = [key.judge, run.scenario, sources[key.model].name]
-        cells += [run.group] if groups else []
+        cells += [run.group] if has_groups else []
         cells += [key.recording, str(key.repetition)]
         for name in values:
             value = run.values.get(name)
@@ -416,7 +417,7 @@ class RunSignals:
 
     `grid` holds the speeds that the metric compares, without the warm-up. `position` (m) and
     `velocity` (m/s) are pairs of horizontal root mean squares over the run: the standard
-    deviation stated by the judge, and its error. Both are NaN without a ground truth. `signals`
+    deviation that the judge states, and the error. Both are NaN without a ground truth. `signals`
     is set only for runs that are drawn individually.
     """
 
@@ -438,8 +439,7 @@ class JudgeSignals:
 
     `representatives` maps (group, scenario) and model, or `real`, to the run that is drawn where
     a plot shows single runs; `representative_runs` selects it. `rate` is the rate of the metric's
-    grid in Hz. `missing` says which runs are not shown, and holds the errors of those that could
-    not be read.
+    grid in Hz. `missing` holds messages about runs that are not shown, or could not be read.
     """
 
     runs: tuple[RunSignals, ...]
@@ -458,9 +458,9 @@ class JudgeSignals:
 
 
 def gather(outcome: StudyOutcome, judge: str) -> JudgeSignals:
-    """Read the signals of a judge's runs; runs that cannot be read are listed as missing.
+    """Read the signals of a judge's runs; unreadable runs are listed as missing.
 
-    Of thousands of runs of a model only some are read, see `spread_runs`.
+    If a model has thousands of runs, only a selection is read, see `spread_runs`.
     """
     component = str(outcome.record.get('component', 'horizontal'))
     options = MetricOptions.from_mapping(outcome.record.get('metric') or {}, 'metric')
@@ -502,9 +502,11 @@ def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySerie
     finite = (
         np.isfinite(signals.velocity).all(axis=1) & np.isfinite(signals.orientation).all(axis=1)
     )  # fmt: skip
-    if not finite.any() or not len(signals.true_time):
+    if not len(signals.true_time):
+        raise MetricError(f'{name}: has no ground truth')
+    if not finite.any():
         raise MetricError(f'{name}: no estimate is finite')
-    # Other fields do not enter the speed and stay as long as they were.
+    # The other fields are not used for the speed, so they keep their length.
     estimates = {
         field: getattr(signals, field)[finite] for field in ('time', 'velocity', 'orientation')
     }
@@ -512,9 +514,9 @@ def speeds(signals: EstimateSignals, component: str, name: str) -> VelocitySerie
 
 
 def representative_runs(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[RunKey]]:
-    """Return by (group, scenario) the run of each model, and of the real sensors, to draw.
+    """Return the runs to draw, one per model and one of the real sensors, by (group, scenario).
 
-    The recording is that of the (lower) median RMSE of the real runs. A model without a run on
+    They are of the recording whose real run has the lower median RMSE. A model without a run on
     that recording is represented by its first run.
     """
     places: dict[tuple[str, str], list[StudyRun]] = {}
@@ -535,7 +537,7 @@ def representative_runs(runs: Sequence[StudyRun]) -> dict[tuple[str, str], list[
 def _rms_deviations_and_errors(
     signals: EstimateSignals, warmup: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return RMS stated deviation and RMS error after the warm-up, of position and velocity."""
+    """Return the RMS stated deviation and RMS error of position, then those of velocity."""
     start = int(np.searchsorted(signals.time, warmup))
     time = signals.time[start:]
     true_velocity = np.stack(
@@ -550,7 +552,7 @@ def _rms_deviations_and_errors(
 
 
 def _root_mean_squares(deviation: FloatArray, error: FloatArray) -> tuple[float, float]:
-    """Return RMS norms of deviations and errors, both (n, 2), over the rows finite in both."""
+    """Return the RMS norms of deviations and errors, (n, 2) each, over rows that are finite."""
     squares = np.stack([np.sum(deviation**2, axis=1), np.sum(error**2, axis=1)], axis=1)
     squares = squares[np.isfinite(squares).all(axis=1)]
     if not len(squares):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -65,18 +66,18 @@ from .surface import METRICS, default_budget, score_points, search_surface
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RealRuns:
-    """Scores of the recordings, each judged once.
+    """Scores of the judged recordings with their own sensors.
 
     Attributes
     ----------
-    sources : tuple of Source
+    sources : tuple of RecordingSource
     names, scenarios : tuple of str
     scores : (n, 3) array
         RMSE in m/s, entropy of the estimate and of the truth.
     failures : tuple of Failure
         Recordings that could not be judged.
     notes : tuple of tuple of Finding
-        Of each recording.
+        Findings of each recording.
     blocks : tuple of str
         See `recording_blocks`; may be empty.
     """
@@ -91,7 +92,7 @@ class RealRuns:
 
     @property
     def units(self) -> list[IntArray]:
-        """Recordings of each unit of folds and resamples; see `independent_units`."""
+        """Indices of the recordings that are held out and resampled together."""
         return independent_units(self.blocks or [''] * len(self.names))
 
     @property
@@ -105,7 +106,7 @@ def judge_recordings(
 ) -> RealRuns:
     """Judge every recording with its own sensors, and recognise recordings of one drive.
 
-    Raises FitError when none can be judged, or two have the same name.
+    Raises FitError when no recording can be judged, or two have the same name.
     """
     outcomes = pool.map(
         functools.partial(_judge_recording, judging=judging),
@@ -158,12 +159,12 @@ class CandidateScores:
     values, coordinates : (c, d) array
         Parameters of each candidate.
     scores : (c, n, r, 3) array
-        As `RealRuns.scores`, by recording and repetition; NaN where the judge failed.
+        Scores as in `RealRuns`, by recording and repetition; NaN where the judge failed.
     notes : list of tuple of tuple of Finding
         Findings of every run of each candidate.
     is_informative : (c,) bool
-        False for a given model whose axes differ although they are fitted as one: its scores do
-        not belong to its coordinates.
+        False for a given model whose axes have different values but are fitted with a common one:
+        its scores do not belong to its coordinates.
     """
 
     def __init__(
@@ -187,7 +188,7 @@ class CandidateScores:
 
     @property
     def usable(self) -> NDArray[np.bool_]:
-        """Whether the judge could judge each candidate on every recording, `(c,)`."""
+        """Whether each candidate could be judged on every recording, `(c,)`."""
         return np.asarray(np.isfinite(self.scores).all(axis=(1, 2, 3)))
 
     @property
@@ -218,8 +219,8 @@ class CandidateScores:
         return set_values(self._twin, self.space.parameters, values)
 
     def _split(self, candidates: int) -> list[slice]:
-        """Return parts of the candidates, as a few recordings would not occupy all processes."""
-        parts = min(candidates, -(-2 * self._pool.jobs // len(self.real.sources)))
+        """Divide the candidates into parts, so that few recordings occupy all processes, too."""
+        parts = min(candidates, math.ceil(2 * self._pool.jobs / len(self.real.sources)))
         edges = np.linspace(0, candidates, parts + 1).astype(int)
         return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
@@ -284,7 +285,7 @@ def _score_run(plan: RunPlan, run: PlannedRun) -> tuple[list[float], tuple[Findi
     try:
         scored = plan.score(run, plan.judge(run))
     except Sim2RealError:
-        # The judge may fail with a bad candidate, which the search then ignores.
+        # The judge may fail with an extreme candidate, which the search then ignores.
         return [np.nan] * 3, ()
     return _score_row(scored.score), scored.notes
 
@@ -303,9 +304,9 @@ class FittedModel:
     candidates : CandidateScores
         All candidates that were judged.
     folds : tuple of (m,) int
-        Recordings that each fold holds out.
+        Indices of the recordings that each fold holds out.
     error : float
-        Error of the interpolated objective where it was last tried.
+        Largest error of the interpolated objective at the last candidates.
     notes : tuple of Finding
         The most severe first.
     """
@@ -336,7 +337,7 @@ def fit(
     progress: Progress | None = None,
     store: EvaluationStore | None = None,
 ) -> FittedModel:
-    """Tune parameters until simulated runs are scored as the real ones are.
+    """Fit parameters so that the scores of simulated runs come closest to those of real runs.
 
     Parameters
     ----------
@@ -356,7 +357,7 @@ def fit(
     Raises
     ------
     Sim2RealError
-        When no recording can be judged, or the given model cannot be on every one.
+        When no recording can be judged, or the given model fails on one of them.
     UnusableFitError
         When most recordings or most candidates have no usable estimate.
     """
@@ -419,7 +420,7 @@ def fit(
 
 
 def _check_estimates(real: RealRuns) -> None:
-    """Raise UnusableFitError if most recordings have no estimate that could be fitted."""
+    """Raise UnusableFitError if most recordings have no usable estimate."""
     problems = [str(failure) for failure in real.failures]
     for name, notes in zip(real.names, real.notes, strict=True):
         problems += [f'{name}: {note}' for note in notes if note.code in UNUSABLE_CODES][:1]

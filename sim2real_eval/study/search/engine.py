@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameter space, stored evaluations, worker pool and validation of every search.
 
-A verb describes its parameters as a `SearchSpace` and evaluates candidates through an
-`EvaluationPool`. A strategy chooses the candidates: an interpolated response
-surface (`fitting.surface`), stepwise selection (`stepwise`) or the search of a size (`size`).
-The module also has the folds, held-out gains and resamples.
+A command describes its parameters as a `SearchSpace` and evaluates candidates with an
+`EvaluationPool`. A strategy chooses the candidates: an interpolated response surface
+(`fitting.surface`), stepwise selection (`stepwise`) or a search for an error size (`size`).
+Folds, held-out gains and resamples are also in this module.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Values = tuple[float, ...]
 
 Advance = Callable[[], None]
 Progress = Callable[[int], 'Advance | None']
-"""Called with the number of next tasks; returns the function to call after each task."""
+"""Called with the number of tasks to come; returns the function to call after each task."""
 
 
 class SearchParameter(Protocol):
@@ -44,7 +44,7 @@ class SearchParameter(Protocol):
 
     @property
     def name(self) -> str:
-        """Name for people and files."""
+        """Name in messages and files."""
 
     @property
     def start(self) -> float:
@@ -102,11 +102,11 @@ _FORMAT = 'sim2real evaluations 1'
 
 
 class EvaluationStore:
-    """Results of finished evaluations in a file, so that an interrupted search can go on.
+    """Results of finished evaluations in a file, from which an interrupted search continues.
 
     As a context manager, it removes the file if the context ends without an error. The file has a
     header with the digest of the search, then one line of JSON per evaluation. Evaluations of a
-    search with another digest are discarded. A line that was cut off is ignored.
+    search with another digest are discarded. An incomplete line is ignored.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class EvaluationStore:
     Raises
     ------
     Sim2RealError
-        If the file exists and is no store of evaluations.
+        If the file exists and is not a file of evaluations.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class EvaluationStore:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After an error or an interrupt, the next run of the same search goes on from the file.
+        # After an error or an interrupt, the next run of the same search reads the file.
         if kind is None:
             self.path.unlink(missing_ok=True)
 
@@ -258,7 +258,7 @@ class EvaluationPool:
         self._workers.__exit__(*error)
 
     def begin(self, tasks: int) -> Advance:
-        """Announce a number of tasks; return what is to be called after each."""
+        """Report the number of tasks to come; return the function to call after each task."""
         advance = None if self._progress is None else self._progress(tasks)
         return advance or (lambda: None)
 
@@ -270,10 +270,10 @@ class EvaluationPool:
         keys: Iterable[object] | None = None,
         advance: Advance | None = None,
     ) -> list[Result]:
-        """Return `function(request)` of each request, in the order of the requests.
+        """Return `function(request)` for each request, in the order of the requests.
 
-        `keys` have a different `repr` for each request; with them, results are stored. `advance`
-        is called after each request; by default the requests are announced as tasks here.
+        Results are stored if `keys` are given, whose `repr` must differ between requests.
+        `advance` is called after each request; by default each request counts as a task.
         """
         advance = advance or self.begin(len(requests))
         if self._store is None or keys is None:
@@ -305,7 +305,7 @@ def _evaluate_and_store(
 def independent_units(blocks: Sequence[str]) -> list[IntArray]:
     """Return the recordings of each block; one without a block is a unit of its own.
 
-    The recordings of a single block are units of their own too: nothing else could be compared.
+    If all recordings are in a single block, each of them is a unit, as one unit cannot be divided.
 
     Examples
     --------
@@ -325,11 +325,11 @@ def deal_folds(
 ) -> list[IntArray]:
     """Return the indices of the recordings that each fold holds out.
 
-    `scenarios` has the scenario of each recording. `units` has the recordings that are held out
-    together, such as those of a drive; by default each one alone. Units are shuffled within a
-    scenario and dealt in turn over all scenarios, so that the numbers of units differ by one at
-    most, in total and per scenario. There are at most as many folds as units, and none for fewer
-    than two of either.
+    `scenarios` holds the scenario of each recording, and `units` the recordings that are held out
+    together, such as those of a drive; by default each recording is a unit. Units are shuffled
+    within each scenario and dealt to the folds in turn. The numbers of units per fold differ by at
+    most one, in total and per scenario. There are at most as many folds as units, and none for
+    fewer than two folds or units.
     """
     units = units or [np.array([i], dtype=np.int64) for i in range(len(scenarios))]
     folds = min(folds, len(units))
@@ -345,9 +345,10 @@ def deal_folds(
 
 
 def deal_blocks(drives: Sequence[Sequence[int]], windows: int, count: int) -> list[IntArray]:
-    """Return the windows of each held-out block; every recording has `windows` windows.
+    """Return the indices of the windows in each of `count` blocks to hold out.
 
-    Blocks are whole drives where there are at least `count` drives, else consecutive parts.
+    Every recording has `windows` windows. Blocks consist of whole drives if there are at least
+    `count` drives, otherwise of consecutive windows.
 
     Examples
     --------
@@ -389,8 +390,8 @@ def estimate_gain(
 ) -> Gain:
     """Return the mean gain of blocks with its interval and p-value.
 
-    The mean is the sum of the gains over the sum of `weights` `(k,)`. If the weights are the
-    errors at the start, the mean is the share by which the errors shrink.
+    The mean is the sum of the gains divided by the sum of `weights` `(k,)`. If the weights are the
+    initial errors, the mean is the relative reduction of the error.
 
     Examples
     --------
@@ -406,14 +407,14 @@ def estimate_gain(
 
 
 def standardised_gain(gains: FloatArray) -> float:
-    """Return the distance of the mean gain of blocks from zero, in standard deviations."""
+    """Return the p-value of the mean gain of blocks, as a quantile of the normal distribution."""
     means = _subset_means(gains, np.ones(len(gains)))
     below = (0.5 + np.count_nonzero(means <= 0.0)) / (len(means) + 1)
     return float(norm.isf(below))
 
 
 def least_blocks(level: float) -> int:
-    """Return the least number of blocks with which a p-value can reach one minus the level.
+    """Return the smallest number of blocks for which a p-value can reach one minus the level.
 
     Examples
     --------
@@ -424,7 +425,7 @@ def least_blocks(level: float) -> int:
 
 
 def _subset_means(gains: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the means of all non-empty subsets; of 10 000 drawn ones for more than 12 blocks."""
+    """Return the means of all non-empty subsets, or 9999 random ones for more than 12 blocks."""
     n = len(gains)
     if n <= _EXACT_SUBSETS:
         members = np.arange(1, 2**n)[:, None] >> np.arange(n) & 1
@@ -437,17 +438,16 @@ def _subset_means(gains: FloatArray, weights: FloatArray) -> FloatArray:
 def sign_flip_p_value(differences: FloatArray, seed: int) -> float:
     """Return the probability of a mean at least this large if signs were random.
 
-    All signs are tried for up to 13 differences, else 10 000 draws (R. A. Fisher, The Design of
-    Experiments, 1935).
+    See `sign_flips` for the number of flips (R. A. Fisher, The Design of Experiments, 1935).
     """
     sums = sign_flips(len(differences), stream(seed, 'fit', 'signs', '')) @ differences
     return float(np.mean(sums >= sums[0] - 1e-12 * np.abs(differences).sum()))
 
 
 def sign_flips(count: int, rng: np.random.Generator) -> FloatArray:
-    """Return the signs of some values in every flip, all positive first, `(f, count)`.
+    """Return the signs of `count` values in every flip, `(f, count)`; the first are all positive.
 
-    All flips are returned for up to 13 values, else 10 000 of which the others are drawn.
+    These are all flips for up to 13 values, else 10 000, of which all but the first are random.
     """
     if count <= _EXACT_SIGNS:
         return np.array(list(itertools.product((1.0, -1.0), repeat=count)))
@@ -456,15 +456,15 @@ def sign_flips(count: int, rng: np.random.Generator) -> FloatArray:
 
 
 LEAST_RECORDINGS = 5
-"""With fewer recordings only the draws of the simulated noise are resampled."""
+"""Fewest recordings that are resampled; below it only the simulated noise is resampled."""
 
 _LEAST_FREEDOM = 3
 
 
 def resampling_strata(scenarios: Sequence[str]) -> tuple[list[IntArray], float]:
-    """Return groups of units to resample within, and the resulting degrees of freedom.
+    """Return the groups within which units are resampled, and the degrees of freedom.
 
-    `scenarios` has the scenario of each unit, such as a recording.
+    `scenarios` holds the scenario of each unit, such as a recording.
     """
     n = len(scenarios)
     if n < LEAST_RECORDINGS:
@@ -482,10 +482,10 @@ def resampling_strata(scenarios: Sequence[str]) -> tuple[list[IntArray], float]:
 def draw_resamples(
     units: Sequence[IntArray], strata: Sequence[IntArray], repetitions: int, count: int, seed: int
 ) -> list[tuple[IntArray, IntArray]]:
-    """Return bootstrap resamples: recordings `(n,)` and simulated runs of each `(n, r)`.
+    """Return bootstrap resamples: recordings `(n,)`, and simulated runs of each of them `(n, r)`.
 
-    `units` has the recordings of each unit, and `strata` the units to draw within. Each stratum
-    keeps its number of units.
+    `units` holds the recordings of each unit, and `strata` the units of each stratum. As many
+    units are drawn from each stratum as it has.
     """
     rng = stream(seed, 'fit', 'resamples', '')
     resamples = []
@@ -499,7 +499,7 @@ def draw_resamples(
 
 
 def interpolate_crossing(x: Sequence[float], y: Sequence[float], level: float) -> float:
-    """Return where a line through two points `(x, y)` has a level, between the two."""
+    """Return the x at which the line through two points reaches `level`, clipped to them."""
     if y[0] == y[1]:
         return float(0.5 * (x[0] + x[1]))
     share = min(max((level - y[0]) / (y[1] - y[0]), 0.0), 1.0)
