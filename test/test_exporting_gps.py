@@ -121,6 +121,13 @@ def test_what_a_simulated_receiver_cannot_do_is_named(name: str, omitted: tuple[
     assert export_gps(load_gps(name), 'sdf').omitted == omitted
 
 
+def test_jamming_and_spoofing_are_named_as_omitted() -> None:
+    disturbed = {'given': [10.0, 20.0]}
+    mapping = {'noise': {'model': 'gnss'}, 'jamming': disturbed, 'spoofing': disturbed}
+    source = GpsModel.from_mapping(mapping, 'gps.yaml')
+    assert export_gps(source, 'sdf').omitted == ('jamming', 'spoofing')
+
+
 def test_a_file_says_how_much_of_the_scatter_it_keeps() -> None:
     """Gazebo has no drift: white noise of the increments is 4.8 mm, and the model scatters 8.5."""
     export = export_gps(load_gps('zed_f9p_rtk'), 'sdf')

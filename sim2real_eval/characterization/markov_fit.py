@@ -1,11 +1,12 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""White noise and a Gauss-Markov process in records about unknown means: maximum likelihood.
+"""Maximum-likelihood fit of white noise and a Gauss-Markov process to records of unknown mean.
 
-y = constant + v + m, v white with standard deviation w, m a stationary Gauss-Markov process of
-standard deviation g and correlation time T. Sampled at any times this is exactly a scalar state
-space, so a Kalman filter gives the likelihood; the constant of each record is integrated out
-(restricted likelihood: [Harville1977]), without which short records come out too quiet.
+The model is y = constant + v + m: v is white noise of standard deviation w, and m a stationary
+Gauss-Markov process, the wander, of standard deviation g and correlation time T. At any sample
+times this is exactly a scalar state-space model, so a Kalman filter gives the likelihood. The
+constant of each record is integrated out (restricted likelihood: [Harville1977]); otherwise the
+estimates for short records would be too small.
 """
 
 from __future__ import annotations
@@ -21,37 +22,39 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 from .noise_terms import ParameterEstimate, unseen
 
-# Twice the gain in log-likelihood. If there is no wander its time is free, so the gain is the
-# largest of several chi-squares; the false-alarm rate of this bound is measured by the tests.
+# Thresholds for twice the gain in log-likelihood. Without a wander, its correlation time does not
+# affect the likelihood, so the gain is the largest of several chi-square variables. The tests
+# measure the false-alarm rate of this threshold.
 _WANDER_GAIN = 12.0
 _WHITE_GAIN = 9.0
 _INTERVAL_GAIN = 3.84
 _THREE_SIGMA_GAIN = 9.0
-# A wander that comes back within the record is told only where the record holds this many of its
-# longest likely time. In shorter ones some look as if they held many of a shorter one, and to take
-# those alone made what was found 3 to 5 sigma too small.
+# Time and standard deviation of the wander are reported only if the record is this many times
+# longer than the longest likely correlation time. Shorter records that happen to look stationary
+# would otherwise be selected, and their estimates were 3 to 5 sigma too small.
 LENGTHS_NEEDED = 5.0
-# A random walk about an unknown mean looks as if it came back: the square of Dickey and Fuller's
-# critical value for 1 %, 3.43 (JASA 74, 1979).
+# A random walk about an unknown mean looks as if it returned to it. This is the square of the 1 %
+# critical value of Dickey and Fuller, 3.43 (JASA 74, 1979).
 _ROOT_GAIN = 11.8
+# Longest correlation time that is tried, in lengths of the longest record.
 _LONGEST = 30.0
-# m; below it a deviation is that of degrees in double precision, brought to metres.
+# m; smaller standard deviations are the rounding of degrees in double precision.
 _CONSTANT = 1e-6
 _STEP = 0.02
-# Scores are summed over this many blocks. Their variance exceeds that of normal errors by this
-# factor before it counts; of normal errors it does so in about one record of a hundred.
+# Number of blocks over which the scores are summed.
 _BLOCKS = 40
+# Ratio of the variance of these sums to that of normal errors above which it is used. For normal
+# errors about one record in a hundred exceeds it.
 _NOT_NORMAL = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
 class MarkovFit:
-    """Errors of an axis: white noise w and wander g, m, and its time T, s.
+    """Errors of an axis: white noise w, m, and a wander g, m, with a correlation time T, s.
 
-    `total` is the deviation of a fix, sqrt(w^2 + g^2), m: the sigma of a Gaussian model; `walk`
-    the density sqrt(2 g^2 / T), m/sqrt(s): what is known of the wander where T is longer than the
-    record, where g and T are 0; `gain` twice the logarithm of the likelihood over that of white
-    noise alone.
+    `total` is the standard deviation of a fix, sqrt(w^2 + g^2), m, the sigma of a Gaussian model.
+    `walk` is the density sqrt(2 g^2 / T), m/sqrt(s). If T is too long for the record, g and T are
+    0 and only `walk` is known. `gain` is twice the gain in log-likelihood over white noise alone.
     """
 
     total: ParameterEstimate
@@ -63,52 +66,55 @@ class MarkovFit:
 
 
 def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
-    """Fit one axis of one or several records: times, s, increasing, and values, m, `(n,)` each.
+    """Fit one axis of one or more records: increasing times, s, and values, m, `(n,)` each.
 
-    Each record has a constant of its own.
+    Each record has its own constant.
 
     Notes
     -----
-    A wander is told where twice the log-likelihood rises by more than 12 over that of white noise
-    alone, white noise beside it by 9. Uncertainties are those of the curvature in the logarithms,
-    at least what the profile likelihood of the time says upwards at two and at three sigma, and
-    include what leaving out the white noise changes. If errors are not normal (jumps, outliers,
-    rounding) they follow from the scatter of the scores instead ([White1982]). If the time may
-    be longer than a fifth of the longest record (at three sigma of the profile likelihood), or a
-    random walk does nearly as well (gain below 11.8), time and deviation of the wander are not
-    observable, and the density
-    of the walk is all that is known. Values that deviate by less than a micrometre tell nothing.
+    A wander is reported if it raises twice the log-likelihood by at least 12 over white noise
+    alone, and white noise beside it if that adds more than 9. Standard errors follow from the
+    curvature of the likelihood in the logarithms of the parameters. They are raised to the upper
+    limits of the profile likelihood of the time at two and three sigma, and by the change from
+    leaving out the white noise. If the errors are not normal (jumps, outliers, rounding), they
+    follow from the scatter of the scores instead ([White1982]).
+
+    Time and standard deviation of the wander are not observable if the time may exceed a fifth of
+    the longest record (at three sigma of the profile likelihood), or if a random walk fits nearly
+    as well (gain below 11.8). Then only the density of the walk is known. Values with a standard
+    deviation below a micrometre are treated as constant.
     """
     data = MarkovRecords(records)
     if data.scale(1.0, 1.0) < _CONSTANT**2:
         remark = 'the values never change'
-        none = unseen('m', remark, upper=_CONSTANT)
-        return _without_wander(none, none, remark, 0.0)
-    plain = data.deviance(1.0, 1.0)
+        unobserved = unseen('m', remark, upper=_CONSTANT)
+        return _without_wander(unobserved, unobserved, remark, 0.0)
+    white_deviance = data.deviance(1.0, 1.0)
     times = np.geomspace(0.5 * data.shortest, _LONGEST * data.longest, 24)
     profile, time = _best_time(data, times)
     deviance, share = data.best_share(time)
-    if plain - deviance < _WANDER_GAIN:
+    if white_deviance - deviance < _WANDER_GAIN:
         std = math.sqrt(data.scale(1.0, 1.0))
         error = std / math.sqrt(2.0 * data.freedom)
         fourth = data.fourth_moment() / std**4
         if fourth - 1.0 > 2.0 * _NOT_NORMAL:
             error *= math.sqrt(0.5 * (fourth - 1.0))
         white = ParameterEstimate(std, error, 'm', True, std - 1.96 * error, std + 1.96 * error)
-        remark = f'{data.longest:.3g} s show white noise alone'
-        return _without_wander(white, unseen('m', remark), remark, plain - deviance)
+        remark = f'the record of {data.longest:.3g} s shows only white noise'
+        return _without_wander(white, unseen('m', remark), remark, white_deviance - deviance)
     bound = data.white_bound(share, time, deviance)
     data.has_white = False
-    profile_alone, time_alone = _best_time(data, times)
-    alone, share_alone = data.best_share(time_alone)
-    has_white = data.has_white = alone - deviance > _WHITE_GAIN
+    wander_profile, wander_time = _best_time(data, times)
+    wander_deviance, wander_share = data.best_share(wander_time)
+    has_white = data.has_white = wander_deviance - deviance > _WHITE_GAIN
     with_white = (share, time)
     if not has_white:
-        profile, time, deviance, share = profile_alone, time_alone, alone, share_alone
+        profile, time = wander_profile, wander_time
+        deviance, share = wander_deviance, wander_share
     scale = data.scale(share, time)
     covariance = _log_covariance(data, scale * share, scale * (1.0 - share), time, has_white)
     if not has_white:
-        # The uncertainty is at least the change by leaving the white noise out.
+        # The uncertainty includes the change from leaving out the white noise.
         before = math.sqrt(data.scale(*with_white) * (1.0 - with_white[0]))
         after = math.sqrt(scale * (1.0 - share))
         change = np.array([0.0, math.log(before / after), math.log(with_white[1] / time)])
@@ -118,19 +124,19 @@ def fit_markov(records: Sequence[tuple[FloatArray, FloatArray]]) -> MarkovFit:
     if longest > data.longest / LENGTHS_NEEDED or profile[-1] - deviance < _ROOT_GAIN:
         high = math.inf
     else:
-        # The curvature at the best time knows little of much longer ones; the density of the
-        # walk, w = g sqrt(2 / T), stays as sure as it is.
+        # The curvature at the best time understates how long the time may be. The added variance
+        # is along constant g / sqrt(T), so the density of the walk keeps its standard error.
         along = np.array([0.0, 0.5, 1.0])
         upwards = max(math.log(high / time) / 1.96, math.log(longest / time) / 3.0)
         missing = upwards**2 - covariance[2, 2]
         covariance += max(missing, 0.0) * np.outer(along, along)
     return _with_wander(
-        scale, share, time, covariance, (low, high), plain - deviance, has_white, bound
+        scale, share, time, covariance, (low, high), white_deviance - deviance, has_white, bound
     )
 
 
 def _best_time(data: MarkovRecords, times: FloatArray) -> tuple[list[float], float]:
-    """Return the deviance at times, and the best time."""
+    """Return the deviance at each of the times, and the time at which it is smallest."""
     profile = [data.best_share(float(time))[0] for time in times]
     best = int(np.argmin(profile))
     near = np.log(times[[max(best - 1, 0), min(best + 1, len(times) - 1)]])
@@ -171,18 +177,19 @@ def _with_wander(
         return ParameterEstimate(value, value * error, unit, True, lower, upper)
 
     if math.isinf(high):
-        remark = 'longer than the record can tell'
+        remark = 'too long to be estimated from the record'
         times = unseen('s', remark, lower=low)
         wanders = unseen('m', 'grows with the record, as a random walk does')
         total = unseen('m', 'grows with the record')
     else:
-        ends = estimate(time, [0.0, 0.0, 1.0], 's')
-        times = dataclasses.replace(ends, lower=low, upper=high)
+        from_curvature = estimate(time, [0.0, 0.0, 1.0], 's')
+        times = dataclasses.replace(from_curvature, lower=low, upper=high)
         wanders = estimate(wander, [0.0, 1.0, 0.0], 'm')
-        # White noise hides in the sum what three sigma more of the wander would add to it.
-        most = 3.0 * wanders.std / wander
-        reach = 0.5 * math.log(share + (1.0 - share) * math.exp(2.0 * most)) / most
-        total = estimate(math.sqrt(scale), [share, reach, 0.0], 'm')
+        # The slope of log total by log wander at the best fit understates a much larger wander, so
+        # the mean slope up to three sigma is used.
+        change = 3.0 * wanders.std / wander
+        slope = 0.5 * math.log(share + (1.0 - share) * math.exp(2.0 * change)) / change
+        total = estimate(math.sqrt(scale), [share, slope, 0.0], 'm')
     if has_white:
         whites = estimate(white, [1.0, 0.0, 0.0], 'm')
     else:
@@ -202,8 +209,9 @@ def _log_covariance(
 ) -> FloatArray:
     """Return the covariance of the logarithms of w, g and T; 0 for w where unseen.
 
-    It is the inverse curvature H^-1, or where the scores scatter more than normal errors make
-    them, H^-1 J H^-1 with the covariance J of their sums over blocks ([White1982]).
+    It is the inverse curvature H^-1. In directions in which the scores scatter more than for
+    normal errors, it is H^-1 J H^-1, where J is the covariance of their sums over blocks
+    ([White1982]).
     """
     free = [0, 1, 2] if has_white else [1, 2]
     at = np.array([0.5 * math.log(max(white, 1e-300)), 0.5 * math.log(wander), math.log(time)])
@@ -228,7 +236,6 @@ def _log_covariance(
                 total += sign * other_sign * deviance(shift)
             hessian[i, j] = total / (4.0 * _STEP**2)
     values, vectors = np.linalg.eigh(0.5 * hessian)
-    # Directions without curvature are unknown by a factor of e and more.
     mean = data.means(*parameters(np.zeros(3)))
     scores = np.array(
         [
@@ -236,6 +243,7 @@ def _log_covariance(
             for step in _STEP * np.eye(3)[free]
         ]
     ) / (4.0 * _STEP)
+    # The floor limits the standard deviation of a logarithm to 2, where there is no curvature.
     root = (vectors / np.sqrt(np.maximum(values, 0.25))) @ vectors.T
     spread, directions = np.linalg.eigh(root @ scores @ scores.T @ root)
     spread = np.where(spread > _NOT_NORMAL, spread, 1.0)
@@ -247,8 +255,9 @@ def _log_covariance(
 def _time_interval(
     data: MarkovRecords, times: FloatArray, profile: list[float], deviance: float, gain: float
 ) -> tuple[float, float]:
-    """Times between which the likelihood is lower by no more than a gain; 0 and infinity where a
-    side is open.
+    """Return the interval of times in which the deviance rises by at most `gain`.
+
+    An end beyond the examined times is 0 or infinity.
     """
     inside = np.flatnonzero(np.array(profile) - deviance <= gain)
     if not len(inside):
@@ -273,7 +282,8 @@ def _time_interval(
 
 
 NO_WHITE = 1e-9
-"""Share of the variance that stands for no white noise."""
+"""Share of white noise in the variance that stands for none."""
+# Square of 1.645, the one-sided 95 % quantile of a normal distribution.
 _BOUND_GAIN = 2.71
 
 
@@ -281,7 +291,11 @@ _BOUND_GAIN = 2.71
 def innovations(
     y: FloatArray, dt: FloatArray, white: float, wander: float, time: float
 ) -> tuple[float, float, float, float]:
-    """Return sums over innovations of y and of a one: yy, y1, 11, and of log variances."""
+    """Filter `y` and a series of ones; return the sums of their weighted innovation products.
+
+    These are yy, y1 and 11, divided by the innovation variances. The last sum is that of the
+    logarithms of these variances.
+    """
     my = 0.0
     m1 = 0.0
     p = wander
@@ -313,7 +327,7 @@ def innovations(
 def likelihood_terms(
     y: FloatArray, dt: FloatArray, white: float, wander: float, time: float
 ) -> FloatArray:
-    """Return the part of each sample in -2 log likelihood, `(n,)`, of records about zero."""
+    """Return the contribution of each sample to -2 log likelihood, `(n,)`, for a mean of zero."""
     terms = np.empty(y.shape[0])
     m = 0.0
     p = wander
@@ -331,11 +345,11 @@ def likelihood_terms(
 
 
 class MarkovRecords:
-    """Records, of times `(n,)` s and values `(n,)` m, with a constant each, and the restricted
-    likelihood of the two processes in them; white noise is fitted if `has_white`.
+    """Restricted likelihood of both processes in records with a constant each.
 
-    `freedom` counts values beside the constants; `shortest` is the shortest median interval, s,
-    and `longest` the longest record, s.
+    Records are times `(n,)` s and values `(n,)` m. White noise is fitted if `has_white`. `freedom`
+    is the number of values minus that of the constants, `shortest` the shortest median interval,
+    s, and `longest` the duration of the longest record, s.
     """
 
     def __init__(self, records: Sequence[tuple[FloatArray, FloatArray]]) -> None:
@@ -349,7 +363,7 @@ class MarkovRecords:
         self.longest = max(float(dt.sum()) for _, dt in self.parts)
 
     def sums(self, white: float, wander: float, time: float) -> tuple[float, float]:
-        """Return squares and logarithms of the restricted likelihood."""
+        """Return the sums of squares and of logarithms in the restricted likelihood."""
         squares = logs = 0.0
         for y, dt in self.parts:
             yy, y1, ones, log = innovations(y, dt, white, wander, time)
@@ -369,25 +383,25 @@ class MarkovRecords:
     def block_terms(
         self, white: float, wander: float, time: float, means: Sequence[float]
     ) -> FloatArray:
-        """Return the parts that blocks of samples have in -2 log likelihood, for given means."""
+        """Return the contributions of blocks of samples to -2 log likelihood, for given means."""
         size = max(self.freedom // _BLOCKS, 1)
-        terms = []
+        blocks = []
         for (y, dt), mean in zip(self.parts, means, strict=True):
-            squares = likelihood_terms(y - mean, dt, white, wander, time)
-            terms.append(np.add.reduceat(squares, np.arange(0, len(y), size)))
-        return np.concatenate(terms)
+            terms = likelihood_terms(y - mean, dt, white, wander, time)
+            blocks.append(np.add.reduceat(terms, np.arange(0, len(y), size)))
+        return np.concatenate(blocks)
 
     def deviance(self, share: float, time: float) -> float:
-        """-2 log likelihood with the best total variance, of which `share` is white."""
+        """Return -2 log likelihood with the best total variance, of which `share` is white."""
         squares, logs = self.sums(share, 1.0 - share, time)
         return self.freedom * math.log(squares / self.freedom) + logs + self.freedom
 
     def scale(self, share: float, time: float) -> float:
-        """Return the best total variance."""
+        """Return the most likely total variance, m^2."""
         return self.sums(share, 1.0 - share, time)[0] / self.freedom
 
     def white_bound(self, share: float, time: float, deviance: float) -> float:
-        """Return the white deviation at which the likelihood says no at 95 %, one-sided."""
+        """Return the one-sided 95 % upper bound of the white standard deviation, m."""
         low, high = max(math.log(share / (1.0 - share)), -14.0), 14.0
         for _ in range(24):
             middle = 0.5 * (low + high)
@@ -398,7 +412,7 @@ class MarkovRecords:
         return math.sqrt(self.scale(_sigmoid(high), time) * _sigmoid(high))
 
     def best_share(self, time: float) -> tuple[float, float]:
-        """Return the deviance and the white share that is best at a time: golden section."""
+        """Return the smallest deviance at a time and its white share, by golden-section search."""
         if not self.has_white:
             return self.deviance(NO_WHITE, time), NO_WHITE
         low, high = -14.0, 14.0

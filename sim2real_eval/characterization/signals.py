@@ -26,9 +26,11 @@ AXES = tuple(f'{quantity}_{axis}' for quantity in ('gyroscope', 'accelerometer')
 _UNITS = {'gyroscope': 'rad/s', 'accelerometer': 'm/s^2'}
 
 UNIT_OPTIONS = {'gyroscope': '--gyro-unit', 'accelerometer': '--accel-unit'}
-"""Options of the unit of each sensor."""
-# No inertial sensor has steps of 1 deg/s or 0.05 g; fewer samples are whole by chance.
+"""Command-line options that set the unit of each sensor."""
+# Resolution, SI units, from which whole numbers must be converter counts: no inertial sensor has
+# steps of 1 deg/s or 0.05 g.
 _COARSEST = {'gyroscope': 0.999 * math.radians(1.0), 'accelerometer': 0.5}
+# With fewer samples, all may be whole numbers by chance.
 _FEWEST_COUNTS = 50
 _SCALE_OPTIONS = {
     'gyroscope': '--gyro-unit deg/s --gyro-scale 16.4',
@@ -37,30 +39,30 @@ _SCALE_OPTIONS = {
 
 
 class SignalFileError(Sim2RealError):
-    """A file holds no signals that can be characterised."""
+    """Raised for a file without signals that can be characterised."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Signals:
-    """Columns of samples.
+    """Samples of the axes of inertial sensors, one column per axis.
 
     Attributes
     ----------
     axes : tuple of str
-        Names of the columns, of `AXES`.
+        Names of the columns, a subset of `AXES`.
     values : (n, axes) float
         SI units; of any floating type, in memory or mapped.
     stamp_ns : (n,) int64 or None
-        None: the samples are evenly spaced, `rate` apart.
+        None: the samples are evenly spaced at `rate`.
     rate : float or None
-        Hz; with stamps, a rate that the user or the file states, or None.
+        Hz. If there are stamps, the rate that the user or the file states, or None.
     notes : tuple of Finding
-        What was done to them.
+        Repairs and conversions of the samples.
     motion : (n, 2) float or None
-        True speed, m/s, and true rate of turn, rad/s, where the recording tells them: rates and
-        accelerations alone do not tell a smooth steady drive or turn from rest with a bias.
+        True speed, m/s, and true angular speed, rad/s, if the recording has ground truth. Rates
+        and accelerations alone cannot distinguish steady motion from rest with a bias.
     left_out : mapping of str to float
-        Medians of the axes that are not analysed, which tell the unit with the others.
+        Medians of the axes that are not analysed, which help to identify the unit.
     """
 
     name: str
@@ -89,13 +91,14 @@ class Signals:
         )
 
     def with_notes(self, *notes: Finding) -> Signals:
-        """Return the same with further notes."""
+        """Return the signals with further notes."""
         return dataclasses.replace(self, notes=(*self.notes, *notes))
 
     def converted(self, si_factors: Mapping[str, float]) -> Signals:
-        """Return the signals in SI units, with the factor of each quantity.
+        """Return the signals in SI units; `si_factors` has the factor of each quantity.
 
-        SignalFileError when the values are counts of a converter, but 1 is the size of a unit.
+        Raises SignalFileError if the values are raw converter counts, but the factors are those of
+        physical units.
         """
         factors = np.array([si_factors.get(quantity_of(axis), 1.0) for axis in self.axes])
         self._refuse_counts(factors)
@@ -104,7 +107,7 @@ class Signals:
         return dataclasses.replace(self, values=self.values * factors)
 
     def _refuse_counts(self, factors: FloatArray) -> None:
-        """Raise SignalFileError when all values of a sensor are whole numbers of large steps."""
+        """Raise SignalFileError if all values of a sensor are whole numbers of a coarse unit."""
         if len(self) < _FEWEST_COUNTS:
             return
         counts = {}
@@ -118,20 +121,20 @@ class Signals:
         if counts:
             force = counts.get('accelerometer', 0.0)
             size = f', and the specific force is {force:.6g}' if force else ''
-            milli = ', or --accel-unit mg' if 800.0 < force < 1200.0 else ''
+            milli_g_option = ', or --accel-unit mg' if 800.0 < force < 1200.0 else ''
             raise SignalFileError(
                 f'{self.name}: all values of the {" and ".join(counts)} are whole numbers{size}: '
-                'counts of a converter. Give the LSB per unit of the data sheet, such as '
+                'raw converter counts. Give the LSB per unit from the data sheet, such as '
                 + ' '.join(_SCALE_OPTIONS[quantity] for quantity in counts)
-                + milli
+                + milli_g_option
             )
 
     def only(self, axes: tuple[str, ...]) -> Signals:
-        """Return some of the columns; SignalFileError when one is not there."""
+        """Return the signals of some axes; SignalFileError if one is missing."""
         for axis in axes:
             if axis not in self.axes:
                 names = ', '.join(self.axes)
-                raise SignalFileError(f'{self.name}: no axis {axis}; there are {names}')
+                raise SignalFileError(f'{self.name}: axis {axis} is missing; available: {names}')
         index = [self.axes.index(axis) for axis in axes]
         medians = {}
         for axis in self.axes:
@@ -160,9 +163,9 @@ def unit_of(axis: str) -> str:
 
 
 def signals_of(recording: Recording) -> Signals:
-    """Return the signals of the IMU of a recording; quantities that it marks absent are left out.
+    """Return the IMU signals of a recording, without quantities that it marks as absent.
 
-    SignalFileError when it has no IMU, or one without rates and accelerations.
+    Raises SignalFileError if it has no IMU, or one with neither rates nor accelerations.
     """
     try:
         recording.require('imu')
@@ -192,8 +195,8 @@ def signals_of(recording: Recording) -> Signals:
 
 
 def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
-    """Return true speed and rate of turn at stamps, m/s and rad/s, (n, 2); None where the
-    recording has no truth.
+    """Return true speed, m/s, and angular speed, rad/s, at the stamps, `(n, 2)`, or None without
+    ground truth.
     """
     truth = recording.truth
     if truth is None:
@@ -210,20 +213,21 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
 
 
 _FEWEST = 8
-# A rate that was given agrees with the stamps to this share.
+# Largest relative difference between a stated rate and that of the stamps.
 _SAME_RATE = 0.01
 
 
 def evenly_spaced(signals: Signals) -> Signals:
     """Return signals without stamps, at a known rate, as an Allan analysis needs them.
 
-    Copies of samples are dropped; other samples are kept whatever their stamps. Straight lines
-    fill up to `stamps.LONGEST_FILLED` missing samples. A longer gap or a restart of the clock cuts
-    the record, and the longest piece is kept. It is taken as evenly spaced at its mean
-    rate, whatever the jitter of the stamps: that of a driver's clock is not that of the sensor.
-    Notes tell all of it.
+    Duplicate samples are dropped; all others are kept, whatever their stamps. Up to
+    `stamps.LONGEST_FILLED` missing samples are interpolated linearly. A longer gap or a restart of
+    the clock splits the record, and the longest part is kept. It is treated as evenly spaced at
+    its mean rate, since jitter of the stamps comes from the driver, not from the sensor. Each of
+    these steps adds a note.
 
-    SignalFileError when fewer than 8 samples are left, or the stamps do not tell the rate.
+    Raises SignalFileError if fewer than 8 samples are left, or the stamps do not determine the
+    rate.
     """
     if signals.stamp_ns is None:
         if len(signals) < _FEWEST:
@@ -239,8 +243,8 @@ def evenly_spaced(signals: Signals) -> Signals:
         samples = order_samples(signals.stamp_ns, values)
     except StampError as error:
         raise SignalFileError(
-            f'{signals.name}: the stamps do not tell the rate: {error}; in a table, write - for '
-            'the column of time in --columns and give the --sample-rate'
+            f'{signals.name}: the stamps do not determine the rate: {error}; for a table, write - '
+            'for the time column in --columns and set --sample-rate'
         ) from None
     notes = list(samples.notes)
     values, place = samples.values, samples.place
@@ -255,12 +259,12 @@ def evenly_spaced(signals: Signals) -> Signals:
     rate = samples.rate
     if signals.rate is not None and abs(signals.rate / rate - 1.0) > _SAME_RATE:
         notes.append(findings.STAMPS_USED(found=rate, given=signals.rate))
-    # How far the stamps are from an even grid, ns.
+    # Deviation of the stamps from an even grid, ns.
     jitter = (samples.stamp_ns - samples.stamp_ns[0]) - place * (1e9 / rate)
     jitter -= jitter.mean()
     if jitter.std() > 0.01e9 / rate:
-        size, most = jitter.std() * 1e-6, np.abs(jitter).max() * 1e-6
-        notes.append(findings.JITTER(size=size, most=most, rate=rate))
+        std_ms, max_ms = jitter.std() * 1e-6, np.abs(jitter).max() * 1e-6
+        notes.append(findings.JITTER(size=std_ms, most=max_ms, rate=rate))
     motion, width = None, len(signals.axes)
     if signals.motion is not None:
         # Separate arrays: reading one does not load the other.

@@ -31,7 +31,7 @@ _HOUR = 3600.0
 
 
 class CodeSimulator(KeyedSimulator):
-    """Simulator whose file is a piece of code with the numbers beside their keys."""
+    """Simulator whose file is source code in which each number follows its key."""
 
     template: ClassVar[str]
     sections: ClassVar[Mapping[str, str]] = {}
@@ -40,7 +40,7 @@ class CodeSimulator(KeyedSimulator):
     separator: ClassVar[str] = ', '
 
     def fill(self, model: ImuModel) -> dict[str, Any]:
-        """Return further fields of the template."""
+        """Return the fields of the template besides the noise parameters."""
         return {'rate': as_text(model.rate)}
 
     def write(self, model: ImuModel) -> str:
@@ -48,13 +48,13 @@ class CodeSimulator(KeyedSimulator):
         fields = self.fill(model)
         for quantity, values in self.values(model).items():
             for key, value in values.items():
-                text = as_text(value, self.separator)
+                number = as_text(value, self.separator)
                 is_vector = isinstance(value, tuple)
-                fields[f'{quantity}_{key}'] = self.vector.format(text) if is_vector else text
+                fields[f'{quantity}_{key}'] = self.vector.format(number) if is_vector else number
         return self.template.format(**fields)
 
     def parse(self, text: str, where: str) -> dict[str, Any]:
-        """Return the numbers that stand beside the keys."""
+        """Return the numbers that follow the keys."""
         rate = re.search(self.rate_pattern, text)
         hertz = self.rate or 100.0
         if rate is not None:
@@ -63,15 +63,15 @@ class CodeSimulator(KeyedSimulator):
         for quantity, keys in self.keys.items():
             section = re.search(self.sections[quantity], text, re.DOTALL)
             if section is None:
-                raise ParameterError(where, quantity, f'of {self.title} is missing')
+                raise ParameterError(where, quantity, f'missing in the file of {self.title}')
             values[quantity] = {}
             for key, _ in keys.values():
-                number = re.search(
+                match = re.search(
                     rf"""\b{key}\b['"]?\s*[:=,]\s*(?:\w+\.\w+\()?\[?([-+\d.eE][-+\d.eE,\s]*)""",
                     section[0],
                 )
-                if number is not None:
-                    values[quantity][key] = numbers_in(number[1].strip(' ,\n'), where, key)
+                if match is not None:
+                    values[quantity][key] = numbers_in(match[1].strip(' ,\n'), where, key)
         return {'rate': hertz, **self.parameters(values, hertz)}
 
     def rate_of(self, value: float) -> float:
@@ -125,8 +125,8 @@ imu = IMU(config={{
 }})
 """
     remarks = (
-        'Pegasus takes the correlation time of the gyroscope from the accelerometer, so both are '
-        'equal; it adds no bias to the accelerometer and draws no turn-on bias.',
+        'Pegasus takes the correlation time of the gyroscope from the accelerometer, so the file '
+        'has the same for both. It adds no bias to the accelerometer and draws no turn-on bias.',
     )
 
     def model(self, chain: Any, rate: float) -> ImuModel:
@@ -135,9 +135,9 @@ imu = IMU(config={{
         time = gyroscope['bias_correlation_time']
         accelerometer = rotors_triad(chain.accelerometer) | {'bias_correlation_time': time}
         triads = {'gyroscope': gyroscope, 'accelerometer': accelerometer}
-        silent = {'turn_on_bias_sigma': 0.0}
+        no_turn_on = {'turn_on_bias_sigma': 0.0}
         return self.build(
-            {'rate': rate, **{name: part | silent for name, part in triads.items()}}, self.name
+            {'rate': rate, **{name: part | no_turn_on for name, part in triads.items()}}, self.name
         )
 
     def triad(self, quantity: str, part: ErrorChain, rate: float) -> dict[str, Any]:
@@ -149,17 +149,18 @@ imu = IMU(config={{
         part: Any = getattr(model, quantity)
         if quantity == 'accelerometer':
             return {'noise_density': [part.noise_density] * 3}
-        forgetting: Any = getattr(model, 'accelerometer').bias_correlation_time  # noqa: B009
-        std = part.random_walk * math.sqrt(0.5 * forgetting)
+        pegasus_model: Any = model
+        correlation_time = pegasus_model.accelerometer.bias_correlation_time
+        std = part.random_walk * math.sqrt(0.5 * correlation_time)
         return {
             'noise_density': [part.noise_density] * 3,
             'gauss_markov_std': [std] * 3,
-            'gauss_markov_time': [forgetting] * 3,
+            'gauss_markov_time': [correlation_time] * 3,
         }
 
 
 class IsaacLab(CodeSimulator):
-    """Noise of observation terms of Isaac Lab."""
+    """Noise of the IMU observations of Isaac Lab."""
 
     name = 'isaac'
     title = 'Isaac Lab'
@@ -204,19 +205,20 @@ def imu_noise(std, bias, bias_std):
     remarks = (
         'Isaac Sim itself has no IMU noise; this is the noise of observations of Isaac Lab. For '
         'Pegasus use --to pegasus.',
-        'The noise holds at STEP_DT. operation="abs" keeps biases from adding up over resets.',
+        'The noise is that of the STEP_DT in the file; at another step its density differs. '
+        'operation="abs" keeps biases from adding up over resets.',
     )
 
     def unit(self, quantity: str, parameter: str, rate: float) -> float:
-        """Return the unit; noise per sample is given by its density."""
+        """Return the factor to SI units; the file has the noise per sample, not its density."""
         return rate**-0.5 if parameter == 'noise_density' else 1.0
 
     def fill(self, model: ImuModel) -> dict[str, Any]:
-        """Return the step."""
+        """Return the time step, s."""
         return {'step_dt': f'{1.0 / model.rate:.12g}'}
 
     def rate_of(self, value: float) -> float:
-        """Return the rate of a step."""
+        """Return the rate, Hz, from the step in the file, s."""
         return float(f'{1.0 / value:.9g}') if value > 0.0 else 0.0
 
     def triad(self, quantity: str, part: ErrorChain, rate: float) -> dict[str, Any]:
@@ -262,10 +264,11 @@ Accelerometer {{
 }}
 """
     remarks = (
-        'Webots has noise in proportion to the value: the gyroscope has its noise at 1 rad/s and '
-        'none at rest, the accelerometer along gravity only. Neither has a bias.',
+        'The noise of Webots is proportional to the value. The gyroscope has the noise of the '
+        'model at 1 rad/s and none at rest, the accelerometer at rest only along gravity. Neither '
+        'has a bias.',
     )
-    _ends: ClassVar[Mapping[str, float]] = {'gyroscope': 35.0, 'accelerometer': 160.0}
+    _ranges: ClassVar[Mapping[str, float]] = {'gyroscope': 35.0, 'accelerometer': 160.0}
     _typical: ClassVar[Mapping[str, float]] = {
         'gyroscope': 1.0, 'accelerometer': STANDARD_GRAVITY,
     }  # fmt: skip
@@ -275,11 +278,11 @@ Accelerometer {{
         return {'period': f'{1e3 / model.rate:.12g}'}
 
     def write(self, model: ImuModel) -> str:
-        """Return both nodes; Webots has no resolution where the field is -1."""
+        """Return both nodes, with resolution -1, which is no rounding in Webots, instead of 0."""
         return super().write(model).replace('resolution 0\n', 'resolution -1\n')
 
     def rate_of(self, value: float) -> float:
-        """Return the rate of a sampling period in ms."""
+        """Return the rate, Hz, from the sampling period in the file, ms."""
         return float(f'{1e3 / value:.9g}') if value > 0.0 else 0.0
 
     def parse(self, text: str, where: str) -> dict[str, Any]:
@@ -299,16 +302,17 @@ Accelerometer {{
         std = density * math.sqrt(rate)
         return {
             'noise': std / self._typical[quantity],
-            'range': self._ends[quantity],
+            'range': self._ranges[quantity],
             'resolution': one_number(part.quantisation),
         }
 
     def errors(self, quantity: str, model: ImuModel) -> dict[str, Any]:
         """Return the errors of a triad at rest and level."""
+        if quantity == 'gyroscope':
+            return {'noise_density': (0.0, 0.0, 0.0)}
         part: Any = getattr(model, quantity)
         density = part.noise * STANDARD_GRAVITY / math.sqrt(model.rate)
-        is_force = quantity == 'accelerometer'
-        return {'noise_density': (0.0, 0.0, density if is_force else 0.0)}
+        return {'noise_density': (0.0, 0.0, density)}
 
 
 class GnssInsSim(CodeSimulator):
@@ -356,7 +360,7 @@ accuracy = {{
 }}
 imu = imu_model.IMU(accuracy=accuracy, axis=6, gps=False)
 """
-    remarks = ('A custom accuracy overwrites the built-in one of the same process.',)
+    remarks = ('A custom accuracy also overwrites the built-in one for the rest of the process.',)
 
     def parse(self, text: str, where: str) -> dict[str, Any]:
         """Return the numbers; the three correlation times of a triad must be equal."""
@@ -366,7 +370,8 @@ imu = imu_model.IMU(accuracy=accuracy, axis=6, gps=False)
             if isinstance(time, tuple):
                 if len(set(time)) > 1:
                     key = self.keys[quantity]['drift_time'][0]
-                    raise ParameterError(where, key, f'{time!r} is not read; must be three equal')
+                    problem = f'{time!r} is not allowed; the three numbers must be equal'
+                    raise ParameterError(where, key, problem)
                 mapping[quantity]['drift_time'] = time[0]
         return mapping
 
@@ -376,11 +381,11 @@ imu = imu_model.IMU(accuracy=accuracy, axis=6, gps=False)
             'bias': part.constant_bias,
             'noise_density': part.noise_density,
             'drift_std': part.gauss_markov_std,
-            'drift_time': _used_time(part),
+            'drift_time': _correlation_time(part),
         }
 
     def errors(self, quantity: str, model: ImuModel) -> dict[str, Any]:
-        """Return the errors of a triad; the Euler step lets the drift grow slightly."""
+        """Return the errors of a triad, with the larger drift of the Euler step."""
         part: Any = getattr(model, quantity)
         time = part.drift_time or 1e9
         step = 1.0 / (model.rate * time)
@@ -393,8 +398,8 @@ imu = imu_model.IMU(accuracy=accuracy, axis=6, gps=False)
         }
 
 
-def _used_time(part: ErrorChain) -> float:
-    """Return the correlation time of the first axis with a drift."""
+def _correlation_time(part: ErrorChain) -> float:
+    """Return the correlation time, s, of the first axis with a drift, or 100 s without drift."""
     pairs = zip(part.gauss_markov_std, part.gauss_markov_time, strict=True)
     return next((time for std, time in pairs if std), 100.0)
 
@@ -436,8 +441,8 @@ imu.Accelerometer = accelparams( ...
     'RandomWalk', {accelerometer_RandomWalk});
 """
     remarks = (
-        'BiasInstability is flicker noise from R2023b on; earlier versions make nearly white '
-        'noise of it.',
+        'BiasInstability is flicker noise since R2023b; in earlier versions it is nearly white '
+        'noise.',
     )
 
     def triad(self, quantity: str, part: ErrorChain, rate: float) -> dict[str, Any]:

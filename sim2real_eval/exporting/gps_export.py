@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""GPS models as files of other simulators, with what these will produce."""
+"""GPS models as files of other simulators, compared with the errors these will produce."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _AXES = ('east', 'north', 'up')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GpsExport(Export):
-    """A file for the receiver of a simulator, and what the simulator makes of it.
+    """File for the receiver of a simulator, and the errors that the simulator produces from it.
 
-    `source_std` and `simulated_std` are standard deviations of a position, m, east, north and up.
+    `source_std` and `simulated_std` are the standard deviations of a fix, m, east, north and up.
     """
 
     simulator: GpsSimulator
@@ -55,9 +55,9 @@ class GpsExport(Export):
 
     @property
     def scatter(self) -> str:
-        """Sentence with the scatter of model and file where they differ by 10 %, or nothing.
+        """Sentence with both standard deviations if they differ by more than 10 %, or empty.
 
-        The simulator then follows the increments of a position, but not how far it wanders.
+        The simulator then matches the change from fix to fix, but not how far the error wanders.
         """
         if np.allclose(self.source_std, self.simulated_std, rtol=TOLERANCE, atol=0.0):
             return ''
@@ -67,11 +67,11 @@ class GpsExport(Export):
         )
         return (
             f'Standard deviation of a fix, east/north/up: {source} m in the model, {simulated} m '
-            f'in {self.simulator.title}, which follows the change from fix to fix.'
+            f'in {self.simulator.title}, which is fitted to the change from fix to fix.'
         )
 
     def cause(self, axis: AxisComparison, last: float, ratio: float) -> str:
-        """Return why the simulator does not follow; see `Misfit`."""
+        """Return the cause of a misfit; see `Misfit`."""
         return 'drift' if self.simulator.law.drift_time is None else 'shape'
 
 
@@ -87,13 +87,15 @@ def export_gps(
     Parameters
     ----------
     source : GpsModel
-        With the noise `gnss` or `gaussian`.
+        Model whose noise is `gnss` or `gaussian`.
     simulator : str
         Name in `GPS_SIMULATORS`.
     rate : float, optional
-        Rate of the simulated receiver, Hz; by default that of the simulator, or else of the model.
+        Rate of the simulated receiver, Hz. By default the fixed rate of the simulator if it has
+        one, otherwise that of the model.
     span : tuple of float, optional
-        Lags of the increments that are fitted, s; by default from one fix to 100.
+        Smallest and largest lag of the fitted increments, s. By default from one interval between
+        fixes to 100 s.
     """
     if simulator not in GPS_SIMULATORS:
         problem = f'{simulator!r} has no receiver whose position errors can be set'
@@ -115,8 +117,12 @@ def export_gps(
     if any(errors.turn_on_std):
         omitted.append('noise.turn_on_std')
     features = {
-        'states': any(source.states.dwell), 'outages': source.outages.any, 'faults': source.faults,
-    }  # fmt: skip
+        'states': any(source.states.dwell),
+        'outages': source.outages.any,
+        'jamming': source.jamming.any,
+        'spoofing': source.spoofing.any,
+        'faults': source.faults,
+    }
     omitted += [name for name, is_set in features.items() if is_set]
     if errors.tails != GnssNoise().tails:
         omitted.append('noise.tails')
@@ -132,7 +138,7 @@ def export_gps(
 
 
 def _errors(source: GpsModel) -> GnssNoise:
-    """Return the errors of a receiver; raise ParameterError for another noise model."""
+    """Return the errors of a receiver; ParameterError if its noise is not gnss or gaussian."""
     if isinstance(source.noise, GnssNoise):
         return source.noise
     if isinstance(source.noise, GaussianNoise):
@@ -144,9 +150,9 @@ def _errors(source: GpsModel) -> GnssNoise:
 
 
 def sensor_from_text(text: str, where: str, name: str) -> tuple[str, SensorModel[Any]]:
-    """Return the simulator and the model of the IMU in a file, or else of the receiver.
+    """Return the title of the simulator and the sensor model of an IMU or GPS file.
 
-    `name` is that of the file. A file of neither raises ParameterError.
+    `text` is the content of the file and `name` its name. Raises ParameterError for other files.
     """
     if not is_imu_file(text, name):
         for simulator in GPS_SIMULATORS.values():

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""GPS receivers of simulators: law, writer and reader."""
+"""GPS receivers of simulators: noise model, writer and reader of the file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEGREE = math.radians(1.0) * 6_371_000.0
 
 
 class GpsSimulator(abc.ABC):
-    """A simulator: the law of its receiver and the format of its file; see `ImuSimulator`."""
+    """Simulator: the noise model of its receiver and its file format; see `ImuSimulator`."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -43,22 +43,22 @@ class GpsSimulator(abc.ABC):
 
     @abc.abstractmethod
     def errors(self, noise: Any, rate: float) -> dict[str, Any]:
-        """Return the errors that a noise produces, as parameters of `GnssNoise`."""
+        """Return the errors that the noise parameters produce, as parameters of `GnssNoise`."""
 
     @abc.abstractmethod
     def write(self, model: GpsModel) -> str:
-        """Return the text of the file."""
+        """Return the content of the file."""
 
     @abc.abstractmethod
     def parse(self, text: str, where: str) -> tuple[float, dict[str, Any]]:
-        """Return rate, Hz, and parameters of the noise of a file."""
+        """Return the rate, Hz, and the noise parameters in the content of a file."""
 
     def model(self, errors: GnssNoise, rate: float) -> GpsModel:
         """Return the model whose file is written for these errors."""
         return self._build(self.noise(errors, rate), rate, self.name)
 
     def read(self, text: str, where: str) -> GpsModel:
-        """Return the model of a file."""
+        """Return the model in the content of a file."""
         rate, noise = self.parse(text, where)
         return self._build(noise, rate, where)
 
@@ -86,7 +86,7 @@ class GazeboNavSat(GpsSimulator):
     remarks = (
         'The horizontal stddev is in degrees, as NavSat applies it, although SDF says metres; the '
         'error east is smaller by the cosine of the latitude.',
-        'NavSat has white noise alone: its dynamic bias never moves.',
+        'NavSat has only white noise: its dynamic bias stays zero.',
     )
 
     def noise(self, errors: GnssNoise, rate: float) -> dict[str, Any]:
@@ -139,8 +139,8 @@ class CarlaGnss(GpsSimulator):
     mark = 'sensor.other.gnss'
     law = IncrementLaw(has_constant=True)
     remarks = (
-        'noise_lon_* hold at the equator; divide them by the cosine of the latitude.',
-        'The noise holds at the sensor_tick of the file.',
+        'noise_lon_* hold at the equator; elsewhere divide them by the cosine of the latitude.',
+        'The noise is that of the sensor_tick in the file; at another tick its density differs.',
     )
     _keys: ClassVar[Mapping[str, str]] = {
         'latitude': 'noise_lat', 'longitude': 'noise_lon', 'altitude': 'noise_alt',
@@ -185,13 +185,17 @@ class CarlaGnss(GpsSimulator):
         noise = {}
         for axis, key in self._keys.items():
             for part, name in (('std', 'stddev'), ('bias', 'bias')):
-                written = str(sensor.get(f'{key}_{name}', 0.0))
-                noise[f'{axis}_{part}'] = number_in(written, where, f'{key}_{name}')
+                value = str(sensor.get(f'{key}_{name}', 0.0))
+                noise[f'{axis}_{part}'] = number_in(value, where, f'{key}_{name}')
         return float(f'{1.0 / tick:.9g}'), noise
 
 
 class StepLaw(GpsSimulator):
-    """White noise N sqrt(h) and b <- b + W sqrt(h) h w - b/n per step h, of PX4 and Pegasus."""
+    """Noise of PX4 and Pegasus, with one update per physics step of h seconds.
+
+    White noise has the standard deviation N sqrt(h). With a standard normal w, the bias is
+    b <- b + W sqrt(h) h w - b / n. N, W and n are density, walk and time constant of the file.
+    """
 
     kind = 'px4_classic'
     physics_rate: ClassVar[float] = 250.0
@@ -250,7 +254,7 @@ class Px4Gps(StepLaw):
     white_keys = ('gpsXYNoiseDensity', 'gpsZNoiseDensity')
     walk_keys = ('gpsXYRandomWalk', 'gpsZRandomWalk')
     remarks = (
-        'The bias has a correlation time of 60 physics steps, 0.24 s at 250 Hz, at any setting: '
+        'The correlation time of the bias is fixed at 60 physics steps, 0.24 s at 250 Hz, so '
         'fixes at 5 Hz are nearly white.',
     )
 
@@ -324,12 +328,15 @@ class HectorGps(GpsSimulator):
     law = IncrementLaw(drift_time=0.0, one_time=True, has_constant=True)
     remarks = (
         'The axes of the file are north, west, up for referenceHeading 0.',
-        'drift is larger than the drift that results, as of the IMU; it holds at the updateRate.',
-        'The first drift is drawn with that larger number and decays with the correlation time.',
+        'drift in the file is larger than the drift that results at this updateRate, because the '
+        'plugin multiplies by dt instead of sqrt(dt).',
+        'The first drift is drawn with the number of the file; the excess decays with the '
+        'correlation time.',
     )
 
     @staticmethod
     def _gain(frequency: float, rate: float) -> float:
+        """Return the ratio of the resulting standard deviation to the drift in the file."""
         dt = 1.0 / rate
         return dt * math.sqrt(2.0 * frequency / -math.expm1(-2.0 * frequency * dt))
 
@@ -401,7 +408,7 @@ class HectorGps(GpsSimulator):
 
 
 class WebotsGps(GpsSimulator):
-    """GPS node of Webots."""
+    """GPS node of Webots, whose correlation is per second."""
 
     name = 'webots'
     title = 'Webots'

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of the launch files, which mean the same in all files, and the packages they need.
+"""Arguments that the launch files share, and the ROS packages that they need.
 
 An argument that is a parameter of a node is declared with the node. Only `declare`,
 `profile_file` and `check_packages` need ROS.
@@ -51,7 +51,7 @@ class EvaluationSettings(ComparedSensors):
         '', '', 'Parameter file of navsat_transform_node; empty: that of the profile.'
     )
     case_file: str = parameter('', '', 'case.yaml that sets clock, timers and delivery order.')
-    out: str = parameter('', '', 'Folder to write.')
+    out: str = parameter('', '', 'Folder of the result.')
     overwrite: bool = parameter(False, '', 'Replace an existing result.')
     scenario: str = parameter('', '', 'Scenario label of all recordings; empty: their own.')
     rate_factor: float = non_negative(
@@ -60,7 +60,7 @@ class EvaluationSettings(ComparedSensors):
 
 
 def _select(declared: type[Parameters], *names: str) -> dict[str, Parameter]:
-    """Return declarations of a node's parameters for arguments of the same names."""
+    """Return the declarations of some parameters of a node, to be used for arguments."""
     return {name: declared.declarations()[name] for name in names}
 
 
@@ -88,10 +88,10 @@ ARGUMENTS: dict[str, Parameter] = {
     # All launch files.
     'namespace': _text('Namespace of the nodes, of their relative topics, and of tf_static.'),
     'frame_prefix': _text(
-        'Prefix of all frame ids, such as robot1/. The transforms are then on /tf_static, '
-        'outside of the namespace.'
+        'Prefix of all frame ids, such as robot1/. The transforms are then on /tf_static, outside '
+        'the namespace.'
     ),
-    'use_sim_time': _text('Use the time of /clock, as with a played bag or a simulator.', False),
+    'use_sim_time': _text('Use the time of /clock, for a played bag or a simulator.', False),
     'log_level': _text(
         'Lowest severity of logged messages.', 'info', ('debug', 'info', 'warn', 'error', 'fatal')
     ),
@@ -146,8 +146,8 @@ ARGUMENTS: dict[str, Parameter] = {
     **_select(SensorSettings, 'run'),
     **{
         f'noise_free_{kind}': _text(
-            f'Whether the {title} measures the noise-free sensor on ground_truth/{topic} instead '
-            f'of {source}.',
+            f'Whether the {title} adds its errors to the noise-free sensor on '
+            f'ground_truth/{topic}, instead of to {source}.',
             False,
         )
         for kind, title, topic, source in (
@@ -156,7 +156,7 @@ ARGUMENTS: dict[str, Parameter] = {
             ('mag', 'magnetometer', 'mag', 'the field of the world'),
         )
     },
-    'faults_file': _text('YAML file of faults of IMU and GPS, and their times.'),
+    'faults_file': _text('File with faults of IMU and GPS at given times.'),
     'ground_truth': _text('Topic of the true odometry.', 'ground_truth/odometry'),
     'sensors_params_file': _text('Parameter file of sensors.launch.py.'),
     'sensor_transforms': _text(
@@ -188,10 +188,10 @@ ARGUMENTS: dict[str, Parameter] = {
         'Parameter file of navsat_transform_node instead of that of the profile.'
     ),
     'imu_topic': _text(
-        'Topic of the IMU for a judge whose parameters say imu/data, such as imu/data_raw.',
+        'Topic of the IMU, such as imu/data_raw, to which imu/data of the judge is remapped.',
         'imu/data',
     ),
-    'navsat': _text('Start navsat_transform_node, which turns gps/fix into odometry/gps.', True),
+    'navsat': _text('Start navsat_transform_node, which converts gps/fix to odometry/gps.', True),
     'static_transforms_file': _text(
         'File with static transforms for judge_node, in the format of '
         'static_transforms.yaml. Empty: the transforms of this launch.'
@@ -253,7 +253,10 @@ JUDGE_OR_NONE = dataclasses.replace(
 
 
 def check(name: str, text: str) -> None:
-    """Raise ParameterError for a wrong value; launch itself only knows texts."""
+    """Raise ParameterError if the value `text` of an argument is wrong.
+
+    launch itself treats all values as strings.
+    """
     declaration = ARGUMENTS[name]
     if (name.endswith('_file') or name == 'path') and text and not Path(text).is_file():
         raise ParameterError('launch', name, f'{text!r} is not a file that can be read')
@@ -262,27 +265,32 @@ def check(name: str, text: str) -> None:
     if name == 'scenario' and not is_in_file(text) and text not in motion_names():
         problem = not_among(f'{text!r} is unknown', text, motion_names())
         raise ParameterError('launch', name, f'{problem}, or a class in a file')
-    if name == 'sensors' and not re.fullmatch(r'\[\s*[^\[\],]+(,[^\[\],]+)*\]', text):
-        problem = f'{text!r} is not allowed; must be a list such as [imu, front/gps]'
-        raise ParameterError('launch', name, problem)
-    for label in parse_yaml(text, name) if name == 'sensors' else ():
-        kind = str(label).rpartition('/')[2]
-        if kind not in KINDS.names():
-            problem = not_among(f'{label!r} is unknown', kind, KINDS.names())
-            raise ParameterError('launch', name, problem)
+    if name == 'sensors':
+        _check_sensors(text)
     if declaration.kind in (int, float):
         is_integer = declaration.kind is int and re.fullmatch(r'[-+]?\d+', text)
         declaration.parse(int(text) if is_integer else text, 'launch', name)
 
 
-# `ros2 launch` has them for all files.
+def _check_sensors(text: str) -> None:
+    if not re.fullmatch(r'\[\s*[^\[\],]+(,[^\[\],]+)*\]', text):
+        problem = f'{text!r} is not allowed; must be a list such as [imu, front/gps]'
+        raise ParameterError('launch', 'sensors', problem)
+    for label in parse_yaml(text, 'sensors'):
+        kind = str(label).rpartition('/')[2]
+        if kind not in KINDS.names():
+            problem = not_among(f'{label!r} is unknown', kind, KINDS.names())
+            raise ParameterError('launch', 'sensors', problem)
+
+
+# Arguments of `ros2 launch` itself, for all launch files.
 _ARGUMENTS_OF_ROS2 = ('launch-prefix', 'launch-prefix-filter')
 
 
 def is_started_by_ros2(file: str, words: Sequence[str]) -> bool:
-    """Return True if the command line `words` is a `ros2 launch` of a launch file.
+    """Return True if the command line `words` is `ros2 launch` with the launch file `file`.
 
-    It names the file by its path, or by the package and the name of the file.
+    The command line has its path, or the package and the name of the file.
     """
     if not (file and len(words) > 2 and Path(words[0]).stem == 'ros2' and words[1] == 'launch'):
         return False
@@ -305,7 +313,7 @@ def refuse_unknown_arguments(words: Iterable[str], declared_names: Collection[st
 
 
 def as_text(value: Any) -> Any:
-    """Return a default as a text of the command line; None and substitutions stay."""
+    """Return a default as a string of the command line; None and substitutions are unchanged."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
@@ -319,7 +327,7 @@ def declare(*names: str, **changed: Any) -> list[Any]:
     *names : str
         Keys of `ARGUMENTS`.
     **changed
-        Further keys with another default, a text or a list of launch substitutions, or with
+        Further keys with another default (a string or a list of launch substitutions), or with
         another declaration.
     """
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
@@ -350,7 +358,7 @@ def declare(*names: str, **changed: Any) -> list[Any]:
 
 
 def profile_file(suffix: str = '') -> list[Any]:
-    """Return substitutions for the profile's file of ekf_node, or of navsat with `NAVSAT`."""
+    """Return substitutions for the file of the profile; `NAVSAT` selects that of navsat."""
     from launch.substitutions import LaunchConfiguration
 
     folder = config_path('judge').as_posix()
@@ -368,7 +376,8 @@ _VIEWERS = {'rviz': 'rviz2', 'plotjuggler': 'plotjuggler', 'foxglove': 'foxglove
 def required_packages(arguments: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Return the ROS packages that a launch with these arguments needs.
 
-    Each is mapped to the argument that needs it, and to an alternative argument.
+    Each name is mapped to the argument that needs the package, and to an alternative argument, or
+    an empty string.
     """
     packages = {}
     if arguments.get('sensor_transforms') == 'true':
@@ -393,9 +402,9 @@ def required_packages(arguments: Mapping[str, str]) -> dict[str, tuple[str, str]
 
 
 def check_packages() -> Any:
-    """Return an action that refuses a launch that needs a package which is not installed.
+    """Return an action that refuses a launch if a package that it needs is not installed.
 
-    launch itself would fail at the node and leave the nodes before it running.
+    launch itself would only fail at the node, while the nodes before it are running.
     """
     from ament_index_python.packages import PackageNotFoundError, get_package_prefix
     from launch.actions import OpaqueFunction

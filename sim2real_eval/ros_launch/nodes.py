@@ -45,7 +45,7 @@ from .arguments import PACKAGE, is_started_by_ros2, refuse_unknown_arguments
 from .sensors import SensorTransform, name_prefix, of_models, write_transforms_file
 
 ENDING_RUN = 'ending_run'
-"""Launch configuration that is true while the processes of a run, but not the launch, end."""
+"""Launch configuration that is true while the processes of a run end and the launch goes on."""
 
 
 _FRAME_PREFIX = LaunchConfiguration('frame_prefix', default='')
@@ -57,7 +57,7 @@ TF_REMAPPINGS = [
 
 
 def typed_argument(name: str, kind: type) -> Any:
-    """Return an argument as a ROS parameter of a type; launch would guess the type."""
+    """Return an argument as a ROS parameter of type `kind`; launch would guess the type."""
     return ParameterValue(LaunchConfiguration(name), value_type=kind)
 
 
@@ -74,8 +74,8 @@ def node(
     Its transforms are on NAMESPACE/tf and NAMESPACE/tf_static, as in Nav2, or with `frame_prefix`
     on /tf and /tf_static.
 
-    `clock` is the argument that sets use_sim_time, which overrides a parameter file. None: a node
-    that publishes the clock and never follows it. A lifecycle node needs the actions of
+    `clock` is the argument that sets use_sim_time, which overrides a parameter file. It is None
+    for a node that publishes the clock and never follows it. A lifecycle node needs the actions of
     `activate`. `options` are those of `launch_ros.actions.Node`.
     """
     follow = False if clock is None else typed_argument(clock, bool)
@@ -126,7 +126,7 @@ def activate(lifecycle_node: Any) -> list[Any]:
 def static_transform(
     transform: SensorTransform, *, parent: str = 'base_link', **options: Any
 ) -> Any:
-    """Return a publisher of a static transform from the frame `parent`, both with the prefix."""
+    """Return a publisher of a static transform from `parent`; both frames get the prefix."""
     numbers = zip(
         ('x', 'y', 'z', 'roll', 'pitch', 'yaw'),
         (*transform.translation, *transform.rpy),
@@ -167,17 +167,17 @@ def trajectory_node(parameters: Mapping[str, Any], **options: Any) -> Any:
 
 
 def absolute_namespace(context: Any) -> str:
-    """Return the argument `namespace` within the groups that enclose the launch, as /robot1."""
+    """Return the absolute namespace of the launch, such as /robot1, with enclosing groups."""
     arguments = context.launch_configurations
     outer, inner = arguments.get('ros_namespace', ''), arguments['namespace']
     return str(make_namespace_absolute(prefix_namespace(outer, inner)))
 
 
 def set_clock_topic() -> Any:
-    """Return an action that moves the clock of this launch into its namespace.
+    """Return an action that remaps /clock into the namespace of the launch.
 
-    For a launch with a clock of its own. The name is absolute, since sensors may be in namespaces
-    below that of the launch.
+    Use it in a launch that publishes its own clock. The name is absolute, since sensors may be in
+    namespaces below that of the launch.
     """
 
     def remap(context: Any) -> list[Any]:
@@ -187,7 +187,7 @@ def set_clock_topic() -> Any:
 
 
 def set_noise_free_imu() -> Any:
-    """Return an action that sets `noise_free_imu`, if empty, for a motion of a body in MuJoCo."""
+    """Return an action that sets an empty `noise_free_imu`: true for a body in MuJoCo."""
 
     def set_argument(context: Any) -> None:
         arguments = context.launch_configurations
@@ -204,11 +204,11 @@ def include(file: str, params_file: str, *, condition: Any = None, **arguments: 
     Parameters
     ----------
     file : str
-        Such as `sensors.launch.py`.
+        Name of the launch file, such as `sensors.launch.py`.
     params_file : str
-        Argument of the including launch that becomes `params_file` of the included one.
+        Name of the argument whose value becomes `params_file` of the included launch.
     condition : optional
-        Condition of launch.
+        Launch condition of the action.
     **arguments
         Arguments that differ from those of the including launch.
     """
@@ -223,9 +223,9 @@ def include(file: str, params_file: str, *, condition: Any = None, **arguments: 
 def describe(entities: Iterable[Any], *included: Any) -> LaunchDescription:
     """Return a launch description that refuses unknown arguments of `ros2 launch`.
 
-    Known are its arguments and those of the files that it includes, as `--show-args` lists them,
-    and those of the actions `included`, which are started later. A launch file that includes this
-    one may have arguments of its own.
+    It accepts its own arguments, those of the files that it includes, as `--show-args` lists them,
+    and those of the actions `included`, which are started later. If another launch file includes
+    this one, nothing is refused.
     """
     description = LaunchDescription(entities)
 
@@ -246,7 +246,7 @@ def describe(entities: Iterable[Any], *included: Any) -> LaunchDescription:
 
 
 def set_transforms_file() -> Any:
-    """Return an action that sets `static_transforms_file`, if empty, from the sensor models."""
+    """Return an action that sets an empty `static_transforms_file` from the sensor models."""
 
     def set_argument(context: Any) -> None:
         arguments = context.launch_configurations
@@ -259,7 +259,7 @@ def set_transforms_file() -> Any:
 
 
 def set_imu_topic() -> Any:
-    """Return an action that sets `imu_topic`, for the judge, from `imu_data_raw` and the model."""
+    """Return an action that sets `imu_topic` of the judge from `imu_data_raw` and the model."""
 
     def set_argument(context: Any) -> None:
         arguments = context.launch_configurations
@@ -271,7 +271,7 @@ def set_imu_topic() -> Any:
 
 
 def fail_on_error(event: Any, context: Any) -> list[Any]:
-    """End the launch with exit status 1 if a node failed; for its `on_exit`."""
+    """End the launch with exit status 1 if a node failed; use it as `on_exit` of the node."""
     is_ending = context.is_shutdown or context.launch_configurations.get(ENDING_RUN) == 'true'
     if is_ending or event.returncode == 0:
         return []
@@ -287,8 +287,8 @@ def failure(message: str) -> Any:
     return OpaqueFunction(function=fail)
 
 
-# Exit status of an interrupted process: `ros2` returns the number of the signal, as the recorder
-# of rosbag2 does after it has written everything.
+# Good exit statuses of an interrupted process: `ros2` returns the number of the signal, also after
+# the recorder of rosbag2 has written everything.
 _INTERRUPTED = (0, signal.SIGINT, -signal.SIGINT)
 
 
@@ -296,11 +296,11 @@ _INTERRUPTED = (0, signal.SIGINT, -signal.SIGINT)
 class LaunchRun:
     """Processes of one run."""
 
-    leader: Any  # process whose end is the end of the run
+    leader: Any  # process whose end ends the run
     actions: list[Any]  # actions that start all processes, including the leader
-    # Short processes after the end of the leader, while the others still run.
+    # Short processes that are started after the end of the leader, while the others still run.
     last: list[Any] = dataclasses.field(default_factory=list)
-    # Process whose exit status counts; that of the other ended processes does not.
+    # Process that must not fail when it is ended with the others; their exit status is ignored.
     recorder: Any = None
     # Called after the end of all processes with a function that returns the output of a process.
     # Returns the problem of the run, or an empty string.
@@ -316,8 +316,9 @@ class LaunchRuns:
     Parameters
     ----------
     make : callable
-        Returns the run of a number.
+        Function that returns the run with a number.
     numbers : iterable of int
+        Numbers of the runs.
     settle : float
         Wall time, s, from the end of the leader and the last processes to the end of the others.
     """
@@ -330,7 +331,7 @@ class LaunchRuns:
         self._settle = settle
         self._run: LaunchRun | None = None
         self._output: dict[Any, list[bytes]] = {}
-        # Processes that must end before the others are ended.
+        # Processes whose end is waited for before the others are ended.
         self._awaited: list[Any] = []
         self._last: list[Any] = []
         self._alive: set[int] = set()

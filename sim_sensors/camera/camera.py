@@ -3,7 +3,7 @@
 """Camera with a feature tracker: true motion and a scene in, feature tracks and poses out.
 
 Source: [Ligorio2015], sections 2.1.6 and 2.2. No image is rendered: the camera returns the output
-of a tracker, which is pixels of known points with noise and mismatches.
+of a tracker, the pixels of known points with noise and mismatches.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Motion, Trajectory
 
 FIRST_TAG_ID = 1_000_000
-"""Corner c (0 to 3) of tag t has the id `FIRST_TAG_ID + 4 t + c`."""
+"""Id of the first tag corner: corner c (0 to 3) of tag t has `FIRST_TAG_ID + 4 t + c`."""
 
-_LARGEST = 2**31 - 1
+_LARGEST_ID = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Scene:
     Attributes
     ----------
     ids : (n,) int
-        Unique numbers of the points, which fit 32 bits as in a message.
+        Unique ids of the points, which fit into the 32 bits of a message field.
     points : (n, 3)
         Positions in the world's frame, m.
     normals : (n, 3)
@@ -72,7 +72,7 @@ class Scene:
 
     @classmethod
     def from_world(cls, world: World) -> Scene:
-        """Return the scene of a world: landmarks seen from all sides, tags seen from the front.
+        """Return the scene of a world: landmarks visible from all sides, tags from the front.
 
         Boxes of the world hide the points behind them; tags hide nothing.
 
@@ -84,11 +84,11 @@ class Scene:
         landmarks, tags = world.landmarks, world.tags
         corners = tags.ids[:, None] * 4 + np.arange(4) + FIRST_TAG_ID
         ids = np.concatenate([landmarks.ids, corners.reshape(-1)])
-        if len(ids) and (ids.min() < 0 or ids.max() > _LARGEST):
+        if len(ids) and (ids.min() < 0 or ids.max() > _LARGEST_ID):
             wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())
             raise SensorError(
-                f'a feature has the id {wrong}; must be in [0, {_LARGEST}], where corner c of tag '
-                f't has the id {FIRST_TAG_ID} + 4 t + c'
+                f'a feature has the id {wrong}; must be in [0, {_LARGEST_ID}], where corner c of '
+                f'tag t has the id {FIRST_TAG_ID} + 4 t + c'
             )
         shared_ids = np.intersect1d(landmarks.ids, corners)
         if len(shared_ids):
@@ -110,14 +110,15 @@ class Scene:
         return len(self.ids)
 
     def visible_from(self, cameras: FloatArray) -> NDArray[np.bool_]:
-        """Return which points are visible, `(n,)`, to a camera at `(3,)` or `(n, 3)` m.
+        """Return which points are visible, `(n,)`, from the camera positions, m.
 
-        A visible point faces the camera, and no box is between them.
+        `cameras` is one position `(3,)`, or one for each point, `(n, 3)`. A visible point faces
+        the camera, and no box is between them.
         """
         sight = cameras - self.points
         n = self.normals
-        cosine = n[:, 0] * sight[:, 0] + n[:, 1] * sight[:, 1] + n[:, 2] * sight[:, 2]
-        faces_camera = (n == 0.0).all(axis=1) | (cosine > 0.0)
+        ahead = n[:, 0] * sight[:, 0] + n[:, 1] * sight[:, 1] + n[:, 2] * sight[:, 2]
+        faces_camera = (n == 0.0).all(axis=1) | (ahead > 0.0)
         return np.asarray(faces_camera & ~self.boxes.hide(cameras, self.points))
 
 
@@ -128,8 +129,8 @@ class Mismatches(Parameters):
     Each frame is affected with probability f = `frames`. In an affected frame each correspondence
     is wrong with probability p = `features` ([Ligorio2015], section 2.1.6). Wrong correspondences
     exchange their pixels in a cycle of random order, so none is right by chance; a single one
-    stays right. On average n f p (1 - (1 - p)^(n - 1)) of n correspondences are wrong. The next
-    frame is compared with the truth, not with the mismatch.
+    stays right. On average n f p (1 - (1 - p)^(n - 1)) of n correspondences are wrong. A mismatch
+    lasts one frame: the next frame reports the correct measured pixel as the previous one.
     """
 
     frames: float = share(0.0, 'Share of the frames with mismatches.')
@@ -147,10 +148,10 @@ class MismatchProcess:
         self._mismatches, self._rng = mismatches, rng
 
     def mix(self, tracked: NDArray[np.bool_]) -> IntArray:
-        """Return at which feature's pixel each feature of the scene is reported, `(n,)` indices.
+        """Return the index of the feature whose pixel is reported for each feature, `(n,)`.
 
-        A correct correspondence has its own index. `tracked` `(n,)` says which features are found
-        in this frame and in the previous one.
+        A correct correspondence has its own index. `tracked` `(n,)` is True for features that are
+        found in this frame and in the previous one.
         """
         # Drawn for all features, so that later draws do not depend on which are found.
         frame = self._rng.random()
@@ -163,12 +164,12 @@ class MismatchProcess:
         return sources
 
 
-# Optical frame (z forward, x right) to one with x forward and z up, quaternion x y z w.
+# Rotation from the optical frame (z forward, x right) to x forward and z up; quaternion x y z w.
 _OPTICAL = np.array([-0.5, 0.5, -0.5, 0.5])
 _WORLD_FRAME = 'map'
-# Iterations of the row of a point under a rolling shutter. Each multiplies the error by the speed
-# of the point in the image, in rows per row_time.
-_ROW_STEPS = 4
+# Iterations that find the row of a point under a rolling shutter. Each multiplies the error by the
+# speed of the point in the image, in rows per row_time.
+_ROW_ITERATIONS = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,7 +219,7 @@ class CameraModel(MountedModel[CameraMessages]):
     delivery: Delivery = dataclasses.field(default_factory=Delivery)
 
     def mounted(self, translation: ArrayLike, rotation: ArrayLike) -> CameraModel:
-        """Return the model with the mounting of a static transform of its optical frame.
+        """Return the model mounted by the static transform of its optical frame.
 
         Parameters
         ----------
@@ -231,7 +232,7 @@ class CameraModel(MountedModel[CameraMessages]):
 
         turn = Rotation.from_quat(np.asarray(rotation, dtype=np.float64))
         with warnings.catch_warnings():
-            # Gimbal lock at a pitch of 90 degrees, as for a camera with the axes of the body.
+            # Gimbal lock at a pitch of 90 degrees, as if the optical axes were those of the body.
             warnings.simplefilter('ignore', UserWarning)
             model = with_mounting(self, turn * Rotation.from_quat(_OPTICAL).inv())
         return with_lever_arm(model, translation)
@@ -243,7 +244,7 @@ class CameraModel(MountedModel[CameraMessages]):
 
     @classmethod
     def translate(cls, mapping: dict[str, Any], where: str) -> dict[str, Any]:
-        """Return the model of a calibration of Kalibr, OpenCV or ROS; see `calibration`."""
+        """Translate a calibration of Kalibr, OpenCV or ROS into parameters; see `calibration`."""
         return read_calibration(mapping, where) if is_calibration(mapping) else mapping
 
     @staticmethod
@@ -265,12 +266,12 @@ class CameraModel(MountedModel[CameraMessages]):
 
 
 class CameraSensor(Sensor[CameraMeasurement]):
-    """Camera that is switched on: a model and its state. Made by `CameraModel.start`.
+    """Running camera: a model and its state. Made by `CameraModel.start`.
 
     Attributes
     ----------
     scene : Scene
-        Points that it can recognise.
+        Points that the camera can recognise.
     """
 
     model: CameraModel
@@ -342,7 +343,7 @@ class CameraSensor(Sensor[CameraMeasurement]):
         pixels = intrinsics.project(local)
         # A point is projected with the pose at which its row is exposed. The acceleration is that
         # of the first row: within 30 ms a jerk of 10 m/s^3 adds an error of 45 um.
-        for _ in range(_ROW_STEPS if self.model.row_time > 0.0 else 0):
+        for _ in range(_ROW_ITERATIONS if self.model.row_time > 0.0 else 0):
             row = np.nan_to_num(np.clip(pixels[:, 1:], -0.5, intrinsics.height - 0.5) + 0.5)
             delay = row * self.model.row_time
             half = 0.5 * delay**2
@@ -363,7 +364,8 @@ class CameraSensor(Sensor[CameraMeasurement]):
         from scipy.spatial.transform import Rotation
 
         model, scene = self.model, self.scene
-        # Drawn for all features, so that the noise of one does not depend on the visible others.
+        # Drawn for all features, so that the noise of a feature does not depend on which are
+        # visible.
         measured = true_pixels + self._std * self._noise.standard_normal((len(scene), 2))
         is_found = self._find_features(cameras, depth, true_pixels)
         tracked = is_found & (self._age >= 0)

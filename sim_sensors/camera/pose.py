@@ -53,16 +53,17 @@ class CameraPose:
 
 
 # Direct linear transformation, planar and general: [Hartley2004], sections 4.1 (homography), 4.4
-# (normalisation), 7.1 (camera matrix). The covariance is that of the estimate itself, to first
-# order in the pixel noise; it is larger than that of least squares.
+# (normalisation), 7.1 (camera matrix). The covariance is that of this estimate, to first order in
+# the pixel noise; it is larger than that of least squares.
 
+# Smallest numbers of points in a plane and not in a plane.
 PLANAR_MINIMUM = 4
 _GENERAL_MINIMUM = 6
-# Ratio of thickness to extent below which a scene is a plane.
+# Ratio of thickness to extent below which points are in a plane.
 _PLANE = 1e-6
-# Ratio below which it may be treated as one: the camera matrix is then nearly undetermined, and
-# the pose from the nearest plane may be better.
-_SLAB = 0.2
+# Ratio below which points are near a plane: the camera matrix is then nearly undetermined, and the
+# pose from the nearest plane may be better.
+_NEAR_PLANE = 0.2
 # Smallest singular value, relative to the largest, of a system with one solution.
 _DEGENERATE = 1e-8
 # Step of the numerical derivative of a pose by the entries of a matrix of norm 1.
@@ -70,12 +71,12 @@ _STEP = 1e-6
 
 
 def is_planar(points: FloatArray, *, nearly: bool = False) -> bool:
-    """Return whether points `(n, 3)`, n >= 3, are in one plane.
+    """Return True if points `(n, 3)`, n >= 3, are in one plane.
 
-    If `nearly`, the thickness may be a fifth of the extent.
+    If `nearly`, their thickness may be up to a fifth of their extent.
     """
     extent = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    return bool(extent[2] <= (_SLAB if nearly else _PLANE) * extent[0])
+    return bool(extent[2] <= (_NEAR_PLANE if nearly else _PLANE) * extent[0])
 
 
 def dlt_pose(
@@ -106,8 +107,8 @@ def dlt_pose(
     planar = is_finite and count >= PLANAR_MINIMUM and is_planar(points)
     if not is_finite or count < (PLANAR_MINIMUM if planar else _GENERAL_MINIMUM):
         raise SensorError(
-            f'a pose from {count} points; needs at least {PLANAR_MINIMUM} in a plane or '
-            f'{_GENERAL_MINIMUM} not in a plane, with finite coordinates'
+            f'{count} points do not determine the pose; must be at least {PLANAR_MINIMUM} in a '
+            f'plane or {_GENERAL_MINIMUM} not in a plane, with finite coordinates'
         )
     if planar or not is_planar(points, nearly=True):
         return _linear_pose(points, rays, ray_covariance, planar)
@@ -134,7 +135,7 @@ def _linear_pose(
     """Return the pose by the homography of the nearest plane, or by the camera matrix."""
     count = len(points)
     centre = points.mean(axis=0)
-    # Axes of the scene: the first two span the plane where there is one; right-handed.
+    # Right-handed axes of the scene; if it is a plane, the first two span it.
     axes = np.linalg.svd(points - centre, full_matrices=False)[2]
     axes[2] = np.cross(axes[0], axes[1])
     local = (points - centre) @ axes.T
@@ -143,7 +144,7 @@ def _linear_pose(
     middle = rays.mean(axis=0)
     spread = _mean_norm(rays - middle)
     if not (size > 0.0 and spread > 0.0):
-        raise SensorError('a pose from points that coincide; needs different points')
+        raise SensorError('the points do not determine the pose; must not coincide')
     world = np.column_stack([local / size, np.ones(count)])
     image = (rays - middle) / spread
     if planar:
@@ -176,9 +177,9 @@ def _linear_pose(
         raise SensorError('some points are behind the camera; all must be in front of it')
     if ray_covariance is None:
         return pose
-    # The system times the entries is zero. A change of a ray therefore changes the entries by
-    # minus the pseudo-inverse times the change of the system, which is minus the depth times that
-    # of the ray.
+    # The product of system and entries is zero. If a ray changes, this product changes by minus
+    # the depth times the change of the ray, and the entries change by minus the pseudo-inverse of
+    # the system times that.
     depth = world @ entries.reshape(3, columns)[2]
     left, values, right = np.linalg.svd(system, full_matrices=False)
     last = 3 * columns - 1
@@ -205,8 +206,8 @@ def _linear_pose(
 def _check_homography(world: FloatArray) -> None:
     """Raise SensorError if points `(n, 3)`, x y 1, of a plane do not determine a homography.
 
-    Noise hides this in the equations of the measured rays, so those of the exact points are
-    tested: every camera changes them by a regular factor.
+    Noise in the measured rays would hide this, so the equations of the exact points are tested. A
+    camera multiplies these by a regular matrix, which keeps their rank.
     """
     values = np.linalg.svd(_equations(world, world[:, :2]), compute_uv=False)
     if values[7] <= _DEGENERATE * values[0]:
@@ -216,7 +217,7 @@ def _check_homography(world: FloatArray) -> None:
 
 
 def _equations(world: FloatArray, image: FloatArray) -> FloatArray:
-    """Return the homogeneous equations of the entries, `(2 n, 3 c)`, two rows for each point."""
+    """Return the homogeneous equations of the matrix entries, `(2 n, 3 c)`, two rows per point."""
     count, columns = world.shape
     system = np.zeros((count, 2, 3 * columns))
     system[:, 0, :columns] = world
@@ -258,7 +259,8 @@ def _mean_norm(vectors: FloatArray) -> float:
 
 _ITERATIONS = 30
 _HALVINGS = 12
-# Relative and absolute cost reduction below which the iteration stops; a millionth of a deviation.
+# Relative and absolute reduction of the cost, in squared deviations, below which the iteration
+# stops.
 _CONVERGED = 1e-13
 _NEGLIGIBLE = 1e-22
 
@@ -272,8 +274,8 @@ def refined_pose(
 ) -> CameraPose:
     """Return the pose near `pose` with the least sum of squared reprojection errors.
 
-    A small or distant plane that is tilted the other way has nearly the same pixels. For points
-    near a plane that pose is tried too, and the better one is returned.
+    A small or distant plane has nearly the same pixels if it is tilted the opposite way. For
+    points near a plane, that pose is tried too, and the better of both is returned.
 
     Parameters
     ----------
@@ -286,8 +288,7 @@ def refined_pose(
     intrinsics : Intrinsics
         Calibration of the camera.
     std : (2,)
-        Standard deviations of the pixels along u and v, px, > 0. The covariance of the result is
-        proportional to their square.
+        Standard deviations of the pixels along u and v, px, > 0. They scale the covariance.
 
     Raises
     ------
@@ -301,7 +302,7 @@ def refined_pose(
         if other_cost < cost:
             best, cost = other, other_cost
     if not np.isfinite(cost):
-        raise SensorError('the initial pose does not see all points; needs a better one')
+        raise SensorError('the initial pose does not see all points; must have all in front of it')
     jacobian = reprojection.residuals(best)[1]
     information = jacobian.T @ jacobian
     # Scaling makes metres and radians comparable before the condition is tested.
@@ -323,7 +324,7 @@ class _Reprojection:
     std: FloatArray
 
     def minimise(self, pose: CameraPose) -> tuple[CameraPose, float]:
-        """Return the pose and the cost of Gauss-Newton steps, halved until the cost falls."""
+        """Minimise by Gauss-Newton steps, halved until the cost falls; return pose and cost."""
         residuals, jacobian = self.residuals(pose)
         cost = float(residuals @ residuals)
         if not np.isfinite(cost):
@@ -369,19 +370,19 @@ def _apply_step(pose: CameraPose, step: FloatArray) -> CameraPose:
 
 
 def _mirror_pose(pose: CameraPose, points: FloatArray) -> CameraPose:
-    """Return the pose for which the plane of the points is tilted the other way.
+    """Return the pose in which the plane of the points is tilted the opposite way.
 
     The scene is rotated by 180 degrees about its normal and then about the line of sight. A point
-    keeps its position across the line of sight and takes the opposite one along it.
+    keeps its position across the line of sight and is mirrored along it.
     """
     from scipy.spatial.transform import Rotation
 
     centre = points.mean(axis=0)
     normal = np.linalg.svd(points - centre, full_matrices=False)[2][2]
     sight = pose.rotation.T @ (centre - pose.position)
-    sight_half = Rotation.from_rotvec(np.pi * sight / np.linalg.norm(sight)).as_matrix()
-    normal_half = Rotation.from_rotvec(np.pi * normal).as_matrix()
-    rotation = (sight_half @ pose.rotation.T @ normal_half).T
+    about_sight = Rotation.from_rotvec(np.pi * sight / np.linalg.norm(sight)).as_matrix()
+    about_normal = Rotation.from_rotvec(np.pi * normal).as_matrix()
+    rotation = (about_sight @ pose.rotation.T @ about_normal).T
     return dataclasses.replace(pose, position=centre - rotation @ sight, rotation=rotation)
 
 
@@ -397,10 +398,10 @@ class PoseEstimate(Parameters):
         choices=('none', 'dlt', 'refined'),
     )
     stated_std: float = non_negative(
-        0.0, 'px', 'Pixel noise assumed for the stated covariance; 0: that of the camera.'
+        0.0, 'px', 'Pixel noise for the stated covariance; 0: the noise of the camera.'
     )
     fewest: int = parameter(
-        PLANAR_MINIMUM, '1', 'Fewest features for a pose.', minimum=PLANAR_MINIMUM
+        PLANAR_MINIMUM, '1', 'Smallest number of features for a pose.', minimum=PLANAR_MINIMUM
     )
     largest_residual: float = non_negative(
         0.0, 'px', 'Largest root mean square of the reprojection errors of a pose; 0: no limit.'
@@ -414,7 +415,7 @@ class PoseEstimate(Parameters):
         intrinsics: Intrinsics,
         std: FloatArray,
     ) -> CameraPose | None:
-        """Return the pose of the optical frame; None where the features do not determine one.
+        """Return the pose of the optical frame, or None if the features do not determine it.
 
         `points` `(n, 3)` m are the features in the world, `pixels` `(n, 2)` their measurements
         with the deviations `std` `(2,)` along u and v, and `rays` `(n, 2)` the undistorted rays.
@@ -427,7 +428,7 @@ class PoseEstimate(Parameters):
         try:
             pose = dlt_pose(points, rays, _ray_covariance(intrinsics, rays, stated))
             if self.method == 'refined':
-                # If there is no noise, any weight will do and the covariance is zero.
+                # Without noise, the weights are arbitrary and the covariance is zero.
                 has_noise = bool((stated > 0.0).all())
                 weight = stated if has_noise else np.ones(2)
                 pose = refined_pose(pose, points, pixels, intrinsics, weight)
@@ -443,6 +444,6 @@ class PoseEstimate(Parameters):
 
 
 def _ray_covariance(intrinsics: Intrinsics, rays: FloatArray, std: FloatArray) -> FloatArray:
-    """Return the covariance of rays `(n, 2, 2)` whose pixels have independent errors."""
+    """Return the covariances of rays, `(n, 2, 2)`, for independent errors of their pixels."""
     by_pixel = np.linalg.inv(intrinsics.ray_jacobian(rays)) * std
     return by_pixel @ np.swapaxes(by_pixel, 1, 2)

@@ -25,7 +25,7 @@ class RandomWalkNoise(PositionNoise):
     """Ch:RW, a bounded random walk: smooth wander of the position.
 
     The error e and its velocity s are zero at the first fix. Each interval between fixes is
-    integrated in steps h = min(1/model_rate, rest of the interval). Per axis::
+    integrated in steps h of 1/model_rate, the last one shorter. Per axis::
 
         a = clip(N(-pull acceleration_std e / error_scale, acceleration_std), +-acceleration_limit)
         s = s + a h;    s = s speed_limit/|s|  where |s| > speed_limit  (3-D norm)
@@ -34,17 +34,17 @@ class RandomWalkNoise(PositionNoise):
     `acceleration_std` is per step, so the statistics depend on `model_rate`, but not on a rate of
     the fixes that divides it. A remainder below 1e-6 of a step is a rounding error and is skipped.
 
-    If there are no limits and no pull, Var s = acceleration_std^2 h t and Var e =
-    acceleration_std^2 h t^3/3. If there is a pull, e is an undamped oscillator of angular
+    Without limits and pull, Var s = acceleration_std^2 h t and Var e =
+    acceleration_std^2 h t^3/3. With a pull, e is an undamped oscillator of angular
     frequency sqrt(pull acceleration_std / error_scale), a period of 65 s for the defaults; it is
-    stable while this frequency times h is below 2. If there is a speed limit, the process becomes
+    stable while this frequency times h is below 2. With a speed limit, the process is
     stationary: s is uniform in a ball, with the standard deviation speed_limit/sqrt(5) per axis
     (0.0072 m/s for a model_rate of 100 Hz, 0.0081 m/s for 10 Hz). That of e is 0.08 m after 30 s
     for 100 Hz, and approaches 0.09 m for 10 Hz. Finite differences of e never exceed speed_limit.
 
-    The defaults are those of the paper's demo. Chrono's demos have 0.016, 100, 0.03 and 0.005, in
-    the order of the table, which clip 75 % of the draws. `pull` and `error_scale` are constants in
-    Chrono's code (0.2 and 1 m). The paper calls the latter a maximum error, but it is a scale and
+    The defaults are those of the paper's demo. Chrono's demos have 0.016, 100, 0.03 and 0.005 for
+    the first four parameters, which clips 75 % of the accelerations. `pull` and `error_scale` are
+    constants in Chrono's code (0.2 and 1 m). The paper calls the latter a maximum error, but it
     bounds nothing. Chrono also has an unused mean and an extra draw; both are left out.
 
     References
@@ -80,7 +80,7 @@ _REMAINDER = 1e-6
 class BoundedWalk:
     """Position error e driven by a clipped random acceleration, with the speed limited.
 
-    `RandomWalkNoise` gives the equations and parameters. `rng` is the stream of this source alone.
+    See `RandomWalkNoise` for equations and parameters. No other source may use the stream `rng`.
     """
 
     def __init__(self, rng: np.random.Generator, noise: RandomWalkNoise) -> None:
@@ -96,8 +96,8 @@ class BoundedWalk:
         noise = self._noise
         gradient = -noise.pull * noise.acceleration_std / noise.error_scale
         limits = noise.speed_limit or math.inf, noise.acceleration_limit or math.inf
-        constants = noise.acceleration_std, gradient, *limits
-        return _integrate(self.value, self.speed, dt, steps, normals, self._step, *constants)
+        parameters = noise.acceleration_std, gradient, *limits
+        return _integrate(self.value, self.speed, dt, steps, normals, self._step, *parameters)
 
 
 @row_loop
@@ -140,7 +140,7 @@ class GeodeticNoise(PositionNoise):
     """CARLA's GNSS: white noise in degrees.
 
     A standard deviation of 1e-5 degrees is 1.11 m north, and 1.11 m times the cosine of the
-    latitude east. CARLA's defaults are zero. 5e-6 for all three axes is what its leaderboard sets:
+    latitude east. CARLA's defaults are zero. Its leaderboard sets 5e-6 for all three axes:
     0.56 m north and 5 micrometres up. No covariance is stated.
 
     CARLA computes the position on a sphere: `geodesy: carla_mercator`, in newer builds
@@ -201,14 +201,14 @@ class GazeboClassicNoise(PositionNoise):
     )
 
     def start(self, seed: int, run: str, sensor: str) -> Process:
-        """Return noise with the biases drawn."""
+        """Return the noise, with its biases drawn."""
         return self.white_and_bias(streams(seed, run, sensor, 'position'), [0, 1, 2])
 
     def white_and_bias(self, rng: Streams, instances: list[int]) -> White:
-        """Return the noise of three axes, each of the instance with its number."""
-        signs = rng('bias')
-        drawn = np.asarray(self.bias_mean) + np.asarray(self.bias_std) * signs.standard_normal(3)
-        bias = np.where(signs.random(3) < 0.5, -drawn, drawn)[instances]
+        """Return the noise of three axes; `instances` has the index of the parameters of each."""
+        biases = rng('bias')
+        drawn = np.asarray(self.bias_mean) + np.asarray(self.bias_std) * biases.standard_normal(3)
+        bias = np.where(biases.random(3) < 0.5, -drawn, drawn)[instances]
         std, mean = np.asarray(self.std)[instances], np.asarray(self.mean)[instances]
         return White(rng('white'), std, mean + bias)
 
@@ -221,11 +221,11 @@ class GazeboPositionNoise(UpstreamNoise, GazeboClassicNoise):
 
         e = N(mean, std) + b + d
 
-    b = +-N(bias_mean, bias_std) is drawn once, with a random sign. d is a Gauss-Markov process
-    that starts in its stationary distribution. Its standard deviation is dynamic_bias_std
-    sqrt(dynamic_bias_time / 2), its correlation exp(-lag / dynamic_bias_time). All defaults of
-    Gazebo are zero; we chose the numbers of the preset. ros_gz publishes a covariance of zeros,
-    type unknown. `precision`, which rounds the reported value, is left out.
+    b = +-N(bias_mean, bias_std) is drawn once, with a random sign. d is a stationary
+    Gauss-Markov process. Its standard deviation is dynamic_bias_std sqrt(dynamic_bias_time / 2),
+    its correlation exp(-lag / dynamic_bias_time). All defaults of Gazebo are zero; the numbers
+    of the preset are ours. ros_gz publishes a covariance of zeros, type unknown. `precision`,
+    which rounds the reported value, is left out.
 
     Notes
     -----
@@ -257,7 +257,7 @@ class GazeboPositionNoise(UpstreamNoise, GazeboClassicNoise):
 
     @property
     def upstream_units(self) -> dict[str, str]:
-        """Units of the numbers that are not in metres for all axes, by name."""
+        """Units of the parameters that are not in metres on all axes, by name."""
         names = ('std', 'bias_mean', 'bias_std')
         return dict.fromkeys(names, 'deg, deg, m') if self.is_angular else {}
 
@@ -285,8 +285,8 @@ class WebotsNoise(UpstreamNoise):
 
     Notes
     -----
-    With `as_upstream`, e starts at 0 one interval before the first fix. So the errors of the first
-    fixes are below `accuracy`, and zero with a noise_correlation of 1. All GPS of a Webots world
+    With `as_upstream`, e starts at 0 one interval before the first fix. The first errors are thus
+    smaller than `accuracy`, and stay zero if noise_correlation is 1. All GPS of a Webots world
     share one error; here each has its own.
 
     References
@@ -315,7 +315,7 @@ class WebotsNoise(UpstreamNoise):
         return error
 
 
-# Gauss-Legendre nodes, exact to the last digits for steps below ten correlation times.
+# Gauss-Legendre quadrature, exact up to rounding for steps below ten correlation times.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 # Radius with which PX4 converts metres to degrees, CONSTANTS_RADIUS_OF_EARTH of its geo.h [PX4].
@@ -333,14 +333,13 @@ class HectorNoise(UpstreamNoise):
         d' = -drift_frequency d + v + noise                  d(0) ~ N(0, drift)
         v' = -velocity_drift_frequency v + noise             v(0) ~ N(0, velocity_drift)
 
-    d and v after a step are drawn from their exact joint distribution. The preset has the 5 m and
-    0.1 m that users of the plugin copy. Not offered: fix_velocity, since NavSatFix holds no
-    velocity; `scale`; and a reference heading, since the world is east-north-up. Hector's local
-    radii are `geodesy: hector`.
+    d and v after a step are drawn from their joint distribution. The preset has the 5 m and 0.1 m
+    that users of the plugin copy. Its `scale`, fix_velocity (NavSatFix holds no velocity) and
+    reference heading are not available. Hector's local radii are `geodesy: hector`.
 
     Notes
     -----
-    `as_upstream` has dt where sqrt(dt) would be right, in d (below) and in v::
+    `as_upstream` has dt where sqrt(dt) would be right, for d and likewise for v::
 
         d <- exp(-f dt) d + dt N(0, sqrt(2 f) drift), published; then d <- d + dt v
         standard deviation without v: drift dt sqrt(2 f / (1 - exp(-2 f dt)))
@@ -379,9 +378,9 @@ class HectorNoise(UpstreamNoise):
 class HectorPositionDrift:
     """Two coupled Gauss-Markov processes per axis, d' = -f d + v + s w and v' = -g v + q w.
 
-    Here s = sqrt(2 f) drift and q = sqrt(2 g) velocity_drift. The exact variant draws from the
-    joint normal distribution of d and v after the step. As upstream, explicit steps have noise
-    proportional to dt, and d moves by v dt after its publication.
+    Here s = sqrt(2 f) drift and q = sqrt(2 g) velocity_drift. `exact` draws d and v after the step
+    from their joint normal distribution. `as_upstream` has explicit steps with noise proportional
+    to dt, and moves d by v dt after its publication.
     """
 
     def __init__(self, rng: np.random.Generator, noise: HectorNoise) -> None:
@@ -427,10 +426,11 @@ class HectorPositionDrift:
 
 @functools.lru_cache(maxsize=1024)
 def _coupling(f: float, g: float, dt_ns: int) -> tuple[float, float, float]:
-    """Return the factors of d in a step: of v, of the normal that drives v, and of a third one.
+    """Return the contributions of v to d in one step, as three factors.
 
-    After a time t the effect of v on d is c(t) = (exp(-g t) - exp(-f t)) / (f - g). The variance
-    of d is therefore the integral of 2 g c^2, and its covariance with v that of 2 g c exp(-g t).
+    They multiply v before the step, the normal that also drives v, and an independent normal.
+    After a time t, the effect of v on d is c(t) = (exp(-g t) - exp(-f t)) / (f - g). The variance
+    of d is the integral of 2 g c^2, and its covariance with v that of 2 g c exp(-g t).
     """
     dt = dt_ns * 1e-9
     t = 0.5 * dt * (_NODES + 1.0)
@@ -470,7 +470,7 @@ class Px4ClassicNoise(UpstreamNoise):
     of the physics b <- b + random_walk sqrt(h) h w - b / 60, so its correlation time is 60 steps.
     Its standard deviation is random_walk h^1.5 / sqrt(1 - (59/60)^2): 2.8 mm at 250 Hz, 0.35 mm at
     1 kHz. It starts at zero. Upstream also swaps the axes of the velocity noise and gives noise
-    and bias of the height opposite signs; neither changes the distribution of the position.
+    and bias of the height opposite signs; neither changes the statistics of the position.
 
     References
     ----------
@@ -525,10 +525,10 @@ class Px4MarkovNoise(UpstreamNoise):
     - f6cde8b, 27af68c: white at 8 Hz, 0.2 m on the ground and 0.5 m up (`noise: {model: gaussian,
       std: [0.2, 0.2, 0.5]}`);
     - 000f5fd, the preset: coefficient 0.76, steps of 0.02 * 0.8 m (1.5 times that up),
-      "rate-corrected from GZBridge": GZBridge's model at 8 Hz.
+      "rate-corrected from GZBridge": the noise of GZBridge at 8 Hz.
 
-    GZBridge's header has 0.95 and 0.01 * 0.8 m; its update subtracts 0.02. No version of
-    SensorGpsSim that we could read has these values.
+    GZBridge's header has 0.95 and 0.01 * 0.8 m; its update subtracts 0.02. We found no version of
+    SensorGpsSim with these values.
 
     Notes
     -----
@@ -572,9 +572,9 @@ class Px4MarkovNoise(UpstreamNoise):
 
 
 class _StepMarkov:
-    """Process y <- a y + std w, one step per fix, or at a `rate` all steps between two fixes.
+    """Process y <- a y + std w from zero, with one step per fix, or with all steps of a `rate`.
 
-    Steps of a rate count from the first fix, so that rounding loses none. It starts at zero.
+    Steps of a `rate` are counted from the first fix, so that rounding loses none.
     """
 
     def __init__(

@@ -45,16 +45,17 @@ class GazeboNoise(SampledImu):
     )
 
     def triad(self, part: None, rng: Streams) -> AxisErrors:
-        """Return the errors of a triad: both have the same noise."""
+        """Return the errors of a triad; both triads have the same noise."""
         return SumTriad(White(rng('white'), self.deviation(self.gaussian_noise)), ())
 
 
 class BackwardDifference:
     """Kinematics of GazeboRosIMU of Gazebo classic, [GazeboRos] gazebo_ros_imu.
 
-    World vectors are turned by R instead of its transpose. R is the mounting times the attitude,
-    so the mounting turns about the axes of the world. The acceleration is the backward difference
-    of the velocity; the first one is 0. There is no gravity, and the lever arm is ignored.
+    World vectors are rotated by R instead of its transpose. R is the mounting times the attitude,
+    so the mounting rotates about the axes of the world. The acceleration is the backward
+    difference of the velocity; the first one is 0. There is no gravity, and the lever arm is
+    ignored.
     """
 
     def __init__(self, mounting_rpy: ArrayLike) -> None:
@@ -90,7 +91,8 @@ class GazeboRosImu(GazeboNoise):
     `as_upstream` repeats the defects of the noetic plugin:
 
     - rate = R w_world and force = R (v[k] - v[k-1]) / dt, where R^T would be right. R is mounting
-      times attitude, which turns the mounting about the world's axes; the orientation has this R.
+      times attitude, which applies the mounting about the world's axes; the published orientation
+      is this R.
     - There is no gravity: at rest it reads 0.
     - The lever arm is ignored.
     - s^2 is stated for the orientation too, which is exact. `exact` states zeros (unknown).
@@ -124,12 +126,12 @@ class GazeboRosImuSensor(GazeboNoise):
 
         y = truth + s w
 
-    Gravity is included and the frame is right. If `orientation` publishes a quaternion, its x, y,
-    z and w have the same noise s. `exact` normalises the quaternion, so its error is 2 s about
+    Gravity is included and the frame is correct. If `orientation` publishes a quaternion, its x,
+    y, z and w have the same noise s. `exact` normalises the quaternion, so its error is 2 s about
     each axis, and states (2 s)^2. s is then scaled to the rate of the sensor as for the triads
     (`std_rate`).
 
-    The plugin for ROS 2 adds nothing to the noise of SDF: for that one, take `gz_imu`.
+    The plugin for ROS 2 only has the noise of SDF; use `gz_imu` for it.
 
     Notes
     -----
@@ -153,7 +155,7 @@ class GazeboRosImuSensor(GazeboNoise):
 
 
 class NoisyQuaternion(Attitude):
-    """An attitude with white noise of the deviation `std` on each number of its quaternion.
+    """Attitude with white noise of standard deviation `std` on each component of its quaternion.
 
     If `normalised`, the result is a unit quaternion and the stated covariance that of its error.
     """
@@ -161,7 +163,7 @@ class NoisyQuaternion(Attitude):
     def __init__(
         self, attitude: Attitude, rng: np.random.Generator, std: float, *, normalised: bool
     ) -> None:
-        # A unit quaternion turns by twice the angle of its error.
+        # An error of a unit quaternion rotates by twice its size.
         super().__init__(np.eye(3) * std**2 * (4.0 if normalised else 1.0))
         self._attitude = attitude
         self._noise = White(rng, std, axes=4)
@@ -178,14 +180,16 @@ class NoisyQuaternion(Attitude):
 
 @dataclasses.dataclass(frozen=True)
 class SdfNoise(AxisParameters):
-    """A noise block of SDF per axis, with its names."""
+    """Noise blocks of SDF for three axes, with the names of SDF."""
 
     mean: Axes = axes('{u}', 'Mean of the white noise.')
     stddev: Axes = axes('{u}', 'Standard deviation of a sample.', minimum=0.0)
     bias_mean: Axes = axes('{u}', 'Mean of the constant bias before it gets a random sign.')
     bias_stddev: Axes = axes('{u}', 'Standard deviation of the constant bias.', minimum=0.0)
     dynamic_bias_stddev: Axes = axes(
-        '{u}/s/sqrt(Hz)', 'Density that drives the dynamic bias; not a deviation.', minimum=0.0
+        '{u}/s/sqrt(Hz)',
+        'Density of the white noise that drives the dynamic bias; not its standard deviation.',
+        minimum=0.0,
     )
     dynamic_bias_correlation_time: Axes = axes(
         's', 'Correlation time of the dynamic bias; 0: there is none.', minimum=0.0
@@ -203,7 +207,7 @@ class SdfAccelerometer(OfAccelerometer, SdfNoise):
     """Noise of an accelerometer in SDF; none by default."""
 
 
-# Precision up to which Gazebo does not round, in rad/s and m/s^2 alike.
+# Largest precision that Gazebo ignores, rad/s or m/s^2.
 _LEAST_PRECISION = 1e-6
 
 
@@ -226,7 +230,7 @@ class GazeboImu(SampledImu):
     -----
     `as_upstream`, as in new Gazebo:
 
-    - b is the initial value of d and decays with it. The first sample has b itself.
+    - b is the initial value of d and decays with it, from the second sample on.
     - A precision of at most 1e-6 is ignored.
 
     References
@@ -244,8 +248,8 @@ class GazeboImu(SampledImu):
         """Return the errors of a triad."""
         white = White(rng('white'), self.deviation(part.stddev), part.mean)
         drawn = rng('turn_on')
-        size = TurnOn(drawn, part.bias_stddev, part.bias_mean)
-        size.value = np.where(drawn.random(3) < 0.5, -size.value, size.value)
+        bias = TurnOn(drawn, part.bias_stddev, part.bias_mean)
+        bias.value = np.where(drawn.random(3) < 0.5, -bias.value, bias.value)
         times = np.asarray(part.dynamic_bias_correlation_time)
         has_dynamic = (times > 0.0) & (np.asarray(part.dynamic_bias_stddev) > 0.0)
         safe = np.where(times > 0.0, times, math.inf)
@@ -256,8 +260,8 @@ class GazeboImu(SampledImu):
             stationary=False,
         )
         if self.is_exact:
-            return SumTriad(white, (size, dynamic), precision=part.precision)
-        dynamic.value = size.value.copy()
+            return SumTriad(white, (bias, dynamic), precision=part.precision)
+        dynamic.value = bias.value.copy()
         precision = np.asarray(part.precision)
         used = np.where(precision > _LEAST_PRECISION, precision, 0.0)
         return SumTriad(white, (FromFirstSample(dynamic),), precision=used)
@@ -268,7 +272,7 @@ _ONE_PER_HOUR = 1.0 / 3600.0
 
 @dataclasses.dataclass(frozen=True)
 class HectorErrors(AxisParameters):
-    """hector_gazebo's sensor model for three axes."""
+    """Sensor model of hector_gazebo for three axes."""
 
     offset: Axes = axes('{u}', 'Constant error.')
     drift: Axes = axes('{u}', 'Stationary standard deviation of the drift.', minimum=0.0)
@@ -320,7 +324,7 @@ class HectorYaw(OrientationModel):
         return True
 
     def start(self, seed: int, run: str, sensor: str, *, gravity: float) -> Attitude:
-        """Switch on the attitude of an exact IMU without errors of its accelerometer."""
+        """Start the attitude of an `exact` IMU whose accelerometer has no errors."""
         return HectorImu(orientation=self).attitude(seed, run, sensor, gravity)
 
 
@@ -339,32 +343,31 @@ class HectorImu(SampledImu):
 
     b is the bias (offset + d) of the accelerometer, turned into world axes.
 
-    Hector's three services act from the next sample on. `ImuSensor.calibrate()` sets the drift of
-    the gyroscope to zero; `set_gyroscope_bias` and `set_accelerometer_bias` let a drift continue
-    from a value. A reset draws the drift again from the same stream. Sensors of other models
-    refuse these calls.
+    The three services of Hector are methods of `ImuSensor` and act from the next sample on.
+    `calibrate` sets the drift of the gyroscope to zero; `set_gyroscope_bias` and
+    `set_accelerometer_bias` set a drift, which continues from there. A reset draws the drift again
+    from the same stream. Sensors of other models refuse these calls.
 
     Notes
     -----
     `as_upstream` repeats these defects:
 
     - d = exp(-f dt) d + dt sqrt(2 f) drift w, with dt where sqrt(dt) would be right. d starts with
-      the standard deviation `drift` and sinks to drift dt sqrt(2 f / (1 - exp(-2 f dt))), about
+      the standard deviation `drift` and falls to drift dt sqrt(2 f / (1 - exp(-2 f dt))), about
       drift sqrt(dt): a tenth at 100 Hz.
     - The first sample has no interval: its rate and its force are 0 plus the errors, without
       gravity, and d has its initial value.
     - The rate is the mean since the previous sample, from its attitude. The acceleration is the
       difference of the velocity since then, which is 0 before the first sample. The lever arm is
       ignored.
-    - The mounting turns force and orientation about the world's axes. The rate is right.
+    - The mounting rotates force and orientation about the world's axes. The rate is correct.
     - The white noise of the yaw is in the covariance, but not in the yaw.
-    - The stated orientation covariance holds only white noise: that of the accelerometer divided
-      by g, with x and y exchanged, and that of the yaw. If there is no gravity, the
-      first two are -1. `exact` states the variance that the error has.
+    - The stated covariance of the orientation is that of white noise only: that of the
+      accelerometer divided by g, with x and y exchanged, and that of the yaw. Without gravity, the
+      first two are -1. `exact` states the variance of the error.
 
-    The preset has a number for each variant: 0.1118 rad for `exact` and 1.118 rad for
-    `as_upstream`, which is the same drift at 100 Hz. The latter starts at 0, as set in a running
-    plugin.
+    The yaw drift of the preset is 0.1118 rad for `exact` and 1.118 rad for `as_upstream`, which
+    gives the same drift at 100 Hz. The latter starts at 0, as if it was set in a running plugin.
 
     References
     ----------
@@ -419,12 +422,12 @@ class HectorImu(SampledImu):
         else:
             tilt, heading = np.asarray(force.gaussian_noise), yaw.gaussian_noise
         # The accelerometer measures no tilt if there is no gravity.
-        lean = (tilt[:2] / gravity) ** 2 if gravity > 0.0 else np.zeros(2)
+        tilt_variance = (tilt[:2] / gravity) ** 2 if gravity > 0.0 else np.zeros(2)
         if gravity <= 0.0 and not self.is_exact:
-            lean = np.full(2, -1.0)
+            tilt_variance = np.full(2, -1.0)
         # The tilt about x comes from the bias along y; upstream states them the other way round.
         order = [1, 0] if self.is_exact else [0, 1]
-        covariance = np.diag(np.append(lean[order], heading**2))
+        covariance = np.diag(np.append(tilt_variance[order], heading**2))
         mounting = np.zeros(3) if self.is_exact else self.mounting_rpy
         return HectorAttitude(yaw.offset, drift, white, gravity, covariance, mounting)
 
@@ -461,9 +464,9 @@ class PoseDifference:
 
 
 class HectorSensorDrift(GaussMarkov):
-    """Drift d of hector_gazebo, exact or with its step of dt; see `HectorImu`.
+    """Drift d of hector_gazebo, exact or with noise proportional to dt; see `HectorImu`.
 
-    `std` is `(axes,)` of unit u and `frequency` `(axes,)` Hz; at 0 Hz the drift is constant.
+    `std` is `(axes,)` in the unit of the sensor, `frequency` `(axes,)` Hz; 0 Hz: constant drift.
     """
 
     def __init__(
@@ -482,7 +485,7 @@ class HectorSensorDrift(GaussMarkov):
         self._has_started = False
 
     def advance(self, dt: FloatArray) -> FloatArray:
-        """Return the values after each step, `(n, axes)`; as upstream the first step is none."""
+        """Return the values after each step, `(n, axes)`; as_upstream the first one is skipped."""
         if self._is_exact:
             return super().advance(dt)
         if len(dt) and not self._has_started:

@@ -4,20 +4,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sim_sensors.core import rotations
-from .imu import ExactKinematics, IdealMeasurement
-
-if TYPE_CHECKING:
-    from sim_sensors.motion.trajectory import Trajectory
 import dataclasses
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim_sensors.core import rotations
 from sim_sensors.core.compilation import row_loop
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray
@@ -43,8 +37,19 @@ from sim_sensors.noise.processes import (
 from sim_sensors.noise.triad import AxisErrors, SumTriad
 from sim_sensors.sensor.sensor import ReportedCovariance, UnknownCovariance
 from .chain import AccelerometerChain, ChainTriad, GyroscopeChain
-from .imu import ImuModel, Kinematics, SampledImu, UpstreamImu, VelocityDifference
+from .imu import (
+    ExactKinematics,
+    IdealMeasurement,
+    ImuModel,
+    Kinematics,
+    SampledImu,
+    UpstreamImu,
+    VelocityDifference,
+)
 from .orientation import Attitude, Orientation, StatedAttitude
+
+if TYPE_CHECKING:
+    from sim_sensors.motion.trajectory import Trajectory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,25 +75,25 @@ class CarlaImu(SampledImu):
 
         y = truth + bias + N(0, stddev)
 
-    Everything is right-handed, as behind CARLA's ROS bridge. The preset `carla_imu` has the noise
-    of CARLA's leaderboard (the defaults are 0) and publishes CARLA's compass as `orientation:
-    {mode: heading}`. CARLA's angle clockwise from north is pi/2 minus that yaw.
+    All frames are right-handed, as in the output of CARLA's ROS bridge. The preset `carla_imu` has
+    the noise of CARLA's leaderboard (the defaults are 0) and publishes CARLA's compass as
+    `orientation: {mode: heading}`. CARLA's angle clockwise from north is pi/2 minus that yaw.
 
     Notes
     -----
     `as_upstream` repeats these defects:
 
-    - The rate of a mounted sensor is M w, where M^T w would be right: it is turned by the mounting
-      in place of its inverse. With the sensor pitched by 90 degrees, a left turn is measured as
-      +wx, not -wx. Mountings turned by 180 degrees are not affected.
+    - The rate of a mounted sensor is M w, where M^T w would be correct: it is rotated by the
+      mounting instead of its inverse. With the sensor pitched by 90 degrees, a left turn is
+      measured as +wx, not -wx. Mountings rotated by 180 degrees are not affected.
     - The acceleration is the second difference of the latest three positions. Before the first
       sample these are the origin, and the time step is the largest 32-bit float. So the first
-      sample has gravity alone and the second about -position/dt^2. From the third sample on a
+      sample has only gravity, and the second about -position/dt^2. From the third sample on a
       constant acceleration is exact.
     - No covariances are stated (zeros, unknown), as by CARLA's ROS bridge.
 
-    Gravity is that of the simulated world; CARLA's is 9.81 m/s^2. The ROS bridge fills in the full
-    attitude in place of the compass: `orientation: {mode: truth}`.
+    Gravity is that of the simulated world; CARLA's is 9.81 m/s^2. The ROS bridge publishes the
+    full attitude instead of the compass: `orientation: {mode: truth}`.
 
     References
     ----------
@@ -123,7 +128,7 @@ class SecondDifference(ExactKinematics):
     It is the second derivative of the parabola through the latest three positions, plus gravity,
     turned into the sensor frame. Before the first sample both earlier positions are the origin and
     the step is huge. The first sample therefore has no acceleration, and the second about
-    -position / dt^2. The rate is turned by the mounting, in place of its inverse.
+    -position / dt^2. The rate is rotated by the mounting instead of its inverse.
     """
 
     def __init__(self, lever_arm: ArrayLike, mounting_rpy: ArrayLike, gravity: float) -> None:
@@ -181,15 +186,15 @@ class GnssInsSimImu(UpstreamImu):
 
         y = truth + bias + drift + noise_density w / sqrt(dt)
 
-    `exact` discretises the drift exactly. If the correlation time is infinite (0 here), the drift
-    stays zero, the limit of that law. Upstream's custom dictionaries overwrite its built-in
+    `exact` discretises the drift exactly. For an infinite correlation time (0 here) its limit is a
+    drift that stays zero. Upstream's custom dictionaries overwrite its built-in
     grades; this is not reproduced. Vibration is not modelled.
 
     Notes
     -----
-    With `as_upstream`, the drift decays by 1 - dt/T with the noise of the exact model, and the
-    first sample has none. If T is infinite, the drift is *white* noise of the standard deviation
-    drift_std. A T of at most half an interval, for which upstream's drift diverges, is refused.
+    With `as_upstream`, the drift decays by the factor 1 - dt/T, with the noise of the exact model,
+    and the first sample has no drift. If T is infinite, the drift is *white* noise of the standard
+    deviation drift_std. A T of at most half an interval is refused: upstream's drift diverges.
 
     References
     ----------
@@ -207,29 +212,29 @@ class GnssInsSimImu(UpstreamImu):
         super()._check()
         for name, part in (('gyroscope', self.gyroscope), ('accelerometer', self.accelerometer)):
             # An Euler step of more than twice the time constant makes the drift diverge.
-            least = 0.5 / self.rate
-            if not self.is_exact and 0.0 < part.drift_time <= least and any(part.drift_std):
+            limit = 0.5 / self.rate
+            if not self.is_exact and 0.0 < part.drift_time <= limit and any(part.drift_std):
                 raise ParameterError(
                     type(self).__name__,
                     f'{name}.drift_time',
                     f'{part.drift_time!r} is not allowed as_upstream at {self.rate:g} Hz, where '
-                    f'the drift diverges; must be 0 or > {least:g} [s]',
+                    f'the drift diverges; must be 0 or > {limit:g} [s]',
                 )
 
     def gyroscope_bias(self, duration: float) -> float:
-        """Return how large the bias of the gyroscope may be, rad/s."""
+        """Return the typical size of the bias of the gyroscope, rad/s, on the worst axis."""
         return float(np.hypot(self.gyroscope.bias, self.gyroscope.drift_std).max())
 
     def triad(self, part: GnssInsSimErrors, rng: Streams) -> AxisErrors:
         """Return the errors of a triad."""
-        drifting, time = rng('gauss_markov'), part.drift_time or math.inf
+        generator, time = rng('gauss_markov'), part.drift_time or math.inf
         drift: Process
         if self.is_exact:
-            drift = GaussMarkov(drifting, part.drift_std, time, stationary=False)
+            drift = GaussMarkov(generator, part.drift_std, time, stationary=False)
         elif part.drift_time:
-            drift = FromFirstSample(EulerDrift(drifting, part.drift_std, time))
+            drift = FromFirstSample(EulerDrift(generator, part.drift_std, time))
         else:
-            drift = White(drifting, part.drift_std)
+            drift = White(generator, part.drift_std)
         constant = TurnOn(rng('turn_on'), 0.0, part.bias)
         return SumTriad(WhiteDensity(rng('white'), part.noise_density), (constant, drift))
 
@@ -314,9 +319,9 @@ class MatlabImu(ImuModel):
     The errors are those of `sim_sensors.imu.chain.ImuChain`. 0 stands for an infinite
     MeasurementRange. The reference temperature is 25 degC, as in MATLAB.
 
-    A vector a, b, c of AxesMisalignment fills the columns of the matrix, here by 0.01: `[1 b c; a
-    1 c; a b 1]`; a matrix is not accepted. This order is NOT CONFIRMED; it matters only if a, b
-    and c differ. Densities are those of the Allan plot ("double-sided" in MATLAB).
+    A vector a, b, c of AxesMisalignment, in percent, fills the columns of the matrix: 0.01 `[100 b
+    c; a 100 c; a b 100]`; a matrix is not accepted. We could not confirm this order; it matters
+    only if a, b and c differ. Densities are those of the Allan plot ("double-sided" in MATLAB).
     BiasInstability is flicker noise with a plateau of 0.664 B; MATLAB's own filters for it are not
     reproduced. AccelerationBias (g-sensitivity) is not modelled.
 
@@ -332,7 +337,7 @@ class MatlabImu(ImuModel):
     temperature: Temperature = dataclasses.field(default_factory=Temperature)
 
     def gyroscope_bias(self, duration: float) -> float:
-        """Return how large the bias of the gyroscope may be after `duration` s, rad/s."""
+        """Return the typical size of the bias of the gyroscope after `duration` s, rad/s."""
         return GyroscopeChain.from_mapping(self.gyroscope.chain(), self.kind).bias_after(duration)
 
     def triad(self, part: MatlabErrors, rng: Streams) -> AxisErrors:

@@ -23,11 +23,11 @@ from .vehicles import ART, AckermannVehicle, Controller, VehicleCommand, Vehicle
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PathPoints:
-    """Points of a path, `(n,)` each: x and y [m], heading of the tangent [rad], from x to the
-    left.
+    """Points of a path, `(n,)` each.
 
-    The curvature [1/m], d heading / d distance, is positive to the left; `curvature_slope`
-    [1/m^2] is d curvature / d distance.
+    x and y are in m. The heading, rad, is that of the tangent, from the x axis to the left. The
+    curvature, 1/m, is its derivative by the distance, and `curvature_slope`, 1/m^2, that of the
+    curvature.
     """
 
     x: FloatArray
@@ -46,7 +46,7 @@ class PlanarPath(Protocol):
 
 
 class LinePath:
-    """Straight along x."""
+    """Straight line along x."""
 
     def at(self, distance: FloatArray) -> PathPoints:
         """Points at `distance` `(n,)` m along the path."""
@@ -56,7 +56,7 @@ class LinePath:
 
 @dataclasses.dataclass(frozen=True)
 class CirclePath:
-    """Circle that starts along x and turns left for a positive radius, right for a negative."""
+    """Circle that starts along x and turns left, or right for a negative radius."""
 
     radius: float
 
@@ -82,10 +82,10 @@ class CurvePath:
 
     u(s) is the quintic through a table of 2048 panels: arc length by 8-point Gauss-Legendre
     quadrature, du/ds = 1/|r'| and d2u/ds2 = -(r'.r'')/|r'|^4 exactly. For the curves here the
-    error is under 1e-12 of the length (tested), so position, heading and curvature, each
-    evaluated from r at that u, are consistent to the same.
+    error is below 1e-12 of the length (tested). Position, heading and curvature are evaluated from
+    r at that u, so they agree to the same accuracy.
 
-    A closed curve closes on itself, smoothly, and is run through again. Otherwise the path goes on
+    A closed curve is repeated; it must be smooth where it closes. Any other path continues
     straight along its end tangent.
     """
 
@@ -147,7 +147,7 @@ class CurvePath:
 
 
 def half_sine_path(length: float, amplitude: float) -> CurvePath:
-    """Half a sine wave y = amplitude sin(pi x / length), then straight on along its end tangent.
+    """Return half a sine wave y = amplitude sin(pi x / length), continued along its end tangent.
 
     The curvature is zero at both ends, so it is continuous at the start of the straight line.
     """
@@ -162,9 +162,9 @@ def half_sine_path(length: float, amplitude: float) -> CurvePath:
 
 
 def figure_eight_path(length: float, width: float) -> CurvePath:
-    """Figure-eight x = (length/2) sin u, y = (width/2) sin 2u (Gerono's lemniscate, stretched).
+    """Return the figure eight x = (length/2) sin u, y = (width/2) sin 2u, a lemniscate of Gerono.
 
-    It starts in the crossing, where the curvature is zero, and turns right first.
+    It starts at the crossing, where the curvature is zero, and turns right first.
     """
     a, b = 0.5 * length, 0.5 * width
 
@@ -186,15 +186,15 @@ THROTTLE = 0.75  # [ART]
 _SPACING = 0.1  # m, distance between waypoints
 
 DRIVES = ('line', 'circle', 'half_sine')
-"""Scenarios of `drive`, as in the paper."""
+"""Scenarios of `drive`, those of the paper."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RunVariation(Parameters):
-    """Random variation between runs. All draws are Gaussian, clipped at three deviations.
+    """Random variation between runs: normal, clipped at three standard deviations.
 
-    The paper states no figures for its repeatability. These defaults describe a car that is placed
-    on a mark by hand, varying battery and ground, and a steering linkage with play.
+    The paper does not quantify the repeatability of its runs. These defaults describe a car that
+    is placed on a mark by hand, varying battery and ground, and a steering linkage with play.
     """
 
     start_position: float = non_negative(
@@ -210,7 +210,9 @@ class RunVariation(Parameters):
         0.1, '1', 'Relative standard deviation of c_0 and c_1, constant in a run.', maximum=0.3
     )
     steering_trim: float = non_negative(
-        0.02, '1', 'Standard deviation of the normalised steering, constant in a run.'
+        0.02,
+        '1',
+        'Standard deviation of the offset of the normalised steering, constant in a run.',
     )
     steering_disturbance: float = non_negative(
         0.03, '1', 'Standard deviation of the varying error of the normalised steering.'
@@ -222,8 +224,8 @@ class PurePursuit:
     """Pure pursuit: steer towards the point of the path that lies `lookahead` metres ahead.
 
     The steering angle atan(2 L sin(bearing) / distance) drives the rear axle on a circle through
-    the target [R. C. Coulter, CMU-RI-TR-92-01, 1992]. The target is the first waypoint at least
-    `lookahead` away that is not before the previous target, so a path may cross or repeat itself.
+    the target [R. C. Coulter, CMU-RI-TR-92-01, 1992]. The target is the first waypoint from
+    the previous target on that is at least `lookahead` away, so a path may cross or repeat itself.
     The points are `(n, 2)` m, n >= 2. Wheelbase and largest steering angle are those of the
     vehicle. The throttle is constant.
 
@@ -253,7 +255,7 @@ class PurePursuit:
         self._target = 0
 
     def __call__(self, time: float, state: VehicleState) -> VehicleCommand:
-        """Return the command at `time`; the throttle closes at the last waypoint."""
+        """Return the command at `time`; the throttle is zero at the last waypoint."""
         while self._target < len(self._points) - 1 and self._distance(state) < self._lookahead:
             self._target += 1
         distance = self._distance(state)
@@ -291,7 +293,7 @@ def waypoints(scenario: str, length: float) -> FloatArray:
 V = TypeVar('V', bound=AckermannVehicle)
 
 Pilot = Callable[[FloatArray, AckermannVehicle, float], Controller]
-"""Maker of a controller from waypoints `(n, 2)` m, vehicle and throttle on the straight."""
+"""Function that returns a controller for waypoints `(n, 2)` m, vehicle and throttle."""
 
 
 def pure_pursuit(points: FloatArray, vehicle: AckermannVehicle, throttle: float) -> Controller:
@@ -318,12 +320,12 @@ def prepare_run(
     variation: RunVariation | None = None,
     pilot: Pilot = pure_pursuit,
 ) -> PreparedRun[V]:
-    """Draw the variation of one run; see `drive` for parameters and errors."""
+    """Draw the random variation of one run and prepare it; see `drive`."""
     if not 0.0 < duration <= LONGEST:
         raise MotionError(
             f'duration {duration!r} is not allowed; must be a number > 0 and <= {LONGEST:g} [s]'
         )
-    vary = RunVariation() if variation is None else variation
+    variation = RunVariation() if variation is None else variation
 
     def draw(source: str, count: int = 1) -> list[float]:
         normals = stream(seed, run, 'vehicle', source).standard_normal(count)
@@ -331,9 +333,9 @@ def prepare_run(
         return factors
 
     along, across, turn = draw('start_pose', 3)
-    throttle = THROTTLE * (1.0 + vary.throttle * draw('throttle')[0])
-    friction = 1.0 + vary.friction * draw('friction')[0]
-    trim = vary.steering_trim * draw('steering_trim')[0]
+    throttle = THROTTLE * (1.0 + variation.throttle * draw('throttle')[0])
+    friction = 1.0 + variation.friction * draw('friction')[0]
+    trim = variation.steering_trim * draw('steering_trim')[0]
     car = dataclasses.replace(
         vehicle,
         linear_resistance=vehicle.linear_resistance * friction,
@@ -341,21 +343,23 @@ def prepare_run(
     )
     # The path is long enough that even the fastest run does not reach its end.
     points = waypoints(scenario, 5.0 + duration * car.downhill_speed(1.0))
-    steered = pilot(points, car, throttle)
+    undisturbed = pilot(points, car, throttle)
     count = math.ceil(duration * CONTROL_RATE) + 1
-    wander = vary.steering_disturbance * _wander(draw('steering', count), vary.disturbance_time)
+    disturbances = variation.steering_disturbance * _gauss_markov(
+        draw('steering', count), variation.disturbance_time
+    )
 
     def controller(time: float, state: VehicleState) -> VehicleCommand:
-        command = steered(time, state)
-        disturbed = command.steering + trim + wander[round(time * CONTROL_RATE)]
-        return VehicleCommand(command.throttle, float(disturbed))
+        command = undisturbed(time, state)
+        steering = command.steering + trim + disturbances[round(time * CONTROL_RATE)]
+        return VehicleCommand(command.throttle, float(steering))
 
     first, second = points[0], points[1]
     heading = math.atan2(second[1] - first[1], second[0] - first[0])
     start = VehicleState(
-        x=vary.start_position * (along * math.cos(heading) - across * math.sin(heading)),
-        y=vary.start_position * (along * math.sin(heading) + across * math.cos(heading)),
-        heading=heading + vary.start_heading * turn,
+        x=variation.start_position * (along * math.cos(heading) - across * math.sin(heading)),
+        y=variation.start_position * (along * math.sin(heading) + across * math.cos(heading)),
+        heading=heading + variation.start_heading * turn,
         speed=0.0,
     )
     return PreparedRun(car, controller, start)
@@ -373,8 +377,9 @@ def drive(
 ) -> Trajectory:
     """Drive a scenario once from rest; return the motion of the centre of gravity at 1 kHz.
 
-    The scenario is `line`, `circle` or `half_sine`. The labels `seed` and `run` determine the
-    random variation: equal labels give equal drives. `duration` is in s. `pilot` steers.
+    The scenario is `line`, `circle` or `half_sine`. `seed` and the label `run` determine the
+    random variation: equal ones give equal drives. `duration` is in s. `pilot` makes the
+    controller.
 
     Raises MotionError for an unknown scenario or a duration that is not positive.
     """
@@ -387,7 +392,7 @@ def drive(
     )
 
 
-def _wander(noise: list[float], time_constant: float) -> FloatArray:
+def _gauss_markov(noise: list[float], time_constant: float) -> FloatArray:
     """Return a stationary Gauss-Markov sequence of unit deviation at the control rate."""
     keep = math.exp(-1.0 / (CONTROL_RATE * time_constant))
     fresh = math.sqrt(1.0 - keep * keep)

@@ -24,7 +24,7 @@ from .vehicles import GRAVITY, REST_RATE, AckermannVehicle, Controller, VehicleS
 def road_heights(
     road: str, rows: int, columns: int, spacing: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Return heights `(rows, columns)` m, on a square grid, of zero mean.
+    """Return heights `(rows, columns)` m of zero mean on a square grid.
 
     Along any straight line they have the one-sided spectrum of [ISO8608]::
 
@@ -32,9 +32,8 @@ def road_heights(
 
     An isotropic field has this spectrum along lines if its two-sided spectrum over the plane is
     G_d(n_0) n_0^2 / (4 k^3), where k is the length of the wave vector in cycles/m. Waves shorter
-    than two spacings are absent, which multiplies G_d(n) by m / sqrt(n^2 + m^2), m = 1 / (2
-    spacing). Waves longer than the smaller side, which would be hills, are absent, too. The field
-    is periodic.
+    than two spacings are absent, which multiplies G_d(n) by m / sqrt(n^2 + m^2) with m = 1 / (2
+    spacing). Waves longer than the smaller side of the grid are absent too. The field is periodic.
 
     Parameters
     ----------
@@ -63,12 +62,12 @@ def road_heights(
     if road not in ROUGHNESS:
         raise MotionError(not_among(f'road {road!r} is unknown', road, ROADS))
     along, across = np.fft.fftfreq(rows, spacing), np.fft.rfftfreq(columns, spacing)
-    waves = np.hypot(along[:, None], across[None])
-    shortest = 1.0 / (min(rows, columns) * spacing)
+    wave_numbers = np.hypot(along[:, None], across[None])
+    lowest = 1.0 / (min(rows, columns) * spacing)
     strength = ROUGHNESS[road] * REFERENCE_FREQUENCY**2 / 4.0
-    density = np.zeros_like(waves)
-    is_kept = waves >= shortest
-    density[is_kept] = strength / waves[is_kept] ** 3
+    density = np.zeros_like(wave_numbers)
+    is_kept = wave_numbers >= lowest
+    density[is_kept] = strength / wave_numbers[is_kept] ** 3
     # White noise of unit variance has the density spacing^2.
     white = np.fft.rfft2(rng.standard_normal((rows, columns)))
     return np.asarray(np.fft.irfft2(white * np.sqrt(density) / spacing, (rows, columns)))
@@ -124,18 +123,20 @@ class Road:
     def lay_planes(
         self, places: FloatArray, rows: IntArray, points: FloatArray, turns: FloatArray
     ) -> None:
-        """Write the tangent planes below selected places.
+        """Write the tangent planes below selected places into `points` and `turns`.
 
-        Planes are written for the `rows` `(m,)` of `places` `(n, 3)` m: a point `(m, 3)` m into
-        `points`, and the quaternion w x y z that rotates the vertical to the normal into `turns`
-        `(m, 4)`.
+        `rows` `(m,)` selects from `places` `(n, 3)` m. `points` `(m, 3)` m gets a point of each
+        plane, `turns` `(m, 4)` the quaternion w x y z that rotates the vertical to its normal.
         """
         _planes(self._coefficients, self._spacing, places, rows, points, turns)
 
 
 @kernel
 def _weights(s: float) -> tuple[float, float, float, float]:
-    """Return the weights of the four cubic B-spline coefficients around a place, 0 <= s < 1."""
+    """Return the weights of the four cubic B-spline coefficients around a place.
+
+    `s` is the distance to the grid point before it in spacings, 0 <= s < 1.
+    """
     r = 1.0 - s
     return (
         r * r * r / 6.0,
@@ -203,9 +204,9 @@ def _planes(
 _BRAKE = 100.0  # N m s/rad
 _SETTLING = 1.0  # s, before time 0, in which the car settles on its springs
 _NO_CONTACT = 'contype="0" conaffinity="0"'
-# A contact acts as a spring of the given stiffness if its impedance is small: MuJoCo then applies
-# the force (k r + c v) / w, where w is the inverse inertia of the body, and adds a thousandth of 1
-# / w as mass. Friction is `impratio` times as stiff, and ends slip within 10 ms, as by default.
+# A contact acts as a spring of the given stiffness if its impedance is small. MuJoCo then applies
+# the force (k r + c v) / w, with the inverse inertia w of the body, and adds a mass of 0.001 / w.
+# Friction is `impratio` times as stiff and stops slip within 10 ms, which is MuJoCo's default.
 _IMPEDANCE = 0.001
 _FRICTION = 'cone="elliptic" impratio="1e4"'
 _SLIP_DAMPING = 100.0 * _IMPEDANCE  # 1/s
@@ -219,10 +220,10 @@ class SprungCar(AckermannVehicle):
     """The ART vehicle with suspension and tyres.
 
     Wheelbase, mass, wheels, motor and steering are those of `AckermannVehicle`. Tyres are linear
-    springs without damping, ten times as stiff as the suspension, as in the quarter car of
-    [Sayers1986] (653 and 63.3 N/m per kg of body). Track, mass of the wheels, ride frequency and
-    damping, height and inertia of the body (a box), and tyre friction on dry ground are assumed,
-    as no values are published.
+    springs without damping, ten times as stiff as the suspension, as in the quarter-car model of
+    [Sayers1986] (653 and 63.3 N/m per kg of body). No values are published for track, mass of the
+    wheels, ride frequency and damping, height and inertia of the body (a box), and tyre friction
+    on dry ground; these are assumed.
     """
 
     track: float = positive(0.30, 'm', 'Distance between left and right wheels.')
@@ -260,7 +261,7 @@ class SprungCar(AckermannVehicle):
     def _longest_timestep(self) -> float:
         """Return the longest step, s, that integrates a wheel between spring and tyre accurately.
 
-        An oscillation of rate w is stable for h w < 2; half of that is allowed.
+        An oscillation of w rad/s is stable for a step h with h w < 2; half of that is allowed.
         """
         heavier = 0.5 * self._sprung_mass * max(self._axle_shares())
         spring = heavier * (2.0 * math.pi * self.ride_frequency) ** 2
@@ -277,7 +278,7 @@ class SprungCar(AckermannVehicle):
         return self.cg_to_rear / self.wheelbase, self.cg_to_front / self.wheelbase
 
     def mjcf(self) -> str:
-        """Return the car as MJCF text, without the ground and the stiffness of the tyres."""
+        """Return the MJCF model of the car, without road heights and stiffness of the tyres."""
         sprung = self._sprung_mass
         length, width = self.wheelbase, self.track
         loads = self._axle_shares()
@@ -292,7 +293,7 @@ class SprungCar(AckermannVehicle):
             stiffness = mass * (2.0 * math.pi * self.ride_frequency) ** 2
             damping = 2.0 * self.ride_damping * math.sqrt(stiffness * mass)
             sag = mass * GRAVITY / stiffness
-            # MuJoCo places the contact, where the wheel rolls, in the middle of the compression.
+            # MuJoCo puts the contact, where the wheel rolls, in the middle of the compression.
             radius = (
                 self.wheel_radius + 0.5 * (mass + self.wheel_mass) * GRAVITY / self.tyre_stiffness
             )
@@ -329,7 +330,7 @@ class SprungCar(AckermannVehicle):
             for name in _CORNERS[:2]
         )
         motors = ''.join(f'<motor joint="{name}_spin"/>' for name in _CORNERS[2:])
-        # The physics has the axes of the inclined ground, so gravity leans backwards.
+        # The axes of the physics are those of the inclined ground, so gravity also points back.
         gravity = f'{-GRAVITY * math.sin(self.incline)} 0 {-GRAVITY * math.cos(self.incline)}'
         return (
             f'<mujoco><option timestep="{self.timestep:.9g}" gravity="{gravity}" '
@@ -341,7 +342,7 @@ class SprungCar(AckermannVehicle):
         )
 
     def model(self) -> Any:
-        """Return the compiled car with its tyres and the sensors that `ride` reads."""
+        """Return the compiled model of the car, with tyres and the sensors that `ride` reads."""
         model = compile_with_sensors(load_spec(self.mjcf()), 'base')
         wheels = [int(model.body(name).id) for name in _CORNERS]
         inertia = (1.0 - _IMPEDANCE) * model.body_invweight0[wheels, 0]
@@ -397,7 +398,7 @@ class SprungCar(AckermannVehicle):
 
 
 class _Ground:
-    """Tangent planes of a road that move with the wheels."""
+    """Tangent planes of a road that follow the wheels."""
 
     def __init__(self, road: Road, model: Any, data: Any) -> None:
         self._road = road
@@ -412,7 +413,7 @@ class _Ground:
 
 
 class _Cockpit:
-    """Converter of commands at the control rate to torques and steering angles."""
+    """Drive train and steering: convert commands at the control rate to torques and angles."""
 
     def __init__(self, car: SprungCar, controller: Controller, data: Any) -> None:
         self._car, self._controller = car, controller
@@ -433,9 +434,9 @@ class _Cockpit:
             - car.constant_resistance * math.tanh(rate / REST_RATE)
         )
         # Both front wheels roll about one point, so the inner one is steered more.
-        bend = math.tan(self._steering) / car.wheelbase
+        curvature = math.tan(self._steering) / car.wheelbase
         for wheel, side in enumerate((-0.5, 0.5)):
-            angle = math.atan(car.wheelbase * bend / (1.0 + side * bend * car.track))
+            angle = math.atan(car.wheelbase * curvature / (1.0 + side * curvature * car.track))
             self._control[wheel] = angle
         self._control[2:] = 0.5 * torque / car.gear_ratio
 
@@ -444,13 +445,13 @@ class _Cockpit:
         w, x, y, z = (float(value) for value in self._place[3:7])
         heading = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
         cosine, sine = math.cos(heading), math.sin(heading)
-        place = VehicleState(
+        state = VehicleState(
             x=float(self._place[0]) - car.cg_to_rear * cosine,
             y=float(self._place[1]) - car.cg_to_rear * sine,
             heading=heading,
             speed=float(self._rates[0]) * cosine + float(self._rates[1]) * sine,
         )
-        command = self._controller(time, place)
+        command = self._controller(time, state)
         self._throttle_command = min(max(command.throttle, 0.0), 1.0)
         self._steering = min(max(command.steering, -1.0), 1.0) * car.max_steer
 
@@ -472,7 +473,7 @@ def drive_on_springs(
     scenario, seed, run, duration, variation, pilot
         See `sim_sensors.motion.paths.drive`.
     car : SprungCar, optional
-        The default car drives on a plane.
+        Car to drive; by default one on a smooth road.
 
     Raises
     ------

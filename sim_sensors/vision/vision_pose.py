@@ -3,7 +3,7 @@
 """Pose of the robot from tags: the true pose with an error that depends on the visible tags.
 
 Source: [FRC3176]. Error and stated covariance depend on the distance and the number of the tags.
-For pixels and the estimation of a pose from them, see `sim_sensors.camera.camera`.
+The model in `sim_sensors.camera.camera` simulates pixels and estimates the pose from them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ BoolArray = NDArray[np.bool_]
 
 
 class VisionLaw(Parameters, abc.ABC):
-    """Base of the laws for the standard deviations of a pose from tags."""
+    """Base of the models of the standard deviations of a pose from tags."""
 
     @abc.abstractmethod
     def deviations(self, distance: FloatArray, count: IntArray) -> FloatArray:
@@ -66,10 +66,10 @@ class VisionLaw(Parameters, abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class TagDistance(VisionLaw):
-    """Standard deviation k d^a / n^b: d is the mean distance of the tags, n their number.
+    """Standard deviation k d^a / n^b for n tags at a mean distance of d m.
 
-    a = 2 follows from the angular size of a tag; b = 1/2 if the tags err independently. Position
-    and heading each have their own k.
+    a = 2 follows from the angular size of a tag, b = 1/2 from independent errors of the tags.
+    Position and heading each have their own k.
     """
 
     kind: ClassVar[str] = 'tag_distance'
@@ -103,7 +103,7 @@ class Frc2024(Upstream, VisionLaw):
     kind: ClassVar[str] = 'frc_2024'
 
     def deviations(self, distance: FloatArray, count: IntArray) -> FloatArray:
-        """Return the numbers, or their roots."""
+        """Return the numbers as standard deviations, or their roots if `exact`."""
         has_several = count > 1
         near = 0.4 * distance
         far = 1.2 * distance
@@ -129,9 +129,9 @@ VISION_COVARIANCES: Registry[type[Parameters]] = variants(
 class Gate(Parameters):
     """Rejection of poses that are probably wrong; the defaults are those of Team 3176 [FRC3176].
 
-    Team 3176 measures a jump from the estimate of the robot, which a sensor does not have. Here it
-    is measured from the latest accepted pose, plus the distance that the robot can have gone
-    since.
+    Team 3176 measures a jump from the estimated pose of the robot, which a sensor does not know.
+    Here it is measured from the latest accepted pose, and may be longer by the distance that the
+    robot can have driven since.
     """
 
     enabled: bool = parameter(
@@ -207,21 +207,21 @@ class VisionMeasurement(Measurement[PoseArray]):
     # Mean distance of the camera to the tags in view, (n,) m; 0 without tags.
     distance: FloatArray
     count: IntArray  # (n,) number of tags in view; 0: no pose, the row holds the true one
-    accepted: BoolArray  # (n,) whether the pose is sent
-    flipped: BoolArray  # (n,) whether it is the wrong one of the two poses that fit a single tag
+    accepted: BoolArray  # (n,) True if the pose is sent
+    flipped: BoolArray  # (n,) True for the wrong one of the two poses that fit a single tag
     true_position: FloatArray  # (n, 3)
     true_orientation: FloatArray  # (n, 4)
 
 
 class AcceptedPoseChannel(Channel):
-    """Channel into which only accepted poses are sent; `channel` carries them."""
+    """Channel that sends only accepted poses, through the underlying `channel`."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._accepted_poses: BoolArray = np.zeros(0, dtype=np.bool_)
 
     def expect(self, accepted: BoolArray) -> None:
-        """Set which of the next messages are accepted, `(n,)`."""
+        """Queue which of the next messages are accepted, `(n,)`."""
         self._accepted_poses = np.concatenate([self._accepted_poses, accepted])
 
     def send(self, stamp_ns: IntArray) -> tuple[IntArray, IntArray]:
@@ -243,19 +243,19 @@ def tags_in_view(
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Find the tags in view of a camera.
 
-    A tag is in view when its four corners are in the image, its centre is near enough, and its
-    face is turned to the camera. Tags do not hide one another.
+    A tag is in view if its four corners are in the image, its centre is near enough, and its face
+    is turned to the camera. Tags do not hide each other.
 
     Parameters
     ----------
     camera : (n, 3)
         Positions of the camera in the world, m.
     rotation : (n, 3, 3)
-        Rotation matrices, camera to world; x out of the lens, y left, z up in the image.
+        Rotation matrices, camera to world; x forward, y left, z up in the image.
     corners : (m, 4, 3)
         Corners of the tags in the world, m.
     faces : (m, 6)
-        Centre, m, and unit vector out of the face of each tag, in the world.
+        Centre, m, and unit normal of the face of each tag, in the world.
     limits : (4,)
         Tangents of half the horizontal and vertical fields of view; largest distance, m; cosine of
         the largest angle between the normal of the face and the line of sight.
@@ -308,7 +308,7 @@ _FIELD_OF_VIEW = (1.2586, 0.7771)
 
 @dataclasses.dataclass(frozen=True)
 class VisionModel(SensorModel[PoseArray], VariedParameters):
-    """Camera with a program that estimates the pose of the robot from tags."""
+    """Camera and software that estimate the pose of the robot from tags."""
 
     kind: ClassVar[str] = 'vision_pose'
     name: ClassVar[str] = 'vision'
@@ -356,7 +356,7 @@ class VisionModel(SensorModel[PoseArray], VariedParameters):
 
     @property
     def reported_covariance(self) -> VisionLaw:
-        """Law of the stated covariance."""
+        """Model of the stated standard deviations."""
         return self.covariance if isinstance(self.covariance, VisionLaw) else self.noise
 
     @staticmethod
@@ -380,7 +380,7 @@ class VisionModel(SensorModel[PoseArray], VariedParameters):
 
 
 class VisionSensor(Sensor[VisionMeasurement]):
-    """Camera that is switched on. Made by `VisionModel.start`."""
+    """Running camera: a model and its state. Made by `VisionModel.start`."""
 
     model: VisionModel
     channel: AcceptedPoseChannel
@@ -413,7 +413,7 @@ class VisionSensor(Sensor[VisionMeasurement]):
     def _measure(self, truth: Trajectory, dt: FloatArray) -> VisionMeasurement:
         model = self.model
         count, distance, last = self._find_tags(truth)
-        # Rows without tags are computed for one tag at 1 m and not used.
+        # Rows without tags are computed for one tag at 1 m; the result is not used.
         safe_count, safe_distance = np.maximum(count, 1), np.where(count > 0, distance, 1.0)
         has_tags = (count > 0)[:, None]
         normals = self._noise.standard_normal((len(truth), 6))
@@ -456,11 +456,11 @@ class VisionSensor(Sensor[VisionMeasurement]):
     def _flip_poses(
         self, truth: Trajectory, flipped: BoolArray, last: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the poses, where `flipped` the wrong one of the two that fit the tag.
+        """Return the poses; rows in `flipped` get the wrong one of the two that fit the tag.
 
-        The image of a tag is nearly the same if it is tilted to the other side of the line of
-        sight. Since the pose of the tag is known, the camera is rotated about the tag instead: by
-        twice the angle between its normal n and the line of sight v, from v to n.
+        The image of a tag is nearly the same if the tag is tilted the opposite way. Since the pose
+        of the tag is known, the camera is rotated about the tag instead, from the line of sight v
+        to the normal n of the tag and by the same angle beyond it.
         """
         position, orientation = truth.position, truth.orientation
         if not flipped.any():

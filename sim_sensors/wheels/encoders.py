@@ -40,8 +40,8 @@ def travels_of_pair(steps: FloatArray, half_track: float) -> FloatArray:
 def steering_angles(steps: FloatArray, wheelbase: float, before: FloatArray) -> FloatArray:
     """Return the steering angles of the kinematic bicycle, `(n, 1)` rad, for steps `(n, 3)`.
 
-    The angle is atan(L turn / forward) with the wheelbase L, m; `before` `(1,)` is the angle
-    before the first step.
+    The angle is atan(L turn / forward) with the wheelbase L, m. `before` `(1,)` is the angle
+    before the first step, rad.
     """
     out = np.empty((len(steps), 1))
     angle = before[0]
@@ -105,12 +105,12 @@ class WheelDrive(Parameters, abc.ABC):
         raise ParameterError(
             type(self).__name__,
             'half_track_error',
-            f'drive {self.kind} has no turn from a track; must be 0',
+            f'must be 0: the turn of drive {self.kind} does not depend on the track',
         )
 
     @property
     def sides(self) -> FloatArray:
-        """Sides of the wheels, `(wheels,)`: 1 for left ones, -1 for right ones."""
+        """Side of each wheel, `(wheels,)`: 1 for left, -1 for right."""
         return np.array([1.0 if 'left' in name else -1.0 for name in self.names[: self.wheels]])
 
     @abc.abstractmethod
@@ -140,7 +140,7 @@ class WheelDrive(Parameters, abc.ABC):
     def derivatives(self, travels: FloatArray, angles: FloatArray) -> FloatArray:
         """Return the derivatives of the steps of `forward`, `(n, 3, wheels + steered)`.
 
-        They are by the travels, per m, then by the angles, per rad.
+        The columns are first those by the travels, per m, then those by the angles, per rad.
         """
 
 
@@ -148,8 +148,8 @@ class WheelDrive(Parameters, abc.ABC):
 class DifferentialWheels(WheelDrive):
     """Two driven wheels; the centre is midway between them [Cesenek2019].
 
-    v = R (l + r) / 2 and w = R (r - l) / (2 L). The wheels do not measure sideways motion of the
-    centre.
+    With wheel rates l and r, radius R and half track L, the speed is R (l + r) / 2 and the yaw
+    rate R (r - l) / (2 L). Sideways motion of the centre is not measured.
     """
 
     kind: ClassVar[str] = 'differential'
@@ -295,12 +295,12 @@ class NoWheelNoise(WheelNoise):
 
 @dataclasses.dataclass(frozen=True)
 class SquaredIncrement(WheelNoise):
-    """Law of [FRC3176]: delta + scale delta^2 N(0, std), delta the angle increment in rad.
+    """Noise of [FRC3176]: delta + scale delta^2 N(0, std) for an angle increment of delta rad.
 
-    It depends on the rate: n equal steps that make D rad together have a variance of (scale std)^2
-    D^4 / n^3, with the defaults 0.16 D^4 / n^3. Doubling the rate divides the standard deviation
-    by 2.83. At 90 rad/s and 50 Hz one step of 1.8 rad has an error of 1.3 rad. Use it to repeat
-    published simulations; do not calibrate it on logs of another rate.
+    It depends on the rate: the sum of n equal steps over D rad has a variance of (scale std)^2 D^4
+    / n^3, or 0.16 D^4 / n^3 with the defaults. Doubling the rate divides the standard deviation by
+    2.83. At 90 rad/s and 50 Hz, a step of 1.8 rad has a standard deviation of 1.3 rad. Use it to
+    repeat published simulations; do not calibrate it on logs of another rate.
     """
 
     kind: ClassVar[str] = 'squared_increment'
@@ -354,16 +354,16 @@ class SteeringOffset(Upstream):
     def draw(self, seed: int, run: str, sensor: str, count: int) -> FloatArray:
         """Return the errors of `count` steered wheels, `(count,)` rad."""
         uniform = stream(seed, run, sensor, 'steering_offset').random(count)
-        range_ = 2.0 * self.bound * uniform
-        degrees = (range_ if self.is_exact else np.floor(range_)) - self.bound
+        above_lowest = 2.0 * self.bound * uniform
+        degrees = (above_lowest if self.is_exact else np.floor(above_lowest)) - self.bound
         return np.asarray(np.radians(degrees if self.bound > 0.0 else np.zeros(count)))
 
     @property
     def mean(self) -> float:
-        """Mean of the error, rad: 0, or as upstream that of rounding down."""
+        """Mean of the error, rad: 0, or as_upstream the mean effect of rounding down."""
         if self.is_exact or self.bound == 0.0:
             return 0.0
-        weight, error = self._upstream_law()
+        weight, error = self._upstream_distribution()
         return float((weight * error).sum())
 
     @property
@@ -371,17 +371,18 @@ class SteeringOffset(Upstream):
         """Variance of the error about its mean, rad^2."""
         if self.is_exact or self.bound == 0.0:
             return math.radians(self.bound) ** 2 / 3.0
-        weight, error = self._upstream_law()
+        weight, error = self._upstream_distribution()
         return float((weight * (error - self.mean) ** 2).sum())
 
-    def _upstream_law(self) -> tuple[FloatArray, FloatArray]:
+    def _upstream_distribution(self) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of the errors of the upstream code, and the errors, rad."""
-        # The probability of floor = k is proportional to the part of [0, 2 bound) in [k, k + 1).
+        # The probability that rounding down gives k is the share of [0, 2 bound) in [k, k + 1).
         whole = np.arange(math.ceil(2.0 * self.bound))
         weight = np.minimum(whole + 1, 2.0 * self.bound) - whole
         return weight / (2.0 * self.bound), np.radians(whole - self.bound)
 
 
+# Smallest mean distance between slips, m.
 _SHORTEST = 1e-3
 # Number of slips in one step above which their sum is drawn instead of each slip.
 _MANY = 1000.0
@@ -391,8 +392,8 @@ _MANY = 1000.0
 class Slip(Parameters):
     """Slips of each wheel: stretches of its path where it turns more (spins) or less (is locked).
 
-    The distances between slips and their lengths are exponential. They are drawn as events along
-    the path, so they are at the same positions at every rate.
+    Lengths of slips and the gaps between them are exponentially distributed. They are drawn along
+    the path, so slips are at the same positions at every rate.
     """
 
     distance: float = non_negative(
@@ -405,7 +406,7 @@ class Slip(Parameters):
     locked: float = share(0.5, 'Share of slips in which the wheel turns less.')
 
     def _check(self) -> None:
-        # Each slip is drawn, so very frequent slips would take too long.
+        # Each slip is drawn by itself, so very frequent slips would take too long.
         if 0.0 < self.distance < _SHORTEST:
             raise ParameterError(
                 'Slip', 'distance', f'{self.distance!r} is not allowed; must be 0 or >= 0.001 [m]'
@@ -454,8 +455,8 @@ class Slip(Parameters):
 class SlipProcess:
     """Slips of the wheels of one robot along their paths.
 
-    Each wheel has a random stream for single slips and one for sums of many, whose law is normal
-    to a good approximation.
+    Each wheel has a random stream for single slips and one for sums of many slips, which are
+    normally distributed to a good approximation.
     """
 
     def __init__(
@@ -517,8 +518,8 @@ class SlipProcess:
 class Encoders:
     """Encoders of one robot: slip, wrong radii, white noise and whole counts.
 
-    `WheelConstants` draws the wrong radii. `counts` is the number per turn of a wheel; 0 stands
-    for no steps.
+    `WheelConstants` draws the wrong radii. `counts` is the number of counts per turn of a wheel;
+    0: no quantisation.
     """
 
     def __init__(
@@ -538,7 +539,8 @@ class Encoders:
         self._count = 2.0 * math.pi * drive.wheel_radius / counts if counts > 0.0 else 0.0
         self._rng = stream(seed, run, sensor, 'wheel_noise')
         self._slips = slip.start(seed, run, sensor, wheels)
-        # Initial position of each wheel between two counts. At an edge, noise alone would count.
+        # Initial position of each wheel between two counts. If all wheels started exactly at an
+        # edge, the smallest motion backward would count.
         self._travelled: FloatArray = np.zeros(wheels)
         if self._count:
             self._travelled = self._count * stream(seed, run, sensor, 'encoder_phase').random(
@@ -546,7 +548,7 @@ class Encoders:
             )
 
     def read(self, travels: FloatArray, radius_errors: FloatArray) -> FloatArray:
-        """Return the measured values of the next travels over the ground, `(n, wheels)` m.
+        """Return the measured travels for the next true travels, `(n, wheels)` m.
 
         `radius_errors` `(wheels,)` are relative.
         """
@@ -565,15 +567,15 @@ class Encoders:
     def variance(self, travels: FloatArray) -> FloatArray:
         """Return the variance, m^2, of measured travels `(n, wheels)` m under this model.
 
-        It includes white noise and slips about their mean. Errors of the radii are constant, and
-        counting errors do not add up; see `variance_of_counting`.
+        It includes white noise, and slips about their mean. It does not include the constant
+        errors of the radii, nor quantisation, which does not add up; see `variance_of_counting`.
         """
         white = self._noise.deviation(travels, self._radius) ** 2
         return white + self._slip.variance_per_metre * np.abs(travels)
 
     @property
     def variance_of_counting(self) -> float:
-        """Variance of one travel due to whole counts, m^2; both ends are uniform."""
+        """Variance of one travel due to whole counts, m^2; the errors of both ends are uniform."""
         return self._count**2 / 6.0
 
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wheel odometry: true motion in, odometry of wheels with errors out.
 
-Source: [FRC3176], with drives besides the swerve. The kinematics of the drive give the travel of
-the wheels from each stamp to the next. Noise, slips, wrong radii, encoder steps and zero errors of
-the steering are added. The forward kinematics give the step of the body, and the exponential of
-SE(2) the pose.
+Source: [FRC3176], extended to other drives than the swerve. The inverse kinematics of the drive
+give the travel of the wheels between stamps. Noise, slips, wrong radii, quantisation of the
+encoders and zero errors of the steering are added. The forward kinematics give the step of the
+body, and the exponential of SE(2) adds it to the pose.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from .encoders import (
 if TYPE_CHECKING:
     from sim_sensors.motion.trajectory import Trajectory
 
-# Number of random numbers above which the corners do not have all combinations of signs: the signs
-# of the other numbers are products of these columns.
-_MOST = 6
+# Up to this many numbers, the corners have all combinations of signs. The signs of each further
+# number are the product of the columns below.
+_MOST_FREE_SIGNS = 6
 _PRODUCTS = ([0, 1, 2, 3], [0, 1, 4, 5])
 
 
 def points_of(kurtosis: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-    """Return weighted points with the moments of independent random numbers, to the fourth.
+    """Return weighted points with the moments of independent random numbers up to the fourth.
 
-    The numbers have mean 0, variance 1 and symmetric laws. The weighted mean over the points is
-    exact for every polynomial of degree four, and so for the square of a quadratic form.
+    The numbers have symmetric distributions with mean 0 and variance 1. The weighted mean over the
+    points is exact for every polynomial of degree four, and so for the square of a quadratic form.
 
     It is a central composite design (G. E. P. Box and K. B. Wilson, 1951): corners (+-a, .., +-a)
     of total weight r^2, a pair +-b_i on each axis, and the centre. The moments x_i^2, x_i^4 and
@@ -81,9 +81,11 @@ def points_of(kurtosis: Sequence[float]) -> tuple[FloatArray, FloatArray]:
     excess = np.asarray(kurtosis, dtype=float) - 1.0
     total = float((1.0 / excess).sum())
     r = max(0.5, (total - 1.0) / (total + 1.0))
-    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=min(m, _MOST))))
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=min(m, _MOST_FREE_SIGNS))))
     # Products of four columns each: no product of four or fewer columns is then constant.
-    products = [signs[:, columns].prod(axis=1) for columns in _PRODUCTS[: max(m - _MOST, 0)]]
+    products = [
+        signs[:, columns].prod(axis=1) for columns in _PRODUCTS[: max(m - _MOST_FREE_SIGNS, 0)]
+    ]
     corners = np.column_stack([signs, *products])
     axes = np.diag(np.sqrt(excess / (1.0 - r)))
     axis_weights = (1.0 - r) ** 2 / (2.0 * excess)
@@ -93,7 +95,7 @@ def points_of(kurtosis: Sequence[float]) -> tuple[FloatArray, FloatArray]:
     return points, np.concatenate([corner_weights, axis_weights, axis_weights, [centre]])
 
 
-# Fourth moments of laws with variance 1; whole degrees within 4 have 1.76.
+# Fourth moments at variance 1. Whole degrees from -4 to 3 have 1.76, close to a uniform number.
 _NORMAL, _UNIFORM = 3.0, 1.8
 
 
@@ -102,16 +104,16 @@ class WheelConstants:
 
     The errors of wheel radii and steering zeros are drawn once. Their effect grows with the
     distance: after n equal steps on a line it is n times that of one step, while white noise grows
-    by sqrt(n). They also bend the path: a wrong zero of the steering spreads the possible poses
-    over an arc, whose sagitta, of second order, soon exceeds all white noise.
+    by sqrt(n). They also bend the path: with an unknown zero of the steering, the possible poses
+    lie on an arc. Its sagitta, an effect of second order, soon exceeds all white noise.
 
-    The poses of some robots with different constants are therefore tracked. Let s be a measured
-    step, less its means, and c_i its derivative by constant i times the standard deviation of that
-    constant. Robot j makes the steps::
+    Several hypothetical robots with different constants are therefore tracked. Let s be a measured
+    step without the mean of its error, and c_i its derivative by constant i times the standard
+    deviation of that constant. The steps of robot j are::
 
         s + sum of c_i x_ij
 
-    where x_j are points with weights w_j that have the moments of the constants to the fourth, see
+    The points x_j with weights w_j have the moments of the constants up to the fourth; see
     `points_of`. The mean square error of the measured pose p is then::
 
         sum of w_j (p - p_j) (p - p_j)'
@@ -124,7 +126,7 @@ class WheelConstants:
     radius_error : float
         Standard deviation of the relative errors of the radii.
     steering_offset : SteeringOffset
-        Law of the errors of the steering zeros.
+        Distribution of the errors of the steering zeros.
 
     Attributes
     ----------
@@ -146,7 +148,7 @@ class WheelConstants:
         normals = stream(seed, run, sensor, 'wheel_radius').standard_normal(drive.wheels)
         self.radius_errors: FloatArray = radius_error * normals
         self.steering_offsets = steering_offset.draw(seed, run, sensor, drive.steered)
-        # Only constants that can differ from zero count: first the radii, then the steering.
+        # Constants that are always zero are left out. The radii come first, then the steering.
         radii = drive.wheels if radius_error > 0.0 else 0
         angles = drive.steered if steering_offset.bound > 0.0 else 0
         self._radii = radii
@@ -165,8 +167,8 @@ class WheelConstants:
     def step_changes(self, travels: FloatArray, derivatives: FloatArray) -> FloatArray:
         """Return the change of the steps by one standard deviation of each constant, `(n, 3, m)`.
 
-        `travels` `(n, wheels)` m are measured; `derivatives` `(n, 3, wheels + steered)` are those
-        of the steps by travels, then angles.
+        `travels` `(n, wheels)` m are the measured ones. `derivatives` `(n, 3, wheels + steered)`
+        are those of the steps by the travels, then by the angles.
         """
         changes: FloatArray = derivatives[:, :, self._constants] * self._deviations
         if self._radii:
@@ -177,7 +179,7 @@ class WheelConstants:
         """Return the mean square errors of the next poses due to the constants, `(n, 3, 3)`.
 
         `poses` `(n, 3)` are the measured poses after each step, `steps` `(n, 3)` the measured
-        steps less the means, and `changes` `(n, 3, m)` those of `step_changes`.
+        steps without the mean errors, and `changes` `(n, 3, m)` the result of `step_changes`.
         """
         mean_squares, self._poses = sigma_point_squares(
             poses, steps, changes, self._points, self._weights, self._poses
@@ -194,10 +196,10 @@ _PLANAR = np.ix_([0, 1, 5], [0, 1, 5])
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WheelMeasurement(Measurement[OdometryArray]):
-    """Odometry of wheels with errors and of wheels without errors.
+    """Odometry of wheels with errors and of perfect wheels.
 
-    True poses and velocities are those of wheels without errors. For a drive that measures all of
-    the motion (a swerve), they are the true motion itself.
+    True poses and velocities are those of perfect wheels. For a drive that measures the whole
+    motion (a swerve), they are the true motion itself.
     """
 
     pose: FloatArray  # (n, 3) x, y in m and heading in rad, not wrapped
@@ -342,9 +344,9 @@ class WheelOdometryModel(SensorModel[OdometryArray], VariedParameters):
 
 
 class WheelOdometrySensor(Sensor[WheelMeasurement]):
-    """Wheel odometry that is switched on. Made by `WheelOdometryModel.start`.
+    """Running wheel odometry: a model and its state. Made by `WheelOdometryModel.start`.
 
-    The first message has the initial pose, and the velocities of the step before it.
+    The first message has the initial pose and the velocities of the interval before it.
 
     Attributes
     ----------
@@ -396,18 +398,20 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         derivatives = self._at_body(drive.derivatives(*unbiased))
         changes = self.constants.step_changes(unbiased_travels, derivatives)
         white = self._step_covariance(derivatives, self.encoders.variance(unbiased_travels))
-        counted = slice(1, None) if is_first else slice(None)
-        true_poses, _ = self._integrate(0, true_steps, counted)
-        poses, headings = self._integrate(1, steps, counted)
+        # The step before the first message does not move the pose.
+        integrated = slice(1, None) if is_first else slice(None)
+        true_poses, _ = self._integrate(0, true_steps, integrated)
+        poses, headings = self._integrate(1, steps, integrated)
         covariances = np.zeros((len(truth), 3, 3))
-        covariances[counted] = planar.pose_covariances(
-            headings, steps[counted], white[counted], self._covariance
+        covariances[integrated] = planar.pose_covariances(
+            headings, steps[integrated], white[integrated], self._covariance
         )
         if len(truth):
             self._covariance = covariances[-1].copy()
-        # The constants add mean square errors about the truth, which include their mean.
-        covariances[counted] += self.constants.squares(
-            poses[counted], unbiased_steps[counted], changes[counted]
+        # The mean square errors due to the constants are about the truth, so they include the
+        # mean.
+        covariances[integrated] += self.constants.squares(
+            poses[integrated], unbiased_steps[integrated], changes[integrated]
         )
         return WheelMeasurement(
             pose=poses,
@@ -422,16 +426,16 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
             ),
             true_pose=true_poses,
             true_velocity=true_steps / dt[:, None],
-            wheel_angle=self._accumulate_angles(1, measured_travels, counted),
+            wheel_angle=self._accumulate_angles(1, measured_travels, integrated),
             steering_angle=measured_angles,
-            true_wheel_angle=self._accumulate_angles(0, travels, counted),
+            true_wheel_angle=self._accumulate_angles(0, travels, integrated),
             true_steering_angle=angles,
             height=self._height,
             child_frame=model.child_frame_id,
         )
 
     def _true_steps(self, truth: Trajectory, dt: FloatArray) -> FloatArray:
-        """Return the true steps to each sample; that to the first follows from its velocity."""
+        """Return the true step to each sample; the first one follows from the velocity."""
         if not len(truth):
             return np.zeros((0, 3))
         position, orientation = truth.position, truth.orientation
@@ -464,9 +468,9 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
     def _velocity_covariance(
         self, step_covariance: FloatArray, derivatives: FloatArray, dt: FloatArray
     ) -> FloatArray:
-        """Return the covariance of the velocities: that of the steps, counting, and the floor.
+        """Return the covariance of the velocities, from the steps, the quantisation and the floor.
 
-        Counting errors do not add up, so the covariance of the poses does not include them.
+        Quantisation errors do not add up, so the covariance of the poses does not include them.
         """
         model, total = self.model, step_covariance
         if model.encoder_counts > 0.0:
@@ -476,28 +480,28 @@ class WheelOdometrySensor(Sensor[WheelMeasurement]):
         return total / (dt * dt)[:, None, None] + floor
 
     def _integrate(
-        self, row: int, steps: FloatArray, counted: slice
+        self, row: int, steps: FloatArray, integrated: slice
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the poses at the samples, and the headings before the counted steps."""
+        """Return the poses at the samples, and the headings before the integrated steps."""
         start = self._pose[row].copy()
         poses = np.tile(start, (len(steps), 1))
-        poses[counted] = planar.poses_after(start, steps[counted])
+        poses[integrated] = planar.poses_after(start, steps[integrated])
         if len(poses):
             self._pose[row] = poses[-1]
-        headings = poses[counted, 2]
+        headings = poses[integrated, 2]
         return poses, np.concatenate([start[2:], headings[:-1]]) if len(headings) else headings
 
-    def _accumulate_angles(self, row: int, travels: FloatArray, counted: slice) -> FloatArray:
+    def _accumulate_angles(self, row: int, travels: FloatArray, integrated: slice) -> FloatArray:
         """Return the rotations of the wheels since the first sample, `(n, wheels)` rad."""
         rolled = np.tile(self._rolled[row], (len(travels), 1))
-        rolled[counted] = accumulate_rows(self._rolled[row], travels[counted])[1:]
+        rolled[integrated] = accumulate_rows(self._rolled[row], travels[integrated])[1:]
         if len(rolled):
             self._rolled[row] = rolled[-1]
         return rolled / self.model.drive.wheel_radius
 
 
 def _steps_at(steps: FloatArray, arm: tuple[float, float, float], sign: float) -> FloatArray:
-    """Return the steps of the point at `sign` times `arm`: the adjoint of SE(2).
+    """Return the steps of the point at `sign` times `arm`, by the adjoint of SE(2).
 
     `steps` are `(n, 3)`, or derivatives of steps, `(n, 3, m)`, since the map is linear.
     """

@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""One pass over a recording, with one of its twins on one clock, and the progress of all."""
+"""Replay of a recording together with one of its twins, and the progress of the evaluation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _RUN_FIELDS = ('rmse', 'entropy_difference', 'forward_rmse', 'duration', 'estima
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """Duration of one run, and wall time that it took, s."""
+    """Duration of one run and the wall time that it took, s."""
 
     run_s: float
     wall_s: float
@@ -63,8 +63,8 @@ class Pace:
 class Tally:
     """Results of the runs of an evaluation, recording by recording.
 
-    A recording is part of the result when all its runs are done, so that all models are compared
-    on the same recordings; until then its runs count in the running VEPD only.
+    A recording is part of the result once all its runs are done, so that all models are compared
+    on the same recordings. Until then its runs only count in the provisional VEPD of `rows`.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Tally:
         self.done = 0  # number of judged simulated runs
         self.total = self._per_recording * len(self._recordings)
         self.running = ''  # current run; empty between runs
-        self.finished = False  # whether no more runs follow
+        self.finished = False  # True if no more runs follow
         self.notes: list[str] = []  # about the evaluation as a whole
 
     @property
@@ -171,7 +171,7 @@ class Tally:
         return rows
 
     def to_json(self) -> str:
-        """Return everything as one line of JSON."""
+        """Return the progress and the provisional result as one line of JSON."""
         return json.dumps(
             {
                 'done': self.done,
@@ -246,8 +246,8 @@ class Stopped(BaseException):
 class Stop:
     """Request to stop by SIGINT or SIGTERM, which `check` raises as an exception.
 
-    An exception in a signal handler may interrupt the start of a process, or be lost where Python
-    drops exceptions, such as after a fork. Only a second signal raises at once.
+    An exception in a signal handler may interrupt the start of a process. It may also be lost
+    where Python drops exceptions, such as after a fork. So only a second signal raises at once.
     """
 
     def __init__(self) -> None:
@@ -293,8 +293,8 @@ _RECORDED = 'recorded'
 class Broadcast:
     """Publisher of the topics of a recording in a namespace, for viewers.
 
-    Topics that the judge in that namespace uses are published below `recorded`. The topics in
-    `leave_out`, full names, have another publisher and are left out.
+    Topics that the judge in that namespace uses are published below `recorded`. `leave_out` has
+    the full names of topics that have another publisher; these are left out.
     """
 
     def __init__(
@@ -324,7 +324,7 @@ class Broadcast:
         self._rows = collections.deque(sorted(rows, key=lambda row: row[0]))
 
     def until(self, now_ns: int) -> None:
-        """Publish all messages that have arrived."""
+        """Publish all messages that have arrived by `now_ns`."""
         while self._rows and self._rows[0][0] <= now_ns:
             _, publisher, data = self._rows.popleft()
             publisher.publish(data)
@@ -337,9 +337,10 @@ class Broadcast:
 
 
 class SensorFeed:
-    """Feed of a twin that a bench measures, in the order of a batch run over the same messages.
+    """Inputs of the judge from a simulated recording, while a bench measures its sensors.
 
-    `setup` selects the topics; JudgeError if the recording lacks one.
+    The order is that of a batch run over the same messages. `setup` selects the topics; JudgeError
+    if the recording lacks one.
     """
 
     def __init__(self, bench: SensorBench, setup: JudgeSetup) -> None:
@@ -349,7 +350,7 @@ class SensorFeed:
         self._last_ns: int | None = None
         recording = bench.recording()
         routing = route(recording, setup.filter, setup.navsat, setup.case)
-        # Messages that arrive together are in the order of the inputs.
+        # Messages that arrive at the same time are in the order of the inputs.
         self._inputs_by_topic: dict[str, list[tuple[int, str]]] = {}
         for rank, (input_name, topic) in enumerate(routing.topic_inputs):
             self._inputs_by_topic.setdefault(topic, []).append((rank, input_name))
@@ -359,7 +360,7 @@ class SensorFeed:
         self._count = dict.fromkeys(bench.roles, 0)
 
     def until(self, now_ns: int) -> list[PendingMessage]:
-        """Return all messages that arrive up to now and were not returned before."""
+        """Return the messages that arrive by `now_ns` and were not returned before."""
         self._bench.measure(now_ns)
         for role, array in self._bench.take_new().items():
             self._push(self._topics[role], array, self._count[role])
@@ -372,7 +373,7 @@ class SensorFeed:
 
     @property
     def last_ns(self) -> int | None:
-        """Arrival of the last message that counts, once the sensors have measured everything."""
+        """Arrival of the last message that the judge uses; None until all is measured."""
         if self._last_ns is None and self._bench.finished:
             setup = self._setup
             timing = prepare(
@@ -394,19 +395,19 @@ _REAL, _SIMULATED = 'real', 'sim'
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class Pass:
-    """The real and one simulated run of a recording on the graph.
+    """The real run of a recording and one simulated run, judged by ROS nodes side by side.
 
-    Entering the context starts judges and sensors, leaving it ends them.
+    Entering the context starts the judges and sensors; leaving it ends them.
     """
 
     node: Node  # publishes everything that the judges and sensors receive
     executor: Executor  # spins the node
-    truth: Publisher  # publisher of ground_truth/odometry of the node
+    truth: Publisher  # publisher of ground_truth/odometry, of `node`
     setup: NodeJudgeSetup
     plan: RunPlan  # plan of the recording
     run: PlannedRun  # simulated run
     rate_factor: float  # seconds of the run per wall second; 0: unlimited
-    # Called after each step of the clock, and while the sensors are waited for; it may raise.
+    # Called after each step of the clock and while waiting for the sensors; it may raise.
     poll: Callable[[], None]
     # Duration of `play`.
     pace: Pace = dataclasses.field(init=False, default_factory=lambda: Pace(0.0, 0.0))
@@ -471,7 +472,7 @@ class Pass:
     def play(self) -> None:
         """Replay the recording with the simulated sensors beside it.
 
-        Sim2RealError if a judge ends or does not answer, or a sensor cannot measure;
+        Raises Sim2RealError if a judge ends or does not answer, or a sensor cannot measure, and
         OtherPublisherError if another node publishes one of the topics.
         """
         wall_start = time.monotonic()
@@ -486,15 +487,16 @@ class Pass:
         return self._bench.recording()
 
     def judged_runs(self) -> tuple[JudgedRun, JudgedRun]:
-        """Return the real and the simulated run of the judges."""
+        """Return the real and the simulated run as the judges estimated them."""
         return (
             self._real.judged_run(self.plan.maker.real),
             self._simulated.judged_run(self._bench.recording()),
         )
 
 
-# Velocities, m/s and rad/s, are scored. Positions are sums of many velocities, and covariances of
-# unobserved states grow without bound, so these have a relative tolerance, too.
+# Only velocities, m/s and rad/s, are scored. Positions are sums of many velocities, and
+# covariances of unobserved states grow without bound, so all other fields also have a relative
+# tolerance.
 _VELOCITIES = ('linear_velocity', 'angular_velocity')
 
 
@@ -508,7 +510,7 @@ def first_difference(first: JudgedRun, second: JudgedRun, *, exact: bool) -> str
     for field in dataclasses.fields(JudgedRun):
         a, b = getattr(first, field.name), getattr(second, field.name)
         if isinstance(a, Corrections) or field.name == 'filtered_gps':
-            # These are those of the embedded judge, or follow from the compared positions.
+            # Only the embedded judge has corrections; filtered fixes follow from the positions.
             continue
         if not isinstance(a, np.ndarray):
             # Notes of a real node contain numbers that vary.
